@@ -1,0 +1,68 @@
+# helmstream: each target says what it does in "make help".
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed-from-lock
+ARGS ?=
+NEEDS_JVM := integration or spark or e2e or slow
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo run fmt check test conformance bench golden lock clean java-17
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## make .venv with the locked packages and helmstream itself
+
+$(STAMP): requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
+		echo "helmstream needs Python 3.11 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1). Use: make PYTHON=/path/to/python3.11 setup" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps --editable .
+	@touch $@
+
+java-17:
+	@version=$$("$${JAVA_HOME:+$$JAVA_HOME/bin/}java" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p' | head -n 1); \
+	if [ -z "$$version" ]; then \
+		echo "helmstream needs Java 17 or newer; no java was found (JAVA_HOME=$${JAVA_HOME:-unset}). Install a JRE 17, for example openjdk-17-jre-headless." >&2; exit 1; \
+	elif [ "$$version" -lt 17 ]; then \
+		echo "helmstream needs Java 17 or newer; the java found is version $$version (JAVA_HOME=$${JAVA_HOME:-unset})." >&2; exit 1; fi
+
+demo: setup java-17 ## control three real Kafka brokers through crashes, and tell the story
+	$(BIN)/helmstream demo $(ARGS)
+
+run: setup java-17 ## the same cluster and controller, staying up until Ctrl-C
+	$(BIN)/helmstream run $(ARGS)
+
+fmt: setup ## format the code and fix what ruff can fix
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+check: setup ## format, lint, types, import contract, purity, unit and property tests (no JVM)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m pytest --numprocesses auto -m "not ($(NEEDS_JVM))" --ignore tests/conformance tests
+
+test: java-17 check conformance ## check, conformance, and all that needs Spark, ZooKeeper or Kafka
+	$(BIN)/python -m pytest -m "$(NEEDS_JVM)" --ignore tests/conformance tests
+
+conformance: setup ## the scenario files of tests/conformance
+	$(BIN)/python -m pytest tests/conformance
+
+bench: setup java-17 ## the measured ratios, one JSON object per line
+	$(BIN)/python -m tests.bench $(ARGS)
+
+golden: setup ## rewrite the golden files; review them with git diff
+	$(BIN)/python -m pytest --rewrite-golden -m "not ($(NEEDS_JVM))" tests
+
+lock: setup ## resolve pyproject.toml into requirements.lock again
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+		--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
+		--group dev --output-file requirements.lock pyproject.toml
+
+clean: ## remove what was built, cached and installed
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""What survives a restart: state formats, their versions, layout and restore."""

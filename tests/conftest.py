@@ -1,0 +1,39 @@
+"""What all tests share: markers by folder, Hypothesis profiles, the golden-rewriting switch."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+TESTS = Path(__file__).parent
+MARKER_OF_FOLDER = {"integration": "integration", "spark": "spark", "e2e": "e2e"}
+
+settings.register_profile("dev", max_examples=50, deadline=None)
+settings.register_profile(
+    "ci", max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("nightly", parent=settings.get_profile("ci"), max_examples=20_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--rewrite-golden", action="store_true", help="write golden files instead of comparing"
+    )
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark each test by the folder it lives in, so that no test of a JVM runs in `make check`."""
+    for item in items:
+        folder = item.path.relative_to(TESTS).parts[0] if item.path.is_relative_to(TESTS) else ""
+        if folder in MARKER_OF_FOLDER:
+            item.add_marker(MARKER_OF_FOLDER[folder])
+
+
+@pytest.fixture
+def rewrite_golden(request: pytest.FixtureRequest) -> bool:
+    """True when golden files are to be written rather than compared (`make golden`)."""
+    return bool(request.config.getoption("--rewrite-golden"))
