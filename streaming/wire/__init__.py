@@ -1,0 +1,1 @@
+"""Kafka's wire protocol: framing, message codec, and the wide controller RPCs."""

@@ -1,0 +1,59 @@
+"""Splits a byte stream into Kafka's length-prefixed frames, without doing any I/O."""
+
+from __future__ import annotations
+
+import struct
+
+from streaming.wire.errors import FrameTooLarge, MalformedFrame
+
+_SIZE = struct.Struct(">i")
+DEFAULT_LIMIT_BYTES = 100 * 1024 * 1024
+
+
+class FrameSplitter:
+    """Collects bytes of one connection and returns complete frames without their size prefix.
+
+    limit_bytes is the largest accepted frame (Kafka's socket.request.max.bytes). After an
+    exception the stream has no known boundary any more: close the connection.
+    """
+
+    __slots__ = ("_buffer", "_limit_bytes")
+
+    def __init__(self, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
+        self._buffer = bytearray()
+        self._limit_bytes = limit_bytes
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes held of a frame that is not complete yet, its size prefix included."""
+        return len(self._buffer)
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """Add received bytes and return the frames they complete, in order.
+
+        Raises FrameTooLarge or MalformedFrame (negative size) as soon as the four size bytes
+        are known, before the body is buffered.
+        """
+        self._buffer += data
+        frames = []
+        start = 0
+        while (end := self._frame_end(start)) is not None and end <= len(self._buffer):
+            frames.append(bytes(memoryview(self._buffer)[start + _SIZE.size : end]))
+            start = end
+        del self._buffer[:start]
+        return frames
+
+    def _frame_end(self, start: int) -> int | None:
+        if len(self._buffer) - start < _SIZE.size:
+            return None
+        (size_bytes,) = _SIZE.unpack_from(self._buffer, start)
+        if size_bytes < 0:
+            raise MalformedFrame(f"negative frame size {size_bytes}")
+        if size_bytes > self._limit_bytes:
+            raise FrameTooLarge(size_bytes, self._limit_bytes)
+        return start + _SIZE.size + int(size_bytes)
+
+
+def frame(body: bytes) -> bytes:
+    """Put the four-byte big-endian size in front of a message."""
+    return _SIZE.pack(len(body)) + body

@@ -1,0 +1,201 @@
+"""Requests and responses as bytes: which APIs exist, in which versions, behind which header.
+
+Versions end where Kafka 3.9 ends, the last release with ZooKeeper mode.
+"""
+
+from __future__ import annotations
+
+import functools
+import struct
+from collections.abc import Collection
+from dataclasses import dataclass
+from enum import IntEnum
+
+from streaming.wire.errors import MalformedFrame, UnsupportedApi, UnsupportedVersion
+from streaming.wire.schema_codec import Body, MessageSchema
+
+_KAFKA_PYTHON = "kafka.protocol.schemas.resources"
+_OURS = "streaming.wire.schemas"
+_REQUEST_PREFIX = struct.Struct(">hhi")
+_ERROR_CODE = struct.Struct(">h")
+
+
+class ApiKey(IntEnum):
+    """The API keys this package can read and write."""
+
+    METADATA = 3
+    LEADER_AND_ISR = 4
+    STOP_REPLICA = 5
+    UPDATE_METADATA = 6
+    CONTROLLED_SHUTDOWN = 7
+    FIND_COORDINATOR = 10
+    API_VERSIONS = 18
+    CREATE_TOPICS = 19
+    INIT_PRODUCER_ID = 22
+    ALTER_PARTITION = 56
+    DESCRIBE_CLUSTER = 60
+    ALLOCATE_PRODUCER_IDS = 67
+
+
+@dataclass(frozen=True, slots=True)
+class Api:
+    """One request and response pair and the versions we read and write, both ends included."""
+
+    key: ApiKey
+    name: str
+    min_version: int
+    max_version: int
+    package: str
+
+    @property
+    def request(self) -> MessageSchema:
+        """The request's schema, loaded on first use."""
+        return _schema(f"{self.name}Request", self.package)
+
+    @property
+    def response(self) -> MessageSchema:
+        """The response's schema, loaded on first use."""
+        return _schema(f"{self.name}Response", self.package)
+
+
+_schema = functools.cache(MessageSchema)
+_request_header = functools.cache(
+    lambda: MessageSchema("RequestHeader", _KAFKA_PYTHON, compact_lengths=False)
+)
+_response_header = functools.cache(lambda: MessageSchema("ResponseHeader", _KAFKA_PYTHON))
+
+APIS: dict[int, Api] = {
+    api.key: api
+    for api in (
+        Api(ApiKey.METADATA, "Metadata", 0, 12, _KAFKA_PYTHON),
+        Api(ApiKey.LEADER_AND_ISR, "LeaderAndIsr", 0, 7, _OURS),
+        Api(ApiKey.STOP_REPLICA, "StopReplica", 0, 4, _OURS),
+        Api(ApiKey.UPDATE_METADATA, "UpdateMetadata", 0, 8, _OURS),
+        Api(ApiKey.CONTROLLED_SHUTDOWN, "ControlledShutdown", 0, 3, _OURS),
+        Api(ApiKey.FIND_COORDINATOR, "FindCoordinator", 0, 6, _KAFKA_PYTHON),
+        Api(ApiKey.API_VERSIONS, "ApiVersions", 0, 4, _KAFKA_PYTHON),
+        Api(ApiKey.CREATE_TOPICS, "CreateTopics", 2, 7, _KAFKA_PYTHON),
+        Api(ApiKey.INIT_PRODUCER_ID, "InitProducerId", 0, 5, _KAFKA_PYTHON),
+        Api(ApiKey.ALTER_PARTITION, "AlterPartition", 0, 3, _OURS),
+        Api(ApiKey.DESCRIBE_CLUSTER, "DescribeCluster", 0, 1, _KAFKA_PYTHON),
+        Api(ApiKey.ALLOCATE_PRODUCER_IDS, "AllocateProducerIds", 0, 0, _OURS),
+    )
+}
+
+BROKER_APIS = frozenset({ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA, ApiKey.UPDATE_METADATA})
+"""What a controller asks of brokers."""
+
+GATEWAY_APIS = frozenset(ApiKey(key) for key in APIS) - BROKER_APIS
+"""What the gateway answers, and therefore advertises."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestHeader:
+    """Who asks what; client_id is None when the client sent none."""
+
+    api_key: ApiKey
+    api_version: int
+    correlation_id: int
+    client_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A decoded request."""
+
+    header: RequestHeader
+    body: Body
+
+
+def decode_request(frame: bytes, served: Collection[int] = GATEWAY_APIS) -> Request:
+    """Decode one frame (without its size prefix).
+
+    Raises UnsupportedApi for keys outside `served`, UnsupportedVersion, MalformedFrame.
+    """
+    if len(frame) < _REQUEST_PREFIX.size:
+        raise MalformedFrame(f"request header cut off at byte {len(frame)}")
+    api_key, version, correlation_id = _REQUEST_PREFIX.unpack_from(frame)
+    if api_key not in served or api_key not in APIS:
+        raise UnsupportedApi(api_key, version, correlation_id)
+    api = APIS[api_key]
+    if not api.min_version <= version <= api.max_version:
+        raise UnsupportedVersion(api_key, version, api.min_version, api.max_version, correlation_id)
+    header_version = _request_header_version(api, version)
+    fields, start = _request_header().decode_prefix(header_version, frame)
+    client_id = fields["client_id"] if header_version > 0 else None
+    header = RequestHeader(api.key, version, correlation_id, client_id)
+    return Request(header, api.request.decode(version, frame, start))
+
+
+def encode_request(
+    api_key: int, version: int, correlation_id: int, client_id: str | None, body: Body
+) -> bytes:
+    """Encode header and body, without the size prefix.
+
+    Raises UnsupportedApi, UnsupportedVersion, ValueError when the body does not fit the schema.
+    """
+    api = _api(api_key, version, correlation_id)
+    return encode_request_header(api_key, version, correlation_id, client_id) + api.request.encode(
+        version, body
+    )
+
+
+def encode_request_header(
+    api_key: int, version: int, correlation_id: int, client_id: str | None
+) -> bytes:
+    """Encode a header alone, to go in front of a body that was encoded column-wise."""
+    api = _api(api_key, version, correlation_id)
+    fields: Body = {
+        "request_api_key": api_key,
+        "request_api_version": version,
+        "correlation_id": correlation_id,
+        "client_id": client_id,
+    }
+    return _request_header().encode(_request_header_version(api, version), fields)
+
+
+def encode_response(api_key: int, version: int, correlation_id: int, body: Body) -> bytes:
+    """Encode header and body, without the size prefix.
+
+    Raises UnsupportedApi, UnsupportedVersion, ValueError when the body does not fit the schema.
+    """
+    api = _api(api_key, version, correlation_id)
+    header = _response_header().encode(
+        _response_header_version(api, version), {"correlation_id": correlation_id}
+    )
+    return header + api.response.encode(version, body)
+
+
+def decode_response(api_key: int, version: int, frame: bytes) -> tuple[int, Body]:
+    """Decode one response frame into (correlation id, body).
+
+    An ApiVersions response with an error is read as version 0, which is how brokers answer a
+    version they do not know (KIP-511). Raises UnsupportedApi, UnsupportedVersion, MalformedFrame.
+    """
+    api = _api(api_key, version, -1)
+    fields, start = _response_header().decode_prefix(_response_header_version(api, version), frame)
+    if api.key is ApiKey.API_VERSIONS and len(frame) >= start + _ERROR_CODE.size:
+        (error_code,) = _ERROR_CODE.unpack_from(frame, start)
+        version = version if error_code == 0 else 0
+    return fields["correlation_id"], api.response.decode(version, frame, start)
+
+
+def _api(api_key: int, version: int, correlation_id: int) -> Api:
+    api = APIS.get(api_key)
+    if api is None:
+        raise UnsupportedApi(api_key, version, correlation_id)
+    if not api.min_version <= version <= api.max_version:
+        raise UnsupportedVersion(api_key, version, api.min_version, api.max_version, correlation_id)
+    return api
+
+
+def _request_header_version(api: Api, version: int) -> int:
+    if api.key is ApiKey.CONTROLLED_SHUTDOWN and version == 0:
+        return 0  # the only request whose header has no client id
+    return 2 if api.request.is_flexible(version) else 1
+
+
+def _response_header_version(api: Api, version: int) -> int:
+    if api.key is ApiKey.API_VERSIONS:
+        return 0  # readable for clients that do not know the version yet (KIP-511)
+    return 1 if api.response.is_flexible(version) else 0
