@@ -1,0 +1,1 @@
+"""Real ZooKeeper and Kafka servers as child processes, for demos, tests and a first run."""

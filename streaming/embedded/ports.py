@@ -1,0 +1,55 @@
+"""Free loopback ports for servers that must be told their port before they start."""
+
+from __future__ import annotations
+
+import random
+import socket
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+LOOPBACK = "127.0.0.1"
+_LOWEST_PORT = 10_000
+_DEFAULT_EPHEMERAL_LOW = 32_768
+_ATTEMPTS = 200
+
+
+def free_ports(count: int) -> list[int]:
+    """Pick `count` different free loopback TCP ports below the range of outgoing connections.
+
+    A port inside that range can be taken by any client while its server is down for a restart; a
+    client that keeps connecting to it can even meet itself. Raises OSError when none is free.
+    """
+    high = _ephemeral_low()
+    with ExitStack() as held:
+        ports: list[int] = []
+        for _ in range(_ATTEMPTS):
+            if len(ports) == count:
+                return ports
+            port = random.SystemRandom().randrange(_LOWEST_PORT, high)
+            candidate = held.enter_context(closing(socket.socket()))
+            try:
+                candidate.bind((LOOPBACK, port))
+            except OSError:
+                continue
+            ports.append(port)
+        if len(ports) == count:
+            return ports
+    raise OSError(f"no {count} free loopback ports found between {_LOWEST_PORT} and {high}")
+
+
+def accepts_connections(port: int, timeout_s: float = 0.5) -> bool:
+    """Tell whether something listens on the loopback port."""
+    try:
+        with socket.create_connection((LOOPBACK, port), timeout=timeout_s):
+            return True
+    except OSError:
+        return False
+
+
+def _ephemeral_low() -> int:
+    try:
+        text = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii")
+        low = int(text.split()[0])
+    except (OSError, ValueError, IndexError):
+        low = _DEFAULT_EPHEMERAL_LOW
+    return low if low > _LOWEST_PORT + 1_000 else 65_536

@@ -1,0 +1,196 @@
+"""A real ZooKeeper server out of the jars that pyspark ships."""
+
+from __future__ import annotations
+
+import importlib.util
+import socket
+import time
+from pathlib import Path
+
+from streaming.embedded.java import Java, find_java
+from streaming.embedded.ports import LOOPBACK, free_ports
+from streaming.embedded.process import ChildProcess, NotReady
+
+_MAIN_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+_JAR_PATTERNS = (
+    "zookeeper-*.jar",
+    "netty-*.jar",
+    "slf4j-api-*.jar",
+    "log4j-api-*.jar",
+    "log4j-core-*.jar",
+    "log4j-slf4j2-impl-*.jar",
+    "metrics-core-*.jar",
+    "snappy-java-*.jar",
+    "commons-io-*.jar",
+)
+_READY_TIMEOUT_S = 30.0
+_STOP_TIMEOUT_S = 10.0
+_POLL_S = 0.05
+
+_CONFIG = """\
+tickTime={tick_time_ms}
+dataDir={data_dir}
+clientPort={port}
+clientPortAddress={host}
+maxClientCnxns=0
+minSessionTimeout={min_session_timeout_ms}
+maxSessionTimeout=60000
+admin.enableServer=false
+4lw.commands.whitelist=srvr,mntr
+"""
+
+_LOGGING = """\
+rootLogger.level = info
+rootLogger.appenderRef.out.ref = out
+appender.out.type = Console
+appender.out.name = out
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = [%d{ISO8601}] %p %m (%c)%n
+"""
+
+
+class SparkJarsMissing(Exception):
+    """pyspark's jar folder, or the ZooKeeper in it, is not where it should be."""
+
+    def __init__(self, looked_at: str) -> None:
+        super().__init__(f"no ZooKeeper jars found at {looked_at}; is pyspark installed by pip?")
+
+
+class EmbeddedZooKeeper:
+    """One standalone ZooKeeper server on a loopback port, with its data in a folder.
+
+    The data survives stop() and kill(); start() on the same object serves the same data on the same
+    port again. Sessions as short as two ticks are allowed (default 1 s), so that a test need not
+    wait the usual 18 s for a broker to be declared dead.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path,
+        *,
+        port: int | None = None,
+        tick_time_ms: int = 500,
+        max_heap_mb: int = 400,
+        java: Java | None = None,
+    ) -> None:
+        self.data_dir = data_dir
+        self.port = free_ports(1)[0] if port is None else port
+        self.log_path = data_dir / "zookeeper.log"
+        self._tick_time_ms = tick_time_ms
+        self._max_heap_mb = max_heap_mb
+        self._java = java
+        self._child: ChildProcess | None = None
+
+    @property
+    def connect_string(self) -> str:
+        return f"{LOOPBACK}:{self.port}"
+
+    @property
+    def pid(self) -> int | None:
+        return None if self._child is None else self._child.pid
+
+    @property
+    def running(self) -> bool:
+        return self._child is not None and self._child.running
+
+    def start(self, timeout_s: float = _READY_TIMEOUT_S) -> str:
+        """Start the server, wait until it serves, and return its connect string.
+
+        Raises JavaMissing, JavaTooOld, SparkJarsMissing, ChildDied (for example: port taken) and
+        NotReady.
+        """
+        if self.running:
+            return self.connect_string
+        java = self._java or find_java()
+        config, logging = self._write_files()
+        argv = [
+            str(java.executable),
+            f"-Xmx{self._max_heap_mb}m",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            f"-Dlog4j2.configurationFile={logging}",
+            "-Dzookeeper.jmx.log4j.disable=true",
+            "-cp",
+            _class_path(),
+            _MAIN_CLASS,
+            str(config),
+        ]
+        self._child = ChildProcess.start("ZooKeeper", argv, log_path=self.log_path)
+        self._wait_until_serving(self._child, timeout_s)
+        return self.connect_string
+
+    def stop(self) -> None:
+        """Stop the server in order (its sessions stay open on disk); nothing when not running."""
+        if self._child is not None:
+            self._child.terminate(_STOP_TIMEOUT_S)
+            self._child = None
+
+    def kill(self) -> None:
+        """SIGKILL the server; what it acknowledged is on disk."""
+        if self._child is not None:
+            self._child.kill()
+            self._child = None
+
+    def pause(self) -> None:
+        """SIGSTOP: clients stay connected and get no answer."""
+        if self._child is not None:
+            self._child.pause()
+
+    def resume(self) -> None:
+        """SIGCONT after pause()."""
+        if self._child is not None:
+            self._child.resume()
+
+    def __enter__(self) -> EmbeddedZooKeeper:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _write_files(self) -> tuple[Path, Path]:
+        self.data_dir.mkdir(parents=True, exist_ok=True)
+        config = self.data_dir / "zookeeper.properties"
+        config.write_text(
+            _CONFIG.format(
+                tick_time_ms=self._tick_time_ms,
+                data_dir=self.data_dir.resolve() / "data",
+                port=self.port,
+                host=LOOPBACK,
+                min_session_timeout_ms=2 * self._tick_time_ms,
+            ),
+            encoding="utf-8",
+        )
+        logging = self.data_dir / "log4j2.properties"
+        logging.write_text(_LOGGING, encoding="utf-8")
+        return config, logging.resolve()
+
+    def _wait_until_serving(self, child: ChildProcess, timeout_s: float) -> None:
+        deadline = time.monotonic() + timeout_s
+        while not _serves(self.port):
+            child.check_running()
+            if time.monotonic() > deadline:
+                self.kill()
+                raise NotReady("ZooKeeper", timeout_s, self.log_path)
+            time.sleep(_POLL_S)
+        child.check_running()  # the port may be answered by another server that was there before
+
+
+def _serves(port: int) -> bool:
+    try:
+        with socket.create_connection((LOOPBACK, port), timeout=1.0) as connection:
+            connection.sendall(b"srvr")
+            return b"Mode:" in connection.makefile("rb").read()
+    except OSError:
+        return False
+
+
+def _class_path() -> str:
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise SparkJarsMissing("the package pyspark")
+    folder = Path(spec.origin).parent / "jars"
+    jars = [str(jar) for pattern in _JAR_PATTERNS for jar in sorted(folder.glob(pattern))]
+    if not any("zookeeper-" in jar for jar in jars):
+        raise SparkJarsMissing(str(folder))
+    return ":".join(jars)
