@@ -1,0 +1,129 @@
+"""Reads an embedded log from any process, beside its writer."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from streaming.log.api import LogError, LogRecord, OffsetOutOfRange
+from streaming.log.embedded_format import Row, list_segments, segment_name
+from streaming.log.embedded_head import Head, open_head
+from streaming.log.embedded_read_segment import SegmentReader
+from streaming.log.embedded_recovery import find_tail
+
+if TYPE_CHECKING:
+    import pyarrow
+
+
+class EmbeddedLogReader:
+    """Exact, repeatable reads of what is durable (a `LogReader`); safe to share between threads.
+
+    Raises:
+        LogError: the folder holds no log.
+    """
+
+    def __init__(self, folder: Path | str) -> None:
+        self._folder = Path(folder)
+        self._head: Head | None = None
+        self._end_without_head: int | None = None
+        self._segments: dict[int, SegmentReader] = {}
+        self._lock = threading.Lock()
+        self.start_offset()
+
+    def start_offset(self) -> int:
+        return self._bases()[0]
+
+    def end_offset(self) -> int:
+        if self._head is None:
+            self._head = open_head(self._folder / "head")
+        end = self._head.end_offset() if self._head else None
+        return self._end_by_scan() if end is None else end
+
+    def read(self, start: int, end: int) -> Iterator[LogRecord]:
+        """As `LogReader.read`; the range is checked at once, records are read as they are taken.
+
+        Raises:
+            OffsetOutOfRange: the range is not retained.
+            CorruptLog: a record of the range is damaged; those before it were given.
+        """
+        chunks = self._chunks(start, end)
+        return (LogRecord(*row) for rows in chunks for row in rows)
+
+    def read_arrow(self, start: int, end: int) -> pyarrow.RecordBatch:
+        """The same range as columns: offset, time_ms int64; kind, key string; payload binary.
+
+        Raises:
+            OffsetOutOfRange, CorruptLog: as `read`, but nothing of the range is given.
+        """
+        # Only the job reads columns; the writer's process does without this import.
+        from streaming.log.embedded_arrow import rows_to_batch  # noqa: PLC0415
+
+        return rows_to_batch(self._chunks(start, end))
+
+    def close(self) -> None:
+        with self._lock:
+            for segment in self._segments.values():
+                segment.close()
+            self._segments.clear()
+        if self._head:
+            self._head.close()
+            self._head = None
+
+    def __enter__(self) -> EmbeddedLogReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _bases(self) -> list[int]:
+        try:
+            bases = list_segments(self._folder)
+        except FileNotFoundError:
+            bases = []
+        if not bases:
+            raise LogError(f"{self._folder} holds no log segments")
+        return bases
+
+    def _end_by_scan(self) -> int:
+        """The end of a log whose head was never written or not copied with it."""
+        if self._end_without_head is None:
+            base = self._bases()[-1]
+            tail = find_tail(self._folder / segment_name(base), base, None)
+            self._end_without_head = tail.next_offset
+        return self._end_without_head
+
+    def _chunks(self, start: int, end: int) -> Iterator[list[Row]]:
+        """Check the range now; the iterator then reads it segment by segment."""
+        # The end is read before the segments are listed: a segment exists before its records do.
+        end_offset = self.end_offset()
+        bases = self._bases()
+        for offset in (start, end):
+            if not bases[0] <= offset <= end_offset:
+                raise OffsetOutOfRange(offset, bases[0], end_offset)
+        if start > end:
+            raise ValueError(f"start {start} is after end {end}")
+        self._forget_deleted(bases)
+        return self._read_segments(start, end, bases)
+
+    def _read_segments(self, start: int, end: int, bases: list[int]) -> Iterator[list[Row]]:
+        for base, next_base in zip(bases, [*bases[1:], end], strict=True):
+            first, until = max(start, base), min(end, next_base)
+            if first < until:
+                try:
+                    segment = self._segment(base)
+                except FileNotFoundError:
+                    raise OffsetOutOfRange(first, self.start_offset(), self.end_offset()) from None
+                yield from segment.read(first, until)
+
+    def _segment(self, base: int) -> SegmentReader:
+        with self._lock:
+            if base not in self._segments:
+                self._segments[base] = SegmentReader(self._folder / segment_name(base), base)
+            return self._segments[base]
+
+    def _forget_deleted(self, bases: list[int]) -> None:
+        with self._lock:
+            for base in self._segments.keys() - set(bases):
+                del self._segments[base]

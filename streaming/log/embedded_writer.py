@@ -1,0 +1,277 @@
+"""The embedded log's only writer: a thread that makes what many threads append durable in groups.
+
+One group is everything that was waiting when the thread came back from the last fsync, so the cost
+of an fsync is shared by all who wait for it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+
+from streaming.log.api import AppendFailed, LogClosed, LogError, NewRecord
+from streaming.log.embedded_format import (
+    HARD_RECORD_BYTES_MAX,
+    Body,
+    encode_body,
+    list_segments,
+    pack_record,
+    segment_name,
+)
+from streaming.log.embedded_head import Head
+from streaming.log.embedded_recovery import Tail, find_tail
+from streaming.log.embedded_segment import SegmentWriter, create_segment, fsync_folder
+
+SEGMENT_BYTES = 64 * 1024 * 1024
+RECORD_BYTES_MAX = 64 * 1024 * 1024
+_GROUP_BYTES_MAX = 8 * 1024 * 1024
+
+
+class LogLocked(LogError):
+    """Another writer has the folder."""
+
+
+def wall_clock_ms() -> int:
+    """Milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Append:
+    """One call waiting for its group."""
+
+    bodies: list[Body]
+    size_bytes: int
+    future: Future[range]
+
+
+class EmbeddedLogWriter:
+    """The one writer of a folder of segments (a `LogWriter`).
+
+    `clock` gives milliseconds and may jump: a record's time is never before that of the record
+    ahead of it, across restarts too. `segment_bytes` is where a new segment begins (a segment is
+    larger only by one group), `record_bytes_max` what a single record may take.
+
+    Raises:
+        LogLocked: another process or object writes this folder.
+        CorruptLog: what was durable is damaged in the last segment.
+    """
+
+    def __init__(
+        self,
+        folder: Path | str,
+        *,
+        clock: Callable[[], int] = wall_clock_ms,
+        segment_bytes: int = SEGMENT_BYTES,
+        record_bytes_max: int = RECORD_BYTES_MAX,
+    ) -> None:
+        if not 0 < record_bytes_max <= HARD_RECORD_BYTES_MAX:
+            allowed = f"1..{HARD_RECORD_BYTES_MAX}"
+            raise ValueError(f"record_bytes_max={record_bytes_max} is not in {allowed}")
+        self._folder = Path(folder)
+        self._clock = clock
+        self._segment_bytes = segment_bytes
+        self._record_bytes_max = record_bytes_max
+        self._waiting: deque[_Append] = deque()
+        self._wake = threading.Condition()
+        self._closing = False
+        self._broken: OSError | None = None
+        self._folder.mkdir(parents=True, exist_ok=True)
+        self._lock_fd = _take_lock(self._folder)
+        try:
+            self._open()
+        except BaseException:
+            os.close(self._lock_fd)
+            raise
+        self._thread = threading.Thread(target=self._run, name=f"log-{self._folder.name}")
+        self._thread.daemon = True
+        self._thread.start()
+
+    def _open(self) -> None:
+        for leftover in self._folder.glob("*.tmp"):
+            leftover.unlink()
+        if not (bases := list_segments(self._folder)):
+            create_segment(self._folder, 0, 0)
+            bases = [0]
+        self._head = Head(self._folder / "head", writable=True)
+        file = self._folder / segment_name(bases[-1])
+        tail = find_tail(file, bases[-1], self._head.end_offset())
+        self._segment = SegmentWriter(file, tail.position)
+        self._tail = tail
+        self._segment.sync()
+        fsync_folder(self._folder)
+        self._head.publish(tail.next_offset)
+
+    def append(self, records: Sequence[NewRecord]) -> range:
+        return self.append_async(records).result()
+
+    def append_async(self, records: Sequence[NewRecord]) -> Future[range]:
+        future: Future[range] = Future()
+        try:
+            bodies = [encode_body(record, self._record_bytes_max) for record in records]
+        except LogError as refused:
+            future.set_exception(refused)
+            return future
+        size_bytes = sum(len(body.text_and_payload) for body in bodies)
+        with self._wake:
+            if self._closing or self._broken:
+                future.set_exception(self._refusal())
+                return future
+            self._waiting.append(_Append(bodies, size_bytes, future))
+            self._wake.notify()
+        return future
+
+    def start_offset(self) -> int:
+        return list_segments(self._folder)[0]
+
+    def end_offset(self) -> int:
+        """One past the last durable record."""
+        return self._tail.next_offset
+
+    def truncate_before(self, offset: int) -> int:
+        """Delete the segments that hold nothing at or after `offset`; never the last one."""
+        bases = list_segments(self._folder)
+        while len(bases) > 1 and bases[1] <= offset:
+            (self._folder / segment_name(bases.pop(0))).unlink()
+            # One by one and in order, so that a crash leaves no gap between segments.
+            fsync_folder(self._folder)
+        return bases[0]
+
+    def close(self) -> None:
+        with self._wake:
+            if self._closing:
+                return
+            self._closing = True
+            self._wake.notify()
+        self._thread.join()
+        self._segment.close()
+        self._head.close()
+        os.close(self._lock_fd)
+
+    def __enter__(self) -> EmbeddedLogWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _refusal(self) -> LogClosed:
+        if self._broken is None:
+            return LogClosed(f"{self._folder}: the writer is closed")
+        reason = f"{self._folder}: the writer gave up, open the log again: {self._broken}"
+        return LogClosed(reason)
+
+    def _run(self) -> None:
+        while group := self._next_group():
+            if self._broken:
+                _fail(group, self._refusal())
+            else:
+                self._commit(group)
+
+    def _next_group(self) -> list[_Append]:
+        """Wait for appends and take them, in order; empty when closing and all is done."""
+        with self._wake:
+            while True:
+                self._wake.wait_for(lambda: self._waiting or self._closing)
+                if not self._waiting:
+                    return []
+                group: list[_Append] = []
+                size_bytes = 0
+                while self._waiting and (not group or size_bytes < _GROUP_BYTES_MAX):
+                    waiting = self._waiting.popleft()
+                    if waiting.future.set_running_or_notify_cancel():
+                        group.append(waiting)
+                        size_bytes += waiting.size_bytes
+                if group:
+                    return group
+
+    def _commit(self, group: list[_Append]) -> None:
+        """Write, fsync, publish, tell: in this order."""
+        try:
+            data, ranges, tail = self._pack(group)
+            if data:
+                if self._segment.is_full(len(data), self._segment_bytes):
+                    self._roll()
+                self._segment.write(data)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to who waits
+            self._undo(group, error)
+            return
+        try:
+            self._segment.sync()
+        except OSError as error:
+            # After a failed fsync the kernel may have dropped the pages: what the file holds is
+            # unknown until it is read again.
+            self._broken = error
+            _fail(group, self._refusal())
+            return
+        self._tail = Tail(self._segment.position, tail.next_offset, tail.time_ms)
+        self._head.publish(tail.next_offset)
+        for waiting, offsets in zip(group, ranges, strict=True):
+            waiting.future.set_result(offsets)
+
+    def _pack(self, group: list[_Append]) -> tuple[bytes, list[range], Tail]:
+        first = offset = self._tail.next_offset
+        time_ms = self._tail.time_ms
+        parts: list[bytes] = []
+        ranges: list[range] = []
+        for waiting in group:
+            now_ms = self._clock()
+            for body in waiting.bodies:
+                time_ms = max(now_ms, time_ms) if body.time_ms is None else body.time_ms
+                parts.extend(pack_record(offset, time_ms, offset - first, body))
+                offset += 1
+            ranges.append(range(offset - len(waiting.bodies), offset))
+        return b"".join(parts), ranges, Tail(self._tail.position, offset, time_ms)
+
+    def _roll(self) -> None:
+        file = create_segment(self._folder, self._tail.next_offset, self._tail.time_ms)
+        try:
+            following = SegmentWriter(file)
+        except OSError:
+            # Left behind, it would say that the segment before it ends here.
+            file.unlink()
+            raise
+        full, self._segment = self._segment, following
+        self._tail = Tail(self._segment.position, self._tail.next_offset, self._tail.time_ms)
+        full.close()
+
+    def _undo(self, group: list[_Append], error: Exception) -> None:
+        """Cut what a failed write left behind; the log stays usable when that works."""
+        try:
+            self._segment.cut(self._tail.position)
+        except OSError as worse:
+            self._broken = worse
+            _fail(group, self._refusal())
+            return
+        failed = AppendFailed(f"{self._folder}: nothing of this append was kept: {error}")
+        failed.__cause__ = error
+        _fail(group, failed)
+
+
+def _fail(group: list[_Append], error: LogError) -> None:
+    for waiting in group:
+        waiting.future.set_exception(error)
+
+
+def _take_lock(folder: Path) -> int:
+    """Lock the folder for this object; the kernel lets go when the process ends, however it ends.
+
+    Raises:
+        LogLocked: it is taken; names the folder and the process that holds it.
+    """
+    fd = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = os.pread(fd, 32, 0).decode("ascii", "replace").strip()
+        os.close(fd)
+        raise LogLocked(f"{folder} is already written by process {holder or 'unknown'}") from None
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+    return fd
