@@ -1,0 +1,43 @@
+"""Kafka's variable-length primitives as bytes, in the classic and the compact form (KIP-482)."""
+
+from __future__ import annotations
+
+import struct
+
+_INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
+
+
+def unsigned_varint(value: int) -> bytes:
+    """Encode value >= 0, seven bits per byte, least significant group first."""
+    encoded = bytearray()
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def array_length(length: int, flexible: bool) -> bytes:
+    """Encode what stands in front of an array's elements."""
+    return unsigned_varint(length + 1) if flexible else _INT32.pack(length)
+
+
+def string(value: str, flexible: bool) -> bytes:
+    """Encode a string as UTF-8 behind its length in bytes."""
+    encoded = value.encode()
+    if flexible:
+        return unsigned_varint(len(encoded) + 1) + encoded
+    return _INT16.pack(len(encoded)) + encoded
+
+
+def nullable_string(value: str | None, flexible: bool) -> bytes:
+    """Encode a string or null."""
+    if value is not None:
+        return string(value, flexible)
+    return b"\x00" if flexible else _INT16.pack(-1)
+
+
+def empty_tags(flexible: bool) -> bytes:
+    """Encode "no tagged fields", which only flexible versions have."""
+    return b"\x00" if flexible else b""
