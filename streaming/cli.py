@@ -1,0 +1,53 @@
+"""The command `helmstream`: puts the commands together and runs one in the error frame."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from streaming.commands.frame import run_framed
+from streaming.commands.status import status
+
+app = typer.Typer(
+    name="helmstream",
+    help="Kafka's controller as a replayable Spark Structured Streaming job.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(status)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        Console().out(f"helmstream {version('helmstream')}", highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    show_version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Kafka's controller as a replayable Spark Structured Streaming job."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command and leave the process with its exit code."""
+    console = Console(stderr=True)
+    given = None if arguments is None else list(arguments)
+    sys.exit(run_framed(lambda: app(given), console))
+
+
+if __name__ == "__main__":
+    main()

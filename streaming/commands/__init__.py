@@ -1,0 +1,1 @@
+"""The commands of `helmstream`, one module each; `streaming.cli` puts them together."""

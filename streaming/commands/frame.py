@@ -1,0 +1,49 @@
+"""What every command runs in: expected errors become one clear message and an exit code."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+
+from rich.console import Console
+from rich.text import Text
+
+from streaming.errors import HelmstreamError
+
+INTERRUPTED = 130  # what shells report for a program ended by Ctrl-C
+
+
+def run_framed(command: Callable[[], object], console: Console) -> int:
+    """Run a command and return the exit code; an unexpected error keeps its traceback."""
+    try:
+        command()
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except SystemExit as leaving:
+        return leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
+    except Exception as error:
+        code = expected_exit_code(error)
+        if code is None:
+            raise
+        # Text and not a string: brackets in a message are not rich's markup.
+        console.print(Text.assemble(("error: ", "bold red"), str(error)), soft_wrap=True)
+        return code
+    return 0
+
+
+def expected_exit_code(error: Exception) -> int | None:
+    """Exit code of an error that its message explains in full; None for a fault of ours."""
+    from kazoo.handlers.threading import KazooTimeoutError
+
+    from streaming.embedded.java import JavaMissing, JavaTooOld
+    from streaming.log.api import LogError
+
+    if isinstance(error, HelmstreamError):
+        return error.exit_code
+    if isinstance(error, JavaMissing | JavaTooOld):
+        return 3
+    if isinstance(error, KazooTimeoutError):
+        return 4
+    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
+        return 4
+    return 1 if isinstance(error, LogError) else None

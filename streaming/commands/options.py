@@ -1,0 +1,49 @@
+"""Options that several commands share, and the settings they lead to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from streaming.settings import Settings
+from streaming.settings_loader import load_settings
+
+ConfigFiles = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--config",
+        "-c",
+        metavar="FILE",
+        help="TOML file with settings; may be given several times, a later one wins.",
+    ),
+]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        "-s",
+        metavar="KEY=VALUE",
+        help="One setting, such as controller.lease.ms=20000; wins over files and environment.",
+    ),
+]
+DataDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-dir",
+        metavar="FOLDER",
+        help="Folder with the logs and the checkpoint; short for --set data.dir=FOLDER.",
+    ),
+]
+
+
+def settings_from(
+    config: Sequence[Path] | None, overrides: Sequence[str] | None, data_dir: Path | None = None
+) -> Settings:
+    """Settings from the shared options; raises ConfigurationError."""
+    given = [*(overrides or ())]
+    if data_dir is not None:
+        given.append(f"data.dir={data_dir}")
+    return load_settings(config or (), given)

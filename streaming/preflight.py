@@ -1,0 +1,39 @@
+"""Checks made before anything starts, so that what is missing is said at once and in words."""
+
+from __future__ import annotations
+
+import errno
+import socket
+
+from streaming.errors import PortTaken, ZooKeeperUnreachable
+
+
+def check_port_free(host: str, port: int, setting: str) -> None:
+    """Raise PortTaken when something listens on host:port; port 0 (any) always passes."""
+    if port == 0:
+        return
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+            raise PortTaken(f"{host}:{port}", setting) from error
+
+
+def check_zookeeper(connect: str, timeout_ms: int) -> None:
+    """Raise ZooKeeperUnreachable unless one server of the connect string accepts a connection.
+
+    `timeout_ms` is shared by all servers. The session itself is the ZooKeeper client's matter.
+    """
+    servers = connect.partition("/")[0].split(",")
+    reasons = []
+    for server in servers:
+        host, _, port = server.rpartition(":")
+        try:
+            with socket.create_connection((host, int(port)), timeout_ms / 1_000 / len(servers)):
+                return
+        except OSError as error:
+            reasons.append(f"{server}: {error.strerror or error}")
+    raise ZooKeeperUnreachable(connect, "; ".join(reasons))

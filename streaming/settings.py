@@ -1,0 +1,82 @@
+"""All settings in one frozen value, read from files, environment and command line and checked.
+
+`conf/default.toml` holds every key with its default; the model below holds every key with its type
+and range. Neither knows what the other knows, and a test asserts that they name the same keys.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+Positive = Annotated[int, Field(ge=1)]
+Port = Annotated[int, Field(ge=0, le=65535)]
+# The description of a text setting is what an error message says is allowed.
+ConnectString = Annotated[
+    str,
+    Field(
+        pattern=r"^$|^[^\s,/:]+:\d+(,[^\s,/:]+:\d+)*(/\S*)?$",
+        description="host:port[,host:port...][/chroot], or nothing",
+    ),
+]
+Name = Annotated[str, Field(pattern=r"^\S*$", description="a name without spaces, or nothing")]
+Host = Annotated[str, Field(pattern=r"^\S+$", description="a host name or address")]
+KafkaVersion = Annotated[
+    str, Field(pattern=r"^[23]\.\d+\.\d+$", description="a version such as 3.9.2, from 2.x to 3.9")
+]
+Folder = Annotated[Path, AfterValidator(Path.expanduser), Field(description="a folder's path")]
+Mode = Literal["active", "shadow", "replay"]
+
+
+def _dotted(field: str) -> str:
+    return field.replace("_", ".")
+
+
+class Settings(BaseModel):
+    """The settings of one process; field `controller_lease_ms` is key `controller.lease.ms`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", alias_generator=_dotted)
+
+    mode: Mode
+    data_dir: Folder
+    controller_id: Annotated[int, Field(ge=0, le=2**31 - 1)]
+    controller_lease_ms: Annotated[int, Field(ge=1_000)]
+
+    zookeeper_connect: ConnectString
+    zookeeper_session_timeout_ms: Positive
+    zookeeper_connection_timeout_ms: Positive
+    zookeeper_max_in_flight_requests: Positive
+    zookeeper_set_acl: bool
+    zookeeper_multi_max_operations: Annotated[int, Field(ge=2)]
+    jute_maxbuffer: Annotated[int, Field(ge=1_024)]
+
+    event_log_segment_bytes: Annotated[int, Field(ge=4_096)]
+    event_log_batch_max_events: Positive
+    slots: Annotated[int, Field(ge=1, le=4_096)]
+    shuffle_partitions: Annotated[int, Field(ge=1, le=4_096)]
+    state_store: Literal["memory", "rocksdb"]
+
+    inter_broker_listener_name: Name
+    control_plane_listener_name: Name
+    controller_socket_timeout_ms: Positive
+    retry_backoff_ms: Positive
+    unclean_leader_election_enable: bool
+
+    gateway_host: Host
+    gateway_port: Port
+    gateway_listeners: Name
+    max_connections: Positive
+    socket_request_max_bytes: Annotated[int, Field(ge=1_024)]
+    request_timeout_ms: Positive
+    default_replication_factor: Annotated[int, Field(ge=1, le=2**15 - 1)]
+    num_partitions: Positive
+
+    embedded_brokers: Annotated[int, Field(ge=1, le=100)]
+    embedded_kafka_version: KafkaVersion
+
+
+def known_keys() -> dict[str, str]:
+    """Key -> field name of every setting, in the order of the model."""
+    return {_dotted(field): field for field in Settings.model_fields}

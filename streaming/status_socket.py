@@ -1,0 +1,55 @@
+"""How a running front is asked for its status: connect to its Unix socket, read one JSON object.
+
+The front writes the object when a connection is made and then closes it; nothing is sent to it.
+"""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from streaming.errors import HelmstreamError, NotRunning
+
+_CHUNK_BYTES = 65_536
+
+
+class NoStatus(HelmstreamError):
+    """A front is there, but its answer did not come or is not a JSON object."""
+
+
+def socket_path(data_dir: Path) -> Path:
+    """Where the front of a data folder listens."""
+    return data_dir / "front.sock"
+
+
+def fetch_status(data_dir: Path, timeout_s: float) -> dict[str, Any]:
+    """The status of the front of `data_dir`; raises NotRunning and NoStatus."""
+    path = socket_path(data_dir)
+    try:
+        answer = _read_all(path, timeout_s)
+    except (FileNotFoundError, ConnectionRefusedError) as error:
+        raise NotRunning(
+            f"no helmstream is running with data.dir {data_dir}; start one with: helmstream run"
+        ) from error
+    except OSError as error:
+        raise NoStatus(f"no status from {path}: {error}") from error
+    try:
+        status = orjson.loads(answer)
+    except orjson.JSONDecodeError as error:
+        raise NoStatus(f"the status from {path} is not JSON: {error}") from error
+    if not isinstance(status, dict):
+        raise NoStatus(f"the status from {path} is not a JSON object")
+    return status
+
+
+def _read_all(path: Path, timeout_s: float) -> bytes:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(timeout_s)
+        connection.connect(str(path))
+        chunks = []
+        while chunk := connection.recv(_CHUNK_BYTES):
+            chunks.append(chunk)
+    return b"".join(chunks)
