@@ -110,7 +110,10 @@ class LogWriter(Protocol):
         """
 
     def truncate_before(self, offset: int) -> int:
-        """Let go of what is before `offset`; returns the new start offset, which may be earlier."""
+        """Let go of what is before `offset`, but never of the last record.
+
+        Returns the new start offset, which may be earlier than `offset`.
+        """
 
     def close(self) -> None:
         """Finish what was appended, then let go of the log. May be called twice."""

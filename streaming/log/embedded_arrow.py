@@ -13,16 +13,16 @@ _NAMES = ("offset", "time_ms", "kind", "key", "payload")
 LOG_SCHEMA = pa.schema(list(zip(_NAMES, _TYPES, strict=True)))
 
 
-def rows_to_batch(chunks: Iterable[Sequence[Row]]) -> pa.RecordBatch:
-    """All rows as one batch with the columns of LOG_SCHEMA."""
-    # Chunk by chunk, since very many live tuples make Python's garbage collector slow.
-    batches = [_chunk_to_batch(rows) for rows in chunks if rows]
-    if not batches:
-        return pa.RecordBatch.from_pylist([], schema=LOG_SCHEMA)
-    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)
-
-
-def _chunk_to_batch(rows: Sequence[Row]) -> pa.RecordBatch:
+def rows_to_batch(rows: Sequence[Row]) -> pa.RecordBatch:
+    """One batch with the columns of LOG_SCHEMA; `rows` is not empty."""
     columns = zip(*rows, strict=True)
     arrays = [pa.array(column, type_) for column, type_ in zip(columns, _TYPES, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=LOG_SCHEMA)
+
+
+def concat_batches(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
+    """All of them as one; an empty one if there are none."""
+    found = list(batches)
+    if not found:
+        return pa.RecordBatch.from_pylist([], schema=LOG_SCHEMA)
+    return found[0] if len(found) == 1 else pa.concat_batches(found)

@@ -136,7 +136,8 @@ class EmbeddedLogWriter:
         return self._tail.next_offset
 
     def truncate_before(self, offset: int) -> int:
-        """Delete the segments that hold nothing at or after `offset`; never the last one."""
+        """Delete the segments that hold nothing at or after `offset`, nor the last record."""
+        offset = min(offset, self.end_offset() - 1)
         bases = list_segments(self._folder)
         while len(bases) > 1 and bases[1] <= offset:
             (self._folder / segment_name(bases.pop(0))).unlink()
