@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import weakref
 from bisect import bisect_right, insort
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,7 @@ from streaming.log.embedded_format import (
     skip_records,
 )
 
-_CHUNK_BYTES = 1024 * 1024
+_CHUNK_BYTES = 256 * 1024  # what a read learns the place of, so it bounds how far a seek hops
 _FIRST_CHUNK_BYTES = 64 * 1024
 _INDEX_STRIDE_BYTES = 64 * 1024
 
@@ -33,15 +34,13 @@ class SegmentReader:
 
     def __init__(self, file: Path, base_offset: int) -> None:
         self._file = file
-        self._opened = file.open("rb", buffering=0)
-        self._fd = self._opened.fileno()
+        self._fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
+        # Not closed while an iterator still reads it, though retention has deleted the file.
+        self.close = weakref.finalize(self, os.close, self._fd)
         parse_header(os.pread(self._fd, HEADER_BYTES, 0), file, base_offset)
         self._index = [(base_offset, HEADER_BYTES)]
         # Where the last read ended: the next one usually goes on there.
         self._recent = self._index[0]
-
-    def close(self) -> None:
-        self._opened.close()
 
     def read(self, first: int, until: int) -> Iterator[list[Row]]:
         """The records `first .. until - 1`, checked, some at a time.

@@ -63,7 +63,7 @@ class EmbeddedLogReader:
         return concat_batches(self.arrow_batches(start, end))
 
     def arrow_batches(self, start: int, end: int) -> Iterator[pyarrow.RecordBatch]:
-        """As `read_arrow`, in batches of about a megabyte; as `read` in what it raises when."""
+        """As `read_arrow`, in batches of a chunk each; as `read` in what it raises when."""
         from streaming.log.embedded_arrow import rows_to_batch  # noqa: PLC0415
 
         return map(rows_to_batch, self._chunks(start, end))

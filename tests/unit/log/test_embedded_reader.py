@@ -1,0 +1,89 @@
+"""Reading: large logs through small windows, columns, the index, and the ends of ranges."""
+
+from __future__ import annotations
+
+import random
+
+import pyarrow as pa
+import pytest
+
+from streaming.log import embedded_read_segment
+from streaming.log.api import LogRecord, NewRecord, OffsetOutOfRange
+from streaming.log.embedded import EmbeddedLogReader
+from streaming.log.embedded_arrow import LOG_SCHEMA
+
+
+@pytest.fixture
+def large(open_writer):
+    """3,000 records of very different sizes: several chunks, records larger than a chunk."""
+    writer = open_writer()
+    sizes = random.Random(3)
+    payloads = [sizes.randbytes(sizes.choice([0, 20, 700])) for _ in range(3000)]
+    payloads[1500] = sizes.randbytes(2_500_000)
+    payloads[2999] = sizes.randbytes(1_100_000)
+    writer.append([NewRecord("k", f"t{n}", payload) for n, payload in enumerate(payloads)])
+    return payloads
+
+
+def test_any_range_in_any_order_is_exact(folder, large):
+    places = random.Random(5)
+    with EmbeddedLogReader(folder) as reader:
+        for _ in range(60):
+            start = places.randrange(3000)
+            end = places.randrange(start, min(start + 400, 3000) + 1)
+            records = list(reader.read(start, end))
+            assert [record.offset for record in records] == list(range(start, end))
+            assert [record.payload for record in records] == large[start:end]
+
+
+def test_columns_hold_what_records_hold(folder, large):
+    with EmbeddedLogReader(folder) as reader:
+        batch = reader.read_arrow(1000, 3000)
+        assert batch.schema == LOG_SCHEMA
+        assert batch.schema.field("offset").type == pa.int64()
+        assert [LogRecord(**row) for row in batch.to_pylist()] == list(reader.read(1000, 3000))
+        empty = reader.read_arrow(7, 7)
+        assert (empty.num_rows, empty.schema) == (0, LOG_SCHEMA)
+
+
+def test_reading_near_the_end_does_not_read_from_the_start_again(folder, large, monkeypatch):
+    bytes_read = 0
+    pread = embedded_read_segment.os.pread
+
+    def counted(fd: int, size: int, position: int) -> bytes:
+        nonlocal bytes_read
+        data = pread(fd, size, position)
+        bytes_read += len(data)
+        return data
+
+    with EmbeddedLogReader(folder) as reader:
+        assert len(list(reader.read(0, 3000))) == 3000
+        monkeypatch.setattr(embedded_read_segment.os, "pread", counted)
+        for offset in (1400, 1700, 2900):
+            assert [record.offset for record in reader.read(offset, offset + 1)] == [offset]
+    assert bytes_read <= 3 * 2 * 256 * 1024
+
+
+def test_ranges_outside_of_the_log_are_refused_at_once(folder, open_writer, records):
+    open_writer().append(records(4))
+    with EmbeddedLogReader(folder) as reader:
+        assert list(reader.read(4, 4)) == []
+        with pytest.raises(OffsetOutOfRange, match=r"offset 5 is outside .* \[0, 4\)"):
+            reader.read(0, 5)
+        with pytest.raises(OffsetOutOfRange, match="offset -1"):
+            reader.read(-1, 2)
+        with pytest.raises(ValueError, match="start 3 is after end 2"):
+            reader.read(3, 2)
+
+
+def test_a_range_that_retention_takes_while_it_is_read_is_refused(folder, open_writer, records):
+    writer = open_writer(segment_bytes=1)
+    for record in records(6):
+        writer.append([record])
+    with EmbeddedLogReader(folder) as reader:
+        taken = reader.read(0, 6)
+        assert next(taken).offset == 0
+        writer.truncate_before(5)
+        with pytest.raises(OffsetOutOfRange) as error:
+            list(taken)
+        assert (error.value.offset, error.value.start_offset) == (1, 5)
