@@ -58,10 +58,12 @@ bench: setup java-17 ## the measured ratios, one JSON object per line
 golden: setup ## rewrite the golden files; review them with git diff
 	$(BIN)/python -m pytest --rewrite-golden -m "not ($(NEEDS_JVM))" tests
 
-lock: setup ## resolve pyproject.toml into requirements.lock again
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
-		--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" \
-		--group dev --output-file requirements.lock pyproject.toml
+COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-annotate --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"
+
+lock: setup ## resolve pyproject.toml into the locks again
+	$(COMPILE) --group dev --output-file requirements.lock pyproject.toml
+	$(COMPILE) --constraint requirements.lock --output-file requirements-run.lock pyproject.toml
 
 clean: ## remove what was built, cached and installed
 	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis .coverage htmlcov

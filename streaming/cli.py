@@ -12,6 +12,7 @@ from rich.console import Console
 
 from streaming.commands.frame import run_framed
 from streaming.commands.status import status
+from streaming.commands.tap import tap
 
 app = typer.Typer(
     name="helmstream",
@@ -22,6 +23,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(status)
+app.command()(tap)
 
 
 def _print_version(wanted: bool) -> None:
@@ -46,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command and leave the process with its exit code."""
     console = Console(stderr=True)
     given = None if arguments is None else list(arguments)
-    sys.exit(run_framed(lambda: app(given), console))
+    sys.exit(run_framed(lambda: app(given, prog_name="helmstream"), console))
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from streaming.status_socket import fetch_status
 
 
 def status(
+    *,
     config: ConfigFiles = None,
     overrides: Overrides = None,
     data_dir: DataDir = None,

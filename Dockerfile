@@ -1,0 +1,34 @@
+# One image for every role: the argument picks it, as in `docker run helmstream run --set ...`.
+# Bookworm is named because it is the release of Debian that has OpenJDK 17.
+FROM python:3.11-slim-bookworm AS build
+WORKDIR /src
+RUN python -m venv /opt/helmstream
+COPY requirements-run.lock ./
+RUN /opt/helmstream/bin/python -m pip install --no-cache-dir --require-hashes -r requirements-run.lock
+COPY pyproject.toml README.md LICENSE ./
+COPY conf conf
+COPY state state
+COPY streaming streaming
+COPY checkpoints checkpoints
+RUN /opt/helmstream/bin/python -m pip install --no-cache-dir --no-deps .
+
+FROM python:3.11-slim-bookworm
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends openjdk-17-jre-headless tini \
+    && rm -rf /var/lib/apt/lists/* \
+    && groupadd --system --gid 10001 helmstream \
+    && useradd --system --uid 10001 --gid helmstream --create-home helmstream \
+    && install --directory --owner helmstream --group helmstream /var/lib/helmstream
+COPY --from=build /opt/helmstream /opt/helmstream
+ENV PATH=/opt/helmstream/bin:$PATH \
+    PYTHONUNBUFFERED=1 \
+    HELMSTREAM_DATA_DIR=/var/lib/helmstream \
+    HELMSTREAM_CACHE=/var/lib/helmstream/cache
+VOLUME /var/lib/helmstream
+WORKDIR /var/lib/helmstream
+USER helmstream
+EXPOSE 9190
+HEALTHCHECK --interval=10s --timeout=8s --start-period=60s --retries=3 CMD ["helmstream", "status"]
+# tini passes signals on and reaps the Java processes.
+ENTRYPOINT ["tini", "--", "helmstream"]
+CMD ["run"]

@@ -1,0 +1,90 @@
+"""`helmstream tap`: one of the logs as JSON lines, a downstream consumer's door."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from streaming.commands.options import ConfigFiles, DataDir, Overrides, settings_from
+from streaming.errors import ConfigurationError
+from streaming.log.api import LogReader, LogRecord
+from streaming.log.embedded import EmbeddedLogReader
+from streaming.log.tap import OpenPayload, follow, open_json, to_json_line
+
+
+class Log(StrEnum):
+    """The logs of a data folder, by the name of their folder in it."""
+
+    EVENTS = "events"
+    DECISIONS = "decisions"
+    OUTCOMES = "outcomes"
+
+
+OPENERS: Mapping[Log, OpenPayload] = {log: open_json for log in Log}
+"""How the payloads of each log are made readable; one that cannot be opened is shown as base64."""
+
+
+def tap(
+    *,
+    config: ConfigFiles = None,
+    overrides: Overrides = None,
+    data_dir: DataDir = None,
+    events: Annotated[
+        bool, typer.Option("--events", help="Show the events instead of the decisions.")
+    ] = False,
+    outcomes: Annotated[
+        bool, typer.Option("--outcomes", help="Show the outcomes instead of the decisions.")
+    ] = False,
+    start: Annotated[
+        str,
+        typer.Option(
+            "--from",
+            metavar="OFFSET",
+            help="First offset to show, or: start (the oldest retained), end (only what is new).",
+        ),
+    ] = "start",
+    go_on: Annotated[
+        bool, typer.Option("--follow/--no-follow", help="Wait for new records, or stop at the end.")
+    ] = True,
+    poll_ms: Annotated[
+        int, typer.Option("--poll-ms", min=1, help="Pause between looks for new records.")
+    ] = 100,
+) -> None:
+    """Print the decision log as JSON lines, one record each.
+
+    To resume later, start --from the offset after the last one you handled.
+    """
+    folder = settings_from(config, overrides, data_dir).data_dir
+    log = chosen_log(events, outcomes)
+    with EmbeddedLogReader(folder / str(log)) as reader:
+        first = first_offset(reader, start)
+        for record in records(reader, first, go_on, poll_ms):
+            typer.echo(to_json_line(record, OPENERS[log]))
+
+
+def chosen_log(events: bool, outcomes: bool) -> Log:
+    """The log that the two options ask for; raises ConfigurationError when both are given."""
+    if events and outcomes:
+        raise ConfigurationError("--events and --outcomes are two logs: tap each by itself")
+    return Log.EVENTS if events else Log.OUTCOMES if outcomes else Log.DECISIONS
+
+
+def first_offset(reader: LogReader, start: str) -> int:
+    """The offset that `--from` means; raises ConfigurationError when it means none."""
+    if start == "start":
+        return reader.start_offset()
+    if start == "end":
+        return reader.end_offset()
+    if start.isdecimal():
+        return int(start)
+    raise ConfigurationError(f"--from {start!r}: allowed are an offset, start, end")
+
+
+def records(reader: LogReader, first: int, go_on: bool, poll_ms: int) -> Iterator[LogRecord]:
+    """Records from `first` on: what there is now, or without end."""
+    if go_on:
+        return follow(reader, first, lambda: False, poll_ms)
+    return reader.read(first, max(first, reader.end_offset()))

@@ -1,0 +1,111 @@
+"""The Dockerfile is held to what can be checked without a Docker daemon."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from streaming.cli import app
+from streaming.settings_loader import NOT_SETTINGS, load_settings
+
+Instruction = tuple[str, str]
+
+
+@pytest.fixture(scope="module")
+def instructions(root: Path) -> list[Instruction]:
+    """Each instruction as (name, rest), continued lines joined, comments left out."""
+    lines = (root / "Dockerfile").read_text("utf-8").splitlines()
+    text = "\n".join(line for line in lines if not line.lstrip().startswith("#"))
+    joined = re.sub(r"\\\n\s*", "", text)
+    return [(n, rest) for n, _, rest in (line.partition(" ") for line in joined.splitlines()) if n]
+
+
+def last(instructions: list[Instruction], name: str) -> str:
+    return [rest for found, rest in instructions if found == name][-1]
+
+
+def is_ignored(path: str, patterns: list[str]) -> bool:
+    """Docker's rule: the last pattern that matches decides, `!` takes a path in again."""
+    ignored = False
+    for pattern in patterns:
+        if fnmatch.fnmatch(path, pattern.removeprefix("!")):
+            ignored = not pattern.startswith("!")
+    return ignored
+
+
+def test_every_copied_path_exists_and_reaches_the_build(
+    root: Path, instructions: list[Instruction]
+) -> None:
+    lines = (root / ".dockerignore").read_text("utf-8").splitlines()
+    patterns = [line for line in lines if line and not line.startswith("#")]
+    copied = [rest.split() for name, rest in instructions if name == "COPY"]
+    sources = [path for words in copied if not words[0].startswith("--") for path in words[:-1]]
+    assert {"pyproject.toml", "conf", "state", "streaming", "checkpoints"} <= set(sources)
+    for path in sources:
+        assert (root / path).exists(), path
+        assert not is_ignored(path, patterns), path
+
+
+def test_all_packages_of_the_wheel_are_copied(root: Path, instructions: list[Instruction]) -> None:
+    pyproject = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
+    copied = {rest.split()[0] for name, rest in instructions if name == "COPY"}
+    assert set(pyproject["tool"]["hatch"]["build"]["targets"]["wheel"]["packages"]) <= copied
+
+
+def test_the_process_is_not_root(instructions: list[Instruction]) -> None:
+    user = last(instructions, "USER")
+    assert user not in {"root", "0"}
+    made = [rest for name, rest in instructions if name == "RUN" and "useradd" in rest]
+    assert made
+    assert re.search(rf"useradd .*\b{user}\b", made[0])
+    after_user = [name for name, _ in instructions][[n for n, _ in instructions].index("USER") :]
+    assert "RUN" not in after_user
+
+
+def test_the_entry_point_is_our_command(root: Path, instructions: list[Instruction]) -> None:
+    pyproject = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
+    entry = json.loads(last(instructions, "ENTRYPOINT"))
+    assert entry[-1] in pyproject["project"]["scripts"]
+    assert isinstance(json.loads(last(instructions, "CMD")), list)
+
+
+def test_the_health_check_is_a_command_we_have(instructions: list[Instruction]) -> None:
+    check = last(instructions, "HEALTHCHECK")
+    program, command = json.loads(check[check.index("CMD ") + 4 :])
+    assert program == "helmstream"
+    assert command in typer.main.get_command(app).commands
+
+
+def test_base_images_are_pinned_and_one_release(instructions: list[Instruction]) -> None:
+    images = [rest.split()[0] for name, rest in instructions if name == "FROM"]
+    assert len(set(images)) == 1  # the venv is moved from one to the other
+    assert re.fullmatch(r"python:3\.\d+-slim-[a-z]+", images[0])
+
+
+def test_packages_are_installed_frugally(instructions: list[Instruction]) -> None:
+    for _, rest in (line for line in instructions if line[0] == "RUN"):
+        if "apt-get install" in rest:
+            assert "apt-get update &&" in rest
+            assert "--no-install-recommends" in rest
+            assert "rm -rf /var/lib/apt/lists/*" in rest
+        if "pip install" in rest:
+            assert "--no-cache-dir" in rest
+    assert any("--require-hashes -r requirements-run.lock" in rest for _, rest in instructions)
+
+
+def test_its_settings_are_settings(instructions: list[Instruction]) -> None:
+    words = last(instructions, "ENV").split()
+    environment = dict(word.split("=", 1) for word in words)
+    assert NOT_SETTINGS & set(environment)
+    settings = load_settings(environment=environment)
+    assert str(settings.data_dir) == last(instructions, "VOLUME")
+
+
+def test_the_gateway_port_is_exposed(instructions: list[Instruction]) -> None:
+    assert int(last(instructions, "EXPOSE")) == load_settings(environment={}).gateway_port

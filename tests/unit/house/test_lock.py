@@ -1,0 +1,45 @@
+"""The locks pin everything by hash, name no host, and agree with each other and pyproject.toml."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+LOCKS = ("requirements.lock", "requirements-run.lock")
+PIN = re.compile(r"^(?P<name>[a-z0-9][a-z0-9._-]*)==(?P<version>\S+)", re.MULTILINE)
+
+
+def pins(root: Path, lock: str) -> set[tuple[str, str]]:
+    return set(PIN.findall((root / lock).read_text("utf-8")))
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_every_pin_has_a_hash_and_no_line_has_a_host(root: Path, lock: str) -> None:
+    text = (root / lock).read_text("utf-8")
+    header, *blocks = re.split(r"\n(?=[a-z0-9])", text)
+    assert header.startswith("#")
+    assert len(blocks) == len(PIN.findall(text)) > 20
+    assert [block for block in blocks if "--hash=sha256:" not in block] == []
+    assert not re.search(r"https?:|--(?:index|find|extra|trusted)|@ ", text)
+
+
+def test_the_running_lock_is_part_of_the_whole(root: Path) -> None:
+    assert pins(root, "requirements-run.lock") < pins(root, "requirements.lock")
+
+
+def test_every_dependency_is_locked(root: Path) -> None:
+    pyproject = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
+    groups = pyproject["dependency-groups"]
+    development = [item for group in groups.values() for item in group if isinstance(item, str)]
+    running = pyproject["project"]["dependencies"]
+    for lock, asked in (("requirements.lock", development), ("requirements-run.lock", running)):
+        locked = {name for name, _ in pins(root, lock)}
+        assert {re.split(r"[<>=]", line)[0] for line in asked} <= locked
+
+
+def test_tools_of_development_do_not_run(root: Path) -> None:
+    names = {name for name, _ in pins(root, "requirements-run.lock")}
+    assert not names & {"pytest", "mypy", "ruff", "hypothesis", "testcontainers"}

@@ -1,0 +1,47 @@
+"""What is missing on this machine is said before anything starts."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from streaming.errors import PortTaken, ZooKeeperUnreachable
+from streaming.preflight import check_port_free, check_zookeeper
+
+HOST = "127.0.0.1"
+
+
+def test_a_taken_port_is_named_with_its_setting() -> None:
+    with socket.create_server((HOST, 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(PortTaken, match=f"{HOST}:{port} .* gateway.port"):
+            check_port_free(HOST, port, "gateway.port")
+
+
+def test_a_free_port_passes_and_stays_free() -> None:
+    with socket.create_server((HOST, 0)) as was_taken:
+        port = was_taken.getsockname()[1]
+    check_port_free(HOST, port, "gateway.port")
+    check_port_free(HOST, port, "gateway.port")
+    check_port_free(HOST, 0, "gateway.port")
+
+
+def test_one_server_of_several_is_enough() -> None:
+    with socket.create_server((HOST, 0)) as server, bound_but_deaf() as deaf:
+        listening = server.getsockname()[1]
+        check_zookeeper(f"{HOST}:{deaf.getsockname()[1]},{HOST}:{listening}/kafka", 10_000)
+
+
+def test_no_server_is_told_with_each_reason() -> None:
+    with bound_but_deaf() as deaf:
+        port = deaf.getsockname()[1]
+        with pytest.raises(ZooKeeperUnreachable, match=f"{HOST}:{port}: Connection refused"):
+            check_zookeeper(f"{HOST}:{port}", 10_000)
+
+
+def bound_but_deaf() -> socket.socket:
+    """A socket that holds a port and refuses connections to it."""
+    deaf = socket.socket()
+    deaf.bind((HOST, 0))
+    return deaf

@@ -1,0 +1,150 @@
+"""Settings: one list of keys, sources in their order, and errors that name what was wrong."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from streaming.errors import ConfigurationError
+from streaming.settings import Settings, known_keys
+from streaming.settings_loader import allowed_values, conf_source, load_settings
+
+KEY_LINE = re.compile(r'^"(?P<key>[^"]+)" = (?P<value>.+)$')
+
+
+def message_of(**arguments: object) -> str:
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings(**{"environment": {}, **arguments})
+    return str(caught.value)
+
+
+def test_defaults_and_model_have_the_same_keys() -> None:
+    assert set(conf_source("default").values) == set(known_keys())
+
+
+def test_defaults_alone_are_valid() -> None:
+    settings = load_settings(environment={})
+    assert settings.controller_id == 1000
+    assert settings.controller_lease_ms == 20_000
+    assert settings.zookeeper_session_timeout_ms == 18_000
+
+
+def test_every_default_says_why(root: Path) -> None:
+    lines = (root / "conf" / "default.toml").read_text("utf-8").splitlines()
+    for before, line in pairwise(lines):
+        if KEY_LINE.match(line):
+            assert before.startswith("# "), f"no comment above {line}"
+        elif line:
+            assert line.startswith("#"), f"neither comment nor key: {line}"
+
+
+@pytest.mark.parametrize("mode", ["active", "shadow", "replay"])
+def test_overlays_name_known_keys_and_their_own_mode(mode: str) -> None:
+    overlay = conf_source(mode).values
+    assert overlay["mode"] == mode
+    assert set(overlay) <= set(known_keys())
+    assert load_settings(overrides=[f"mode={mode}"], environment={}).mode == mode
+
+
+def test_later_sources_win(tmp_path: Path) -> None:
+    one, two = tmp_path / "one.toml", tmp_path / "two.toml"
+    one.write_text(
+        'slots = 1\n"num.partitions" = 1\n"max.connections" = 1\n"jute.maxbuffer" = 9999\n'
+    )
+    two.write_text('"num.partitions" = 2\nmax.connections = 2\n"jute.maxbuffer" = 8888\n')
+    settings = load_settings(
+        files=[one, two],
+        environment={"HELMSTREAM_MAX_CONNECTIONS": "3", "HELMSTREAM_JUTE_MAXBUFFER": "7777"},
+        overrides=["jute.maxbuffer=6666"],
+    )
+    found = (settings.slots, settings.num_partitions, settings.max_connections)
+    assert (*found, settings.jute_maxbuffer) == (1, 2, 3, 6666)
+
+
+def test_a_file_wins_over_the_overlay_of_the_mode(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('mode = "replay"\n"event.log.batch.max.events" = 5\n')
+    assert load_settings(files=[file], environment={}).event_log_batch_max_events == 5
+
+
+def test_text_becomes_the_type_of_the_key() -> None:
+    settings = load_settings(
+        overrides=["unclean.leader.election.enable=true", "data.dir=~/h"], environment={}
+    )
+    assert settings.unclean_leader_election_enable is True
+    assert settings.data_dir == Path.home() / "h"
+
+
+def test_settings_cannot_be_changed() -> None:
+    settings = load_settings(environment={})
+    with pytest.raises(ValidationError):
+        settings.slots = 3
+
+
+def test_an_unknown_key_is_named_with_the_nearest_known_one(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('"controller.leese.ms" = 1\n')
+    message = message_of(files=[file])
+    assert "controller.leese.ms" in message
+    assert "did you mean controller.lease.ms?" in message
+    assert str(file) in message
+
+
+def test_a_key_like_no_other_points_to_the_list() -> None:
+    assert "conf/default.toml lists all keys" in message_of(overrides=["zzzz=1"])
+
+
+def test_an_unknown_variable_is_named_with_the_nearest_known_one() -> None:
+    message = message_of(environment={"HELMSTREAM_SLOT": "3"})
+    assert "HELMSTREAM_SLOT;" in message
+    assert "did you mean HELMSTREAM_SLOTS?" in message
+
+
+def test_other_variables_are_left_alone() -> None:
+    load_settings(environment={"PATH": "/bin", "HELMSTREAM_CACHE": "/var/cache"})
+
+
+@pytest.mark.parametrize(
+    ("override", "allowed"),
+    [
+        ("slots=many", "a whole number, 1 to 4096"),
+        ("slots=0", "a whole number, 1 to 4096"),
+        ("num.partitions=0", "a whole number, 1 or more"),
+        ("mode=actve", "active, shadow, replay"),
+        ("zookeeper.set.acl=perhaps", "true, false"),
+        ("zookeeper.connect=localhost", "host:port"),
+        ("embedded.kafka.version=4.0.0", "3.9"),
+    ],
+)
+def test_a_bad_value_is_named_with_what_is_allowed(override: str, allowed: str) -> None:
+    key, _, value = override.partition("=")
+    message = message_of(overrides=[override])
+    assert f"{key} = {value!r} in --set" in message
+    assert allowed in message
+
+
+def test_every_key_can_say_what_is_allowed() -> None:
+    assert all(allowed_values(key).startswith("allowed ") for key in known_keys())
+
+
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    assert len(message_of(overrides=["slots=0", "num.partitions=0"]).splitlines()) == 2
+
+
+def test_an_override_without_a_value_is_refused() -> None:
+    assert "key=value" in message_of(overrides=["slots"])
+
+
+def test_a_file_that_is_not_there_or_not_toml_is_named(tmp_path: Path) -> None:
+    missing, broken = tmp_path / "missing.toml", tmp_path / "broken.toml"
+    broken.write_text("slots = = 3")
+    assert str(missing) in message_of(files=[missing])
+    assert str(broken) in message_of(files=[broken])
+
+
+def test_the_model_has_no_defaults_of_its_own() -> None:
+    assert all(field.is_required() for field in Settings.model_fields.values())

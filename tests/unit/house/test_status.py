@@ -1,0 +1,92 @@
+"""The status is read from a real Unix socket, shown in full, and its absence is told in words."""
+
+from __future__ import annotations
+
+import io
+import socket
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+from rich.console import Console
+
+from streaming.commands.status import render_status
+from streaming.errors import NotRunning
+from streaming.status_socket import NoStatus, fetch_status, socket_path
+
+
+@pytest.fixture
+def data_dir() -> Iterator[Path]:
+    """A folder with a short path: that of a Unix socket may not be long."""
+    with tempfile.TemporaryDirectory(prefix="hs-") as folder:
+        yield Path(folder)
+
+
+def answer_once(data_dir: Path, answer: bytes) -> threading.Thread:
+    server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    server.bind(str(socket_path(data_dir)))
+    server.listen(1)
+    server.settimeout(10)
+
+    def serve() -> None:
+        with server:
+            connection, _ = server.accept()
+            with connection:
+                connection.sendall(answer)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    return thread
+
+
+def test_a_large_answer_comes_whole(data_dir: Path) -> None:
+    status = {"topics": {f"t{i}": list(range(20)) for i in range(2_000)}}
+    serving = answer_once(data_dir, orjson.dumps(status))
+    assert fetch_status(data_dir, timeout_s=10) == status
+    serving.join(10)
+
+
+@pytest.mark.parametrize("answer", [b"", b"{", b"[1]", b"\xff"])
+def test_an_answer_that_is_no_status_is_named(data_dir: Path, answer: bytes) -> None:
+    serving = answer_once(data_dir, answer)
+    with pytest.raises(NoStatus, match=r"front\.sock"):
+        fetch_status(data_dir, timeout_s=10)
+    serving.join(10)
+
+
+def test_no_front_is_told_with_what_to_do(data_dir: Path) -> None:
+    with pytest.raises(NotRunning, match="helmstream run"):
+        fetch_status(data_dir, timeout_s=10)
+
+
+def test_a_socket_left_by_a_dead_front_is_no_front(data_dir: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as dead:
+        dead.bind(str(socket_path(data_dir)))
+    with pytest.raises(NotRunning):
+        fetch_status(data_dir, timeout_s=10)
+
+
+def test_a_front_that_does_not_answer_is_not_waited_for(data_dir: Path) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as silent:
+        silent.bind(str(socket_path(data_dir)))
+        silent.listen(1)
+        with pytest.raises(NoStatus, match="timed out"):
+            fetch_status(data_dir, timeout_s=0.05)
+
+
+def test_the_table_shows_all_there_is() -> None:
+    status = {"controller": {"epoch": 7, "held": True}, "mode": "active", "live": [1, 2], "x": None}
+    out = io.StringIO()
+    Console(width=80, file=out).print(render_status(status))
+    shown = [line.split() for line in out.getvalue().splitlines()]
+    assert shown == [
+        ["what", "value"],
+        ["controller.epoch", "7"],
+        ["controller.held", "true"],
+        ["mode", "active"],
+        ["live", "[1,2]"],
+        ["x", "null"],
+    ]

@@ -1,0 +1,59 @@
+"""What a tidy module is: short, with a docstring, and nothing left lying about."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+MAX_FILE_LINES = 400
+MAX_FUNCTION_LINES = 60
+
+# Spelled in pieces, so that this file does not find itself.
+UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X|HA" + r"CK)\b")
+# What belongs to the place where code is written and not to the code.
+WORKPLACE = re.compile(
+    r"(?<![\w.])/(?:wo" + r"rk|tmp/he" + r"lm)/"
+    r"|\b(?:cla" + r"ude|anth" + r"ropic|chat" + r"gpt|open" + r"ai|co" + r"pilot|ll" + r"m)\b"
+    r"|\bai[ -](?:assist|generat|agent)"
+    r"|\bpy" + r"pi\.org|\bpythonhos" + r"ted\b|\brepo1\.mav" + r"en\b",
+    re.IGNORECASE,
+)
+
+
+def leftovers(text: str) -> Iterator[str]:
+    """One sentence for each unfinished mark or word of the workplace, with its line."""
+    for number, line in enumerate(text.splitlines(), start=1):
+        for pattern in (UNFINISHED, WORKPLACE):
+            match = pattern.search(line)
+            if match:
+                yield f"line {number}: {match[0]!r}"
+
+
+def has_docstring(source: str) -> bool:
+    """Whether a module begins with a docstring."""
+    return bool(ast.get_docstring(ast.parse(source)))
+
+
+def function_lengths(source: str) -> Iterator[tuple[str, int]]:
+    """Qualified name and length in lines of each function, its docstring not counted."""
+    yield from _lengths(ast.parse(source), "")
+
+
+def _lengths(node: ast.AST, prefix: str) -> Iterator[tuple[str, int]]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield prefix + child.name, _lines(child) - _docstring_lines(child)
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield from _lengths(child, f"{prefix}{child.name}.")
+        else:
+            yield from _lengths(child, prefix)
+
+
+def _docstring_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    return _lines(function.body[0]) if ast.get_docstring(function) is not None else 0
+
+
+def _lines(node: ast.stmt) -> int:
+    assert node.end_lineno is not None
+    return node.end_lineno - node.lineno + 1
