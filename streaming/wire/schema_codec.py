@@ -8,9 +8,11 @@ class that kafka-python's client looks up. Its schema fields and compiled codec 
 from __future__ import annotations
 
 import functools
+import io
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from kafka.protocol.data_container import DataContainer
 from kafka.protocol.schemas import StructField, load_json
@@ -26,6 +28,16 @@ uuid.UUID (the all-zero UUID is None). isKRaftController becomes is_k_raft_contr
 _NULL_UUID_TYPE = "uuid"
 _DECODE_ERRORS = (struct.error, IndexError, ValueError, AssertionError, OverflowError)
 _ENCODE_ERRORS = (struct.error, TypeError, AttributeError, ValueError)
+
+
+class _WholeReads(io.BytesIO):
+    """Reads all bytes asked for or fails, where kafka-python's tagged fields would take fewer."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        data = super().read(size)
+        if size is None or len(data) != size:
+            raise ValueError(f"{len(data)} bytes left where {size} are announced")
+        return data
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +85,14 @@ class MessageSchema:
         return {"compact": flexible and self._compact_lengths, "tagged": flexible}
 
     @functools.cache  # noqa: B019 - schemas live as long as the process
+    def _decoder(self, version: int) -> Callable[[memoryview, int], tuple[Any, int]]:
+        decode: Any = self._struct.compiled_decode_from(
+            version, data_class=self._message_class, **self._format(version)
+        )
+        decode.__globals__["_BytesIO"] = _WholeReads
+        return cast("Callable[[memoryview, int], tuple[Any, int]]", decode)
+
+    @functools.cache  # noqa: B019 - the same
     def _layout(self, version: int) -> _Layout:
         return _layout_of(self._struct, self._message_class, version)
 
@@ -104,11 +124,8 @@ class MessageSchema:
 
     def decode_prefix(self, version: int, data: bytes, start: int = 0) -> tuple[Body, int]:
         """Decode a message at data[start:] that others may follow; returns it and where it ends."""
-        decode = self._struct.compiled_decode_from(
-            version, data_class=self._message_class, **self._format(version)
-        )
         try:
-            message, end = decode(memoryview(data), start)
+            message, end = self._decoder(version)(memoryview(data), start)
         except _DECODE_ERRORS as error:
             raise MalformedFrame(f"{self.name} version {version}: {error}") from error
         # The codec slices strings without looking whether all their bytes are there.

@@ -1,0 +1,226 @@
+"""Headers, versions and errors of single requests and responses."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from streaming.wire.errors import MalformedFrame, UnsupportedApi, UnsupportedVersion
+from streaming.wire.messages import (
+    APIS,
+    BROKER_APIS,
+    GATEWAY_APIS,
+    ApiKey,
+    decode_request,
+    decode_response,
+    encode_request,
+    encode_response,
+)
+
+API_VERSIONS = [
+    (api.key, version)
+    for api in APIS.values()
+    for version in range(api.min_version, api.max_version + 1)
+]
+TOPIC_ID = uuid.UUID("c5583b2b-a2b2-4ef9-b1a6-e0fb467a94ff")
+PLAIN_ALTER_PARTITION = {
+    "broker_id": 1,
+    "broker_epoch": 42,
+    "topics": [
+        {
+            "topic_name": "t",
+            "topic_id": TOPIC_ID,
+            "partitions": [
+                {
+                    "partition_index": 3,
+                    "leader_epoch": 5,
+                    "new_isr": [1, 2],
+                    "new_isr_with_epochs": [
+                        {"broker_id": 1, "broker_epoch": 42},
+                        {"broker_id": 2, "broker_epoch": -1},
+                    ],
+                    "leader_recovery_state": 1,
+                    "partition_epoch": 9,
+                }
+            ],
+        }
+    ],
+}
+
+
+def test_versions_are_those_of_kafka_3_9():
+    assert {api.name: (api.min_version, api.max_version) for api in APIS.values()} == {
+        "Metadata": (0, 12),
+        "LeaderAndIsr": (0, 7),
+        "StopReplica": (0, 4),
+        "UpdateMetadata": (0, 8),
+        "ControlledShutdown": (0, 3),
+        "FindCoordinator": (0, 6),
+        "ApiVersions": (0, 4),
+        "CreateTopics": (2, 7),
+        "InitProducerId": (0, 5),
+        "AlterPartition": (0, 3),
+        "DescribeCluster": (0, 1),
+        "AllocateProducerIds": (0, 0),
+    }
+    assert set(APIS) == GATEWAY_APIS | BROKER_APIS
+    assert not GATEWAY_APIS & BROKER_APIS
+
+
+@pytest.mark.parametrize(("key", "version"), API_VERSIONS)
+def test_schemas_know_the_versions_and_their_key(key, version):
+    for schema in (APIS[key].request, APIS[key].response):
+        assert version <= schema.max_version
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "header"),
+    [
+        pytest.param(7, 0, "0007 0000 00000009", id="controlled shutdown 0 has no client id"),
+        pytest.param(7, 1, "0007 0001 00000009 0002 6d65", id="classic"),
+        pytest.param(7, 3, "0007 0003 00000009 0002 6d65 00", id="flexible, client id classic"),
+        pytest.param(18, 3, "0012 0003 00000009 0002 6d65 00", id="flexible ApiVersions"),
+    ],
+)
+def test_request_headers(key, version, header):
+    frame = encode_request(key, version, 9, "me", {})
+    expected = bytes.fromhex(header)
+    assert frame[: len(expected)] == expected
+    decoded = decode_request(frame).header
+    assert (decoded.api_key, decoded.api_version, decoded.correlation_id) == (key, version, 9)
+    assert decoded.client_id == (None if (key, version) == (7, 0) else "me")
+
+
+@pytest.mark.parametrize("client_id", [None, "", "rdkafka-ü"])
+def test_client_ids_survive(client_id):
+    frame = encode_request(ApiKey.METADATA, 12, 1, client_id, {})
+    assert decode_request(frame).header.client_id == client_id
+
+
+@pytest.mark.parametrize(
+    ("key", "version", "frame"),
+    [
+        pytest.param(7, 2, "00000009 0000 00000000", id="classic"),
+        pytest.param(7, 3, "00000009 00 0000 01 00", id="flexible"),
+        pytest.param(18, 4, "00000009 0000 01 00000000 00", id="ApiVersions: header stays 0"),
+    ],
+)
+def test_response_headers(key, version, frame):
+    assert encode_response(key, version, 9, {}) == bytes.fromhex(frame)
+
+
+def test_a_request_from_a_real_broker():
+    """AlterPartition version 0 as a 2.8 broker lays it out (there called AlterIsr)."""
+    frame = bytes.fromhex(
+        "0038 0000 00000003 0001 31 00"  # key, version, correlation id, client id "1", tags
+        "00000001 000000000000002a"  # broker id, broker epoch
+        "02 0274"  # one topic, "t"
+        "02 00000003 00000005 03 00000001 00000002 00000009 00"  # partition, epochs, isr
+        "00 00"  # tags of topic and request
+    )
+    request = decode_request(frame)
+    assert request.body["broker_epoch"] == 42
+    (topic,) = request.body["topics"]
+    assert topic["topic_name"] == "t"
+    assert topic["topic_id"] is None
+    (partition,) = topic["partitions"]
+    assert partition == {
+        "partition_index": 3,
+        "leader_epoch": 5,
+        "new_isr": [1, 2],
+        "new_isr_with_epochs": [],
+        "leader_recovery_state": 0,
+        "partition_epoch": 9,
+    }
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_one_full_body_serves_every_version(version):
+    frame = encode_request(ApiKey.ALTER_PARTITION, version, 1, "1", PLAIN_ALTER_PARTITION)
+    (topic,) = decode_request(frame).body["topics"]
+    (partition,) = topic["partitions"]
+    assert topic["topic_id"] == (TOPIC_ID if version >= 2 else None)
+    assert topic["topic_name"] == ("t" if version < 2 else "")
+    assert partition["new_isr"] == ([1, 2] if version < 3 else [])
+    assert len(partition["new_isr_with_epochs"]) == (2 if version >= 3 else 0)
+    assert partition["leader_recovery_state"] == (1 if version >= 1 else 0)
+
+
+def test_defaults_are_not_shared_between_bodies():
+    frame = encode_request(ApiKey.FIND_COORDINATOR, 0, 1, None, {"key": "group"})
+    decode_request(frame).body["coordinator_keys"].append("mutated")
+    assert decode_request(frame).body["coordinator_keys"] == []
+
+
+def test_an_api_that_is_not_served():
+    with pytest.raises(UnsupportedApi, match="API key 1 is not served") as caught:
+        decode_request(bytes.fromhex("0001 000c 00000007 ffff"))
+    assert (caught.value.api_version, caught.value.correlation_id) == (12, 7)
+    leader_and_isr = encode_request(ApiKey.LEADER_AND_ISR, 7, 1, None, {})
+    with pytest.raises(UnsupportedApi):
+        decode_request(leader_and_isr)
+    assert decode_request(leader_and_isr, served=BROKER_APIS).header.api_key == 4
+
+
+@pytest.mark.parametrize(("key", "version"), [(18, 5), (3, 13), (60, 2), (22, 6), (19, 1), (3, -1)])
+def test_a_version_that_is_not_served(key, version):
+    frame = key.to_bytes(2, "big") + version.to_bytes(2, "big", signed=True) + bytes(4)
+    with pytest.raises(UnsupportedVersion, match=f"version {version} is not supported") as caught:
+        decode_request(frame)
+    allowed = (APIS[key].min_version, APIS[key].max_version)
+    assert (caught.value.min_version, caught.value.max_version) == allowed
+
+
+def test_an_api_versions_error_is_read_as_version_0():
+    frame = bytes.fromhex("00000009 0023 00000001 0012 0000 0003")
+    correlation_id, body = decode_response(ApiKey.API_VERSIONS, 4, frame)
+    assert correlation_id == 9
+    assert body["error_code"] == 35
+    assert body["api_keys"] == [{"api_key": 18, "min_version": 0, "max_version": 3}]
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ({"broker": 1}, "unknown fields"),
+        ({"broker_id": None}, "field broker_id must not be null"),
+        ({"broker_id": 1 << 31}, "cannot encode AlterPartitionRequest version 3"),
+        ({"topics": [{"partitions": [{"isr": []}]}]}, "unknown fields"),
+    ],
+)
+def test_bodies_that_do_not_fit_the_schema(body, reason):
+    with pytest.raises(ValueError, match=reason):
+        encode_request(ApiKey.ALTER_PARTITION, 3, 1, None, body)
+
+
+@pytest.mark.parametrize(
+    ("frame", "reason"),
+    [
+        pytest.param("", "request header cut off", id="empty"),
+        pytest.param("0003 0001 000000", "request header cut off", id="short header"),
+        pytest.param("0003 0001 00000001 0005 6d65", "RequestHeader", id="client id cut off"),
+        pytest.param("0003 0001 00000001 0002 ffff 00000000", "RequestHeader", id="not UTF-8"),
+        pytest.param("0003 0001 00000001 ffff 00000000 00", "ends at byte 14 of 15", id="too long"),
+        pytest.param("0003 0000 00000001 ffff ffffffff", "null for", id="null topics in version 0"),
+        pytest.param("0003 0001 00000001 ffff 7fffffff", "MetadataRequest", id="endless array"),
+        pytest.param("0003 000c 00000001 ffff 01 00 06 02 61 00 00 00", "Header", id="short tag"),
+    ],
+)
+def test_malformed_requests(frame, reason):
+    with pytest.raises(MalformedFrame, match=reason):
+        decode_request(bytes.fromhex(frame))
+
+
+def test_unknown_tagged_fields_are_skipped():
+    header = bytes.fromhex("0007 0003 00000001 ffff 01 63 02 abcd")
+    body = bytes.fromhex("00000002 0000000000000005 01 0a 01 ff")
+    assert decode_request(header + body).body == {"broker_id": 2, "broker_epoch": 5}
+
+
+@pytest.mark.parametrize("tail", ["01 0a 02 ff", "01 0a 01", "02 0a 01 ff", "01", "80"])
+def test_tagged_fields_that_end_too_early(tail):
+    header = bytes.fromhex("0007 0003 00000001 ffff 00")
+    body = bytes.fromhex("00000002 0000000000000005" + tail)
+    with pytest.raises(MalformedFrame):
+        decode_request(header + body)
