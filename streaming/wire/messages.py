@@ -115,11 +115,9 @@ def decode_request(frame: bytes, served: Collection[int] = GATEWAY_APIS) -> Requ
     if len(frame) < _REQUEST_PREFIX.size:
         raise MalformedFrame(f"request header cut off at byte {len(frame)}")
     api_key, version, correlation_id = _REQUEST_PREFIX.unpack_from(frame)
-    if api_key not in served or api_key not in APIS:
+    if api_key not in served:
         raise UnsupportedApi(api_key, version, correlation_id)
-    api = APIS[api_key]
-    if not api.min_version <= version <= api.max_version:
-        raise UnsupportedVersion(api_key, version, api.min_version, api.max_version, correlation_id)
+    api = _api(api_key, version, correlation_id)
     header_version = _request_header_version(api, version)
     fields, start = _request_header().decode_prefix(header_version, frame)
     client_id = fields["client_id"] if header_version > 0 else None

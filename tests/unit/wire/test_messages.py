@@ -172,6 +172,18 @@ def test_a_version_that_is_not_served(key, version):
     assert (caught.value.min_version, caught.value.max_version) == allowed
 
 
+@pytest.mark.parametrize(
+    ("key", "version", "error"), [(1, 0, UnsupportedApi), (60, 2, UnsupportedVersion)]
+)
+def test_what_cannot_be_read_cannot_be_written_either(key, version, error):
+    with pytest.raises(error):
+        encode_request(key, version, 1, None, {})
+    with pytest.raises(error):
+        encode_response(key, version, 1, {})
+    with pytest.raises(error):
+        decode_response(key, version, bytes(20))
+
+
 def test_an_api_versions_error_is_read_as_version_0():
     frame = bytes.fromhex("00000009 0023 00000001 0012 0000 0003")
     correlation_id, body = decode_response(ApiKey.API_VERSIONS, 4, frame)
