@@ -1,0 +1,171 @@
+"""The log as a Spark source: exact ranges, a cap per batch, going on from the checkpoint."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+
+import pytest
+
+from state.routing import scope
+from streaming.log.api import NewRecord
+from streaming.log.embedded import EmbeddedLogWriter
+from streaming.log.source import HelmstreamLogSource
+
+CAP = 7
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory):
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    from pyspark.sql import SparkSession
+
+    session = (
+        SparkSession.builder.master("local[2]")
+        .appName("log-source")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "1")
+        .config("spark.python.unix.domain.socket.enabled", "true")
+        .config("spark.sql.streaming.noDataMicroBatches.enabled", "false")
+        .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+        .getOrCreate()
+    )
+    session.dataSource.register(HelmstreamLogSource)
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def writer(tmp_path):
+    with EmbeddedLogWriter(tmp_path / "events", segment_bytes=2000) as opened:
+        yield opened
+
+
+def new_records(count, start=0):
+    kinds = ["topic_observed", "controller_elected", "producer_ids_requested"]
+    return [
+        NewRecord(kinds[number % 3], f"topic-{number}", b"\x00payload-%d" % number, 1000 + number)
+        for number in range(start, start + count)
+    ]
+
+
+def read_stream(spark, tmp_path, **options):
+    stream = spark.readStream.format("helmstream_log").option("path", str(tmp_path / "events"))
+    return stream.option("max_events_per_batch", CAP).options(**options).load()
+
+
+def run_available(frame, tmp_path, fail_in_batch=None, batches=None):
+    """Fold what is there now; returns the rows of each batch that was started."""
+    batches = {} if batches is None else batches
+
+    def keep(batch, batch_id):
+        batches[batch_id] = [row.asDict() for row in batch.collect()]
+        if batch_id == fail_in_batch:
+            raise RuntimeError("the sink dies")
+
+    query = (
+        frame.writeStream.foreachBatch(keep)
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    try:
+        assert query.awaitTermination(120)
+    finally:
+        query.stop()
+    return batches
+
+
+def expected_row(offset):
+    record = new_records(1, start=offset)[0]
+    return {
+        "offset": offset,
+        "time_ms": record.time_ms,
+        "kind": record.kind,
+        "key": record.key,
+        "scope": scope(record.kind, record.key),
+        "payload": bytearray(record.payload),
+    }
+
+
+def test_batches_hold_at_most_the_cap_in_log_order(spark, tmp_path, writer):
+    writer.append(new_records(40))
+    frame = read_stream(spark, tmp_path)
+    assert frame.columns == ["offset", "time_ms", "kind", "key", "scope", "payload"]
+    batches = run_available(frame, tmp_path)
+    rows = [row for batch_id in sorted(batches) for row in batches[batch_id]]
+    assert rows == [expected_row(offset) for offset in range(40)]
+    assert [len(batches[batch_id]) for batch_id in sorted(batches)] == [7, 7, 7, 7, 7, 5]
+
+
+def test_a_failed_batch_is_read_again_exactly_and_the_query_goes_on_from_its_checkpoint(
+    spark, tmp_path, writer
+):
+    from pyspark.errors import StreamingQueryException
+
+    writer.append(new_records(20))
+    before = {}
+    with pytest.raises(StreamingQueryException, match="the sink dies"):
+        run_available(read_stream(spark, tmp_path), tmp_path, fail_in_batch=1, batches=before)
+    writer.append(new_records(20, start=20))
+    after = run_available(read_stream(spark, tmp_path, max_events_per_batch="3"), tmp_path)
+    assert after[1] == before[1], "the batch keeps its range, whatever the cap is now"
+    rows = [row for batch_id in sorted(after) for row in after[batch_id]]
+    assert rows == [expected_row(offset) for offset in range(7, 40)]
+    assert {len(rows) for batch_id, rows in after.items() if batch_id > 1} <= {3, 2, 1}
+    assert run_available(read_stream(spark, tmp_path), tmp_path) == {}
+
+
+def test_a_query_without_checkpoint_starts_where_it_is_told_or_where_the_log_starts(
+    spark, tmp_path, writer
+):
+    for number in range(0, 60, 10):
+        writer.append(new_records(10, start=number))
+    told = run_available(read_stream(spark, tmp_path, start_offset="55"), tmp_path)
+    assert [row["offset"] for row in told[0]] == [55, 56, 57, 58, 59]
+    start = writer.truncate_before(30)
+    assert 0 < start <= 30
+    (tmp_path / "checkpoint").rename(tmp_path / "old-checkpoint")
+    batches = run_available(read_stream(spark, tmp_path), tmp_path)
+    offsets = [row["offset"] for batch_id in sorted(batches) for row in batches[batch_id]]
+    assert offsets == list(range(start, 60))
+
+
+def test_a_running_query_gets_what_is_appended_and_reports_the_end(spark, tmp_path, writer):
+    writer.append(new_records(3))
+    seen = []
+    query = (
+        read_stream(spark, tmp_path)
+        .writeStream.foreachBatch(lambda batch, _id: seen.extend(batch.collect()))
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .start()
+    )
+    try:
+        query.processAllAvailable()
+        assert [row.offset for row in seen] == [0, 1, 2]
+        writer.append(new_records(30, start=3))
+        deadline = time.monotonic() + 60
+        while len(seen) < 33 and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert [row.offset for row in seen] == list(range(33))
+        sources = query.lastProgress.json
+        assert json.loads(sources)["sources"][0]["latestOffset"] == {"offset": 33}
+    finally:
+        query.stop()
+
+
+def test_a_query_that_is_ahead_of_its_log_says_so(spark, tmp_path, writer):
+    from pyspark.errors import StreamingQueryException
+
+    writer.append(new_records(3))
+    with pytest.raises(StreamingQueryException, match="ends at offset 3, the query goes on from 9"):
+        run_available(read_stream(spark, tmp_path, start_offset="9"), tmp_path)
+
+
+def test_what_the_options_must_be(spark, tmp_path, writer):
+    with pytest.raises(Exception, match="needs the option 'path'"):
+        run_available(spark.readStream.format("helmstream_log").load(), tmp_path)
+    with pytest.raises(Exception, match="max_events_per_batch=0 is not positive"):
+        run_available(read_stream(spark, tmp_path, max_events_per_batch="0"), tmp_path)
