@@ -127,6 +127,12 @@ def test_a_bad_value_is_named_with_what_is_allowed(override: str, allowed: str) 
     assert allowed in message
 
 
+def test_a_truth_value_is_not_a_number(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text("slots = true\n")
+    assert "slots = True" in message_of(files=[file])
+
+
 def test_every_key_can_say_what_is_allowed() -> None:
     assert all(allowed_values(key).startswith("allowed ") for key in known_keys())
 
