@@ -9,18 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
-
-def _whole(value: object) -> object:
-    if isinstance(value, bool):  # to Python, true is the number 1
-        raise ValueError("true and false are not numbers")
-    return value
-
-
-Whole = Annotated[int, BeforeValidator(_whole)]
-Positive = Annotated[Whole, Field(ge=1)]
-Port = Annotated[Whole, Field(ge=0, le=65535)]
+Positive = Annotated[int, Field(ge=1)]
+Port = Annotated[int, Field(ge=0, le=65535)]
 # The description of a text setting is what an error message says is allowed.
 ConnectString = Annotated[
     str,
@@ -49,21 +41,21 @@ class Settings(BaseModel):
 
     mode: Mode
     data_dir: Folder
-    controller_id: Annotated[Whole, Field(ge=0, le=2**31 - 1)]
-    controller_lease_ms: Annotated[Whole, Field(ge=1_000)]
+    controller_id: Annotated[int, Field(ge=0, le=2**31 - 1)]
+    controller_lease_ms: Annotated[int, Field(ge=1_000)]
 
     zookeeper_connect: ConnectString
     zookeeper_session_timeout_ms: Positive
     zookeeper_connection_timeout_ms: Positive
     zookeeper_max_in_flight_requests: Positive
     zookeeper_set_acl: bool
-    zookeeper_multi_max_operations: Annotated[Whole, Field(ge=2)]
-    jute_maxbuffer: Annotated[Whole, Field(ge=1_024)]
+    zookeeper_multi_max_operations: Annotated[int, Field(ge=2)]
+    jute_maxbuffer: Annotated[int, Field(ge=1_024)]
 
-    event_log_segment_bytes: Annotated[Whole, Field(ge=4_096)]
+    event_log_segment_bytes: Annotated[int, Field(ge=4_096)]
     event_log_batch_max_events: Positive
-    slots: Annotated[Whole, Field(ge=1, le=4_096)]
-    shuffle_partitions: Annotated[Whole, Field(ge=1, le=4_096)]
+    slots: Annotated[int, Field(ge=1, le=4_096)]
+    shuffle_partitions: Annotated[int, Field(ge=1, le=4_096)]
     state_store: Literal["memory", "rocksdb"]
 
     inter_broker_listener_name: Name
@@ -72,20 +64,29 @@ class Settings(BaseModel):
     retry_backoff_ms: Positive
     unclean_leader_election_enable: bool
     auto_leader_rebalance_enable: bool
-    leader_imbalance_per_broker_percentage: Annotated[Whole, Field(ge=0, le=100)]
+    leader_imbalance_per_broker_percentage: Annotated[int, Field(ge=0, le=100)]
     leader_imbalance_check_interval_seconds: Positive
 
     gateway_host: Host
     gateway_port: Port
     gateway_listeners: Name
     max_connections: Positive
-    socket_request_max_bytes: Annotated[Whole, Field(ge=1_024)]
+    socket_request_max_bytes: Annotated[int, Field(ge=1_024)]
     request_timeout_ms: Positive
-    default_replication_factor: Annotated[Whole, Field(ge=1, le=2**15 - 1)]
+    default_replication_factor: Annotated[int, Field(ge=1, le=2**15 - 1)]
     num_partitions: Positive
 
-    embedded_brokers: Annotated[Whole, Field(ge=1, le=100)]
+    embedded_brokers: Annotated[int, Field(ge=1, le=100)]
     embedded_kafka_version: KafkaVersion
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _refuse_truth_for_number(cls, value: object, info: ValidationInfo) -> object:
+        # To Python, and so to pydantic, true is the number 1.
+        numeric = cls.model_fields[str(info.field_name)].annotation is int
+        if numeric and isinstance(value, bool):
+            raise ValueError("true and false are not numbers")
+        return value
 
 
 def known_keys() -> dict[str, str]:
