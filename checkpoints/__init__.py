@@ -1,1 +1,1 @@
-"""What survives a restart: state formats, their versions, layout and restore."""
+"""What survives a restart: formats of machine state, and reading them back."""

@@ -1,1 +1,1 @@
-"""The pure room: events in, decisions out; no clock, no randomness, no input or output."""
+"""Pure state machines of the control plane: events in, decisions out, nothing else."""

@@ -1,0 +1,90 @@
+"""The bytes of a machine's state, version 1.
+
+A slot is one column block; everything that is not a column (authority, brokers, topics) is in its
+header. The cluster machine is a block without rows. docs/state-format.md is the specification.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from state.blocks import decode_block, encode_block
+from state.cluster.authority import Authority, Phase
+from state.cluster.brokers import Brokers
+from state.cluster.machine import Cluster
+from state.errors import CorruptBlock
+from state.partitions.slot import Slot
+from state.partitions.table import COLUMN_NAMES, Columns, PartitionTable, Topic
+from state.payloads import BrokerRegistration, topic_id_from_text, topic_id_to_text
+from state.step import Machine
+
+FORMAT_VERSION = 1
+
+
+def encode_machine(machine: Machine) -> bytes:
+    """Return the machine's bytes; equal machines give equal bytes."""
+    common = {
+        "format": FORMAT_VERSION,
+        "authority": asdict(machine.authority),
+        "brokers": [
+            [broker.id, broker.epoch, broker.rack, list(broker.endpoints)]
+            for _, broker in sorted(machine.brokers.by_id.items())
+        ],
+        "shutting_down": sorted(machine.brokers.shutting_down),
+    }
+    if isinstance(machine, Cluster):
+        extra = {
+            **common,
+            "machine": "cluster",
+            "producer_id_end": machine.producer_id_end,
+            "producer_id_version": machine.producer_id_version,
+            "timers": dict(sorted(machine.timers.items())),
+        }
+        return encode_block({"none": np.empty(0, dtype=np.int32)}, extra)
+    topics = [
+        [topic.name, topic_id_to_text(topic.topic_id), topic.unclean, topic.zk_version]
+        for topic in machine.table.topics
+    ]
+    rows = machine.table.rows
+    return encode_block(
+        {name: getattr(rows, name) for name in COLUMN_NAMES},
+        {**common, "machine": "slot", "topics": topics},
+    )
+
+
+def decode_machine(data: bytes) -> Machine:
+    """Return the machine; raises CorruptBlock naming the format version when it is not ours."""
+    columns, extra = decode_block(data)
+    if extra.get("format") != FORMAT_VERSION:
+        raise CorruptBlock(
+            f"machine state has format version {extra.get('format')!r}, "
+            f"this program reads {FORMAT_VERSION}"
+        )
+    authority = Authority(**{**extra["authority"], "phase": Phase(extra["authority"]["phase"])})
+    brokers = Brokers(
+        (
+            BrokerRegistration(id_, epoch, rack, tuple(ends))
+            for id_, epoch, rack, ends in extra["brokers"]
+        ),
+        extra["shutting_down"],
+    )
+    if extra["machine"] == "cluster":
+        return Cluster(
+            authority,
+            brokers,
+            extra["producer_id_end"],
+            extra["producer_id_version"],
+            dict(extra["timers"]),
+        )
+    return Slot(authority, brokers, _table(columns, extra))
+
+
+def _table(columns: dict[str, Any], extra: dict[str, Any]) -> PartitionTable:
+    topics = [
+        Topic(name, topic_id_from_text(topic_id), unclean, zk_version)
+        for name, topic_id, unclean, zk_version in extra["topics"]
+    ]
+    return PartitionTable(topics, Columns(**{name: columns[name].copy() for name in COLUMN_NAMES}))

@@ -1,0 +1,1 @@
+"""Cluster-wide facts and the machine that decides about them."""

@@ -1,0 +1,81 @@
+"""The registered brokers, and which of them may hold leaders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from state.partitions.matrix import Bools, Int32s
+from state.payloads import BrokerRegistration
+
+
+class Brokers:
+    """Brokers by id, with those that asked for a controlled shutdown.
+
+    A broker is registered while its znode exists, and live while it is registered and not shutting
+    down (Kafka's liveOrShuttingDownBrokerIds and liveBrokerIds).
+    """
+
+    __slots__ = ("_live", "_registered", "by_id", "shutting_down")
+
+    def __init__(
+        self, brokers: Iterable[BrokerRegistration] = (), shutting_down: Iterable[int] = ()
+    ) -> None:
+        """Take the registrations and the ids that are shutting down."""
+        self.by_id = {broker.id: broker for broker in brokers}
+        self.shutting_down = set(shutting_down)
+        self._refresh()
+
+    def _refresh(self) -> None:
+        self._registered = np.array(sorted(self.by_id), dtype=np.int32)
+        self._live = np.array(sorted(self.by_id.keys() - self.shutting_down), dtype=np.int32)
+
+    @property
+    def live_ids(self) -> Int32s:
+        """int32[k]: ids of live brokers, ascending."""
+        return self._live
+
+    @property
+    def registered_ids(self) -> Int32s:
+        """int32[k]: ids of registered brokers, ascending."""
+        return self._registered
+
+    def live(self, ids: npt.NDArray[np.int32]) -> Bools:
+        """Return a mask shaped like ids: the broker is live; -1 never is."""
+        return np.isin(ids, self._live)
+
+    def registered(self, ids: npt.NDArray[np.int32]) -> Bools:
+        """Return a mask shaped like ids: the broker is registered; -1 never is."""
+        return np.isin(ids, self._registered)
+
+    def epoch(self, broker_id: int) -> int | None:
+        """Return a registered broker's epoch, None when it is not registered."""
+        broker = self.by_id.get(broker_id)
+        return None if broker is None else broker.epoch
+
+    def register(self, brokers: Iterable[BrokerRegistration]) -> None:
+        """Add brokers or replace their registrations."""
+        self.by_id.update((broker.id, broker) for broker in brokers)
+        self._refresh()
+
+    def unregister(self, ids: Iterable[int]) -> None:
+        """Remove brokers; they are no longer shutting down either."""
+        for broker_id in ids:
+            self.by_id.pop(broker_id, None)
+            self.shutting_down.discard(broker_id)
+        self._refresh()
+
+    def may_shut_down(self, broker_id: int, broker_epoch: int) -> bool:
+        """Return whether a shutdown request is from a registered broker's present epoch, or states
+        none (-1).
+        """
+        epoch = self.epoch(broker_id)
+        return epoch is not None and (broker_epoch == -1 or broker_epoch >= epoch)
+
+    def start_shutdown(self, broker_id: int) -> None:
+        """Mark a registered broker as shutting down."""
+        assert broker_id in self.by_id, f"broker {broker_id} is not registered"
+        self.shutting_down.add(broker_id)
+        self._refresh()

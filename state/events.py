@@ -1,0 +1,106 @@
+"""What happened to the cluster: the kinds of events, and their payloads as typed values.
+
+An event's payload is a JSON object; `parse_payload` turns it into the dataclass of its kind or
+raises `MalformedEvent` naming the field. To add an event kind: add it to `EventKind`, add its
+payload to `PAYLOADS`, say in `state.routing` which machines fold it, and handle it in a machine's
+handler table. The wire-level description of every kind is `docs/event-log.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+import orjson
+
+from state import payloads
+from state.errors import MalformedEvent
+
+
+class EventKind(StrEnum):
+    """Kinds of events, named by what happened."""
+
+    CONTROLLER_ELECTED = "controller_elected"
+    CONTROLLER_RESIGNED = "controller_resigned"
+    BROKER_REGISTRATIONS_CHANGED = "broker_registrations_changed"
+    RESYNC_COMPLETED = "resync_completed"
+    CLUSTER_CONFIG_CHANGED = "cluster_config_changed"
+    TOPIC_OBSERVED = "topic_observed"
+    TOPIC_REMOVED = "topic_removed"
+    TOPIC_CONFIG_CHANGED = "topic_config_changed"
+    PARTITION_STATES_OBSERVED = "partition_states_observed"
+    CREATE_TOPIC_REQUESTED = "create_topic_requested"
+    ALTER_PARTITION_REQUESTED = "alter_partition_requested"
+    CONTROLLED_SHUTDOWN_REQUESTED = "controlled_shutdown_requested"
+    LOG_DIR_FAILURE_NOTIFIED = "log_dir_failure_notified"
+    LEADER_AND_ISR_ANSWERED = "leader_and_isr_answered"
+    PRODUCER_IDS_REQUESTED = "producer_ids_requested"
+    PRODUCER_ID_BLOCK_OBSERVED = "producer_id_block_observed"
+    TIMER_DUE = "timer_due"
+    LEADER_IMBALANCE_REPORTED = "leader_imbalance_reported"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One record of the event log.
+
+    offset: position in the log's total order. time_ms: assigned on append, never goes back.
+    key: the topic the event is about, or "" when it is about the whole cluster.
+    """
+
+    offset: int
+    time_ms: int
+    kind: str
+    key: str
+    payload: bytes
+
+
+PAYLOADS: Mapping[EventKind, Callable[[dict[str, Any]], payloads.Payload]] = {
+    EventKind.CONTROLLER_ELECTED: payloads.controller_elected,
+    EventKind.CONTROLLER_RESIGNED: payloads.controller_resigned,
+    EventKind.BROKER_REGISTRATIONS_CHANGED: payloads.broker_registrations_changed,
+    EventKind.RESYNC_COMPLETED: payloads.resync_completed,
+    EventKind.CLUSTER_CONFIG_CHANGED: payloads.cluster_config_changed,
+    EventKind.TOPIC_OBSERVED: payloads.topic_observed,
+    EventKind.TOPIC_REMOVED: payloads.topic_removed,
+    EventKind.TOPIC_CONFIG_CHANGED: payloads.topic_config_changed,
+    EventKind.PARTITION_STATES_OBSERVED: payloads.partition_states_observed,
+    EventKind.CREATE_TOPIC_REQUESTED: payloads.create_topic_requested,
+    EventKind.ALTER_PARTITION_REQUESTED: payloads.alter_partition_requested,
+    EventKind.CONTROLLED_SHUTDOWN_REQUESTED: payloads.controlled_shutdown_requested,
+    EventKind.LOG_DIR_FAILURE_NOTIFIED: payloads.log_dir_failure_notified,
+    EventKind.LEADER_AND_ISR_ANSWERED: payloads.leader_and_isr_answered,
+    EventKind.PRODUCER_IDS_REQUESTED: payloads.producer_ids_requested,
+    EventKind.PRODUCER_ID_BLOCK_OBSERVED: payloads.producer_id_block_observed,
+    EventKind.TIMER_DUE: payloads.timer_due,
+    EventKind.LEADER_IMBALANCE_REPORTED: payloads.leader_imbalance_reported,
+}
+
+
+def parse_payload(event: Event) -> payloads.Payload:
+    """Return the event's payload as the dataclass of its kind.
+
+    Raises MalformedEvent for an unknown kind, broken JSON, or a missing or mistyped field.
+    """
+    try:
+        parse = PAYLOADS[EventKind(event.kind)]
+    except ValueError:
+        raise MalformedEvent(f"unknown event kind {event.kind!r}") from None
+    try:
+        body = orjson.loads(event.payload)
+    except orjson.JSONDecodeError as error:
+        raise MalformedEvent(f"payload is not JSON: {error}") from None
+    if not isinstance(body, dict):
+        raise MalformedEvent(f"payload is a {type(body).__name__}, not an object")
+    try:
+        parsed = parse(body)
+    except KeyError as error:
+        raise MalformedEvent(f"field {error.args[0]!r} is missing") from None
+    except (TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise MalformedEvent(f"bad field: {error}") from None
+    topic = getattr(parsed, "topic", event.key)
+    if event.key and topic != event.key:
+        raise MalformedEvent(f"payload is about topic {topic!r}, the key says {event.key!r}")
+    return parsed

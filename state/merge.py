@@ -1,0 +1,138 @@
+"""One canonical sequence of decisions out of what several machines decided about the same events.
+
+Blocks of one kind about one event become one block, rows sorted by topic, partition and replica,
+matrices cut to the widest list in them. JSON decisions that several machines made alike count once.
+The result, and so the decision log, is the same however topics were spread over slots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+import orjson
+
+from state.blocks import Column, decode_block, encode_block
+from state.decisions import BLOCK_KINDS, STEP, Decision, DecisionKind
+from state.partitions.matrix import NONE
+
+_SORT_KEYS = ("partition", "replica", "broker")
+_MASKS_OF = {"replicas": ("offline", "adding", "removing", "recipients"), "isr": ()}
+
+
+@dataclass(frozen=True, slots=True)
+class MergedDecision:
+    """A decision with its id: the event's offset and its place among that event's decisions."""
+
+    offset: int
+    ordinal: int
+    kind: DecisionKind
+    body: bytes
+
+
+def merge(decisions: Iterable[Decision]) -> list[MergedDecision]:
+    """Return the decisions of all machines about whole events in canonical order, numbered within
+    each event.
+    """
+    ordered = sorted(decisions, key=lambda decision: (decision.offset, STEP[decision.kind]))
+    merged: list[MergedDecision] = []
+    for offset, of_event in groupby(ordered, key=lambda decision: decision.offset):
+        bodies = [
+            (kind, body)
+            for kind, alike in groupby(of_event, key=lambda decision: decision.kind)
+            for body in _merge_kind(kind, [decision.body for decision in alike])
+        ]
+        merged.extend(
+            MergedDecision(offset, ordinal, kind, body)
+            for ordinal, (kind, body) in enumerate(bodies)
+        )
+    return merged
+
+
+def _merge_kind(kind: DecisionKind, bodies: list[bytes]) -> list[bytes]:
+    if kind not in BLOCK_KINDS:
+        return sorted(set(bodies))
+    if kind is DecisionKind.REPORT_IMBALANCE:
+        return [_sum_reports(bodies)]
+    return [merge_blocks(bodies)]
+
+
+def merge_blocks(bodies: list[bytes]) -> bytes:
+    """Return one block with the rows of all, in canonical form."""
+    parts = [decode_block(body) for body in bodies]
+    names = sorted({name for _, extra in parts for name in extra["topics"]})
+    place = {name: index for index, name in enumerate(names)}
+    ids: dict[str, str | None] = {}
+    columns: dict[str, list[Column]] = {name: [] for name in parts[0][0]}
+    reasons = sorted({reason for _, extra in parts for reason in extra.get("reasons", ())})
+    for part, extra in parts:
+        ids.update(zip(extra["topics"], extra["topic_ids"], strict=True))
+        recoded = dict(part)
+        recoded["topic"] = _recode(part["topic"], [place[name] for name in extra["topics"]])
+        if reasons:
+            recoded["reason"] = _recode(
+                part["reason"], [reasons.index(reason) for reason in extra["reasons"]]
+            )
+        for name, column in recoded.items():
+            columns[name].append(column)
+    stacked = _trim({name: _stack(name, arrays) for name, arrays in columns.items()})
+    keys = [stacked[name] for name in reversed(_SORT_KEYS) if name in stacked]
+    order = np.lexsort([*keys, stacked["topic"]])
+    extra = {**parts[0][1], "topics": names, "topic_ids": [ids[name] for name in names]}
+    if reasons:
+        extra["reasons"] = reasons
+    return encode_block({name: column[order] for name, column in stacked.items()}, extra)
+
+
+def _recode(index: Column, places: list[int]) -> Column:
+    return np.array(places, dtype=index.dtype)[index]
+
+
+def _stack(name: str, arrays: list[Column]) -> Column:
+    if arrays[0].ndim == 1:
+        return np.concatenate(arrays)
+    width = max(array.shape[1] for array in arrays)
+    blank: Any = NONE if name in _MASKS_OF else False
+    return np.concatenate(
+        [
+            np.pad(array, ((0, 0), (0, width - array.shape[1])), constant_values=blank)
+            for array in arrays
+        ]
+    )
+
+
+def _trim(columns: dict[str, Column]) -> dict[str, Column]:
+    for name, masks in _MASKS_OF.items():
+        if name in columns:
+            used = (columns[name] != NONE).any(axis=0)
+            width = int(np.flatnonzero(used)[-1]) + 1 if used.any() else 0
+            for trimmed in (name, *masks):
+                columns[trimmed] = columns[trimmed][:, :width]
+    return columns
+
+
+def _sum_reports(bodies: list[bytes]) -> bytes:
+    """Add up the slots' imbalance reports per broker."""
+    parts = [decode_block(body)[0] for body in bodies]
+    brokers, index = np.unique(
+        np.concatenate([part["broker"] for part in parts]), return_inverse=True
+    )
+    totals: dict[str, Column] = {"broker": brokers}
+    for name in ("preferred", "imbalanced"):
+        counts = np.concatenate([part[name] for part in parts])
+        totals[name] = np.bincount(index, weights=counts, minlength=len(brokers)).astype(np.int32)
+    return encode_block(totals, {})
+
+
+def decision_digest_input(decision: MergedDecision) -> bytes:
+    """Return the bytes of a decision that a digest over a decision log covers."""
+    head = orjson.dumps([decision.offset, decision.ordinal, decision.kind])
+    return (
+        len(head).to_bytes(4, "little")
+        + head
+        + len(decision.body).to_bytes(4, "little")
+        + decision.body
+    )

@@ -1,0 +1,1 @@
+"""Partitions and replicas: their columns, their legal moves and the rules that change them."""

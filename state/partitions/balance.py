@@ -1,0 +1,91 @@
+"""Preferred-leader balance, decided over all slots without one slot knowing another.
+
+Two steps through the log. When the timer is due each slot reports, per broker, how many partitions
+prefer it and how many of those another broker leads; the sink adds the reports up and appends the
+sums as an event. On that event each slot elects the preferred replicas of brokers above the
+threshold (KafkaController.checkAndTriggerAutoLeaderRebalance).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from state.blocks import encode_block
+from state.cluster.authority import LEADER_REBALANCE_TIMER, Phase
+from state.decisions import Decision, DecisionKind
+from state.events import Event
+from state.partitions.changes import Changes
+from state.partitions.election import Strategy
+from state.partitions.legal import PartitionState
+from state.partitions.machine import move_partitions
+from state.partitions.matrix import NONE, Bools, Int32s, contains
+from state.partitions.slot import Slot
+from state.payloads import LeaderImbalanceReported, TimerDue
+
+
+def on_timer_due(slot: Slot, event: Event, due: TimerDue) -> list[Decision]:
+    """Report this slot's share of the leader imbalance when the rebalance timer is due."""
+    if due.timer != LEADER_REBALANCE_TIMER or slot.authority.phase is not Phase.ACTIVE:
+        return []
+    preferred = _preferred(slot)
+    brokers = np.unique(preferred[preferred != NONE])
+    if len(brokers) == 0:
+        return []
+    misled = preferred[slot.table.rows.leader != preferred]
+    columns = {
+        "broker": brokers,
+        "preferred": _counts(brokers, preferred),
+        "imbalanced": _counts(brokers, misled),
+    }
+    return [Decision(event.offset, DecisionKind.REPORT_IMBALANCE, encode_block(columns, {}))]
+
+
+def _preferred(slot: Slot) -> Int32s:
+    rows = slot.table.rows
+    if rows.replicas.shape[1] == 0:
+        return np.full(len(rows), NONE, dtype=np.int32)
+    first: Int32s = rows.replicas[:, 0]
+    return first
+
+
+def _counts(
+    brokers: Int32s,
+    values: Int32s,
+) -> Int32s:
+    values = values[values != NONE]
+    return np.bincount(np.searchsorted(brokers, values), minlength=len(brokers)).astype(np.int32)
+
+
+def on_leader_imbalance_reported(
+    slot: Slot, event: Event, report: LeaderImbalanceReported
+) -> list[Decision]:
+    """Elect preferred replicas for brokers whose imbalance is above the threshold."""
+    if slot.authority.phase is not Phase.ACTIVE:
+        return []
+    limit = slot.authority.leader_imbalance_percentage
+    over = [
+        broker
+        for broker, total in report.preferred.items()
+        if total and report.imbalanced.get(broker, 0) * 100 > limit * total
+    ]
+    changes = Changes(slot.table, event.offset)
+    at = np.flatnonzero(_may_move(slot, np.array(sorted(over), dtype=np.int32)))
+    move_partitions(slot, changes, at, PartitionState.ONLINE, Strategy.PREFERRED)
+    return changes.decisions(slot.authority, slot.brokers)
+
+
+def _may_move(slot: Slot, over: Int32s) -> Bools:
+    """Return bool[n]: not led by its preferred replica, which is overdue, live and in the ISR; not
+    being reassigned.
+    """
+    rows = slot.table.rows
+    preferred = _preferred(slot)
+    ready: Bools = (
+        np.isin(preferred, over)
+        & (rows.leader != preferred)
+        & rows.has_leadership
+        & slot.brokers.live(preferred)
+        & contains(rows.isr, preferred[:, None])[:, 0]
+        & ~(rows.adding | rows.removing).any(axis=1)
+    )
+    return ready

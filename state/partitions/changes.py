@@ -1,0 +1,198 @@
+"""What one event changes about the partitions of a slot, collected until the event is folded.
+
+Rules mark rows; `Changes.decisions` turns the marks into column blocks. A partition is written once
+per event however many rules touched it: its leader epoch and its znode version rise by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from state.blocks import Column, encode_block
+from state.cluster.authority import Authority
+from state.cluster.brokers import Brokers
+from state.decisions import Action, Decision, DecisionKind, Rule
+from state.partitions.matrix import NONE, Bools, Int32s, Rows
+from state.partitions.table import PartitionTable
+from state.payloads import topic_id_to_text
+
+EPOCH_DURING_DELETE = -2
+NO_EPOCH = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Moves refused for one reason: rows int[k], the replica ids int32[k] (-1: the partition
+    itself).
+    """
+
+    rows: Rows
+    replica: Int32s
+    current: npt.NDArray[np.int8]
+    target: int
+    reason: str
+
+
+class Changes:
+    """Marks on the rows of one table during one event.
+
+    write, create, bump (leader epoch), is_new, metadata (UpdateMetadata to every broker): bool[n];
+    recipients (LeaderAndIsr), stop, stop_delete (StopReplica): bool[n, R]; rule: int8[n].
+    """
+
+    def __init__(self, table: PartitionTable, offset: int) -> None:
+        """Start with no marks; rows must not be added to the table afterwards."""
+        rows = table.rows
+        count, width = rows.replicas.shape
+        self.table = table
+        self.offset = offset
+        self.write = np.zeros(count, dtype=bool)
+        self.create = np.zeros(count, dtype=bool)
+        self.bump = np.zeros(count, dtype=bool)
+        self.is_new = np.zeros(count, dtype=bool)
+        self.metadata = np.zeros(count, dtype=bool)
+        self.recipients = np.zeros((count, width), dtype=bool)
+        self.stop = np.zeros((count, width), dtype=bool)
+        self.stop_delete = np.zeros((count, width), dtype=bool)
+        self.rule = np.zeros(count, dtype=np.int8)
+        self.leader_before = rows.leader.copy()
+        self.refusals: list[Refusal] = []
+
+    def mark_written(
+        self, at: Rows, rule: Rule | npt.NDArray[np.int8], *, bump: bool = True
+    ) -> None:
+        """Mark rows whose state changes: it is written, told to every broker, and filed under the
+        rule.
+        """
+        self.write[at] = True
+        self.metadata[at] = True
+        self.rule[at] = rule
+        if bump:
+            self.bump[at] = True
+
+    def refuse_partitions(self, at: Rows, target: int, reason: str) -> None:
+        """Report partition moves that are not made."""
+        if len(at):
+            replica = np.full(len(at), NONE, dtype=np.int32)
+            self.refusals.append(Refusal(at, replica, self.table.rows.state[at], target, reason))
+
+    def refuse_replicas(self, mask: Bools, target: int, reason: str) -> None:
+        """Report replica moves that are not made; mask bool[n, R]."""
+        at, column = np.nonzero(mask)
+        if len(at):
+            rows = self.table.rows
+            current = rows.replica_state[at, column]
+            self.refusals.append(Refusal(at, rows.replicas[at, column], current, target, reason))
+
+    def decisions(self, authority: Authority, brokers: Brokers) -> list[Decision]:
+        """Apply the epoch and version steps of the marked rows and return the event's blocks."""
+        self._step_epochs(authority)
+        found = []
+        changed = np.flatnonzero(self.write | self.metadata | self.recipients.any(axis=1))
+        if len(changed):
+            found.append(self._change_block(changed, authority, brokers))
+        if self.stop.any():
+            found.append(self._stop_block())
+        if self.refusals:
+            found.append(self._refusal_block())
+        return found
+
+    def _step_epochs(self, authority: Authority) -> None:
+        rows = self.table.rows
+        rows.leader_epoch[self.bump & ~self.create] += 1
+        rows.zk_version[self.write] += 1
+        rows.controller_epoch[self.write] = authority.epoch
+
+    def _actions(self, at: Rows) -> npt.NDArray[np.uint8]:
+        return (
+            self.write[at] * np.uint8(Action.WRITE)
+            | self.create[at] * np.uint8(Action.CREATE)
+            | self.recipients[at].any(axis=1) * np.uint8(Action.LEADER_AND_ISR)
+            | self.metadata[at] * np.uint8(Action.UPDATE_METADATA)
+            | self.is_new[at] * np.uint8(Action.IS_NEW)
+        ).astype(np.uint8)
+
+    def _change_block(self, at: Rows, authority: Authority, brokers: Brokers) -> Decision:
+        rows = self.table.rows
+        replicas = rows.replicas[at]
+        topic, extra = topic_column(self.table, at)
+        extra |= {
+            "controller_epoch": authority.epoch,
+            "epoch_zk_version": authority.epoch_zk_version,
+        }
+        columns: dict[str, Column] = {
+            "topic": topic,
+            "partition": rows.partition[at],
+            "leader": rows.leader[at],
+            "leader_epoch": rows.leader_epoch[at],
+            "partition_epoch": rows.zk_version[at],
+            "controller_epoch": rows.controller_epoch[at],
+            "leader_before": self.leader_before[at],
+            "recovery": rows.recovery[at],
+            "actions": self._actions(at),
+            "rule": self.rule[at],
+            "isr": rows.isr[at],
+            "replicas": replicas,
+            "offline": (replicas != NONE) & (~brokers.live(replicas) | rows.offline_dir[at]),
+            "adding": rows.adding[at],
+            "removing": rows.removing[at],
+            "recipients": self.recipients[at],
+        }
+        return Decision(self.offset, DecisionKind.CHANGE_PARTITIONS, encode_block(columns, extra))
+
+    def _stop_block(self) -> Decision:
+        rows = self.table.rows
+        at, column = np.nonzero(self.stop)
+        delete = self.stop_delete[at, column]
+        epoch = np.where(rows.has_leadership[at], rows.leader_epoch[at], np.int32(NO_EPOCH))
+        topic, extra = topic_column(self.table, at)
+        columns: dict[str, Column] = {
+            "topic": topic,
+            "partition": rows.partition[at],
+            "broker": rows.replicas[at, column],
+            "leader_epoch": np.where(delete, np.int32(EPOCH_DURING_DELETE), epoch).astype(np.int32),
+            "delete": delete,
+        }
+        return Decision(self.offset, DecisionKind.STOP_REPLICAS, encode_block(columns, extra))
+
+    def _refusal_block(self) -> Decision:
+        at = np.concatenate([refusal.rows for refusal in self.refusals])
+        topic, extra = topic_column(self.table, at)
+        reasons = sorted({refusal.reason for refusal in self.refusals})
+        columns: dict[str, Column] = {
+            "topic": topic,
+            "partition": self.table.rows.partition[at],
+            "replica": np.concatenate([refusal.replica for refusal in self.refusals]),
+            "current": np.concatenate([refusal.current for refusal in self.refusals]),
+            "target": np.concatenate(
+                [np.full(len(r.rows), r.target, dtype=np.int8) for r in self.refusals]
+            ),
+            "reason": np.concatenate(
+                [
+                    np.full(len(r.rows), reasons.index(r.reason), dtype=np.int8)
+                    for r in self.refusals
+                ]
+            ),
+        }
+        return Decision(
+            self.offset,
+            DecisionKind.REFUSE_TRANSITION,
+            encode_block(columns, extra | {"reasons": reasons}),
+        )
+
+
+def topic_column(table: PartitionTable, at: Rows) -> tuple[Int32s, dict[str, Any]]:
+    """Return (int32[k] index into the names, {"topics": names, "topic_ids": ids}) for some rows of
+    a table.
+    """
+    used, index = np.unique(table.rows.topic[at], return_inverse=True)
+    topics = [table.topics[topic] for topic in used.tolist()]
+    names = [topic.name for topic in topics]
+    return index.astype(np.int32), {
+        "topics": names,
+        "topic_ids": [topic_id_to_text(topic.topic_id) for topic in topics],
+    }

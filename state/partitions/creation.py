@@ -1,0 +1,205 @@
+"""CreateTopics for one topic: validation, placement, and the partitions it starts with.
+
+The topic's slot knows every topic whose name could collide with the new one, see `state.routing`.
+Sources: Kafka 3.9's ZkAdminManager, AdminZkClient and org.apache.kafka.common.internals.Topic.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+
+from state.cluster.authority import Phase
+from state.decisions import Decision, DecisionKind, json_decision
+from state.events import Event
+from state.partitions.changes import Changes
+from state.partitions.legal import PartitionState, ReplicaState
+from state.partitions.matrix import Int32s, pad_rows, unpad
+from state.partitions.placement import (
+    IncompleteRacks,
+    InvalidPartitions,
+    InvalidReplicationFactor,
+    PlacementError,
+    place_replicas,
+)
+from state.partitions.slot import Slot
+from state.partitions.table import NO_LEADER, NO_VERSION, Columns, Topic
+from state.partitions.topics import create_partitions
+from state.payloads import CreateTopicRequested, topic_id_to_text
+from state.protocol_errors import ProtocolError
+
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+_MAX_NAME_LENGTH = 249
+
+
+class Rejected(Exception):
+    """The request cannot be granted: a protocol error and a sentence for its author."""
+
+    def __init__(self, error: ProtocolError, message: str) -> None:
+        """Take the error code and the message the client is shown."""
+        super().__init__(message)
+        self.error = error
+
+
+def on_create_topic_requested(
+    slot: Slot, event: Event, request: CreateTopicRequested
+) -> list[Decision]:
+    """Create a topic with all its partitions online, or answer why not; validate_only changes
+    nothing.
+    """
+    try:
+        if slot.authority.phase is not Phase.ACTIVE:
+            raise Rejected(ProtocolError.NOT_CONTROLLER, "this node is not the controller now")
+        _check_name(slot, request.topic)
+        replicas = _replicas(slot, request)
+    except Rejected as rejected:
+        return [
+            _reply(event, request, rejected.error, str(rejected), np.empty((0, 0), dtype=np.int32))
+        ]
+    reply = _reply(event, request, ProtocolError.NONE, None, replicas)
+    if request.validate_only:
+        return [reply]
+    return [*_create(slot, event, request, replicas), reply]
+
+
+def _check_name(slot: Slot, name: str) -> None:
+    if name in (".", "..") or not _LEGAL_NAME.fullmatch(name) or len(name) > _MAX_NAME_LENGTH:
+        raise Rejected(
+            ProtocolError.INVALID_TOPIC_EXCEPTION,
+            f"topic name {name!r} is illegal: 1 to {_MAX_NAME_LENGTH} characters of a-z, A-Z, 0-9, "
+            "'.', '_' and '-', but not '.' or '..'",
+        )
+    if slot.table.topic_index(name) is not None:
+        raise Rejected(ProtocolError.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+    metric_name = name.replace(".", "_")
+    colliding = [
+        topic.name for topic in slot.table.topics if topic.name.replace(".", "_") == metric_name
+    ]
+    if colliding:
+        raise Rejected(
+            ProtocolError.INVALID_TOPIC_EXCEPTION,
+            f"Topic '{name}' collides with existing topics: {', '.join(colliding)}",
+        )
+
+
+def _replicas(slot: Slot, request: CreateTopicRequested) -> Int32s:
+    if request.assignment is not None:
+        return _assigned(slot, request.assignment)
+    racks = {broker.id: broker.rack for broker in slot.brokers.by_id.values()}
+    racks = {
+        broker: rack for broker, rack in racks.items() if broker not in slot.brokers.shutting_down
+    }
+    try:
+        return place_replicas(
+            racks,
+            request.partitions,
+            request.replication_factor,
+            start_index=request.start_index % max(len(racks), 1),
+            shift=request.shift % max(len(racks), 1),
+        )
+    except InvalidPartitions as error:
+        raise Rejected(ProtocolError.INVALID_PARTITIONS, str(error)) from None
+    except InvalidReplicationFactor as error:
+        raise Rejected(ProtocolError.INVALID_REPLICATION_FACTOR, str(error)) from None
+    except (IncompleteRacks, PlacementError) as error:
+        raise Rejected(ProtocolError.UNKNOWN_SERVER_ERROR, str(error)) from None
+
+
+def _assigned(slot: Slot, assignment: dict[int, tuple[int, ...]]) -> Int32s:
+    """Check a manual assignment: partitions 0..n-1, no broker twice, all equally long, only known
+    brokers.
+    """
+    if sorted(assignment) != list(range(len(assignment))) or not assignment:
+        raise Rejected(
+            ProtocolError.INVALID_REPLICA_ASSIGNMENT,
+            f"partitions must be consecutive from 0, not {sorted(assignment)}",
+        )
+    factors = {len(ids) for ids in assignment.values()}
+    if factors == {0} or len(factors) != 1:
+        raise Rejected(
+            ProtocolError.INVALID_REPLICA_ASSIGNMENT,
+            f"all partitions need the same number of replicas, at least 1, not {sorted(factors)}",
+        )
+    for partition, ids in sorted(assignment.items()):
+        if len(set(ids)) != len(ids):
+            raise Rejected(
+                ProtocolError.INVALID_REPLICA_ASSIGNMENT,
+                f"partition {partition} names a broker twice: {list(ids)}",
+            )
+        unknown = sorted(set(ids) - slot.brokers.by_id.keys())
+        if unknown:
+            raise Rejected(
+                ProtocolError.INVALID_REPLICA_ASSIGNMENT,
+                f"partition {partition} names unknown brokers: {unknown}",
+            )
+    return pad_rows([assignment[partition] for partition in range(len(assignment))])
+
+
+def _create(
+    slot: Slot, event: Event, request: CreateTopicRequested, replicas: Int32s
+) -> list[Decision]:
+    unclean = request.configs.get("unclean.leader.election.enable")
+    topic = Topic(
+        request.topic,
+        request.topic_id,
+        None if unclean is None else unclean == "true",
+        zk_version=0,
+    )
+    slot.table.add_rows(new_columns(slot.table.add_topic(topic), replicas))
+    changes = Changes(slot.table, event.offset)
+    create_partitions(slot, changes, slot.table.rows_of(request.topic))
+    body = {
+        "request_id": request.request_id,
+        "topic": request.topic,
+        "topic_id": topic_id_to_text(request.topic_id),
+        "configs": request.configs,
+        "assignment": {str(partition): unpad(row) for partition, row in enumerate(replicas)},
+        "controller_epoch": slot.authority.epoch,
+        "epoch_zk_version": slot.authority.epoch_zk_version,
+    }
+    created = json_decision(event.offset, DecisionKind.CREATE_TOPIC, body)
+    return [created, *changes.decisions(slot.authority, slot.brokers)]
+
+
+def new_columns(topic: int, replicas: Int32s) -> Columns:
+    """Return rows for partitions 0..n-1 of a topic that have no state yet."""
+    count = len(replicas)
+    return Columns(
+        topic=np.full(count, topic, dtype=np.int32),
+        partition=np.arange(count, dtype=np.int32),
+        replicas=replicas,
+        isr=np.full((count, 1), -1, dtype=np.int32),
+        leader=np.full(count, NO_LEADER, dtype=np.int32),
+        leader_epoch=np.full(count, -1, dtype=np.int32),
+        zk_version=np.full(count, NO_VERSION, dtype=np.int32),
+        controller_epoch=np.full(count, -1, dtype=np.int32),
+        recovery=np.zeros(count, dtype=np.int8),
+        state=np.full(count, PartitionState.NON_EXISTENT, dtype=np.int8),
+        replica_state=np.full(replicas.shape, ReplicaState.NON_EXISTENT, dtype=np.int8),
+        offline_dir=np.zeros(replicas.shape, dtype=bool),
+        adding=np.zeros(replicas.shape, dtype=bool),
+        removing=np.zeros(replicas.shape, dtype=bool),
+    )
+
+
+def _reply(
+    event: Event,
+    request: CreateTopicRequested,
+    error: ProtocolError,
+    message: str | None,
+    replicas: Int32s,
+) -> Decision:
+    body: dict[str, Any] = {
+        "request_id": request.request_id,
+        "api": "create_topic",
+        "topic": request.topic,
+        "topic_id": topic_id_to_text(request.topic_id),
+        "error": int(error),
+        "message": message,
+        "partitions": len(replicas),
+        "replication_factor": replicas.shape[1],
+        "configs": request.configs,
+    }
+    return json_decision(event.offset, DecisionKind.REPLY, body)

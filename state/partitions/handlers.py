@@ -1,0 +1,31 @@
+"""Which function of a slot folds which payload: the slot's table of stimuli."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from state import payloads
+from state.decisions import Decision
+from state.events import Event
+from state.partitions import balance, creation, isr, log_dirs, membership, states, topics
+from state.partitions.slot import Slot
+
+SLOT_HANDLERS: Mapping[type[Any], Callable[[Slot, Event, Any], list[Decision]]] = {
+    payloads.ControllerElected: membership.on_controller_elected,
+    payloads.ControllerResigned: membership.on_controller_resigned,
+    payloads.ResyncCompleted: membership.on_resync_completed,
+    payloads.BrokerRegistrationsChanged: membership.on_broker_registrations_changed,
+    payloads.ControlledShutdownRequested: membership.on_controlled_shutdown_requested,
+    payloads.ClusterConfigChanged: membership.on_cluster_config_changed,
+    payloads.TopicObserved: topics.on_topic_observed,
+    payloads.TopicRemoved: topics.on_topic_removed,
+    payloads.TopicConfigChanged: topics.on_topic_config_changed,
+    payloads.PartitionStatesObserved: states.on_partition_states_observed,
+    payloads.CreateTopicRequested: creation.on_create_topic_requested,
+    payloads.AlterPartitionRequested: isr.on_alter_partition_requested,
+    payloads.LogDirFailureNotified: log_dirs.on_log_dir_failure_notified,
+    payloads.LeaderAndIsrAnswered: log_dirs.on_leader_and_isr_answered,
+    payloads.TimerDue: balance.on_timer_due,
+    payloads.LeaderImbalanceReported: balance.on_leader_imbalance_reported,
+}

@@ -1,0 +1,69 @@
+"""Replicas on failed log directories."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from state.cluster.authority import Phase
+from state.decisions import Decision, Rule
+from state.events import Event
+from state.partitions.changes import Changes
+from state.partitions.legal import ReplicaState
+from state.partitions.matrix import Bools, Rows
+from state.partitions.membership import fail_replicas
+from state.partitions.slot import Slot
+from state.payloads import LeaderAndIsrAnswered, LogDirFailureNotified
+from state.protocol_errors import ProtocolError
+
+
+def on_log_dir_failure_notified(
+    slot: Slot, event: Event, notified: LogDirFailureNotified
+) -> list[Decision]:
+    """Ask the brokers for the state of their replicas by sending LeaderAndIsr for all that are
+    online.
+
+    Source: KafkaController.processLogDirEventNotification; the answers say which replicas failed.
+    """
+    if slot.authority.phase is not Phase.ACTIVE:
+        return []
+    rows = slot.table.rows
+    changes = Changes(slot.table, event.offset)
+    asked = np.isin(rows.replicas, np.array(notified.broker_ids, dtype=np.int32))
+    asked &= slot.brokers.registered(rows.replicas) & (rows.replica_state == ReplicaState.ONLINE)
+    changes.recipients |= asked & rows.has_leadership[:, None]
+    changes.rule[changes.recipients.any(axis=1)] = Rule.REPLICA_STARTED
+    return changes.decisions(slot.authority, slot.brokers)
+
+
+def on_leader_and_isr_answered(
+    slot: Slot, event: Event, answered: LeaderAndIsrAnswered
+) -> list[Decision]:
+    """Fail the replicas that answered KAFKA_STORAGE_ERROR, clear those that answered without an
+    error.
+
+    Source: KafkaController.processLeaderAndIsrResponseReceived.
+    """
+    if (
+        slot.authority.phase is not Phase.ACTIVE
+        or slot.brokers.epoch(answered.broker_id) != answered.broker_epoch
+    ):
+        return []
+    rows = slot.table.rows
+    at = slot.table.find(answered.topic, answered.partitions)
+    failed = _replicas(
+        slot, at[(answered.errors == ProtocolError.KAFKA_STORAGE_ERROR) & (at >= 0)], answered
+    )
+    healthy = _replicas(slot, at[(answered.errors == ProtocolError.NONE) & (at >= 0)], answered)
+    newly_failed = failed & ~rows.offline_dir
+    rows.offline_dir[healthy] = False
+    rows.offline_dir[failed] = True
+    changes = Changes(slot.table, event.offset)
+    fail_replicas(slot, changes, newly_failed)
+    return changes.decisions(slot.authority, slot.brokers)
+
+
+def _replicas(slot: Slot, at: Rows, answered: LeaderAndIsrAnswered) -> Bools:
+    replicas = slot.table.rows.replicas
+    mask = np.zeros(replicas.shape, dtype=bool)
+    mask[at] = replicas[at] == answered.broker_id
+    return mask

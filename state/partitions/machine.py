@@ -1,0 +1,245 @@
+"""The partition and replica state machines: every move, made for many rows at once.
+
+Two rules hold everywhere. Only these functions change a row's state, leader or ISR. A move that
+`legal` does not list is refused: it is reported and changes nothing. Sources: Kafka 3.9's
+PartitionStateMachine, ReplicaStateMachine and Election; where Kafka writes a partition several
+times in one event, one write holds the outcome.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from state.decisions import Rule
+from state.partitions import election
+from state.partitions.changes import Changes
+from state.partitions.election import Strategy
+from state.partitions.legal import (
+    PartitionState,
+    ReplicaState,
+    legal_partition_moves,
+    legal_replica_moves,
+)
+from state.partitions.matrix import NONE, Bools, Int32s, Rows, contains, keep, lengths
+from state.partitions.removal_order import last_to_leave
+from state.partitions.slot import Slot
+from state.partitions.table import NO_LEADER
+
+ILLEGAL_MOVE = "illegal_move"
+NEWER_CONTROLLER = "stored_by_newer_controller"
+NO_STATE = "no_stored_state"
+NO_CANDIDATE = "no_candidate"
+NO_LIVE_REPLICA = "no_live_replica"
+WOULD_LEAD = "new_replica_is_leader"
+
+
+def move_partitions(
+    slot: Slot,
+    changes: Changes,
+    at: Rows,
+    target: PartitionState,
+    strategy: Strategy = Strategy.OFFLINE,
+    *,
+    force_unclean: bool = False,
+) -> None:
+    """Move partitions to a state; towards ONLINE a leader is chosen with the strategy.
+
+    force_unclean lets an offline election ignore the topics' configuration.
+    """
+    rows = slot.table.rows
+    legal = legal_partition_moves(rows.state[at], target)
+    changes.refuse_partitions(at[~legal], target, ILLEGAL_MOVE)
+    at = at[legal]
+    if target is not PartitionState.ONLINE:
+        rows.state[at] = target
+        return
+    is_new = rows.state[at] == PartitionState.NEW
+    _initialise(slot, changes, at[is_new])
+    _elect(slot, changes, at[~is_new], strategy, force_unclean=force_unclean)
+
+
+def _initialise(slot: Slot, changes: Changes, at: Rows) -> None:
+    rows = slot.table.rows
+    live = slot.online_replicas(at)
+    leader = election.new_partition_leader(rows.replicas[at], live)
+    led = leader != NONE
+    changes.refuse_partitions(at[~led], PartitionState.ONLINE, NO_LIVE_REPLICA)
+    at, live = at[led], live[led]
+    rows.leader[at] = leader[led]
+    rows.leader_epoch[at] = 0
+    rows.recovery[at] = 0
+    slot.table.replace_isr(at, keep(rows.replicas[at], live))
+    rows.state[at] = PartitionState.ONLINE
+    changes.create[at] = True
+    changes.is_new[at] = True
+    changes.recipients[at] |= live
+    changes.mark_written(at, Rule.NEW_PARTITION_ELECTED)
+
+
+def _elect(
+    slot: Slot, changes: Changes, at: Rows, strategy: Strategy, *, force_unclean: bool
+) -> None:
+    rows = slot.table.rows
+    at = _readable(slot, changes, at, PartitionState.ONLINE)
+    leader, isr, recipients, unclean = _outcome(slot, at, strategy, force_unclean=force_unclean)
+    led = leader != NONE
+    changes.refuse_partitions(at[~led], PartitionState.ONLINE, NO_CANDIDATE)
+    at, unclean = at[led], unclean[led]
+    rows.leader[at] = leader[led]
+    slot.table.replace_isr(at, isr[led])
+    rows.state[at] = PartitionState.ONLINE
+    if slot.authority.leader_recovery:
+        rows.recovery[at[unclean]] = 1
+    changes.recipients[at] |= recipients[led]
+    rule = np.where(unclean, Rule.UNCLEAN_ELECTED, strategy.value).astype(np.int8)
+    changes.mark_written(at, rule)
+
+
+def _readable(slot: Slot, changes: Changes, at: Rows, target: int) -> Rows:
+    rows = slot.table.rows
+    stored = rows.has_leadership[at] | changes.create[at]
+    ours = rows.controller_epoch[at] <= slot.authority.epoch
+    changes.refuse_partitions(at[~stored], target, NO_STATE)
+    changes.refuse_partitions(at[stored & ~ours], target, NEWER_CONTROLLER)
+    return at[stored & ours]
+
+
+def _outcome(
+    slot: Slot, at: Rows, strategy: Strategy, *, force_unclean: bool
+) -> tuple[Int32s, Int32s, Bools, Bools]:
+    """Return (leader int32[k], isr int32[k, W], LeaderAndIsr recipients bool[k, R], unclean
+    bool[k]).
+    """
+    rows = slot.table.rows
+    assignment, isr = rows.replicas[at], rows.isr[at]
+    live = slot.online_replicas(at)
+    clean = np.zeros(len(at), dtype=bool)
+    match strategy:
+        case Strategy.OFFLINE:
+            allowed = slot.unclean_allowed(at) | force_unclean
+            leader, unclean = election.offline_leader(assignment, isr, live, allowed)
+            left = keep(isr, slot.online_members(at) & ~unclean[:, None])
+            left[unclean, :1] = leader[unclean, None]
+            return leader, left, live, unclean
+        case Strategy.REASSIGN:
+            target = ~rows.removing[at] & (assignment != NONE)
+            return election.reassigned_leader(assignment, isr, live, target), isr, target, clean
+        case Strategy.PREFERRED:
+            return election.preferred_leader(assignment, isr, live), isr, assignment != NONE, clean
+        case Strategy.CONTROLLED_SHUTDOWN:
+            registered = slot.brokers.registered(assignment) & ~rows.offline_dir[at]
+            leaving = np.array(sorted(slot.brokers.shutting_down), dtype=np.int32)
+            leader = election.controlled_shutdown_leader(
+                assignment, isr, registered, np.isin(assignment, leaving)
+            )
+            return leader, keep(isr, ~np.isin(isr, leaving) & (isr != NONE)), registered, clean
+
+
+def move_replicas(slot: Slot, changes: Changes, mask: Bools, target: ReplicaState) -> None:
+    """Move the replicas in mask bool[n, R] to a state, with what brokers must be told about it."""
+    rows = slot.table.rows
+    legal = legal_replica_moves(rows.replica_state, target)
+    changes.refuse_replicas(mask & ~legal, target, ILLEGAL_MOVE)
+    mask = mask & legal
+    _REPLICA_MOVES[target](slot, changes, mask)
+
+
+def _to_new(slot: Slot, changes: Changes, mask: Bools) -> None:
+    rows = slot.table.rows
+    leads = mask & (rows.replicas == rows.leader[:, None]) & rows.has_leadership[:, None]
+    changes.refuse_replicas(leads, ReplicaState.NEW, WOULD_LEAD)
+    mask = mask & ~leads
+    told = mask & rows.has_leadership[:, None]
+    changes.recipients |= told
+    started = told.any(axis=1)
+    changes.metadata |= started
+    changes.is_new |= started
+    rows.replica_state[mask] = ReplicaState.NEW
+
+
+def _to_online(slot: Slot, changes: Changes, mask: Bools) -> None:
+    rows = slot.table.rows
+    told = mask & (rows.replica_state != ReplicaState.NEW) & rows.has_leadership[:, None]
+    changes.recipients |= told
+    started = told.any(axis=1)
+    changes.metadata |= started
+    changes.rule[started & (changes.rule == Rule.NONE)] = Rule.REPLICA_STARTED
+    rows.replica_state[mask] = ReplicaState.ONLINE
+
+
+def _to_offline(slot: Slot, changes: Changes, mask: Bools) -> None:
+    rows = slot.table.rows
+    changes.stop |= mask
+    at = np.flatnonzero(mask.any(axis=1))
+    changes.metadata[at] = True
+    changes.rule[at[changes.rule[at] == Rule.NONE]] = Rule.REPLICA_STOPPED
+    stored = at[rows.has_leadership[at] | changes.create[at]]
+    ours = rows.controller_epoch[stored] <= slot.authority.epoch
+    changes.refuse_partitions(stored[~ours], PartitionState.OFFLINE, NEWER_CONTROLLER)
+    _remove_from_isr(slot, changes, stored[ours], mask)
+    rows.replica_state[mask] = ReplicaState.OFFLINE
+
+
+def _remove_from_isr(slot: Slot, changes: Changes, at: Rows, mask: Bools) -> None:
+    """Take the masked replicas out of the ISRs; the last member stays, a leader among them is
+    lost.
+    """
+    rows = slot.table.rows
+    gone = np.where(mask[at], rows.replicas[at], NONE)
+    leaving = contains(gone, rows.isr[at])
+    hit = leaving.any(axis=1)
+    changes.recipients[at] |= (rows.replicas[at] != NONE) & ~mask[at]
+    at, gone, leaving = at[hit], gone[hit], leaving[hit]
+    isr = rows.isr[at]
+    emptied = lengths(isr) == leaving.sum(axis=1)
+    stays = emptied[:, None] & (isr == last_to_leave(isr)[:, None])
+    lost = contains(gone, rows.leader[at][:, None])[:, 0]
+    slot.table.replace_isr(at, keep(isr, (isr != NONE) & (~leaving | stays)))
+    rows.leader[at[lost]] = NO_LEADER
+    changes.mark_written(
+        at, np.where(lost, Rule.LEADER_LOST, Rule.REPLICA_LEFT_ISR).astype(np.int8)
+    )
+
+
+def _to_deletion_started(slot: Slot, changes: Changes, mask: Bools) -> None:
+    changes.stop |= mask
+    changes.stop_delete |= mask
+    slot.table.rows.replica_state[mask] = ReplicaState.DELETION_STARTED
+
+
+def _to_deletion_successful(slot: Slot, changes: Changes, mask: Bools) -> None:
+    slot.table.rows.replica_state[mask] = ReplicaState.DELETION_SUCCESSFUL
+
+
+def _to_deletion_ineligible(slot: Slot, changes: Changes, mask: Bools) -> None:
+    slot.table.rows.replica_state[mask] = ReplicaState.DELETION_INELIGIBLE
+
+
+def _to_non_existent(slot: Slot, changes: Changes, mask: Bools) -> None:
+    """Drop the replicas from their assignments, packing what is known of the others to the left."""
+    rows = slot.table.rows
+    kept = ~mask & (rows.replicas != NONE)
+    order = np.argsort(~kept, axis=1, kind="stable")
+    blanks: dict[str, npt.NDArray[np.generic] | int] = {
+        "replica_state": int(ReplicaState.NON_EXISTENT),
+        "offline_dir": 0,
+        "adding": 0,
+        "removing": 0,
+        "replicas": NONE,
+    }
+    for name, blank in blanks.items():
+        column = getattr(rows, name)
+        packed = np.take_along_axis(np.where(kept, column, blank), order, axis=1)
+        setattr(rows, name, packed.astype(column.dtype))
+
+
+_REPLICA_MOVES = {
+    ReplicaState.NEW: _to_new,
+    ReplicaState.ONLINE: _to_online,
+    ReplicaState.OFFLINE: _to_offline,
+    ReplicaState.DELETION_STARTED: _to_deletion_started,
+    ReplicaState.DELETION_SUCCESSFUL: _to_deletion_successful,
+    ReplicaState.DELETION_INELIGIBLE: _to_deletion_ineligible,
+    ReplicaState.NON_EXISTENT: _to_non_existent,
+}

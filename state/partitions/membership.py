@@ -1,0 +1,199 @@
+"""What happens to partitions when brokers come, go, bounce or ask to leave, and when we become the
+controller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from state.blocks import encode_block
+from state.cluster.authority import Phase, elected_authority
+from state.cluster.brokers import Brokers
+from state.decisions import Decision, DecisionKind, Rule
+from state.events import Event
+from state.partitions.changes import Changes, topic_column
+from state.partitions.election import Strategy
+from state.partitions.legal import PartitionState, ReplicaState
+from state.partitions.machine import move_partitions, move_replicas
+from state.partitions.matrix import NONE, Bools, Rows, lengths
+from state.partitions.slot import Slot
+from state.partitions.table import PartitionTable
+from state.payloads import (
+    BrokerRegistrationsChanged,
+    ClusterConfigChanged,
+    ControlledShutdownRequested,
+    ControllerElected,
+    ControllerResigned,
+    ResyncCompleted,
+)
+
+
+def on_controller_elected(slot: Slot, event: Event, elected: ControllerElected) -> list[Decision]:
+    """Forget everything and start to load under the new epoch
+    (KafkaController.onControllerFailover).
+    """
+    slot.authority = elected_authority(elected)
+    slot.brokers = Brokers()
+    slot.table = PartitionTable()
+    return []
+
+
+def on_controller_resigned(
+    slot: Slot, event: Event, resigned: ControllerResigned
+) -> list[Decision]:
+    """Stop deciding until the next election."""
+    slot.authority.phase = Phase.NONE
+    return []
+
+
+def on_cluster_config_changed(
+    slot: Slot, event: Event, changed: ClusterConfigChanged
+) -> list[Decision]:
+    """Take new values; allowing unclean elections elects for offline partitions at once."""
+    slot.authority.configure(changed.config)
+    if (
+        slot.authority.phase is not Phase.ACTIVE
+        or "unclean.leader.election.enable" not in changed.config
+    ):
+        return []
+    changes = Changes(slot.table, event.offset)
+    elect_offline(slot, changes)
+    return changes.decisions(slot.authority, slot.brokers)
+
+
+def on_resync_completed(slot: Slot, event: Event, completed: ResyncCompleted) -> list[Decision]:
+    """Start both state machines on what was loaded (ReplicaStateMachine.startup,
+    PartitionStateMachine.startup).
+    """
+    slot.authority.phase = Phase.ACTIVE
+    changes = Changes(slot.table, event.offset)
+    start_rows(slot, changes, np.arange(len(slot.table.rows)))
+    rows = slot.table.rows
+    changes.metadata |= rows.has_leadership
+    changes.rule[changes.rule == Rule.NONE] = Rule.CONTROLLER_STARTED
+    return changes.decisions(slot.authority, slot.brokers)
+
+
+def start_rows(slot: Slot, changes: Changes, at: Rows) -> None:
+    """Give loaded rows their initial states, then let both machines act on them.
+
+    A replica starts ONLINE or, when it is not online, DELETION_INELIGIBLE; a partition ONLINE or
+    OFFLINE by its leader, NEW when it never had one.
+    """
+    rows = slot.table.rows
+    assigned = rows.replicas[at] != NONE
+    online = slot.online_replicas(at)
+    states = np.where(online, ReplicaState.ONLINE, ReplicaState.DELETION_INELIGIBLE)
+    rows.replica_state[at] = np.where(assigned, states, ReplicaState.NON_EXISTENT)
+    mask = np.zeros(rows.replicas.shape, dtype=bool)
+    mask[at] = online
+    move_replicas(slot, changes, mask, ReplicaState.ONLINE)
+    mask[at] = assigned & ~online
+    move_replicas(slot, changes, mask, ReplicaState.OFFLINE)
+    led = np.where(slot.online_leader(at), PartitionState.ONLINE, PartitionState.OFFLINE)
+    rows.state[at] = np.where(rows.has_leadership[at], led, PartitionState.NEW)
+    trigger = rows.state[at] != PartitionState.ONLINE
+    move_partitions(slot, changes, at[trigger], PartitionState.ONLINE)
+
+
+def on_broker_registrations_changed(
+    slot: Slot, event: Event, changed: BrokerRegistrationsChanged
+) -> list[Decision]:
+    """Start new brokers, fail and start bounced ones, fail those that left
+    (KafkaController.processBrokerChange).
+    """
+    brokers = slot.brokers
+    if slot.authority.phase is not Phase.ACTIVE:
+        brokers.register((*changed.registered, *changed.bounced, *changed.updated))
+        brokers.unregister(changed.unregistered)
+        return []
+    changes = Changes(slot.table, event.offset)
+    brokers.register((*changed.registered, *changed.updated))
+    _start_brokers(slot, changes, [broker.id for broker in changed.registered])
+    bounced = [broker.id for broker in changed.bounced]
+    brokers.unregister(bounced)
+    _fail_brokers(slot, changes, bounced)
+    brokers.register(changed.bounced)
+    _start_brokers(slot, changes, bounced)
+    brokers.unregister(changed.unregistered)
+    _fail_brokers(slot, changes, changed.unregistered)
+    return changes.decisions(slot.authority, brokers)
+
+
+def _hosted(slot: Slot, ids: Iterable[int]) -> Bools:
+    return np.isin(slot.table.rows.replicas, np.array(sorted(ids), dtype=np.int32))
+
+
+def _start_brokers(slot: Slot, changes: Changes, ids: list[int]) -> None:
+    if ids:
+        hosted = _hosted(slot, ids)
+        slot.table.rows.offline_dir[hosted] = False
+        move_replicas(slot, changes, hosted, ReplicaState.ONLINE)
+        elect_offline(slot, changes)
+
+
+def _fail_brokers(slot: Slot, changes: Changes, ids: Iterable[int]) -> None:
+    hosted = _hosted(slot, ids)
+    slot.table.rows.offline_dir[hosted] = False
+    fail_replicas(slot, changes, hosted)
+
+
+def fail_replicas(slot: Slot, changes: Changes, mask: Bools) -> None:
+    """Act on replicas bool[n, R] that just went offline (KafkaController.onReplicasBecomeOffline).
+
+    Partitions whose leader is not online go OFFLINE and are elected for; then the replicas leave
+    their ISRs.
+    """
+    if not mask.any():
+        return
+    rows = slot.table.rows
+    at = np.flatnonzero(rows.has_leadership)
+    move_partitions(slot, changes, at[~slot.online_leader(at)], PartitionState.OFFLINE)
+    elect_offline(slot, changes)
+    move_replicas(slot, changes, mask, ReplicaState.OFFLINE)
+
+
+def elect_offline(slot: Slot, changes: Changes) -> None:
+    """Try to elect for every NEW and OFFLINE partition
+    (PartitionStateMachine.triggerOnlinePartitionStateChange).
+    """
+    state = slot.table.rows.state
+    at = np.flatnonzero((state == PartitionState.NEW) | (state == PartitionState.OFFLINE))
+    move_partitions(slot, changes, at, PartitionState.ONLINE)
+
+
+def on_controlled_shutdown_requested(
+    slot: Slot, event: Event, request: ControlledShutdownRequested
+) -> list[Decision]:
+    """Move leaders off the broker and take it out of ISRs (KafkaController.doControlledShutdown).
+
+    Partitions with one replica are left alone. What it still leads afterwards is reported as
+    remaining.
+    """
+    if slot.authority.phase is not Phase.ACTIVE or not slot.brokers.may_shut_down(
+        request.broker_id, request.broker_epoch
+    ):
+        return []
+    slot.brokers.start_shutdown(request.broker_id)
+    rows = slot.table.rows
+    changes = Changes(slot.table, event.offset)
+    hosted = _hosted(slot, [request.broker_id])
+    movable = hosted.any(axis=1) & (lengths(rows.replicas) > 1) & rows.has_leadership
+    leads = rows.leader == request.broker_id
+    move_partitions(
+        slot,
+        changes,
+        np.flatnonzero(movable & leads),
+        PartitionState.ONLINE,
+        Strategy.CONTROLLED_SHUTDOWN,
+    )
+    move_replicas(slot, changes, hosted & (movable & ~leads)[:, None], ReplicaState.OFFLINE)
+    found = changes.decisions(slot.authority, slot.brokers)
+    remaining = np.flatnonzero(movable & (rows.leader == request.broker_id))
+    if len(remaining):
+        topic, extra = topic_column(slot.table, remaining)
+        block = encode_block({"topic": topic, "partition": rows.partition[remaining]}, extra)
+        found.append(Decision(event.offset, DecisionKind.REPORT_REMAINING, block))
+    return found

@@ -1,0 +1,58 @@
+"""The whole state of one slot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from state.cluster.authority import Authority
+from state.cluster.brokers import Brokers
+from state.partitions.matrix import NONE, Bools, Int32s, Rows, contains
+from state.partitions.table import PartitionTable
+
+
+@dataclass(slots=True)
+class Slot:
+    """Partitions of the topics that hash to one slot, and its copy of what is known of the
+    cluster.
+    """
+
+    authority: Authority = field(default_factory=Authority)
+    brokers: Brokers = field(default_factory=Brokers)
+    table: PartitionTable = field(default_factory=PartitionTable)
+
+    def online_replicas(self, at: Rows) -> Bools:
+        """Return bool[k, R]: the replica's broker is live and its log directory is not known to
+        have failed.
+        """
+        rows = self.table.rows
+        return self.brokers.live(rows.replicas[at]) & ~rows.offline_dir[at]
+
+    def online_members(self, at: Rows) -> Bools:
+        """Return bool[k, W]: the ISR member's broker is live and its log directory is not known to
+        have failed.
+        """
+        return self._online(at, self.table.rows.isr[at])
+
+    def online_leader(self, at: Rows) -> Bools:
+        """Return bool[k]: the partition has a leader, and it is online."""
+        online: Bools = self._online(at, self.table.rows.leader[at][:, None])[:, 0]
+        return online
+
+    def _online(self, at: Rows, ids: Int32s) -> Bools:
+        rows = self.table.rows
+        failed = np.where(rows.offline_dir[at], rows.replicas[at], NONE)
+        return self.brokers.live(ids) & ~contains(failed, ids)
+
+    def unclean_allowed(self, at: Rows) -> Bools:
+        """Return bool[k]: the topic's override of unclean.leader.election.enable, else the
+        cluster's default.
+        """
+        default = self.authority.unclean_default
+        by_topic = np.array(
+            [default if topic.unclean is None else topic.unclean for topic in self.table.topics],
+            dtype=bool,
+        )
+        allowed: Bools = by_topic[self.table.rows.topic[at]]
+        return allowed

@@ -1,0 +1,96 @@
+"""Partition state znodes that changed without us: read again after a notification or a write
+conflict.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from state.cluster.authority import Phase
+from state.decisions import Decision, Rule
+from state.events import Event
+from state.partitions.changes import Changes
+from state.partitions.legal import PartitionState, ReplicaState
+from state.partitions.machine import move_partitions, move_replicas
+from state.partitions.matrix import Bools, Rows
+from state.partitions.slot import Slot
+from state.partitions.table import NO_LEADER, NO_VERSION
+from state.payloads import PartitionStatesObserved, States
+
+CONFLICT = "conflict"
+
+
+def on_partition_states_observed(
+    slot: Slot, event: Event, observed: PartitionStatesObserved
+) -> list[Decision]:
+    """Adopt what ZooKeeper holds where it is not what we hold, and decide again.
+
+    After a notification only newer versions count. After a conflict the znode is the truth whatever
+    its version, and the partition's leader epoch is bumped: a leader whose ISR change met the
+    conflict waits for a higher one.
+    """
+    if slot.authority.phase is not Phase.ACTIVE:
+        return []
+    at = slot.table.find(observed.topic, observed.partitions)
+    changes = Changes(slot.table, event.offset)
+    conflict = observed.cause == CONFLICT
+    found = at >= 0
+    _drop_states(slot, at[found & ~observed.states.present])
+    taken = adopt_states(
+        slot, changes, at, observed.states, only=found & observed.states.present, always=conflict
+    )
+    if conflict:
+        _bump(slot, changes, taken)
+    return changes.decisions(slot.authority, slot.brokers)
+
+
+def _drop_states(slot: Slot, at: Rows) -> None:
+    rows = slot.table.rows
+    rows.zk_version[at] = NO_VERSION
+    rows.leader[at] = NO_LEADER
+
+
+def adopt_states(
+    slot: Slot, changes: Changes, at: Rows, states: States, only: Bools, *, always: bool = False
+) -> Rows:
+    """Take stored states into rows `at` where `only` bool[k] holds, and return the rows taken.
+
+    Without `always` a row is taken only when the stored version is higher than ours. Rows whose
+    leader or members turn out not to be online are decided about at once.
+    """
+    rows = slot.table.rows
+    use = only & (at >= 0)
+    use[use] = always | (states.zk_version[use] > rows.zk_version[at[use]])
+    taken = at[use]
+    for name in ("leader", "leader_epoch", "controller_epoch", "zk_version", "recovery"):
+        getattr(rows, name)[taken] = getattr(states, name)[use]
+    slot.table.replace_isr(taken, states.isr[use])
+    changes.metadata[taken] = True
+    changes.rule[taken] = Rule.STATE_OBSERVED
+    _settle(slot, changes, taken)
+    return taken
+
+
+def _settle(slot: Slot, changes: Changes, at: Rows) -> None:
+    """Make the rows hold what holds after every event: a leader where one can be, no offline member
+    in an ISR.
+    """
+    rows = slot.table.rows
+    online = slot.online_leader(at)
+    rows.state[at[online]] = PartitionState.ONLINE
+    lost = at[~online]
+    rows.state[lost] = PartitionState.OFFLINE
+    move_partitions(slot, changes, lost, PartitionState.ONLINE)
+    members = np.zeros(rows.replicas.shape, dtype=bool)
+    members[at] = rows.replica_state[at] == ReplicaState.OFFLINE
+    move_replicas(slot, changes, members, ReplicaState.OFFLINE)
+
+
+def _bump(slot: Slot, changes: Changes, at: Rows) -> None:
+    """Raise the leader epoch of rows that nothing else wrote in this event, and tell their
+    replicas.
+    """
+    rows = slot.table.rows
+    quiet = at[~changes.write[at] & (rows.leader[at] != NO_LEADER)]
+    changes.recipients[quiet] |= slot.online_replicas(quiet)
+    changes.mark_written(quiet, Rule.LEADER_EPOCH_BUMPED)

@@ -1,0 +1,197 @@
+"""The partitions of one slot as numpy columns.
+
+One row a partition; rows of a topic are adjacent only as they were added. `isr` keeps ZooKeeper's
+order and may be wider than `replicas`. A row without a state znode (never had a leader) has
+zk_version -1 and leader -1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+import numpy.typing as npt
+
+from state.partitions.matrix import NONE, Bools, Int32s, Rows, widen
+
+NO_VERSION = -1
+NO_LEADER = -1
+
+
+@dataclass(slots=True)
+class Topic:
+    """What is known of a topic apart from its partitions.
+
+    topic_id: 16 bytes, zero when it has none. unclean: its override of
+    unclean.leader.election.enable. zk_version: version of `/brokers/topics/<name>`.
+    """
+
+    name: str
+    topic_id: bytes
+    unclean: bool | None
+    zk_version: int
+
+
+def _int32s() -> Int32s:
+    return np.empty(0, dtype=np.int32)
+
+
+def _matrix() -> Int32s:
+    return np.empty((0, 0), dtype=np.int32)
+
+
+def _masks() -> Bools:
+    return np.empty((0, 0), dtype=bool)
+
+
+def _int8s() -> npt.NDArray[np.int8]:
+    return np.empty(0, dtype=np.int8)
+
+
+@dataclass(slots=True)
+class Columns:
+    """Columns of n partitions; R is the widest replica list, W the widest ISR.
+
+    topic int32[n] (index into the table's topics), partition int32[n], replicas int32[n, R], isr
+    int32[n, W], leader, leader_epoch, zk_version, controller_epoch int32[n] (controller_epoch is
+    the one its state was last written under), recovery int8[n], state int8[n] (PartitionState),
+    replica_state int8[n, R] (ReplicaState), offline_dir, adding, removing bool[n, R].
+    """
+
+    topic: Int32s = field(default_factory=_int32s)
+    partition: Int32s = field(default_factory=_int32s)
+    replicas: Int32s = field(default_factory=_matrix)
+    isr: Int32s = field(default_factory=_matrix)
+    leader: Int32s = field(default_factory=_int32s)
+    leader_epoch: Int32s = field(default_factory=_int32s)
+    zk_version: Int32s = field(default_factory=_int32s)
+    controller_epoch: Int32s = field(default_factory=_int32s)
+    recovery: npt.NDArray[np.int8] = field(default_factory=_int8s)
+    state: npt.NDArray[np.int8] = field(default_factory=_int8s)
+    replica_state: npt.NDArray[np.int8] = field(
+        default_factory=lambda: np.empty((0, 0), dtype=np.int8)
+    )
+    offline_dir: Bools = field(default_factory=_masks)
+    adding: Bools = field(default_factory=_masks)
+    removing: Bools = field(default_factory=_masks)
+
+    def __len__(self) -> int:
+        """Return n."""
+        return len(self.partition)
+
+    @property
+    def has_leadership(self) -> Bools:
+        """bool[n]: the partition has a state znode, so it has had a leader at some time."""
+        stored: Bools = self.zk_version != NO_VERSION
+        return stored
+
+
+COLUMN_NAMES = tuple(column.name for column in fields(Columns))
+_FILL = {
+    "replicas": NONE,
+    "isr": NONE,
+    "replica_state": 0,
+    "offline_dir": False,
+    "adding": False,
+    "removing": False,
+}
+
+
+def stack(parts: list[Columns]) -> Columns:
+    """Return the rows of all parts, in order, matrices padded to the widest."""
+    stacked = Columns()
+    for name in COLUMN_NAMES:
+        arrays = [getattr(part, name) for part in parts]
+        if name in _FILL:
+            width = max((array.shape[1] for array in arrays), default=0)
+            arrays = [
+                np.pad(array, ((0, 0), (0, width - array.shape[1])), constant_values=_FILL[name])
+                if array.shape[1] < width
+                else array
+                for array in arrays
+            ]
+        setattr(stacked, name, np.concatenate(arrays))
+    return stacked
+
+
+class PartitionTable:
+    """All partitions of one slot, with the look-ups that rules ask for."""
+
+    __slots__ = ("_by_name", "_pending", "_rows", "topics")
+
+    def __init__(self, topics: list[Topic] | None = None, rows: Columns | None = None) -> None:
+        """Take the topics and their rows; rows.topic are indexes into topics."""
+        self.topics = topics if topics is not None else []
+        self._rows = rows if rows is not None else Columns()
+        self._pending: list[Columns] = []
+        self._by_name = {topic.name: index for index, topic in enumerate(self.topics)}
+
+    @property
+    def rows(self) -> Columns:
+        """All rows; the arrays may be changed in place, never replaced by others of another
+        length.
+        """
+        if self._pending:
+            self._rows = stack([self._rows, *self._pending])
+            self._pending = []
+        return self._rows
+
+    def topic_index(self, name: str) -> int | None:
+        """Return the index of a topic, None when the slot does not know it."""
+        return self._by_name.get(name)
+
+    def topic(self, name: str) -> Topic | None:
+        """Return a topic, None when the slot does not know it."""
+        index = self._by_name.get(name)
+        return None if index is None else self.topics[index]
+
+    def rows_of(self, name: str) -> Rows:
+        """Return the row numbers of a topic's partitions, ascending by partition; empty when it is
+        unknown.
+        """
+        index = self._by_name.get(name)
+        if index is None:
+            return np.empty(0, dtype=np.intp)
+        rows = np.flatnonzero(self.rows.topic == index)
+        return rows[np.argsort(self.rows.partition[rows], kind="stable")]
+
+    def find(self, name: str, partitions: Int32s) -> Rows:
+        """Return the row number of each partition of a topic, -1 where the slot has none."""
+        known = self.rows_of(name)
+        if len(known) == 0:
+            return np.full(len(partitions), -1, dtype=np.intp)
+        numbers = self.rows.partition[known]
+        at = np.minimum(np.searchsorted(numbers, partitions), len(known) - 1)
+        return np.where(numbers[at] == partitions, known[at], -1)
+
+    def add_topic(self, topic: Topic) -> int:
+        """Add a topic without partitions and return its index; the name must be new to the slot."""
+        assert topic.name not in self._by_name, f"topic {topic.name!r} is there already"
+        self.topics.append(topic)
+        self._by_name[topic.name] = len(self.topics) - 1
+        return len(self.topics) - 1
+
+    def add_rows(self, columns: Columns) -> None:
+        """Append rows; they are stacked when next looked at, so that loading many topics stays
+        linear.
+        """
+        self._pending.append(columns)
+
+    def remove_topic(self, name: str) -> None:
+        """Forget a topic and its rows."""
+        index = self._by_name.get(name)
+        if index is None:
+            return
+        rows = self.rows
+        kept = rows.topic != index
+        for column in COLUMN_NAMES:
+            setattr(rows, column, getattr(rows, column)[kept])
+        rows.topic[rows.topic > index] -= 1
+        del self.topics[index]
+        self._by_name = {topic.name: at for at, topic in enumerate(self.topics)}
+
+    def replace_isr(self, at: Rows, isr: Int32s) -> None:
+        """Write ISR lists int32[len(at), V] into rows, widening the column for a longer list."""
+        rows = self.rows
+        rows.isr = widen(rows.isr, isr.shape[1])
+        rows.isr[at] = widen(isr, rows.isr.shape[1])

@@ -1,0 +1,174 @@
+"""Topics that appear, change or disappear in ZooKeeper, and topics that clients ask us to
+create.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from state.cluster.authority import Phase
+from state.decisions import Decision, DecisionKind, json_decision
+from state.events import Event
+from state.partitions.changes import Changes
+from state.partitions.legal import PartitionState, ReplicaState
+from state.partitions.machine import move_partitions, move_replicas
+from state.partitions.matrix import NONE, Bools, Int32s, Rows, contains, keep, unpad, widen
+from state.partitions.membership import elect_offline, start_rows
+from state.partitions.slot import Slot
+from state.partitions.states import adopt_states
+from state.partitions.table import Columns, Topic
+from state.payloads import TopicConfigChanged, TopicObserved, TopicRemoved, topic_id_to_text
+
+
+def on_topic_observed(slot: Slot, event: Event, observed: TopicObserved) -> list[Decision]:
+    """Take a topic as ZooKeeper has it: load it, create what is new, adopt states that are newer
+    than ours.
+    """
+    if slot.authority.phase is Phase.NONE:
+        return []
+    observed_replicas, repaired = without_controller(slot, observed)
+    known = slot.table.topic_index(observed.topic)
+    if known is None:
+        topic = Topic(observed.topic, observed.topic_id, observed.unclean, observed.zk_version)
+        known = slot.table.add_topic(topic)
+    topic = slot.table.topics[known]
+    topic.zk_version = max(topic.zk_version, observed.zk_version)
+    topic.topic_id, topic.unclean = observed.topic_id, observed.unclean
+    fresh = (
+        slot.table.find(observed.topic, observed.partitions) < 0
+        if len(slot.table.rows_of(observed.topic))
+        else None
+    )
+    columns = observed_columns(observed, observed_replicas, known)
+    if slot.authority.phase is Phase.LOADING:
+        slot.table.add_rows(columns)
+        return _rewrite(slot, event, observed, observed_replicas) if repaired else []
+    new = np.ones(len(columns), dtype=bool) if fresh is None else fresh
+    found = _rewrite(slot, event, observed, observed_replicas) if repaired else []
+    return found + _take_rows(slot, event, observed, columns, new)
+
+
+def _take_rows(
+    slot: Slot,
+    event: Event,
+    observed: TopicObserved,
+    columns: Columns,
+    new: Bools,
+) -> list[Decision]:
+    slot.table.add_rows(select(columns, new))
+    changes = Changes(slot.table, event.offset)
+    at = slot.table.find(observed.topic, observed.partitions)
+    stored = observed.states.present
+    start_rows(slot, changes, at[new & stored])
+    create_partitions(slot, changes, at[new & ~stored])
+    adopt_states(slot, changes, at, observed.states, only=~new & stored)
+    return changes.decisions(slot.authority, slot.brokers)
+
+
+def create_partitions(slot: Slot, changes: Changes, at: Rows) -> None:
+    """Take rows that exist nowhere yet to ONLINE (KafkaController.onNewPartitionCreation)."""
+    rows = slot.table.rows
+    mask = np.zeros(rows.replicas.shape, dtype=bool)
+    mask[at] = rows.replicas[at] != NONE
+    move_partitions(slot, changes, at, PartitionState.NEW)
+    move_replicas(slot, changes, mask, ReplicaState.NEW)
+    move_partitions(slot, changes, at, PartitionState.ONLINE)
+    move_replicas(slot, changes, mask, ReplicaState.ONLINE)
+
+
+def observed_columns(observed: TopicObserved, replicas: Int32s, topic: int) -> Columns:
+    """Return the rows of an observed topic; replicas may differ from what was observed."""
+    states = observed.states
+    count = len(observed.partitions)
+    return Columns(
+        topic=np.full(count, topic, dtype=np.int32),
+        partition=observed.partitions.copy(),
+        replicas=replicas,
+        isr=widen(states.isr, 1).copy(),
+        leader=states.leader.copy(),
+        leader_epoch=states.leader_epoch.copy(),
+        zk_version=states.zk_version.copy(),
+        controller_epoch=states.controller_epoch.copy(),
+        recovery=states.recovery.astype(np.int8),
+        state=np.full(count, PartitionState.NON_EXISTENT, dtype=np.int8),
+        replica_state=np.full(replicas.shape, ReplicaState.NON_EXISTENT, dtype=np.int8),
+        offline_dir=np.zeros(replicas.shape, dtype=bool),
+        adding=contains(observed.adding, replicas),
+        removing=contains(observed.removing, replicas),
+    )
+
+
+def select(columns: Columns, mask: Bools) -> Columns:
+    """Return the rows where mask bool[n] holds."""
+    return Columns(**{name: getattr(columns, name)[mask] for name in Columns.__dataclass_fields__})
+
+
+def without_controller(slot: Slot, observed: TopicObserved) -> tuple[Int32s, bool]:
+    """Return (replicas int32[n, R], whether anything changed): our own id taken out of the
+    assignment.
+
+    A broker that creates a topic by itself draws replicas from its metadata, which lists us. The
+    place goes to a live broker that is not in the list yet, picked by partition so that repaired
+    lists spread; with none left it is dropped.
+    """
+    replicas = observed.replicas.copy()
+    ours = replicas == slot.authority.controller_id
+    if not ours.any():
+        return replicas, False
+    candidates = slot.brokers.live_ids
+    for row in np.flatnonzero(ours.any(axis=1)).tolist():
+        free = candidates[~np.isin(candidates, replicas[row])]
+        free = free[free != slot.authority.controller_id]
+        if len(free):
+            replicas[row, ours[row]] = free[int(observed.partitions[row]) % len(free)]
+    return keep(replicas, (replicas != slot.authority.controller_id) & (replicas != NONE)), True
+
+
+def _rewrite(slot: Slot, event: Event, observed: TopicObserved, replicas: Int32s) -> list[Decision]:
+    topic = slot.table.topic(observed.topic)
+    assert topic is not None
+    body = {
+        "topic": observed.topic,
+        "topic_id": topic_id_to_text(observed.topic_id),
+        "expected_version": topic.zk_version,
+        "controller_epoch": slot.authority.epoch,
+        "epoch_zk_version": slot.authority.epoch_zk_version,
+        "assignment": {
+            str(partition): unpad(row)
+            for partition, row in zip(observed.partitions.tolist(), replicas, strict=True)
+        },
+        "adding": _listed(observed.partitions, observed.adding),
+        "removing": _listed(observed.partitions, observed.removing),
+    }
+    topic.zk_version += 1
+    return [json_decision(event.offset, DecisionKind.REWRITE_ASSIGNMENT, body)]
+
+
+def _listed(partitions: Int32s, lists: Int32s) -> dict[str, list[int]]:
+    pairs = zip(partitions.tolist(), map(unpad, lists), strict=True)
+    return {str(partition): ids for partition, ids in pairs if ids}
+
+
+def on_topic_removed(slot: Slot, event: Event, removed: TopicRemoved) -> list[Decision]:
+    """Forget a topic whose znode is gone."""
+    if slot.table.topic_index(removed.topic) is None:
+        return []
+    slot.table.remove_topic(removed.topic)
+    return [json_decision(event.offset, DecisionKind.FORGET_TOPIC, {"topic": removed.topic})]
+
+
+def on_topic_config_changed(
+    slot: Slot, event: Event, changed: TopicConfigChanged
+) -> list[Decision]:
+    """Take a topic's unclean election override; allowing it elects for its offline partitions at
+    once.
+    """
+    topic = slot.table.topic(changed.topic)
+    if topic is None:
+        return []
+    topic.unclean = changed.unclean
+    if slot.authority.phase is not Phase.ACTIVE or not changed.unclean:
+        return []
+    changes = Changes(slot.table, event.offset)
+    elect_offline(slot, changes)
+    return changes.decisions(slot.authority, slot.brokers)

@@ -1,0 +1,65 @@
+"""The fold: a machine's state and the next events in, decisions out.
+
+`fold` is the only door. It changes the machine in place, one event at a time in offset order, so
+what is decided never depends on how the log was cut into batches. An event that cannot be read is
+set aside with its offset and the reason; the machine is then as if the event had not happened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeAlias
+
+from state.cluster.machine import CLUSTER_HANDLERS, Cluster
+from state.decisions import Decision, DecisionKind, json_decision
+from state.errors import MalformedEvent
+from state.events import Event, parse_payload
+from state.partitions.handlers import SLOT_HANDLERS
+from state.partitions.slot import Slot
+from state.routing import ALL, CLUSTER_KEY, scope
+
+Machine: TypeAlias = Slot | Cluster
+
+
+def new_machine(key: int) -> Machine:
+    """Return the initial machine of a state key."""
+    return Cluster() if key == CLUSTER_KEY else Slot()
+
+
+def fold(machine: Machine, events: Iterable[Event]) -> list[Decision]:
+    """Fold events, ascending by offset, into the machine and return what it decides, in order."""
+    return [decision for event in events for decision in step(machine, event)]
+
+
+def step(machine: Machine, event: Event) -> list[Decision]:
+    """Fold one event; one that cannot be read, or that nobody but a topic's slot could fold, is set
+    aside.
+    """
+    handlers: Any = CLUSTER_HANDLERS if isinstance(machine, Cluster) else SLOT_HANDLERS
+    try:
+        payload = parse_payload(event)
+    except MalformedEvent as error:
+        return [set_aside(event, str(error))]
+    handler = handlers.get(type(payload))
+    if handler is None:
+        return (
+            []
+            if scope(event.kind, event.key) == ALL
+            else [set_aside(event, f"{event.kind} names no topic")]
+        )
+    found: list[Decision] = handler(machine, event, payload)
+    return found
+
+
+def set_aside(event: Event, reason: str) -> Decision:
+    """Return the decision that an event has no effect, and why."""
+    return json_decision(
+        event.offset,
+        DecisionKind.SET_ASIDE,
+        {
+            "kind": event.kind,
+            "key": event.key,
+            "reason": reason,
+            "payload_bytes": len(event.payload),
+        },
+    )
