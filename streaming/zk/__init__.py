@@ -1,0 +1,1 @@
+"""ZooKeeper: the session, the claim of the controller role, fenced writes, bulk reads, formats."""

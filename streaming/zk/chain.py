@@ -1,0 +1,129 @@
+"""The writes of one call to one znode, in order, and how far they have come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from streaming.zk.ops import Create, Delete, OpResult, SetData, WriteOp, op_bytes
+from streaming.zk.types import ZNode
+
+
+class OutcomeKind(StrEnum):
+    """What became of one write."""
+
+    WRITTEN = "written"
+    CONFLICT = "conflict"
+    FENCED = "fenced"
+    REJECTED = "rejected"
+
+
+@dataclass(frozen=True, slots=True)
+class OpOutcome:
+    """What became of one write.
+
+    WRITTEN: version is the znode's after it (-1: deleted). CONFLICT: the znode is not as the write
+    expected; current is what it is (None: missing). FENCED: another controller has taken over.
+    REJECTED: can never succeed (no permission, bad path, too large). reason says more in words.
+    """
+
+    kind: OutcomeKind
+    version: int = -1
+    current: ZNode | None = None
+    reason: str = ""
+
+
+Settled = tuple[int, OpOutcome]
+"""(place of the write in the call, its outcome)."""
+
+
+class Chain:
+    """Writes to one znode that must happen in this order; the first `done` of them are settled."""
+
+    __slots__ = ("_ops", "_places", "done", "failures", "path")
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.done = 0
+        self.failures = 0  # how often one of its writes made a multi fail
+        self._ops: list[WriteOp] = []
+        self._places: list[int] = []
+
+    def add(self, place: int, op: WriteOp) -> None:
+        self._ops.append(op)
+        self._places.append(place)
+
+    @property
+    def finished(self) -> bool:
+        return self.done == len(self._ops)
+
+    def fitting(self, max_ops: int, max_bytes: int) -> tuple[list[WriteOp], int]:
+        """Return as many of the next writes as fit, and their size in bytes."""
+        fitting: list[WriteOp] = []
+        size = 0
+        for op in self._ops[self.done :]:
+            size_with_op = size + op_bytes(op)
+            if len(fitting) == max_ops or size_with_op > max_bytes:
+                break
+            fitting.append(op)
+            size = size_with_op
+        return fitting, size
+
+    def op_after(self, count: int) -> WriteOp:
+        """Return the write that comes when `count` more are settled."""
+        return self._ops[self.done + count]
+
+    def take(self, results: list[OpResult]) -> Iterator[Settled]:
+        """Settle the next writes as written, one per result of a multi that succeeded."""
+        for _, version in results:
+            yield self._places[self.done], OpOutcome(OutcomeKind.WRITTEN, version)
+            self.done += 1
+
+    def judge(self, current: ZNode | None) -> Iterator[Settled]:
+        """Settle what can be settled from the znode as it is now.
+
+        If it is as the i-th write leaves it, the writes up to i have been made already (by this
+        call before a lost connection, or by an earlier one before a crash). If the next write does
+        not fit the znode, it and all after it are conflicts. Otherwise they may be tried (again).
+        """
+        for last in range(len(self._ops) - 1, self.done - 1, -1):
+            if _leaves(self._ops[last], current):
+                version = -1 if current is None else current.version
+                for op in self._ops[self.done : last + 1]:
+                    yield self._places[self.done], _already(op, version)
+                    self.done += 1
+                break
+        if not self.finished and not _fits(self._ops[self.done], current):
+            yield from self.give_up(OpOutcome(OutcomeKind.CONFLICT, current=current))
+
+    def give_up(self, outcome: OpOutcome) -> Iterator[Settled]:
+        """Settle everything that is left with one outcome."""
+        while not self.finished:
+            yield self._places[self.done], outcome
+            self.done += 1
+
+
+def _leaves(op: WriteOp, current: ZNode | None) -> bool:
+    """Tell whether the znode is as this write leaves it."""
+    if isinstance(op, Delete):
+        return current is None
+    if current is None or current.data != op.data:
+        return False
+    if isinstance(op, Create):
+        return current.version == 0
+    return op.expected_version in {-1, current.version - 1}
+
+
+def _fits(op: WriteOp, current: ZNode | None) -> bool:
+    """Tell whether this write's condition holds for the znode."""
+    if isinstance(op, Create):
+        return current is None
+    return current is not None and op.expected_version in {-1, current.version}
+
+
+def _already(op: WriteOp, current_version: int) -> OpOutcome:
+    if isinstance(op, SetData):
+        known = op.expected_version + 1 if op.expected_version >= 0 else current_version
+        return OpOutcome(OutcomeKind.WRITTEN, known)
+    return OpOutcome(OutcomeKind.WRITTEN, 0 if isinstance(op, Create) else -1)

@@ -1,0 +1,253 @@
+"""Writes many znodes fenced by the controller epoch: large multis, several in flight."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+from streaming.zk.chain import Chain, OpOutcome, OutcomeKind, Settled
+from streaming.zk.client import Pending, ZkSession
+from streaming.zk.errors import (
+    ConnectionLost,
+    RequestFailed,
+    SessionLost,
+    ZkErrorCode,
+    ZooKeeperUnreachable,
+)
+from streaming.zk.multiread import read_many
+from streaming.zk.ops import Check, Create, MultiOp, OpResult, WriteOp, first_failure, op_bytes
+from streaming.zk.znodes.controller import CONTROLLER_EPOCH_PATH
+
+MAX_OPS_PER_MULTI = 500
+MAX_MULTI_BYTES = 512 * 1024
+MAX_IN_FLIGHT = 10
+MAX_OP_BYTES = 1_040_000  # what a multi of one write can have under jute.maxbuffer (1 MiB)
+_MAX_FAILURES_PER_CHAIN = 20
+
+_CONFLICT_CODES = {
+    ZkErrorCode.BAD_VERSION,
+    ZkErrorCode.NO_NODE,
+    ZkErrorCode.NODE_EXISTS,
+    ZkErrorCode.NOT_EMPTY,
+}
+_FENCED = OpOutcome(OutcomeKind.FENCED, reason="another controller has taken over")
+
+_Batch = list[tuple[Chain, int]]
+"""What one multi carries: chains, and how many of each chain's writes."""
+
+
+class FencedWriter:
+    """Writes znodes as the controller of one epoch, as long as that epoch is the present one.
+
+    Every multi begins with a check of /controller_epoch's version. The writes of one call to one
+    znode are made in their order, together at the place of the first; apart from that multis are
+    sent in the order of the call. One writer is used by one thread at a time.
+    """
+
+    def __init__(
+        self,
+        session: ZkSession,
+        epoch_zk_version: int,
+        *,
+        max_ops_per_multi: int = MAX_OPS_PER_MULTI,
+        max_multi_bytes: int = MAX_MULTI_BYTES,
+        max_in_flight: int = MAX_IN_FLIGHT,
+    ) -> None:
+        self._session = session
+        self._check = Check(CONTROLLER_EPOCH_PATH, epoch_zk_version)
+        self._max_ops = max_ops_per_multi
+        self._max_bytes = max_multi_bytes
+        self._max_in_flight = max_in_flight
+
+    def write(self, ops: Sequence[WriteOp]) -> list[OpOutcome]:
+        """Make all writes that can be made, and return an outcome for each, in order.
+
+        A write that fails costs the others of its multi nothing but a second try. One whose effect
+        is there already is WRITTEN, so a call may be repeated after a crash. A lost connection is
+        waited for; raises SessionLost when the session expired, or nothing could be written for a
+        session timeout. How far it came is then not known: repeat the call with the next claim.
+        """
+        return _WriteCall(self._session, self._check, ops, self._limits()).run()
+
+    def _limits(self) -> tuple[int, int, int]:
+        return self._max_ops, self._max_bytes, self._max_in_flight
+
+
+class _WriteCall:
+    """One call of write(): what waits, what is in flight, what is settled."""
+
+    def __init__(
+        self,
+        session: ZkSession,
+        check: Check,
+        ops: Sequence[WriteOp],
+        limits: tuple[int, int, int],
+    ) -> None:
+        self._session = session
+        self._check = check
+        self._max_ops, self._max_bytes, self._max_in_flight = limits
+        self._chroot_bytes = len(session.chroot)
+        self._timeout_s = session.session_timeout_ms / 1000
+        self._outcomes: list[OpOutcome | None] = [None] * len(ops)
+        self._waiting: deque[Chain] = deque()
+        self._in_flight: deque[tuple[_Batch, Pending[list[OpResult]]]] = deque()
+        self._unfinished = self._chains(ops)
+        self._waiting.extend(self._unfinished.values())
+        self._deadline = 0.0
+
+    def run(self) -> list[OpOutcome]:
+        self._progressed()
+        self._wait_for_connection()
+        session_id = self._session.session_id
+        fenced = False
+        while self._waiting or self._in_flight:
+            while not fenced and self._waiting and len(self._in_flight) < self._max_in_flight:
+                self._send()
+            if not self._in_flight:
+                break
+            batch, pending = self._in_flight.popleft()
+            try:
+                fenced = self._finish(batch, pending.result(self._timeout_s)) or fenced
+            except ConnectionLost:
+                fenced = self._recover(batch, session_id) or fenced
+            except ZooKeeperUnreachable as error:
+                raise SessionLost(str(error)) from error
+        for chain in list(self._unfinished.values()):
+            self._settle(chain, chain.give_up(_FENCED))
+        return [outcome for outcome in self._outcomes if outcome is not None]
+
+    def _chains(self, ops: Sequence[WriteOp]) -> dict[str, Chain]:
+        chains: dict[str, Chain] = {}
+        for place, op in enumerate(ops):
+            size = op_bytes(op) + self._chroot_bytes
+            if size > MAX_OP_BYTES:
+                self._outcomes[place] = OpOutcome(
+                    OutcomeKind.REJECTED,
+                    reason=f"{op.path}: {size} bytes, but ZooKeeper takes at most {MAX_OP_BYTES}",
+                )
+                continue
+            chain = chains.get(op.path)
+            if chain is None:
+                chain = chains[op.path] = Chain(op.path)
+            chain.add(place, op)
+        return chains
+
+    def _send(self) -> None:
+        ops: list[MultiOp] = [self._check]
+        batch: _Batch = []
+        room = self._max_bytes
+        while self._waiting and len(ops) <= self._max_ops:
+            chain = self._waiting[0]
+            free = self._max_ops + 1 - len(ops)
+            fitting, size = chain.fitting(free, room)
+            if not fitting and not batch:  # one large write goes alone
+                fitting, size = chain.fitting(1, MAX_OP_BYTES)
+            if not fitting:
+                break
+            self._waiting.popleft()
+            ops += fitting
+            batch.append((chain, len(fitting)))
+            room -= size + self._chroot_bytes * len(fitting)
+        self._in_flight.append((batch, self._session.multi_async(ops)))
+
+    def _finish(self, batch: _Batch, results: list[OpResult]) -> bool:
+        """Take the results of one multi; True when it was fenced."""
+        failed = first_failure(results)
+        if failed is None:
+            start = 1
+            for chain, count in batch:
+                self._settle(chain, chain.take(results[start : start + count]))
+                start += count
+            self._requeue(batch)
+            return False
+        if failed == 0:
+            return True
+        self._blame(batch, failed, results[failed][0])
+        self._judge(batch)
+        return False
+
+    def _blame(self, batch: _Batch, failed: int, code: int) -> None:
+        """Settle the chain that made a multi fail, where reading its znode would not tell why."""
+        chain, op = _culprit(batch, failed - 1)
+        chain.failures += 1
+        reason = str(RequestFailed(code, chain.path))
+        if code not in _CONFLICT_CODES:
+            self._settle(chain, chain.give_up(OpOutcome(OutcomeKind.REJECTED, reason=reason)))
+            return
+        # A missing parent and children in the way do not show in the znode itself; they may be
+        # written or deleted by another write of this call that has failed with its multi.
+        parent_missing = code == ZkErrorCode.NO_NODE and isinstance(op, Create)
+        in_the_way = code == ZkErrorCode.NOT_EMPTY
+        hopeless = (parent_missing and _parent(chain.path) not in self._unfinished) or (
+            in_the_way and not any(_parent(path) == chain.path for path in self._unfinished)
+        )
+        if hopeless or chain.failures > _MAX_FAILURES_PER_CHAIN:
+            current = self._session.get(chain.path)
+            conflict = OpOutcome(OutcomeKind.CONFLICT, current=current, reason=reason)
+            self._settle(chain, chain.give_up(conflict))
+
+    def _recover(self, batch: _Batch, session_id: int | None) -> bool:
+        """After a lost connection: find out which of the unanswered multis were applied.
+
+        True when a multi that was answered before was fenced.
+        """
+        unknown = list(batch)
+        fenced = False
+        while self._in_flight:
+            later, pending = self._in_flight.popleft()
+            try:
+                fenced = self._finish(later, pending.result(self._timeout_s)) or fenced
+            except ConnectionLost:
+                unknown += later
+        self._wait_for_connection()
+        if self._session.session_id != session_id:
+            raise SessionLost("the session expired while writes were in flight")
+        try:
+            self._session.sync()
+            self._judge(unknown)
+        except ZooKeeperUnreachable as error:
+            raise SessionLost(str(error)) from error
+        return fenced
+
+    def _judge(self, batch: _Batch) -> None:
+        """Settle by what the znodes are now, and let the rest be tried again."""
+        chains = [chain for chain, _ in batch if not chain.finished]
+        columns = read_many(self._session, [chain.path for chain in chains])
+        for row, chain in enumerate(chains):
+            self._settle(chain, chain.judge(columns.znode(row)))
+        self._requeue(batch)
+
+    def _requeue(self, batch: _Batch) -> None:
+        self._waiting.extend(chain for chain, _ in batch if not chain.finished)
+
+    def _settle(self, chain: Chain, settled: Iterable[Settled]) -> None:
+        for place, outcome in settled:
+            self._outcomes[place] = outcome
+            self._progressed()
+        if chain.finished:
+            self._unfinished.pop(chain.path, None)
+
+    def _progressed(self) -> None:
+        self._deadline = time.monotonic() + self._timeout_s
+
+    def _wait_for_connection(self) -> None:
+        try:
+            self._session.wait_until_held(self._deadline - time.monotonic())
+        except ZooKeeperUnreachable as error:
+            raise SessionLost(
+                f"no write was possible for {self._timeout_s:g} s, the session timeout: {error}"
+            ) from error
+
+
+def _culprit(batch: _Batch, position: int) -> tuple[Chain, WriteOp]:
+    """Return the chain and the write at a position of a multi, its check not counted."""
+    for chain, count in batch:
+        if position < count:
+            return chain, chain.op_after(position)
+        position -= count
+    raise IndexError(f"a multi has no write at {position}")
+
+
+def _parent(path: str) -> str:
+    return path.rpartition("/")[0]

@@ -1,0 +1,113 @@
+"""Broker registrations (/brokers/ids/N), versions 1 to 5."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any
+
+import orjson
+
+
+class SecurityProtocol(IntEnum):
+    """Kafka's security protocols by their wire number."""
+
+    PLAINTEXT = 0
+    SSL = 1
+    SASL_PLAINTEXT = 2
+    SASL_SSL = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """One advertised listener of a broker."""
+
+    listener: str
+    host: str
+    port: int
+    security_protocol: SecurityProtocol
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerZNode:
+    """What a broker says about itself; features are {name: {min_version, max_version}}."""
+
+    endpoints: Sequence[Endpoint]
+    rack: str | None = None
+    features: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    version: int = 5
+    jmx_port: int = -1
+
+
+def broker_bytes(broker: BrokerZNode, timestamp_ms: int) -> bytes:
+    """Write a registration as Kafka does, in its order; host and port are the first PLAINTEXT ones.
+
+    Source: BrokerIdZNode.encode.
+    """
+    plain = [e for e in broker.endpoints if e.security_protocol is SecurityProtocol.PLAINTEXT]
+    znode: dict[str, Any] = {}
+    if broker.version >= 5:
+        znode["features"] = broker.features
+    if broker.version >= 4:
+        znode["listener_security_protocol_map"] = {
+            e.listener: e.security_protocol.name for e in broker.endpoints
+        }
+    if broker.version >= 2:
+        znode["endpoints"] = [_connection_string(e) for e in broker.endpoints]
+    if broker.rack is not None and broker.version >= 3:
+        znode["rack"] = broker.rack
+    znode["jmx_port"] = broker.jmx_port
+    znode["port"] = plain[0].port if plain else -1
+    znode["host"] = plain[0].host if plain else None
+    znode["version"] = broker.version
+    znode["timestamp"] = str(timestamp_ms)
+    return orjson.dumps(znode)
+
+
+def parse_broker(data: bytes) -> BrokerZNode:
+    """Read a registration of any version; raises ValueError naming what is wrong.
+
+    Version 1 has one PLAINTEXT endpoint; without a protocol map (versions 2, 3) a listener's name
+    is its protocol. Source: BrokerIdZNode.decode.
+    """
+    try:
+        znode = orjson.loads(data)
+        version = int(znode["version"])
+        if version < 1:
+            raise ValueError(f"version {version} is not known")
+        if version == 1:
+            endpoints = [_plain_endpoint(znode["host"], int(znode["port"]))]
+        else:
+            protocols = znode.get("listener_security_protocol_map") or {}
+            endpoints = [_endpoint(text, protocols) for text in znode["endpoints"]]
+        return BrokerZNode(
+            endpoints,
+            znode.get("rack"),
+            znode.get("features") or {},
+            version,
+            int(znode.get("jmx_port", -1)),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"broken broker registration: {error!r} in {data[:300]!r}") from error
+
+
+def _plain_endpoint(host: str, port: int) -> Endpoint:
+    return Endpoint("PLAINTEXT", host, port, SecurityProtocol.PLAINTEXT)
+
+
+def _endpoint(text: str, protocols: Mapping[str, str]) -> Endpoint:
+    listener, separator, address = text.partition("://")
+    host, colon, port = address.rpartition(":")
+    if not separator or not colon:
+        raise ValueError(f"endpoint {text!r} is not LISTENER://HOST:PORT")
+    host = host.removeprefix("[").removesuffix("]")  # an IPv6 address is written in brackets
+    protocol = protocols.get(listener, listener)
+    if protocol not in SecurityProtocol.__members__:
+        raise ValueError(f"security protocol {protocol!r} is not one of {[*SecurityProtocol]}")
+    return Endpoint(listener, host, int(port), SecurityProtocol[protocol])
+
+
+def _connection_string(endpoint: Endpoint) -> str:
+    host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
+    return f"{endpoint.listener}://{host}:{endpoint.port}"

@@ -1,0 +1,109 @@
+"""Formats of the controller's own znodes and of the single values beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import orjson
+
+CONTROLLER_PATH = "/controller"
+CONTROLLER_EPOCH_PATH = "/controller_epoch"
+FEATURE_PATH = "/feature"
+PRODUCER_ID_BLOCK_PATH = "/latest_producer_id_block"
+CLUSTER_ID_PATH = "/cluster/id"
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerIdBlock:
+    """A block of producer ids handed to a broker; both ends belong to it."""
+
+    broker_id: int
+    block_start: int
+    block_end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """The cluster's finalized features; status 1 means enabled (IBP 2.7 and newer)."""
+
+    status: int
+    max_version_levels: dict[str, int]
+
+
+def controller_bytes(controller_id: int, timestamp_ms: int) -> bytes:
+    """Write /controller, version 2 (ControllerZNode)."""
+    return orjson.dumps(
+        {
+            "version": 2,
+            "brokerid": controller_id,
+            "timestamp": str(timestamp_ms),
+            "kraftControllerEpoch": -1,
+        }
+    )
+
+
+def parse_controller_id(data: bytes) -> int | None:
+    """Read who holds /controller; None when the znode is broken."""
+    try:
+        return int(orjson.loads(data)["brokerid"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def epoch_bytes(epoch: int) -> bytes:
+    """Write /controller_epoch."""
+    return str(epoch).encode("ascii")
+
+
+def parse_epoch(data: bytes) -> int:
+    """Read /controller_epoch; raises ValueError when it is not a number."""
+    return int(data)
+
+
+def feature_bytes(feature: Feature) -> bytes:
+    """Write /feature, version 2 (IBP 3.3 and newer)."""
+    levels = {
+        name: {"max_version_level": level} for name, level in feature.max_version_levels.items()
+    }
+    return orjson.dumps({"features": levels, "version": 2, "status": feature.status})
+
+
+def parse_feature(data: bytes) -> Feature:
+    """Read /feature, versions 1 and 2; raises ValueError naming what is wrong."""
+    try:
+        znode = orjson.loads(data)
+        levels = {name: int(v["max_version_level"]) for name, v in znode["features"].items()}
+        return Feature(int(znode["status"]), levels)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"broken {FEATURE_PATH}: {error!r} in {data!r}") from error
+
+
+def producer_id_block_bytes(block: ProducerIdBlock) -> bytes:
+    """Write /latest_producer_id_block, version 1; the ends are strings."""
+    return orjson.dumps(
+        {
+            "version": 1,
+            "broker": block.broker_id,
+            "block_start": str(block.block_start),
+            "block_end": str(block.block_end),
+        }
+    )
+
+
+def parse_producer_id_block(data: bytes) -> ProducerIdBlock:
+    """Read /latest_producer_id_block; raises ValueError naming what is wrong."""
+    try:
+        znode = orjson.loads(data)
+        return ProducerIdBlock(
+            int(znode["broker"]), int(znode["block_start"]), int(znode["block_end"])
+        )
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"broken {PRODUCER_ID_BLOCK_PATH}: {error!r} in {data!r}") from error
+
+
+def parse_cluster_id(data: bytes) -> str:
+    """Read /cluster/id; raises ValueError naming what is wrong."""
+    try:
+        return str(orjson.loads(data)["id"])
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"broken {CLUSTER_ID_PATH}: {error!r} in {data!r}") from error

@@ -1,0 +1,64 @@
+"""Notification and configuration znodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+import orjson
+
+T = TypeVar("T")
+
+_LOG_DIR_FAILURE = 1
+
+
+def isr_change_bytes(partitions: Iterable[tuple[str, int]]) -> bytes:
+    """Write an /isr_change_notification child: the partitions a leader changed by itself."""
+    listed = [{"topic": topic, "partition": partition} for topic, partition in partitions]
+    return orjson.dumps({"version": 1, "partitions": listed})
+
+
+def parse_isr_change(data: bytes) -> list[tuple[str, int]]:
+    """Read an /isr_change_notification child; raises ValueError naming what is wrong."""
+    return _parsed(
+        data, lambda z: [(str(p["topic"]), int(p["partition"])) for p in z["partitions"]]
+    )
+
+
+def log_dir_event_bytes(broker_id: int) -> bytes:
+    """Write a /log_dir_event_notification child: a broker lost a log directory."""
+    return orjson.dumps({"version": 1, "broker": broker_id, "event": _LOG_DIR_FAILURE})
+
+
+def parse_log_dir_event(data: bytes) -> int:
+    """Read the broker id of a /log_dir_event_notification child; raises ValueError."""
+    return _parsed(data, lambda z: int(z["broker"]))
+
+
+def config_bytes(config: Mapping[str, str]) -> bytes:
+    """Write an entity's configuration (version 1), keys in the order given."""
+    return orjson.dumps({"version": 1, "config": dict(config)})
+
+
+def parse_config(data: bytes) -> dict[str, str]:
+    """Read an entity's configuration; empty data is an empty one. Raises ValueError."""
+    if not data:
+        return {}
+    return _parsed(data, lambda z: {str(k): str(v) for k, v in z["config"].items()})
+
+
+def config_change_bytes(entity_path: str) -> bytes:
+    """Write a /config/changes child, for example for topics/t."""
+    return orjson.dumps({"version": 2, "entity_path": entity_path})
+
+
+def parse_config_change(data: bytes) -> str:
+    """Read the entity path of a /config/changes child; raises ValueError."""
+    return _parsed(data, lambda z: str(z["entity_path"]))
+
+
+def _parsed(data: bytes, read: Callable[[Any], T]) -> T:
+    try:
+        return read(orjson.loads(data))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"broken znode: {error!r} in {data[:200]!r}") from error
