@@ -1,0 +1,1 @@
+"""The read side: decisions folded into a columnar view of the cluster."""

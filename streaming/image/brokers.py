@@ -1,0 +1,59 @@
+"""Registered brokers as the image keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from streaming.wire.partition_rows import BrokerNode, Endpoint
+
+
+@dataclass(frozen=True, slots=True)
+class RegisteredBroker:
+    """A broker's id and addresses with its epoch (czxid of its znode)."""
+
+    node: BrokerNode
+    epoch: int
+
+    def registration(self) -> dict[str, Any]:
+        """Return the registration as events and decisions carry it."""
+        return {
+            "id": self.node.id,
+            "epoch": self.epoch,
+            "rack": self.node.rack,
+            "endpoints": [
+                {
+                    "listener": end.listener,
+                    "host": end.host,
+                    "port": end.port,
+                    "security_protocol": end.security_protocol,
+                }
+                for end in self.node.endpoints
+            ],
+        }
+
+
+def broker_node(registration: Mapping[str, Any]) -> BrokerNode:
+    """Return a registration's broker; raises KeyError when an endpoint lacks a field."""
+    return BrokerNode(
+        id=registration["id"],
+        rack=registration["rack"],
+        endpoints=tuple(
+            Endpoint(
+                port=end["port"],
+                host=end["host"],
+                listener=end["listener"],
+                security_protocol=end["security_protocol"],
+            )
+            for end in registration["endpoints"]
+        ),
+    )
+
+
+def registered_brokers(registrations: Iterable[Mapping[str, Any]]) -> dict[int, RegisteredBroker]:
+    """Return registrations by broker id."""
+    return {
+        registration["id"]: RegisteredBroker(broker_node(registration), registration["epoch"])
+        for registration in registrations
+    }

@@ -1,0 +1,202 @@
+"""The cluster as decided so far: brokers, topics and partitions, for reading.
+
+The image is folded from decisions that were persisted. It answers Metadata and FindCoordinator in
+the front, and the full UpdateMetadata of a broker that starts in the job. It never decides
+anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from state.blocks import Column, decode_block, encode_block
+from state.decisions import DecisionKind
+from state.partitions.matrix import NONE, Int32s, Rows
+from streaming.image.brokers import RegisteredBroker, registered_brokers
+
+PARTITION_COLUMNS = (
+    "partition",
+    "leader",
+    "leader_epoch",
+    "partition_epoch",
+    "controller_epoch",
+    "recovery",
+    "isr",
+    "replicas",
+    "offline",
+    "adding",
+    "removing",
+)
+_LISTS = {"isr": NONE, "replicas": NONE, "offline": False, "adding": False, "removing": False}
+
+
+class ClusterImage:
+    """Columns of all partitions, sorted by topic number and partition, with a number per topic.
+
+    columns: the PARTITION_COLUMNS as in change_partitions blocks, all of length n. keys int64[n]:
+    topic number << 32 | partition, ascending. Topic numbers are given in order of first sight.
+    """
+
+    def __init__(self) -> None:
+        """Start empty: no brokers, no topics, controller epoch -1."""
+        self.controller_id = -1
+        self.controller_epoch = -1
+        self.brokers: dict[int, RegisteredBroker] = {}
+        self.topic_ids: dict[str, str | None] = {}
+        self.version = 0
+        self._numbers: dict[str, int] = {}
+        self._names: list[str] = []
+        self._names_by_id: dict[str, str] = {}
+        self.keys: npt.NDArray[np.int64] = np.empty(0, dtype=np.int64)
+        self.columns: dict[str, Column] = {}
+
+    def __len__(self) -> int:
+        """Return the number of partitions."""
+        return len(self.keys)
+
+    def apply(self, kind: str, body: bytes) -> None:
+        """Fold one persisted decision; kinds that change nothing visible are passed over."""
+        match kind:
+            case DecisionKind.CHANGE_PARTITIONS:
+                columns, extra = decode_block(body)
+                self.upsert(columns, extra["topics"], extra["topic_ids"])
+            case DecisionKind.UPDATE_BROKERS:
+                self.update_brokers(orjson.loads(body))
+            case DecisionKind.FORGET_TOPIC:
+                self.forget_topic(orjson.loads(body)["topic"])
+
+    def update_brokers(self, body: Mapping[str, Any]) -> None:
+        """Replace the registered brokers; a complete update starts a new image of topics too."""
+        self.controller_id = body["controller_id"]
+        self.controller_epoch = body["controller_epoch"]
+        self.brokers = registered_brokers(body["brokers"])
+        self.version += 1
+        if body["complete"]:
+            self._clear_topics()
+
+    def _clear_topics(self) -> None:
+        self.topic_ids.clear()
+        self._numbers.clear()
+        self._names.clear()
+        self._names_by_id.clear()
+        self.keys = np.empty(0, dtype=np.int64)
+        self.columns = {}
+
+    def upsert(
+        self, columns: Mapping[str, Column], topics: list[str], ids: list[str | None]
+    ) -> None:
+        """Take rows of a change_partitions block: replace those that are there, add the others."""
+        numbers = np.array([self._number(*pair) for pair in zip(topics, ids, strict=True)])
+        if not len(numbers):
+            return
+        keys = numbers[columns["topic"]].astype(np.int64) << 32 | columns["partition"]
+        at, known = self._locate(keys)
+        fresh = {name: columns[name] for name in PARTITION_COLUMNS}
+        if not self.columns:
+            self.columns = {name: column[:0].copy() for name, column in fresh.items()}
+        for name, column in fresh.items():
+            self.columns[name], values = _same_width(name, self.columns[name], column)
+            self.columns[name][at[known]] = values[known]
+        if not known.all():
+            self._insert(keys[~known], {name: column[~known] for name, column in fresh.items()})
+        self.version += 1
+
+    def _locate(self, keys: npt.NDArray[np.int64]) -> tuple[Rows, npt.NDArray[np.bool_]]:
+        at = np.searchsorted(self.keys, keys)
+        inside = np.minimum(at, max(len(self.keys) - 1, 0))
+        known = self.keys[inside] == keys if len(self.keys) else np.zeros(len(keys), dtype=bool)
+        return inside, known
+
+    def _insert(self, keys: npt.NDArray[np.int64], fresh: dict[str, Column]) -> None:
+        keys = np.concatenate([self.keys, keys])
+        order = np.argsort(keys, kind="stable")
+        self.keys = keys[order]
+        for name, column in fresh.items():
+            old, new = _same_width(name, self.columns[name], column)
+            self.columns[name] = np.concatenate([old, new])[order]
+
+    def _number(self, topic: str, topic_id: str | None) -> int:
+        number = self._numbers.get(topic)
+        if number is None:
+            number = self._numbers[topic] = len(self._names)
+            self._names.append(topic)
+        if self.topic_ids.get(topic) != topic_id or topic not in self.topic_ids:
+            self.topic_ids[topic] = topic_id
+            if topic_id is not None:
+                self._names_by_id[topic_id] = topic
+        return number
+
+    def forget_topic(self, topic: str) -> None:
+        """Drop a topic and its partitions."""
+        number = self._numbers.pop(topic, None)
+        if number is None:
+            return
+        topic_id = self.topic_ids.pop(topic)
+        if topic_id is not None:
+            self._names_by_id.pop(topic_id, None)
+        kept = (self.keys >> 32) != number
+        self.keys = self.keys[kept]
+        self.columns = {name: column[kept] for name, column in self.columns.items()}
+        self.version += 1
+
+    def topic_name(self, topic_id: str) -> str | None:
+        """Return the name of the topic with this base64url id, None when nobody has it."""
+        return self._names_by_id.get(topic_id)
+
+    def topic_names(self) -> list[str]:
+        """Return all topic names, ascending."""
+        return sorted(self._numbers)
+
+    def rows_of(self, topic: str) -> slice:
+        """Return where a topic's partitions stand, ascending by partition; empty when it is
+        unknown.
+        """
+        number = self._numbers.get(topic)
+        if number is None:
+            return slice(0, 0)
+        start, end = np.searchsorted(self.keys, [number << 32, (number + 1) << 32])
+        return slice(int(start), int(end))
+
+    def topic_of_rows(self) -> tuple[Int32s, list[str]]:
+        """Return (int32[n] index into the names, names) for all rows; never decreasing."""
+        used, index = np.unique(self.keys >> 32, return_inverse=True)
+        return index.astype(np.int32), [self._names[number] for number in used.tolist()]
+
+    def snapshot(self) -> bytes:
+        """Return the whole image as bytes, for another process."""
+        topic, names = self.topic_of_rows()
+        extra = {
+            "topics": names,
+            "topic_ids": [self.topic_ids[name] for name in names],
+            "brokers": [broker.registration() for _, broker in sorted(self.brokers.items())],
+            "controller_id": self.controller_id,
+            "controller_epoch": self.controller_epoch,
+        }
+        return encode_block({"topic": topic, **self.columns}, extra)
+
+    @classmethod
+    def from_snapshot(cls, data: bytes) -> ClusterImage:
+        """Return the image that `snapshot` wrote; raises CorruptBlock when it is not one."""
+        columns, extra = decode_block(data)
+        image = cls()
+        image.update_brokers({**extra, "complete": False})
+        if len(columns) > 1:
+            image.upsert(columns, extra["topics"], extra["topic_ids"])
+        return image
+
+
+def _same_width(name: str, left: Column, right: Column) -> tuple[Column, Column]:
+    if name not in _LISTS or left.shape[1] == right.shape[1]:
+        return left, right
+    width = max(left.shape[1], right.shape[1])
+    blank: Any = _LISTS[name]
+    padded = [
+        np.pad(side, ((0, 0), (0, width - side.shape[1])), constant_values=blank)
+        for side in (left, right)
+    ]
+    return padded[0], padded[1]

@@ -1,0 +1,153 @@
+"""The job's end of the link: append events, hand over decisions and replies.
+
+Calls may come from any thread. When the front goes away appends fail with LinkDown at once, and a
+background thread connects again; what the job says after that starts with the whole image.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+from streaming.errors import HelmstreamError
+from streaming.link.messages import (
+    HEADER_BYTES,
+    Message,
+    decode_message,
+    encode_message,
+    frame_lengths,
+    pack_parts,
+)
+from streaming.log.api import NewRecord
+
+_RETRY_S = 0.2
+
+
+class LinkDown(HelmstreamError):
+    """The front cannot be reached now."""
+
+
+class JobLink:
+    """A connection to the front that comes back by itself.
+
+    on_connected is called, on the link's own thread, each time a connection was made: it sends the
+    image.
+    """
+
+    def __init__(self, path: Path, on_connected: Callable[[JobLink], None]) -> None:
+        """Remember where the front listens; `start` connects."""
+        self._path = path
+        self._on_connected = on_connected
+        self._ids = itertools.count()
+        self._waiting: dict[int, Future[int]] = {}
+        self._lock = threading.Lock()
+        self._socket: socket.socket | None = None
+        self._stopped = threading.Event()
+        self._up = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="front-link", daemon=True)
+
+    def start(self) -> None:
+        """Connect in the background, and keep connected until `stop`."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Close the connection; may be called twice."""
+        self._stopped.set()
+        self._disconnect()
+
+    def wait_connected(self, timeout_s: float) -> bool:
+        """Wait until a connection is up; return whether one is."""
+        return self._up.wait(timeout_s)
+
+    def append(self, records: Sequence[NewRecord], timeout_s: float = 30.0) -> int:
+        """Append events to the log and return the first one's offset once all are durable.
+
+        Raises LinkDown when the front is away or does not answer in time; the records may then be
+        in the log or not.
+        """
+        request_id = next(self._ids)
+        future: Future[int] = Future()
+        self._waiting[request_id] = future
+        head = {
+            "type": "append",
+            "id": request_id,
+            "records": [[record.kind, record.key, len(record.payload)] for record in records],
+        }
+        try:
+            self.send(head, pack_parts([record.payload for record in records]))
+            return future.result(timeout_s)
+        except TimeoutError as error:
+            raise LinkDown(f"the front did not confirm an append in {timeout_s} s") from error
+        finally:
+            self._waiting.pop(request_id, None)
+
+    def send(self, head: dict[str, Any], body: bytes = b"") -> None:
+        """Send one message; raises LinkDown."""
+        frame = encode_message(head, body)
+        with self._lock:
+            if self._socket is None:
+                raise LinkDown(f"no front listens on {self._path}")
+            try:
+                self._socket.sendall(frame)
+            except OSError as error:
+                raise LinkDown(f"the front hung up: {error}") from error
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            connection = self._connect()
+            if connection is None:
+                self._stopped.wait(_RETRY_S)
+                continue
+            with self._lock:
+                self._socket = connection
+            try:
+                self.send({"type": "hello", "pid": os.getpid()})
+                self._on_connected(self)
+                self._up.set()
+                self._receive(connection)
+            except (OSError, LinkDown):
+                pass
+            finally:
+                self._disconnect()
+
+    def _connect(self) -> socket.socket | None:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            connection.connect(str(self._path))
+        except OSError:
+            connection.close()
+            return None
+        return connection
+
+    def _receive(self, connection: socket.socket) -> None:
+        with connection.makefile("rb") as stream:
+            while len(header := stream.read(HEADER_BYTES)) == HEADER_BYTES:
+                head_bytes, body_bytes = frame_lengths(header)
+                head, body = stream.read(head_bytes), stream.read(body_bytes)
+                if len(head) == head_bytes and len(body) == body_bytes:
+                    self._take(decode_message(head, body))
+
+    def _take(self, message: Message) -> None:
+        future = self._waiting.get(message.head.get("id", -1))
+        if message.type != "appended" or future is None or future.done():
+            return
+        if "error" in message.head:
+            future.set_exception(LinkDown(f"the log refused an append: {message.head['error']}"))
+        else:
+            future.set_result(message.head["start"])
+
+    def _disconnect(self) -> None:
+        self._up.clear()
+        with self._lock:
+            connection, self._socket = self._socket, None
+        if connection is not None:
+            connection.close()
+        for future in list(self._waiting.values()):
+            if not future.done():
+                future.set_exception(LinkDown("the front hung up"))

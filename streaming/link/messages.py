@@ -1,0 +1,77 @@
+"""Frames between front and job: a JSON head and a binary body.
+
+uint32 head length, uint32 body length (little endian), head, body. The head's "type" names the
+message:
+
+job to front
+  hello      {pid}                                    a job connects; the front answers nothing
+  append     {id, records: [[kind, key, size], ...]}  body: the payloads one after the other
+  image      {}                                       body: ClusterImage.snapshot, replaces the
+  front's image decisions  {batch_id, decisions: [[offset, kind, size], ...]}  persisted decisions,
+  body: their bodies replies    {replies: [...]}                         bodies of reply decisions,
+  as JSON objects batch      {batch_id, end_offset, duration_ms, ...} a batch is complete up to (not
+  including) end_offset delivery   {brokers: {id: {...}}}                   what each broker has
+  confirmed
+
+front to job
+  appended   {id, start} or {id, error}               the records are durable from offset start on
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+_LENGTHS = struct.Struct("<II")
+HEADER_BYTES = _LENGTHS.size
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One frame, decoded."""
+
+    head: dict[str, Any]
+    body: bytes
+
+    @property
+    def type(self) -> str:
+        """The message's type."""
+        kind: str = self.head["type"]
+        return kind
+
+
+def encode_message(head: Mapping[str, Any], body: bytes = b"") -> bytes:
+    """Return the frame's bytes."""
+    encoded = orjson.dumps(head, option=orjson.OPT_NON_STR_KEYS)
+    return b"".join([_LENGTHS.pack(len(encoded), len(body)), encoded, body])
+
+
+def frame_lengths(header: bytes) -> tuple[int, int]:
+    """Return (head bytes, body bytes) announced by a frame's first HEADER_BYTES."""
+    head, body = _LENGTHS.unpack(header)
+    return head, body
+
+
+def decode_message(head: bytes, body: bytes) -> Message:
+    """Return the message of a complete frame."""
+    return Message(orjson.loads(head), body)
+
+
+def pack_parts(parts: Sequence[bytes]) -> bytes:
+    """Return the body that carries several values; their sizes travel in the head."""
+    return b"".join(parts)
+
+
+def unpack_parts(body: bytes, sizes: Sequence[int]) -> list[bytes]:
+    """Return the values of a body; raises ValueError when the sizes do not add up."""
+    if sum(sizes) != len(body):
+        raise ValueError(f"body of {len(body)} bytes, its parts say {sum(sizes)}")
+    parts, start = [], 0
+    for size in sizes:
+        parts.append(body[start : start + size])
+        start += size
+    return parts
