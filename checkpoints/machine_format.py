@@ -39,6 +39,7 @@ def encode_machine(machine: Machine) -> bytes:
         extra = {
             **common,
             "machine": "cluster",
+            "endpoints": list(machine.endpoints),
             "producer_id_end": machine.producer_id_end,
             "producer_id_version": machine.producer_id_version,
             "timers": dict(sorted(machine.timers.items())),
@@ -75,6 +76,7 @@ def decode_machine(data: bytes) -> Machine:
         return Cluster(
             authority,
             brokers,
+            tuple(extra["endpoints"]),
             extra["producer_id_end"],
             extra["producer_id_version"],
             dict(extra["timers"]),

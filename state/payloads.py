@@ -22,13 +22,15 @@ NO_TOPIC_ID = bytes(16)
 
 @dataclass(frozen=True, slots=True)
 class ControllerElected:
-    """We hold `/controller` under a new epoch; what follows until resync_completed is a fresh
-    load.
+    """We hold `/controller` under a new epoch; until resync_completed follows a fresh load.
+
+    endpoints: where brokers and clients reach us, as in a broker's registration.
     """
 
     controller_id: int
     epoch: int
     epoch_zk_version: int
+    endpoints: tuple[dict[str, Any], ...]
     config: dict[str, object]
 
 
@@ -353,6 +355,7 @@ def controller_elected(body: dict[str, Any]) -> ControllerElected:
         controller_id=_int(body["controller_id"]),
         epoch=_int(body["epoch"]),
         epoch_zk_version=_int(body["epoch_zk_version"]),
+        endpoints=tuple(dict(endpoint) for endpoint in body["endpoints"]),
         config=checked_config(dict(body["config"])),
     )
 

@@ -21,6 +21,7 @@ FIRST_REBALANCE_DELAY_MS = 5000
 class Cluster:
     """State of the cluster machine.
 
+    endpoints: our own, told to every broker so that it can reach us.
     producer_id_end: last id handed out in blocks, -1 before the first; producer_id_version: version
     of `/latest_producer_id_block`, -1 while it does not exist. timers: deadline in ms by timer
     name.
@@ -28,6 +29,7 @@ class Cluster:
 
     authority: Authority = field(default_factory=Authority)
     brokers: Brokers = field(default_factory=Brokers)
+    endpoints: tuple[dict[str, Any], ...] = ()
     producer_id_end: int = -1
     producer_id_version: int = -1
     timers: dict[str, int] = field(default_factory=dict)
@@ -36,6 +38,7 @@ class Cluster:
 def _elected(cluster: Cluster, event: Event, elected: payloads.ControllerElected) -> list[Decision]:
     cluster.authority = elected_authority(elected)
     cluster.brokers = Brokers()
+    cluster.endpoints = elected.endpoints
     cluster.timers.clear()
     return []
 
@@ -105,6 +108,7 @@ def _update_brokers(
         "introduced": introduced,
         "complete": complete,
         "controller_id": cluster.authority.controller_id,
+        "controller_endpoints": list(cluster.endpoints),
         "controller_epoch": cluster.authority.epoch,
         "epoch_zk_version": cluster.authority.epoch_zk_version,
     }

@@ -22,16 +22,21 @@ class RegisteredBroker:
             "id": self.node.id,
             "epoch": self.epoch,
             "rack": self.node.rack,
-            "endpoints": [
-                {
-                    "listener": end.listener,
-                    "host": end.host,
-                    "port": end.port,
-                    "security_protocol": end.security_protocol,
-                }
-                for end in self.node.endpoints
-            ],
+            "endpoints": endpoints(self.node),
         }
+
+
+def endpoints(node: BrokerNode) -> list[dict[str, Any]]:
+    """Return a node's endpoints as registrations carry them."""
+    return [
+        {
+            "listener": end.listener,
+            "host": end.host,
+            "port": end.port,
+            "security_protocol": end.security_protocol,
+        }
+        for end in node.endpoints
+    ]
 
 
 def broker_node(registration: Mapping[str, Any]) -> BrokerNode:

@@ -17,7 +17,13 @@ import orjson
 from state.blocks import Column, decode_block, encode_block
 from state.decisions import DecisionKind
 from state.partitions.matrix import NONE, Int32s, Rows
-from streaming.image.brokers import RegisteredBroker, registered_brokers
+from streaming.image.brokers import (
+    RegisteredBroker,
+    broker_node,
+    endpoints,
+    registered_brokers,
+)
+from streaming.wire.partition_rows import BrokerNode
 
 PARTITION_COLUMNS = (
     "partition",
@@ -46,6 +52,8 @@ class ClusterImage:
         """Start empty: no brokers, no topics, controller epoch -1."""
         self.controller_id = -1
         self.controller_epoch = -1
+        self.epoch_zk_version = -1
+        self.controller_node: BrokerNode | None = None
         self.brokers: dict[int, RegisteredBroker] = {}
         self.topic_ids: dict[str, str | None] = {}
         self.version = 0
@@ -74,6 +82,9 @@ class ClusterImage:
         """Replace the registered brokers; a complete update starts a new image of topics too."""
         self.controller_id = body["controller_id"]
         self.controller_epoch = body["controller_epoch"]
+        self.epoch_zk_version = body["epoch_zk_version"]
+        node = {"id": self.controller_id, "rack": None, "endpoints": body["controller_endpoints"]}
+        self.controller_node = broker_node(node) if body["controller_endpoints"] else None
         self.brokers = registered_brokers(body["brokers"])
         self.version += 1
         if body["complete"]:
@@ -176,6 +187,8 @@ class ClusterImage:
             "brokers": [broker.registration() for _, broker in sorted(self.brokers.items())],
             "controller_id": self.controller_id,
             "controller_epoch": self.controller_epoch,
+            "epoch_zk_version": self.epoch_zk_version,
+            "controller_endpoints": endpoints(self.controller_node) if self.controller_node else [],
         }
         return encode_block({"topic": topic, **self.columns}, extra)
 
