@@ -7,17 +7,12 @@ that the router needs no Python of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import lru_cache
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.streaming.datasource import (
-    ReadLimit,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
+from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
+from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
 from state.routing import scope
@@ -28,18 +23,12 @@ from streaming.log.embedded_reader import EmbeddedLogReader
 SOURCE_NAME = "helmstream_log"
 SOURCE_SCHEMA = "offset long, time_ms long, kind string, key string, scope long, payload binary"
 MAX_EVENTS_PER_BATCH = 10_000
+MAX_BATCH_BYTES = 64 * 1024 * 1024
+"""Where a batch ends before it has its number of events: it passes through the driver's memory."""
 
 _SCOPE_AT = LOG_SCHEMA.get_field_index("payload")
 _BATCH_SCHEMA = LOG_SCHEMA.insert(_SCOPE_AT, pa.field("scope", pa.int64()))
 _scope = lru_cache(maxsize=1 << 16)(scope)
-
-
-@dataclass(frozen=True, slots=True)
-class LogRange(InputPartition):
-    """The part of a log that one task reads: `[start, end)`."""
-
-    start: int
-    end: int
 
 
 class HelmstreamLogSource(DataSource):
@@ -52,7 +41,7 @@ class HelmstreamLogSource(DataSource):
     def schema(self) -> str:
         return SOURCE_SCHEMA
 
-    def streamReader(self, schema: StructType) -> HelmstreamLogStreamReader:
+    def simpleStreamReader(self, schema: StructType) -> HelmstreamLogStreamReader:
         path = self.options.get("path")
         if not path:
             raise ValueError(f"{SOURCE_NAME} needs the option 'path': the folder of the log")
@@ -64,10 +53,12 @@ class HelmstreamLogSource(DataSource):
         )
 
 
-class HelmstreamLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Plans batches on the driver's side, reads them in the workers; holds no open file itself.
+class HelmstreamLogStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads new batches beside the driver, and batches that are run again in a worker.
 
-    A batch is one partition: its order is the log's, and one shuffle follows anyway.
+    A new batch goes from here to the task through Spark's block manager, which saves the task a
+    Python worker of its own; docs/adr/0002-event-log-source.md has the measurements. Iterators of
+    batches are those of lists, since Spark copies them.
 
     Raises:
         ValueError: `max_events_per_batch` is not positive.
@@ -86,39 +77,41 @@ class HelmstreamLogStreamReader(DataSourceStreamReader, SupportsTriggerAvailable
             return {"offset": self._start_offset}
         return {"offset": _reader(self._path).start_offset()}
 
-    def getDefaultReadLimit(self) -> ReadLimit:
-        return ReadMaxRows(self._max_events)
+    def prepareForTriggerAvailableNow(self) -> None:
+        self._stop_at = _reader(self._path).end_offset()
 
-    def latestOffset(self, start: dict[str, int], limit: ReadLimit) -> dict[str, int]:
-        """The end of the next batch, at most the limit's rows after `start`.
+    def read(self, start: dict[str, int]) -> tuple[Iterator[pa.RecordBatch], dict[str, int]]:
+        """The next batch and where it ends; `start` again when there is nothing new.
 
         Raises:
             LogError: the query is ahead of the log: it is another log, or has lost its end.
+            OffsetOutOfRange: retention has taken what the query needs next.
         """
         first = start["offset"]
         end = _reader(self._path).end_offset()
         if first > end:
             raise LogError(f"{self._path} ends at offset {end}, the query goes on from {first}")
+        end = min(end, first + self._max_events)
         if self._stop_at is not None:
             end = max(first, min(end, self._stop_at))
-        if isinstance(limit, ReadMaxRows):
-            end = min(end, first + limit.max_rows)
-        return {"offset": end}
+        batches: list[pa.RecordBatch] = []
+        size_bytes, after = 0, first
+        for batch in _batches(self._path, first, end):
+            batches.append(batch)
+            after += batch.num_rows
+            size_bytes += batch.nbytes
+            if size_bytes >= MAX_BATCH_BYTES:
+                break
+        return iter(batches), {"offset": after}
 
-    def reportLatestOffset(self) -> dict[str, int]:
-        return {"offset": _reader(self._path).end_offset()}
+    def readBetweenOffsets(
+        self, start: dict[str, int], end: dict[str, int]
+    ) -> Iterator[pa.RecordBatch]:
+        return _batches(self._path, start["offset"], end["offset"])
 
-    def prepareForTriggerAvailableNow(self) -> None:
-        self._stop_at = _reader(self._path).end_offset()
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[LogRange]:
-        log_range = LogRange(start["offset"], end["offset"])
-        return [log_range] if log_range.start < log_range.end else []
-
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        assert isinstance(partition, LogRange)
-        for batch in _reader(self._path).arrow_batches(partition.start, partition.end):
-            yield _with_scope(batch)
+def _batches(path: str, start: int, end: int) -> Iterator[pa.RecordBatch]:
+    return map(_with_scope, _reader(path).arrow_batches(start, end))
 
 
 @lru_cache(maxsize=8)

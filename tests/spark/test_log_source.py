@@ -10,6 +10,7 @@ import time
 import pytest
 
 from state.routing import scope
+from streaming.log import source
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
 from streaming.log.source import HelmstreamLogSource
@@ -133,7 +134,7 @@ def test_a_query_without_checkpoint_starts_where_it_is_told_or_where_the_log_sta
     assert offsets == list(range(start, 60))
 
 
-def test_a_running_query_gets_what_is_appended_and_reports_the_end(spark, tmp_path, writer):
+def test_a_running_query_gets_what_is_appended_(spark, tmp_path, writer):
     writer.append(new_records(3))
     seen = []
     query = (
@@ -150,10 +151,30 @@ def test_a_running_query_gets_what_is_appended_and_reports_the_end(spark, tmp_pa
         while len(seen) < 33 and time.monotonic() < deadline:
             time.sleep(0.02)
         assert [row.offset for row in seen] == list(range(33))
-        sources = query.lastProgress.json
-        assert json.loads(sources)["sources"][0]["latestOffset"] == {"offset": 33}
+        query.processAllAvailable()
+        progress = json.loads(query.lastProgress.json)["sources"][0]
+        assert progress["endOffset"] == {"offset": 33}
     finally:
         query.stop()
+
+
+def test_a_batch_of_large_events_ends_before_it_has_its_number_of_events(
+    spark, tmp_path, writer, monkeypatch
+):
+    writer.append([NewRecord("k", "t", b"x" * 400_000) for _ in range(10)])
+    monkeypatch.setattr(source, "MAX_BATCH_BYTES", 1_000_000)
+    reader = source.HelmstreamLogStreamReader(str(tmp_path / "events"), CAP, None)
+    start, sizes = reader.initialOffset(), []
+    while True:
+        batches, end = reader.read(start)
+        rows = sum(batch.num_rows for batch in batches)
+        assert end["offset"] - start["offset"] == rows
+        if not rows:
+            break
+        start = end
+        sizes.append(rows)
+    assert sum(sizes) == 10
+    assert max(sizes) <= 4
 
 
 def test_a_query_that_is_ahead_of_its_log_says_so(spark, tmp_path, writer):
