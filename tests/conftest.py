@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+pytest_plugins = ["tests.fixtures.zookeeper", "tests.fixtures.kafka"]
+
 TESTS = Path(__file__).parent
 MARKER_OF_FOLDER = {"integration": "integration", "spark": "spark", "e2e": "e2e"}
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from streaming.embedded.java import Java, find_java
 from streaming.embedded.kafka_jars import DEFAULT_VERSION, kafka_jars
-from streaming.embedded.ports import LOOPBACK, accepts_connections, free_ports
+from streaming.embedded.log4j import LOG4J1
+from streaming.embedded.ports import LOOPBACK, accepts_connections, check_free, free_ports
 from streaming.embedded.process import ChildProcess, NotReady
 
 _MAIN_CLASS = "kafka.Kafka"
@@ -16,13 +17,6 @@ _READY_TIMEOUT_S = 60.0
 _TERMINATE_TIMEOUT_S = 30.0
 _POLL_S = 0.05
 _MAX_HEAP_MB = 400
-
-_LOGGING = """\
-log4j.rootLogger=INFO, out
-log4j.appender.out=org.apache.log4j.ConsoleAppender
-log4j.appender.out.layout=org.apache.log4j.PatternLayout
-log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
-"""
 
 # Small but real: few threads and internal partitions, a short session so that a dead broker is
 # noticed in seconds, and no memory for the log cleaner beyond what it insists on.
@@ -89,7 +83,8 @@ class KafkaBroker:
     def start(self, timeout_s: float = _READY_TIMEOUT_S) -> None:
         """Start the broker and wait until its client port accepts connections.
 
-        Raises ChildDied, NotReady, KafkaJarsUnavailable, JavaMissing, JavaTooOld.
+        Raises ChildDied, NotReady, PortTaken, KafkaJarsUnavailable, JavaMissing, JavaTooOld. A 2.x
+        broker may register itself a moment after its port opened.
         """
         self.launch()
         self.wait_until_ready(timeout_s)
@@ -98,6 +93,8 @@ class KafkaBroker:
         """Start the broker without waiting; several brokers start side by side this way."""
         if self.running:
             return
+        for port in {self.client_port, self.internal_port}:
+            check_free(f"broker {self.broker_id}", port)
         java = self._java or find_java()
         jars = self._jars or kafka_jars(self.version, java=java)
         properties, logging = self._write_files()
@@ -181,5 +178,5 @@ class KafkaBroker:
         lines = [f"{key}={value}\n" for key, value in self._config.items()]
         properties.write_text("".join(lines), encoding="utf-8")
         logging = self.data_dir / "log4j.properties"
-        logging.write_text(_LOGGING, encoding="utf-8")
+        logging.write_text(LOG4J1, encoding="utf-8")
         return properties, logging.resolve()

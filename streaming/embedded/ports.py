@@ -13,6 +13,15 @@ _DEFAULT_EPHEMERAL_LOW = 32_768
 _ATTEMPTS = 200
 
 
+class PortTaken(Exception):
+    """A server cannot be started: something else listens on its port."""
+
+    def __init__(self, name: str, port: int) -> None:
+        super().__init__(f"{name} cannot start: another program listens on {LOOPBACK}:{port}")
+        self.name = name
+        self.port = port
+
+
 def free_ports(count: int) -> list[int]:
     """Pick `count` different free loopback TCP ports below the range of outgoing connections.
 
@@ -44,6 +53,12 @@ def accepts_connections(port: int, timeout_s: float = 0.5) -> bool:
             return True
     except OSError:
         return False
+
+
+def check_free(name: str, port: int) -> None:
+    """Raise PortTaken when something listens on the loopback port a server is to have."""
+    if accepts_connections(port):
+        raise PortTaken(name, port)
 
 
 def _ephemeral_low() -> int:

@@ -8,7 +8,8 @@ import time
 from pathlib import Path
 
 from streaming.embedded.java import Java, find_java
-from streaming.embedded.ports import LOOPBACK, free_ports
+from streaming.embedded.log4j import LOG4J1
+from streaming.embedded.ports import LOOPBACK, check_free, free_ports
 from streaming.embedded.process import ChildProcess, NotReady
 
 _MAIN_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
@@ -39,7 +40,7 @@ admin.enableServer=false
 4lw.commands.whitelist=srvr,mntr
 """
 
-_LOGGING = """\
+_LOG4J2 = """\
 rootLogger.level = info
 rootLogger.appenderRef.out.ref = out
 appender.out.type = Console
@@ -72,6 +73,7 @@ class EmbeddedZooKeeper:
         tick_time_ms: int = 500,
         max_heap_mb: int = 400,
         java: Java | None = None,
+        jars: Path | None = None,
     ) -> None:
         self.data_dir = data_dir
         self.port = free_ports(1)[0] if port is None else port
@@ -79,6 +81,7 @@ class EmbeddedZooKeeper:
         self._tick_time_ms = tick_time_ms
         self._max_heap_mb = max_heap_mb
         self._java = java
+        self._jars = jars
         self._child: ChildProcess | None = None
 
     @property
@@ -96,22 +99,23 @@ class EmbeddedZooKeeper:
     def start(self, timeout_s: float = _READY_TIMEOUT_S) -> str:
         """Start the server, wait until it serves, and return its connect string.
 
-        Raises JavaMissing, JavaTooOld, SparkJarsMissing, ChildDied (for example: port taken) and
-        NotReady.
+        Raises JavaMissing, JavaTooOld, SparkJarsMissing, PortTaken, ChildDied and NotReady.
         """
         if self.running:
             return self.connect_string
+        check_free("ZooKeeper", self.port)
         java = self._java or find_java()
-        config, logging = self._write_files()
+        config, log4j2, log4j1 = self._write_files()
         argv = [
             str(java.executable),
             f"-Xmx{self._max_heap_mb}m",
             "-XX:+UseSerialGC",
             "-XX:TieredStopAtLevel=1",
-            f"-Dlog4j2.configurationFile={logging}",
+            f"-Dlog4j2.configurationFile={log4j2}",
+            f"-Dlog4j.configuration={log4j1.as_uri()}",
             "-Dzookeeper.jmx.log4j.disable=true",
             "-cp",
-            _class_path(),
+            _class_path() if self._jars is None else f"{self._jars}/*",
             _MAIN_CLASS,
             str(config),
         ]
@@ -148,7 +152,7 @@ class EmbeddedZooKeeper:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def _write_files(self) -> tuple[Path, Path]:
+    def _write_files(self) -> tuple[Path, Path, Path]:
         self.data_dir.mkdir(parents=True, exist_ok=True)
         config = self.data_dir / "zookeeper.properties"
         config.write_text(
@@ -161,9 +165,11 @@ class EmbeddedZooKeeper:
             ),
             encoding="utf-8",
         )
-        logging = self.data_dir / "log4j2.properties"
-        logging.write_text(_LOGGING, encoding="utf-8")
-        return config, logging.resolve()
+        log4j2 = self.data_dir / "log4j2.properties"
+        log4j2.write_text(_LOG4J2, encoding="utf-8")
+        log4j1 = self.data_dir / "log4j.properties"
+        log4j1.write_text(LOG4J1, encoding="utf-8")
+        return config, log4j2.resolve(), log4j1.resolve()
 
     def _wait_until_serving(self, child: ChildProcess, timeout_s: float) -> None:
         deadline = time.monotonic() + timeout_s
@@ -173,7 +179,6 @@ class EmbeddedZooKeeper:
                 self.kill()
                 raise NotReady("ZooKeeper", timeout_s, self.log_path)
             time.sleep(_POLL_S)
-        child.check_running()  # the port may be answered by another server that was there before
 
 
 def _serves(port: int) -> bool:

@@ -41,12 +41,14 @@ Settled = tuple[int, OpOutcome]
 class Chain:
     """Writes to one znode that must happen in this order; the first `done` of them are settled."""
 
-    __slots__ = ("_ops", "_places", "done", "failures", "path")
+    __slots__ = ("_ops", "_places", "alone", "done", "failures", "limit", "path")
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.done = 0
-        self.failures = 0  # how often one of its writes made a multi fail
+        self.limit: int | None = None  # how many writes may go together: one after them failed
+        self.alone = False  # goes in a multi of its own
+        self.failures = (0, 0)  # (how often it made a multi fail, what was settled by then)
         self._ops: list[WriteOp] = []
         self._places: list[int] = []
 
@@ -62,6 +64,8 @@ class Chain:
         """Return as many of the next writes as fit, and their size in bytes."""
         fitting: list[WriteOp] = []
         size = 0
+        if self.limit is not None:
+            max_ops = min(max_ops, self.limit)
         for op in self._ops[self.done :]:
             size_with_op = size + op_bytes(op)
             if len(fitting) == max_ops or size_with_op > max_bytes:
@@ -74,8 +78,15 @@ class Chain:
         """Return the write that comes when `count` more are settled."""
         return self._ops[self.done + count]
 
+    def failed(self, settled: int) -> int:
+        """Count a failure; return how many there were since anything else was settled."""
+        count, settled_then = self.failures
+        self.failures = (count + 1 if settled == settled_then else 1, settled)
+        return self.failures[0]
+
     def take(self, results: list[OpResult]) -> Iterator[Settled]:
         """Settle the next writes as written, one per result of a multi that succeeded."""
+        self.limit = None
         for _, version in results:
             yield self._places[self.done], OpOutcome(OutcomeKind.WRITTEN, version)
             self.done += 1

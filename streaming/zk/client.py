@@ -102,6 +102,7 @@ class ZkSession:
         self.hosts = hosts
         self.session_timeout_ms = session_timeout_ms
         self.default_acl = default_acl
+        self.lacks_multi_read = False  # learnt from the server's first refusal
         self._listeners: list[StateListener] = [] if on_state is None else [on_state]
         self._state = SessionState.LOST
         self._held = threading.Event()

@@ -23,7 +23,7 @@ MAX_OPS_PER_MULTI = 500
 MAX_MULTI_BYTES = 512 * 1024
 MAX_IN_FLIGHT = 10
 MAX_OP_BYTES = 1_040_000  # what a multi of one write can have under jute.maxbuffer (1 MiB)
-_MAX_FAILURES_PER_CHAIN = 20
+_MAX_FAILURES_WITHOUT_PROGRESS = 20
 
 _CONFLICT_CODES = {
     ZkErrorCode.BAD_VERSION,
@@ -94,6 +94,7 @@ class _WriteCall:
         self._in_flight: deque[tuple[_Batch, Pending[list[OpResult]]]] = deque()
         self._unfinished = self._chains(ops)
         self._waiting.extend(self._unfinished.values())
+        self._settled = 0
         self._deadline = 0.0
 
     def run(self) -> list[OpOutcome]:
@@ -139,6 +140,8 @@ class _WriteCall:
         room = self._max_bytes
         while self._waiting and len(ops) <= self._max_ops:
             chain = self._waiting[0]
+            if chain.alone and batch:
+                break
             free = self._max_ops + 1 - len(ops)
             fitting, size = chain.fitting(free, room)
             if not fitting and not batch:  # one large write goes alone
@@ -149,6 +152,8 @@ class _WriteCall:
             ops += fitting
             batch.append((chain, len(fitting)))
             room -= size + self._chroot_bytes * len(fitting)
+            if chain.alone:
+                break
         self._in_flight.append((batch, self._session.multi_async(ops)))
 
     def _finish(self, batch: _Batch, results: list[OpResult]) -> bool:
@@ -169,23 +174,37 @@ class _WriteCall:
 
     def _blame(self, batch: _Batch, failed: int, code: int) -> None:
         """Settle the chain that made a multi fail, where reading its znode would not tell why."""
-        chain, op = _culprit(batch, failed - 1)
-        chain.failures += 1
+        number, offset = _culprit(batch, failed - 1)
+        chain = batch[number][0]
         reason = str(RequestFailed(code, chain.path))
         if code not in _CONFLICT_CODES:
+            for other, _ in batch:  # it may be the same with all of them: one try each settles that
+                other.alone = True
             self._settle(chain, chain.give_up(OpOutcome(OutcomeKind.REJECTED, reason=reason)))
-            return
-        # A missing parent and children in the way do not show in the znode itself; they may be
-        # written or deleted by another write of this call that has failed with its multi.
-        parent_missing = code == ZkErrorCode.NO_NODE and isinstance(op, Create)
-        in_the_way = code == ZkErrorCode.NOT_EMPTY
-        hopeless = (parent_missing and _parent(chain.path) not in self._unfinished) or (
-            in_the_way and not any(_parent(path) == chain.path for path in self._unfinished)
-        )
-        if hopeless or chain.failures > _MAX_FAILURES_PER_CHAIN:
+        elif offset:
+            chain.limit = offset
+        elif (
+            self._is_hopeless(batch[:number], chain, code)
+            or chain.failed(self._settled) > _MAX_FAILURES_WITHOUT_PROGRESS
+        ):
             current = self._session.get(chain.path)
             conflict = OpOutcome(OutcomeKind.CONFLICT, current=current, reason=reason)
             self._settle(chain, chain.give_up(conflict))
+
+    def _is_hopeless(self, before: _Batch, chain: Chain, code: int) -> bool:
+        """Tell whether a parent stays missing, or children stay in the way, whatever else we write.
+
+        Neither shows in the znode itself. Both may be due to a write of this call that failed with
+        its multi, but not to one that came before in the same multi.
+        """
+        if code == ZkErrorCode.NO_NODE and isinstance(chain.op_after(0), Create):
+            return _parent(chain.path) not in self._unfinished
+        if code == ZkErrorCode.NOT_EMPTY:
+            made = {other.path for other, _ in before}
+            return not any(
+                _parent(path) == chain.path and path not in made for path in self._unfinished
+            )
+        return False
 
     def _recover(self, batch: _Batch, session_id: int | None) -> bool:
         """After a lost connection: find out which of the unanswered multis were applied.
@@ -213,10 +232,23 @@ class _WriteCall:
     def _judge(self, batch: _Batch) -> None:
         """Settle by what the znodes are now, and let the rest be tried again."""
         chains = [chain for chain, _ in batch if not chain.finished]
-        columns = read_many(self._session, [chain.path for chain in chains])
-        for row, chain in enumerate(chains):
-            self._settle(chain, chain.judge(columns.znode(row)))
+        try:
+            columns = read_many(self._session, [chain.path for chain in chains])
+        except RequestFailed:
+            for chain in chains:
+                self._judge_alone(chain)
+        else:
+            for row, chain in enumerate(chains):
+                self._settle(chain, chain.judge(columns.znode(row)))
         self._requeue(batch)
+
+    def _judge_alone(self, chain: Chain) -> None:
+        """Judge one of several znodes of which at least one may not be read."""
+        try:
+            self._settle(chain, chain.judge(self._session.get(chain.path)))
+        except RequestFailed as error:
+            rejected = OpOutcome(OutcomeKind.REJECTED, reason=str(error))
+            self._settle(chain, chain.give_up(rejected))
 
     def _requeue(self, batch: _Batch) -> None:
         self._waiting.extend(chain for chain, _ in batch if not chain.finished)
@@ -224,7 +256,8 @@ class _WriteCall:
     def _settle(self, chain: Chain, settled: Iterable[Settled]) -> None:
         for place, outcome in settled:
             self._outcomes[place] = outcome
-            self._progressed()
+            self._settled += 1
+        self._progressed()
         if chain.finished:
             self._unfinished.pop(chain.path, None)
 
@@ -240,11 +273,11 @@ class _WriteCall:
             ) from error
 
 
-def _culprit(batch: _Batch, position: int) -> tuple[Chain, WriteOp]:
-    """Return the chain and the write at a position of a multi, its check not counted."""
-    for chain, count in batch:
+def _culprit(batch: _Batch, position: int) -> tuple[int, int]:
+    """Return (chain number, write of it) at a position of a multi, its check not counted."""
+    for number, (_, count) in enumerate(batch):
         if position < count:
-            return chain, chain.op_after(position)
+            return number, position
         position -= count
     raise IndexError(f"a multi has no write at {position}")
 

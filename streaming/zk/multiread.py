@@ -76,7 +76,8 @@ def read_many(session: ZkSession, paths: Sequence[str]) -> ZNodeColumns:
 
     500 paths per request and 10 requests in flight; fewer paths when znodes are large, so that a
     response stays near 1 MiB, and half as many after a lost connection. A server before 3.6 has no
-    multiRead and gets one getData per path, 500 in flight. Each request sees one state of the
+    multiRead (it says so once per session, and drops the connection): it gets one getData per path,
+    500 in flight. Each request sees one state of the
     tree; different requests may see different ones. Raises RequestFailed (no read permission),
     ZooKeeperUnreachable (no connection for a session timeout) and SessionLost.
     """
@@ -129,7 +130,10 @@ class _Pipeline:
         while self._taken < len(self._paths):
             before = self._taken
             try:
-                self._run_until_lost()
+                if self._session.lacks_multi_read:
+                    self._run_one_by_one()
+                else:
+                    self._run_until_lost()
             except ConnectionLost:
                 if self._taken > before:  # the bound is on time without progress
                     deadline = time.monotonic() + self._timeout_s
@@ -138,8 +142,13 @@ class _Pipeline:
             except RequestFailed as error:
                 if error.code != ZkErrorCode.UNIMPLEMENTED:
                     raise
-                self._take(self._one_by_one(self._session, self._paths[self._taken :]))
-                self._taken = len(self._paths)
+                self._session.lacks_multi_read = True  # such a server also drops the connection
+
+    def _run_one_by_one(self) -> None:
+        while self._taken < len(self._paths):
+            chunk = self._paths[self._taken : self._taken + PATHS_PER_REQUEST]
+            self._take(self._one_by_one(self._session, chunk))
+            self._taken += len(chunk)
 
     def _run_until_lost(self) -> None:
         in_flight: deque[tuple[int, Pending[Any]]] = deque()
@@ -191,12 +200,11 @@ def _children_one_by_one(session: ZkSession, paths: Sequence[str]) -> list[list[
 
 
 def _all_answers(session: ZkSession, requests: Sequence[Any]) -> list[Any]:
+    in_flight = [session.submit(request, request.path) for request in requests]
     answers: list[Any] = []
-    for start in range(0, len(requests), PATHS_PER_REQUEST):
-        chunk = [session.submit(r, r.path) for r in requests[start : start + PATHS_PER_REQUEST]]
-        for pending in chunk:
-            try:
-                answers.append(pending.result(session.session_timeout_ms / 1000))
-            except NodeMissing:
-                answers.append(None)
+    for pending in in_flight:
+        try:
+            answers.append(pending.result(session.session_timeout_ms / 1000))
+        except NodeMissing:
+            answers.append(None)
     return answers

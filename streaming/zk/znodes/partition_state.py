@@ -51,7 +51,9 @@ def partition_state_bytes(
     (then the field is left out), 1 recovering. Source: TopicPartitionStateZNode.encode.
     """
     leaders = np.asarray(leader)
-    members = np.asarray(isr).reshape(len(leaders), -1)
+    members = np.asarray(isr)
+    if not len(leaders):
+        return []
     columns = np.stack(
         [
             np.broadcast_to(np.asarray(controller_epoch), leaders.shape),

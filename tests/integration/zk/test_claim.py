@@ -1,0 +1,115 @@
+"""The controller role on a real ZooKeeper: claim, lose, steal, race, resign."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from streaming.zk.claim import (
+    BrokenControllerZNode,
+    ControllerClaim,
+    ControllerTaken,
+    claim_controller,
+    register_broker,
+    resign_controller,
+)
+from streaming.zk.client import ZkSession
+from streaming.zk.znodes import parse_controller_id
+from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
+
+
+@pytest.fixture
+def other_session(zookeeper, zk_session):
+    with ZkSession(zookeeper, SESSION_TIMEOUT_MS) as session:
+        yield session
+
+
+def test_first_claim_writes_what_kafka_writes(zk_session):
+    claim = claim_controller(zk_session, 1000, steal=False, now_ms=1795198916712)
+    assert claim == ControllerClaim(1000, 1, 1, zk_session.session_id)
+    controller = zk_session.get("/controller")
+    assert controller.ephemeral_owner == zk_session.session_id
+    assert controller.data == (
+        b'{"version":2,"brokerid":1000,"timestamp":"1795198916712","kraftControllerEpoch":-1}'
+    )
+    epoch = zk_session.get("/controller_epoch")
+    assert (epoch.data, epoch.version, epoch.ephemeral_owner) == (b"1", 1, 0)
+
+
+def test_a_role_that_is_taken_is_only_taken_by_stealing(zk_session, other_session):
+    first = claim_controller(zk_session, 1, steal=False)
+    assert claim_controller(other_session, 1000, steal=False) == ControllerTaken(1, first.epoch)
+    second = claim_controller(other_session, 1000, steal=True)
+    assert (second.epoch, second.epoch_zk_version) == (2, 2)
+    assert zk_session.get("/controller").ephemeral_owner == other_session.session_id
+    assert resign_controller(zk_session, first) is False
+    assert zk_session.get("/controller") is not None
+    assert resign_controller(other_session, second) is True
+    assert zk_session.get("/controller") is None
+    assert zk_session.get("/controller_epoch").data == b"2"
+
+
+def test_an_old_claim_of_the_same_session_cannot_resign_the_new_one(zk_session):
+    old = claim_controller(zk_session, 1000, steal=False)
+    claim_controller(zk_session, 1000, steal=True)
+    assert resign_controller(zk_session, old) is False
+    assert zk_session.get("/controller") is not None
+
+
+@pytest.mark.parametrize("steal", [False, True])
+def test_many_at_once(zookeeper, zk_session, steal):
+    """Epochs given out are all different; without stealing there is exactly one winner."""
+    sessions = [ZkSession(zookeeper, SESSION_TIMEOUT_MS) for _ in range(6)]
+    results: list[ControllerClaim | ControllerTaken] = []
+    barrier = threading.Barrier(len(sessions))
+
+    def claim(number: int) -> None:
+        barrier.wait(10)
+        results.append(claim_controller(sessions[number], number, steal=steal))
+
+    for session in sessions:
+        session.connect()
+    threads = [threading.Thread(target=claim, args=(i,)) for i in range(len(sessions))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    claims = [result for result in results if isinstance(result, ControllerClaim)]
+    assert len(results) == len(sessions)
+    epochs = sorted(claim.epoch for claim in claims)
+    assert epochs == list(range(1, len(claims) + 1))
+    assert len(claims) == 1 or steal
+    last = max(claims, key=lambda claim: claim.epoch)
+    controller = zk_session.get("/controller")
+    assert parse_controller_id(controller.data) == last.controller_id
+    assert controller.ephemeral_owner == last.claimed_by
+    for session in sessions:
+        session.close()
+
+
+def test_the_role_goes_with_the_session(zookeeper, zk_session):
+    with ZkSession(zookeeper, SESSION_TIMEOUT_MS) as first:
+        claim_controller(first, 1, steal=False)
+    assert zk_session.get("/controller") is None
+    assert claim_controller(zk_session, 2, steal=False).epoch == 2
+
+
+def test_a_controller_znode_that_is_broken_can_be_stolen(zk_session):
+    zk_session.create("/controller", b"{broken")
+    assert claim_controller(zk_session, 1000, steal=False) == ControllerTaken(None, 0)
+    assert claim_controller(zk_session, 1000, steal=True).epoch == 1
+
+
+def test_an_epoch_that_is_no_number_is_an_error_that_says_so(zk_session):
+    zk_session.create("/controller_epoch", b"seven")
+    with pytest.raises(BrokenControllerZNode, match=r"/controller_epoch.*seven"):
+        claim_controller(zk_session, 1000, steal=True)
+
+
+def test_broker_registration_replaces_the_one_of_an_earlier_session(zk_session, other_session):
+    zk_session.ensure_path("/brokers/ids")
+    first = register_broker(other_session, "/brokers/ids/1000", b"{}")
+    second = register_broker(zk_session, "/brokers/ids/1000", b"{}")
+    assert second > first
+    assert zk_session.get("/brokers/ids/1000").ephemeral_owner == zk_session.session_id

@@ -1,0 +1,174 @@
+"""A session's states, watches and errors against a server that stops, restarts and forgets."""
+
+from __future__ import annotations
+
+import queue
+import time
+
+import pytest
+
+from streaming.embedded.ports import free_ports
+from streaming.zk.client import ZkSession
+from streaming.zk.errors import (
+    NodeExists,
+    NodeMissing,
+    RequestFailed,
+    SessionLost,
+    VersionMismatch,
+    ZooKeeperUnreachable,
+)
+from streaming.zk.types import SessionState, WatchEvent, WatchKind
+from streaming.zk.watches import watch_children, watch_data
+from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
+
+BOUND_S = 30
+
+
+def next_value(values: queue.Queue, wanted):
+    """Take values until one satisfies `wanted`, and return it."""
+    deadline = time.monotonic() + BOUND_S
+    while True:
+        value = values.get(timeout=deadline - time.monotonic())
+        if wanted(value):
+            return value
+
+
+def test_nobody_there():
+    hosts = f"127.0.0.1:{free_ports(1)[0]}"
+    with pytest.raises(ZooKeeperUnreachable, match=f"{hosts} did not answer within 700 ms") as e:
+        ZkSession(hosts, SESSION_TIMEOUT_MS).connect(timeout_ms=700)
+    assert (e.value.hosts, e.value.waited_ms) == (hosts, 700)
+
+
+def test_basic_operations_and_their_errors(zk_session):
+    zk_session.create("/a", b"one")
+    assert zk_session.set("/a", b"two", 0) == 1
+    znode = zk_session.get("/a")
+    assert (znode.data, znode.version, znode.ephemeral_owner) == (b"two", 1, 0)
+    assert znode.mzxid > znode.czxid > 0
+    assert zk_session.create_sequential("/a/n_", b"") == "/a/n_0000000000"
+    assert zk_session.children("/a") == ["n_0000000000"]
+    with pytest.raises(NodeExists):
+        zk_session.create("/a")
+    with pytest.raises(NodeMissing):
+        zk_session.create("/missing/child")
+    with pytest.raises(VersionMismatch):
+        zk_session.set("/a", b"three", 0)
+    with pytest.raises(RequestFailed, match="NOT_EMPTY for /a"):
+        zk_session.delete("/a")
+    with pytest.raises(NodeMissing):
+        zk_session.delete("/missing")
+    assert zk_session.get("/missing") is None
+    assert zk_session.children("/missing") is None
+    zk_session.ensure_path("/x/y/z")
+    assert zk_session.children("/x/y") == ["z"]
+
+
+def test_the_data_has_an_owner_while_the_session_lives(zookeeper, zk_session):
+    with ZkSession(zookeeper, SESSION_TIMEOUT_MS) as other:
+        other.create("/mine", b"", ephemeral=True)
+        assert zk_session.get("/mine").ephemeral_owner == other.session_id
+    assert zk_session.get("/mine") is None
+
+
+def test_one_shot_watches_see_creation_change_children_and_deletion(zk_session):
+    events: queue.Queue[WatchEvent] = queue.Queue()
+    assert zk_session.get("/w", events.put) is None
+    zk_session.create("/w")
+    assert events.get(timeout=BOUND_S) == WatchEvent(WatchKind.CREATED, "/w")
+    zk_session.get("/w", events.put)
+    zk_session.set("/w", b"x")
+    assert events.get(timeout=BOUND_S) == WatchEvent(WatchKind.CHANGED, "/w")
+    zk_session.children("/w", events.put)
+    zk_session.create("/w/child")
+    assert events.get(timeout=BOUND_S) == WatchEvent(WatchKind.CHILDREN_CHANGED, "/w")
+    zk_session.delete("/w/child")
+    zk_session.get("/w", events.put)
+    zk_session.delete("/w")
+    assert events.get(timeout=BOUND_S) == WatchEvent(WatchKind.DELETED, "/w")
+    assert zk_session.children("/w", events.put) is None
+    zk_session.create("/w")
+    assert events.get(timeout=BOUND_S) == WatchEvent(WatchKind.CREATED, "/w")
+
+
+def test_a_restarted_server_keeps_the_session_and_standing_watches_go_on(zookeeper_server):
+    states: queue.Queue[SessionState] = queue.Queue()
+    names: queue.Queue[list[str] | None] = queue.Queue()
+    data: queue.Queue[bytes | None] = queue.Queue()
+    hosts = zookeeper_server.connect_string
+    with ZkSession(hosts, 10_000, on_state=states.put) as session:
+        session.create("/ids")
+        session.create("/mine", ephemeral=True)
+        session_id = session.session_id
+        watch_children(session, "/ids", names.put)
+        watch_data(session, "/value", lambda znode: data.put(znode and znode.data))
+        next_value(names, lambda value: value == [])
+        next_value(data, lambda value: value is None)
+        zookeeper_server.kill()
+        next_value(states, lambda state: state is SessionState.IN_DOUBT)
+        zookeeper_server.start()
+        next_value(states, lambda state: state is SessionState.HELD)
+        assert session.session_id == session_id
+        assert session.get("/mine").ephemeral_owner == session_id
+        with ZkSession(hosts, SESSION_TIMEOUT_MS) as other:
+            other.create("/ids/1")
+            other.create("/value", b"first")
+            next_value(names, lambda value: value == ["1"])
+            next_value(data, lambda value: value == b"first")
+            other.create("/ids/2")
+            other.set("/value", b"second")
+            next_value(names, lambda value: value == ["1", "2"])
+            next_value(data, lambda value: value == b"second")
+
+
+def test_an_expired_session_is_lost_and_a_new_one_follows(zookeeper_server):
+    states: queue.Queue[SessionState] = queue.Queue()
+    names: queue.Queue[list[str] | None] = queue.Queue()
+    with ZkSession(zookeeper_server.connect_string, 1_000, on_state=states.put) as session:
+        session.create("/mine", ephemeral=True)
+        session.create("/ids")
+        first_id = session.session_id
+        watch_children(session, "/ids", names.put)
+        next_value(names, lambda value: value == [])
+        # Only the server can expire a session: it must be up while the client is not heard.
+        with ZkSession(zookeeper_server.connect_string, 1_000) as thief:
+            take_over_and_close(thief, session)
+        next_value(states, lambda state: state is SessionState.LOST)
+        next_value(states, lambda state: state is SessionState.HELD)
+        assert session.session_id not in {None, first_id}
+        assert session.get("/mine") is None
+        session.create("/ids/1")
+        next_value(names, lambda value: value == ["1"])
+
+
+def take_over_and_close(thief: ZkSession, victim: ZkSession) -> None:
+    """End another client's session: open a connection with its id and password, and close it."""
+    from kazoo.client import KazooClient
+
+    client = KazooClient(victim.hosts, timeout=1, client_id=victim._kazoo.client_id)
+    client.start(timeout=BOUND_S)
+    client.stop()
+    client.close()
+
+
+def test_calls_on_a_server_that_is_gone_are_bounded(zookeeper_server):
+    with ZkSession(zookeeper_server.connect_string, 1_000) as session:
+        zookeeper_server.kill()
+        with pytest.raises(ZooKeeperUnreachable):
+            session.get("/a")
+        session.close()
+        with pytest.raises(SessionLost):
+            session.get("/a")
+
+
+def test_digest_credentials_open_what_they_protect(zookeeper, zk_session):
+    acl = ((31, "auth", ""), (1, "world", "anyone"))
+    credentials = [("digest", "kafka:secret")]
+    with ZkSession(
+        zookeeper, SESSION_TIMEOUT_MS, auth_data=credentials, default_acl=acl
+    ) as secured:
+        secured.create("/secured", b"x")
+        assert zk_session.get("/secured").data == b"x"
+        with pytest.raises(RequestFailed, match="NO_AUTH"):
+            zk_session.set("/secured", b"y")
+        assert secured.set("/secured", b"y") == 1

@@ -1,0 +1,61 @@
+"""Where jars are kept, and that only complete folders are put in place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from streaming.embedded.java import Java
+from streaming.embedded.kafka_jars import KafkaJarsUnavailable, cache_folder, kafka_jars
+
+
+def test_cache_folder():
+    assert cache_folder({"HELMSTREAM_CACHE": "/a", "XDG_CACHE_HOME": "/b"}) == Path("/a")
+    assert cache_folder({"XDG_CACHE_HOME": "/b"}) == Path("/b/helmstream")
+    assert cache_folder({}) == Path.home() / ".cache" / "helmstream"
+
+
+def fake_ivy(folder: Path, script: str) -> Java:
+    """A java that behaves like Ivy: its last argument is the retrieve pattern."""
+    executable = folder / "java"
+    executable.write_text(
+        "#!/bin/bash\n"
+        'target="${@: -1}"; target="$(dirname "$target")"; mkdir -p "$target"\n' + script
+    )
+    executable.chmod(0o755)
+    return Java(executable, "17", 17)
+
+
+def test_fetched_once_with_progress(tmp_path):
+    java = fake_ivy(
+        tmp_path,
+        'echo "	found org.apache.kafka#kafka_2.13;9.9 in public"\n'
+        'echo "	[SUCCESSFUL ] org.apache.kafka#kafka_2.13;9.9!kafka_2.13.jar (7ms)"\n'
+        'touch "$target/kafka_2.13-9.9.jar"; echo run >> "$(dirname "$0")/runs"\n',
+    )
+    seen = []
+    for _ in range(2):
+        jars = kafka_jars(
+            "9.9", cache=tmp_path / "cache", java=java, progress=lambda *step: seen.append(step)
+        )
+        assert [jar.name for jar in jars.iterdir()] == ["kafka_2.13-9.9.jar"]
+    assert seen == [
+        ("org.apache.kafka#kafka_2.13;9.9", 0, 1),
+        ("org.apache.kafka#kafka_2.13;9.9", 1, 1),
+    ]
+    assert (tmp_path / "runs").read_text() == "run\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "reason"),
+    [
+        ('touch "$target/kafka_2.13-9.9.jar"; echo UNRESOLVED; exit 1\n', "Ivy ended with code 1"),
+        ('touch "$target/kafka-clients-9.9.jar"\n', "the broker's own jar did not come"),
+    ],
+)
+def test_an_incomplete_folder_is_not_put_in_place(tmp_path, script, reason):
+    with pytest.raises(KafkaJarsUnavailable, match=reason):
+        kafka_jars("9.9", cache=tmp_path / "cache", java=fake_ivy(tmp_path, script))
+    assert not (tmp_path / "cache" / "kafka-9.9").exists()
+    assert [p.name for p in (tmp_path / "cache").iterdir()] == ["kafka-9.9.lock"]

@@ -1,0 +1,119 @@
+"""Broken znodes: a row's error for partition states, a ValueError that names it for the others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streaming.zk.znodes import (
+    parse_broker,
+    parse_cluster_id,
+    parse_config,
+    parse_config_change,
+    parse_feature,
+    parse_isr_change,
+    parse_log_dir_event,
+    parse_partition_states,
+    parse_producer_id_block,
+    parse_topic,
+    partition_state_bytes,
+)
+
+GOOD = b'{"controller_epoch":1,"leader":2,"version":1,"leader_epoch":3,"isr":[2,5]}'
+BROKEN_STATES = [
+    b"",
+    b"null",
+    b"[]",
+    b"7",
+    b"\xff\xfe",
+    GOOD[:-1],
+    GOOD.replace(b'"leader":2', b'"leader":"2"'),
+    GOOD.replace(b'"leader":2', b'"leader":true'),
+    GOOD.replace(b'"leader":2,', b""),
+    GOOD.replace(b"[2,5]", b'"25"'),
+    GOOD.replace(b"[2,5]", b"[2,null]"),
+    GOOD.replace(b"[2,5]", b"{}"),
+    GOOD.replace(b'"leader_epoch":3', b'"leader_epoch":99999999999'),
+]
+
+
+@pytest.mark.parametrize("broken", BROKEN_STATES)
+def test_a_broken_partition_state_is_an_error_of_its_row_only(broken):
+    states = parse_partition_states([GOOD, broken, None, GOOD], [4, 5, -1, 6])
+    assert states.present.tolist() == [True, False, False, True]
+    assert list(states.errors) == [1]
+    assert states.leader.tolist() == [2, -1, -1, 2]
+    assert states.zk_version.tolist() == [4, -1, -1, 6]
+    assert states.isr.tolist() == [[2, 5], [-1, -1], [-1, -1], [2, 5]]
+
+
+def test_no_rows_at_all():
+    states = parse_partition_states([], np.zeros(0, dtype=np.int32))
+    assert len(states.leader) == 0
+    assert states.errors == {}
+
+
+PARSERS = [
+    parse_broker,
+    parse_cluster_id,
+    parse_config,
+    parse_config_change,
+    parse_feature,
+    parse_isr_change,
+    parse_log_dir_event,
+    parse_producer_id_block,
+    parse_topic,
+]
+
+
+@pytest.mark.parametrize("parse", PARSERS)
+@pytest.mark.parametrize("broken", [b"null", b"[1]", b"{", b"{}", b'"x"', b"\xff"])
+def test_other_parsers_say_what_is_wrong(parse, broken):
+    with pytest.raises(ValueError, match=r".+"):
+        parse(broken)
+
+
+@given(st.binary(max_size=60))
+def test_no_bytes_make_a_parser_raise_anything_else(data):
+    assert parse_partition_states([data], [0]).errors.keys() <= {0}
+    for parse in PARSERS:
+        try:
+            parse(data)
+        except ValueError:
+            continue
+
+
+INT32 = st.integers(-(2**31), 2**31 - 1)
+
+
+@given(
+    st.lists(
+        st.tuples(
+            INT32,
+            INT32,
+            st.lists(st.integers(0, 2**31 - 1), max_size=5),
+            INT32,
+            st.sampled_from([0, 1]),
+        ),
+        max_size=30,
+    )
+)
+def test_partition_states_round_trip(rows):
+    width = max((len(row[2]) for row in rows), default=0)
+    isr = np.full((len(rows), width), -1, dtype=np.int32)
+    for number, row in enumerate(rows):
+        isr[number, : len(row[2])] = row[2]
+    leader, leader_epoch, controller_epoch, recovery = (
+        np.array([row[i] for row in rows], dtype=np.int32) for i in (0, 1, 3, 4)
+    )
+    written = partition_state_bytes(leader, leader_epoch, isr, controller_epoch, recovery)
+    states = parse_partition_states(written, np.arange(len(rows)))
+    assert states.errors == {}
+    assert states.present.all()
+    np.testing.assert_array_equal(states.leader, leader)
+    np.testing.assert_array_equal(states.leader_epoch, leader_epoch)
+    np.testing.assert_array_equal(states.controller_epoch, controller_epoch)
+    np.testing.assert_array_equal(states.recovery, recovery)
+    np.testing.assert_array_equal(states.isr.reshape(isr.shape), isr)
