@@ -225,7 +225,7 @@ def test_a_full_disk_fails_the_append_and_the_log_goes_on(folder, open_writer, r
 def test_a_segment_that_cannot_be_created_fails_the_append_only(
     folder, open_writer, records, monkeypatch
 ):
-    writer = open_writer(segment_bytes=200)
+    writer = open_writer(segment_bytes=290)
     writer.append(records(3))
 
     def no_space(_folder: object) -> None:
@@ -235,11 +235,34 @@ def test_a_segment_that_cannot_be_created_fails_the_append_only(
         patched.setattr(embedded_segment, "fsync_folder", no_space)
         with pytest.raises(AppendFailed, match="No space left"):
             writer.append(records(3, start=3))
-    assert writer.append(records(1, start=3)) == range(3, 4)
+    assert writer.append(records(1, start=3)) == range(3, 4)  # still fits into the old segment
+    assert list_segments(folder) == [0]
     assert writer.append(records(3, start=4)) == range(4, 7)
     writer.close()
     open_writer().close()
     assert [record.key for record in read_all(folder)] == [f"topic-{n}" for n in range(7)]
+
+
+def test_the_last_record_is_kept_when_the_segment_after_it_stayed_empty(
+    folder, open_writer, records, monkeypatch
+):
+    writer = open_writer(segment_bytes=200, clock=lambda: 900)
+    writer.append(records(3))
+
+    def no_space(_segment: object, _data: bytes) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(embedded_segment.SegmentWriter, "write", no_space)
+        with pytest.raises(AppendFailed, match="No space left"):
+            writer.append(records(3, start=3))
+    assert list_segments(folder) == [0, 3]
+    assert writer.truncate_before(3) == 0
+    writer.close()
+    again = open_writer(clock=lambda: 1)
+    assert again.append(records(1, start=3)) == range(3, 4)
+    assert again.truncate_before(4) == 3
+    assert [(record.key, record.time_ms) for record in read_all(folder)] == [("topic-3", 900)]
 
 
 def test_a_failed_fsync_makes_the_writer_give_up_until_it_is_opened_again(
