@@ -94,6 +94,8 @@ class HelmstreamLogStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAva
         end = min(end, first + self._max_events)
         if self._stop_at is not None:
             end = max(first, min(end, self._stop_at))
+        if first == end:
+            return iter(()), start
         batches: list[pa.RecordBatch] = []
         size_bytes, after = 0, first
         for batch in _batches(self._path, first, end):
