@@ -64,8 +64,17 @@ def on_create_topic_requested(
     return [*_create(slot, event, request, replicas), reply]
 
 
+def is_legal_name(name: str) -> bool:
+    """Return whether a topic may have this name (Topic.validate)."""
+    return (
+        name not in (".", "..")
+        and len(name) <= _MAX_NAME_LENGTH
+        and _LEGAL_NAME.fullmatch(name) is not None
+    )
+
+
 def _check_name(slot: Slot, name: str) -> None:
-    if name in (".", "..") or not _LEGAL_NAME.fullmatch(name) or len(name) > _MAX_NAME_LENGTH:
+    if not is_legal_name(name):
         raise Rejected(
             ProtocolError.INVALID_TOPIC_EXCEPTION,
             f"topic name {name!r} is illegal: 1 to {_MAX_NAME_LENGTH} characters of a-z, A-Z, 0-9, "

@@ -158,10 +158,16 @@ def encode_response(api_key: int, version: int, correlation_id: int, body: Body)
     Raises UnsupportedApi, UnsupportedVersion, ValueError when the body does not fit the schema.
     """
     api = _api(api_key, version, correlation_id)
-    header = _response_header().encode(
+    header = encode_response_header(api_key, version, correlation_id)
+    return header + api.response.encode(version, body)
+
+
+def encode_response_header(api_key: int, version: int, correlation_id: int) -> bytes:
+    """Encode a header alone, to go in front of a body that was encoded column-wise."""
+    api = _api(api_key, version, correlation_id)
+    return _response_header().encode(
         _response_header_version(api, version), {"correlation_id": correlation_id}
     )
-    return header + api.response.encode(version, body)
 
 
 def decode_response(api_key: int, version: int, frame: bytes) -> tuple[int, Body]:

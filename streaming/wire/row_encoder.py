@@ -68,6 +68,23 @@ def encode_partition_array(
     return bytes(buffer)
 
 
+def encode_rows(
+    columns: Sequence[Column], row_count: int, flexible: bool
+) -> tuple[bytes, NDArray[np.int64]]:
+    """Encode rows as structs one after the other, without an array's length in front.
+
+    Returns the bytes and int64[n + 1]: where each row starts, and where the last one ends.
+    """
+    array_format = ArrayFormat(grouped=False, flexible=flexible, partition_tags=flexible)
+    lengths = [_id_counts(column.values) for column in columns if isinstance(column, BrokerIds)]
+    bounds = np.zeros(row_count + 1, np.int64)
+    np.cumsum(_record_sizes(columns, lengths, row_count, array_format), out=bounds[1:])
+    buffer = bytearray(int(bounds[-1]))
+    for group in _groups_of_equal_layout(columns, lengths, row_count):
+        _scatter(_records(columns, lengths, group, flexible), buffer, bounds[:-1][group])
+    return bytes(buffer), bounds
+
+
 def _id_counts(ids: NDArray[np.int32]) -> NDArray[np.int64]:
     counts = np.zeros(len(ids), np.int64)
     for position in range(ids.shape[1]):

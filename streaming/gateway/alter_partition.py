@@ -1,0 +1,147 @@
+"""AlterPartition: a request of many topics becomes one event per topic."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from state.events import EventKind
+from state.payloads import topic_id_to_text
+from state.protocol_errors import ProtocolError
+from streaming.gateway.broker_requests import Deciding
+from streaming.gateway.calls import Call
+from streaming.gateway.ports import ClusterView
+from streaming.image.cluster_image import ClusterImage
+from streaming.wire.schema_codec import Body
+
+_TOPIC_IDS_SINCE = 2
+_BROKER_EPOCHS_SINCE = 3
+
+
+@dataclass(slots=True)
+class _Topic:
+    """One topic of the request. key is "" when nobody knows the topic's id: the cluster machine
+    answers then. partitions: the event's partitions by number, refused: numbers below 0.
+    """
+
+    key: str
+    name: str
+    topic_id: UUID | None
+    partitions: dict[int, dict[str, Any]] = field(default_factory=dict)
+    refused: set[int] = field(default_factory=set)
+
+
+class AlterPartition:
+    """Answers AlterPartition, versions 0-3 (KafkaController.tryProcessAlterPartition).
+
+    An error that concerns the whole request (NOT_CONTROLLER, STALE_BROKER_EPOCH, no reply in time)
+    is answered for the whole request, whichever topic's reply has it: the broker sends everything
+    again, and what was accepted meanwhile is answered as already done.
+    """
+
+    def __init__(self, view: ClusterView, deciding: Deciding) -> None:
+        """Take what is known of the cluster, and who decides."""
+        self._view = view
+        self._deciding = deciding
+
+    async def handle(self, call: Call) -> Body:
+        """Answer when all topics were decided."""
+        image = self._view.image()
+        if image is None or not self._view.is_controller():
+            return {"error_code": ProtocolError.NOT_CONTROLLER, "topics": []}
+        topics = _topics(call, image)
+        # A request without partitions still has its broker epoch checked.
+        asked = [topic for topic in topics if topic.partitions] or [_Topic("", "", None)]
+        replies = await asyncio.gather(
+            *(
+                self._deciding.reply(
+                    EventKind.ALTER_PARTITION_REQUESTED, topic.key, _payload(call, topic)
+                )
+                for topic in asked
+            )
+        )
+        for reply in replies:
+            if reply["error"] != ProtocolError.NONE:
+                return {"error_code": reply["error"], "topics": []}
+        found = {
+            (topic.name, topic.topic_id): reply["partitions"]
+            for topic, reply in zip(asked, replies, strict=True)
+        }
+        answers = [_answer(topic, found.get((topic.name, topic.topic_id), [])) for topic in topics]
+        return {"error_code": ProtocolError.NONE, "topics": answers}
+
+
+def _topics(call: Call, image: ClusterImage) -> list[_Topic]:
+    """Return the topics in the order asked; of a partition that is named twice the last one
+    counts, as in Kafka.
+    """
+    topics: dict[tuple[str, UUID | None], _Topic] = {}
+    for entry in call.body["topics"]:
+        by_id = call.version >= _TOPIC_IDS_SINCE
+        name, topic_id = ("", entry["topic_id"]) if by_id else (entry["topic_name"], None)
+        key = _name_of(image, topic_id) if by_id else name
+        topic = topics.setdefault((name, topic_id), _Topic(key, name, topic_id))
+        for partition in entry["partitions"]:
+            number = partition["partition_index"]
+            if number < 0:
+                topic.refused.add(number)
+            else:
+                topic.partitions[number] = _partition(call, partition)
+    return list(topics.values())
+
+
+def _name_of(image: ClusterImage, topic_id: UUID | None) -> str:
+    text = None if topic_id is None else topic_id_to_text(topic_id.bytes)
+    return "" if text is None else image.topic_name(text) or ""
+
+
+def _partition(call: Call, partition: Body) -> dict[str, Any]:
+    members = partition["new_isr_with_epochs"]
+    with_epochs = call.version >= _BROKER_EPOCHS_SINCE
+    return {
+        "partition": partition["partition_index"],
+        "leader_epoch": partition["leader_epoch"],
+        "partition_epoch": partition["partition_epoch"],
+        "recovery": partition["leader_recovery_state"],
+        "isr": [m["broker_id"] for m in members] if with_epochs else partition["new_isr"],
+        "isr_epochs": [m["broker_epoch"] for m in members] if with_epochs else None,
+    }
+
+
+def _payload(call: Call, topic: _Topic) -> dict[str, Any]:
+    return {
+        "broker_id": call.body["broker_id"],
+        "broker_epoch": call.body["broker_epoch"],
+        "version": call.version,
+        "topic": topic.key,
+        "topic_id": None if topic.topic_id is None else topic_id_to_text(topic.topic_id.bytes),
+        "partitions": list(topic.partitions.values()),
+    }
+
+
+def _answer(topic: _Topic, decided: list[dict[str, Any]]) -> Body:
+    known = (
+        ProtocolError.UNKNOWN_TOPIC_OR_PARTITION if topic.key else ProtocolError.UNKNOWN_TOPIC_ID
+    )
+    refused = [{"partition_index": number, "error_code": known} for number in sorted(topic.refused)]
+    return {
+        "topic_name": topic.name,
+        "topic_id": topic.topic_id,
+        "partitions": [*map(_answer_partition, decided), *refused],
+    }
+
+
+def _answer_partition(partition: dict[str, Any]) -> Body:
+    if partition["error"] != ProtocolError.NONE:
+        return {"partition_index": partition["partition"], "error_code": partition["error"]}
+    return {
+        "partition_index": partition["partition"],
+        "error_code": ProtocolError.NONE,
+        "leader_id": partition["leader"],
+        "leader_epoch": partition["leader_epoch"],
+        "isr": partition["isr"],
+        "leader_recovery_state": partition["recovery"],
+        "partition_epoch": partition["partition_epoch"],
+    }

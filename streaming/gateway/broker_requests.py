@@ -1,0 +1,76 @@
+"""What brokers ask of their controller: controlled shutdown and blocks of producer ids."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from state.events import EventKind
+from state.protocol_errors import ProtocolError
+from streaming.gateway.calls import Call
+from streaming.gateway.ports import Decider, DecisionTimedOut, NotController
+from streaming.gateway.protocol_errors import GatewayError
+from streaming.wire.schema_codec import Body
+
+
+class Deciding:
+    """Has requests decided, and tells failures as the error codes that brokers understand."""
+
+    def __init__(self, decider: Decider, timeout_s: float) -> None:
+        """Take who decides, and how long a request waits for it."""
+        self._decider = decider
+        self._timeout_s = timeout_s
+
+    async def reply(self, kind: EventKind, key: str, payload: dict[str, Any]) -> dict[str, Any]:
+        """Return the reply; NOT_CONTROLLER makes a broker look for the controller and ask that one,
+        REQUEST_TIMED_OUT makes it ask again.
+        """
+        try:
+            return await self._decider.submit(kind, key, payload, self._timeout_s)
+        except NotController:
+            return {"error": ProtocolError.NOT_CONTROLLER}
+        except DecisionTimedOut:
+            return {"error": GatewayError.REQUEST_TIMED_OUT}
+
+
+class ControlledShutdown:
+    """Answers ControlledShutdown: what the broker still leads when it could not be relieved."""
+
+    def __init__(self, deciding: Deciding) -> None:
+        """Take who decides."""
+        self._deciding = deciding
+
+    async def handle(self, call: Call) -> Body:
+        """Answer once the leaders were moved; versions 0 and 1 carry no broker epoch (-1)."""
+        payload = {
+            "broker_id": call.body["broker_id"],
+            "broker_epoch": call.body["broker_epoch"],
+            "version": call.version,
+        }
+        kind = EventKind.CONTROLLED_SHUTDOWN_REQUESTED
+        reply = await self._deciding.reply(kind, "", payload)
+        remaining = [
+            {"topic_name": topic, "partition_index": partition}
+            for topic, partition in reply.get("remaining", ())
+        ]
+        return {"error_code": reply["error"], "remaining_partitions": remaining}
+
+
+class AllocateProducerIds:
+    """Answers AllocateProducerIds with a block of ids of the broker's own."""
+
+    def __init__(self, deciding: Deciding) -> None:
+        """Take who decides."""
+        self._deciding = deciding
+
+    async def handle(self, call: Call) -> Body:
+        """Answer once the block is reserved in ZooKeeper."""
+        payload = {
+            "broker_id": call.body["broker_id"],
+            "broker_epoch": call.body["broker_epoch"],
+        }
+        reply = await self._deciding.reply(EventKind.PRODUCER_IDS_REQUESTED, "", payload)
+        return {
+            "error_code": reply["error"],
+            "producer_id_start": reply.get("producer_id_start", 0),
+            "producer_id_len": reply.get("producer_id_len", 0),
+        }

@@ -1,0 +1,37 @@
+"""A request on its way through the gateway, and the shape of what answers it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from streaming.wire.messages import RequestHeader
+from streaming.wire.schema_codec import Body
+
+
+@dataclass(frozen=True, slots=True)
+class BoundListener:
+    """A listener's name and the address under which this node is reached on it."""
+
+    name: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One decoded request; listener is the one its connection came in on."""
+
+    header: RequestHeader
+    body: Body
+    listener: BoundListener
+
+    @property
+    def version(self) -> int:
+        """The request's version, and so the response's."""
+        return self.header.api_version
+
+
+Handler: TypeAlias = Callable[[Call], Awaitable[Body | bytes]]
+"""Answers one API: returns the response's body, or its bytes when it encoded them itself."""

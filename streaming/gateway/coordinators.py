@@ -1,0 +1,87 @@
+"""FindCoordinator: the broker that leads a group's or a transactional id's partition."""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum
+
+from state.protocol_errors import ProtocolError
+from streaming.gateway.calls import Call
+from streaming.gateway.nodes import NO_NODE, Node, Nodes
+from streaming.gateway.ports import ClusterView
+from streaming.gateway.protocol_errors import GatewayError
+from streaming.image.cluster_image import ClusterImage
+from streaming.wire.schema_codec import Body
+
+GROUP_TOPIC = "__consumer_offsets"
+TRANSACTION_TOPIC = "__transaction_state"
+INTERNAL_TOPICS = frozenset({GROUP_TOPIC, TRANSACTION_TOPIC})
+
+_BATCHED_SINCE = 4
+_SHARE_SINCE = 6
+
+
+class _KeyType(IntEnum):
+    """org.apache.kafka.common.requests.FindCoordinatorRequest.CoordinatorType."""
+
+    GROUP = 0
+    TRANSACTION = 1
+    SHARE = 2
+
+
+_TOPIC_OF = {_KeyType.GROUP: GROUP_TOPIC, _KeyType.TRANSACTION: TRANSACTION_TOPIC}
+
+
+class FindCoordinator:
+    """Answers FindCoordinator from the image (KafkaApis.getCoordinator).
+
+    COORDINATOR_NOT_AVAILABLE, which clients retry, when the internal topic, its leader, or the
+    image itself is not there yet. Share groups (KIP-932) have no coordinator in these versions.
+    """
+
+    def __init__(self, view: ClusterView, nodes: Nodes) -> None:
+        """Take what is known of the cluster and its nodes."""
+        self._view = view
+        self._nodes = nodes
+
+    async def handle(self, call: Call) -> Body:
+        """Answer for one key, from version 4 on for several."""
+        image = self._view.image()
+        nodes = {} if image is None else self._nodes.on(call.listener, image)
+        if call.version < _BATCHED_SINCE:
+            return _coordinator(call, image, nodes, call.body["key"])
+        keys: list[str] = call.body["coordinator_keys"]
+        answers = [{"key": key, **_coordinator(call, image, nodes, key)} for key in keys]
+        return {"coordinators": answers}
+
+
+def _coordinator(call: Call, image: ClusterImage | None, nodes: dict[int, Node], key: str) -> Body:
+    topic = _TOPIC_OF.get(call.body["key_type"])
+    node = NO_NODE
+    if topic is None:
+        share = call.body["key_type"] == _KeyType.SHARE and call.version >= _SHARE_SINCE
+        error = GatewayError.COORDINATOR_NOT_AVAILABLE if share else ProtocolError.INVALID_REQUEST
+    else:
+        node = NO_NODE if image is None else _leader(image, nodes, topic, key)
+        found = node is not NO_NODE
+        error = ProtocolError.NONE if found else GatewayError.COORDINATOR_NOT_AVAILABLE
+    return {"error_code": error, "node_id": node.id, "host": node.host, "port": node.port}
+
+
+def _leader(image: ClusterImage, nodes: dict[int, Node], topic: str, key: str) -> Node:
+    rows = image.rows_of(topic)
+    count = rows.stop - rows.start
+    if count == 0:
+        return NO_NODE
+    # Internal topics never lose partitions: partition p stands in row p.
+    row = rows.start + (java_string_hash(key) & 0x7FFFFFFF) % count
+    return nodes.get(int(image.columns["leader"][row]), NO_NODE)
+
+
+def java_string_hash(text: str) -> int:
+    """Return String.hashCode as a number from 0 to 2**32 - 1 (its two's complement)."""
+    encoded = text.encode("utf-16-be")
+    value = 0
+    for (unit,) in struct.iter_unpack(">H", encoded):
+        value = (31 * value + unit) & 0xFFFFFFFF
+    return value

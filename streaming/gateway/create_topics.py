@@ -1,0 +1,198 @@
+"""CreateTopics: what a request says, checked, and one event per topic."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import uuid
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from state.events import EventKind
+from state.partitions.creation import is_legal_name
+from state.payloads import topic_id_from_text, topic_id_to_text
+from state.protocol_errors import ProtocolError
+from streaming.gateway.calls import Call
+from streaming.gateway.ports import ClusterView, Decider, DecisionTimedOut, NotController
+from streaming.gateway.protocol_errors import GatewayError
+from streaming.wire.schema_codec import Body
+
+PARTITIONS_MAX = 50_000
+"""Most partitions of one new topic: its znode with three replicas each still fits into ZooKeeper's
+default limit (jute.maxbuffer) of 1 MiB, and no request makes the job build tables without end."""
+
+_DEFAULT = -1
+_KRAFT_METADATA_TOPIC = "__cluster_metadata"
+_DYNAMIC_TOPIC_CONFIG = 1
+_RESERVED_IDS = frozenset({0, 1})
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDefaults:
+    """What -1 means: num.partitions and default.replication.factor."""
+
+    partitions: int
+    replication_factor: int
+
+
+class Refused(Exception):
+    """A topic that is not asked for: a protocol error and a sentence for the client."""
+
+    def __init__(self, error: int, message: str | None = None) -> None:
+        """Take the error code, and the message if there is one."""
+        super().__init__(message)
+        self.error = error
+        self.message = message
+
+
+class CreateTopics:
+    """Answers CreateTopics (KafkaApis.handleCreateTopicsRequest, ZkAdminManager.createTopics).
+
+    What needs the cluster's state (the name is taken, too few brokers) is decided by the query.
+    Topic ids and the placement's random numbers are drawn here and travel in the event.
+    """
+
+    def __init__(
+        self,
+        view: ClusterView,
+        decider: Decider,
+        defaults: TopicDefaults,
+        timeout_max_s: float,
+        chance: random.Random,
+    ) -> None:
+        """Take the cluster, who decides, what -1 means, the longest wait, and a random source."""
+        self._view = view
+        self._decider = decider
+        self._defaults = defaults
+        self._timeout_max_s = timeout_max_s
+        self._chance = chance
+
+    async def handle(self, call: Call) -> Body:
+        """Answer when all topics were decided, in the order asked."""
+        times = Counter(topic["name"] for topic in call.body["topics"])
+        results = await asyncio.gather(
+            *(self._result(call, topic, times[topic["name"]]) for topic in call.body["topics"])
+        )
+        return {"topics": results}
+
+    async def _result(self, call: Call, topic: Body, times: int) -> Body:
+        try:
+            reply = await self._create(call, topic, times)
+        except Refused as refused:
+            return _failure(topic, refused.error, refused.message)
+        if reply["error"] != ProtocolError.NONE:
+            return _failure(topic, reply["error"], reply["message"])
+        return _success(call, topic, reply)
+
+    async def _create(self, call: Call, topic: Body, times: int) -> dict[str, Any]:
+        if self._view.image() is None or not self._view.is_controller():
+            raise Refused(ProtocolError.NOT_CONTROLLER)
+        if times > 1:
+            raise Refused(
+                ProtocolError.INVALID_REQUEST, "the request names this topic more than once"
+            )
+        payload = self._payload(topic) | {"validate_only": call.body["validate_only"]}
+        timeout_s = min(max(call.body["timeout_ms"], 0) / 1000, self._timeout_max_s)
+        kind = EventKind.CREATE_TOPIC_REQUESTED
+        try:
+            return await self._decider.submit(kind, topic["name"], payload, timeout_s)
+        except NotController:
+            raise Refused(ProtocolError.NOT_CONTROLLER) from None
+        except DecisionTimedOut:
+            raise Refused(GatewayError.REQUEST_TIMED_OUT) from None
+
+    def _payload(self, topic: Body) -> dict[str, Any]:
+        _check_name(topic["name"])
+        configs = _configs(topic)
+        assignment = _assignment(topic)
+        partitions, factor = topic["num_partitions"], topic["replication_factor"]
+        count = len(assignment) if assignment else partitions
+        if count > PARTITIONS_MAX:
+            message = f"{count} partitions are more than the {PARTITIONS_MAX} a new topic may have"
+            raise Refused(ProtocolError.INVALID_PARTITIONS, message)
+        return {
+            "topic": topic["name"],
+            "topic_id": mint_topic_id(),
+            "partitions": self._defaults.partitions if partitions == _DEFAULT else partitions,
+            "replication_factor": self._defaults.replication_factor
+            if factor == _DEFAULT
+            else factor,
+            "assignment": assignment,
+            "configs": configs,
+            "start_index": self._chance.getrandbits(31),
+            "shift": self._chance.getrandbits(31),
+        }
+
+
+def mint_topic_id() -> str:
+    """Return a random topic id (version 4) in base64url; never 0 or 1, which are reserved, and
+    without a leading '-', which command lines would read as an option (Uuid.randomUuid).
+    """
+    while True:
+        topic_id = uuid.uuid4()
+        text = topic_id_to_text(topic_id.bytes)
+        if text is not None and topic_id.int not in _RESERVED_IDS and not text.startswith("-"):
+            return text
+
+
+def _check_name(name: str) -> None:
+    if name == _KRAFT_METADATA_TOPIC:
+        message = f"topic {name} is KRaft's own and cannot be created"
+        raise Refused(ProtocolError.INVALID_REQUEST, message)
+    if not is_legal_name(name):
+        shown = name if len(name) <= 300 else f"{name[:300]}..."
+        raise Refused(ProtocolError.INVALID_TOPIC_EXCEPTION, f"topic name {shown!r} is illegal")
+
+
+def _configs(topic: Body) -> dict[str, str]:
+    nulls = sorted(config["name"] for config in topic["configs"] if config["value"] is None)
+    if nulls:
+        message = f"topic configs without a value: {', '.join(nulls)}"
+        raise Refused(GatewayError.INVALID_CONFIG, message)
+    return {config["name"]: config["value"] for config in topic["configs"]}
+
+
+def _assignment(topic: Body) -> dict[str, list[int]] | None:
+    if not topic["assignments"]:
+        return None
+    if (topic["num_partitions"], topic["replication_factor"]) != (_DEFAULT, _DEFAULT):
+        message = "a replica assignment cannot go with a partition count or a replication factor"
+        raise Refused(ProtocolError.INVALID_REQUEST, message)
+    return {str(entry["partition_index"]): entry["broker_ids"] for entry in topic["assignments"]}
+
+
+def _failure(topic: Body, error: int, message: str | None) -> Body:
+    return {
+        "name": topic["name"],
+        "error_code": error,
+        "error_message": message,
+        "num_partitions": _DEFAULT,
+        "replication_factor": _DEFAULT,
+        "configs": [],
+    }
+
+
+def _success(call: Call, topic: Body, reply: dict[str, Any]) -> Body:
+    """Return a created topic's result; a dry run has no topic id yet, and configs are those that
+    were set, without the brokers' defaults.
+    """
+    created = None if call.body["validate_only"] else reply["topic_id"]
+    return {
+        "name": topic["name"],
+        "topic_id": None if created is None else uuid.UUID(bytes=topic_id_from_text(created)),
+        "error_code": ProtocolError.NONE,
+        "error_message": None,
+        "num_partitions": reply["partitions"],
+        "replication_factor": reply["replication_factor"],
+        "configs": [
+            {
+                "name": name,
+                "value": value,
+                "read_only": False,
+                "config_source": _DYNAMIC_TOPIC_CONFIG,
+                "is_sensitive": False,
+            }
+            for name, value in sorted(reply["configs"].items())
+        ],
+    }

@@ -1,0 +1,144 @@
+"""Metadata: the nodes a client can reach, and topics with their partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from uuid import UUID
+
+import numpy as np
+
+from state.partitions.creation import is_legal_name
+from state.partitions.matrix import Rows
+from state.payloads import NO_TOPIC_ID, topic_id_from_text, topic_id_to_text
+from state.protocol_errors import ProtocolError
+from streaming.gateway.calls import Call
+from streaming.gateway.coordinators import INTERNAL_TOPICS
+from streaming.gateway.metadata_encoder import MetadataAnswer, TopicEntry, encode_metadata
+from streaming.gateway.metadata_partitions import visible_partitions
+from streaming.gateway.nodes import Nodes
+from streaming.gateway.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from streaming.gateway.ports import ClusterView
+from streaming.gateway.protocol_errors import GatewayError
+from streaming.image.cluster_image import ClusterImage
+from streaming.wire.schema_codec import Body
+
+_IDS_SINCE = 12
+
+
+class Metadata:
+    """Answers Metadata from the image (KafkaApis.handleTopicMetadataRequest).
+
+    Topics are never created here, whatever allow_auto_topic_creation says.
+
+    Before the first image the answer names no node at all, as that of a broker that just started:
+    Java's client and kafka-python ignore such an answer, keep the nodes they know, and ask another
+    one after their back-off. Had this node named itself alone, they would forget the brokers.
+    """
+
+    def __init__(self, view: ClusterView, nodes: Nodes) -> None:
+        """Take what is known of the cluster and its nodes."""
+        self._view = view
+        self._nodes = nodes
+
+    async def handle(self, call: Call) -> bytes:
+        """Answer for the topics asked for: all, by name, or (from version 12) by id."""
+        image = self._view.image()
+        nodes = {} if image is None else self._nodes.on(call.listener, image)
+        asked = _asked(call)
+        rows: slice | Rows
+        if image is None:
+            image, rows = ClusterImage(), _no_rows()
+            topics = [_refused(topic, GatewayError.LEADER_NOT_AVAILABLE) for topic in asked or ()]
+        elif asked is None:
+            topics, rows = _all_topics(image)
+        else:
+            topics, rows = _named_topics(image, asked, call.version)
+        topic_operations = call.body["include_topic_authorized_operations"]
+        cluster_operations = call.body["include_cluster_authorized_operations"]
+        answer = MetadataAnswer(
+            nodes=nodes.values(),
+            cluster_id=self._view.cluster_id,
+            controller_id=self._nodes.controller_id(),
+            topics=topics,
+            partitions=visible_partitions(image, rows, nodes.keys(), call.version),
+            topic_operations=TOPIC_OPERATIONS if topic_operations else NOT_ASKED,
+            cluster_operations=CLUSTER_OPERATIONS if cluster_operations else NOT_ASKED,
+        )
+        return encode_metadata(call.version, answer)
+
+
+def _asked(call: Call) -> list[Body] | None:
+    """Return the topics asked for, None for all; version 0 asks for all with an empty list."""
+    topics: list[Body] | None = call.body["topics"]
+    return None if call.version == 0 and not topics else topics
+
+
+def _no_rows() -> Rows:
+    return np.empty(0, dtype=np.intp)
+
+
+def _all_topics(image: ClusterImage) -> tuple[list[TopicEntry], slice]:
+    index, names = image.topic_of_rows()
+    counts = np.bincount(index, minlength=len(names)).tolist()
+    topics = [_entry(image, name, count) for name, count in zip(names, counts, strict=True)]
+    return topics, slice(None)
+
+
+def _named_topics(
+    image: ClusterImage, asked: list[Body], version: int
+) -> tuple[list[TopicEntry], Rows]:
+    if any(_is_invalid(topic, version) for topic in asked):
+        return [_refused(topic, ProtocolError.INVALID_REQUEST) for topic in asked], _no_rows()
+    topic_ids = dict.fromkeys(topic["topic_id"] for topic in asked if topic["topic_id"])
+    if topic_ids:
+        found = [_by_id(image, topic_id) for topic_id in topic_ids]
+    else:
+        found = [_by_name(image, name) for name in dict.fromkeys(t["name"] for t in asked)]
+    return [topic for topic, _ in found], _rows(rows for _, rows in found)
+
+
+def _rows(slices: Iterable[slice]) -> Rows:
+    ranges = [np.arange(rows.start, rows.stop, dtype=np.intp) for rows in slices]
+    return np.concatenate([_no_rows(), *ranges])
+
+
+def _is_invalid(topic: Body, version: int) -> bool:
+    """Return whether a version before topic ids has one, or no name, or if neither is given."""
+    if topic["name"] is None:
+        return version < _IDS_SINCE or topic["topic_id"] is None
+    return version < _IDS_SINCE and topic["topic_id"] is not None
+
+
+def _refused(topic: Body, error: int) -> TopicEntry:
+    topic_id: UUID | None = topic["topic_id"]
+    name: str | None = topic["name"]
+    if topic_id is None:
+        return TopicEntry(name or "", error=error)
+    return TopicEntry(name, topic_id.bytes, error)
+
+
+def _by_id(image: ClusterImage, topic_id: UUID) -> tuple[TopicEntry, slice]:
+    name = image.topic_name(topic_id_to_text(topic_id.bytes) or "")
+    if name is None:
+        unknown = TopicEntry(None, topic_id.bytes, ProtocolError.UNKNOWN_TOPIC_ID)
+        return unknown, slice(0, 0)
+    return _by_name(image, name)
+
+
+def _by_name(image: ClusterImage, name: str) -> tuple[TopicEntry, slice]:
+    rows = image.rows_of(name)
+    if rows.start == rows.stop:
+        unknown = ProtocolError.UNKNOWN_TOPIC_OR_PARTITION
+        error = unknown if is_legal_name(name) else ProtocolError.INVALID_TOPIC_EXCEPTION
+        return TopicEntry(name, error=error, is_internal=name in INTERNAL_TOPICS), rows
+    return _entry(image, name, rows.stop - rows.start), rows
+
+
+def _entry(image: ClusterImage, name: str, partitions: int) -> TopicEntry:
+    text = image.topic_ids[name]
+    return TopicEntry(
+        name,
+        NO_TOPIC_ID if text is None else topic_id_from_text(text),
+        is_internal=name in INTERNAL_TOPICS,
+        partitions=partitions,
+    )

@@ -1,0 +1,56 @@
+"""Which nodes a client on one listener can reach."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from streaming.gateway.calls import BoundListener
+from streaming.gateway.ports import ClusterView
+from streaming.image.cluster_image import ClusterImage
+
+NO_NODE_ID = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A broker, or this node, with its address on one listener."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+NO_NODE = Node(NO_NODE_ID, "", -1, None)
+"""What responses name when there is no node."""
+
+
+class Nodes:
+    """Finds the nodes of a listener.
+
+    Brokers without an endpoint of the listener's name are left out. This node is one of them, and
+    named as the controller, while it has the role; without the role it is left out, so that clients
+    move on to the brokers and find the new controller there.
+    """
+
+    def __init__(self, view: ClusterView, node_id: int) -> None:
+        """Take what is known of the cluster, and this node's id."""
+        self._view = view
+        self._node_id = node_id
+
+    def controller_id(self) -> int:
+        """Return this node's id while it is the controller and knows the cluster, else -1."""
+        known = self._view.is_controller() and self._view.image() is not None
+        return self._node_id if known else NO_NODE_ID
+
+    def on(self, listener: BoundListener, image: ClusterImage) -> dict[int, Node]:
+        """Return the reachable nodes by id, brokers ascending, this node last."""
+        nodes = {}
+        for broker_id, broker in sorted(image.brokers.items()):
+            for end in broker.node.endpoints:
+                if end.listener == listener.name:
+                    nodes[broker_id] = Node(broker_id, end.host, end.port, broker.node.rack)
+        if self._view.is_controller():
+            nodes.pop(self._node_id, None)
+            nodes[self._node_id] = Node(self._node_id, listener.host, listener.port, None)
+        return nodes

@@ -1,0 +1,49 @@
+"""What the gateway needs from the process around it."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from streaming.image.cluster_image import ClusterImage
+
+
+class DecisionTimedOut(Exception):
+    """The event was appended, but no reply came in time; it may still be decided."""
+
+
+class NotController(Exception):
+    """This node is not the controller now, or ceased to be while a reply was awaited."""
+
+
+class Decider(Protocol):
+    """Has requests decided by the query."""
+
+    async def submit(
+        self, kind: str, key: str, payload: dict[str, Any], timeout_s: float
+    ) -> dict[str, Any]:
+        """Append an event with a fresh request_id in its payload and return the reply's body.
+
+        kind is an EventKind, key a topic name or "". The event is appended even when timeout_s is
+        0. Raises DecisionTimedOut, NotController; being cancelled must leave nothing behind.
+        """
+        ...
+
+
+class ClusterView(Protocol):
+    """What this node knows of the cluster; read on the gateway's event loop only.
+
+    The image must not change between two awaits of the gateway, so it is folded on the same loop.
+    """
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id, from `/cluster/id`."""
+        ...
+
+    def image(self) -> ClusterImage | None:
+        """Return the cluster as decided so far, None before the job sent the first image."""
+        ...
+
+    def is_controller(self) -> bool:
+        """Return whether this node holds the controller role now."""
+        ...

@@ -1,0 +1,23 @@
+"""Error codes that the gateway answers with by itself
+(org.apache.kafka.common.protocol.Errors). Those of decisions are in `state.protocol_errors`.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class GatewayError(IntEnum):
+    """Codes by their name in the protocol."""
+
+    LEADER_NOT_AVAILABLE = 5
+    REQUEST_TIMED_OUT = 7
+    REPLICA_NOT_AVAILABLE = 9
+    COORDINATOR_LOAD_IN_PROGRESS = 14
+    COORDINATOR_NOT_AVAILABLE = 15
+    NOT_COORDINATOR = 16
+    UNSUPPORTED_VERSION = 35
+    INVALID_CONFIG = 40
+    LISTENER_NOT_FOUND = 72
+    MISMATCHED_ENDPOINT_TYPE = 114
+    UNSUPPORTED_ENDPOINT_TYPE = 115

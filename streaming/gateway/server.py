@@ -1,0 +1,132 @@
+"""The gateway's listeners: accepts connections, within the quota, and serves each in a task."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from streaming.errors import PortTaken
+from streaming.gateway.apis import Apis
+from streaming.gateway.calls import BoundListener
+from streaming.gateway.connection import Connection, Limits
+from streaming.wire.partition_rows import PLAINTEXT
+
+logger = logging.getLogger(__name__)
+
+_BACKLOG = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """A listener's name, and where to bind it; port 0 takes a free one."""
+
+    name: str
+    host: str
+    port: int
+
+
+class Gateway:
+    """The Kafka protocol server of this node, on one asyncio event loop.
+
+    counters: connections_open and connections_accepted, connections_refused (over the quota),
+    requests_<Api>, unsupported_api_versions, and closed_malformed, closed_too_large,
+    closed_unsupported, closed_failed, closed_slow, closed_idle.
+    """
+
+    def __init__(self, listeners: Sequence[Listener], apis: Apis, limits: Limits) -> None:
+        """Take where to listen, what to serve and what a client may take; `start` binds."""
+        self._listeners = listeners
+        self._apis = apis
+        self._limits = limits
+        self._bound: list[BoundListener] = []
+        self._servers: list[asyncio.Server] = []
+        self._connections: set[asyncio.Task[None]] = set()
+        self._full = False
+        self.counters: Counter[str] = Counter(connections_open=0)
+
+    async def start(self) -> None:
+        """Bind all listeners; raises PortTaken (nothing is bound then) or OSError."""
+        try:
+            for listener in self._listeners:
+                await self._listen(listener)
+        except OSError as error:
+            await self.stop()
+            if error.errno != errno.EADDRINUSE:
+                raise
+            raise PortTaken(f"{listener.host}:{listener.port}", "gateway.port") from error
+
+    async def _listen(self, listener: Listener) -> None:
+        # One address per name: each of several would get a free port of its own.
+        loop = asyncio.get_running_loop()
+        found = await loop.getaddrinfo(listener.host, listener.port, type=socket.SOCK_STREAM)
+        family, _, _, _, address = found[0]
+        sock = socket.create_server(address, family=family, backlog=_BACKLOG)
+        bound = BoundListener(listener.name, listener.host, sock.getsockname()[1])
+
+        async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await self._serve(reader, writer, bound)
+
+        self._servers.append(await asyncio.start_server(accept, sock=sock))
+        self._bound.append(bound)
+
+    def endpoints(self) -> list[dict[str, Any]]:
+        """Return what was bound, as controller_elected carries it."""
+        return [
+            {
+                "listener": bound.name,
+                "host": bound.host,
+                "port": bound.port,
+                "security_protocol": PLAINTEXT,
+            }
+            for bound in self._bound
+        ]
+
+    async def stop(self) -> None:
+        """Stop listening, end all connections, and give up what handlers have under way."""
+        for server in self._servers:
+            server.close()
+        for connection in self._connections:
+            connection.cancel()
+        await asyncio.gather(*self._connections, return_exceptions=True)
+        for server in self._servers:
+            await server.wait_closed()
+        await self._apis.close()
+
+    async def _serve(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, bound: BoundListener
+    ) -> None:
+        if not self._admit(writer):
+            return
+        task = asyncio.current_task()
+        assert task is not None
+        self._connections.add(task)
+        try:
+            connection = Connection(
+                (reader, writer), bound, self._apis.handlers, self._limits, self.counters
+            )
+            await connection.serve()
+        finally:
+            self._connections.discard(task)
+            self.counters["connections_open"] -= 1
+            self._full = False
+
+    def _admit(self, writer: asyncio.StreamWriter) -> bool:
+        if self.counters["connections_open"] >= self._limits.max_connections:
+            self.counters["connections_refused"] += 1
+            if not self._full:  # one line per time the quota is reached, not per refusal
+                logger.warning(
+                    "refusing connections: %d are open, which is max.connections",
+                    self._limits.max_connections,
+                )
+            self._full = True
+            writer.transport.abort()
+            return False
+        self.counters["connections_open"] += 1
+        self.counters["connections_accepted"] += 1
+        return True
