@@ -143,13 +143,7 @@ def _producer_ids_requested(
     """Hand out the next block of producer ids (ZkProducerIdManager,
     KafkaController.processAllocateProducerIds).
     """
-    error = ProtocolError.NONE
-    if cluster.authority.phase is not Phase.ACTIVE:
-        error = ProtocolError.NOT_CONTROLLER
-    elif request.broker_id != cluster.authority.controller_id and (
-        cluster.brokers.epoch(request.broker_id) != request.broker_epoch
-    ):
-        error = ProtocolError.STALE_BROKER_EPOCH
+    error = _producer_ids_error(cluster, request)
     reply: dict[str, Any] = {
         "request_id": request.request_id,
         "api": "producer_ids",
@@ -172,6 +166,17 @@ def _producer_ids_requested(
         json_decision(event.offset, DecisionKind.WRITE_PRODUCER_ID_BLOCK, write),
         json_decision(event.offset, DecisionKind.REPLY, reply),
     ]
+
+
+def _producer_ids_error(cluster: Cluster, request: payloads.ProducerIdsRequested) -> ProtocolError:
+    if cluster.authority.phase is not Phase.ACTIVE:
+        return ProtocolError.NOT_CONTROLLER
+    if request.broker_id == cluster.authority.controller_id:
+        return ProtocolError.NONE
+    epoch = cluster.brokers.epoch(request.broker_id)
+    if epoch is None:
+        return ProtocolError.BROKER_ID_NOT_REGISTERED
+    return ProtocolError.NONE if epoch == request.broker_epoch else ProtocolError.STALE_BROKER_EPOCH
 
 
 def _producer_id_block_observed(

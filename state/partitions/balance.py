@@ -31,7 +31,8 @@ def on_timer_due(slot: Slot, event: Event, due: TimerDue) -> list[Decision]:
     brokers = np.unique(preferred[preferred != NONE])
     if len(brokers) == 0:
         return []
-    misled = preferred[slot.table.rows.leader != preferred]
+    rows = slot.table.rows
+    misled = preferred[rows.has_leadership & (rows.leader != preferred)]
     columns = {
         "broker": brokers,
         "preferred": _counts(brokers, preferred),
@@ -75,17 +76,14 @@ def on_leader_imbalance_reported(
 
 
 def _may_move(slot: Slot, over: Int32s) -> Bools:
-    """Return bool[n]: not led by its preferred replica, which is overdue, live and in the ISR; not
-    being reassigned.
-    """
+    """Return bool[n]: not led by its preferred replica, which is overdue, online and in the ISR."""
     rows = slot.table.rows
     preferred = _preferred(slot)
     ready: Bools = (
         np.isin(preferred, over)
         & (rows.leader != preferred)
         & rows.has_leadership
-        & slot.brokers.live(preferred)
+        & slot.online_replicas(np.arange(len(rows)))[:, :1].any(axis=1)
         & contains(rows.isr, preferred[:, None])[:, 0]
-        & ~(rows.adding | rows.removing).any(axis=1)
     )
     return ready

@@ -62,8 +62,11 @@ def _request_error(slot: Slot, request: AlterPartitionRequested) -> ProtocolErro
 
 def _already_so(slot: Slot, request: AlterPartitionRequested, at: Rows) -> Bools:
     rows = slot.table.rows
+    if len(rows) == 0:
+        return np.zeros(len(at), dtype=bool)
     same: Bools = (
-        (rows.leader[at] == request.broker_id)
+        (at >= 0)
+        & (rows.leader[at] == request.broker_id)
         & (rows.leader_epoch[at] == request.leader_epoch)
         & (rows.recovery[at] == request.recovery)
         & equal_lists(rows.isr[at], request.isr)

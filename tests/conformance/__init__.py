@@ -1,0 +1,1 @@
+"""Scenarios of Kafka's own tests, driven through helmstream's machines: see README.md."""

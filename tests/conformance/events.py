@@ -1,0 +1,79 @@
+"""Which function makes which event of the scenarios' vocabulary happen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from tests.conformance import creations, stories, topic_stories, transitions
+from tests.conformance.verdict import NotUnderstoodError, SkippedError
+from tests.conformance.world import World
+
+DRIVERS: Mapping[str, Callable[[World, dict[str, Any]], None]] = {
+    function.__name__: function
+    for function in (
+        transitions.partition_transition,
+        transitions.replica_transition,
+        transitions.replica_sm_startup,
+        transitions.live_set_change,
+        transitions.zk_error,
+        transitions.elect,
+        stories.broker_up,
+        stories.broker_down,
+        stories.elect_controller,
+        stories.controller_failover,
+        stories.controller_taken_over,
+        stories.controller_shutdown,
+        stories.pause_event_loop,
+        stories.resume_event_loop,
+        stories.controlled_shutdown,
+        stories.allocate_producer_ids,
+        stories.auto_rebalance_tick,
+        stories.config_change,
+        stories.log_dir_failure,
+        stories.leader_and_isr_response,
+        topic_stories.create_topic,
+        topic_stories.add_partitions,
+        topic_stories.isr_change,
+        topic_stories.alter_partition,
+        creations.assign_replicas,
+        creations.rack_alternated_brokers,
+        creations.validate_and_create_topic,
+        creations.validate_create_topic,
+    )
+}
+
+LATER: Mapping[str, str] = {
+    "delete_topic": "comes with topic deletion",
+    "stop_replica_response": "comes with topic deletion",
+    "deletion_manager_init": "comes with topic deletion",
+    "resume_topic_deletion": "comes with topic deletion",
+    "replica_deletion_failed": "comes with topic deletion",
+    "reassign": "comes with reassignment",
+    "cancel_reassign": "comes with reassignment",
+    "list_reassignments": "comes with reassignment",
+    "preferred_election": "comes with elections by request",
+    "unclean_election": "comes with elections by request",
+    "broker_metadatas": "comes with the rack-aware modes of the admin tools",
+    "auto_create_topic": "comes with topic creation by brokers",
+    "queue_event": "an event of Kafka's controller queue has no counterpart in the log",
+}
+"""Events that exist in the vocabulary and do not happen here yet, with the reason."""
+
+
+def understand(events: list[dict[str, Any]]) -> None:
+    """Raise for what cannot happen here: NotUnderstoodError when an event is not in the vocabulary,
+    SkippedError when one is of a later issue.
+    """
+    kinds = [event["event"] for event in events]
+    for kind in kinds:
+        if kind not in DRIVERS and kind not in LATER:
+            raise NotUnderstoodError(f"event {kind!r} is not in the vocabulary")
+    for kind in kinds:
+        if kind in LATER:
+            raise SkippedError(f"{kind}: {LATER[kind]}")
+
+
+def make_happen(world: World, event: dict[str, Any]) -> None:
+    """Make one event of `when` happen."""
+    DRIVERS[event["event"]](world, event)

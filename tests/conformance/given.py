@@ -1,0 +1,199 @@
+"""Builds the world a scenario starts from: znodes, and machines that know them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from checkpoints.machine_format import encode_machine
+from state.cluster.authority import LEADER_REBALANCE_TIMER, Authority, Phase, checked_config
+from state.cluster.brokers import Brokers
+from state.cluster.machine import Cluster
+from state.partitions.slot import Slot
+from state.partitions.table import PartitionTable
+from state.payloads import BrokerRegistration
+from state.routing import CLUSTER_KEY
+from streaming.zk.znodes import (
+    CONTROLLER_EPOCH_PATH,
+    CONTROLLER_PATH,
+    TopicZNode,
+    config_bytes,
+    controller_bytes,
+    entity_config_path,
+    epoch_bytes,
+    partition_state_bytes,
+    partition_state_path,
+    topic_bytes,
+    topic_path,
+)
+from tests.conformance import names
+from tests.conformance.given_tables import add_topic, set_replica_states
+from tests.conformance.load import Scenario
+from tests.conformance.verdict import NotUnderstoodError, SkippedError, only
+from tests.conformance.world import CONTROLLER_ID, SLOTS, World
+
+GIVEN = {
+    "controller",
+    "controller_epoch",
+    "controller_epoch_zk_version",
+    "live_brokers",
+    "shutting_down",
+    "unclean_default",
+    "topics",
+    "offline_dirs",
+    "broker_config",
+    "inter_broker_protocol",
+    "mock",
+    "rpc_check",
+    "topic_list_answer",
+    # There is one look-up of a topic here, in its slot: no answer of its own to mock.
+    "topic_exists_answer",
+    "delete_enabled",
+    "strict_transitions",
+    "topics_to_be_deleted",
+    "topics_with_deletion_started",
+    "znodes",
+}
+TOPIC = {"config", "partitions", "topic_id"}
+PARTITION = {
+    "replicas",
+    "adding",
+    "removing",
+    "state",
+    "leader",
+    "leader_epoch",
+    "isr",
+    "zk_version",
+    "controller_epoch",
+    "leader_recovery_state",
+    "replica_states",
+    # Leadership is in the store and not cached: a slot is the cache of the store, so it has it.
+    "znode_only",
+}
+DELETION = ("topics_to_be_deleted", "topics_with_deletion_started", "strict_transitions")
+_FIRST_REBALANCE_MS = 5_000
+
+
+def build(scenario: Scenario) -> World:
+    """Return the world of a scenario's `given`."""
+    given = scenario.given
+    only(given, GIVEN, "given")
+    _refuse_later_issues(given)
+    world = World()
+    world.keep_dead = given.get("rpc_check") == "batch_input"
+    mock = given.get("mock", {})
+    only(mock, {"update_returns_zk_version"}, "given.mock")
+    world.store.answers = mock.get("update_returns_zk_version")
+    world.config = cluster_config(given)
+    for broker in given.get("live_brokers", []):
+        described = broker if isinstance(broker, dict) else {"id": broker}
+        only(described, {"id", "epoch", "rack"}, "broker")
+        world.brokers[described["id"]] = (described.get("epoch", 1), described.get("rack"))
+    world.told = sorted(world.brokers)
+    for topic, body in _topics(given).items():
+        _store_topic(world, topic, body)
+    if "controller" not in given or given["controller"] is not None:
+        _start_machines(world, scenario)
+    return world
+
+
+def _refuse_later_issues(given: dict[str, Any]) -> None:
+    for name in DELETION:
+        if name in given:
+            raise SkippedError("comes with topic deletion: nothing marks a topic as being deleted")
+    if "znodes" in given:
+        paths = sorted(znode["path"] for znode in given["znodes"])
+        raise SkippedError(f"no decision writes {', '.join(paths)}: it is not the machines' matter")
+
+
+def cluster_config(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the configuration that travels in controller_elected."""
+    kafka = dict(given.get("broker_config", {}))
+    seconds = kafka.pop("leader.imbalance.check.interval.seconds", None)
+    if seconds is not None:
+        kafka["leader.imbalance.check.interval.ms"] = seconds * 1000
+    if "unclean_default" in given:
+        kafka["unclean.leader.election.enable"] = given["unclean_default"]
+    kafka["leader.recovery.supported"] = _version(given.get("inter_broker_protocol")) >= (3, 2)
+    return checked_config(kafka)
+
+
+def _version(protocol: str | None) -> tuple[int, int]:
+    if protocol in {None, "latest"}:
+        return (3, 9)
+    assert protocol is not None
+    major, minor = protocol.split("-")[0].split(".")[:2]
+    return int(major), int(minor)
+
+
+def _topics(given: dict[str, Any]) -> dict[str, Any]:
+    listed = {topic: {"partitions": {}} for topic in given.get("topic_list_answer", [])}
+    return listed | given.get("topics", {})
+
+
+def _store_topic(world: World, topic: str, body: dict[str, Any]) -> None:
+    only(body, TOPIC, f"topic {topic}")
+    partitions = {int(number): row for number, row in body["partitions"].items()}
+    lists = {
+        name: {number: row[name] for number, row in partitions.items() if row.get(name)}
+        for name in ("replicas", "adding", "removing")
+    }
+    znode = TopicZNode(
+        lists["replicas"], names.topic_id(body.get("topic_id")), lists["adding"], lists["removing"]
+    )
+    world.store.put(topic_path(topic), topic_bytes(znode))
+    if body.get("config"):
+        config = {name: str(value).lower() for name, value in body["config"].items()}
+        world.store.put(entity_config_path("topics", topic), config_bytes(config))
+    for number, row in partitions.items():
+        only(row, PARTITION, f"partition {topic}-{number}")
+        if row.get("leader") is not None:
+            _store_state(world, topic, number, row)
+
+
+def _store_state(world: World, topic: str, partition: int, row: dict[str, Any]) -> None:
+    [data] = partition_state_bytes(
+        [row["leader"]],
+        [row["leader_epoch"]],
+        np.array([row["isr"]], dtype=np.int32).reshape(1, -1),
+        [row.get("controller_epoch", 0)],
+        [row.get("leader_recovery_state", 0)],
+    )
+    world.store.put(partition_state_path(topic, partition), data, row.get("zk_version", 0))
+
+
+def _start_machines(world: World, scenario: Scenario) -> None:
+    given = scenario.given
+    epoch = given.get("controller_epoch") or 0
+    fence = given.get("controller_epoch_zk_version") or 0
+    world.store.put(CONTROLLER_EPOCH_PATH, epoch_bytes(epoch), fence)
+    world.store.put(CONTROLLER_PATH, controller_bytes(CONTROLLER_ID, 0))
+    cluster = Cluster(*_common(world, given, epoch, fence))
+    if cluster.authority.auto_leader_rebalance:
+        cluster.timers[LEADER_REBALANCE_TIMER] = _FIRST_REBALANCE_MS
+        world.timers = dict(cluster.timers)
+    world.machines[CLUSTER_KEY] = encode_machine(cluster)
+    tables = {key: PartitionTable() for key in range(SLOTS)}
+    for topic, body in _topics(given).items():
+        add_topic(tables[world.slot_key(topic)], scenario, topic, body)
+    for key, table in tables.items():
+        slot = Slot(*_common(world, given, epoch, fence), table)
+        set_replica_states(slot, given)
+        world.machines[key] = encode_machine(slot)
+
+
+def _common(
+    world: World, given: dict[str, Any], epoch: int, fence: int
+) -> tuple[Authority, Brokers]:
+    authority = Authority(Phase.ACTIVE, CONTROLLER_ID, epoch, fence)
+    authority.configure(world.config)
+    registered = [
+        BrokerRegistration(id_, broker_epoch, rack, ())
+        for id_, (broker_epoch, rack) in sorted(world.brokers.items())
+    ]
+    leaving = given.get("shutting_down", [])
+    strangers = sorted(set(leaving) - world.brokers.keys())
+    if strangers:
+        raise NotUnderstoodError(f"brokers {strangers} are shutting down without being registered")
+    return authority, Brokers(registered, leaving)

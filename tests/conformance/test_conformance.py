@@ -1,0 +1,128 @@
+"""The scenarios pass, and the runner fails when what is expected, or what it is asked, changes."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.conformance.__main__ import main
+from tests.conformance.load import Scenario, load
+from tests.conformance.run import run
+from tests.conformance.verdict import Outcome
+
+HERE = Path(__file__).parent
+FILES = [HERE / "controller.jsonl", HERE / "vocabulary.jsonl"]
+SCENARIOS = [scenario for path in FILES for scenario in load(path)]
+PASSING = [scenario for scenario in SCENARIOS if run(scenario).outcome is Outcome.PASSED]
+MUST_PASS = {"replica_sm", "election", "assignment"}
+
+
+def changed(value: Any) -> Any:
+    """Return another value of the same sort."""
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return value + 1
+    if isinstance(value, str):
+        return value + "x"
+    return [*value, 77] if isinstance(value, list) else 77
+
+
+def mutants(then: Any) -> Iterator[Any]:
+    """Yield copies of a value, each with one leaf or list changed."""
+    if isinstance(then, dict) and then:
+        for key, value in then.items():
+            for mutant in mutants(value):
+                yield {**then, key: mutant}
+    elif isinstance(then, list) and then and isinstance(then[0], dict):
+        for at, value in enumerate(then):
+            for mutant in mutants(value):
+                yield [*then[:at], mutant, *then[at + 1 :]]
+    elif then != {}:
+        yield changed(then)
+
+
+def with_then(scenario: Scenario, then: dict[str, Any]) -> Scenario:
+    return Scenario(scenario.id, scenario.area, scenario.given, scenario.when, then)
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda scenario: scenario.id)
+def test_scenario(scenario: Scenario) -> None:
+    verdict = run(scenario)
+    assert verdict.outcome is not Outcome.FAILED, verdict.failures
+    if scenario.area in MUST_PASS:
+        assert verdict.outcome is Outcome.PASSED, verdict.reason
+    assert verdict.outcome is Outcome.PASSED or verdict.reason
+
+
+@pytest.mark.parametrize("scenario", PASSING, ids=lambda scenario: scenario.id)
+def test_every_changed_expectation_fails(scenario: Scenario) -> None:
+    found = list(mutants(copy.deepcopy(scenario.then)))
+    assert found, "nothing is expected of this scenario"
+    survived = [then for then in found if run(with_then(scenario, then)).outcome is Outcome.PASSED]
+    assert survived == []
+
+
+@pytest.mark.parametrize(
+    ("part", "extra"),
+    [
+        ("then", {"something": 1}),
+        ("then", {"result": {"something": 1}}),
+        ("then", {"partitions": {"t-0": {"something": 1}}}),
+        ("then", {"zk": [{"op": "create", "path": "/controller", "something": 1}]}),
+        ("given", {"something": 1}),
+        ("given", {"mock": {"something": 1}}),
+    ],
+)
+def test_what_the_runner_cannot_read_fails(part: str, extra: dict[str, Any]) -> None:
+    scenario = next(
+        one for one in SCENARIOS if one.id == "psm-online-to-online-preferred-same-leader"
+    )
+    parts = {"given": dict(scenario.given), "then": dict(scenario.then)}
+    parts[part] |= extra
+    verdict = run(Scenario("x", scenario.area, parts["given"], scenario.when, parts["then"]))
+    assert verdict.outcome is Outcome.FAILED
+
+
+@pytest.mark.parametrize(
+    "event", [{"event": "something"}, {"event": "broker_down", "broker": 1, "something": 2}]
+)
+def test_an_event_the_runner_cannot_read_fails(event: dict[str, Any]) -> None:
+    scenario = next(one for one in SCENARIOS if one.id == "own-bounce")
+    verdict = run(Scenario("x", scenario.area, scenario.given, [*scenario.when, event], {}))
+    assert verdict.outcome is Outcome.FAILED
+
+
+def test_a_scenario_of_a_later_issue_is_skipped_with_its_reason() -> None:
+    scenario = next(one for one in SCENARIOS if one.id == "own-bounce")
+    verdict = run(Scenario("x", scenario.area, scenario.given, [{"event": "reassign"}], {}))
+    assert (verdict.outcome, "reassignment" in verdict.reason) == (Outcome.SKIPPED, True)
+
+
+def test_the_command_counts_and_tells_by_its_exit_code(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lines = (HERE / "controller.jsonl").read_bytes().splitlines()
+    first = orjson.loads(lines[0])
+    first["then"]["partitions"]["t-0"]["state"] = "Online"
+    file = tmp_path / "mixed.jsonl"
+    file.write_bytes(b"\n".join([orjson.dumps(first), lines[1]]))
+    assert main([str(file), str(HERE / "groups.jsonl")]) == 1
+    output = capsys.readouterr().out.splitlines()
+    assert output[0] == (
+        'FAILED psm-nonexistent-to-new: partition t-0 state: expected "Online", came "New"'
+    )
+    assert output[-1] == "1 passed, 1 failed, 91 skipped"
+    assert main([str(HERE / "vocabulary.jsonl")]) == 0
+
+
+def test_a_line_that_is_no_scenario_is_named(tmp_path: Path) -> None:
+    file = tmp_path / "broken.jsonl"
+    file.write_text('{"id": "a"}\n')
+    with pytest.raises(ValueError, match=r"broken\.jsonl:1: not a scenario"):
+        load(file)
