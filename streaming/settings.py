@@ -27,6 +27,14 @@ KafkaVersion = Annotated[
     str, Field(pattern=r"^[23]\.\d+\.\d+$", description="a version such as 3.9.2, from 2.x to 3.9")
 ]
 Folder = Annotated[Path, AfterValidator(Path.expanduser), Field(description="a folder's path")]
+SparkMaster = Annotated[
+    str,
+    Field(
+        pattern=r"^(local(\[(\d+|\*)\])?|local-cluster\[\d+,\d+,\d+\]|spark://\S+|yarn|k8s://\S+)$",
+        description="local[N], local-cluster[...], spark://host:port, yarn or k8s://...",
+    ),
+]
+MemorySize = Annotated[str, Field(pattern=r"^\d+[kmg]$", description="a size such as 512m or 2g")]
 Mode = Literal["active", "shadow", "replay"]
 
 
@@ -57,6 +65,9 @@ class Settings(BaseModel):
     slots: Annotated[int, Field(ge=1, le=4_096)]
     shuffle_partitions: Annotated[int, Field(ge=1, le=4_096)]
     state_store: Literal["memory", "rocksdb"]
+    spark_master: SparkMaster
+    spark_driver_memory: MemorySize
+    checkpoint_batches_retained: Annotated[int, Field(ge=2)]
 
     inter_broker_listener_name: Name
     control_plane_listener_name: Name

@@ -91,20 +91,25 @@ def _registrations_changed(
 def _update_brokers(
     cluster: Cluster, event: Event, *, introduced: list[int], complete: bool
 ) -> Decision:
-    """Say who is registered now; introduced brokers need to be told everything, complete marks a
-    fresh start.
+    body = brokers_body(cluster, introduced=introduced, complete=complete)
+    return json_decision(event.offset, DecisionKind.UPDATE_BROKERS, body)
+
+
+def brokers_body(cluster: Cluster, *, introduced: list[int], complete: bool) -> dict[str, Any]:
+    """Return who is registered now, as update_brokers says it.
+
+    introduced: brokers that must be told everything. complete: nothing told before counts.
     """
-    brokers = [
-        {
-            "id": broker.id,
-            "epoch": broker.epoch,
-            "rack": broker.rack,
-            "endpoints": list(broker.endpoints),
-        }
-        for _, broker in sorted(cluster.brokers.by_id.items())
-    ]
-    body = {
-        "brokers": brokers,
+    return {
+        "brokers": [
+            {
+                "id": broker.id,
+                "epoch": broker.epoch,
+                "rack": broker.rack,
+                "endpoints": list(broker.endpoints),
+            }
+            for _, broker in sorted(cluster.brokers.by_id.items())
+        ],
         "introduced": introduced,
         "complete": complete,
         "controller_id": cluster.authority.controller_id,
@@ -112,7 +117,6 @@ def _update_brokers(
         "controller_epoch": cluster.authority.epoch,
         "epoch_zk_version": cluster.authority.epoch_zk_version,
     }
-    return json_decision(event.offset, DecisionKind.UPDATE_BROKERS, body)
 
 
 def _shutdown_requested(

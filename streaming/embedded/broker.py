@@ -83,7 +83,7 @@ class KafkaBroker:
     def start(self, timeout_s: float = _READY_TIMEOUT_S) -> None:
         """Start the broker and wait until its client port accepts connections.
 
-        Raises ChildDied, NotReady, PortTaken, KafkaJarsUnavailable, JavaMissing, JavaTooOld. A 2.x
+        Raises ChildDied, NotReady, PortTaken, ArtifactsUnavailable, JavaMissing, JavaTooOld. A 2.x
         broker may register itself a moment after its port opened.
         """
         self.launch()

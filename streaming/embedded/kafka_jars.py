@@ -1,66 +1,16 @@
-"""Fetches the jars of a Kafka broker once, by the Ivy that pyspark ships, into a cache folder."""
+"""The jars of a Kafka broker."""
 
 from __future__ import annotations
 
-import fcntl
-import importlib.util
-import os
-import re
-import shutil
-import subprocess
-import tempfile
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 
-from streaming.embedded.java import Java, find_java
+from streaming.embedded.ivy import Artifact, JarsProgress, fetch_jars
+from streaming.embedded.java import Java
 
 DEFAULT_VERSION = "3.9.2"
-CACHE_VARIABLE = "HELMSTREAM_CACHE"
-IVY_SETTINGS_VARIABLE = "HELMSTREAM_IVY_SETTINGS"
-
-_RESOLVE_TIMEOUT_S = 900
-_TAIL_LINES = 15
-_FOUND = re.compile(r"\bfound (\S+#\S+;\S+)")
-_FETCHED = re.compile(r"\[SUCCESSFUL \] (\S+?)!")
 
 # Kafka logs through slf4j 1.7 and brings no backend; this one is what Kafka's own package contains.
-# (The "default" configuration of a Maven module is its run-time dependencies and its own jar.)
-_IVY_MODULE = """\
-<ivy-module version="2.0">
-  <info organisation="helmstream" module="kafka-broker"/>
-  <configurations><conf name="runtime"/></configurations>
-  <dependencies>
-    <dependency org="org.apache.kafka" name="kafka_2.13" rev="{version}" conf="runtime->default"/>
-    <dependency org="org.slf4j" name="slf4j-reload4j" rev="1.7.36" conf="runtime->default"/>
-  </dependencies>
-</ivy-module>
-"""
-
-JarsProgress = Callable[[str, int, int], None]
-"""Called with (module just found or fetched, modules fetched so far, modules found so far)."""
-
-
-class KafkaJarsUnavailable(Exception):
-    """Ivy could not resolve a Kafka version; carries the end of its output."""
-
-    def __init__(self, version: str, reason: str, output: list[str]) -> None:
-        tail = "\n".join(output[-_TAIL_LINES:])
-        super().__init__(
-            f"the jars of Kafka {version} could not be fetched: {reason}; a repository other than "
-            f"Maven Central can be set by an Ivy settings file in {IVY_SETTINGS_VARIABLE}\n{tail}"
-        )
-        self.version = version
-        self.reason = reason
-
-
-def cache_folder(env: Mapping[str, str] | None = None) -> Path:
-    """Return HELMSTREAM_CACHE, or helmstream/ in XDG_CACHE_HOME, or ~/.cache/helmstream."""
-    environment = os.environ if env is None else env
-    if environment.get(CACHE_VARIABLE):
-        return Path(environment[CACHE_VARIABLE])
-    base = environment.get("XDG_CACHE_HOME")
-    return (Path(base) if base else Path.home() / ".cache") / "helmstream"
+_LOG_BACKEND = Artifact("org.slf4j", "slf4j-reload4j", "1.7.36")
 
 
 def kafka_jars(
@@ -70,84 +20,7 @@ def kafka_jars(
     java: Java | None = None,
     progress: JarsProgress | None = None,
 ) -> Path:
-    """Return the folder with all jars of a Kafka broker, fetching them if it is not there yet.
-
-    A folder is put in place by one rename when it is complete, so one that exists can be used; of
-    several processes that need it at once, one fetches and the others wait. Raises
-    KafkaJarsUnavailable, JavaMissing, JavaTooOld.
-    """
-    root = cache_folder() if cache is None else cache
-    target = root / f"kafka-{version}"
-    if target.is_dir():
-        return target
-    root.mkdir(parents=True, exist_ok=True)
-    with _only_one(root / f"kafka-{version}.lock"):
-        if not target.is_dir():
-            _fetch(version, root, target, java or find_java(), progress)
-    return target
-
-
-@contextmanager
-def _only_one(lock_path: Path) -> Iterator[None]:
-    with lock_path.open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-def _fetch(
-    version: str, root: Path, target: Path, java: Java, progress: JarsProgress | None
-) -> None:
-    # Ivy's own cache is kept until the folder is complete: an interrupted fetch goes on from there.
-    ivy_cache = root / f"ivy-{version}"
-    with tempfile.TemporaryDirectory(dir=root, prefix=f".kafka-{version}-") as scratch:
-        module = Path(scratch) / "ivy.xml"
-        module.write_text(_IVY_MODULE.format(version=version), encoding="utf-8")
-        jars = Path(scratch) / "jars"
-        output = _run_ivy(version, _ivy_command(java, module, ivy_cache, jars), progress)
-        if not (jars / f"kafka_2.13-{version}.jar").is_file():
-            raise KafkaJarsUnavailable(version, "the broker's own jar did not come", output)
-        jars.rename(target)
-    shutil.rmtree(ivy_cache, ignore_errors=True)
-
-
-def _ivy_command(java: Java, module: Path, ivy_cache: Path, jars: Path) -> list[str]:
-    command = [str(java.executable), "-jar", str(_ivy_jar())]
-    settings = os.environ.get(IVY_SETTINGS_VARIABLE)
-    if settings:
-        command += ["-settings", settings]
-    command += ["-cache", str(ivy_cache), "-ivy", str(module), "-confs", "runtime"]
-    return [*command, "-retrieve", f"{jars}/[artifact]-[revision](-[classifier]).[ext]"]
-
-
-def _run_ivy(version: str, command: list[str], progress: JarsProgress | None) -> list[str]:
-    output: list[str] = []
-    found: set[str] = set()
-    fetched: set[str] = set()
-    with subprocess.Popen(
-        ["timeout", str(_RESOLVE_TIMEOUT_S), *command],  # noqa: S607 - bounds a hanging download
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as ivy:
-        assert ivy.stdout is not None
-        for line in ivy.stdout:
-            output.append(line.rstrip())
-            for pattern, seen in ((_FOUND, found), (_FETCHED, fetched)):
-                match = pattern.search(line)
-                if match:
-                    seen.add(match[1])
-                    if progress is not None:
-                        progress(match[1], len(fetched), len(found))
-    if ivy.returncode != 0:
-        raise KafkaJarsUnavailable(version, f"Ivy ended with code {ivy.returncode}", output)
-    return output
-
-
-def _ivy_jar() -> Path:
-    spec = importlib.util.find_spec("pyspark")
-    folder = Path(spec.origin).parent / "jars" if spec and spec.origin else Path("pyspark/jars")
-    jars = sorted(folder.glob("ivy-*.jar"))
-    if not jars:
-        raise FileNotFoundError(f"no ivy-*.jar in {folder}; is pyspark installed by pip?")
-    return jars[-1]
+    """Return the folder with all jars of a Kafka broker; see `fetch_jars` for errors."""
+    broker = Artifact("org.apache.kafka", "kafka_2.13", version)
+    artifacts = [broker, _LOG_BACKEND]
+    return fetch_jars(f"kafka-{version}", artifacts, cache=cache, java=java, progress=progress)

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from streaming.embedded.ivy import ArtifactsUnavailable, cache_folder
 from streaming.embedded.java import Java
-from streaming.embedded.kafka_jars import KafkaJarsUnavailable, cache_folder, kafka_jars
+from streaming.embedded.kafka_jars import kafka_jars
 
 
 def test_cache_folder():
@@ -55,7 +56,7 @@ def test_fetched_once_with_progress(tmp_path):
     ],
 )
 def test_an_incomplete_folder_is_not_put_in_place(tmp_path, script, reason):
-    with pytest.raises(KafkaJarsUnavailable, match=reason):
+    with pytest.raises(ArtifactsUnavailable, match=reason):
         kafka_jars("9.9", cache=tmp_path / "cache", java=fake_ivy(tmp_path, script))
     assert not (tmp_path / "cache" / "kafka-9.9").exists()
     assert [p.name for p in (tmp_path / "cache").iterdir()] == ["kafka-9.9.lock"]

@@ -1,0 +1,176 @@
+"""Fetches jars once, by the Ivy that pyspark ships, into a cache folder."""
+
+from __future__ import annotations
+
+import fcntl
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from streaming.embedded.java import Java, find_java
+
+CACHE_VARIABLE = "HELMSTREAM_CACHE"
+IVY_SETTINGS_VARIABLE = "HELMSTREAM_IVY_SETTINGS"
+
+_RESOLVE_TIMEOUT_S = 900
+_TAIL_LINES = 15
+_FOUND = re.compile(r"\bfound (\S+#\S+;\S+)")
+_FETCHED = re.compile(r"\[SUCCESSFUL \] (\S+?)!")
+
+# The "default" configuration of a Maven module is its run-time dependencies and its own jar;
+# "master" is its own jar alone.
+_IVY_MODULE = """\
+<ivy-module version="2.0">
+  <info organisation="helmstream" module="fetched"/>
+  <configurations><conf name="runtime"/></configurations>
+  <dependencies>
+{dependencies}
+  </dependencies>
+</ivy-module>
+"""
+_IVY_DEPENDENCY = (
+    '    <dependency org="{0.organisation}" name="{0.name}" rev="{0.revision}" '
+    'conf="runtime->{0.configuration}"/>'
+)
+
+JarsProgress = Callable[[str, int, int], None]
+"""Called with (module just found or fetched, modules fetched so far, modules found so far)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A module in a Maven repository; configuration "default" brings its dependencies, "master"
+    does not.
+    """
+
+    organisation: str
+    name: str
+    revision: str
+    configuration: str = "default"
+
+    @property
+    def jar(self) -> str:
+        """File name of the module's own jar."""
+        return f"{self.name}-{self.revision}.jar"
+
+
+class ArtifactsUnavailable(Exception):
+    """Ivy could not fetch something; carries the end of its output."""
+
+    def __init__(self, what: str, reason: str, output: list[str]) -> None:
+        tail = "\n".join(output[-_TAIL_LINES:])
+        super().__init__(
+            f"the jars of {what} could not be fetched: {reason}; a repository other than "
+            f"Maven Central can be set by an Ivy settings file in {IVY_SETTINGS_VARIABLE}\n{tail}"
+        )
+        self.reason = reason
+
+
+def cache_folder(env: Mapping[str, str] | None = None) -> Path:
+    """Return HELMSTREAM_CACHE, or helmstream/ in XDG_CACHE_HOME, or ~/.cache/helmstream."""
+    environment = os.environ if env is None else env
+    if environment.get(CACHE_VARIABLE):
+        return Path(environment[CACHE_VARIABLE])
+    base = environment.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "helmstream"
+
+
+def fetch_jars(
+    name: str,
+    artifacts: Sequence[Artifact],
+    *,
+    cache: Path | None = None,
+    java: Java | None = None,
+    progress: JarsProgress | None = None,
+) -> Path:
+    """Return the cache's folder `name` with the jars of all artifacts, fetching them if need be.
+
+    A folder is put in place by one rename when it is complete, so one that exists can be used; of
+    several processes that need it at once, one fetches and the others wait. Raises
+    ArtifactsUnavailable, JavaMissing, JavaTooOld.
+    """
+    root = cache_folder() if cache is None else cache
+    target = root / name
+    if target.is_dir():
+        return target
+    root.mkdir(parents=True, exist_ok=True)
+    with _only_one(root / f"{name}.lock"):
+        if not target.is_dir():
+            _fetch(artifacts, target, java or find_java(), progress)
+    return target
+
+
+@contextmanager
+def _only_one(lock_path: Path) -> Iterator[None]:
+    with lock_path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _fetch(
+    artifacts: Sequence[Artifact], target: Path, java: Java, progress: JarsProgress | None
+) -> None:
+    # Ivy's own cache is kept until the folder is complete: an interrupted fetch goes on from there.
+    root = target.parent
+    ivy_cache = root / f"ivy-{target.name}"
+    with tempfile.TemporaryDirectory(dir=root, prefix=f".{target.name}-") as scratch:
+        module = Path(scratch) / "ivy.xml"
+        dependencies = "\n".join(map(_IVY_DEPENDENCY.format, artifacts))
+        module.write_text(_IVY_MODULE.format(dependencies=dependencies), encoding="utf-8")
+        jars = Path(scratch) / "jars"
+        output = _run_ivy(target.name, _ivy_command(java, module, ivy_cache, jars), progress)
+        for artifact in artifacts:
+            if not (jars / artifact.jar).is_file():
+                raise ArtifactsUnavailable(target.name, f"{artifact.jar} did not come", output)
+        jars.rename(target)
+    shutil.rmtree(ivy_cache, ignore_errors=True)
+
+
+def _ivy_command(java: Java, module: Path, ivy_cache: Path, jars: Path) -> list[str]:
+    command = [str(java.executable), "-jar", str(_ivy_jar())]
+    settings = os.environ.get(IVY_SETTINGS_VARIABLE)
+    if settings:
+        command += ["-settings", settings]
+    command += ["-cache", str(ivy_cache), "-ivy", str(module), "-confs", "runtime"]
+    return [*command, "-retrieve", f"{jars}/[artifact]-[revision](-[classifier]).[ext]"]
+
+
+def _run_ivy(what: str, command: list[str], progress: JarsProgress | None) -> list[str]:
+    output: list[str] = []
+    found: set[str] = set()
+    fetched: set[str] = set()
+    with subprocess.Popen(
+        ["timeout", str(_RESOLVE_TIMEOUT_S), *command],  # noqa: S607 - bounds a hanging download
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as ivy:
+        assert ivy.stdout is not None
+        for line in ivy.stdout:
+            output.append(line.rstrip())
+            for pattern, seen in ((_FOUND, found), (_FETCHED, fetched)):
+                match = pattern.search(line)
+                if match:
+                    seen.add(match[1])
+                    if progress is not None:
+                        progress(match[1], len(fetched), len(found))
+    if ivy.returncode != 0:
+        raise ArtifactsUnavailable(what, f"Ivy ended with code {ivy.returncode}", output)
+    return output
+
+
+def _ivy_jar() -> Path:
+    spec = importlib.util.find_spec("pyspark")
+    folder = Path(spec.origin).parent / "jars" if spec and spec.origin else Path("pyspark/jars")
+    jars = sorted(folder.glob("ivy-*.jar"))
+    if not jars:
+        raise FileNotFoundError(f"no ivy-*.jar in {folder}; is pyspark installed by pip?")
+    return jars[-1]

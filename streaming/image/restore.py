@@ -1,0 +1,39 @@
+"""The image out of the machines of a checkpoint, without asking ZooKeeper."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from state.cluster.machine import Cluster, brokers_body
+from state.partitions.changes import Changes
+from state.partitions.slot import Slot
+from state.step import Machine
+from streaming.image.cluster_image import ClusterImage
+
+
+def image_of(machines: Iterable[Machine]) -> ClusterImage:
+    """Return the image that the decisions of these machines would have led to."""
+    image = ClusterImage()
+    for machine in machines:
+        if isinstance(machine, Cluster):
+            image.update_brokers(brokers_body(machine, introduced=[], complete=False))
+        else:
+            _add_slot(image, machine)
+    return image
+
+
+def timers_of(machines: Iterable[Machine]) -> dict[str, int]:
+    """Return the armed timers: deadline in ms by name."""
+    return {
+        name: deadline_ms
+        for machine in machines
+        if isinstance(machine, Cluster)
+        for name, deadline_ms in machine.timers.items()
+    }
+
+
+def _add_slot(image: ClusterImage, slot: Slot) -> None:
+    changes = Changes(slot.table, offset=-1)
+    changes.metadata |= slot.table.rows.has_leadership
+    for decision in changes.decisions(slot.authority, slot.brokers):
+        image.apply(decision.kind, decision.body)

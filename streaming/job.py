@@ -1,0 +1,102 @@
+"""The job: the event log folded by a streaming query into decisions, and the decisions carried out.
+
+    event log -> route -> applyInPandasWithState (one machine a group) -> foreachBatch -> sinks
+        ^                                                                                  |
+        '---------------------------- outcomes are events again ---------------------------'
+
+One process, started and supervised by `helmstream run`. It keeps nothing that its checkpoint, the
+logs and ZooKeeper do not have, so it may be killed at any point and started again.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from checkpoints.layout import check_layout
+from checkpoints.read import has_state, read_machines
+from streaming.image.restore import image_of, timers_of
+from streaming.local_fs import local_fs_jar
+from streaming.log.source import SOURCE_NAME
+from streaming.operator import decide
+from streaming.paths import DataDir
+from streaming.router import route
+from streaming.settings import Settings
+from streaming.sinks.assembly import Sinks, open_sinks
+from streaming.spark_session import open_spark
+
+logger = logging.getLogger(__name__)
+
+_FRONT_TIMEOUT_S = 60.0
+_POLL_S = 0.5
+
+
+def run_job(settings: Settings) -> int:
+    """Run the query until SIGTERM; return the exit code. An error of the query is raised."""
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    folders = DataDir(settings.data_dir)
+    check_layout(folders.checkpoint, slots=settings.slots, partitions=settings.shuffle_partitions)
+    spark = open_spark(settings, local_fs_jar())
+    machines = read_machines(spark, folders.checkpoint) if has_state(folders.checkpoint) else {}
+    sinks = open_sinks(settings, folders, image_of(machines.values()), timers_of(machines.values()))
+    try:
+        sinks.pipeline.resend()
+        query = start_query(spark, settings, folders, sinks)
+        sinks.link.start()
+        follow(query, stop)
+    finally:
+        sinks.close()
+        spark.stop()
+    return 0
+
+
+def start_query(
+    spark: SparkSession, settings: Settings, folders: DataDir, sinks: Sinks
+) -> StreamingQuery:
+    """Start the streaming query: the whole flow."""
+    events = read_events(spark, settings, folders.events)
+    decisions = decide(route(events, settings.slots))
+    return (
+        decisions.writeStream.outputMode("append")
+        .option("checkpointLocation", str(folders.checkpoint))
+        .foreachBatch(carry_out(sinks))
+        .start()
+    )
+
+
+def read_events(spark: SparkSession, settings: Settings, log: Path) -> DataFrame:
+    """Return the event log as a stream."""
+    return (
+        spark.readStream.format(SOURCE_NAME)
+        .option("path", str(log))
+        .option("max_events_per_batch", settings.event_log_batch_max_events)
+        .load()
+    )
+
+
+def carry_out(sinks: Sinks) -> Callable[[DataFrame, int], None]:
+    """Return the function that takes each micro-batch, with exactly one action, through the
+    sinks.
+    """
+
+    def process(decisions: DataFrame, batch_id: int) -> None:
+        sinks.pipeline.process(batch_id, decisions.toArrow())
+
+    return process
+
+
+def follow(query: StreamingQuery, stop: threading.Event) -> None:
+    """Wait until the query ends, which raises its error, or until we are asked to stop."""
+    while not stop.wait(_POLL_S):
+        if query.awaitTermination(0):
+            return
+    query.stop()
+

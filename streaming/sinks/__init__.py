@@ -1,0 +1,1 @@
+"""The way out: decision log, ZooKeeper, brokers, replies, in order, each step idempotent."""

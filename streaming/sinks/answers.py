@@ -1,0 +1,85 @@
+"""Answers of brokers on their way back: storage errors become events, then the broker counts as
+told.
+"""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from state.protocol_errors import ProtocolError
+from streaming.image.cluster_image import ClusterImage
+from streaming.log.api import NewRecord
+from streaming.sinks.channel import Answer
+from streaming.sinks.outcomes import answer_events
+from streaming.sinks.pending import PendingBrokers
+
+logger = logging.getLogger(__name__)
+
+_STALE_CONTROLLER_EPOCH = 11
+
+
+class AnswerSink:
+    """Takes answers on the brokers' thread and works on them on one of its own.
+
+    A broker is cleared as pending only after what it answered is in the event log.
+    """
+
+    def __init__(
+        self,
+        *,
+        append: Callable[[list[NewRecord]], None],
+        record: Callable[[str, dict[str, Any]], None],
+        pending: PendingBrokers,
+        image: ClusterImage,
+        image_lock: threading.Lock,
+    ) -> None:
+        """Take where events, outcomes and confirmations go; start the thread."""
+        self._append = append
+        self._record = record
+        self._pending = pending
+        self._image = image
+        self._image_lock = image_lock
+        self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="answers", daemon=True)
+        self._thread.start()
+
+    def answered(self, answer: Answer) -> None:
+        """Take one answer."""
+        self._work.put(lambda: self._take(answer))
+
+    def confirmed(self, broker_id: int, end_offset: int) -> None:
+        """Take word that a broker has answered everything queued up to an event offset."""
+        at_ms = time.time_ns() // 1_000_000
+        self._work.put(lambda: self._confirm(broker_id, end_offset, at_ms))
+
+    def close(self) -> None:
+        """Finish what was taken and stop."""
+        self._work.put(None)
+        self._thread.join(timeout=5)
+
+    def _run(self) -> None:
+        while (work := self._work.get()) is not None:
+            work()
+
+    def _take(self, answer: Answer) -> None:
+        error = answer.body["error_code"]
+        if error == _STALE_CONTROLLER_EPOCH:
+            logger.warning("broker %s knows a newer controller", answer.broker_id)
+        elif error == ProtocolError.STALE_BROKER_EPOCH:
+            logger.info("broker %s has registered again", answer.broker_id)
+        elif error:
+            logger.error("broker %s: %s answers %s", answer.broker_id, answer.request.api, error)
+        with self._image_lock:
+            events = answer_events(answer, self._image)
+        self._append(events)
+
+    def _confirm(self, broker_id: int, end_offset: int, at_ms: int) -> None:
+        self._pending.clear(broker_id, end_offset)
+        self._record(
+            "confirmed", {"broker_id": broker_id, "end_offset": end_offset, "at_ms": at_ms}
+        )

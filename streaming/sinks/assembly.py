@@ -1,0 +1,112 @@
+"""Puts the sinks of one query together from settings."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+from streaming.image.cluster_image import ClusterImage
+from streaming.link.job_side import JobLink
+from streaming.log.api import NewRecord
+from streaming.log.decision_writer import IdempotentLogWriter
+from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
+from streaming.paths import DataDir
+from streaming.settings import Settings
+from streaming.sinks.answers import AnswerSink
+from streaming.sinks.brokers import BrokerSink
+from streaming.sinks.channel import Timing
+from streaming.sinks.pending import PendingBrokers
+from streaming.sinks.pipeline import Pipeline, outcome
+from streaming.sinks.plan import Planner
+from streaming.sinks.zookeeper import ZooKeeperSink
+from streaming.zk.client import ZkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Sinks:
+    """The assembled sinks and what must be closed with them."""
+
+    pipeline: Pipeline
+    link: JobLink
+    brokers: BrokerSink
+    answers: AnswerSink
+    zookeeper: ZooKeeperSink
+    decisions: EmbeddedLogWriter
+    outcomes: EmbeddedLogWriter
+    stopped: threading.Event
+
+    def close(self) -> None:
+        """Stop everything, the way back first."""
+        self.stopped.set()
+        self.brokers.close()
+        self.answers.close()
+        self.link.stop()
+        self.zookeeper.close()
+        self.decisions.close()
+        self.outcomes.close()
+
+
+def open_sinks(
+    settings: Settings, folders: DataDir, image: ClusterImage, timers: dict[str, int]
+) -> Sinks:
+    """Open logs, ZooKeeper session and broker channels; the link still has to be started.
+
+    Raises ZooKeeperUnreachable, LogLocked.
+    """
+    image_lock = threading.Lock()
+    stopped = threading.Event()
+    decisions = EmbeddedLogWriter(folders.decisions)
+    outcomes = EmbeddedLogWriter(folders.outcomes)
+    pending = PendingBrokers(folders.pending)
+
+    def send_image(link: JobLink) -> None:
+        with image_lock:
+            link.send({"type": "image", "timers": timers}, image.snapshot())
+
+    def record(kind: str, body: dict[str, Any]) -> None:
+        outcomes.append_async([outcome(kind, body)])
+
+    def append(events: list[NewRecord]) -> None:
+        pipeline.append(events)
+
+    link = JobLink(folders.link, on_connected=send_image)
+    answers = AnswerSink(
+        append=append,
+        record=record,
+        pending=pending,
+        image=image,
+        image_lock=image_lock,
+    )
+    listener = settings.control_plane_listener_name or settings.inter_broker_listener_name
+    brokers = BrokerSink(
+        listener,
+        Timing(settings.controller_socket_timeout_ms, settings.retry_backoff_ms),
+        on_answer=answers.answered,
+        on_confirmed=answers.confirmed,
+    )
+    zookeeper = ZooKeeperSink(
+        lambda: open_session(settings),
+        max_ops_per_multi=settings.zookeeper_multi_max_operations,
+        max_in_flight=settings.zookeeper_max_in_flight_requests,
+    )
+    pipeline = Pipeline(
+        decisions=IdempotentLogWriter(decisions, EmbeddedLogReader(folders.decisions)),
+        outcomes=outcomes,
+        zookeeper=zookeeper,
+        brokers=brokers,
+        pending=pending,
+        link=link,
+        image=image,
+        image_lock=image_lock,
+        planner=Planner(image, listener),
+        stopped=stopped.is_set,
+    )
+    return Sinks(pipeline, link, brokers, answers, zookeeper, decisions, outcomes, stopped)
+
+
+def open_session(settings: Settings) -> ZkSession:
+    """Return a connected session for writing; raises ZooKeeperUnreachable."""
+    session = ZkSession(settings.zookeeper_connect, settings.zookeeper_session_timeout_ms)
+    session.connect(settings.zookeeper_connection_timeout_ms)
+    return session

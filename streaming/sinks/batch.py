@@ -1,0 +1,107 @@
+"""The decisions of one micro-batch on their way through the sinks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+import pyarrow as pa
+
+from state.blocks import Column, decode_block
+from state.decisions import BLOCK_KINDS, Decision, DecisionKind
+from state.merge import MergedDecision, merge
+from streaming.zk.types import ZNode
+
+FOLDED = "folded"
+"""Kind of the row by which an operator says how far it has folded; it is not a decision."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriteConflict:
+    """A write that met other content; current is what the znode holds, None when it is missing."""
+
+    kind: DecisionKind
+    topic: str | None
+    partition: int | None
+    current: ZNode | None
+
+
+@dataclass(slots=True)
+class SinkDecision:
+    """A decision with what the sinks learn about it.
+
+    columns and extra: the block's content, or {} and the JSON object. lost bool[n] of a
+    change_partitions block: rows whose write did not happen (conflict or fenced), so that nobody is
+    told of them. failed: a JSON decision whose write did not happen.
+    """
+
+    id: MergedDecision
+    columns: dict[str, Column]
+    extra: dict[str, Any]
+    lost: npt.NDArray[np.bool_]
+    failed: bool = False
+
+    @property
+    def kind(self) -> DecisionKind:
+        """The decision's kind."""
+        return self.id.kind
+
+    @property
+    def offset(self) -> int:
+        """The offset of the event it answers."""
+        return self.id.offset
+
+
+@dataclass(slots=True)
+class DecidedBatch:
+    """All decisions of a micro-batch in canonical order, with the times of their events in ms.
+
+    end_offset: one past the last event folded; None when the batch folded nothing.
+    """
+
+    batch_id: int
+    decisions: list[SinkDecision]
+    time_ms: dict[int, int]
+    end_offset: int | None
+    conflicts: list[WriteConflict] = field(default_factory=list)
+    fenced: bool = False
+
+    def of_kind(self, kind: DecisionKind) -> list[SinkDecision]:
+        """Return the decisions of one kind, in order."""
+        return [decision for decision in self.decisions if decision.kind is kind]
+
+
+def decided_batch(batch_id: int, rows: pa.Table) -> DecidedBatch:
+    """Return the batch that the operator's output rows (offset, time_ms, kind, body) make up."""
+    offsets, times, kinds, bodies = (
+        rows.column(name).to_pylist() for name in ("offset", "time_ms", "kind", "body")
+    )
+    folded = [offset for offset, kind in zip(offsets, kinds, strict=True) if kind == FOLDED]
+    decisions = [
+        Decision(offset, DecisionKind(kind), body)
+        for offset, kind, body in zip(offsets, kinds, bodies, strict=True)
+        if kind != FOLDED
+    ]
+    return DecidedBatch(
+        batch_id=batch_id,
+        decisions=opened(merge(decisions)),
+        time_ms=dict(zip(offsets, times, strict=True)),
+        end_offset=max(folded) + 1 if folded else None,
+    )
+
+
+def opened(decisions: Iterable[MergedDecision]) -> list[SinkDecision]:
+    """Return decisions with their bodies decoded."""
+    return [_open(decision) for decision in decisions]
+
+
+def _open(decision: MergedDecision) -> SinkDecision:
+    if decision.kind in BLOCK_KINDS:
+        columns, extra = decode_block(decision.body)
+        count = len(next(iter(columns.values())))
+        return SinkDecision(decision, columns, extra, np.zeros(count, dtype=bool))
+    return SinkDecision(decision, {}, orjson.loads(decision.body), np.zeros(0, dtype=bool))

@@ -1,0 +1,110 @@
+"""Delivers requests to all registered brokers, each through a channel of its own, on one asyncio
+thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Any
+
+from streaming.image.brokers import RegisteredBroker
+from streaming.sinks.channel import Answer, BrokerChannel, Queued, Timing
+from streaming.sinks.plan import Plan, endpoint_on
+
+logger = logging.getLogger(__name__)
+
+
+class BrokerSink:
+    """The channels of the registered brokers.
+
+    Calls may come from one thread; channels run on another. A broker that is no longer registered,
+    or is so under another epoch, loses its channel and with it everything that waited for it.
+    """
+
+    def __init__(
+        self,
+        listener: str,
+        timing: Timing,
+        on_answer: Callable[[Answer], None],
+        on_confirmed: Callable[[int, int], None],
+    ) -> None:
+        """Take the listener on which brokers hear the controller; start the thread."""
+        self._listener = listener
+        self._timing = timing
+        self._on_answer = on_answer
+        self._on_confirmed = on_confirmed
+        self._channels: dict[int, tuple[BrokerChannel, asyncio.Task[None]]] = {}
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, name="brokers", daemon=True)
+        self._thread.start()
+
+    def deliver(self, brokers: Mapping[int, RegisteredBroker], plan: Plan, end_offset: int) -> None:
+        """Make the channels those of `brokers` and queue the plan's requests; returns at once."""
+        self._on_loop(lambda: self._deliver(brokers, plan, end_offset))
+
+    def queue_lengths(self) -> dict[int, int]:
+        """Return how many requests each broker has not answered yet."""
+        lengths: dict[int, int] = self._on_loop(
+            lambda: {id_: len(one) for id_, (one, _) in self._channels.items()}
+        )
+        return lengths
+
+    def close(self) -> None:
+        """Drop all channels and stop the thread."""
+        self._on_loop(lambda: self._deliver({}, {}, 0))
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(timeout=5)
+
+    def _on_loop(self, work: Callable[[], Any]) -> Any:
+        done: Future[Any] = Future()
+
+        def call() -> None:
+            try:
+                done.set_result(work())
+            except Exception as error:  # noqa: BLE001 - raised again in the caller's thread
+                done.set_exception(error)
+
+        self._loop.call_soon_threadsafe(call)
+        return done.result(timeout=30)
+
+    def _deliver(
+        self, brokers: Mapping[int, RegisteredBroker], plan: Plan, end_offset: int
+    ) -> None:
+        for broker_id, (channel, task) in list(self._channels.items()):
+            registered = brokers.get(broker_id)
+            if registered is None or not self._is_for(channel, registered):
+                task.cancel()
+                del self._channels[broker_id]
+        for broker_id, registered in brokers.items():
+            if broker_id not in self._channels:
+                self._open(registered)
+        for broker_id, requests in plan.items():
+            if broker_id in self._channels:
+                channel = self._channels[broker_id][0]
+                for request in requests:
+                    channel.put(Queued(request, end_offset))
+
+    def _is_for(self, channel: BrokerChannel, registered: RegisteredBroker) -> bool:
+        end = endpoint_on(registered.node, self._listener)
+        same_address = end is not None and (end.host, end.port) == channel.address
+        return same_address and channel.broker_epoch == registered.epoch
+
+    def _open(self, registered: RegisteredBroker) -> None:
+        end = endpoint_on(registered.node, self._listener)
+        if end is None:
+            logger.error("broker %s has no listener %r", registered.node.id, self._listener)
+            return
+        channel = BrokerChannel(
+            registered.node.id,
+            registered.epoch,
+            (end.host, end.port),
+            timing=self._timing,
+            on_answer=self._on_answer,
+            on_confirmed=self._on_confirmed,
+        )
+        task = self._loop.create_task(channel.run())
+        self._channels[registered.node.id] = (channel, task)

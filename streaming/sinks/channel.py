@@ -1,0 +1,178 @@
+"""One broker's connection: an ordered queue, one request in flight, sent until answered.
+
+A request is retried for as long as the broker is registered under the epoch it was queued for. The
+order of a broker's requests is the order of the queue, whatever fails in between; one broker never
+waits for another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from streaming.sinks.plan import SharedRequest
+from streaming.wire.errors import WireError
+from streaming.wire.frames import frame
+from streaming.wire.messages import (
+    APIS,
+    ApiKey,
+    decode_response,
+    encode_request,
+    encode_request_header,
+)
+
+logger = logging.getLogger(__name__)
+
+CLIENT_ID = "helmstream"
+_SIZE_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """A request in a broker's queue; end_offset is one past the last event it follows from."""
+
+    request: SharedRequest
+    end_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a broker said to a request."""
+
+    broker_id: int
+    broker_epoch: int
+    request: SharedRequest
+    body: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How long a broker has to answer, and how long to wait before a request is sent again."""
+
+    socket_timeout_ms: int
+    retry_backoff_ms: int
+
+
+class NotAnswered(Exception):
+    """The broker could not be reached, hung up, or said what cannot be read."""
+
+
+class BrokerChannel:
+    """Delivers one broker's requests; lives on one asyncio loop.
+
+    on_answer and on_confirmed are called on that loop: with each answer, and with the offset up to
+    which everything queued has been answered.
+    """
+
+    def __init__(
+        self,
+        broker_id: int,
+        broker_epoch: int,
+        address: tuple[str, int],
+        *,
+        timing: Timing,
+        on_answer: Callable[[Answer], None],
+        on_confirmed: Callable[[int, int], None],
+    ) -> None:
+        """Take the broker and its address; `run` does the work."""
+        self.broker_id = broker_id
+        self.broker_epoch = broker_epoch
+        self.address = address
+        self._timing = timing
+        self._on_answer = on_answer
+        self._on_confirmed = on_confirmed
+        self._queue: deque[Queued] = deque()
+        self._wake = asyncio.Event()
+        self._versions: dict[int, int] = {}
+        self._correlation_id = 0
+        self._stream: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self._failing = False
+
+    def __len__(self) -> int:
+        """Return how many requests wait or are in flight."""
+        return len(self._queue)
+
+    def put(self, queued: Queued) -> None:
+        """Add a request to the end of the queue."""
+        self._queue.append(queued)
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Deliver for ever; cancel to stop."""
+        try:
+            while True:
+                while not self._queue:
+                    self._wake.clear()
+                    await self._wake.wait()
+                await self._deliver(self._queue[0])
+                done = self._queue.popleft()
+                if not self._queue or self._queue[0].end_offset > done.end_offset:
+                    self._on_confirmed(self.broker_id, done.end_offset)
+        finally:
+            self._disconnect()
+
+    async def _deliver(self, queued: Queued) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(self._timing.socket_timeout_ms / 1000):
+                    body = await self._exchange(queued.request)
+            except (OSError, TimeoutError, NotAnswered, WireError) as error:
+                self._disconnect()
+                self._report(error)
+                await asyncio.sleep(self._timing.retry_backoff_ms / 1000)
+            else:
+                self._failing = False
+                self._on_answer(Answer(self.broker_id, self.broker_epoch, queued.request, body))
+                return
+
+    def _report(self, error: BaseException) -> None:
+        if not self._failing:
+            host, port = self.address
+            logger.warning("broker %s at %s:%s: %r", self.broker_id, host, port, error)
+        self._failing = True
+
+    async def _exchange(self, request: SharedRequest) -> dict[str, Any]:
+        if self._stream is None:
+            await self._connect()
+        version = self._versions.get(request.api)
+        if version is None:
+            raise NotAnswered(f"the broker does not support {request.api.name}")
+        self._correlation_id += 1
+        head = encode_request_header(request.api, version, self._correlation_id, CLIENT_ID)
+        body = request.encode(version).with_broker_epoch(self.broker_epoch)
+        return await self._ask(request.api, version, head + body)
+
+    async def _connect(self) -> None:
+        self._stream = await asyncio.open_connection(*self.address)
+        self._correlation_id += 1
+        asked = encode_request(ApiKey.API_VERSIONS, 0, self._correlation_id, CLIENT_ID, {})
+        answer = await self._ask(ApiKey.API_VERSIONS, 0, asked)
+        self._versions = {
+            entry["api_key"]: min(entry["max_version"], APIS[entry["api_key"]].max_version)
+            for entry in answer["api_keys"]
+            if entry["api_key"] in APIS
+        }
+
+    async def _ask(self, api: ApiKey, version: int, request: bytes) -> dict[str, Any]:
+        assert self._stream is not None
+        reader, writer = self._stream
+        writer.write(frame(request))
+        await writer.drain()
+        try:
+            size = int.from_bytes(await reader.readexactly(_SIZE_BYTES), "big")
+            answer = await reader.readexactly(size)
+        except asyncio.IncompleteReadError as error:
+            raise NotAnswered("the broker hung up") from error
+        correlation_id, body = decode_response(api, version, answer)
+        if correlation_id != self._correlation_id:
+            raise NotAnswered(f"answer {correlation_id} to request {self._correlation_id}")
+        return body
+
+    def _disconnect(self) -> None:
+        if self._stream is not None:
+            self._stream[1].close()
+            self._stream = None

@@ -1,0 +1,182 @@
+"""What happens to a batch of decisions, in order.
+
+1. The decision log takes them; ids it already has are dropped.
+2. ZooKeeper takes the writes, fenced by the controller epoch; conflicts cost their own partitions
+only. 3. The image folds what was persisted, and brokers are told of it through their queues. 4.
+What came of the writes goes into the event log as events. 5. The front gets the persisted
+decisions, the replies, and word that the batch is complete.
+
+A step may be repeated after a crash: each finds what it has done before. Nothing is told to a
+broker or a client that is not written. The batch is committed by Spark when `process` returns;
+answers of brokers come in later.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+import pyarrow as pa
+
+from state.events import EventKind
+from streaming.image.cluster_image import ClusterImage
+from streaming.link.job_side import JobLink, LinkDown
+from streaming.log.api import LogWriter, NewRecord
+from streaming.log.decision_writer import IdempotentLogWriter, IdentifiedRecord, RecordId
+from streaming.sinks.batch import DecidedBatch, decided_batch
+from streaming.sinks.brokers import BrokerSink
+from streaming.sinks.outcomes import (
+    event_record,
+    failed_creations,
+    imbalance_events,
+    partition_conflict_events,
+    producer_id_events,
+    replies,
+)
+from streaming.sinks.pending import PendingBrokers
+from streaming.sinks.persisted import persisted
+from streaming.sinks.plan import Plan, Planner
+from streaming.sinks.zookeeper import ZooKeeperSink
+
+logger = logging.getLogger(__name__)
+
+_RETRY_S = 0.2
+
+
+class Pipeline:
+    """The sinks of one query; `process` is its foreachBatch function."""
+
+    def __init__(
+        self,
+        *,
+        decisions: IdempotentLogWriter,
+        outcomes: LogWriter,
+        zookeeper: ZooKeeperSink,
+        brokers: BrokerSink,
+        pending: PendingBrokers,
+        link: JobLink,
+        image: ClusterImage,
+        image_lock: threading.Lock,
+        planner: Planner,
+        stopped: Callable[[], bool],
+    ) -> None:
+        """Take the sinks, each ready for use."""
+        self._decisions = decisions
+        self._outcomes = outcomes
+        self._zookeeper = zookeeper
+        self._brokers = brokers
+        self._pending = pending
+        self._link = link
+        self._image = image
+        self._image_lock = image_lock
+        self._planner = planner
+        self._stopped = stopped
+
+    def process(self, batch_id: int, rows: pa.Table) -> None:
+        """Take one micro-batch of the operator's output through all steps."""
+        started = time.monotonic()
+        batch = decided_batch(batch_id, rows)
+        self._log(batch)
+        self._zookeeper.write(batch)
+        written = time.monotonic()
+        self._tell_brokers(batch)
+        self._append_outcomes(batch)
+        self._tell_front(batch, started, written)
+
+    def _log(self, batch: DecidedBatch) -> None:
+        self._decisions.append(
+            [
+                IdentifiedRecord(
+                    RecordId(one.offset, one.id.ordinal),
+                    one.kind,
+                    one.id.body,
+                    batch.time_ms[one.offset],
+                )
+                for one in batch.decisions
+            ]
+        )
+
+    def _tell_brokers(self, batch: DecidedBatch) -> None:
+        with self._image_lock:
+            for _, kind, body in persisted(batch):
+                self._image.apply(kind, body)
+            taken = [one for one in batch.decisions if not one.failed]
+            plan = self._planner.plan(taken) if taken and not batch.fenced else {}
+            self._send(plan, batch.end_offset or 0)
+
+    def _send(self, plan: Plan, end_offset: int) -> None:
+        self._pending.mark(plan, end_offset)
+        self._brokers.deliver(dict(self._image.brokers), plan, end_offset)
+
+    def resend(self) -> None:
+        """Tell brokers that may have missed something everything again."""
+        with self._image_lock:
+            missed = [broker for broker in self._image.brokers if self._pending.marked(broker)]
+            plan = {broker: self._planner.everything_for(broker) for broker in missed}
+            self._send(plan, self._pending.latest())
+
+    def _append_outcomes(self, batch: DecidedBatch) -> None:
+        failed = failed_creations(batch)
+        events = [
+            *partition_conflict_events(batch.conflicts),
+            *producer_id_events(batch.conflicts),
+            *imbalance_events(batch),
+            *(event_record(EventKind.TOPIC_REMOVED, topic, {"topic": topic}) for topic in failed),
+        ]
+        self.append(events)
+        if failed:
+            self._say({"type": "reobserve", "topics": failed})
+
+    def append(self, events: list[NewRecord]) -> None:
+        """Append events durably, waiting for the front for as long as it takes."""
+        while events and not self._stopped():
+            try:
+                self._link.append(events)
+            except LinkDown as error:
+                logger.warning("events wait for the front: %s", error)
+                time.sleep(_RETRY_S)
+            else:
+                return
+
+    def _tell_front(self, batch: DecidedBatch, started: float, written: float) -> None:
+        visible = list(persisted(batch))
+        head = {
+            "type": "decisions",
+            "batch_id": batch.batch_id,
+            "decisions": [[offset, kind, len(body)] for offset, kind, body in visible],
+        }
+        if visible:
+            self._say(head, b"".join(body for _, _, body in visible))
+        answers = replies(batch)
+        if answers:
+            self._say({"type": "replies", "replies": answers})
+        first_event_ms = min(batch.time_ms.values(), default=None)
+        report = {
+            "batch_id": batch.batch_id,
+            "end_offset": batch.end_offset,
+            "decisions": len(batch.decisions),
+            "conflicts": len(batch.conflicts),
+            "fenced": batch.fenced,
+            "first_event_ms": first_event_ms,
+            "written_at_ms": time.time_ns() // 1_000_000,
+            "write_ms": round((written - started) * 1000, 3),
+            "duration_ms": round((time.monotonic() - started) * 1000, 3),
+        }
+        self._outcomes.append_async([outcome("persisted", report)])
+        self._say({"type": "batch", **report})
+
+    def _say(self, head: dict[str, Any], body: bytes = b"") -> None:
+        try:
+            self._link.send(head, body)
+        except LinkDown as error:
+            # A front that comes back gets the whole image; those who waited for replies hung up.
+            logger.info("the front misses %s: %s", head["type"], error)
+
+
+def outcome(kind: str, body: dict[str, Any]) -> NewRecord:
+    """Return a record of the outcome log."""
+    return NewRecord(kind, "", orjson.dumps(body, option=orjson.OPT_NON_STR_KEYS))

@@ -1,0 +1,217 @@
+"""Which requests a batch's persisted decisions mean for each broker, and in which order.
+
+Per broker: UpdateMetadata with the live brokers when they changed (with everything for a broker
+that was introduced), then LeaderAndIsr, UpdateMetadata with what changed, StopReplica. A
+LeaderAndIsr that names a leader the broker has not heard of is silently ignored by it, hence the
+order. Of several changes to a partition in one batch the last is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from state.blocks import Column
+from state.decisions import Action, DecisionKind
+from state.partitions.matrix import NONE, Rows
+from streaming.image.cluster_image import PARTITION_COLUMNS, ClusterImage
+from streaming.sinks.batch import SinkDecision
+from streaming.sinks.rows import NO_ROWS, image_rows, partition_rows
+from streaming.sinks.stacking import stack_decisions
+from streaming.wire.messages import ApiKey
+from streaming.wire.partition_rows import (
+    BrokerNode,
+    EncodedBody,
+    Endpoint,
+    LiveLeader,
+    PartitionRows,
+)
+from streaming.wire.partition_rpcs import (
+    encode_leader_and_isr,
+    encode_stop_replica,
+    encode_update_metadata,
+)
+
+_LEADER_AND_ISR = int(Action.LEADER_AND_ISR)
+_UPDATE_METADATA = int(Action.UPDATE_METADATA)
+_IS_NEW = int(Action.IS_NEW)
+
+
+@dataclass(eq=False, slots=True)
+class SharedRequest:
+    """A request that may go to many brokers: encoded once per version, addressed by broker epoch.
+
+    leaders and brokers: what LeaderAndIsr and UpdateMetadata list beside the partitions.
+    """
+
+    api: ApiKey
+    controller_id: int
+    controller_epoch: int
+    rows: PartitionRows
+    leaders: Sequence[LiveLeader] = ()
+    brokers: Sequence[BrokerNode] = ()
+    _encoded: dict[int, EncodedBody] = field(default_factory=dict)
+
+    def encode(self, version: int) -> EncodedBody:
+        """Return the body for a version of the API."""
+        body = self._encoded.get(version)
+        if body is None:
+            body = self._encoded[version] = self._encode(version)
+        return body
+
+    def _encode(self, version: int) -> EncodedBody:
+        common = {
+            "controller_id": self.controller_id,
+            "controller_epoch": self.controller_epoch,
+            "broker_epoch": -1,
+        }
+        match self.api:
+            case ApiKey.UPDATE_METADATA:
+                return encode_update_metadata(
+                    version, **common, rows=self.rows, live_brokers=self.brokers
+                )
+            case ApiKey.LEADER_AND_ISR:
+                return encode_leader_and_isr(
+                    version, **common, rows=self.rows, live_leaders=self.leaders
+                )
+            case ApiKey.STOP_REPLICA:
+                return encode_stop_replica(version, **common, rows=self.rows)
+        raise AssertionError(f"{self.api} is not a controller RPC")
+
+
+Plan = dict[int, list[SharedRequest]]
+"""Requests per broker id, in the order in which the broker must see them."""
+
+
+class Planner:
+    """Turns persisted decisions into requests, looking at an image that has folded them already."""
+
+    def __init__(self, image: ClusterImage, listener: str) -> None:
+        """Take the image and the listener on which brokers reach leaders (inter-broker)."""
+        self._image = image
+        self._listener = listener
+
+    def plan(self, decisions: Iterable[SinkDecision]) -> Plan:
+        """Return the requests for every registered broker that has to hear of the decisions."""
+        decided = list(decisions)
+        updates = [one for one in decided if one.kind is DecisionKind.UPDATE_BROKERS]
+        introduced = {broker for update in updates for broker in update.extra["introduced"]}
+        plan: Plan = {broker: [] for broker in self._image.brokers}
+        if updates:
+            self._tell_brokers(plan, introduced)
+        self._tell_partitions(plan, introduced, decided)
+        self._stop_replicas(plan, decided)
+        return {broker: requests for broker, requests in plan.items() if requests}
+
+    def everything_for(self, broker: int) -> list[SharedRequest]:
+        """Return what a broker that may know nothing must be told: metadata and its replicas."""
+        requests = [self._metadata(image_rows(self._image))]
+        if len(self._image):
+            hosted = (self._image.columns["replicas"] == broker).any(axis=1)
+            rows = image_rows(self._image).select(hosted)
+            if len(rows):
+                requests.append(self._leader_and_isr(rows))
+        return requests
+
+    def _tell_brokers(self, plan: Plan, introduced: set[int]) -> None:
+        known = self._metadata(NO_ROWS)
+        everything = self._metadata(image_rows(self._image))
+        for broker, requests in plan.items():
+            requests.append(everything if broker in introduced else known)
+
+    def _tell_partitions(
+        self, plan: Plan, introduced: set[int], decided: Sequence[SinkDecision]
+    ) -> None:
+        changes = [one for one in decided if one.kind is DecisionKind.CHANGE_PARTITIONS]
+        stacked = stack_decisions(changes)
+        if stacked is None:
+            return
+        columns, topics, topic_ids = stacked
+        is_new = columns["actions"] & _IS_NEW != 0
+        rows = partition_rows(
+            {name: columns[name] for name in PARTITION_COLUMNS},
+            columns["topic"],
+            topics,
+            topic_ids,
+            is_new,
+        )
+        recipients = np.where(columns["recipients"], columns["replicas"], NONE)
+        for broker, requests in plan.items():
+            told = (recipients == broker).any(axis=1)
+            if told.any():
+                requests.append(self._leader_and_isr(rows.select(told)))
+        announced = np.flatnonzero(columns["actions"] & _UPDATE_METADATA)
+        if len(announced):
+            metadata = self._metadata(rows.select(announced))
+            for broker in plan.keys() - introduced:
+                plan[broker].append(metadata)
+
+    def _stop_replicas(self, plan: Plan, decided: Sequence[SinkDecision]) -> None:
+        for decision in decided:
+            if decision.kind is DecisionKind.STOP_REPLICAS:
+                for broker in np.unique(decision.columns["broker"]).tolist():
+                    if broker in plan:
+                        plan[broker].extend(self._stops(decision, broker))
+
+    def _stops(self, decision: SinkDecision, broker: int) -> Iterable[SharedRequest]:
+        columns = decision.columns
+        for delete in (False, True):
+            at = np.flatnonzero((columns["broker"] == broker) & (columns["delete"] == delete))
+            if len(at):
+                yield self._request(ApiKey.STOP_REPLICA, stop_rows(columns, at, decision.extra))
+
+    def _metadata(self, rows: PartitionRows) -> SharedRequest:
+        request = self._request(ApiKey.UPDATE_METADATA, rows)
+        nodes = [broker.node for _, broker in sorted(self._image.brokers.items())]
+        ours = self._image.controller_node
+        request.brokers = [*nodes, ours] if ours is not None else nodes
+        return request
+
+    def _leader_and_isr(self, rows: PartitionRows) -> SharedRequest:
+        request = self._request(ApiKey.LEADER_AND_ISR, rows)
+        brokers = self._image.brokers
+        leaders = [brokers[id_].node for id_ in np.unique(rows.leader).tolist() if id_ in brokers]
+        request.leaders = [leader for node in leaders if (leader := self._address(node))]
+        return request
+
+    def _address(self, node: BrokerNode) -> LiveLeader | None:
+        end = endpoint_on(node, self._listener)
+        return LiveLeader(node.id, end.host, end.port) if end else None
+
+    def _request(self, api: ApiKey, rows: PartitionRows) -> SharedRequest:
+        return SharedRequest(api, self._image.controller_id, self._image.controller_epoch, rows)
+
+
+def endpoint_on(node: BrokerNode, listener: str) -> Endpoint | None:
+    """Return a broker's endpoint on the controller's listener; its first when none is
+    configured.
+    """
+    fitting = (end for end in node.endpoints if not listener or end.listener == listener)
+    return next(fitting, None)
+
+
+def stop_rows(columns: dict[str, Column], at: Rows, extra: dict[str, object]) -> PartitionRows:
+    """Return the rows of a stop_replicas block as StopReplica carries them."""
+    topics, topic_ids = extra["topics"], extra["topic_ids"]
+    assert isinstance(topics, list)
+    assert isinstance(topic_ids, list)
+    count = len(at)
+    zeros = np.zeros(count, dtype=np.int32)
+    none = np.full((count, 1), NONE, dtype=np.int32)
+    state = {
+        "partition": columns["partition"][at],
+        "controller_epoch": zeros,
+        "leader": zeros,
+        "leader_epoch": columns["leader_epoch"][at],
+        "partition_epoch": zeros,
+        "isr": none,
+        "replicas": none,
+        "offline": none != NONE,
+        "adding": none != NONE,
+        "removing": none != NONE,
+        "recovery": zeros.astype(np.int8),
+    }
+    rows = partition_rows(state, columns["topic"][at], topics, topic_ids)
+    return replace(rows, delete_partition=columns["delete"][at])

@@ -1,0 +1,91 @@
+"""Several change_partitions blocks as one: the last row of each partition, told to all of its
+recipients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from state.blocks import Column
+from state.partitions.matrix import NONE
+from streaming.sinks.batch import SinkDecision
+
+_MATRICES: dict[str, Any] = {
+    "isr": NONE,
+    "replicas": NONE,
+    "offline": False,
+    "adding": False,
+    "removing": False,
+    "recipients": False,
+}
+
+Stacked = tuple[dict[str, Column], list[str], list[str | None]]
+
+
+def stack_decisions(decisions: Sequence[SinkDecision]) -> Stacked | None:
+    """Return (columns, topics, topic ids) of the rows that were persisted, sorted by topic and
+    partition.
+
+    columns are those of change_partitions; of several rows for one partition the last stays, its
+    actions and its recipients being those of all. None when nothing was persisted.
+    """
+    kept = [one for one in decisions if not one.lost.all()]
+    if not kept:
+        return None
+    topics = sorted({topic for one in kept for topic in one.extra["topics"]})
+    place = {topic: index for index, topic in enumerate(topics)}
+    ids: dict[str, str | None] = {}
+    for one in kept:
+        ids.update(zip(one.extra["topics"], one.extra["topic_ids"], strict=True))
+    columns = {name: _concatenate(name, kept) for name in kept[0].columns if name != "topic"}
+    columns["topic"] = np.concatenate([_topics(one, place)[~one.lost] for one in kept])
+    if len(kept) > 1:
+        columns = _last_rows(columns)
+    return columns, topics, [ids[topic] for topic in topics]
+
+
+def _topics(decision: SinkDecision, place: dict[str, int]) -> Column:
+    places = np.array([place[topic] for topic in decision.extra["topics"]], dtype=np.int32)
+    column: Column = places[decision.columns["topic"]]
+    return column
+
+
+def _concatenate(name: str, decisions: Sequence[SinkDecision]) -> Column:
+    arrays = [one.columns[name][~one.lost] for one in decisions]
+    if name in _MATRICES:
+        width = max(array.shape[1] for array in arrays)
+        blank = _MATRICES[name]
+        arrays = [
+            np.pad(array, ((0, 0), (0, width - array.shape[1])), constant_values=blank)
+            for array in arrays
+        ]
+    return np.concatenate(arrays)
+
+
+def _last_rows(columns: dict[str, Column]) -> dict[str, Column]:
+    key = columns["topic"].astype(np.int64) << 32 | columns["partition"]
+    order = np.argsort(key, kind="stable")
+    ordered = {name: column[order] for name, column in columns.items()}
+    starts = np.flatnonzero(np.diff(key[order], prepend=-1))
+    last = np.append(starts[1:], len(order)) - 1
+    stacked = {name: column[last] for name, column in ordered.items()}
+    stacked["actions"] = np.bitwise_or.reduceat(ordered["actions"], starts)
+    told = np.where(ordered["recipients"], ordered["replicas"], NONE)
+    stacked["recipients"] = _told_to(stacked["replicas"], told, starts, len(order))
+    return stacked
+
+
+def _told_to(replicas: Column, told: Column, starts: Column, count: int) -> Column:
+    """Return which of the last rows' replicas any row of the same partition was addressed to."""
+    group = np.zeros(count, dtype=np.intp)
+    group[starts[1:]] = 1
+    group = np.cumsum(group)
+    recipients = np.zeros(replicas.shape, dtype=bool)
+    for column in range(told.shape[1]):
+        at, broker = group, told[:, column]
+        hit = (replicas[at] == broker[:, None]) & (broker != NONE)[:, None]
+        np.logical_or.at(recipients, at, hit)
+    return recipients

@@ -1,0 +1,67 @@
+"""The Spark session of the job, with the settings that make a small micro-batch short.
+
+What each of them saves was measured, see docs/adr/0003-spark-settings.md.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from streaming.log.source import HelmstreamLogSource
+from streaming.settings import Settings
+
+_CHECKPOINT_FILES = (
+    "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+)
+_STATE_STORES = {
+    "memory": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
+    "rocksdb": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+}
+
+
+def open_spark(settings: Settings, local_fs_jar: Path | None = None) -> SparkSession:
+    """Return a session with the event log's source registered.
+
+    local_fs_jar: a Hadoop file system for local disks that forks no `chmod` per file, or None.
+    """
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = SparkSession.Builder().appName("helmstream")
+    for key, value in spark_conf(settings, local_fs_jar).items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("WARN")
+    spark.dataSource.register(HelmstreamLogSource)
+    return spark
+
+
+def spark_conf(settings: Settings, local_fs_jar: Path | None) -> dict[str, str]:
+    """Return the session's configuration."""
+    conf = {
+        "spark.master": settings.spark_master,
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": settings.spark_driver_memory,
+        "spark.sql.shuffle.partitions": str(settings.shuffle_partitions),
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.python.unix.domain.socket.enabled": "true",
+        "spark.sql.streaming.checkpointFileManagerClass": _CHECKPOINT_FILES,
+        "spark.sql.streaming.stateStore.providerClass": _STATE_STORES[settings.state_store],
+        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+        "spark.sql.streaming.minBatchesToRetain": str(settings.checkpoint_batches_retained),
+        "spark.sql.streaming.metricsEnabled": "false",
+        "spark.sql.streaming.numRecentProgressUpdates": "1",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+        "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
+        "spark.log.structuredLogging.enabled": "false",
+    }
+    if local_fs_jar is not None:
+        conf["spark.driver.extraClassPath"] = str(local_fs_jar)
+        conf["spark.hadoop.fs.file.impl"] = "com.globalmentor.apache.hadoop.fs.BareLocalFileSystem"
+    return conf
