@@ -1,0 +1,191 @@
+"""Holds the controller role whenever the job is fit to decide: term after term."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Protocol
+
+from state.events import EventKind
+from streaming.front.signals import GiveUpRole, RoleLost, Signals
+from streaming.observers.notifications import Fenced
+from streaming.observers.ports import Counters, EventAppender, event
+from streaming.zk.claim import ControllerClaim
+from streaming.zk.errors import ZooKeeperError
+
+logger = logging.getLogger(__name__)
+
+
+class Phase(StrEnum):
+    """Where the front stands with the controller role."""
+
+    WAITING_FOR_JOB = "waiting_for_job"
+    CLAIMING = "claiming"
+    LOADING = "loading"
+    ACTIVE = "active"
+    RESIGNING = "resigning"
+    LOST = "lost"
+    STOPPED = "stopped"
+
+
+PREVIOUS: dict[Phase, frozenset[Phase]] = {
+    Phase.WAITING_FOR_JOB: frozenset({Phase.CLAIMING, Phase.RESIGNING, Phase.LOST}),
+    Phase.CLAIMING: frozenset({Phase.WAITING_FOR_JOB}),
+    Phase.LOADING: frozenset({Phase.CLAIMING}),
+    Phase.ACTIVE: frozenset({Phase.LOADING}),
+    Phase.RESIGNING: frozenset({Phase.LOADING, Phase.ACTIVE}),
+    Phase.LOST: frozenset({Phase.CLAIMING, Phase.LOADING, Phase.ACTIVE, Phase.RESIGNING}),
+    Phase.STOPPED: frozenset({Phase.WAITING_FOR_JOB}),
+}
+"""Which phases may come before each."""
+
+_QUICK_LOSS_S = 10.0
+_PAUSE_MIN_S = 1.0
+_PAUSE_MAX_S = 30.0
+
+
+class HeldTerm(Protocol):
+    """What the authority does with a term; see streaming.front.term.Term."""
+
+    def connect_and_claim(self) -> ControllerClaim:
+        """Take the role."""
+
+    def load(self) -> None:
+        """Append everything."""
+
+    def follow(self) -> None:
+        """Append what changes, until the term ends."""
+
+    def give_back(self) -> bool:
+        """Delete /controller if it is ours."""
+
+    def close(self) -> None:
+        """End the session."""
+
+
+class Authority:
+    """The state machine of the role, on a thread of its own.
+
+    Each claim has a new session: an old claim is never taken up again. After a loss soon after the
+    claim the next claim waits, longer each time, so that two controllers from outside do not fight.
+    A log that fails ends the thread: on_failure is told, and this process must end.
+    """
+
+    def __init__(
+        self,
+        log: EventAppender,
+        signals: Signals,
+        *,
+        new_term: Callable[[], HeldTerm],
+        on_phase: Callable[[Phase], None],
+        on_failure: Callable[[Exception], None],
+        counters: Counters,
+    ) -> None:
+        """Wait for the job first; on_phase and on_failure are called on the thread."""
+        self._log = log
+        self._signals = signals
+        self._new_term = new_term
+        self._on_phase = on_phase
+        self._on_failure = on_failure
+        self._counters = counters
+        self._phase = Phase.WAITING_FOR_JOB
+        self._claim: ControllerClaim | None = None
+        self._pause_s = 0.0
+        self._thread = threading.Thread(target=self._run, name="controller", daemon=True)
+
+    @property
+    def phase(self) -> Phase:
+        """Where we stand."""
+        return self._phase
+
+    @property
+    def claim(self) -> ControllerClaim | None:
+        """The claim of the present term, else None."""
+        return self._claim
+
+    def is_controller(self) -> bool:
+        """Return whether requests may be decided now."""
+        return self._phase is Phase.ACTIVE and not self._signals.leaving
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def stop(self, timeout_s: float) -> bool:
+        """Give the role back and end the thread; False when it did not end in time."""
+        self._signals.stop()
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        try:
+            while self._signals.wait_for_job(self._pause_s):
+                self._serve_term()
+                self._enter(Phase.WAITING_FOR_JOB)
+            self._enter(Phase.STOPPED)
+        except Exception as error:
+            logger.exception("the controller's thread ends")
+            self._on_failure(error)
+
+    def _serve_term(self) -> None:
+        self._signals.start_term()
+        self._enter(Phase.CLAIMING)
+        term = self._new_term()
+        claimed_s = time.monotonic()
+        try:
+            self._claim = term.connect_and_claim()
+            claimed_s = time.monotonic()
+            logger.info("controller with epoch %d", self._claim.epoch)
+            self._hold(term)
+        except GiveUpRole as wish:
+            self._pause_s = 0.0
+            self._resign(term, str(wish))
+        except (RoleLost, Fenced, ZooKeeperError) as loss:
+            self._pause_s = self._pause_after_loss(time.monotonic() - claimed_s)
+            self._lose(str(loss))
+        finally:
+            self._claim = None
+            term.close()
+
+    def _hold(self, term: HeldTerm) -> None:
+        self._counters["controller_claims"] += 1
+        self._enter(Phase.LOADING)
+        term.load()
+        self._enter(Phase.ACTIVE)
+        term.follow()
+
+    def _resign(self, term: HeldTerm, reason: str) -> None:
+        """The event goes first: nothing is decided any more when a broker takes the role."""
+        if self._claim is None:
+            self._enter(Phase.LOST)
+            return
+        logger.info("the controller role is given back: %s", reason)
+        self._enter(Phase.RESIGNING)
+        self._append_resigned(reason)
+        try:
+            term.give_back()
+        except ZooKeeperError as error:
+            logger.warning("/controller goes with our session only: %s", error)
+
+    def _lose(self, reason: str) -> None:
+        logger.warning("the controller role is lost: %s", reason)
+        self._counters["controller_losses"] += 1
+        self._enter(Phase.LOST)
+        if self._claim is not None:
+            self._append_resigned(reason)
+
+    def _append_resigned(self, reason: str) -> None:
+        self._log.append([event(EventKind.CONTROLLER_RESIGNED, {"reason": reason})])
+
+    def _pause_after_loss(self, held_s: float) -> float:
+        if self._claim is not None and held_s > _QUICK_LOSS_S:
+            return _PAUSE_MIN_S
+        return min(max(self._pause_s * 2, _PAUSE_MIN_S), _PAUSE_MAX_S)
+
+    def _enter(self, phase: Phase) -> None:
+        assert self._phase in PREVIOUS[phase], f"{self._phase} is never followed by {phase}"
+        self._phase = phase
+        self._on_phase(phase)

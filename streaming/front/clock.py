@@ -1,0 +1,71 @@
+"""The clock: appends timer_due when an armed timer's deadline comes, and sleeps otherwise."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+
+from state.events import EventKind
+from streaming.log.api import NewRecord
+from streaming.observers.ports import event
+
+Append = Callable[[list[NewRecord]], Future[range]]
+
+
+class Clock:
+    """Armed timers by name, each due once; lives on one event loop.
+
+    now_ms is the wall clock in ms. It may jump: a timer that fires early is set again.
+    """
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, append: Append, now_ms: Callable[[], int]
+    ) -> None:
+        """Start with no timer armed."""
+        self._loop = loop
+        self._append = append
+        self._now_ms = now_ms
+        self._deadlines: dict[str, int] = {}
+        self._handle: asyncio.TimerHandle | None = None
+
+    @property
+    def armed(self) -> Mapping[str, int]:
+        """Deadline in ms by timer."""
+        return self._deadlines
+
+    def arm(self, timer: str, deadline_ms: int) -> None:
+        """Arm a timer, or move it."""
+        self._deadlines[timer] = deadline_ms
+        self._schedule()
+
+    def replace(self, deadlines_ms: Mapping[str, int]) -> None:
+        """Forget all timers and arm these."""
+        self._deadlines = dict(deadlines_ms)
+        self._schedule()
+
+    def clear(self) -> None:
+        """Forget all timers."""
+        self.replace({})
+
+    def _schedule(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+        if self._deadlines:
+            delay_s = (min(self._deadlines.values()) - self._now_ms()) / 1000
+            self._handle = self._loop.call_later(max(delay_s, 0.0), self._fire)
+
+    def _fire(self) -> None:
+        now_ms = self._now_ms()
+        due = sorted((d, timer) for timer, d in self._deadlines.items() if d <= now_ms)
+        if due:
+            self._append(
+                [
+                    event(EventKind.TIMER_DUE, {"timer": timer, "deadline_ms": deadline_ms})
+                    for deadline_ms, timer in due
+                ]
+            )
+        for _, timer in due:
+            del self._deadlines[timer]
+        self._schedule()

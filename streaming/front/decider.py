@@ -1,0 +1,78 @@
+"""Turns a request into an event and waits for the decision that answers it."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from typing import Any
+
+from state.events import EventKind
+from streaming.gateway.ports import DecisionTimedOut, NotController
+from streaming.log.api import NewRecord
+from streaming.observers.ports import Counters, event
+
+
+class RequestDecider:
+    """Requests that wait for their decision, by request id; lives on one event loop.
+
+    The gateway's Decider.
+    """
+
+    def __init__(
+        self,
+        append: Callable[[list[NewRecord]], Future[range]],
+        is_controller: Callable[[], bool],
+        counters: Counters,
+    ) -> None:
+        """Append with `append`, and only while `is_controller`."""
+        self._append = append
+        self._is_controller = is_controller
+        self._counters = counters
+        self._waiting: dict[str, asyncio.Future[dict[str, Any]]] = {}
+
+    @property
+    def waiting(self) -> int:
+        """How many requests wait."""
+        return len(self._waiting)
+
+    async def submit(
+        self, kind: str, key: str, payload: dict[str, Any], timeout_s: float
+    ) -> dict[str, Any]:
+        """Append an event that carries a new request_id and return the body of its reply.
+
+        Raises NotController, DecisionTimedOut, LogError.
+        """
+        if not self._is_controller():
+            raise NotController("this node is not the controller now")
+        request_id = uuid.uuid4().hex
+        reply: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        self._waiting[request_id] = reply
+        try:
+            record = event(EventKind(kind), {**payload, "request_id": request_id}, key)
+            appended = self._append([record])
+            async with asyncio.timeout(timeout_s):
+                # Shielded: an append that was begun is not taken back.
+                await asyncio.shield(asyncio.wrap_future(appended))
+                return await reply
+        except TimeoutError:
+            self._counters["reply_timeouts"] += 1
+            raise DecisionTimedOut(f"no decision about {kind} within {timeout_s:g} s") from None
+        finally:
+            self._waiting.pop(request_id, None)
+
+    def answer(self, replies: Iterable[dict[str, Any]]) -> None:
+        """Hand replies to who waits for them; late ones are counted and dropped."""
+        for body in replies:
+            reply = self._waiting.get(body["request_id"])
+            if reply is None or reply.done():
+                self._counters["late_replies"] += 1
+            else:
+                reply.set_result(body)
+
+    def fail_all(self) -> None:
+        """Tell everybody who waits that we are the controller no more."""
+        for reply in self._waiting.values():
+            if not reply.done():
+                reply.set_exception(NotController("this node has lost the controller role"))

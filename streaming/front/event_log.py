@@ -1,0 +1,44 @@
+"""The front's door to the event log: the one writer, and who is told of its new end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+
+from streaming.log.api import NewRecord
+from streaming.log.embedded import EmbeddedLogWriter
+
+
+class EventLog:
+    """Appends to the event log from any thread, and tells a listener each time it grew."""
+
+    def __init__(self, writer: EmbeddedLogWriter, on_grown: Callable[[int], None]) -> None:
+        """Call on_grown(end offset) after each durable append, on the log's own thread."""
+        self._writer = writer
+        self._on_grown = on_grown
+
+    def append(self, records: Sequence[NewRecord]) -> range:
+        """Append events and return their offsets once all are durable; raises LogError."""
+        return self.append_async(records).result()
+
+    def append_async(self, records: Sequence[NewRecord]) -> Future[range]:
+        """Append events without waiting; order of calls is order of offsets."""
+        future = self._writer.append_async(records)
+        future.add_done_callback(self._tell)
+        return future
+
+    def start_offset(self) -> int:
+        """Return the first offset still retained."""
+        return self._writer.start_offset()
+
+    def end_offset(self) -> int:
+        """Return one past the last durable event."""
+        return self._writer.end_offset()
+
+    def truncate_before(self, offset: int) -> int:
+        """Let go of what is before an offset; return the new start."""
+        return self._writer.truncate_before(offset)
+
+    def _tell(self, future: Future[range]) -> None:
+        if not future.cancelled() and future.exception() is None and future.result():
+            self._on_grown(future.result().stop)

@@ -1,0 +1,238 @@
+"""The front put together: every part made once, wired, started and stopped in order."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from state.events import EventKind
+from streaming.front.authority import Authority, Phase
+from streaming.front.clock import Clock
+from streaming.front.decider import RequestDecider
+from streaming.front.event_log import EventLog
+from streaming.front.gateway import FrontGateway
+from streaming.front.job_feed import JobFeed
+from streaming.front.lease import Lease
+from streaming.front.link_server import LinkServer
+from streaming.front.signals import Signals
+from streaming.front.status import StatusServer, image_status
+from streaming.front.term import Term
+from streaming.image.cluster_image import ClusterImage
+from streaming.log.api import NewRecord
+from streaming.log.embedded import EmbeddedLogWriter, wall_clock_ms
+from streaming.observers.ports import Counters, event
+from streaming.paths import DataDir
+from streaming.settings import Settings
+from streaming.status_socket import socket_path
+
+logger = logging.getLogger(__name__)
+
+_STOP_TIMEOUT_S = 15.0
+_BIND_TIMEOUT_S = 10.0
+
+
+class Front:
+    """All parts of the front on one event loop, and the controller's thread beside it.
+
+    It is the gateway's ClusterView and the term's TermListener.
+    """
+
+    def __init__(self, settings: Settings, writer: EmbeddedLogWriter) -> None:
+        """Make the parts; must be called on the running event loop that will serve them."""
+        self._settings = settings
+        self._loop = asyncio.get_running_loop()
+        self._counters: Counters = Counter()
+        self._failure: Exception | None = None
+        self._stopped = asyncio.Event()
+        self._holder: int | None = None
+        self._cluster_id = ""
+        self._retained_from = 0
+        self._lease_handle: asyncio.TimerHandle | None = None
+        self._log = EventLog(writer, lambda end: self._soon(self._log_grew, end))
+        self._lease = Lease(
+            settings.controller_lease_ms / 1000, self._log.end_offset(), self._loop.time()
+        )
+        self._signals = Signals()
+        self._clock = Clock(self._loop, self._append, wall_clock_ms)
+        self._decider = RequestDecider(self._append, self.is_controller, self._counters)
+        self._feed = JobFeed(
+            self._clock,
+            self._decider,
+            self._counters,
+            wall_clock_ms,
+            on_presence=self._job_presence,
+            on_batch=self._batch_completed,
+            on_reobserve=self._observe_again,
+        )
+        self._link = LinkServer(DataDir(settings.data_dir).link, self._append, self._feed)
+        self._status = StatusServer(socket_path(settings.data_dir), self.status)
+        self._gateway = FrontGateway(settings, self, self._decider)
+        self._term: Term | None = None
+        self._authority = Authority(
+            self._log,
+            self._signals,
+            new_term=self._new_term,
+            on_phase=lambda phase: self._soon(self._phase_entered, phase),
+            on_failure=lambda error: self._soon(self._fail, error),
+            counters=self._counters,
+        )
+
+    async def run(self, stopped: asyncio.Event) -> None:
+        """Serve until `stopped`; raises what made a part of the front fail."""
+        self._stopped = stopped
+        try:
+            await self._start()
+            await stopped.wait()
+        finally:
+            await self._stop()
+        if self._failure is not None:
+            raise self._failure
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id, "" until a broker created it."""
+        return self._cluster_id
+
+    def image(self) -> ClusterImage | None:
+        """Return the cluster as decided so far."""
+        return self._feed.image
+
+    def is_controller(self) -> bool:
+        """Return whether requests may be decided now."""
+        return self._authority.is_controller()
+
+    def needs_listeners(self) -> bool:
+        """Return whether the gateway waits for the brokers' listener names."""
+        return not self._gateway.started
+
+    def endpoints(self, broker_listeners: Sequence[str]) -> list[dict[str, Any]]:
+        """Return where brokers and clients reach us; on the controller's thread."""
+        if not self._gateway.started:
+            starting = self._gateway.start(broker_listeners)
+            asyncio.run_coroutine_threadsafe(starting, self._loop).result(_BIND_TIMEOUT_S)
+        return self._gateway.endpoints()
+
+    def cluster_id_found(self, cluster_id: str) -> None:
+        """Take the cluster's id, on any thread."""
+        self._cluster_id = cluster_id
+
+    def holder_seen(self, controller_id: int | None) -> None:
+        """Take who holds /controller, on any thread."""
+        self._holder = controller_id
+
+    def status(self) -> dict[str, Any]:
+        """Return the status as docs of `helmstream status` show it."""
+        claim, progress = self._authority.claim, self._feed.progress
+        return {
+            "role": str(self._authority.phase),
+            "epoch": None if claim is None else claim.epoch,
+            "in_doubt": claim is not None and self._signals.in_doubt,
+            "controller": self._holder,
+            "cluster_id": self._cluster_id,
+            "event_log": {
+                "start_offset": self._log.start_offset(),
+                "end_offset": self._log.end_offset(),
+            },
+            "job": {
+                "pid": progress.pid,
+                "completed_offset": self._lease.completed,
+                "lag": self._lease.lag,
+                "last_batch_time_ms": progress.batch_time_ms,
+                "last_batch": {k: v for k, v in progress.batch.items() if k != "type"},
+            },
+            **image_status(self._feed.image),
+            "timers": dict(self._clock.armed),
+            "waiting_requests": self._decider.waiting,
+            "gateway": self._gateway.counters(),
+            "counters": dict(sorted(self._counters.items())),
+            "delivery": progress.delivery,
+        }
+
+    async def _start(self) -> None:
+        if self._log.end_offset():
+            # A front that was killed could not say that its term is over.
+            self._log.append([event(EventKind.CONTROLLER_RESIGNED, {"reason": "front started"})])
+        if self._gateway.configured:
+            await self._gateway.start(self._gateway.configured)
+        await self._link.start()
+        await self._status.start()
+        self._watch_lease()
+        self._authority.start()
+
+    async def _stop(self) -> None:
+        """Give the role back first: the job may still fold that, and brokers elect at once."""
+        if not await self._loop.run_in_executor(None, self._authority.stop, _STOP_TIMEOUT_S):
+            logger.error("the controller's thread did not end within %g s", _STOP_TIMEOUT_S)
+        if self._lease_handle is not None:
+            self._lease_handle.cancel()
+        self._clock.clear()
+        await self._gateway.stop()
+        await self._link.stop()
+        await self._status.stop()
+
+    def _append(self, records: Sequence[NewRecord]) -> Future[range]:
+        return self._log.append_async(records)
+
+    def _new_term(self) -> Term:
+        self._term = Term(self._settings, self._log, self._signals, self, self._counters)
+        return self._term
+
+    def _soon(self, call: Callable[..., None], *arguments: object) -> None:
+        """Call on the event loop; from the log's and the controller's threads."""
+        self._loop.call_soon_threadsafe(call, *arguments)
+
+    def _fail(self, error: Exception) -> None:
+        self._failure = self._failure or error
+        self._stopped.set()
+
+    def _phase_entered(self, phase: Phase) -> None:
+        logger.info("the controller role: %s", phase)
+        if phase in {Phase.RESIGNING, Phase.LOST}:
+            self._clock.clear()  # the machines disarm theirs on the same event
+            self._decider.fail_all()
+
+    def _log_grew(self, end_offset: int) -> None:
+        self._lease.appended(end_offset, self._loop.time())
+        self._lease_changed()
+
+    def _job_presence(self, connected: bool) -> None:
+        if connected:
+            self._lease.job_connected()
+        else:
+            self._lease.job_gone(self._loop.time())
+        self._lease_changed()
+
+    def _batch_completed(self, head: dict[str, Any]) -> None:
+        self._lease.batch_completed(head["end_offset"] or 0, self._loop.time())
+        self._lease_changed()
+        if head.get("fenced") and self._term is not None:
+            self._term.suspect()
+        retain_from = head.get("retain_from", 0)
+        if retain_from > self._retained_from:
+            self._retained_from = retain_from
+            self._loop.run_in_executor(None, self._log.truncate_before, retain_from)
+
+    def _observe_again(self, topics: list[str]) -> None:
+        if self._term is not None:
+            self._term.observe_again(topics)
+
+    def _lease_changed(self) -> None:
+        self._signals.set_job_healthy(self._lease.job_healthy)
+        if self._lease_handle is None:
+            self._watch_lease()
+
+    def _watch_lease(self) -> None:
+        """Look at the lease when it would run out; appends that come meanwhile cost nothing."""
+        self._lease_handle = None
+        now_s = self._loop.time()
+        reason = self._lease.expiry_reason(now_s)
+        if reason is not None and self._authority.claim is not None:
+            self._signals.give_up(reason)
+            self._decider.fail_all()
+        expires_s = self._lease.expires_s()
+        if expires_s is not None and reason is None:
+            self._lease_handle = self._loop.call_at(expires_s, self._watch_lease)

@@ -1,0 +1,68 @@
+"""The gateway as the front runs it: built from settings, bound once its listeners are known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from streaming.gateway.apis import build_apis
+from streaming.gateway.connection import Limits
+from streaming.gateway.create_topics import TopicDefaults
+from streaming.gateway.ports import ClusterView, Decider
+from streaming.gateway.server import Gateway, Listener
+from streaming.settings import Settings
+
+
+def listener_addresses(settings: Settings, names: Sequence[str]) -> list[Listener]:
+    """Return an address per listener name: gateway.port and those that follow it, or free ports."""
+    host, port = settings.gateway_host, settings.gateway_port
+    return [Listener(name, host, port + place if port else 0) for place, name in enumerate(names)]
+
+
+class FrontGateway:
+    """Starts the gateway on the listeners of gateway.listeners, or else on those brokers have."""
+
+    def __init__(self, settings: Settings, view: ClusterView, decider: Decider) -> None:
+        """Remember what to serve; nothing is bound yet."""
+        self._settings = settings
+        self._view = view
+        self._decider = decider
+        self._gateway: Gateway | None = None
+
+    @property
+    def configured(self) -> list[str]:
+        """The names in gateway.listeners."""
+        return [name for name in self._settings.gateway_listeners.split(",") if name]
+
+    @property
+    def started(self) -> bool:
+        """Whether the listeners are bound."""
+        return self._gateway is not None
+
+    async def start(self, names: Sequence[str]) -> None:
+        """Bind listeners of these names; raises PortTaken."""
+        settings = self._settings
+        apis = build_apis(
+            self._view,
+            self._decider,
+            node_id=settings.controller_id,
+            defaults=TopicDefaults(settings.num_partitions, settings.default_replication_factor),
+            request_timeout_s=settings.request_timeout_ms / 1000,
+        )
+        limits = Limits(settings.max_connections, settings.socket_request_max_bytes)
+        gateway = Gateway(listener_addresses(settings, names), apis, limits)
+        await gateway.start()
+        self._gateway = gateway
+
+    async def stop(self) -> None:
+        """Stop listening and hang up."""
+        if self._gateway is not None:
+            await self._gateway.stop()
+
+    def endpoints(self) -> list[dict[str, Any]]:
+        """Return what was bound, as a registration's endpoints."""
+        return [] if self._gateway is None else self._gateway.endpoints()
+
+    def counters(self) -> dict[str, int]:
+        """Return what was served so far."""
+        return {} if self._gateway is None else dict(self._gateway.counters)

@@ -1,0 +1,117 @@
+"""What the job tells the front, and where it goes: image, timers, replies, progress."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from state.decisions import DecisionKind
+from streaming.front.clock import Clock
+from streaming.front.decider import RequestDecider
+from streaming.image.cluster_image import ClusterImage
+from streaming.link.messages import Message, unpack_parts
+from streaming.observers.ports import Counters
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class JobProgress:
+    """What the job said last about itself; pid None: no job is connected."""
+
+    pid: int | None = None
+    batch: dict[str, Any] = field(default_factory=dict)
+    batch_time_ms: int | None = None
+    delivery: dict[str, Any] = field(default_factory=dict)
+
+
+class JobFeed:
+    """Takes the job's messages on the event loop, in order (a JobHandler).
+
+    on_presence(connected) and on_batch(head) are called when the job comes, goes, and completes a
+    batch; on_reobserve(topics) when it took topics back that ZooKeeper has otherwise.
+    """
+
+    def __init__(
+        self,
+        clock: Clock,
+        decider: RequestDecider,
+        counters: Counters,
+        now_ms: Callable[[], int],
+        *,
+        on_presence: Callable[[bool], None],
+        on_batch: Callable[[dict[str, Any]], None],
+        on_reobserve: Callable[[list[str]], None],
+    ) -> None:
+        """Start without an image: it comes with the first job."""
+        self.image: ClusterImage | None = None
+        self.progress = JobProgress()
+        self._clock = clock
+        self._decider = decider
+        self._counters = counters
+        self._now_ms = now_ms
+        self._on_presence = on_presence
+        self._on_batch = on_batch
+        self._on_reobserve = on_reobserve
+        self._takers: dict[str, Callable[[Message], None]] = {
+            "image": self._take_image,
+            "decisions": self._take_decisions,
+            "replies": self._take_replies,
+            "batch": self._take_batch,
+            "delivery": self._take_delivery,
+            "reobserve": self._take_reobserve,
+        }
+
+    def job_connected(self, pid: int) -> None:
+        """Take a new job; its image follows."""
+        logger.info("job %d is connected", pid)
+        self.progress.pid = pid
+        self._on_presence(True)
+
+    def job_gone(self) -> None:
+        """Keep the image: it stays true while nothing is decided."""
+        logger.info("job %s is gone", self.progress.pid)
+        self.progress.pid = None
+        self._on_presence(False)
+
+    def job_said(self, message: Message) -> None:
+        """Take one message; one of a type that is not known is logged and passed over."""
+        taker = self._takers.get(message.type)
+        if taker is None:
+            logger.warning("the job sent a message of unknown type %r", message.type)
+            return
+        taker(message)
+
+    def _take_image(self, message: Message) -> None:
+        self.image = ClusterImage.from_snapshot(message.body)
+        self._clock.replace(message.head.get("timers", {}))
+
+    def _take_decisions(self, message: Message) -> None:
+        decisions = message.head["decisions"]
+        bodies = unpack_parts(message.body, [size for _, _, size in decisions])
+        for (_, kind, _), body in zip(decisions, bodies, strict=True):
+            if kind == DecisionKind.ARM_TIMER:
+                timer = orjson.loads(body)
+                self._clock.arm(timer["timer"], timer["deadline_ms"])
+            elif kind == DecisionKind.SET_ASIDE:
+                self._counters["set_aside_events"] += 1
+            elif self.image is not None:
+                self.image.apply(kind, body)
+
+    def _take_replies(self, message: Message) -> None:
+        self._decider.answer(message.head["replies"])
+
+    def _take_batch(self, message: Message) -> None:
+        self.progress.batch = message.head
+        self.progress.batch_time_ms = self._now_ms()
+        self._on_batch(message.head)
+
+    def _take_delivery(self, message: Message) -> None:
+        self.progress.delivery = message.head["brokers"]
+
+    def _take_reobserve(self, message: Message) -> None:
+        self._on_reobserve(message.head["topics"])

@@ -1,0 +1,68 @@
+"""How long the controller role may be held while the job does not fold what happens."""
+
+from __future__ import annotations
+
+
+class Lease:
+    """Runs out when the job is away for lease_s, or events wait for that long without a batch.
+
+    Pure: the caller says what happened and when (seconds of one clock that never goes back). Held
+    too long, the role would do harm: ISRs cannot shrink and acks=all stalls.
+    """
+
+    def __init__(self, lease_s: float, end_offset: int, now_s: float) -> None:
+        """Start without a job, on a log that ends at end_offset; nothing is known to be folded."""
+        self._lease_s = lease_s
+        self._end = end_offset
+        self._completed = 0
+        self._away_since_s: float | None = now_s
+        self._stalled_since_s: float | None = now_s if end_offset else None
+
+    @property
+    def completed(self) -> int:
+        """One past the last event of the last completed batch."""
+        return self._completed
+
+    @property
+    def lag(self) -> int:
+        """How many events wait to be folded."""
+        return max(self._end - self._completed, 0)
+
+    @property
+    def job_healthy(self) -> bool:
+        """Whether a job is connected and has folded everything."""
+        return self._away_since_s is None and self.lag == 0
+
+    def job_connected(self) -> None:
+        """A job is there."""
+        self._away_since_s = None
+
+    def job_gone(self, now_s: float) -> None:
+        """The job's connection broke."""
+        if self._away_since_s is None:
+            self._away_since_s = now_s
+
+    def appended(self, end_offset: int, now_s: float) -> None:
+        """The log grew."""
+        self._end = max(self._end, end_offset)
+        if self.lag and self._stalled_since_s is None:
+            self._stalled_since_s = now_s
+
+    def batch_completed(self, end_offset: int, now_s: float) -> None:
+        """A batch is complete up to an offset; any batch that completes shows a living job."""
+        self._completed = max(self._completed, end_offset)
+        self._stalled_since_s = now_s if self.lag else None
+
+    def expires_s(self) -> float | None:
+        """Return when the lease runs out if nothing happens before; None: never."""
+        since = [s for s in (self._away_since_s, self._stalled_since_s) if s is not None]
+        return min(since) + self._lease_s if since else None
+
+    def expiry_reason(self, now_s: float) -> str | None:
+        """Say why the lease has run out; None when it has not."""
+        expires_s = self.expires_s()
+        if expires_s is None or now_s < expires_s:
+            return None
+        if self._away_since_s is not None and now_s >= self._away_since_s + self._lease_s:
+            return f"no job was connected for {self._lease_s:g} s"
+        return f"{self.lag} events waited and no batch was completed for {self._lease_s:g} s"

@@ -1,0 +1,131 @@
+"""The front's end of the link: one job at a time on a Unix socket."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Protocol
+
+from streaming.link.messages import (
+    HEADER_BYTES,
+    Message,
+    decode_message,
+    encode_message,
+    frame_lengths,
+    unpack_parts,
+)
+from streaming.log.api import NewRecord
+
+logger = logging.getLogger(__name__)
+
+_BUFFER_BYTES = 1 << 20
+
+
+class JobHandler(Protocol):
+    """What the front does with what a job says; called on the event loop, in order."""
+
+    def job_connected(self, pid: int) -> None:
+        """A job said hello."""
+
+    def job_gone(self) -> None:
+        """The job's connection broke."""
+
+    def job_said(self, message: Message) -> None:
+        """Any message but hello and append."""
+
+
+class LinkServer:
+    """Listens on link.sock; the newest hello is the job, the connection before it is closed.
+
+    Appends are answered when durable, in any order; their order of arrival is the log's.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        append: Callable[[list[NewRecord]], Future[range]],
+        handler: JobHandler,
+    ) -> None:
+        """Remember where to listen; `start` does."""
+        self._path = path
+        self._append = append
+        self._handler = handler
+        self._server: asyncio.Server | None = None
+        self._job: asyncio.StreamWriter | None = None
+        self._connections: set[asyncio.StreamWriter] = set()
+
+    async def start(self) -> None:
+        """Listen; a socket file that a killed front left behind is replaced."""
+        self._path.unlink(missing_ok=True)
+        self._server = await asyncio.start_unix_server(self._serve, self._path, limit=_BUFFER_BYTES)
+
+    async def stop(self) -> None:
+        """Hang up and stop listening."""
+        if self._server is not None:
+            self._server.close()
+            for writer in list(self._connections):
+                writer.close()
+            await self._server.wait_closed()
+            self._path.unlink(missing_ok=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._connections.add(writer)
+        try:
+            while True:
+                self._take(await _read_message(reader), writer)
+        except (asyncio.IncompleteReadError, OSError):
+            pass
+        except (ValueError, KeyError, TypeError) as error:
+            logger.exception("the job sent a broken message, its connection is closed: %s", error)
+        finally:
+            self._connections.discard(writer)
+            writer.close()
+            if self._job is writer:
+                self._job = None
+                self._handler.job_gone()
+
+    def _take(self, message: Message, writer: asyncio.StreamWriter) -> None:
+        if message.type == "hello":
+            self._replace_job(writer, int(message.head["pid"]))
+        elif writer is not self._job:
+            raise ConnectionResetError("only the newest job is listened to")
+        elif message.type == "append":
+            self._take_append(message, writer)
+        else:
+            self._handler.job_said(message)
+
+    def _replace_job(self, writer: asyncio.StreamWriter, pid: int) -> None:
+        if self._job is not None and self._job is not writer:
+            logger.info("a new job connects: the connection of the one before is closed")
+            self._job.close()
+            self._handler.job_gone()
+        self._job = writer
+        self._handler.job_connected(pid)
+
+    def _take_append(self, message: Message, writer: asyncio.StreamWriter) -> None:
+        described = message.head["records"]
+        payloads = unpack_parts(message.body, [size for _, _, size in described])
+        records = [
+            NewRecord(kind, key, payload)
+            for (kind, key, _), payload in zip(described, payloads, strict=True)
+        ]
+        future = asyncio.wrap_future(self._append(records))
+        request_id = message.head["id"]
+        future.add_done_callback(lambda done: _confirm(writer, request_id, done))
+
+
+def _confirm(writer: asyncio.StreamWriter, request_id: int, done: asyncio.Future[range]) -> None:
+    error = "cancelled" if done.cancelled() else done.exception()
+    answer = {"type": "appended", "id": request_id}
+    if not writer.is_closing():
+        told = {"error": str(error)} if error is not None else {"start": done.result().start}
+        writer.write(encode_message({**answer, **told}))
+
+
+async def _read_message(reader: asyncio.StreamReader) -> Message:
+    head_bytes, body_bytes = frame_lengths(await reader.readexactly(HEADER_BYTES))
+    head = await reader.readexactly(head_bytes)
+    return decode_message(head, await reader.readexactly(body_bytes))

@@ -1,0 +1,77 @@
+"""What a running front says about itself, and the socket on which it says it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import orjson
+
+from streaming.image.cluster_image import ClusterImage
+
+NO_LEADER = -1
+
+
+class StatusServer:
+    """Writes one JSON object to whoever connects, and hangs up (streaming.status_socket)."""
+
+    def __init__(self, path: Path, status: Callable[[], dict[str, Any]]) -> None:
+        """Remember where to listen and what to say; `start` listens."""
+        self._path = path
+        self._status = status
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> None:
+        """Listen; a socket file that a killed front left behind is replaced."""
+        self._path.unlink(missing_ok=True)
+        self._server = await asyncio.start_unix_server(self._serve, self._path)
+
+    async def stop(self) -> None:
+        """Stop listening."""
+        if self._server is not None:
+            self._server.close()
+            await self._server.wait_closed()
+            self._path.unlink(missing_ok=True)
+
+    async def _serve(self, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            writer.write(orjson.dumps(self._status(), option=orjson.OPT_NON_STR_KEYS))
+            await writer.drain()
+        except OSError:
+            pass  # whoever asked is gone
+        finally:
+            writer.close()
+
+
+def image_status(image: ClusterImage | None) -> dict[str, Any]:
+    """Return counts of what the image holds; all None before the first image.
+
+    offline_partitions: those whose leader is not a registered broker; leaderless: those of them
+    that have no leader at all; under_replicated: those whose ISR is smaller than the assignment.
+    """
+    if image is None:
+        names = ("brokers", "topics", "partitions")
+        return dict.fromkeys((*names, "offline_partitions", "leaderless", "under_replicated"))
+    return {
+        "brokers": sorted(image.brokers),
+        "topics": len(image.topic_names()),
+        "partitions": len(image),
+        **_partition_counts(image),
+    }
+
+
+def _partition_counts(image: ClusterImage) -> dict[str, int]:
+    if not len(image):
+        return {"offline_partitions": 0, "leaderless": 0, "under_replicated": 0}
+    columns = image.columns
+    leader = columns["leader"]
+    in_sync = (columns["isr"] >= 0).sum(axis=1)
+    assigned = (columns["replicas"] >= 0).sum(axis=1)
+    return {
+        "offline_partitions": int(np.count_nonzero(~np.isin(leader, list(image.brokers)))),
+        "leaderless": int(np.count_nonzero(leader == NO_LEADER)),
+        "under_replicated": int(np.count_nonzero(in_sync < assigned)),
+    }

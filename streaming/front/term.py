@@ -1,0 +1,314 @@
+"""One term as the controller: claim, load everything, follow what changes, give back."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+from state.events import EventKind
+from streaming.front.preparation import create_missing, own_registration
+from streaming.front.signals import RoleLost, Signals
+from streaming.log.api import NewRecord
+from streaming.observers.brokers import BrokersObserver, listener_names
+from streaming.observers.configs import ConfigsObserver
+from streaming.observers.notifications import NotificationsObserver
+from streaming.observers.ports import Counters, EventAppender, event
+from streaming.observers.topics import TopicsObserver
+from streaming.observers.tree import Dirty, DirtyPaths, WatchedTree
+from streaming.settings import Settings
+from streaming.zk.claim import (
+    ControllerClaim,
+    ControllerTaken,
+    claim_controller,
+    register_broker,
+    resign_controller,
+)
+from streaming.zk.client import ZkSession
+from streaming.zk.errors import ZooKeeperUnreachable
+from streaming.zk.fenced import FencedWriter
+from streaming.zk.types import SessionState, ZNode
+from streaming.zk.znodes import (
+    BROKER_IDS_PATH,
+    CLUSTER_ID_PATH,
+    CONFIG_CHANGES_PATH,
+    CONTROLLER_EPOCH_PATH,
+    CONTROLLER_PATH,
+    ISR_CHANGE_PATH,
+    LOG_DIR_EVENT_PATH,
+    PRODUCER_ID_BLOCK_PATH,
+    broker_path,
+    parse_cluster_id,
+    parse_controller_id,
+    parse_producer_id_block,
+)
+
+logger = logging.getLogger(__name__)
+
+Endpoints = list[dict[str, Any]]
+
+
+class TermListener(Protocol):
+    """Who is told what a term found out."""
+
+    def endpoints(self, broker_listeners: Sequence[str]) -> Endpoints:
+        """Return where brokers and clients reach us, as a registration's endpoints.
+
+        broker_listeners: names of all listeners that brokers have; empty when needs_listeners is
+        False. May block for a moment.
+        """
+
+    def needs_listeners(self) -> bool:
+        """Return whether the brokers' listener names are needed to know our endpoints."""
+
+    def cluster_id_found(self, cluster_id: str) -> None:
+        """Take the cluster's id."""
+
+    def holder_seen(self, controller_id: int | None) -> None:
+        """Take who holds /controller; None: nobody."""
+
+
+class Term:
+    """One session, one claim, and the observers that read through them; used by one thread.
+
+    Every method raises RoleLost or GiveUpRole when the term must end, and the errors of
+    streaming.zk.errors.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        log: EventAppender,
+        signals: Signals,
+        listener: TermListener,
+        counters: Counters,
+    ) -> None:
+        """Prepare a session of its own; nothing is sent yet."""
+        self._settings = settings
+        self._log = log
+        self._signals = signals
+        self._listener = listener
+        self._counters = counters
+        self._session = ZkSession(
+            settings.zookeeper_connect,
+            settings.zookeeper_session_timeout_ms,
+            on_state=self._on_state,
+        )
+        self._dirty = DirtyPaths(signals.notify)
+        self._tree = WatchedTree(self._session, self._dirty)
+        self._claim: ControllerClaim | None = None
+        self._endpoints: Endpoints = []
+
+    @property
+    def claim(self) -> ControllerClaim | None:
+        """Our claim, None before it was made."""
+        return self._claim
+
+    def connect_and_claim(self) -> ControllerClaim:
+        """Open the session and take the role from whoever has it.
+
+        Raises RoleLost when it kept changing hands.
+        """
+        self._session.connect(self._settings.zookeeper_connection_timeout_ms)
+        self._signals.check()
+        self._endpoints = self._listener.endpoints(self._broker_listeners())
+        taken = claim_controller(self._session, self._settings.controller_id, steal=True)
+        if isinstance(taken, ControllerTaken):
+            raise RoleLost(f"the role kept changing hands, last holder {taken.holder_id}")
+        self._claim = taken
+        self._listener.holder_seen(taken.controller_id)
+        return taken
+
+    def load(self) -> None:
+        """Append the election and everything that is in ZooKeeper, and leave watches on it.
+
+        Each read leaves its watch before or with reading, so what changes during the load is
+        followed after it. Old notifications go before the states they are about are read, as in
+        KafkaController.onControllerFailover.
+        """
+        claim = self._needed_claim()
+        self._dirty.take()  # everything is read below
+        self._log.append([self._elected(claim)])
+        writer = self._observe(claim)
+        create_missing(self._session, writer)
+        self._check_controller()
+        self._configs.start()
+        self._notifications.discard()
+        self._brokers.look()
+        self._configs.look_at_cluster_default()
+        self._topics.look(Dirty(everything=True))
+        self._look_at_cluster_id()
+        self._log.append(
+            [
+                *self._producer_id_blocks(),
+                event(EventKind.RESYNC_COMPLETED, {"topics": len(self._topics)}),
+            ]
+        )
+        self._register_ourselves()
+
+    def follow(self) -> None:
+        """Append what changes; returns only by raising."""
+        while True:
+            self._signals.wait_for_work(self._dirty)
+            dirty = self._dirty.take()
+            try:
+                self._look(dirty)
+            except ZooKeeperUnreachable as error:
+                # Nothing that was read halfway was appended: read it again when connected.
+                logger.info("a look at ZooKeeper is repeated: %s", error)
+                self._dirty.mark(dirty)
+
+    def suspect(self) -> None:
+        """Look whether the role is still ours, soon; from any thread."""
+        self._dirty.mark(Dirty(frozenset([CONTROLLER_PATH, CONTROLLER_EPOCH_PATH])))
+
+    def observe_again(self, topics: Iterable[str]) -> None:
+        """Append topics as they are, even if they did not change; from any thread."""
+        self._dirty.mark(Dirty(again=frozenset(topics)))
+
+    def give_back(self) -> bool:
+        """Delete /controller if it is ours; False when it was not."""
+        claim = self._needed_claim()
+        path = broker_path(claim.controller_id)
+        present = self._session.get(path)
+        if present is not None and present.ephemeral_owner == claim.claimed_by:
+            self._session.delete(path)
+        return resign_controller(self._session, claim)
+
+    def close(self) -> None:
+        """End the session; with it goes what it holds."""
+        self._session.close()
+
+    def _observe(self, claim: ControllerClaim) -> FencedWriter:
+        writer = FencedWriter(
+            self._session,
+            claim.epoch_zk_version,
+            max_ops_per_multi=self._settings.zookeeper_multi_max_operations,
+            max_in_flight=self._settings.zookeeper_max_in_flight_requests,
+        )
+        tree, log, counters = self._tree, self._log, self._counters
+        self._brokers = BrokersObserver(tree, log, claim.controller_id, counters)
+        self._topics = TopicsObserver(tree, log, counters, self._signals.check)
+        self._notifications = NotificationsObserver(tree, writer, log, counters)
+        unclean = self._settings.unclean_leader_election_enable
+        self._configs = ConfigsObserver(tree, log, self._topics, unclean, counters)
+        return writer
+
+    def _broker_listeners(self) -> list[str]:
+        """Return the names of all listeners of all brokers, waiting for a first broker.
+
+        Before there is one nobody needs a controller, and the first one to start may well be it
+        for a moment.
+        """
+        if not self._listener.needs_listeners():
+            return []
+        while not (names := listener_names(self._tree, self._settings.controller_id)):
+            self._signals.wait_for_work(self._dirty)
+            self._dirty.take()
+        return names
+
+    def _look(self, dirty: Dirty) -> None:
+        if CONTROLLER_PATH in dirty:
+            self._check_controller()
+        if CONTROLLER_EPOCH_PATH in dirty:
+            self._check_epoch()
+        if CONFIG_CHANGES_PATH in dirty:
+            self._configs.look()
+        if BROKER_IDS_PATH in dirty or dirty.below(BROKER_IDS_PATH):
+            self._brokers.look()
+        self._topics.look(dirty)
+        if ISR_CHANGE_PATH in dirty:
+            self._notifications.look_at_isr_changes()
+        if LOG_DIR_EVENT_PATH in dirty:
+            self._notifications.look_at_log_dir_events()
+        if CLUSTER_ID_PATH in dirty:
+            self._look_at_cluster_id()
+
+    def _check_controller(self) -> None:
+        znode = self._tree.get(CONTROLLER_PATH)
+        holder = None if znode is None else parse_controller_id(znode.data)
+        self._listener.holder_seen(holder)
+        if znode is None:
+            raise RoleLost(f"{CONTROLLER_PATH} was deleted")
+        if znode.ephemeral_owner != self._needed_claim().claimed_by:
+            raise RoleLost(f"{CONTROLLER_PATH} was taken by {holder}")
+
+    def _check_epoch(self) -> None:
+        znode = self._session.get(CONTROLLER_EPOCH_PATH)
+        if znode is None or znode.version != self._needed_claim().epoch_zk_version:
+            raise RoleLost(f"{CONTROLLER_EPOCH_PATH} was counted up by somebody else")
+
+    def _look_at_cluster_id(self) -> None:
+        znode = self._tree.get(CLUSTER_ID_PATH)
+        if znode is None:  # the first broker to start creates it
+            return
+        try:
+            self._listener.cluster_id_found(parse_cluster_id(znode.data))
+        except ValueError as error:
+            logger.warning("%s", error)
+
+    def _elected(self, claim: ControllerClaim) -> NewRecord:
+        settings = self._settings
+        return event(
+            EventKind.CONTROLLER_ELECTED,
+            {
+                "controller_id": claim.controller_id,
+                "epoch": claim.epoch,
+                "epoch_zk_version": claim.epoch_zk_version,
+                "endpoints": self._endpoints,
+                "config": {
+                    "unclean.leader.election.enable": settings.unclean_leader_election_enable,
+                    "auto.leader.rebalance.enable": settings.auto_leader_rebalance_enable,
+                    "leader.imbalance.per.broker.percentage": (
+                        settings.leader_imbalance_per_broker_percentage
+                    ),
+                    "leader.imbalance.check.interval.ms": (
+                        settings.leader_imbalance_check_interval_seconds * 1000
+                    ),
+                },
+            },
+        )
+
+    def _producer_id_blocks(self) -> list[NewRecord]:
+        """Return the event of the last block of producer ids; none when it cannot be read.
+
+        Not knowing it, the cluster machine's next write meets a znode that it does not expect and
+        no id is handed out twice.
+        """
+        znode = self._session.get(PRODUCER_ID_BLOCK_PATH)
+        try:
+            return [event(EventKind.PRODUCER_ID_BLOCK_OBSERVED, producer_id_block(znode))]
+        except ValueError as error:
+            logger.error("no producer ids can be allocated: %s", error)
+            self._counters["broken_producer_id_blocks"] += 1
+            return []
+
+    def _register_ourselves(self) -> None:
+        """Brokers before 3.1 look the controller up among the registrations."""
+        claim = self._needed_claim()
+        data = own_registration(self._endpoints)
+        if data is not None:
+            register_broker(self._session, broker_path(claim.controller_id), data)
+
+    def _needed_claim(self) -> ControllerClaim:
+        assert self._claim is not None, "a term loads, follows and gives back after its claim"
+        return self._claim
+
+    def _on_state(self, state: SessionState) -> None:
+        self._signals.set_held(state is SessionState.HELD)
+        if state is SessionState.LOST:
+            self._signals.lose("the ZooKeeper session expired")
+
+
+def producer_id_block(znode: ZNode | None) -> dict[str, int]:
+    """Return /latest_producer_id_block as an event's body; raises ValueError.
+
+    block_end is -1 before the first block: the znode is missing, or empty as Kafka creates it.
+    """
+    if znode is None:
+        return {"block_start": -1, "block_end": -1, "zk_version": -1}
+    if not znode.data:
+        return {"block_start": -1, "block_end": -1, "zk_version": znode.version}
+    block = parse_producer_id_block(znode.data)
+    ends = {"block_start": block.block_start, "block_end": block.block_end}
+    return {**ends, "zk_version": znode.version}

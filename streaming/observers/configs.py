@@ -1,0 +1,86 @@
+"""Watches configuration changes that decisions depend on: unclean leader election."""
+
+from __future__ import annotations
+
+import logging
+
+from state.events import EventKind
+from streaming.observers.ports import Counters, EventAppender, event
+from streaming.observers.topics import TopicsObserver, unclean_override
+from streaming.observers.tree import WatchedTree
+from streaming.zk.multiread import read_many
+from streaming.zk.znodes import CONFIG_CHANGES_PATH, entity_config_path, parse_config_change
+
+logger = logging.getLogger(__name__)
+
+_ALL_BROKERS = "<default>"
+_CLUSTER_DEFAULT = f"brokers/{_ALL_BROKERS}"
+_TOPIC_PREFIX = "topics/"
+
+
+class ConfigsObserver:
+    """Follows /config/changes: what it names is read, and appended when it differs.
+
+    Entries are only read; brokers delete them when they are old. The cluster-wide default that
+    brokers keep under brokers/<default> goes before our own setting, as it does in a broker.
+    """
+
+    def __init__(
+        self,
+        tree: WatchedTree,
+        log: EventAppender,
+        topics: TopicsObserver,
+        unclean_default: bool,
+        counters: Counters,
+    ) -> None:
+        """Start from our own setting, unclean_default, as what was appended last."""
+        self._tree = tree
+        self._log = log
+        self._topics = topics
+        self._setting = unclean_default
+        self._appended = unclean_default
+        self._counters = counters
+        self._seen: set[str] = set()
+
+    def start(self) -> None:
+        """Remember the changes that are there: whatever they changed is about to be read."""
+        self._seen = set(self._tree.children(CONFIG_CHANGES_PATH))
+
+    def look(self) -> None:
+        """Read what new changes name, and append what differs."""
+        names = self._tree.children(CONFIG_CHANGES_PATH)
+        entities = self._entities([name for name in names if name not in self._seen])
+        self._seen = set(names)
+        if _CLUSTER_DEFAULT in entities:
+            self.look_at_cluster_default()
+        self._topics.configs_changed(
+            entity.removeprefix(_TOPIC_PREFIX)
+            for entity in entities
+            if entity.startswith(_TOPIC_PREFIX)
+        )
+
+    def look_at_cluster_default(self) -> None:
+        """Read the cluster-wide default and append it when it differs."""
+        path = entity_config_path("brokers", _ALL_BROKERS)
+        znode = self._tree.session.get(path)
+        override = unclean_override(path, None if znode is None else znode.data, self._counters)
+        value = self._setting if override is None else override
+        if value != self._appended:
+            config = {"unclean.leader.election.enable": value}
+            self._log.append([event(EventKind.CLUSTER_CONFIG_CHANGED, {"config": config})])
+            self._appended = value
+
+    def _entities(self, names: list[str]) -> set[str]:
+        if not names:
+            return set()
+        paths = [f"{CONFIG_CHANGES_PATH}/{name}" for name in names]
+        entities = set()
+        for path, data in zip(paths, read_many(self._tree.session, paths).data, strict=True):
+            if data is None:
+                continue
+            try:
+                entities.add(parse_config_change(data))
+            except ValueError as error:
+                logger.warning("%s is passed over: %s", path, error)
+                self._counters["broken_notifications"] += 1
+        return entities

@@ -1,0 +1,198 @@
+"""Watches the topics: new ones, gone ones, and those whose assignment or id changed."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+from state.events import EventKind
+from streaming.log.api import NewRecord
+from streaming.observers.ports import Counters, EventAppender, event
+from streaming.observers.states import StateTuple, read_states
+from streaming.observers.tree import Dirty, WatchedTree
+from streaming.zk.multiread import read_many
+from streaming.zk.types import ZNode
+from streaming.zk.znodes import (
+    TOPICS_PATH,
+    TopicZNode,
+    entity_config_path,
+    parse_config,
+    parse_topic,
+    topic_path,
+)
+
+logger = logging.getLogger(__name__)
+
+TOPICS_PER_APPEND = 500
+_APPENDS_IN_FLIGHT = 4
+_UNCLEAN = "unclean.leader.election.enable"
+
+
+@dataclass(slots=True)
+class _Known:
+    """What was appended last about a topic: its znode's czxid and version, and the override."""
+
+    czxid: int
+    version: int
+    unclean: bool | None
+
+
+class TopicsObserver:
+    """Appends the difference between /brokers/topics and what it appended last.
+
+    Each topic's znode has a watch of its own. A topic that was deleted and created again between
+    two looks (another czxid) is removed and observed. One whose znode cannot be read is logged,
+    counted, and left as it was until the znode changes again.
+    """
+
+    def __init__(
+        self,
+        tree: WatchedTree,
+        log: EventAppender,
+        counters: Counters,
+        check: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Start with no topic known; check is called between the groups of a long look."""
+        self._tree = tree
+        self._log = log
+        self._counters = counters
+        self._check = check
+        self._known: dict[str, _Known] = {}
+        self._broken: dict[str, tuple[int, int]] = {}  # czxid and version that cannot be read
+
+    def __len__(self) -> int:
+        """Return the number of topics appended as observed."""
+        return len(self._known)
+
+    def look(self, dirty: Dirty) -> None:
+        """Read what may differ, and append the topics that do; returns when all is durable."""
+        for name in dirty.again:
+            self._known.pop(name, None)
+        if TOPICS_PATH not in dirty:
+            self._observe(sorted({*dirty.below(TOPICS_PATH), *dirty.again}))
+            return
+        names = self._tree.children(TOPICS_PATH)
+        gone = self._forget(self._known.keys() - set(names))
+        if gone:
+            self._log.append(gone)
+        changed = set(dirty.below(TOPICS_PATH))
+        fresh = [n for n in names if dirty.everything or n in changed or n not in self._known]
+        self._observe(fresh)
+
+    def configs_changed(self, topics: Iterable[str]) -> None:
+        """Read the configuration of topics again and append overrides that differ."""
+        names = sorted(set(topics) & self._known.keys())
+        records = []
+        for name, unclean in zip(names, self._unclean_overrides(names), strict=True):
+            if unclean != self._known[name].unclean:
+                body = {"topic": name, "unclean": unclean}
+                records.append(event(EventKind.TOPIC_CONFIG_CHANGED, body, name))
+                self._known[name].unclean = unclean
+        if records:
+            self._log.append(records)
+
+    def _observe(self, names: Sequence[str]) -> None:
+        appends: deque[Future[range]] = deque()
+        for start in range(0, len(names), TOPICS_PER_APPEND):
+            self._check()
+            records = list(self._changes(names[start : start + TOPICS_PER_APPEND]))
+            if records:
+                appends.append(self._log.append_async(records))
+            while len(appends) > _APPENDS_IN_FLIGHT:
+                appends.popleft().result()
+        for append in appends:
+            append.result()
+
+    def _forget(self, names: Iterable[str]) -> list[NewRecord]:
+        gone = sorted(self._known.keys() & set(names))
+        for name in gone:
+            del self._known[name]
+        return [event(EventKind.TOPIC_REMOVED, {"topic": name}, name) for name in gone]
+
+    def _changes(self, names: Sequence[str]) -> Iterator[NewRecord]:
+        znodes = self._tree.get_many([topic_path(name) for name in names])
+        changed = [
+            (name, znode, topic)
+            for name, znode in zip(names, znodes, strict=True)
+            if znode is not None and self._differs(name, znode)
+            if (topic := self._parsed(name, znode)) is not None
+        ]
+        unclean = self._unclean_overrides([name for name, _, _ in changed])
+        partitions = [(name, p) for name, _, topic in changed for p in topic.replicas]
+        states = iter(read_states(self._tree.session, partitions, self._counters))
+        # All is read: from here on nothing can fail between what is yielded and what is known.
+        # A topic that is gone has no watch any more; forgotten, it is read when it is listed again.
+        missing = [name for name, znode in zip(names, znodes, strict=True) if znode is None]
+        yield from self._forget(missing)
+        for (name, znode, topic), override in zip(changed, unclean, strict=True):
+            known = self._known.get(name)
+            if known is not None and known.czxid != znode.czxid:
+                yield event(EventKind.TOPIC_REMOVED, {"topic": name}, name)
+            self._known[name] = _Known(znode.czxid, znode.version, override)
+            of_topic = [next(states) for _ in topic.replicas]
+            yield observed(name, topic, znode.version, override, of_topic)
+
+    def _differs(self, name: str, znode: ZNode) -> bool:
+        identity = (znode.czxid, znode.version)
+        known = self._known.get(name)
+        appended = known is not None and (known.czxid, known.version) == identity
+        return not appended and self._broken.get(name) != identity
+
+    def _parsed(self, name: str, znode: ZNode) -> TopicZNode | None:
+        try:
+            return parse_topic(znode.data)
+        except ValueError as error:
+            logger.warning("topic %s is passed over: %s", name, error)
+            self._counters["broken_topic_znodes"] += 1
+            self._broken[name] = (znode.czxid, znode.version)
+            return None
+
+    def _unclean_overrides(self, names: Sequence[str]) -> list[bool | None]:
+        if not names:
+            return []
+        paths = [entity_config_path("topics", name) for name in names]
+        znodes = read_many(self._tree.session, paths).data
+        return [
+            unclean_override(path, data, self._counters)
+            for path, data in zip(paths, znodes, strict=True)
+        ]
+
+
+def unclean_override(path: str, data: bytes | None, counters: Counters) -> bool | None:
+    """Read unclean.leader.election.enable from a configuration znode; None when it has none.
+
+    A broken one counts as having none; it is logged and counted as broken_configs.
+    """
+    try:
+        value = parse_config(data or b"").get(_UNCLEAN)
+    except ValueError as error:
+        logger.warning("%s is passed over: %s", path, error)
+        counters["broken_configs"] += 1
+        return None
+    return None if value is None else value.strip().lower() == "true"
+
+
+def observed(
+    name: str,
+    topic: TopicZNode,
+    zk_version: int,
+    unclean: bool | None,
+    states: Sequence[StateTuple | None],
+) -> NewRecord:
+    """Return the topic_observed event; states in the order of topic.replicas."""
+    partitions = list(topic.replicas)
+    body = {
+        "topic": name,
+        "topic_id": topic.topic_id,
+        "unclean": unclean,
+        "partitions": partitions,
+        "replicas": [topic.replicas[p] for p in partitions],
+        "adding": [topic.adding.get(p, []) for p in partitions],
+        "removing": [topic.removing.get(p, []) for p in partitions],
+        "states": states if any(state is not None for state in states) else None,
+        "zk_version": zk_version,
+    }
+    return event(EventKind.TOPIC_OBSERVED, body, name)

@@ -1,0 +1,138 @@
+"""ZooKeeper's tree as the observers see it: reads that leave a watch behind, and what fired."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from kazoo.protocol.serialization import GetData
+from kazoo.protocol.states import EventType
+
+from streaming.zk.client import Pending, ZkSession
+from streaming.zk.errors import ConnectionLost, NodeMissing
+from streaming.zk.types import SessionState, WatchEvent, ZNode
+
+PATHS_IN_FLIGHT = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Dirty:
+    """What one look must read again.
+
+    paths: znodes whose watch fired. everything: all watches were dropped with the connection.
+    again: topics to be appended even if they are as they were appended last.
+    """
+
+    paths: frozenset[str] = frozenset()
+    everything: bool = False
+    again: frozenset[str] = frozenset()
+
+    def __contains__(self, path: str) -> bool:
+        """Return whether a znode may differ."""
+        return self.everything or path in self.paths
+
+    def below(self, path: str) -> list[str]:
+        """Return the names of marked children of a path, sorted."""
+        prefix = f"{path}/"
+        return sorted(p.removeprefix(prefix) for p in self.paths if p.startswith(prefix))
+
+    def __or__(self, other: Dirty) -> Dirty:
+        """Return what either must read again."""
+        return Dirty(
+            self.paths | other.paths,
+            self.everything or other.everything,
+            self.again | other.again,
+        )
+
+
+class DirtyPaths:
+    """What is dirty since it was last taken; safe to use from any thread."""
+
+    def __init__(self, on_marked: Callable[[], None]) -> None:
+        """Start clean; on_marked is called after each mark, on the marking thread."""
+        self._lock = threading.Lock()
+        self._dirty = Dirty()
+        self._on_marked = on_marked
+
+    def __bool__(self) -> bool:
+        """Return whether anything is marked."""
+        return self._dirty != Dirty()
+
+    def mark(self, dirty: Dirty) -> None:
+        """Mark more as dirty, or again what was taken but could not be read."""
+        with self._lock:
+            self._dirty |= dirty
+        self._on_marked()
+
+    def take(self) -> Dirty:
+        """Return what is marked and start clean again."""
+        with self._lock:
+            taken, self._dirty = self._dirty, Dirty()
+        return taken
+
+
+class WatchedTree:
+    """Reads of one session that mark their path dirty when what they read changes.
+
+    One callback serves all watches, and kazoo keeps a set of them per path: reading a path twice
+    leaves one watch.
+    """
+
+    def __init__(self, session: ZkSession, dirty: DirtyPaths) -> None:
+        """Mark in `dirty` what changes, and everything whenever the connection came back."""
+        self.session = session
+        self._dirty = dirty
+        self._watch = self._on_event
+        self._raw_watch = self._on_raw_event
+        session.add_state_listener(self._on_state)
+
+    def children(self, path: str) -> list[str]:
+        """List children, sorted, leaving a watch; a missing znode has none and is watched too."""
+        return self.session.children(path, self._watch) or []
+
+    def get(self, path: str) -> ZNode | None:
+        """Read one znode, leaving a watch even when it is missing."""
+        return self.session.get(path, self._watch)
+
+    def get_many(self, paths: Sequence[str]) -> list[ZNode | None]:
+        """Read many znodes, leaving a watch on each that exists (None: it does not, no watch).
+
+        Requests are pipelined. A broken connection is waited for and the reads go on: raises
+        ZooKeeperUnreachable after a session timeout, SessionLost.
+        """
+        timeout_s = self.session.session_timeout_ms / 1000
+        found: list[ZNode | None] = []
+        while len(found) < len(paths):
+            chunk = paths[len(found) : len(found) + PATHS_IN_FLIGHT]
+            try:
+                found += [_znode(pending, timeout_s) for pending in self._send(chunk)]
+            except ConnectionLost:
+                self.session.wait_until_held(timeout_s)
+        return found
+
+    def _send(self, paths: Sequence[str]) -> list[Pending[Any]]:
+        chroot = self.session.chroot
+        return [
+            self.session.submit(GetData(chroot + path, self._raw_watch), path) for path in paths
+        ]
+
+    def _on_event(self, event: WatchEvent) -> None:
+        self._dirty.mark(Dirty(frozenset([event.path])))
+
+    def _on_raw_event(self, event: Any) -> None:
+        if event.type != EventType.NONE:  # NONE: the connection broke, HELD will mark everything
+            self._dirty.mark(Dirty(frozenset([event.path])))
+
+    def _on_state(self, state: SessionState) -> None:
+        if state is SessionState.HELD:
+            self._dirty.mark(Dirty(everything=True))
+
+
+def _znode(pending: Pending[Any], timeout_s: float) -> ZNode | None:
+    try:
+        data, stat = pending.result(timeout_s)
+    except NodeMissing:
+        return None
+    return ZNode(data, stat.version, stat.czxid, stat.mzxid, stat.mtime, stat.ephemeralOwner)

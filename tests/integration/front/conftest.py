@@ -1,0 +1,47 @@
+"""Fixtures of the front: a short data folder, fronts and jobs that end with the test."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from tests.integration.front.harness import FakeJob, FrontProcess
+
+
+@pytest.fixture
+def data_dir() -> Iterator[Path]:
+    """A folder with a short path: that of a Unix socket may not be long."""
+    with tempfile.TemporaryDirectory(prefix="hs-") as folder:
+        yield Path(folder)
+
+
+@pytest.fixture
+def start_front(data_dir: Path, zookeeper: str) -> Iterator[Callable[..., FrontProcess]]:
+    """Start fronts on the data folder, one at a time; they are killed after the test."""
+    fronts: list[FrontProcess] = []
+
+    def start(zookeeper: str = zookeeper, **settings: object) -> FrontProcess:
+        fronts.append(FrontProcess(data_dir, zookeeper, **settings))
+        return fronts[-1]
+
+    yield start
+    for front in fronts:
+        if front.process.running:
+            front.process.kill()
+
+
+@pytest.fixture
+def start_job(data_dir: Path) -> Iterator[Callable[..., FakeJob]]:
+    """Start jobs on the data folder; they end after the test."""
+    with ExitStack() as jobs:
+
+        def start(**arguments: object) -> FakeJob:
+            job = FakeJob(data_dir, **arguments)
+            jobs.callback(job.end)
+            return job
+
+        yield start

@@ -1,0 +1,198 @@
+"""What a front appends when it takes the role, on a ZooKeeper that brokers have filled."""
+
+from __future__ import annotations
+
+import orjson
+
+from streaming.zk.claim import claim_controller
+from streaming.zk.znodes import (
+    ProducerIdBlock,
+    isr_change_bytes,
+    log_dir_event_bytes,
+    producer_id_block_bytes,
+)
+from tests.integration.front.harness import (
+    CONTROLLER_ID,
+    put_broker,
+    put_config,
+    put_state,
+    put_topic,
+)
+
+TOPIC_ID = "xVg7K6qyTvmxpuD7RnqU_w"
+
+
+def test_the_load_is_complete_and_in_order(zk_session, start_front, start_job):
+    epochs = [put_broker(zk_session, 1, rack="a"), put_broker(zk_session, 2, port=9093)]
+    claim_controller(zk_session, 2, steal=False)
+    put_topic(zk_session, "old", [[1, 2], [2, 1]], topic_id=TOPIC_ID)
+    put_state(zk_session, "old", 1, (-1, 7, [2]))
+    put_topic(zk_session, "new", [[2]], states=False)
+    put_config(zk_session, "topics", "old", {"unclean.leader.election.enable": "true"})
+    put_config(zk_session, "brokers", "<default>", {"unclean.leader.election.enable": "true"})
+    zk_session.create(
+        "/latest_producer_id_block", producer_id_block_bytes(ProducerIdBlock(2, 1000, 1999))
+    )
+    front = start_front()
+    front.wait_listening()
+    start_job()
+    front.wait_events("resync_completed", 1)
+    events = front.events()
+
+    elected = events[0][2]
+    endpoint = elected.pop("endpoints")[0]
+    assert endpoint.pop("port") > 0
+    assert endpoint == {"listener": "CLIENT", "host": "127.0.0.1", "security_protocol": 0}
+    assert elected == {
+        "controller_id": CONTROLLER_ID,
+        "epoch": 2,
+        "epoch_zk_version": 2,
+        "config": {
+            "unclean.leader.election.enable": False,
+            "auto.leader.rebalance.enable": True,
+            "leader.imbalance.per.broker.percentage": 10,
+            "leader.imbalance.check.interval.ms": 300_000,
+        },
+    }
+    registered = events[1][2]
+    assert [(b["id"], b["epoch"], b["rack"]) for b in registered["registered"]] == [
+        (1, epochs[0], "a"),
+        (2, epochs[1], None),
+    ]
+    assert registered["registered"][1]["endpoints"] == [
+        {"listener": "CLIENT", "host": "127.0.0.1", "port": 9093, "security_protocol": 0}
+    ]
+    assert [registered[k] for k in ("unregistered", "bounced", "updated")] == [[], [], []]
+    assert [(kind, key) for kind, key, _ in events] == [
+        ("controller_elected", ""),
+        ("broker_registrations_changed", ""),
+        ("cluster_config_changed", ""),
+        ("topic_observed", "new"),
+        ("topic_observed", "old"),
+        ("producer_id_block_observed", ""),
+        ("resync_completed", ""),
+    ]
+    assert events[2][2] == {"config": {"unclean.leader.election.enable": True}}
+    assert events[3][2] == {
+        "topic": "new",
+        "topic_id": None,
+        "unclean": None,
+        "partitions": [0],
+        "replicas": [[2]],
+        "adding": [[]],
+        "removing": [[]],
+        "states": None,
+        "zk_version": 0,
+    }
+    assert events[4][2] == {
+        "topic": "old",
+        "topic_id": TOPIC_ID,
+        "unclean": True,
+        "partitions": [0, 1],
+        "replicas": [[1, 2], [2, 1]],
+        "adding": [[], []],
+        "removing": [[], []],
+        "states": [[1, 4, [1, 2], 1, 0, 1], [-1, 7, [2], 1, 0, 2]],
+        "zk_version": 0,
+    }
+    assert events[5][2] == {"block_start": 1000, "block_end": 1999, "zk_version": 0}
+    assert events[6][2] == {"topics": 2}
+
+
+def test_what_a_controller_leaves_in_zookeeper(zk_session, start_front, start_job):
+    put_broker(zk_session, 1)
+    put_topic(zk_session, "t", [[1]])
+    for folder in ("/isr_change_notification", "/log_dir_event_notification"):
+        zk_session.ensure_path(folder)
+    zk_session.create_sequential(
+        "/isr_change_notification/isr_change_", isr_change_bytes([("t", 0)])
+    )
+    zk_session.create_sequential(
+        "/log_dir_event_notification/log_dir_event_", log_dir_event_bytes(1)
+    )
+    front = start_front()
+    front.wait_listening()
+    start_job()
+    status = front.wait_role("active")
+
+    holder = orjson.loads(zk_session.get("/controller").data)
+    assert (holder["brokerid"], holder["version"]) == (CONTROLLER_ID, 2)
+    assert zk_session.get("/controller_epoch").data == b"1"
+    assert zk_session.get("/feature").data == b'{"features":{},"version":2,"status":1}'
+    ours = zk_session.get(f"/brokers/ids/{CONTROLLER_ID}")
+    assert ours.ephemeral_owner == zk_session.get("/controller").ephemeral_owner
+    assert orjson.loads(ours.data)["listener_security_protocol_map"] == {"CLIENT": "PLAINTEXT"}
+    assert zk_session.children("/isr_change_notification") == []
+    assert zk_session.children("/log_dir_event_notification") == []
+    # The states were read after the notifications were deleted: they bring no events of their own.
+    assert not front.of_kind("partition_states_observed")
+    assert not front.of_kind("log_dir_failure_notified")
+    assert front.of_kind("broker_registrations_changed")[0]["registered"][0]["id"] == 1
+    assert status["epoch"] == 1 and status["controller"] == CONTROLLER_ID
+    assert front.of_kind("producer_id_block_observed") == [
+        {"block_start": -1, "block_end": -1, "zk_version": -1}
+    ]
+
+
+def test_broken_znodes_cost_only_themselves(zk_session, start_front, start_job):
+    put_broker(zk_session, 1)
+    zk_session.create("/brokers/ids/2", b"{broken", ephemeral=True)
+    put_topic(zk_session, "good", [[1], [1]])
+    zk_session.set("/brokers/topics/good/partitions/1/state", b"no state")
+    zk_session.create("/brokers/topics/bad", b"{}")
+    zk_session.ensure_path("/config/topics/good")
+    zk_session.set("/config/topics/good", b"[")
+    zk_session.create("/latest_producer_id_block", b"?")
+    zk_session.ensure_path("/config/changes")
+    front = start_front()
+    front.wait_listening()
+    start_job()
+    status = front.wait_role("active")
+    assert [b["id"] for b in front.of_kind("broker_registrations_changed")[0]["registered"]] == [1]
+    (topic,) = front.of_kind("topic_observed")
+    assert topic["topic"] == "good" and topic["unclean"] is None
+    assert topic["states"] == [[1, 4, [1], 1, 0, 1], None]
+    assert not front.of_kind("producer_id_block_observed")
+    assert status["counters"] == {
+        "broken_broker_znodes": 1,
+        "broken_configs": 1,
+        "broken_partition_states": 1,
+        "broken_producer_id_blocks": 1,
+        "broken_topic_znodes": 1,
+        "controller_claims": 1,
+    }
+
+    # What is mended is seen.
+    zk_session.set("/brokers/topics/bad", b'{"version":1,"partitions":{"0":[1]}}')
+    assert front.wait_events("topic_observed", 2)[1]["topic"] == "bad"
+    zk_session.set("/brokers/ids/2", zk_session.get("/brokers/ids/1").data)
+    change = front.wait_events("broker_registrations_changed", 2)[1]
+    assert [b["id"] for b in change["registered"]] == [2]
+
+
+def test_many_topics_are_loaded_in_groups(zk_session, start_front, start_job):
+    put_broker(zk_session, 1)
+    names = [f"topic-{number:04}" for number in range(1_203)]
+    zk_session.ensure_path("/brokers/topics")
+    for name in names:
+        zk_session.create(f"/brokers/topics/{name}", b'{"version":1,"partitions":{"0":[1]}}')
+    front = start_front()
+    front.wait_listening()
+    start_job()
+    front.wait_events("resync_completed", 1)
+    assert [body["topic"] for body in front.of_kind("topic_observed")] == names
+    zk_session.set("/brokers/topics/topic-0777", b'{"version":1,"partitions":{"0":[1],"1":[1]}}')
+    changed = front.wait_events("topic_observed", 1_204)[-1]
+    assert (changed["topic"], changed["partitions"]) == ("topic-0777", [0, 1])
+
+
+def test_our_endpoints_follow_the_brokers_listeners(zk_session, start_front, start_job):
+    front = start_front(gateway_listeners="")
+    front.wait_listening()
+    start_job()
+    front.wait_role("claiming")  # no broker yet: nobody knows which listeners brokers will have
+    assert zk_session.get("/controller") is None
+    put_broker(zk_session, 1)
+    front.wait_role("active")
+    (elected,) = front.of_kind("controller_elected")
+    assert [end["listener"] for end in elected["endpoints"]] == ["CLIENT"]
