@@ -69,8 +69,12 @@ class Gateway:
         sock = socket.create_server(address, family=family, backlog=_BACKLOG)
         bound = BoundListener(listener.name, listener.host, sock.getsockname()[1])
 
-        async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await self._serve(reader, writer, bound)
+        def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            if self._admit(writer):
+                # Not asyncio's own task: Python 3.11 reports its cancellation as an error.
+                task = asyncio.create_task(self._serve(reader, writer, bound))
+                self._connections.add(task)
+                task.add_done_callback(self._connections.discard)
 
         self._servers.append(await asyncio.start_server(accept, sock=sock))
         self._bound.append(bound)
@@ -101,18 +105,12 @@ class Gateway:
     async def _serve(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, bound: BoundListener
     ) -> None:
-        if not self._admit(writer):
-            return
-        task = asyncio.current_task()
-        assert task is not None
-        self._connections.add(task)
         try:
             connection = Connection(
                 (reader, writer), bound, self._apis.handlers, self._limits, self.counters
             )
             await connection.serve()
         finally:
-            self._connections.discard(task)
             self.counters["connections_open"] -= 1
             self._full = False
 

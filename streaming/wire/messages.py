@@ -18,6 +18,7 @@ _KAFKA_PYTHON = "kafka.protocol.schemas.resources"
 _OURS = "streaming.wire.schemas"
 _REQUEST_PREFIX = struct.Struct(">hhi")
 _ERROR_CODE = struct.Struct(">h")
+_UNSUPPORTED_VERSION = 35
 
 
 class ApiKey(IntEnum):
@@ -173,14 +174,14 @@ def encode_response_header(api_key: int, version: int, correlation_id: int) -> b
 def decode_response(api_key: int, version: int, frame: bytes) -> tuple[int, Body]:
     """Decode one response frame into (correlation id, body).
 
-    An ApiVersions response with an error is read as version 0, which is how brokers answer a
-    version they do not know (KIP-511). Raises UnsupportedApi, UnsupportedVersion, MalformedFrame.
+    An ApiVersions response with UNSUPPORTED_VERSION is read as version 0, which is how brokers
+    answer a version they do not know (KIP-511). Raises UnsupportedApi, UnsupportedVersion, MalformedFrame.
     """
     api = _api(api_key, version, -1)
     fields, start = _response_header().decode_prefix(_response_header_version(api, version), frame)
     if api.key is ApiKey.API_VERSIONS and len(frame) >= start + _ERROR_CODE.size:
         (error_code,) = _ERROR_CODE.unpack_from(frame, start)
-        version = version if error_code == 0 else 0
+        version = 0 if error_code == _UNSUPPORTED_VERSION else version
     return fields["correlation_id"], api.response.decode(version, frame, start)
 
 

@@ -1,0 +1,255 @@
+"""A gateway on real sockets, a made-up cluster behind it, and a client that speaks the codec."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import orjson
+
+from state.blocks import decode_block
+from state.decisions import DecisionKind
+from state.events import Event, parse_payload
+from state.merge import merge
+from state.routing import machine_keys, scope
+from state.step import Machine, fold, new_machine
+from streaming.gateway.apis import build_apis
+from streaming.gateway.connection import Limits
+from streaming.gateway.create_topics import TopicDefaults
+from streaming.gateway.ports import DecisionTimedOut, NotController
+from streaming.gateway.server import Gateway, Listener
+from streaming.image.cluster_image import ClusterImage
+from streaming.wire.frames import FrameSplitter, frame
+from streaming.wire.messages import decode_response, encode_request
+
+NODE_ID = 1000
+CLUSTER_ID = "vPeOCWypqUOSepEvx0cbog"
+LISTENERS = (Listener("CLIENT", "127.0.0.1", 0), Listener("INTERNAL", "127.0.0.1", 0))
+WAIT_S = 20.0
+
+
+def registration(broker: int, *listeners: str, rack: str | None = None) -> dict[str, Any]:
+    """A broker on host b<id>, ports 29100 + id and so on, one per listener."""
+    endpoints = [
+        {"listener": name, "host": f"b{broker}", "port": 29000 + 100 * index + broker}
+        | {"security_protocol": 0}
+        for index, name in enumerate(listeners, start=1)
+    ]
+    return {"id": broker, "epoch": 100 + broker, "rack": rack, "endpoints": endpoints}
+
+
+BROKERS = (
+    registration(1, "CLIENT", "INTERNAL", rack="a"),
+    registration(2, "CLIENT", "INTERNAL", rack="b"),
+    registration(3, "INTERNAL", rack="c"),
+)
+
+
+class FakeCluster:
+    """The view and the decider of a gateway: real machines decide, one slot, no job, no log.
+
+    events: what happened and was submitted, parsed as the job would. fail is raised instead of a
+    reply; gate, when there is one, holds replies back until it is set.
+    """
+
+    def __init__(self) -> None:
+        self.cluster_id = CLUSTER_ID
+        self.controller = True
+        self.known = ClusterImage()
+        self.has_image = True
+        self.events: list[Event] = []
+        self.fail: Exception | None = None
+        self.gate: asyncio.Event | None = None
+        self._machines: dict[int, Machine] = {key: new_machine(key) for key in (-1, 0)}
+        self._offset = 0
+        elected = {
+            "controller_id": NODE_ID,
+            "epoch": 7,
+            "epoch_zk_version": 7,
+            "config": {},
+            "endpoints": [],
+        }
+        self.happen("controller_elected", "", elected)
+        self.happen("broker_registrations_changed", "", {"registered": list(BROKERS)})
+        self.happen("resync_completed", "", {"topics": 0})
+
+    def image(self) -> ClusterImage | None:
+        return self.known if self.has_image else None
+
+    def is_controller(self) -> bool:
+        return self.controller
+
+    def happen(self, kind: str, key: str, payload: dict[str, Any]) -> list[dict[str, Any]]:
+        """Fold an event, bring the image up to date, and return the replies."""
+        event = Event(self._offset, 0, kind, key, orjson.dumps(payload))
+        self._offset += 1
+        parse_payload(event)
+        self.events.append(event)
+        keys = machine_keys(scope(kind, key), slots=1)
+        decided = [decision for key in keys for decision in fold(self._machines[key], [event])]
+        replies, remaining = [], []
+        for decision in merge(decided):
+            assert decision.kind is not DecisionKind.SET_ASIDE, decision
+            self.known.apply(decision.kind, decision.body)
+            if decision.kind is DecisionKind.REPORT_REMAINING:
+                columns, extra = decode_block(decision.body)
+                names = [extra["topics"][topic] for topic in columns["topic"]]
+                numbers = columns["partition"].tolist()
+                remaining = [list(pair) for pair in zip(names, numbers, strict=True)]
+            if decision.kind is DecisionKind.REPLY:
+                replies.append(orjson.loads(decision.body) | {"remaining": remaining})
+        return replies
+
+    def create(self, topic: str, assignment: list[list[int]], topic_id: str | None = None) -> str:
+        """Create a topic with these replicas, its first replicas lead; returns its id."""
+        topic_id = topic_id or f"{topic:_<21.21}A"
+        payload = {
+            "request_id": "r",
+            "topic": topic,
+            "topic_id": topic_id,
+            "partitions": -1,
+            "replication_factor": -1,
+            "assignment": {str(p): ids for p, ids in enumerate(assignment)},
+            "configs": {},
+            "validate_only": False,
+            "start_index": 0,
+            "shift": 0,
+        }
+        (reply,) = self.happen("create_topic_requested", topic, payload)
+        assert reply["error"] == 0, reply
+        return topic_id
+
+    async def submit(
+        self, kind: str, key: str, payload: dict[str, Any], timeout_s: float
+    ) -> dict[str, Any]:
+        if self.fail is not None:
+            raise self.fail
+        if not self.controller:
+            raise NotController("not the controller")
+        request_id = uuid.uuid4().hex
+        replies = self.happen(kind, key, payload | {"request_id": request_id})
+        if timeout_s == 0:
+            raise DecisionTimedOut("no reply in 0 s")
+        if self.gate is not None:
+            await self.gate.wait()
+        (reply,) = [reply for reply in replies if reply["request_id"] == request_id]
+        return reply
+
+    def payloads(self, kind: str) -> list[dict[str, Any]]:
+        """Payloads of the events of a kind, in order."""
+        return [orjson.loads(event.payload) for event in self.events if event.kind == kind]
+
+
+class Client:
+    """One connection that speaks the codec."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader, self.writer = reader, writer
+        self._splitter = FrameSplitter()
+        self._frames: list[bytes] = []
+        self._last_id = 0
+
+    def write(self, api_key: int, version: int, body: dict[str, Any]) -> int:
+        """Send a request without waiting; returns its correlation id."""
+        self._last_id += 1
+        self.writer.write(frame(encode_request(api_key, version, self._last_id, "test", body)))
+        return self._last_id
+
+    async def read_frame(self) -> bytes:
+        """The next response; raises EOFError when the gateway closes instead."""
+        async with asyncio.timeout(WAIT_S):
+            while not self._frames:
+                data = await self.reader.read(65_536)
+                if not data:
+                    raise EOFError
+                self._frames += self._splitter.feed(data)
+        return self._frames.pop(0)
+
+    async def ask(self, api_key: int, version: int, body: dict[str, Any]) -> dict[str, Any]:
+        """Send a request and return its response."""
+        expected = self.write(api_key, version, body)
+        correlation_id, answer = decode_response(api_key, version, await self.read_frame())
+        assert correlation_id == expected
+        return answer
+
+    async def wait_closed(self) -> None:
+        """Wait until the gateway closes the connection, which must not answer first."""
+        async with asyncio.timeout(WAIT_S):
+            with suppress(ConnectionError):
+                assert await self.reader.read() == b""
+
+    async def close(self) -> None:
+        self.writer.transport.abort()
+
+
+class Rig:
+    """A running gateway, its made-up cluster, and clients that are closed with it."""
+
+    def __init__(self, cluster: FakeCluster, gateway: Gateway) -> None:
+        self.cluster, self.gateway = cluster, gateway
+        self._clients: list[Client] = []
+
+    def port(self, listener: str = "CLIENT") -> int:
+        (port,) = [e["port"] for e in self.gateway.endpoints() if e["listener"] == listener]
+        return port
+
+    async def client(self, listener: str = "CLIENT", **options: Any) -> Client:
+        client = Client(*await asyncio.open_connection("127.0.0.1", self.port(listener), **options))
+        self._clients.append(client)
+        return client
+
+    async def ask(
+        self, api_key: int, version: int, body: dict[str, Any], listener: str = "CLIENT"
+    ) -> dict[str, Any]:
+        """Ask once, on a connection of its own."""
+        client = await self.client(listener)
+        try:
+            return await client.ask(api_key, version, body)
+        finally:
+            await client.close()
+
+    async def counted(self, name: str, value: int) -> None:
+        """Wait until a counter has a value."""
+        async with asyncio.timeout(WAIT_S):
+            while self.gateway.counters[name] != value:
+                await asyncio.sleep(0.005)
+
+    async def close(self) -> None:
+        for client in self._clients:
+            await client.close()
+        await self.gateway.stop()
+
+
+@asynccontextmanager
+async def running(limits: Limits | None = None) -> AsyncIterator[Rig]:
+    """A gateway with all APIs in front of a fresh FakeCluster."""
+    cluster = FakeCluster()
+    apis = build_apis(
+        cluster,
+        cluster,
+        node_id=NODE_ID,
+        defaults=TopicDefaults(partitions=2, replication_factor=1),
+        request_timeout_s=30.0,
+        chance=random.Random(1),
+    )
+    gateway = Gateway(LISTENERS, apis, limits or Limits())
+    await gateway.start()
+    rig = Rig(cluster, gateway)
+    try:
+        yield rig
+    finally:
+        await rig.close()
+
+
+def with_gateway(scenario: Callable[[Rig], Awaitable[None]], limits: Limits | None = None) -> None:
+    """Run a scenario against a gateway."""
+
+    async def run() -> None:
+        async with running(limits) as rig:
+            await scenario(rig)
+
+    asyncio.run(run())

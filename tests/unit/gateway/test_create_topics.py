@@ -1,0 +1,202 @@
+"""CreateTopics at every version: what reaches the log, and what the client is told."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from typing import Any
+
+import pytest
+
+from state.payloads import topic_id_from_text
+from streaming.gateway import create_topics
+from streaming.gateway.create_topics import mint_topic_id
+from streaming.gateway.ports import DecisionTimedOut, NotController
+from streaming.wire.messages import ApiKey
+from tests.unit.gateway.support import Rig, with_gateway
+
+VERSIONS = range(2, 8)
+
+
+def topic(name: str, partitions: int = -1, factor: int = -1, **more: Any) -> dict[str, Any]:
+    basic = {"name": name, "num_partitions": partitions, "replication_factor": factor}
+    return {"assignments": [], "configs": []} | basic | more
+
+
+def assigned(*replicas: list[int]) -> list[dict[str, Any]]:
+    return [{"partition_index": p, "broker_ids": ids} for p, ids in enumerate(replicas)]
+
+
+async def create(rig: Rig, version: int, *topics: dict[str, Any], **more: Any) -> list[Any]:
+    body = {"topics": list(topics), "timeout_ms": 30_000, "validate_only": False} | more
+    answer = await rig.ask(ApiKey.CREATE_TOPICS, version, body)
+    return answer["topics"]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_created_topic_is_reported_and_in_the_metadata(version: int) -> None:
+    async def scenario(rig: Rig) -> None:
+        configs = [{"name": "retention.ms", "value": "1000"}]
+        (result,) = await create(rig, version, topic("t", 6, 3, configs=configs))
+        assert (result["name"], result["error_code"], result["error_message"]) == ("t", 0, None)
+        if version >= 5:
+            assert (result["num_partitions"], result["replication_factor"]) == (6, 3)
+            (config,) = result["configs"]
+            assert (config["name"], config["value"]) == ("retention.ms", "1000")
+            assert (config["config_source"], config["read_only"]) == (1, False)
+        asked = {"topics": [{"name": "t", "topic_id": None}]}
+        metadata = await rig.ask(ApiKey.METADATA, 12, asked, "INTERNAL")
+        (found,) = metadata["topics"]
+        assert [len(p["replica_nodes"]) for p in found["partitions"]] == [3] * 6
+        assert result["topic_id"] == (found["topic_id"] if version >= 7 else None)
+        (payload,) = rig.cluster.payloads("create_topic_requested")
+        assert payload["configs"] == {"retention.ms": "1000"}
+        assert uuid.UUID(bytes=topic_id_from_text(payload["topic_id"])) == found["topic_id"]
+        assert 0 <= payload["start_index"] < 2**31
+        assert payload["start_index"] != payload["shift"]
+
+    with_gateway(scenario)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_minus_one_takes_the_settings(version: int) -> None:
+    async def scenario(rig: Rig) -> None:
+        await create(rig, version, topic("t"), topic("p", 5), topic("f", -1, 2))
+        payloads = rig.cluster.payloads("create_topic_requested")
+        counts = {p["topic"]: (p["partitions"], p["replication_factor"]) for p in payloads}
+        assert counts == {"t": (2, 1), "p": (5, 1), "f": (2, 2)}
+
+    with_gateway(scenario)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_manual_assignment_is_kept(version: int) -> None:
+    async def scenario(rig: Rig) -> None:
+        (result,) = await create(rig, version, topic("t", assignments=assigned([3, 1], [1, 2])))
+        assert result["error_code"] == 0
+        rows = rig.cluster.known.rows_of("t")
+        assert rig.cluster.known.columns["replicas"][rows].tolist() == [[3, 1], [1, 2]]
+
+    with_gateway(scenario)
+
+
+REFUSED_HERE = {
+    "assignment with partitions": (topic("x", 1, assignments=assigned([1])), 42),
+    "assignment with factor": (topic("x", -1, 1, assignments=assigned([1])), 42),
+    "illegal name": (topic("a/b", 1, 1), 17),
+    "empty name": (topic("", 1, 1), 17),
+    "name of 250": (topic("n" * 250, 1, 1), 17),
+    "KRaft's topic": (topic("__cluster_metadata", 1, 1), 42),
+    "null config": (topic("x", 1, 1, configs=[{"name": "a", "value": None}]), 40),
+    "too many partitions": (topic("x", create_topics.PARTITIONS_MAX + 1, 1), 37),
+}
+REFUSED_BY_THE_QUERY = {
+    "exists": (topic("taken", 1, 1), 36),
+    "no partitions": (topic("x", 0, 1), 37),
+    "no replicas": (topic("x", 1, 0), 38),
+    "too few brokers": (topic("x", 1, 4), 38),
+    "gap in assignment": (
+        topic("x", assignments=[{"partition_index": 1, "broker_ids": [1]}]),
+        39,
+    ),
+    "unknown broker": (topic("x", assignments=assigned([9])), 39),
+}
+
+
+@pytest.mark.parametrize("name", [*REFUSED_HERE, *REFUSED_BY_THE_QUERY])
+def test_refusals_concern_one_topic_and_keep_the_order(name: str) -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.create("taken", [[1]])
+        events = len(rig.cluster.events)
+        bad, error = {**REFUSED_HERE, **REFUSED_BY_THE_QUERY}[name]
+        results = await create(rig, 7, topic("a", 1, 1), bad, topic("b", 1, 1))
+        assert [r["name"] for r in results] == ["a", bad["name"], "b"]
+        assert [r["error_code"] for r in results] == [0, error, 0]
+        assert results[1]["error_message"]
+        assert results[1]["topic_id"] is None
+        assert (results[1]["num_partitions"], results[1]["configs"]) == (-1, [])
+        appended = len(rig.cluster.events) - events
+        assert appended == (2 if name in REFUSED_HERE else 3)
+
+    with_gateway(scenario)
+
+
+def test_a_topic_named_twice_is_refused_both_times() -> None:
+    async def scenario(rig: Rig) -> None:
+        results = await create(rig, 7, topic("a", 1, 1), topic("b", 1, 1), topic("a", 2, 1))
+        assert [(r["name"], r["error_code"]) for r in results] == [("a", 42), ("b", 0), ("a", 42)]
+        assert rig.cluster.known.topic_names() == ["b"]
+
+    with_gateway(scenario)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_dry_run_creates_nothing(version: int) -> None:
+    async def scenario(rig: Rig) -> None:
+        (result,) = await create(rig, version, topic("t", 4, 2), validate_only=True)
+        assert (result["error_code"], result["topic_id"]) == (0, None)
+        assert result["num_partitions"] == (4 if version >= 5 else -1)
+        assert rig.cluster.known.topic_names() == []
+
+    with_gateway(scenario)
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1])
+def test_without_a_timeout_the_answer_does_not_wait_but_the_topic_comes(timeout_ms: int) -> None:
+    async def scenario(rig: Rig) -> None:
+        (result,) = await create(rig, 7, topic("t", 1, 1), timeout_ms=timeout_ms)
+        assert result["error_code"] == 7
+        assert rig.cluster.known.topic_names() == ["t"]
+
+    with_gateway(scenario)
+
+
+@pytest.mark.parametrize(
+    ("failure", "error"), [(NotController("x"), 41), (DecisionTimedOut("x"), 7)]
+)
+def test_what_cannot_be_decided(failure: Exception, error: int) -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.fail = failure
+        results = await create(rig, 7, topic("a", 1, 1), topic("b", 1, 1))
+        assert [r["error_code"] for r in results] == [error, error]
+
+    with_gateway(scenario)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("lost", ["controller", "has_image"])
+def test_not_the_controller(version: int, lost: str) -> None:
+    async def scenario(rig: Rig) -> None:
+        setattr(rig.cluster, lost, False)
+        results = await create(rig, version, topic("a", 1, 1), topic("bad name", 1, 1))
+        assert [r["error_code"] for r in results] == [41, 41]
+        assert rig.cluster.payloads("create_topic_requested") == []
+
+    with_gateway(scenario)
+
+
+def test_topics_of_one_request_are_decided_side_by_side() -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.gate = asyncio.Event()
+        asking = asyncio.create_task(create(rig, 7, *(topic(f"t{n}", 1, 1) for n in range(20))))
+        async with asyncio.timeout(20):
+            while len(rig.cluster.payloads("create_topic_requested")) < 20:
+                await asyncio.sleep(0.005)
+        rig.cluster.gate.set()
+        results = await asking
+        assert [r["name"] for r in results] == [f"t{n}" for n in range(20)]
+
+    with_gateway(scenario)
+
+
+def test_minted_ids_are_random_uuids_that_znodes_and_command_lines_can_hold(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ids = {mint_topic_id() for _ in range(500)}
+    assert len(ids) == 500
+    assert all(uuid.UUID(bytes=topic_id_from_text(text)).version == 4 for text in ids)
+    dashed = uuid.UUID(bytes=b"\xfb" + bytes(15))
+    good = uuid.UUID(int=2)
+    draws = iter([uuid.UUID(int=0), uuid.UUID(int=1), dashed, good])
+    monkeypatch.setattr(create_topics.uuid, "uuid4", lambda: next(draws))
+    assert topic_id_from_text(mint_topic_id()) == good.bytes
