@@ -6,6 +6,7 @@ background thread connects again; what the job says after that starts with the w
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import os
 import socket
@@ -147,6 +148,9 @@ class JobLink:
         with self._lock:
             connection, self._socket = self._socket, None
         if connection is not None:
+            # The reading thread holds the socket too: close alone would not end the connection.
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
             connection.close()
         for future in list(self._waiting.values()):
             if not future.done():

@@ -1,0 +1,162 @@
+"""How the controller role is taken, lost, given back and taken again."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from streaming.zk.claim import claim_controller
+from streaming.zk.client import ZkSession
+from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
+from tests.integration.front.harness import CONTROLLER_ID, put_broker, wait_for
+
+
+@pytest.fixture
+def front_and_job(zk_session, start_front, start_job):
+    put_broker(zk_session, 1)
+    front = start_front(controller_lease_ms=2_000)
+    front.wait_listening()
+    job = start_job()
+    front.wait_role("active")
+    return front, job
+
+
+def kinds(front) -> list[str]:
+    return [kind for kind, _, _ in front.events()]
+
+
+def test_without_a_job_nothing_is_claimed(zk_session, start_front):
+    front = start_front()
+    front.wait_role("waiting_for_job")
+    assert zk_session.get("/controller") is None
+    assert front.events() == []
+
+
+def test_a_stolen_role_is_taken_back_later(zookeeper, zk_session, front_and_job):
+    front, _ = front_and_job
+    with ZkSession(zookeeper, SESSION_TIMEOUT_MS) as thief:
+        assert claim_controller(thief, 7, steal=True).epoch == 2
+        (resigned,) = front.wait_events("controller_resigned", 1)
+        assert resigned == {"reason": "/controller was taken by 7"}
+        elected = front.wait_events("controller_elected", 2)
+    assert [(body["epoch"], body["epoch_zk_version"]) for body in elected] == [(1, 1), (3, 3)]
+    front.wait_role("active")
+    assert orjson.loads(zk_session.get("/controller").data)["brokerid"] == CONTROLLER_ID
+
+
+def test_a_deleted_controller_znode_ends_the_term(zk_session, front_and_job):
+    front, _ = front_and_job
+    zk_session.delete("/controller")
+    (resigned,) = front.wait_events("controller_resigned", 1)
+    assert resigned == {"reason": "/controller was deleted"}
+    assert [e["epoch"] for e in front.wait_events("controller_elected", 2)] == [1, 2]
+
+
+def test_an_expired_session_is_never_taken_up_again(zookeeper, zk_session, front_and_job):
+    front, _ = front_and_job
+    before = zk_session.get("/controller").ephemeral_owner
+    front.process.pause()
+    wait_for("the session's end", lambda: zk_session.get("/controller") is None)
+    front.process.resume()
+    resigned = front.wait_events("controller_resigned", 1)
+    assert resigned[0]["reason"] in {"the ZooKeeper session expired", "/controller was deleted"}
+    assert front.wait_events("controller_elected", 2)[1]["epoch"] == 2
+    assert zk_session.get("/controller").ephemeral_owner != before
+
+
+def test_a_silent_job_costs_the_role_until_it_is_back(zk_session, front_and_job):
+    front, job = front_and_job
+    job.silence()
+    put_broker(zk_session, 2)  # an event that nobody folds
+    (resigned,) = front.wait_events("controller_resigned", 1)
+    assert "no batch was completed for 2 s" in resigned["reason"]
+    wait_for("the deleted znode", lambda: zk_session.get("/controller") is None)
+    assert front.status()["role"] == "waiting_for_job"
+    job.resume()
+    assert front.wait_events("controller_elected", 2)[1]["epoch"] == 2
+    registered = front.of_kind("broker_registrations_changed")[-1]["registered"]
+    assert [broker["id"] for broker in registered] == [1, 2]
+
+
+def test_an_idle_but_silent_job_keeps_the_role(zk_session, front_and_job):
+    front, job = front_and_job
+    job.silence()
+    job.say({"type": "batch", "batch_id": 2, "end_offset": len(front.events())})
+    with pytest.raises(AssertionError):
+        wait_for("a resignation", lambda: front.of_kind("controller_resigned"), timeout_s=4)
+    assert front.status()["role"] == "active"
+
+
+def test_a_job_that_is_gone_costs_the_role_after_the_lease(zk_session, front_and_job, start_job):
+    front, job = front_and_job
+    job.end()
+    (resigned,) = front.wait_events("controller_resigned", 1)
+    assert resigned == {"reason": "no job was connected for 2 s"}
+    wait_for("the deleted znode", lambda: zk_session.get("/controller") is None)
+    start_job()
+    assert front.wait_events("controller_elected", 2)[1]["epoch"] == 2
+
+
+def test_a_job_that_is_back_within_the_lease_costs_nothing(front_and_job, start_job):
+    front, job = front_and_job
+    job.end()
+    start_job()
+    wait_for("the job", lambda: front.status()["job"]["pid"])
+    with pytest.raises(AssertionError):
+        wait_for("a resignation", lambda: front.of_kind("controller_resigned"), timeout_s=3)
+    assert front.status()["epoch"] == 1
+
+
+def test_a_killed_front_steals_its_own_role_back(zk_session, front_and_job, start_front):
+    front, _ = front_and_job
+    front.process.kill()
+    assert zk_session.get("/controller") is not None
+    again = start_front()
+    elected = again.wait_events("controller_elected", 2)
+    again.wait_role("active")
+    assert [body["epoch"] for body in elected] == [1, 2]
+    assert again.of_kind("controller_resigned") == [{"reason": "front started"}]
+    order = [k for k in kinds(again) if k.startswith("controller_")]
+    assert order == ["controller_elected", "controller_resigned", "controller_elected"]
+
+
+def test_sigterm_gives_the_role_back_at_once(zk_session, front_and_job):
+    front, _ = front_and_job
+    assert front.stop() == 0
+    assert zk_session.get("/controller") is None
+    assert zk_session.get(f"/brokers/ids/{CONTROLLER_ID}") is None
+    assert front.of_kind("controller_resigned") == [{"reason": "stopped"}]
+    assert kinds(front)[-1] == "controller_resigned"
+
+
+def test_a_fenced_batch_is_checked_against_zookeeper(zk_session, front_and_job):
+    front, job = front_and_job
+    end = len(front.events())
+    job.say({"type": "batch", "batch_id": 2, "end_offset": end, "fenced": True})
+    put_broker(zk_session, 2)
+    front.wait_events("broker_registrations_changed", 2)
+    assert not front.of_kind("controller_resigned")  # it was an old epoch's: the role is ours
+    zk_session.set("/controller_epoch", b"9")
+    job.say({"type": "batch", "batch_id": 3, "end_offset": end, "fenced": True})
+    (resigned,) = front.wait_events("controller_resigned", 1)
+    assert "/controller_epoch" in resigned["reason"]
+    assert front.wait_events("controller_elected", 2)[1]["epoch"] == 10
+
+
+def test_two_fronts_cannot_write_one_log(front_and_job, start_front):
+    second = start_front()
+    assert second.process.wait(20)
+    assert second.process.return_code == 1
+    assert "already written by process" in second.process.log_path.read_text()
+
+
+def test_a_front_without_zookeeper_waits_for_it(zookeeper_server, start_front, start_job):
+    connect = zookeeper_server.connect_string
+    zookeeper_server.stop()
+    front = start_front(connect, zookeeper_connection_timeout_ms=1_000)
+    front.wait_listening()
+    start_job()
+    wait_for("a refusal", lambda: front.status()["counters"].get("controller_losses", 0) >= 1)
+    zookeeper_server.start()
+    front.wait_role("active")
+    assert kinds(front)[0] == "controller_elected"
