@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from streaming.commands.frame import run_framed
+from streaming.commands.roles import front, job, run
 from streaming.commands.status import status
 from streaming.commands.tap import tap
 
@@ -22,6 +23,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command()(run)
+app.command()(front)
+app.command()(job)
 app.command()(status)
 app.command()(tap)
 

@@ -33,7 +33,6 @@ from streaming.spark_session import open_spark
 
 logger = logging.getLogger(__name__)
 
-_FRONT_TIMEOUT_S = 60.0
 _POLL_S = 0.5
 
 
@@ -96,7 +95,8 @@ def carry_out(sinks: Sinks) -> Callable[[DataFrame, int], None]:
 def follow(query: StreamingQuery, stop: threading.Event) -> None:
     """Wait until the query ends, which raises its error, or until we are asked to stop."""
     while not stop.wait(_POLL_S):
-        if query.awaitTermination(0):
+        if not query.isActive:
+            query.awaitTermination()
             return
     query.stop()
 

@@ -1,0 +1,77 @@
+"""An embedded cluster: a real ZooKeeper and real Kafka brokers on loopback, in one folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from streaming.embedded.broker import KafkaBroker
+from streaming.embedded.ivy import JarsProgress
+from streaming.embedded.kafka_jars import kafka_jars
+from streaming.embedded.zookeeper import EmbeddedZooKeeper
+
+LISTENERS = "CLIENT,INTERNAL"
+INTER_BROKER_LISTENER = "INTERNAL"
+SESSION_TIMEOUT_MS = 6000
+
+
+class EmbeddedCluster:
+    """ZooKeeper and brokers 1..n; all of them end with this process."""
+
+    def __init__(
+        self,
+        folder: Path,
+        brokers: int,
+        version: str,
+        *,
+        config: dict[str, str] | None = None,
+        progress: JarsProgress | None = None,
+    ) -> None:
+        """Fetch the broker's jars if need be and start ZooKeeper; brokers come with
+        `start_brokers`.
+        """
+        self._folder = folder
+        self._version = version
+        self._config = config or {}
+        self._count = brokers
+        self._jars = kafka_jars(version, progress=progress)
+        self.zookeeper = EmbeddedZooKeeper(folder / "zookeeper")
+        self.connect = self.zookeeper.start()
+        self.brokers: dict[int, KafkaBroker] = {}
+
+    def start_brokers(self, started: Callable[[int], None] = lambda _: None) -> None:
+        """Start all brokers side by side and wait until they accept clients."""
+        for broker_id in range(1, self._count + 1):
+            broker = KafkaBroker(
+                broker_id,
+                self.connect,
+                self._folder / f"broker-{broker_id}",
+                version=self._version,
+                config=self._config,
+                jars=self._jars,
+            )
+            broker.launch()
+            self.brokers[broker_id] = broker
+        for broker_id, broker in self.brokers.items():
+            broker.wait_until_ready()
+            started(broker_id)
+
+    @property
+    def bootstrap_servers(self) -> list[str]:
+        """The brokers' client addresses."""
+        return [broker.bootstrap_server for broker in self.brokers.values()]
+
+    def settings(self) -> list[str]:
+        """Return the settings that make a helmstream the controller of this cluster."""
+        return [
+            f"zookeeper.connect={self.connect}",
+            f"zookeeper.session.timeout.ms={SESSION_TIMEOUT_MS}",
+            f"inter.broker.listener.name={INTER_BROKER_LISTENER}",
+            f"gateway.listeners={LISTENERS}",
+        ]
+
+    def stop(self) -> None:
+        """Stop brokers, then ZooKeeper."""
+        for broker in self.brokers.values():
+            broker.kill()
+        self.zookeeper.stop()

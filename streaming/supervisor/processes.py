@@ -1,0 +1,115 @@
+"""Front and job as supervised child processes."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from streaming.embedded.process import ChildProcess
+
+logger = logging.getLogger(__name__)
+
+FRONT = "front"
+JOB = "job"
+
+_FIRST_BACKOFF_S = 0.2
+_LONGEST_BACKOFF_S = 30.0
+_STABLE_S = 30.0
+_STOP_TIMEOUT_S = 20.0
+
+
+def role_command(role: str, data_dir: Path, config: Sequence[str]) -> list[str]:
+    """Return the command line of a role; config are the --config and --set options to pass on."""
+    command = [sys.executable, "-m", "streaming.cli", role, "--data-dir", str(data_dir)]
+    return [*command, *config]
+
+
+@dataclass(slots=True)
+class Supervised:
+    """One role: how to start it, its present process, and when it may be started again."""
+
+    role: str
+    command: list[str]
+    log_path: Path
+    child: ChildProcess | None = None
+    starts: int = 0
+    started_at: float = 0.0
+    backoff_s: float = _FIRST_BACKOFF_S
+    start_after: float = 0.0
+
+    def start(self) -> None:
+        """Start the process now."""
+        self.child = ChildProcess.start(self.role, self.command, log_path=self.log_path)
+        self.starts += 1
+        self.started_at = time.monotonic()
+
+    def keep_running(self) -> None:
+        """Start a process that has ended again, waiting longer each time it ends soon."""
+        if self.child is not None and self.child.running:
+            return
+        now = time.monotonic()
+        if self.child is not None:
+            self._ended(self.child, now)
+        if now >= self.start_after:
+            self.start()
+
+    def _ended(self, child: ChildProcess, now: float) -> None:
+        logger.warning("%s ended with code %s, see %s", self.role, child.return_code, self.log_path)
+        if now - self.started_at > _STABLE_S:
+            self.backoff_s = _FIRST_BACKOFF_S
+        self.start_after = now + self.backoff_s
+        self.backoff_s = min(self.backoff_s * 2, _LONGEST_BACKOFF_S)
+        self.child = None
+
+    def stop(self) -> None:
+        """Ask the process to end and wait for it."""
+        if self.child is not None and self.child.running:
+            self.child.terminate(_STOP_TIMEOUT_S)
+        self.child = None
+
+
+@dataclass(slots=True)
+class Supervisor:
+    """The front and the job of one data folder."""
+
+    data_dir: Path
+    config: Sequence[str]
+    roles: dict[str, Supervised] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Prepare both roles; nothing runs yet."""
+        for role in (FRONT, JOB):
+            command = role_command(role, self.data_dir, self.config)
+            log_path = self.data_dir / "log" / f"{role}.log"
+            self.roles[role] = Supervised(role, command, log_path)
+
+    def start(self) -> None:
+        """Start both; the job connects to the front when it is ready."""
+        for role in self.roles.values():
+            role.start()
+
+    def watch(self, until: Callable[[], bool], poll_s: float = 0.1) -> None:
+        """Keep both running until the condition holds."""
+        while not until():
+            self.keep_running()
+            time.sleep(poll_s)
+
+    def keep_running(self) -> None:
+        """Start what has ended, once its back-off is over."""
+        for role in self.roles.values():
+            role.keep_running()
+
+    def kill(self, role: str) -> None:
+        """SIGKILL one role's process, as a crash would."""
+        child = self.roles[role].child
+        if child is not None:
+            child.kill()
+
+    def stop(self) -> None:
+        """Stop the job, then the front, which gives the controller role back."""
+        for role in (JOB, FRONT):
+            self.roles[role].stop()

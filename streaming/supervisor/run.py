@@ -1,0 +1,56 @@
+"""`helmstream run`: control a cluster until told to stop."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+
+from rich.console import Console
+
+from streaming.embedded.java import find_java
+from streaming.preflight import check_port_free, check_zookeeper
+from streaming.settings import Settings
+from streaming.supervisor.embedded import EmbeddedCluster
+from streaming.supervisor.processes import Supervisor
+
+
+def run(settings: Settings, config: list[str], console: Console) -> None:
+    """Run front and job, with an embedded cluster when no ZooKeeper is given, until a signal comes.
+
+    config: the --config and --set options for the child processes. Raises JavaMissing, JavaTooOld,
+    PortTaken, ZooKeeperUnreachable before anything starts.
+    """
+    find_java()
+    check_port_free(settings.gateway_host, settings.gateway_port, "gateway.port")
+    if settings.zookeeper_connect:
+        check_zookeeper(settings.zookeeper_connect, settings.zookeeper_connection_timeout_ms)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    data_dir = Path(settings.data_dir).absolute()
+    cluster = None if settings.zookeeper_connect else _embedded(settings, data_dir, console)
+    supervisor = Supervisor(data_dir, [*config, *_options(cluster)])
+    try:
+        supervisor.start()
+        if cluster is not None:
+            cluster.start_brokers(lambda id_: console.print(f"broker {id_} is up"))
+            console.print(f"bootstrap servers: {','.join(cluster.bootstrap_servers)}")
+        console.print(f"helmstream runs in {data_dir}; helmstream status shows what it does")
+        supervisor.watch(until=stop.is_set)
+    finally:
+        console.print("stopping")
+        supervisor.stop()
+        if cluster is not None:
+            cluster.stop()
+
+
+def _embedded(settings: Settings, data_dir: Path, console: Console) -> EmbeddedCluster:
+    console.print("no zookeeper.connect: starting an embedded ZooKeeper and brokers")
+    return EmbeddedCluster(
+        data_dir / "embedded", settings.embedded_brokers, settings.embedded_kafka_version
+    )
+
+
+def _options(cluster: EmbeddedCluster | None) -> list[str]:
+    return [] if cluster is None else [f"--set={one}" for one in cluster.settings()]
