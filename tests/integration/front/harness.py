@@ -53,6 +53,14 @@ def wait_for(what: str, true: Callable[[], Any], timeout_s: float = WAIT_S) -> A
     return found
 
 
+def stays(what: str, true: Callable[[], Any], for_s: float) -> None:
+    """Fail when something is not true at any look within for_s."""
+    deadline = time.monotonic() + for_s
+    while time.monotonic() < deadline:
+        assert true(), f"not true any more: {what}"
+        time.sleep(POLL_S)
+
+
 class FrontProcess:
     """`python -m streaming.front` on a data folder."""
 
@@ -117,7 +125,7 @@ class FakeJob:
 
     def __init__(self, data_dir: Path, image: ClusterImage | None = None, **head: Any) -> None:
         folders = DataDir(data_dir)
-        self._image = image or ClusterImage()
+        self._image = ClusterImage() if image is None else image
         self._head = head
         self._events = folders.events
         self._silent = threading.Event()

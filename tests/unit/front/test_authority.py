@@ -1,0 +1,163 @@
+"""The role's state machine against terms that do what a test says."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from concurrent.futures import Future
+
+import orjson
+import pytest
+
+from streaming.front.authority import PREVIOUS, Authority, Phase
+from streaming.front.signals import GiveUpRole, RoleLost, Signals
+from streaming.log.api import LogClosed
+from streaming.zk.claim import ControllerClaim
+from streaming.zk.errors import SessionLost, ZooKeeperUnreachable
+
+
+class Log:
+    def __init__(self) -> None:
+        self.reasons: list[str] = []
+
+    def append(self, records) -> range:
+        self.reasons += [orjson.loads(record.payload)["reason"] for record in records]
+        return range(len(records))
+
+    def append_async(self, records) -> Future:
+        raise NotImplementedError
+
+
+class Term:
+    """Raises an error at a step: claim, load, follow or give_back."""
+
+    def __init__(self, signals: Signals, calls: list[str], step: str, error: Exception) -> None:
+        self._signals, self._calls, self._step, self._error = signals, calls, step, error
+
+    def _do(self, step: str) -> None:
+        self._calls.append(step)
+        if step == self._step:
+            raise self._error
+
+    def connect_and_claim(self) -> ControllerClaim:
+        self._do("claim")
+        return ControllerClaim(1000, 3, 3, 77)
+
+    def load(self) -> None:
+        self._do("load")
+
+    def follow(self) -> None:
+        self._do("follow")
+        raise GiveUpRole("the test is over")
+
+    def give_back(self) -> bool:
+        self._do("give_back")
+        return True
+
+    def close(self) -> None:
+        self._do("close")
+
+
+def serve(step: str, error: Exception) -> tuple[list[str], list[Phase], Log, Authority]:
+    """Run one term that fails at a step, then stop."""
+    signals, log, calls, phases = Signals(), Log(), [], []
+    done = threading.Event()
+    failures: list[Exception] = []
+
+    def entered(phase: Phase) -> None:
+        phases.append(phase)
+        if phase is Phase.WAITING_FOR_JOB:
+            signals.stop()
+        if phase is Phase.STOPPED:
+            done.set()
+
+    def failed(error: Exception) -> None:
+        failures.append(error)
+        done.set()
+
+    authority = Authority(
+        log,
+        signals,
+        new_term=lambda: Term(signals, calls, step, error),
+        on_phase=entered,
+        on_failure=failed,
+        counters=Counter(),
+    )
+    signals.set_job_healthy(True)
+    authority.start()
+    assert done.wait(10)
+    if failures:
+        raise failures[0]
+    return calls, phases, log, authority
+
+
+def test_the_role_is_given_back_after_the_event():
+    calls, phases, log, _ = serve("follow", GiveUpRole("lease"))
+    assert calls == ["claim", "load", "follow", "give_back", "close"]
+    assert phases == [
+        Phase.CLAIMING,
+        Phase.LOADING,
+        Phase.ACTIVE,
+        Phase.RESIGNING,
+        Phase.WAITING_FOR_JOB,
+        Phase.STOPPED,
+    ]
+    assert log.reasons == ["lease"]
+
+
+@pytest.mark.parametrize("step", ["load", "follow"])
+def test_a_lost_role_is_not_given_back(step):
+    calls, phases, log, _ = serve(step, RoleLost("taken"))
+    assert "give_back" not in calls and calls[-1] == "close"
+    assert Phase.LOST in phases and Phase.RESIGNING not in phases
+    assert log.reasons == ["taken"]
+
+
+def test_a_claim_that_failed_is_no_term():
+    calls, phases, log, _ = serve("claim", ZooKeeperUnreachable("h:1", 5))
+    assert calls == ["claim", "close"]
+    assert phases[:2] == [Phase.CLAIMING, Phase.LOST]
+    assert log.reasons == []
+
+
+def test_a_zookeeper_that_is_gone_when_giving_back_is_no_failure():
+    calls, _, log, _ = serve("give_back", SessionLost("gone"))
+    assert calls[-2:] == ["give_back", "close"]
+    assert log.reasons == ["the test is over"]
+
+
+def test_a_log_that_fails_ends_the_thread_and_the_session():
+    with pytest.raises(LogClosed):
+        serve("follow", LogClosed("disk"))
+
+
+def test_pauses_grow_while_the_role_is_lost_quickly():
+    authority = serve("follow", RoleLost("taken"))[3]
+    pauses = []
+    for _ in range(7):
+        pauses.append(authority._pause_s)
+        authority._pause_s = authority._pause_after_loss(0.5)
+    assert pauses == [1, 2, 4, 8, 16, 30, 30]
+
+
+def test_every_phase_can_be_left_and_reached():
+    assert set(PREVIOUS) == set(Phase)
+    assert set().union(*PREVIOUS.values()) == set(Phase) - {Phase.STOPPED}
+
+
+def test_signals_wake_who_waits_and_the_first_reason_counts():
+    signals = Signals()
+    signals.lose("first")
+    signals.lose("second")
+    with pytest.raises(RoleLost, match="first"):
+        signals.wait_for_work([])
+    signals.start_term()
+    signals.give_up("lease")
+    with pytest.raises(GiveUpRole, match="lease"):
+        signals.check()
+    signals.start_term()
+    signals.check()
+    signals.set_held(True)
+    signals.wait_for_work(["work"])
+    signals.stop()
+    assert signals.wait_for_job(60.0) is False

@@ -1,0 +1,75 @@
+"""Timers on an event loop, with a wall clock that the test moves."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import Future
+
+import orjson
+
+from streaming.front.clock import Clock
+
+
+class Wall:
+    """A wall clock, and the timers that were appended as due."""
+
+    def __init__(self) -> None:
+        self.now_ms = 1_000
+        self.due: list[tuple[str, int]] = []
+
+    def append(self, records) -> Future:
+        bodies = [orjson.loads(record.payload) for record in records]
+        assert all((record.kind, record.key) == ("timer_due", "") for record in records)
+        self.due += [(body["timer"], body["deadline_ms"]) for body in bodies]
+        return Future()
+
+
+async def pass_the_loop() -> None:
+    for _ in range(5):
+        await asyncio.sleep(0)
+
+
+def run(scenario) -> Wall:
+    wall = Wall()
+
+    async def inner() -> None:
+        clock = Clock(asyncio.get_running_loop(), wall.append, lambda: wall.now_ms)
+        await scenario(clock, wall)
+
+    asyncio.run(inner())
+    return wall
+
+
+def test_past_deadlines_are_due_at_once_in_order_and_once():
+    async def scenario(clock, wall):
+        clock.replace({"b": 900, "a": 900, "c": 100, "later": 10_000_000})
+        await pass_the_loop()
+        await pass_the_loop()
+        assert dict(clock.armed) == {"later": 10_000_000}
+
+    assert run(scenario).due == [("c", 100), ("a", 900), ("b", 900)]
+
+
+def test_arming_again_moves_a_timer_and_clearing_forgets_it():
+    async def scenario(clock, wall):
+        clock.arm("t", 10_000_000)
+        clock.arm("t", 999)
+        await pass_the_loop()
+        clock.arm("u", 1_010)
+        clock.clear()
+        await asyncio.sleep(0.05)
+
+    assert run(scenario).due == [("t", 999)]
+
+
+def test_a_wall_clock_that_jumped_back_makes_it_wait_again():
+    async def scenario(clock, wall):
+        clock.arm("t", 1_005)
+        wall.now_ms = 990
+        await asyncio.sleep(0.02)
+        assert not wall.due
+        wall.now_ms = 1_005
+        while not wall.due:
+            await asyncio.sleep(0.001)
+
+    assert run(scenario).due == [("t", 1_005)]

@@ -1,0 +1,115 @@
+"""Requests wait for their own reply, and for nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from concurrent.futures import Future
+
+import orjson
+import pytest
+
+from state.events import EventKind
+from streaming.front.decider import RequestDecider
+from streaming.gateway.ports import DecisionTimedOut, NotController
+from streaming.log.api import LogClosed
+
+
+class Log:
+    def __init__(self, error: Exception | None = None) -> None:
+        self.bodies: list[dict] = []
+        self._error = error
+
+    def append(self, records) -> Future:
+        self.bodies += [orjson.loads(record.payload) for record in records]
+        future: Future = Future()
+        if self._error is None:
+            future.set_result(range(len(records)))
+        else:
+            future.set_exception(self._error)
+        return future
+
+
+def decider(log: Log, counters: Counter, holds: bool = True) -> RequestDecider:
+    return RequestDecider(log.append, lambda: holds, counters)
+
+
+async def submit(asked: RequestDecider, timeout_s: float = 10.0) -> dict:
+    return await asked.submit(EventKind.PRODUCER_IDS_REQUESTED, "", {"broker_id": 1}, timeout_s)
+
+
+def test_replies_reach_who_asked_in_any_order():
+    async def scenario():
+        log, counters = Log(), Counter()
+        asked = decider(log, counters)
+        tasks = [asyncio.create_task(submit(asked)) for _ in range(3)]
+        while len(log.bodies) < 3:
+            await asyncio.sleep(0)
+        ids = [body["request_id"] for body in log.bodies]
+        assert len(set(ids)) == 3
+        asked.answer([{"request_id": id_, "error": n} for n, id_ in reversed([*enumerate(ids)])])
+        assert [reply["error"] for reply in await asyncio.gather(*tasks)] == [0, 1, 2]
+        asked.answer([{"request_id": ids[0], "error": 0}, {"request_id": "unknown", "error": 0}])
+        assert (counters["late_replies"], asked.waiting) == (2, 0)
+
+    asyncio.run(scenario())
+
+
+def test_without_the_role_nothing_is_appended():
+    async def scenario():
+        log = Log()
+        with pytest.raises(NotController):
+            await submit(decider(log, Counter(), holds=False))
+        assert log.bodies == []
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("timeout_s", [0, 0.01])
+def test_a_reply_that_does_not_come_is_given_up_but_was_appended(timeout_s):
+    async def scenario():
+        log, counters = Log(), Counter()
+        asked = decider(log, counters)
+        with pytest.raises(DecisionTimedOut):
+            await submit(asked, timeout_s)
+        assert (len(log.bodies), asked.waiting, counters["reply_timeouts"]) == (1, 0, 1)
+
+    asyncio.run(scenario())
+
+
+def test_losing_the_role_tells_everybody_who_waits():
+    async def scenario():
+        log = Log()
+        asked = decider(log, Counter())
+        task = asyncio.create_task(submit(asked))
+        while not log.bodies:
+            await asyncio.sleep(0)
+        asked.fail_all()
+        with pytest.raises(NotController):
+            await task
+        assert asked.waiting == 0
+
+    asyncio.run(scenario())
+
+
+def test_a_cancelled_request_leaves_nothing_behind():
+    async def scenario():
+        log = Log()
+        asked = decider(log, Counter())
+        task = asyncio.create_task(submit(asked))
+        while not log.bodies:
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert asked.waiting == 0
+
+    asyncio.run(scenario())
+
+
+def test_a_log_that_refuses_is_told():
+    async def scenario():
+        with pytest.raises(LogClosed):
+            await submit(decider(Log(LogClosed("closed")), Counter()))
+
+    asyncio.run(scenario())

@@ -1,0 +1,98 @@
+"""When the lease runs out: pure, with times that the test makes up."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streaming.front.lease import Lease
+
+
+def healthy(lease_s: float = 10.0) -> Lease:
+    lease = Lease(lease_s, end_offset=5, now_s=0.0)
+    lease.job_connected()
+    lease.batch_completed(5, 1.0)
+    return lease
+
+
+def test_a_folded_log_and_a_connected_job_never_expire():
+    lease = healthy()
+    assert lease.job_healthy
+    assert lease.expires_s() is None
+    assert lease.expiry_reason(1e9) is None
+
+
+def test_a_log_that_was_never_folded_here_is_not_known_to_be():
+    lease = Lease(10.0, end_offset=5, now_s=0.0)
+    lease.job_connected()
+    assert not lease.job_healthy
+    assert Lease(10.0, end_offset=0, now_s=0.0).lag == 0
+
+
+def test_events_that_wait_run_it_out_from_the_first_of_them():
+    lease = healthy()
+    lease.appended(6, 3.0)
+    lease.appended(9, 8.0)
+    assert lease.expires_s() == 13.0
+    assert lease.expiry_reason(12.9) is None
+    assert lease.expiry_reason(13.0) == "4 events waited and no batch was completed for 10 s"
+
+
+def test_every_completed_batch_starts_it_again():
+    lease = healthy()
+    lease.appended(9, 3.0)
+    lease.batch_completed(7, 9.0)
+    assert lease.expires_s() == 19.0
+    lease.batch_completed(9, 18.0)
+    assert lease.expires_s() is None
+
+
+def test_an_absent_job_runs_it_out_even_when_nothing_waits():
+    lease = healthy()
+    lease.job_gone(4.0)
+    lease.job_gone(6.0)
+    assert not lease.job_healthy
+    assert lease.expiry_reason(14.0) == "no job was connected for 10 s"
+    lease.job_connected()
+    assert lease.expires_s() is None
+
+
+def test_offsets_never_go_back():
+    lease = healthy()
+    lease.appended(3, 2.0)
+    lease.batch_completed(2, 3.0)
+    assert (lease.completed, lease.lag) == (5, 0)
+
+
+ACTIONS = st.lists(
+    st.tuples(
+        st.floats(0.0, 5.0),
+        st.one_of(
+            st.just(("connected",)),
+            st.just(("gone",)),
+            st.tuples(st.just("appended"), st.integers(0, 20)),
+            st.tuples(st.just("completed"), st.integers(0, 20)),
+        ),
+    )
+)
+
+
+@given(ACTIONS)
+def test_it_has_a_reason_exactly_when_it_has_expired_and_health_means_no_expiry(actions):
+    lease = Lease(3.0, 0, 0.0)
+    now_s = 0.0
+    for passed_s, (what, *argument) in actions:
+        now_s += passed_s
+        match what:
+            case "connected":
+                lease.job_connected()
+            case "gone":
+                lease.job_gone(now_s)
+            case "appended":
+                lease.appended(*argument, now_s)
+            case "completed":
+                lease.batch_completed(*argument, now_s)
+        expires_s = lease.expires_s()
+        assert (expires_s is None) == lease.job_healthy
+        expired = expires_s is not None and now_s >= expires_s
+        assert (lease.expiry_reason(now_s) is not None) == expired
