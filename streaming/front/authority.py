@@ -117,7 +117,8 @@ class Authority:
     def stop(self, timeout_s: float) -> bool:
         """Give the role back and end the thread; False when it did not end in time."""
         self._signals.stop()
-        self._thread.join(timeout_s)
+        if self._thread.is_alive():
+            self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
     def _run(self) -> None:

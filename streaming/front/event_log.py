@@ -1,21 +1,31 @@
-"""The front's door to the event log: the one writer, and who is told of its new end."""
+"""The front's door to the event log: the one writer, and who is told how it fares."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
-from streaming.log.api import NewRecord
+from streaming.log.api import NewRecord, RecordRefused
 from streaming.log.embedded import EmbeddedLogWriter
 
 
 class EventLog:
-    """Appends to the event log from any thread, and tells a listener each time it grew."""
+    """Appends to the event log from any thread, and tells listeners, on the log's own thread.
 
-    def __init__(self, writer: EmbeddedLogWriter, on_grown: Callable[[int], None]) -> None:
-        """Call on_grown(end offset) after each durable append, on the log's own thread."""
+    on_grown(end offset) after each durable append. on_failed(error) when the storage failed: who
+    cannot append what happens must not be the controller.
+    """
+
+    def __init__(
+        self,
+        writer: EmbeddedLogWriter,
+        on_grown: Callable[[int], None],
+        on_failed: Callable[[Exception], None],
+    ) -> None:
+        """Take the open writer and the listeners."""
         self._writer = writer
         self._on_grown = on_grown
+        self._on_failed = on_failed
 
     def append(self, records: Sequence[NewRecord]) -> range:
         """Append events and return their offsets once all are durable; raises LogError."""
@@ -40,5 +50,11 @@ class EventLog:
         return self._writer.truncate_before(offset)
 
     def _tell(self, future: Future[range]) -> None:
-        if not future.cancelled() and future.exception() is None and future.result():
-            self._on_grown(future.result().stop)
+        if future.cancelled():
+            return
+        error = future.exception()
+        if error is None:
+            if future.result():
+                self._on_grown(future.result().stop)
+        elif isinstance(error, Exception) and not isinstance(error, RecordRefused):
+            self._on_failed(error)

@@ -52,7 +52,11 @@ class Front:
         self._cluster_id = ""
         self._retained_from = 0
         self._lease_handle: asyncio.TimerHandle | None = None
-        self._log = EventLog(writer, lambda end: self._soon(self._log_grew, end))
+        self._log = EventLog(
+            writer,
+            on_grown=lambda end: self._soon(self._log_grew, end),
+            on_failed=lambda error: self._soon(self._fail, error),
+        )
         self._lease = Lease(
             settings.controller_lease_ms / 1000, self._log.end_offset(), self._loop.time()
         )

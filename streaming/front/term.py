@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 from state.events import EventKind
+from streaming.front.load_events import Endpoints, elected, producer_id_block
 from streaming.front.preparation import create_missing, own_registration
 from streaming.front.signals import RoleLost, Signals
 from streaming.log.api import NewRecord
@@ -27,7 +28,7 @@ from streaming.zk.claim import (
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import ZooKeeperUnreachable
 from streaming.zk.fenced import FencedWriter
-from streaming.zk.types import SessionState, ZNode
+from streaming.zk.types import SessionState
 from streaming.zk.znodes import (
     BROKER_IDS_PATH,
     CLUSTER_ID_PATH,
@@ -40,12 +41,9 @@ from streaming.zk.znodes import (
     broker_path,
     parse_cluster_id,
     parse_controller_id,
-    parse_producer_id_block,
 )
 
 logger = logging.getLogger(__name__)
-
-Endpoints = list[dict[str, Any]]
 
 
 class TermListener(Protocol):
@@ -107,11 +105,12 @@ class Term:
     def connect_and_claim(self) -> ControllerClaim:
         """Open the session and take the role from whoever has it.
 
-        Raises RoleLost when it kept changing hands.
+        Raises RoleLost when it kept changing hands, or when our id is a broker's.
         """
         self._session.connect(self._settings.zookeeper_connection_timeout_ms)
         self._signals.check()
         self._endpoints = self._listener.endpoints(self._broker_listeners())
+        self._check_id_is_free()
         taken = claim_controller(self._session, self._settings.controller_id, steal=True)
         if isinstance(taken, ControllerTaken):
             raise RoleLost(f"the role kept changing hands, last holder {taken.holder_id}")
@@ -128,7 +127,7 @@ class Term:
         """
         claim = self._needed_claim()
         self._dirty.take()  # everything is read below
-        self._log.append([self._elected(claim)])
+        self._log.append([elected(claim, self._endpoints, self._settings)])
         writer = self._observe(claim)
         create_missing(self._session, writer)
         self._check_controller()
@@ -178,6 +177,17 @@ class Term:
     def close(self) -> None:
         """End the session; with it goes what it holds."""
         self._session.close()
+
+    def _check_id_is_free(self) -> None:
+        """Make sure that no broker has our id.
+
+        What a killed front left behind belongs to the session that still has /controller.
+        """
+        path = broker_path(self._settings.controller_id)
+        registered, holder = self._session.get(path), self._session.get(CONTROLLER_PATH)
+        owner = None if holder is None else holder.ephemeral_owner
+        if registered is not None and registered.ephemeral_owner != owner:
+            raise RoleLost(f"{path} is registered by another process; is it controller.id?")
 
     def _observe(self, claim: ControllerClaim) -> FencedWriter:
         writer = FencedWriter(
@@ -247,28 +257,6 @@ class Term:
         except ValueError as error:
             logger.warning("%s", error)
 
-    def _elected(self, claim: ControllerClaim) -> NewRecord:
-        settings = self._settings
-        return event(
-            EventKind.CONTROLLER_ELECTED,
-            {
-                "controller_id": claim.controller_id,
-                "epoch": claim.epoch,
-                "epoch_zk_version": claim.epoch_zk_version,
-                "endpoints": self._endpoints,
-                "config": {
-                    "unclean.leader.election.enable": settings.unclean_leader_election_enable,
-                    "auto.leader.rebalance.enable": settings.auto_leader_rebalance_enable,
-                    "leader.imbalance.per.broker.percentage": (
-                        settings.leader_imbalance_per_broker_percentage
-                    ),
-                    "leader.imbalance.check.interval.ms": (
-                        settings.leader_imbalance_check_interval_seconds * 1000
-                    ),
-                },
-            },
-        )
-
     def _producer_id_blocks(self) -> list[NewRecord]:
         """Return the event of the last block of producer ids; none when it cannot be read.
 
@@ -298,17 +286,3 @@ class Term:
         self._signals.set_held(state is SessionState.HELD)
         if state is SessionState.LOST:
             self._signals.lose("the ZooKeeper session expired")
-
-
-def producer_id_block(znode: ZNode | None) -> dict[str, int]:
-    """Return /latest_producer_id_block as an event's body; raises ValueError.
-
-    block_end is -1 before the first block: the znode is missing, or empty as Kafka creates it.
-    """
-    if znode is None:
-        return {"block_start": -1, "block_end": -1, "zk_version": -1}
-    if not znode.data:
-        return {"block_start": -1, "block_end": -1, "zk_version": znode.version}
-    block = parse_producer_id_block(znode.data)
-    ends = {"block_start": block.block_start, "block_end": block.block_end}
-    return {**ends, "zk_version": znode.version}

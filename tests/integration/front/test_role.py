@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import orjson
 import pytest
 
@@ -156,3 +158,23 @@ def test_a_front_without_zookeeper_waits_for_it(zookeeper_server, start_front, s
     zookeeper_server.start()
     front.wait_role("active")
     assert kinds(front)[0] == "controller_elected"
+
+
+def test_a_broker_with_our_id_keeps_it(zookeeper, zk_session, start_front, start_job):
+    with ZkSession(zookeeper, SESSION_TIMEOUT_MS) as broker:
+        epoch = put_broker(broker, CONTROLLER_ID)
+        front = start_front()
+        front.wait_listening()
+        start_job()
+        wait_for("a refusal", lambda: front.status()["counters"].get("controller_losses", 0) >= 1)
+        assert zk_session.get(f"/brokers/ids/{CONTROLLER_ID}").czxid == epoch
+        assert zk_session.get("/controller") is None
+    front.wait_role("active")
+
+
+def test_a_taken_port_ends_the_process_with_the_network_code(start_front):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        front = start_front(gateway_port=taken.getsockname()[1])
+        assert front.process.wait(20)
+    assert front.process.return_code == 4
+    assert "gateway.port" in front.process.log_path.read_text()

@@ -1,0 +1,50 @@
+"""The events of a load that no observer makes: the election and the producer id block."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from state.events import EventKind
+from streaming.log.api import NewRecord
+from streaming.observers.ports import event
+from streaming.settings import Settings
+from streaming.zk.claim import ControllerClaim
+from streaming.zk.types import ZNode
+from streaming.zk.znodes import parse_producer_id_block
+
+Endpoints = list[dict[str, Any]]
+"""[{listener, host, port, security_protocol}], as in a broker's registration."""
+
+
+def elected(claim: ControllerClaim, endpoints: Endpoints, settings: Settings) -> NewRecord:
+    """Return controller_elected, with the settings that decisions depend on."""
+    config = {
+        "unclean.leader.election.enable": settings.unclean_leader_election_enable,
+        "auto.leader.rebalance.enable": settings.auto_leader_rebalance_enable,
+        "leader.imbalance.per.broker.percentage": settings.leader_imbalance_per_broker_percentage,
+        "leader.imbalance.check.interval.ms": (
+            settings.leader_imbalance_check_interval_seconds * 1000
+        ),
+    }
+    body = {
+        "controller_id": claim.controller_id,
+        "epoch": claim.epoch,
+        "epoch_zk_version": claim.epoch_zk_version,
+        "endpoints": endpoints,
+        "config": config,
+    }
+    return event(EventKind.CONTROLLER_ELECTED, body)
+
+
+def producer_id_block(znode: ZNode | None) -> dict[str, int]:
+    """Return /latest_producer_id_block as an event's body; raises ValueError.
+
+    block_end is -1 before the first block: the znode is missing, or empty as Kafka creates it.
+    """
+    if znode is None:
+        return {"block_start": -1, "block_end": -1, "zk_version": -1}
+    if not znode.data:
+        return {"block_start": -1, "block_end": -1, "zk_version": znode.version}
+    block = parse_producer_id_block(znode.data)
+    ends = {"block_start": block.block_start, "block_end": block.block_end}
+    return {**ends, "zk_version": znode.version}
