@@ -10,7 +10,7 @@ from state.cluster.authority import Phase
 from state.decisions import Decision, DecisionKind, Rule, json_decision
 from state.events import Event
 from state.partitions.changes import Changes
-from state.partitions.matrix import NONE, Bools, Int32s, Rows, equal_lists, lengths, unpad
+from state.partitions.matrix import NONE, Bools, Int32s, Rows, contains, equal_lists, lengths, unpad
 from state.partitions.slot import Slot
 from state.payloads import AlterPartitionRequested
 from state.protocol_errors import ProtocolError
@@ -101,7 +101,7 @@ def _errors(slot: Slot, request: AlterPartitionRequested, at: Rows) -> Int32s:
         (recovering & (members > 1), ProtocolError.INVALID_REQUEST),
         (recovering & (rows.recovery[at] == 0), ProtocolError.INVALID_REQUEST),
         (rows.leader[at] != request.broker_id, ProtocolError.INVALID_REQUEST),
-        (members == 0, ProtocolError.INVALID_REQUEST),
+        (_impossible(slot, request, at), ProtocolError.INVALID_REQUEST),
         (~live, ineligible),
     ]
     return np.select(
@@ -109,6 +109,15 @@ def _errors(slot: Slot, request: AlterPartitionRequested, at: Rows) -> Int32s:
         [np.int32(error) for _, error in conditions],
         default=np.int32(ProtocolError.NONE),
     ).astype(np.int32)
+
+
+def _impossible(slot: Slot, request: AlterPartitionRequested, at: Rows) -> Bools:
+    """Return bool[k]: no leader could mean this ISR: it lacks itself, or has a stranger in it."""
+    rows = slot.table.rows
+    leader = np.full((len(at), 1), request.broker_id, dtype=np.int32)
+    assigned = contains(rows.replicas[at], request.isr) | (request.isr == NONE)
+    impossible: Bools = ~contains(request.isr, leader)[:, 0] | ~assigned.all(axis=1)
+    return impossible
 
 
 def _accept(

@@ -58,7 +58,8 @@ def on_leader_and_isr_answered(
     rows.offline_dir[healthy] = False
     rows.offline_dir[failed] = True
     changes = Changes(slot.table, event.offset)
-    fail_replicas(slot, changes, newly_failed)
+    if newly_failed.any():
+        fail_replicas(slot, changes, newly_failed, slot.table.rows_of(answered.topic))
     return changes.decisions(slot.authority, slot.brokers)
 
 

@@ -172,9 +172,9 @@ def _to_offline(slot: Slot, changes: Changes, mask: Bools) -> None:
     rows = slot.table.rows
     changes.stop |= mask
     at = np.flatnonzero(mask.any(axis=1))
-    changes.metadata[at] = True
-    changes.rule[at[changes.rule[at] == Rule.NONE]] = Rule.REPLICA_STOPPED
     stored = at[rows.has_leadership[at] | changes.create[at]]
+    changes.metadata[stored] = True
+    changes.rule[stored[changes.rule[stored] == Rule.NONE]] = Rule.REPLICA_STOPPED
     ours = rows.controller_epoch[stored] <= slot.authority.epoch
     changes.refuse_partitions(stored[~ours], PartitionState.OFFLINE, NEWER_CONTROLLER)
     _remove_from_isr(slot, changes, stored[ours], mask)

@@ -4,7 +4,7 @@ controller.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -59,7 +59,7 @@ def on_cluster_config_changed(
     ):
         return []
     changes = Changes(slot.table, event.offset)
-    elect_offline(slot, changes)
+    elect_offline(slot, changes, np.arange(len(slot.table.rows)))
     return changes.decisions(slot.authority, slot.brokers)
 
 
@@ -131,37 +131,35 @@ def _start_brokers(slot: Slot, changes: Changes, ids: list[int]) -> None:
         hosted = _hosted(slot, ids)
         slot.table.rows.offline_dir[hosted] = False
         move_replicas(slot, changes, hosted, ReplicaState.ONLINE)
-        elect_offline(slot, changes)
+        elect_offline(slot, changes, np.arange(len(slot.table.rows)))
 
 
-def _fail_brokers(slot: Slot, changes: Changes, ids: Iterable[int]) -> None:
-    hosted = _hosted(slot, ids)
-    slot.table.rows.offline_dir[hosted] = False
-    fail_replicas(slot, changes, hosted)
+def _fail_brokers(slot: Slot, changes: Changes, ids: Sequence[int]) -> None:
+    if ids:
+        hosted = _hosted(slot, ids)
+        slot.table.rows.offline_dir[hosted] = False
+        fail_replicas(slot, changes, hosted, np.arange(len(slot.table.rows)))
 
 
-def fail_replicas(slot: Slot, changes: Changes, mask: Bools) -> None:
+def fail_replicas(slot: Slot, changes: Changes, mask: Bools, at: Rows) -> None:
     """Act on replicas bool[n, R] that just went offline (KafkaController.onReplicasBecomeOffline).
 
-    Partitions whose leader is not online go OFFLINE and are elected for; then the replicas leave
-    their ISRs.
+    Of the rows `at`, which an event about a topic limits to that topic's, those whose leader is not
+    online go OFFLINE and all that are offline are elected for; then the replicas leave their ISRs.
     """
-    if not mask.any():
-        return
-    rows = slot.table.rows
-    at = np.flatnonzero(rows.has_leadership)
-    move_partitions(slot, changes, at[~slot.online_leader(at)], PartitionState.OFFLINE)
-    elect_offline(slot, changes)
+    led = at[slot.table.rows.has_leadership[at]]
+    move_partitions(slot, changes, led[~slot.online_leader(led)], PartitionState.OFFLINE)
+    elect_offline(slot, changes, at)
     move_replicas(slot, changes, mask, ReplicaState.OFFLINE)
 
 
-def elect_offline(slot: Slot, changes: Changes) -> None:
-    """Try to elect for every NEW and OFFLINE partition
+def elect_offline(slot: Slot, changes: Changes, at: Rows) -> None:
+    """Try to elect for the NEW and OFFLINE partitions among rows `at`
     (PartitionStateMachine.triggerOnlinePartitionStateChange).
     """
-    state = slot.table.rows.state
-    at = np.flatnonzero((state == PartitionState.NEW) | (state == PartitionState.OFFLINE))
-    move_partitions(slot, changes, at, PartitionState.ONLINE)
+    state = slot.table.rows.state[at]
+    waiting = (state == PartitionState.NEW) | (state == PartitionState.OFFLINE)
+    move_partitions(slot, changes, at[waiting], PartitionState.ONLINE)
 
 
 def on_controlled_shutdown_requested(

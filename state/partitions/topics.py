@@ -26,35 +26,39 @@ def on_topic_observed(slot: Slot, event: Event, observed: TopicObserved) -> list
     """
     if slot.authority.phase is Phase.NONE:
         return []
-    observed_replicas, repaired = without_controller(slot, observed)
+    replicas, repaired = without_controller(slot, observed)
+    loading = slot.authority.phase is Phase.LOADING
+    known = _known_topic(slot, observed, afresh=loading)
+    columns = observed_columns(observed, replicas, known)
+    found = _rewrite(slot, event, observed, replicas) if repaired else []
+    if loading:
+        slot.table.add_rows(columns)
+        return found
+    return found + _take_rows(slot, event, observed, columns)
+
+
+def _known_topic(slot: Slot, observed: TopicObserved, *, afresh: bool) -> int:
+    """Return the index of the observed topic, added if it is new; afresh: without rows, because a
+    topic observed twice during a load is as the last observation says.
+    """
+    before = slot.table.topic(observed.topic)
+    version = observed.zk_version if before is None else before.zk_version
+    if afresh:
+        slot.table.remove_topic(observed.topic)
     known = slot.table.topic_index(observed.topic)
     if known is None:
-        topic = Topic(observed.topic, observed.topic_id, observed.unclean, observed.zk_version)
+        topic = Topic(observed.topic, observed.topic_id, observed.unclean, version)
         known = slot.table.add_topic(topic)
     topic = slot.table.topics[known]
-    topic.zk_version = max(topic.zk_version, observed.zk_version)
+    topic.zk_version = max(version, observed.zk_version)
     topic.topic_id, topic.unclean = observed.topic_id, observed.unclean
-    fresh = (
-        slot.table.find(observed.topic, observed.partitions) < 0
-        if len(slot.table.rows_of(observed.topic))
-        else None
-    )
-    columns = observed_columns(observed, observed_replicas, known)
-    if slot.authority.phase is Phase.LOADING:
-        slot.table.add_rows(columns)
-        return _rewrite(slot, event, observed, observed_replicas) if repaired else []
-    new = np.ones(len(columns), dtype=bool) if fresh is None else fresh
-    found = _rewrite(slot, event, observed, observed_replicas) if repaired else []
-    return found + _take_rows(slot, event, observed, columns, new)
+    return known
 
 
 def _take_rows(
-    slot: Slot,
-    event: Event,
-    observed: TopicObserved,
-    columns: Columns,
-    new: Bools,
+    slot: Slot, event: Event, observed: TopicObserved, columns: Columns
 ) -> list[Decision]:
+    new = slot.table.find(observed.topic, observed.partitions) < 0
     slot.table.add_rows(select(columns, new))
     changes = Changes(slot.table, event.offset)
     at = slot.table.find(observed.topic, observed.partitions)
@@ -121,7 +125,24 @@ def without_controller(slot: Slot, observed: TopicObserved) -> tuple[Int32s, boo
         free = free[free != slot.authority.controller_id]
         if len(free):
             replicas[row, ours[row]] = free[int(observed.partitions[row]) % len(free)]
-    return keep(replicas, (replicas != slot.authority.controller_id) & (replicas != NONE)), True
+    mask = (replicas != slot.authority.controller_id) & (replicas != NONE)
+    return _as_repaired_before(slot, observed, keep(replicas, mask), ours.any(axis=1)), True
+
+
+def _as_repaired_before(
+    slot: Slot, observed: TopicObserved, replicas: Int32s, repaired: Bools
+) -> Int32s:
+    """Return the replicas, those of partitions that were repaired before as they were then: their
+    rewritten assignment is on its way, whoever is live by now.
+    """
+    at = slot.table.find(observed.topic, observed.partitions)
+    before = repaired & (at >= 0)
+    if not before.any():
+        return replicas
+    held = slot.table.rows.replicas[at[before]]
+    replicas = widen(replicas, held.shape[1])
+    replicas[before] = widen(held, replicas.shape[1])
+    return replicas
 
 
 def _rewrite(slot: Slot, event: Event, observed: TopicObserved, replicas: Int32s) -> list[Decision]:
@@ -170,5 +191,5 @@ def on_topic_config_changed(
     if slot.authority.phase is not Phase.ACTIVE or not changed.unclean:
         return []
     changes = Changes(slot.table, event.offset)
-    elect_offline(slot, changes)
+    elect_offline(slot, changes, slot.table.rows_of(changed.topic))
     return changes.decisions(slot.authority, slot.brokers)

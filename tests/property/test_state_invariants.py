@@ -1,0 +1,188 @@
+"""What holds after every event, whatever happened before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import orjson
+from hypothesis import given
+
+from checkpoints.machine_format import decode_machine
+from state.blocks import decode_block
+from state.cluster.authority import Phase
+from state.decisions import Action, DecisionKind
+from state.events import Event
+from state.merge import MergedDecision
+from state.partitions.legal import PartitionState
+from state.partitions.matrix import unpad
+from state.partitions.slot import Slot
+from tests.property.state_fold import States, fold_batch
+from tests.property.state_logs import OURSELVES, PLAUSIBLE_LOGS
+
+ADOPTING = {"topic_observed", "partition_states_observed", "controller_elected"}
+Place = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A partition with a state znode, as a slot holds it."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    recovery: int
+    zk_version: int
+
+
+@dataclass(slots=True)
+class Watch:
+    """What has been seen of a whole run.
+
+    lives counts how often a partition's state began anew: its topic went, or its znode did.
+    rows are those of the last event; kept those before a load, which begins with an empty table.
+    """
+
+    leaders: dict[tuple[Place, int, int], int] = field(default_factory=dict)
+    lives: dict[Place, int] = field(default_factory=dict)
+    rows: dict[Place, Row] = field(default_factory=dict)
+    kept: dict[Place, Row] = field(default_factory=dict)
+
+    def see(self, event: Event, slot: Slot, decisions: list[MergedDecision]) -> None:
+        """Check everything after one event."""
+        rows = rows_of(slot)
+        written = check_blocks(slot, rows, decisions)
+        check_rewrites(slot, decisions)
+        if slot.authority.phase is Phase.ACTIVE:
+            check_table(slot)
+        else:
+            assert not written
+        if event.kind not in ADOPTING:
+            self.check_writes(rows, written)
+        self.rows = rows
+        if slot.authority.phase is not Phase.LOADING:
+            self.check_history(rows)
+
+    def check_writes(self, rows: dict[Place, Row], written: set[Place]) -> None:
+        """Exactly what changed is written, and each write costs one version."""
+        changed = {
+            place for place, row in rows.items() if place in self.rows and row != self.rows[place]
+        }
+        new = rows.keys() - self.rows.keys()
+        assert written == changed | new
+        for place in changed:
+            assert rows[place].zk_version == self.rows[place].zk_version + 1
+
+    def check_history(self, rows: dict[Place, Row]) -> None:
+        """Epochs only rise, and an epoch has one leader."""
+        for place in self.kept.keys() - rows.keys():
+            self.lives[place] = self.lives.get(place, 0) + 1
+        for place, row in rows.items():
+            before = self.kept.get(place)
+            if before is not None:
+                assert row.leader_epoch >= before.leader_epoch
+                assert row.zk_version >= before.zk_version
+                if row.leader != before.leader:
+                    assert row.leader_epoch > before.leader_epoch
+            if row.leader >= 0:
+                term = (place, self.lives.get(place, 0), row.leader_epoch)
+                assert self.leaders.setdefault(term, row.leader) == row.leader
+        self.kept = rows
+
+
+def rows_of(slot: Slot) -> dict[Place, Row]:
+    """Return the rows that have a state znode, by topic and partition."""
+    rows = slot.table.rows
+    return {
+        (slot.table.topics[rows.topic[at]].name, int(rows.partition[at])): Row(
+            int(rows.leader[at]),
+            int(rows.leader_epoch[at]),
+            tuple(unpad(rows.isr[at])),
+            int(rows.recovery[at]),
+            int(rows.zk_version[at]),
+        )
+        for at in np.flatnonzero(rows.has_leadership).tolist()
+    }
+
+
+def check_blocks(slot: Slot, rows: dict[Place, Row], decisions: list[MergedDecision]) -> set[Place]:
+    """What is decided about a partition is what the slot then holds; return what is written."""
+    written = set()
+    for decision in decisions:
+        if decision.kind is not DecisionKind.CHANGE_PARTITIONS:
+            continue
+        columns, extra = decode_block(decision.body)
+        assert extra["controller_epoch"] == slot.authority.epoch
+        for at, partition in enumerate(columns["partition"].tolist()):
+            place = (extra["topics"][columns["topic"][at]], partition)
+            assert row_in_block(columns, at) == rows[place]
+            if columns["actions"][at] & Action.WRITE:
+                written.add(place)
+                assert columns["controller_epoch"][at] == slot.authority.epoch
+            assert not columns["actions"][at] & Action.CREATE or rows[place].zk_version == 0
+    return written
+
+
+def check_rewrites(slot: Slot, decisions: list[MergedDecision]) -> None:
+    """An assignment that is written is what the slot then holds, and does not name ourselves."""
+    for decision in decisions:
+        if decision.kind is DecisionKind.REWRITE_ASSIGNMENT:
+            body = orjson.loads(decision.body)
+            at = slot.table.rows_of(body["topic"])
+            held = {
+                str(partition): unpad(replicas)
+                for partition, replicas in zip(
+                    slot.table.rows.partition[at].tolist(),
+                    slot.table.rows.replicas[at],
+                    strict=True,
+                )
+            }
+            assert body["assignment"] == held
+            assert all(OURSELVES not in replicas for replicas in held.values())
+
+
+def row_in_block(columns: dict[str, Any], at: int) -> Row:
+    """Return one row of change_partitions."""
+    return Row(
+        int(columns["leader"][at]),
+        int(columns["leader_epoch"][at]),
+        tuple(unpad(columns["isr"][at])),
+        int(columns["recovery"][at]),
+        int(columns["partition_epoch"][at]),
+    )
+
+
+def check_table(slot: Slot) -> None:
+    """A partition has a leader from its ISR whenever one of them can lead; none is there twice."""
+    rows = slot.table.rows
+    places = list(zip(rows.topic.tolist(), rows.partition.tolist(), strict=True))
+    assert len(set(places)) == len(places)
+    members = slot.online_members(np.arange(len(rows)))
+    for at in np.flatnonzero(rows.has_leadership).tolist():
+        isr, assigned = unpad(rows.isr[at]), unpad(rows.replicas[at])
+        leader = int(rows.leader[at])
+        assert isr
+        assert len(set(isr)) == len(isr)
+        assert set(isr) <= set(assigned)
+        if rows.state[at] == PartitionState.ONLINE:
+            failed = rows.replicas[at][rows.offline_dir[at]]
+            assert leader in isr
+            assert leader in slot.brokers.by_id
+            assert leader not in failed
+        else:
+            assert not members[at].any(), "a member could lead"
+            assert leader == -1 or leader not in rows.replicas[at][slot.online_replicas([at])[0]]
+        if slot.brokers.live_ids.size and leader == -1:
+            assert rows.state[at] != PartitionState.ONLINE
+
+
+@given(log=PLAUSIBLE_LOGS)
+def test_invariants_hold_after_every_event(log: list[Event]) -> None:
+    states: States = {}
+    watch = Watch()
+    for event in log:
+        decisions = fold_batch(states, [event], 1)
+        slot = decode_machine(states[0]) if 0 in states else Slot()
+        assert isinstance(slot, Slot)
+        watch.see(event, slot, decisions)
