@@ -82,6 +82,7 @@ class Settings(BaseModel):
     gateway_port: Port
     gateway_listeners: Name
     max_connections: Positive
+    connections_max_idle_ms: Positive
     socket_request_max_bytes: Annotated[int, Field(ge=1_024)]
     request_timeout_ms: Positive
     default_replication_factor: Annotated[int, Field(ge=1, le=2**15 - 1)]

@@ -16,6 +16,7 @@ from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Call
 from streaming.gateway.ports import ClusterView, Decider, DecisionTimedOut, NotController
 from streaming.gateway.protocol_errors import GatewayError
+from streaming.gateway.topic_configs import config_error
 from streaming.wire.schema_codec import Body
 
 PARTITIONS_MAX = 50_000
@@ -150,7 +151,10 @@ def _configs(topic: Body) -> dict[str, str]:
     if nulls:
         message = f"topic configs without a value: {', '.join(nulls)}"
         raise Refused(GatewayError.INVALID_CONFIG, message)
-    return {config["name"]: config["value"] for config in topic["configs"]}
+    configs = {config["name"]: config["value"] for config in topic["configs"]}
+    if (error := config_error(configs)) is not None:
+        raise Refused(GatewayError.INVALID_CONFIG, error)
+    return configs
 
 
 def _assignment(topic: Body) -> dict[str, list[int]] | None:

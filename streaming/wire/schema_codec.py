@@ -173,6 +173,8 @@ def _to_body(message: Any, layout: _Layout, path: str) -> Body:
         if field.inner is not None and value is not None:
             value = [_to_body(item, field.inner, field.name) for item in value]
         elif isinstance(value, list):
+            if None in value:  # elements of Kafka's arrays are never nullable
+                raise MalformedFrame(f"null in {path}.{field.name}")
             # An absent field's default is one list shared by all messages.
             value = list(value)
         body[field.name] = value

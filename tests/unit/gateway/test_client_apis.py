@@ -9,7 +9,8 @@ import pytest
 
 from streaming.gateway.coordinators import java_string_hash
 from streaming.gateway.ports import DecisionTimedOut, NotController
-from streaming.wire.messages import APIS, GATEWAY_APIS, ApiKey
+from streaming.wire.frames import frame
+from streaming.wire.messages import APIS, GATEWAY_APIS, ApiKey, encode_request
 from tests.unit.gateway.support import CLUSTER_ID, NODE_ID, Rig, with_gateway
 
 SOFTWARE = {"client_software_name": "apache-kafka-java", "client_software_version": "3.9.2"}
@@ -144,6 +145,20 @@ def test_coordinators_that_are_not_there_yet(version: int) -> None:
         assert await group_a() == nobody  # no leader
         rig.cluster.has_image = False
         assert await group_a() == nobody
+
+    with_gateway(scenario)
+
+
+@pytest.mark.parametrize("version", range(4, 7))
+def test_a_null_among_the_keys_is_malformed(version: int) -> None:
+    async def scenario(rig: Rig) -> None:
+        client = await rig.client()
+        body = {"key_type": 0, "coordinator_keys": ["a"]}
+        request = encode_request(ApiKey.FIND_COORDINATOR, version, 1, "c", body)
+        assert request[-4:] == b"\x02\x02a\x00"
+        client.writer.write(frame(request[:-4] + b"\x02\x00\x00"))
+        await client.wait_closed()
+        assert rig.gateway.counters["closed_malformed"] == 1
 
     with_gateway(scenario)
 

@@ -88,6 +88,7 @@ REFUSED_HERE = {
     "name of 250": (topic("n" * 250, 1, 1), 17),
     "KRaft's topic": (topic("__cluster_metadata", 1, 1), 42),
     "null config": (topic("x", 1, 1, configs=[{"name": "a", "value": None}]), 40),
+    "unknown config": (topic("x", 1, 1, configs=[{"name": "a", "value": "1"}]), 40),
     "too many partitions": (topic("x", create_topics.PARTITIONS_MAX + 1, 1), 37),
 }
 REFUSED_BY_THE_QUERY = {

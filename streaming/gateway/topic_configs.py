@@ -1,0 +1,141 @@
+"""Checks configs of new topics, so that no broker meets one in ZooKeeper that it cannot read.
+
+A broker that finds an unreadable value fails when it loads the topic's log, and does not start
+again. Source of names, types and ranges: Kafka 3.9's LogConfig; cross-checks of tiered storage are
+not made, as it cannot be enabled here.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+Check: TypeAlias = Callable[[str], bool]
+
+_INT_MAX, _LONG_MAX = 2**31 - 1, 2**63 - 1
+_WHOLE = re.compile(r"[+-]?[0-9]{1,25}")
+_COMMA = re.compile(r"\s*,\s*")
+_FORMAT_VERSION = re.compile(r"[0-9]+(\.[0-9]+){1,2}(-IV[0-9]+)?")
+_THROTTLED = re.compile(r"([0-9]+:[0-9]+)?")
+
+
+def _number(least: int, most: int) -> Check:
+    return lambda text: _WHOLE.fullmatch(text) is not None and least <= int(text) <= most
+
+
+def _int(least: int) -> Check:
+    return _number(least, _INT_MAX)
+
+
+def _long(least: int) -> Check:
+    return _number(least, _LONG_MAX)
+
+
+def _one_of(*values: str) -> Check:
+    return lambda text: text in values
+
+
+def _each_of(*values: str) -> Check:
+    return lambda text: not text or all(part in values for part in _COMMA.split(text))
+
+
+def _truth(text: str) -> bool:
+    return text.lower() in ("true", "false")
+
+
+def _false(text: str) -> bool:
+    return text.lower() == "false"
+
+
+def _share(text: str) -> bool:
+    try:
+        value = float(text)
+    except ValueError:
+        return False
+    return not math.isnan(value) and 0 <= value <= 1
+
+
+def _throttled_replicas(text: str) -> bool:
+    return text == "*" or all(_THROTTLED.fullmatch(part) for part in _COMMA.split(text))
+
+
+def _format_version(text: str) -> bool:
+    return _FORMAT_VERSION.fullmatch(text) is not None
+
+
+TOPIC_CONFIGS: Mapping[str, tuple[Check, str]] = {
+    "cleanup.policy": (_each_of("compact", "delete"), "a list of compact and delete"),
+    "compression.gzip.level": (
+        lambda text: text == "-1" or _number(1, 9)(text),
+        "1 to 9, or -1",
+    ),
+    "compression.lz4.level": (_number(1, 17), "1 to 17"),
+    "compression.type": (
+        _one_of("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer"),
+        "uncompressed, zstd, lz4, snappy, gzip or producer",
+    ),
+    "compression.zstd.level": (_number(-131072, 22), "-131072 to 22"),
+    "delete.retention.ms": (_long(0), "a number from 0"),
+    "file.delete.delay.ms": (_long(0), "a number from 0"),
+    "flush.messages": (_long(1), "a number from 1"),
+    "flush.ms": (_long(0), "a number from 0"),
+    "follower.replication.throttled.replicas": (
+        _throttled_replicas,
+        "* or a list of partition:broker",
+    ),
+    "index.interval.bytes": (_int(0), "a 32-bit number from 0"),
+    "leader.replication.throttled.replicas": (
+        _throttled_replicas,
+        "* or a list of partition:broker",
+    ),
+    "local.retention.bytes": (_long(-2), "a number from -2"),
+    "local.retention.ms": (_long(-2), "a number from -2"),
+    "max.compaction.lag.ms": (_long(1), "a number from 1"),
+    "max.message.bytes": (_int(0), "a 32-bit number from 0"),
+    "message.downconversion.enable": (_truth, "true or false"),
+    "message.format.version": (_format_version, "a version such as 3.0-IV1"),
+    "message.timestamp.after.max.ms": (_long(0), "a number from 0"),
+    "message.timestamp.before.max.ms": (_long(0), "a number from 0"),
+    "message.timestamp.difference.max.ms": (_long(0), "a number from 0"),
+    "message.timestamp.type": (
+        _one_of("CreateTime", "LogAppendTime"),
+        "CreateTime or LogAppendTime",
+    ),
+    "min.cleanable.dirty.ratio": (_share, "a number from 0 to 1"),
+    "min.compaction.lag.ms": (_long(0), "a number from 0"),
+    "min.insync.replicas": (_int(1), "a 32-bit number from 1"),
+    "preallocate": (_truth, "true or false"),
+    "remote.log.copy.disable": (_false, "false: a cluster with ZooKeeper knows no other value"),
+    "remote.log.delete.on.disable": (
+        _false,
+        "false: a cluster with ZooKeeper knows no other value",
+    ),
+    "remote.storage.enable": (
+        _false,
+        "false: whether the brokers have tiered storage is not known here",
+    ),
+    "retention.bytes": (_number(-(2**63), _LONG_MAX), "a number"),
+    "retention.ms": (_long(-1), "a number from -1"),
+    "segment.bytes": (_int(14), "a 32-bit number from 14"),
+    "segment.index.bytes": (_int(4), "a 32-bit number from 4"),
+    "segment.jitter.ms": (_long(0), "a number from 0"),
+    "segment.ms": (_long(1), "a number from 1"),
+    "unclean.leader.election.enable": (_truth, "true or false"),
+}
+"""By name: whether a value is allowed (spaces around it do not count), and what is, in words."""
+
+
+def config_error(configs: Mapping[str, str]) -> str | None:
+    """Return what is wrong with a new topic's configs, None when nothing is."""
+    for name, value in sorted(configs.items()):
+        if name not in TOPIC_CONFIGS:
+            return f"unknown topic config {name!r}"
+        allowed, words = TOPIC_CONFIGS[name]
+        if not allowed(value.strip()):
+            return f"topic config {name} is {value!r}, allowed: {words}"
+    least, most = (configs.get(f"{end}.compaction.lag.ms") for end in ("min", "max"))
+    if least is not None and most is not None and int(least) > int(most):
+        return f"min.compaction.lag.ms is {least}, more than max.compaction.lag.ms {most}"
+    return None

@@ -1,0 +1,98 @@
+"""Requests with flipped bytes: whatever they decode to, no handler fails and no event is unreadable.
+
+The made-up cluster parses and folds every event as the job does, and fails when a machine sets one
+aside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import uuid
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from streaming.wire.frames import frame
+from streaming.wire.messages import APIS, GATEWAY_APIS, ApiKey, encode_request
+from tests.unit.gateway.support import Rig, with_gateway
+
+SEEDS = range(40)
+TOPIC_ID = uuid.UUID(bytes=b"t" * 16)
+BODIES: dict[ApiKey, dict[str, Any]] = {
+    ApiKey.METADATA: {"topics": [{"name": "t", "topic_id": None}]},
+    ApiKey.CONTROLLED_SHUTDOWN: {"broker_id": 1, "broker_epoch": 101},
+    ApiKey.FIND_COORDINATOR: {"key": "a", "key_type": 0, "coordinator_keys": ["a"]},
+    ApiKey.API_VERSIONS: {"client_software_name": "a", "client_software_version": "1"},
+    ApiKey.CREATE_TOPICS: {
+        "topics": [
+            {
+                "name": "new",
+                "num_partitions": -1,
+                "replication_factor": -1,
+                "assignments": [{"partition_index": 0, "broker_ids": [1, 2]}],
+                "configs": [{"name": "retention.ms", "value": "1"}],
+            }
+        ],
+        "timeout_ms": 1000,
+    },
+    ApiKey.INIT_PRODUCER_ID: {"transactional_id": None, "transaction_timeout_ms": 1},
+    ApiKey.ALTER_PARTITION: {
+        "broker_id": 1,
+        "broker_epoch": 101,
+        "topics": [
+            {
+                "topic_name": "t",
+                "topic_id": TOPIC_ID,
+                "partitions": [
+                    {
+                        "partition_index": 0,
+                        "leader_epoch": 0,
+                        "partition_epoch": 0,
+                        "new_isr": [1, 2],
+                        "new_isr_with_epochs": [{"broker_id": 1, "broker_epoch": 101}],
+                    }
+                ],
+            }
+        ],
+    },
+    ApiKey.DESCRIBE_CLUSTER: {"include_cluster_authorized_operations": True},
+    ApiKey.ALLOCATE_PRODUCER_IDS: {"broker_id": 1, "broker_epoch": 101},
+}
+HEADER_BYTES = 8
+
+
+def damaged(api_key: ApiKey, version: int, seed: int) -> bytes:
+    """A request with one to three bytes behind the header's fixed part set to others."""
+    chance = random.Random(f"{api_key} {version} {seed}")
+    request = bytearray(encode_request(api_key, version, seed, "c", BODIES[api_key]))
+    for _ in range(chance.randint(1, 3)):
+        request[chance.randrange(HEADER_BYTES, len(request))] = chance.choice(
+            [0, 1, 2, 0x7F, 0x80, 0xFF, chance.randrange(256)]
+        )
+    return frame(bytes(request))
+
+
+@pytest.mark.parametrize("api_key", sorted(GATEWAY_APIS), ids=lambda key: ApiKey(key).name)
+def test_damaged_requests_are_answered_or_close_their_connection(api_key: ApiKey) -> None:
+    async def ask(rig: Rig, version: int, seed: int) -> None:
+        client = await rig.client()
+        client.writer.write(damaged(api_key, version, seed))
+        client.writer.write_eof()
+        async with asyncio.timeout(20):
+            with suppress(ConnectionError):  # closed before our end of the stream came
+                await client.reader.read()
+        await client.close()
+
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.create("t", [[1, 2]], "dHR0dHR0dHR0dHR0dHR0dA")
+        api = APIS[api_key]
+        for version in range(api.min_version, api.max_version + 1):
+            await asyncio.gather(*(ask(rig, version, seed) for seed in SEEDS))
+        counters = rig.gateway.counters
+        assert counters["closed_failed"] == 0
+        answered = counters[f"requests_{api.name}"] + counters["closed_malformed"]
+        assert answered == len(SEEDS) * (api.max_version - api.min_version + 1)
+
+    with_gateway(scenario)

@@ -1,0 +1,111 @@
+"""Configs of new topics: names, types, ranges."""
+
+from __future__ import annotations
+
+import pytest
+
+from streaming.gateway.topic_configs import TOPIC_CONFIGS, config_error
+
+GOOD = {
+    "cleanup.policy": ["compact", "delete", "compact,delete", " compact , delete ", ""],
+    "compression.gzip.level": ["1", "9", "-1"],
+    "compression.lz4.level": ["1", "17"],
+    "compression.type": ["producer", "zstd", "uncompressed"],
+    "compression.zstd.level": ["-131072", "22"],
+    "delete.retention.ms": ["0", "9223372036854775807"],
+    "file.delete.delay.ms": ["0"],
+    "flush.messages": ["1"],
+    "flush.ms": ["0"],
+    "follower.replication.throttled.replicas": ["*", "0:1,5:3", ""],
+    "index.interval.bytes": ["0", "2147483647"],
+    "leader.replication.throttled.replicas": ["*", "0:1, 5:3"],
+    "local.retention.bytes": ["-2"],
+    "local.retention.ms": ["-2"],
+    "max.compaction.lag.ms": ["1"],
+    "max.message.bytes": ["0", "+5"],
+    "message.downconversion.enable": ["true", "FALSE"],
+    "message.format.version": ["3.0-IV1", "0.10.2", "2.8"],
+    "message.timestamp.after.max.ms": ["0"],
+    "message.timestamp.before.max.ms": ["0"],
+    "message.timestamp.difference.max.ms": ["0"],
+    "message.timestamp.type": ["CreateTime", "LogAppendTime"],
+    "min.cleanable.dirty.ratio": ["0", "1.0", "5e-1"],
+    "min.compaction.lag.ms": ["0"],
+    "min.insync.replicas": ["1", " 2 "],
+    "preallocate": ["true"],
+    "remote.log.copy.disable": ["false"],
+    "remote.log.delete.on.disable": ["false"],
+    "remote.storage.enable": ["false"],
+    "retention.bytes": ["-1", "-9223372036854775808"],
+    "retention.ms": ["-1"],
+    "segment.bytes": ["14"],
+    "segment.index.bytes": ["4"],
+    "segment.jitter.ms": ["0"],
+    "segment.ms": ["1"],
+    "unclean.leader.election.enable": ["True"],
+}
+BAD = {
+    "cleanup.policy": ["Compact", "compact;delete", "compact,"],
+    "compression.gzip.level": ["0", "10", "-2"],
+    "compression.lz4.level": ["0", "18"],
+    "compression.type": ["brotli", ""],
+    "compression.zstd.level": ["-131073", "23"],
+    "delete.retention.ms": ["-1", "9223372036854775808"],
+    "file.delete.delay.ms": ["-1"],
+    "flush.messages": ["0"],
+    "flush.ms": ["-1"],
+    "follower.replication.throttled.replicas": ["0-1", "*,0:1"],
+    "index.interval.bytes": ["-1", "2147483648"],
+    "leader.replication.throttled.replicas": ["a:b"],
+    "local.retention.bytes": ["-3"],
+    "local.retention.ms": ["-3"],
+    "max.compaction.lag.ms": ["0"],
+    "max.message.bytes": ["-1", "1_000", "1.5", "", "\u0663"],
+    "message.downconversion.enable": ["yes"],
+    "message.format.version": ["new", "3"],
+    "message.timestamp.after.max.ms": ["-1"],
+    "message.timestamp.before.max.ms": ["-1"],
+    "message.timestamp.difference.max.ms": ["-1"],
+    "message.timestamp.type": ["createtime"],
+    "min.cleanable.dirty.ratio": ["1.1", "-0.1", "nan", "half"],
+    "min.compaction.lag.ms": ["-1"],
+    "min.insync.replicas": ["0"],
+    "preallocate": ["1"],
+    "remote.log.copy.disable": ["true"],
+    "remote.log.delete.on.disable": ["true"],
+    "remote.storage.enable": ["true"],
+    "retention.bytes": ["all", "9223372036854775808", "9" * 5000],
+    "retention.ms": ["-2", "1h"],
+    "segment.bytes": ["13"],
+    "segment.index.bytes": ["3"],
+    "segment.jitter.ms": ["-1"],
+    "segment.ms": ["0"],
+    "unclean.leader.election.enable": ["", "truely"],
+}
+
+
+def test_every_config_is_tried() -> None:
+    assert GOOD.keys() == BAD.keys() == TOPIC_CONFIGS.keys()
+
+
+@pytest.mark.parametrize(("name", "value"), [(n, v) for n, values in GOOD.items() for v in values])
+def test_allowed_values(name: str, value: str) -> None:
+    assert config_error({name: value}) is None
+
+
+@pytest.mark.parametrize(("name", "value"), [(n, v) for n, values in BAD.items() for v in values])
+def test_refused_values_are_named_with_what_is_allowed(name: str, value: str) -> None:
+    error = config_error({name: value})
+    assert error is not None
+    assert f"{name} is {value!r}" in error
+    assert TOPIC_CONFIGS[name][1] in error
+
+
+def test_an_unknown_name_is_refused() -> None:
+    assert config_error({"retention.hours": "1"}) == "unknown topic config 'retention.hours'"
+
+
+def test_the_compaction_lags_go_together() -> None:
+    lags = {"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "9"}
+    assert config_error(lags) == "min.compaction.lag.ms is 10, more than max.compaction.lag.ms 9"
+    assert config_error(lags | {"max.compaction.lag.ms": "10"}) is None
