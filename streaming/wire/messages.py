@@ -175,7 +175,8 @@ def decode_response(api_key: int, version: int, frame: bytes) -> tuple[int, Body
     """Decode one response frame into (correlation id, body).
 
     An ApiVersions response with UNSUPPORTED_VERSION is read as version 0, which is how brokers
-    answer a version they do not know (KIP-511). Raises UnsupportedApi, UnsupportedVersion, MalformedFrame.
+    answer a version they do not know (KIP-511). Raises UnsupportedApi, UnsupportedVersion,
+    MalformedFrame.
     """
     api = _api(api_key, version, -1)
     fields, start = _response_header().decode_prefix(_response_header_version(api, version), frame)

@@ -1,4 +1,4 @@
-"""Requests with flipped bytes: whatever they decode to, no handler fails and no event is unreadable.
+"""Requests with flipped bytes: whatever they decode to, no handler fails, every event is readable.
 
 The made-up cluster parses and folds every event as the job does, and fails when a machine sets one
 aside.
