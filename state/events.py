@@ -15,8 +15,9 @@ from typing import Any
 
 import orjson
 
-from state import payloads
+from state import payload_readers
 from state.errors import MalformedEvent
+from state.payloads import Payload
 
 
 class EventKind(StrEnum):
@@ -57,29 +58,29 @@ class Event:
     payload: bytes
 
 
-PAYLOADS: Mapping[EventKind, Callable[[dict[str, Any]], payloads.Payload]] = {
-    EventKind.CONTROLLER_ELECTED: payloads.controller_elected,
-    EventKind.CONTROLLER_RESIGNED: payloads.controller_resigned,
-    EventKind.BROKER_REGISTRATIONS_CHANGED: payloads.broker_registrations_changed,
-    EventKind.RESYNC_COMPLETED: payloads.resync_completed,
-    EventKind.CLUSTER_CONFIG_CHANGED: payloads.cluster_config_changed,
-    EventKind.TOPIC_OBSERVED: payloads.topic_observed,
-    EventKind.TOPIC_REMOVED: payloads.topic_removed,
-    EventKind.TOPIC_CONFIG_CHANGED: payloads.topic_config_changed,
-    EventKind.PARTITION_STATES_OBSERVED: payloads.partition_states_observed,
-    EventKind.CREATE_TOPIC_REQUESTED: payloads.create_topic_requested,
-    EventKind.ALTER_PARTITION_REQUESTED: payloads.alter_partition_requested,
-    EventKind.CONTROLLED_SHUTDOWN_REQUESTED: payloads.controlled_shutdown_requested,
-    EventKind.LOG_DIR_FAILURE_NOTIFIED: payloads.log_dir_failure_notified,
-    EventKind.LEADER_AND_ISR_ANSWERED: payloads.leader_and_isr_answered,
-    EventKind.PRODUCER_IDS_REQUESTED: payloads.producer_ids_requested,
-    EventKind.PRODUCER_ID_BLOCK_OBSERVED: payloads.producer_id_block_observed,
-    EventKind.TIMER_DUE: payloads.timer_due,
-    EventKind.LEADER_IMBALANCE_REPORTED: payloads.leader_imbalance_reported,
+PAYLOADS: Mapping[EventKind, Callable[[dict[str, Any]], Payload]] = {
+    EventKind.CONTROLLER_ELECTED: payload_readers.controller_elected,
+    EventKind.CONTROLLER_RESIGNED: payload_readers.controller_resigned,
+    EventKind.BROKER_REGISTRATIONS_CHANGED: payload_readers.broker_registrations_changed,
+    EventKind.RESYNC_COMPLETED: payload_readers.resync_completed,
+    EventKind.CLUSTER_CONFIG_CHANGED: payload_readers.cluster_config_changed,
+    EventKind.TOPIC_OBSERVED: payload_readers.topic_observed,
+    EventKind.TOPIC_REMOVED: payload_readers.topic_removed,
+    EventKind.TOPIC_CONFIG_CHANGED: payload_readers.topic_config_changed,
+    EventKind.PARTITION_STATES_OBSERVED: payload_readers.partition_states_observed,
+    EventKind.CREATE_TOPIC_REQUESTED: payload_readers.create_topic_requested,
+    EventKind.ALTER_PARTITION_REQUESTED: payload_readers.alter_partition_requested,
+    EventKind.CONTROLLED_SHUTDOWN_REQUESTED: payload_readers.controlled_shutdown_requested,
+    EventKind.LOG_DIR_FAILURE_NOTIFIED: payload_readers.log_dir_failure_notified,
+    EventKind.LEADER_AND_ISR_ANSWERED: payload_readers.leader_and_isr_answered,
+    EventKind.PRODUCER_IDS_REQUESTED: payload_readers.producer_ids_requested,
+    EventKind.PRODUCER_ID_BLOCK_OBSERVED: payload_readers.producer_id_block_observed,
+    EventKind.TIMER_DUE: payload_readers.timer_due,
+    EventKind.LEADER_IMBALANCE_REPORTED: payload_readers.leader_imbalance_reported,
 }
 
 
-def parse_payload(event: Event) -> payloads.Payload:
+def parse_payload(event: Event) -> Payload:
     """Return the event's payload as the dataclass of its kind.
 
     Raises MalformedEvent for an unknown kind, broken JSON, or a missing or mistyped field.

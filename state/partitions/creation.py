@@ -153,7 +153,7 @@ def _create(
     topic = Topic(
         request.topic,
         request.topic_id,
-        None if unclean is None else unclean == "true",
+        None if unclean is None else unclean.strip().lower() == "true",
         zk_version=0,
     )
     slot.table.add_rows(new_columns(slot.table.add_topic(topic), replicas))

@@ -49,7 +49,11 @@ class FrontGateway:
             defaults=TopicDefaults(settings.num_partitions, settings.default_replication_factor),
             request_timeout_s=settings.request_timeout_ms / 1000,
         )
-        limits = Limits(settings.max_connections, settings.socket_request_max_bytes)
+        limits = Limits(
+            settings.max_connections,
+            settings.socket_request_max_bytes,
+            settings.connections_max_idle_ms,
+        )
         gateway = Gateway(listener_addresses(settings, names), apis, limits)
         await gateway.start()
         self._gateway = gateway

@@ -1,14 +1,14 @@
-"""The decisions of a batch as the image and the front may see them: without what was not
-written.
-"""
+"""The decisions of a batch as image and front may see them: without what was not written."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 
 from state.blocks import encode_block
 from state.decisions import DecisionKind
-from streaming.sinks.batch import DecidedBatch, SinkDecision
+from streaming.sinks.batch import DecidedBatch
+from streaming.sinks.stacking import stack_decisions
 
 VISIBLE = frozenset(
     {
@@ -23,20 +23,19 @@ VISIBLE = frozenset(
 
 
 def persisted(batch: DecidedBatch) -> Iterator[tuple[int, DecisionKind, bytes]]:
-    """Yield (event offset, kind, body) of the visible decisions that took effect."""
-    for decision in batch.decisions:
-        if decision.kind in VISIBLE and not decision.failed:
-            body = _body(decision)
-            if body is not None:
-                yield decision.offset, decision.kind, body
+    """Yield (event offset, kind, body) of the visible decisions that took effect.
 
-
-def _body(decision: SinkDecision) -> bytes | None:
-    if not decision.lost.any():
-        return decision.id.body
-    if decision.lost.all():
-        return None
-    kept = ~decision.lost
-    return encode_block(
-        {name: column[kept] for name, column in decision.columns.items()}, decision.extra
-    )
+    Partition changes that follow one another come as one block with the last row of each partition.
+    """
+    visible = [one for one in batch.decisions if one.kind in VISIBLE and not one.failed]
+    for kind, alike in groupby(visible, key=lambda one: one.kind):
+        if kind is not DecisionKind.CHANGE_PARTITIONS:
+            yield from ((one.offset, kind, one.id.body) for one in alike)
+            continue
+        changes = list(alike)
+        if len(changes) == 1 and not changes[0].lost.any():
+            yield changes[0].offset, kind, changes[0].id.body
+        elif (stacked := stack_decisions(changes)) is not None:
+            columns, topics, topic_ids = stacked
+            extra = {**changes[-1].extra, "topics": topics, "topic_ids": topic_ids}
+            yield changes[-1].offset, kind, encode_block(columns, extra)

@@ -22,6 +22,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
+from state.decisions import DecisionKind
 from state.events import EventKind
 from streaming.image.cluster_image import ClusterImage
 from streaming.link.job_side import JobLink, LinkDown
@@ -101,9 +102,14 @@ class Pipeline:
         )
 
     def _tell_brokers(self, batch: DecidedBatch) -> None:
+        visible = list(persisted(batch))
         with self._image_lock:
-            for _, kind, body in persisted(batch):
+            for _, kind, body in visible:
                 self._image.apply(kind, body)
+            # The front knows first: a broker that has heard of a topic may ask the gateway about
+            # it.
+            if visible:
+                self._say(*_decisions_message(batch, visible))
             taken = [one for one in batch.decisions if not one.failed]
             plan = self._planner.plan(taken) if taken and not batch.fenced else {}
             self._send(plan, batch.end_offset or 0)
@@ -143,14 +149,6 @@ class Pipeline:
                 return
 
     def _tell_front(self, batch: DecidedBatch, started: float, written: float) -> None:
-        visible = list(persisted(batch))
-        head = {
-            "type": "decisions",
-            "batch_id": batch.batch_id,
-            "decisions": [[offset, kind, len(body)] for offset, kind, body in visible],
-        }
-        if visible:
-            self._say(head, b"".join(body for _, _, body in visible))
         answers = replies(batch)
         if answers:
             self._say({"type": "replies", "replies": answers})
@@ -175,6 +173,17 @@ class Pipeline:
         except LinkDown as error:
             # A front that comes back gets the whole image; those who waited for replies hung up.
             logger.info("the front misses %s: %s", head["type"], error)
+
+
+def _decisions_message(
+    batch: DecidedBatch, visible: list[tuple[int, DecisionKind, bytes]]
+) -> tuple[dict[str, Any], bytes]:
+    head = {
+        "type": "decisions",
+        "batch_id": batch.batch_id,
+        "decisions": [[offset, kind, len(body)] for offset, kind, body in visible],
+    }
+    return head, b"".join(body for _, _, body in visible)
 
 
 def outcome(kind: str, body: dict[str, Any]) -> NewRecord:
