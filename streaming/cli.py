@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from streaming.commands.demo import demo
 from streaming.commands.frame import run_framed
 from streaming.commands.roles import front, job, run
 from streaming.commands.status import status
@@ -23,6 +24,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command()(demo)
 app.command()(run)
 app.command()(front)
 app.command()(job)

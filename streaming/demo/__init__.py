@@ -1,0 +1,1 @@
+"""`helmstream demo`: a real cluster through crashes, step by step, checked from outside."""

@@ -1,0 +1,171 @@
+"""The demo's stage: an embedded cluster, a supervised helmstream that controls it, and clients."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from kafka import KafkaAdminClient
+
+from streaming.demo.consumer import Consumer
+from streaming.demo.journal import Journal
+from streaming.demo.metadata import BrokerView, ask_metadata
+from streaming.demo.producer import Producer
+from streaming.demo.sighting import Lookout, Sighting
+from streaming.demo.verdict import Verdict, judge, read_back
+from streaming.embedded.broker import KafkaBroker
+from streaming.embedded.kafka_jars import DEFAULT_VERSION
+from streaming.embedded.ports import LOOPBACK, free_ports
+from streaming.paths import DataDir
+from streaming.supervisor.embedded import EmbeddedCluster
+from streaming.supervisor.processes import FRONT, JOB, Supervisor
+
+logger = logging.getLogger(__name__)
+
+TOPIC = "demo"
+PARTITIONS = 12
+REPLICATION_FACTOR = 3
+BROKERS = 3
+MIN_INSYNC_REPLICAS = 2
+
+_SUPERVISION_POLL_S = 0.1
+_SUPERVISION_END_S = 10.0
+_CREATE_TIMEOUT_MS = 30_000
+_SLOTS = 8
+
+
+class DemoCluster:
+    """ZooKeeper, three brokers, front and job in one folder, with a producer and a consumer.
+
+    Everything runs on free loopback ports. `stop` ends it all; what is left behind is the folder.
+    """
+
+    def __init__(self, folder: Path, options: Sequence[str] = ()) -> None:
+        """Start ZooKeeper; options are --config and --set options for front and job.
+
+        Kafka's jars must be in the cache, or are fetched without a word. Raises JavaMissing,
+        JavaTooOld, ArtifactsUnavailable, ChildDied, NotReady.
+        """
+        self.folders = DataDir(folder / "helmstream")
+        self.embedded = EmbeddedCluster(folder / "embedded", BROKERS, DEFAULT_VERSION)
+        (self._gateway_port,) = free_ports(1)
+        ours = [f"gateway.port={self._gateway_port}", f"slots={_SLOTS}", *self.embedded.settings()]
+        config = [*(f"--set={one}" for one in ours), *options]
+        self.supervisor = Supervisor(self.folders.root, config)
+        self.journal = Journal(self.folders)
+        self.lookout = Lookout(self.embedded.connect)
+        self.producer: Producer | None = None
+        self.consumer: Consumer | None = None
+        self._supervision: threading.Thread | None = None
+        self._unsupervised = threading.Event()
+
+    @property
+    def gateway(self) -> str:
+        """The gateway's address for clients."""
+        return f"{LOOPBACK}:{self._gateway_port}"
+
+    @property
+    def bootstrap_servers(self) -> list[str]:
+        """All addresses a client may start from."""
+        return [*self.embedded.bootstrap_servers, self.gateway]
+
+    def start_ours(self) -> None:
+        """Start front and job, and start them again whenever they end."""
+        self.supervisor.start()
+        self._unsupervised.clear()
+        self._supervision = threading.Thread(target=self._supervise, name="supervisor", daemon=True)
+        self._supervision.start()
+
+    def kill_ours(self) -> None:
+        """End the supervision and SIGKILL front and job."""
+        self._end_supervision()
+        for role in (JOB, FRONT):
+            self.supervisor.kill(role)
+
+    def start_traffic(self) -> None:
+        """Start producer and consumer; raises KafkaError."""
+        self.producer = Producer(self.bootstrap_servers, TOPIC, PARTITIONS)
+        self.producer.start()
+        self.consumer = Consumer(self.bootstrap_servers, TOPIC, PARTITIONS)
+        self.consumer.start()
+
+    def stop_traffic(self) -> None:
+        """Stop the producer after its last acks; the consumer goes on."""
+        if self.producer is not None:
+            self.producer.stop()
+
+    def create_topic(self, topic: str, partitions: int = 1) -> None:
+        """Create a topic through the gateway with an unmodified client; raises KafkaError."""
+        admin: Any = KafkaAdminClient(
+            bootstrap_servers=[self.gateway],
+            client_id="demo-admin",
+            request_timeout_ms=2 * _CREATE_TIMEOUT_MS,
+        )
+        wanted = {
+            "num_partitions": partitions,
+            "replication_factor": REPLICATION_FACTOR,
+            "configs": {"min.insync.replicas": str(MIN_INSYNC_REPLICAS)},
+        }
+        try:
+            admin.create_topics({topic: wanted}, timeout_ms=_CREATE_TIMEOUT_MS)
+        finally:
+            admin.close()
+
+    def broker(self, broker_id: int) -> KafkaBroker:
+        """Return a broker's process."""
+        return self.embedded.brokers[broker_id]
+
+    def broker_views(self) -> dict[int, BrokerView | None]:
+        """Return what each running broker tells clients; None when it does not answer."""
+        return {
+            broker_id: _view(broker)
+            for broker_id, broker in self.embedded.brokers.items()
+            if broker.running
+        }
+
+    def look(self) -> Sighting:
+        """Return what ZooKeeper holds now; raises ZooKeeperError."""
+        return self.lookout.look()
+
+    def verdict(self) -> Verdict:
+        """Read the topic back and compare; call after stop_traffic. Raises NotReadable."""
+        acked = [] if self.producer is None else self.producer.acked
+        if not acked:
+            return Verdict(0, [], 0)
+        stored = read_back(self.embedded.bootstrap_servers, TOPIC, range(PARTITIONS))
+        return judge(acked, stored)
+
+    def log_files(self) -> list[Path]:
+        """Return the logs of all processes."""
+        ours = [role.log_path for role in self.supervisor.roles.values()]
+        brokers = [broker.log_path for broker in self.embedded.brokers.values()]
+        return [*ours, *brokers, self.embedded.zookeeper.log_path]
+
+    def stop(self) -> None:
+        """Stop clients, front and job, brokers and ZooKeeper."""
+        self._end_supervision()
+        for client in (self.producer, self.consumer):
+            if client is not None:
+                client.stop()
+        self.supervisor.stop()
+        self.lookout.close()
+        self.embedded.stop()
+
+    def _supervise(self) -> None:
+        self.supervisor.watch(self._unsupervised.is_set, _SUPERVISION_POLL_S)
+
+    def _end_supervision(self) -> None:
+        self._unsupervised.set()
+        if self._supervision is not None:
+            self._supervision.join(_SUPERVISION_END_S)
+            self._supervision = None
+
+
+def _view(broker: KafkaBroker) -> BrokerView | None:
+    try:
+        return ask_metadata(broker.client_port)
+    except OSError:
+        return None
