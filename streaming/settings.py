@@ -60,6 +60,7 @@ class Settings(BaseModel):
     zookeeper_multi_max_operations: Annotated[int, Field(ge=2)]
     jute_maxbuffer: Annotated[int, Field(ge=1_024)]
 
+    log_retention_ms: Positive
     event_log_segment_bytes: Annotated[int, Field(ge=4_096)]
     event_log_batch_max_events: Positive
     slots: Annotated[int, Field(ge=1, le=4_096)]

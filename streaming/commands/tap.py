@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from state.records import open_body
 from streaming.commands.options import ConfigFiles, DataDir, Overrides, settings_from
 from streaming.errors import ConfigurationError
 from streaming.log.api import LogReader, LogRecord
@@ -23,7 +24,16 @@ class Log(StrEnum):
     OUTCOMES = "outcomes"
 
 
-OPENERS: Mapping[Log, OpenPayload] = {log: open_json for log in Log}
+def open_decision(record: LogRecord) -> object:
+    """A decision: its JSON object, or one object per row of its block."""
+    return open_body(record.kind, record.payload)
+
+
+OPENERS: Mapping[Log, OpenPayload] = {
+    Log.EVENTS: open_json,
+    Log.DECISIONS: open_decision,
+    Log.OUTCOMES: open_json,
+}
 """How the payloads of each log are made readable; one that cannot be opened is shown as base64."""
 
 

@@ -19,6 +19,7 @@ from streaming.sinks.channel import Timing
 from streaming.sinks.pending import PendingBrokers
 from streaming.sinks.pipeline import Pipeline, outcome
 from streaming.sinks.plan import Planner
+from streaming.sinks.retention import Retention
 from streaming.sinks.zookeeper import ZooKeeperSink
 from streaming.zk.client import ZkSession
 
@@ -100,6 +101,12 @@ def open_sinks(
         image=image,
         image_lock=image_lock,
         planner=Planner(image, listener),
+        retention=Retention(
+            folders,
+            {folders.decisions: decisions, folders.outcomes: outcomes},
+            retention_ms=settings.log_retention_ms,
+            batches_retained=settings.checkpoint_batches_retained,
+        ),
         stopped=stopped.is_set,
     )
     return Sinks(pipeline, link, brokers, answers, zookeeper, decisions, outcomes, stopped)

@@ -60,15 +60,18 @@ class SinkDecision:
 class DecidedBatch:
     """All decisions of a micro-batch in canonical order, with the times of their events in ms.
 
-    end_offset: one past the last event folded; None when the batch folded nothing.
+    end_offset: one past the last event folded; None when the batch folded nothing. fenced: versions
+    of /controller_epoch under which writes were decided that came too late. written_at_ms: wall
+    clock.
     """
 
     batch_id: int
     decisions: list[SinkDecision]
     time_ms: dict[int, int]
     end_offset: int | None
+    written_at_ms: int = 0
     conflicts: list[WriteConflict] = field(default_factory=list)
-    fenced: bool = False
+    fenced: set[int] = field(default_factory=set)
 
     def of_kind(self, kind: DecisionKind) -> list[SinkDecision]:
         """Return the decisions of one kind, in order."""

@@ -28,7 +28,7 @@ from streaming.image.cluster_image import ClusterImage
 from streaming.link.job_side import JobLink, LinkDown
 from streaming.log.api import LogWriter, NewRecord
 from streaming.log.decision_writer import IdempotentLogWriter, IdentifiedRecord, RecordId
-from streaming.sinks.batch import DecidedBatch, decided_batch
+from streaming.sinks.batch import DecidedBatch, SinkDecision, decided_batch
 from streaming.sinks.brokers import BrokerSink
 from streaming.sinks.outcomes import (
     event_record,
@@ -41,6 +41,7 @@ from streaming.sinks.outcomes import (
 from streaming.sinks.pending import PendingBrokers
 from streaming.sinks.persisted import persisted
 from streaming.sinks.plan import Plan, Planner
+from streaming.sinks.retention import Retention
 from streaming.sinks.zookeeper import ZooKeeperSink
 
 logger = logging.getLogger(__name__)
@@ -63,6 +64,7 @@ class Pipeline:
         image: ClusterImage,
         image_lock: threading.Lock,
         planner: Planner,
+        retention: Retention,
         stopped: Callable[[], bool],
     ) -> None:
         """Take the sinks, each ready for use."""
@@ -75,6 +77,7 @@ class Pipeline:
         self._image = image
         self._image_lock = image_lock
         self._planner = planner
+        self._retention = retention
         self._stopped = stopped
 
     def process(self, batch_id: int, rows: pa.Table) -> None:
@@ -83,10 +86,10 @@ class Pipeline:
         batch = decided_batch(batch_id, rows)
         self._log(batch)
         self._zookeeper.write(batch)
-        written = time.monotonic()
+        batch.written_at_ms = time.time_ns() // 1_000_000
         self._tell_brokers(batch)
         self._append_outcomes(batch)
-        self._tell_front(batch, started, written)
+        self._tell_front(batch, started)
 
     def _log(self, batch: DecidedBatch) -> None:
         self._decisions.append(
@@ -110,8 +113,7 @@ class Pipeline:
             # it.
             if visible:
                 self._say(*_decisions_message(batch, visible))
-            taken = [one for one in batch.decisions if not one.failed]
-            plan = self._planner.plan(taken) if taken and not batch.fenced else {}
+            plan = self._planner.plan(_in_force(batch))
             self._send(plan, batch.end_offset or 0)
 
     def _send(self, plan: Plan, end_offset: int) -> None:
@@ -148,7 +150,7 @@ class Pipeline:
             else:
                 return
 
-    def _tell_front(self, batch: DecidedBatch, started: float, written: float) -> None:
+    def _tell_front(self, batch: DecidedBatch, started: float) -> None:
         answers = replies(batch)
         if answers:
             self._say({"type": "replies", "replies": answers})
@@ -158,10 +160,10 @@ class Pipeline:
             "end_offset": batch.end_offset,
             "decisions": len(batch.decisions),
             "conflicts": len(batch.conflicts),
-            "fenced": batch.fenced,
+            "fenced": self._image.epoch_zk_version in batch.fenced,
             "first_event_ms": first_event_ms,
-            "written_at_ms": time.time_ns() // 1_000_000,
-            "write_ms": round((written - started) * 1000, 3),
+            "written_at_ms": batch.written_at_ms,
+            "retain_from": self._retention.checked(batch.end_offset),
             "duration_ms": round((time.monotonic() - started) * 1000, 3),
         }
         self._outcomes.append_async([outcome("persisted", report)])
@@ -173,6 +175,15 @@ class Pipeline:
         except LinkDown as error:
             # A front that comes back gets the whole image; those who waited for replies hung up.
             logger.info("the front misses %s: %s", head["type"], error)
+
+
+def _in_force(batch: DecidedBatch) -> list[SinkDecision]:
+    """Return the decisions that took effect: written, and not by a controller that was replaced."""
+    return [
+        one
+        for one in batch.decisions
+        if not one.failed and one.extra.get("epoch_zk_version") not in batch.fenced
+    ]
 
 
 def _decisions_message(

@@ -93,7 +93,7 @@ class ZooKeeperSink:
     def _write(self, batch: DecidedBatch) -> None:
         batch.conflicts.clear()
         written = [one for one in batch.decisions if any(one.kind in stage for stage in _STAGES)]
-        for version, decisions in groupby(written, key=_epoch_zk_version):
+        for version, decisions in groupby(written, key=epoch_zk_version):
             writer = FencedWriter(self._session, version, **self._limits)
             of_epoch = list(decisions)
             for stage in _STAGES:
@@ -118,7 +118,7 @@ def _settle(batch: DecidedBatch, ops: Sequence[_Op], outcomes: list[OpOutcome]) 
         else:
             target.decision.lost[target.row] = True
         if outcome.kind is OutcomeKind.FENCED:
-            batch.fenced = True
+            batch.fenced.add(epoch_zk_version(target.decision))
         else:
             logger.warning("%s: %s %s", op.path, outcome.kind, outcome.reason)
             batch.conflicts.append(_conflict(target, outcome))
@@ -134,7 +134,8 @@ def _lose_partitions_of_failed_topics(decisions: Sequence[SinkDecision]) -> None
             one.lost[:] = True
 
 
-def _epoch_zk_version(decision: SinkDecision) -> int:
+def epoch_zk_version(decision: SinkDecision) -> int:
+    """Return the version of /controller_epoch that a write was decided under."""
     version: int = decision.extra["epoch_zk_version"]
     return version
 

@@ -1,0 +1,64 @@
+"""Decisions as single records with names, for those who read them one by one.
+
+Inside the system a decision about many partitions is one column block; this is the other end of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from state.blocks import Column, decode_block
+from state.decisions import BLOCK_KINDS, Action, DecisionKind, Rule
+from state.partitions.legal import PartitionState, ReplicaState
+from state.partitions.matrix import NONE
+
+_MASKS = ("offline", "adding", "removing", "recipients")
+_RULES = {rule.value: rule.name.lower() for rule in Rule}
+
+
+def open_body(kind: str, body: bytes) -> dict[str, Any] | list[dict[str, Any]]:
+    """Return a decision's JSON object, or one object per row of its block.
+
+    Raises CorruptBlock or ValueError when the body is neither.
+    """
+    if kind not in BLOCK_KINDS:
+        opened: dict[str, Any] = orjson.loads(body)
+        return opened
+    columns, extra = decode_block(body)
+    rows = list(_rows(columns, extra))
+    if kind == DecisionKind.CHANGE_PARTITIONS:
+        return [_change(row) for row in rows]
+    if kind == DecisionKind.REFUSE_TRANSITION:
+        return [_refusal(row, extra["reasons"]) for row in rows]
+    return rows
+
+
+def _rows(columns: dict[str, Column], extra: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    lists = {name: column.tolist() for name, column in columns.items()}
+    for values in zip(*lists.values(), strict=True):
+        row = dict(zip(lists, values, strict=True))
+        if "topic" in row:
+            row["topic"] = extra["topics"][row["topic"]]
+        yield row
+
+
+def _change(row: dict[str, Any]) -> dict[str, Any]:
+    replicas = row["replicas"]
+    for name in _MASKS:
+        row[name] = [broker for broker, held in zip(replicas, row[name], strict=True) if held]
+    row["replicas"] = [broker for broker in replicas if broker != NONE]
+    row["isr"] = [broker for broker in row["isr"] if broker != NONE]
+    row["actions"] = [str(action.name).lower() for action in Action if row["actions"] & action]
+    row["rule"] = _RULES[row["rule"]]
+    return row
+
+
+def _refusal(row: dict[str, Any], reasons: list[str]) -> dict[str, Any]:
+    states = PartitionState if row["replica"] == NONE else ReplicaState
+    for name in ("current", "target"):
+        row[name] = states(row[name]).name.lower()
+    row["reason"] = reasons[row["reason"]]
+    return row
