@@ -4,17 +4,27 @@ uint32 head length, uint32 body length (little endian), head, body. The head's "
 message:
 
 job to front
-  hello      {pid}                                    a job connects; the front answers nothing
-  append     {id, records: [[kind, key, size], ...]}  body: the payloads one after the other
-  image      {}                                       body: ClusterImage.snapshot, replaces the
-  front's image decisions  {batch_id, decisions: [[offset, kind, size], ...]}  persisted decisions,
-  body: their bodies replies    {replies: [...]}                         bodies of reply decisions,
-  as JSON objects batch      {batch_id, end_offset, duration_ms, ...} a batch is complete up to (not
-  including) end_offset delivery   {brokers: {id: {...}}}                   what each broker has
-  confirmed
+  hello      {pid}
+             a job connects and replaces the one before; the front answers nothing
+  append     {id, records: [[kind, key, size], ...]}
+             body: the payloads one after the other
+  image      {timers: {name: deadline_ms}}
+             body: ClusterImage.snapshot; replaces the front's image and its armed timers
+  decisions  {batch_id, decisions: [[offset, kind, size], ...]}
+             persisted decisions; body: their bodies
+  replies    {replies: [...]}
+             bodies of reply decisions as JSON objects
+  batch      {batch_id, end_offset, fenced?, retain_from?, ...}
+             a batch is complete up to (not including) end_offset (null: it folded nothing);
+             fenced: a write was refused by its epoch; retain_from: oldest event still needed
+  reobserve  {topics: [...]}
+             topics to be observed again, because what was decided about them was not written
+  delivery   {brokers: {id: {...}}}
+             what each broker has confirmed
 
 front to job
-  appended   {id, start} or {id, error}               the records are durable from offset start on
+  appended   {id, start} or {id, error}
+             the records are durable from offset start on
 """
 
 from __future__ import annotations

@@ -147,7 +147,7 @@ def test_a_request_is_decided_by_the_job(front, start_job, zk_session):
     put_broker(zk_session, 1)
     put_topic(zk_session, "t", [[1]])
     image = ClusterImage()
-    image.update_brokers(brokers_body(1))
+    image.update_brokers(brokers_body())
     job = start_job(image=image)
     front.wait_role("active")
     port = front.of_kind("controller_elected")[0]["endpoints"][0]["port"]
