@@ -1,0 +1,108 @@
+"""The bytes of machine state: a sample of each format version, frozen, is read for ever."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from checkpoints.machine_format import decode_machine, encode_machine
+from state.blocks import decode_block, encode_block
+from state.cluster.authority import Phase
+from state.cluster.machine import Cluster
+from state.errors import CorruptBlock
+from state.partitions.slot import Slot
+from state.routing import CLUSTER_KEY
+from state.step import new_machine
+from tests.unit.state.support import Controller, broker
+
+FROZEN = Path(__file__).parents[2] / "frozen"
+SLOT, CLUSTER = FROZEN / "slot-v1.bin", FROZEN / "cluster-v1.bin"
+
+
+def sample() -> Controller:
+    """A cluster with something in every field."""
+    endpoint = {"listener": "PLAINTEXT", "host": "h", "port": 9092, "security_protocol": 0}
+    controller = Controller((1, 2, 3), unclean_leader_election_enable=True)
+    rich = broker(4, 104, "rack-a") | {"endpoints": [endpoint]}
+    controller.brokers(registered=[rich])
+    topic_id = "AAECAwQFBgcICQoLDA0ODw"
+    controller.topic("t", [[1, 2, 3], [2, 3]], topic_id=topic_id, unclean=False, zk_version=2)
+    controller.topic("u", [[4, 1]], adding=[[4]], removing=[[1]])
+    controller.alter([3, 1])
+    leave = {"request_id": "r", "broker_id": 2, "broker_epoch": 102, "version": 3}
+    controller.happen("controlled_shutdown_requested", **leave)
+    failed = {"broker_id": 4, "broker_epoch": 104, "partitions": [0], "errors": [56]}
+    controller.happen("leader_and_isr_answered", "u", topic="u", **failed)
+    asked = {"request_id": "r", "broker_id": 1, "broker_epoch": 101}
+    controller.happen("producer_ids_requested", **asked)
+    return controller
+
+
+def test_version_1_of_a_slot_is_still_written_and_read(rewrite_golden: bool) -> None:
+    data = sample().states[0]
+    if rewrite_golden and not SLOT.exists():  # a frozen file is never written again
+        SLOT.write_bytes(data)
+    assert data == SLOT.read_bytes()
+
+
+def test_version_1_of_the_cluster_machine_is_still_written_and_read(rewrite_golden: bool) -> None:
+    data = sample().states[CLUSTER_KEY]
+    if rewrite_golden and not CLUSTER.exists():
+        CLUSTER.write_bytes(data)
+    assert data == CLUSTER.read_bytes()
+
+
+def test_the_frozen_slot_says_what_it_said() -> None:
+    slot = decode_machine(SLOT.read_bytes())
+    assert isinstance(slot, Slot)
+    assert (slot.authority.phase, slot.authority.epoch) == (Phase.ACTIVE, 5)
+    assert slot.authority.unclean_default
+    assert (slot.brokers.by_id[4].epoch, slot.brokers.by_id[4].rack) == (104, "rack-a")
+    assert slot.brokers.by_id[4].endpoints[0]["port"] == 9092
+    assert slot.brokers.shutting_down == {2}
+    first, second = slot.table.topics
+    assert (first.name, first.topic_id, first.unclean, first.zk_version) == (
+        "t",
+        bytes(range(16)),
+        False,
+        2,
+    )
+    assert (second.name, second.unclean) == ("u", None)
+    rows = slot.table.rows
+    assert rows.replicas.tolist() == [[1, 2, 3], [2, 3, -1], [4, 1, -1]]
+    assert rows.isr.tolist() == [[3, 1, -1], [3, -1, -1], [1, -1, -1]]
+    assert rows.leader.tolist() == [1, 3, 1]
+    assert rows.leader_epoch.tolist() == [0, 1, 1]
+    assert rows.zk_version.tolist() == [1, 1, 1]
+    assert rows.controller_epoch.tolist() == [5, 5, 5]
+    assert rows.offline_dir.tolist() == [[False] * 3, [False] * 3, [True, False, False]]
+    assert rows.adding.tolist()[2] == [True, False, False]
+    assert rows.removing.tolist()[2] == [False, True, False]
+
+
+def test_the_frozen_cluster_machine_says_what_it_said() -> None:
+    cluster = decode_machine(CLUSTER.read_bytes())
+    assert isinstance(cluster, Cluster)
+    assert (cluster.producer_id_end, cluster.producer_id_version) == (999, 0)
+    assert cluster.timers == {"leader_rebalance": 6002}
+    assert sorted(cluster.brokers.by_id) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("key", [CLUSTER_KEY, 0])
+def test_a_machine_that_has_seen_nothing_is_written_and_read(key: int) -> None:
+    data = encode_machine(new_machine(key))
+    assert encode_machine(decode_machine(data)) == data
+
+
+def test_a_decoded_machine_can_be_changed() -> None:
+    slot = decode_machine(SLOT.read_bytes())
+    assert isinstance(slot, Slot)
+    slot.table.rows.leader[0] = 7
+    assert decode_machine(encode_machine(slot)).table.rows.leader[0] == 7
+
+
+def test_another_version_is_refused_by_its_number() -> None:
+    columns, extra = decode_block(SLOT.read_bytes())
+    with pytest.raises(CorruptBlock, match="format version 2, this program reads 1"):
+        decode_machine(encode_block(columns, extra | {"format": 2}))

@@ -1,0 +1,85 @@
+"""State znodes that changed without us: after a notification, and after a conflict."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from state.decisions import Action, DecisionKind, Rule
+from tests.unit.state.support import Controller, actions
+
+CHANGE = DecisionKind.CHANGE_PARTITIONS
+
+
+@pytest.fixture
+def controller() -> Controller:
+    """Topic t with replicas 1, 2, 3, all in the ISR, led by 1 at epoch 0 and version 0."""
+    controller = Controller()
+    controller.topic("t", [[1, 2, 3]])
+    return controller
+
+
+def observe(controller: Controller, cause: str, state: list[Any] | None) -> Any:
+    body = {"topic": "t", "cause": cause, "partitions": [0], "states": [state]}
+    return controller.happen("partition_states_observed", "t", **body)
+
+
+def test_a_notified_isr_is_taken_and_told_without_a_write(controller: Controller) -> None:
+    [row] = observe(controller, "notification", [1, 0, [1, 3], 5, 0, 1])[CHANGE]
+    assert (row["isr"], row["partition_epoch"], row["leader_epoch"]) == ([1, 3], 1, 0)
+    assert actions(row) == Action.UPDATE_METADATA
+    assert row["rule"] == Rule.STATE_OBSERVED
+
+
+@pytest.mark.parametrize("version", [0, -1])
+def test_a_notified_state_that_is_not_newer_is_nothing_new(
+    controller: Controller, version: int
+) -> None:
+    assert observe(controller, "notification", [2, 9, [2], 5, 0, version]) == {}
+
+
+def test_a_conflict_is_adopted_and_the_leader_epoch_bumped(controller: Controller) -> None:
+    """The leader whose ISR change met the conflict waits for a higher epoch."""
+    controller.alter([1, 2])
+    [row] = observe(controller, "conflict", [1, 0, [1, 3], 5, 0, 1])[CHANGE]
+    assert (row["isr"], row["leader_epoch"], row["partition_epoch"]) == ([1, 3], 1, 2)
+    assert actions(row) == Action.WRITE | Action.LEADER_AND_ISR | Action.UPDATE_METADATA
+    assert (row["recipients"], row["rule"]) == ([1, 2, 3], Rule.LEADER_EPOCH_BUMPED)
+
+
+def test_a_conflict_counts_whatever_its_version(controller: Controller) -> None:
+    controller.alter([1, 2])
+    controller.alter([1])
+    [row] = observe(controller, "conflict", [1, 0, [1, 2, 3], 5, 0, 0])[CHANGE]
+    assert (row["isr"], row["partition_epoch"]) == ([1, 2, 3], 1)
+
+
+def test_an_adopted_leader_that_is_dead_is_replaced_at_once(controller: Controller) -> None:
+    controller.brokers(unregistered=[2])
+    [row] = observe(controller, "conflict", [2, 4, [2, 3], 5, 0, 6])[CHANGE]
+    assert (row["leader"], row["isr"], row["leader_epoch"], row["partition_epoch"]) == (
+        3,
+        [3],
+        5,
+        7,
+    )
+    assert row["rule"] == Rule.OFFLINE_PARTITION_ELECTED
+
+
+def test_a_dead_member_of_an_adopted_isr_leaves_it(controller: Controller) -> None:
+    controller.brokers(unregistered=[2])
+    [row] = observe(controller, "conflict", [1, 4, [1, 2], 5, 0, 6])[CHANGE]
+    assert (row["leader"], row["isr"], row["leader_epoch"]) == (1, [1], 5)
+
+
+def test_a_state_that_is_gone_cannot_be_elected_for(controller: Controller) -> None:
+    assert observe(controller, "read", None) == {}
+    said = controller.brokers(unregistered=[1])
+    assert CHANGE not in said
+    assert not controller.slot.table.rows.has_leadership.any()
+
+
+def test_partitions_nobody_knows_are_passed_over(controller: Controller) -> None:
+    body = {"topic": "t", "cause": "read", "partitions": [5], "states": [[1, 0, [1], 5, 0, 3]]}
+    assert controller.happen("partition_states_observed", "t", **body) == {}

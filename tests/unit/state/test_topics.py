@@ -1,0 +1,99 @@
+"""Topics that appear: created, loaded, repaired, removed."""
+
+from __future__ import annotations
+
+from state.decisions import Action, DecisionKind, Rule
+from tests.unit.state.support import Controller, actions, broker
+
+CHANGE, REWRITE = DecisionKind.CHANGE_PARTITIONS, DecisionKind.REWRITE_ASSIGNMENT
+
+
+def test_a_new_topic_is_led_by_its_first_live_replica() -> None:
+    [first, second] = Controller((1, 2)).topic("t", [[3, 2, 1], [1, 2]])[CHANGE]
+    assert (first["leader"], first["isr"], first["recipients"]) == (2, [2, 1], [2, 1])
+    assert (second["leader"], second["leader_epoch"], second["partition_epoch"]) == (1, 0, 0)
+    assert actions(second) == (
+        Action.WRITE
+        | Action.CREATE
+        | Action.LEADER_AND_ISR
+        | Action.UPDATE_METADATA
+        | Action.IS_NEW
+    )
+    assert first["rule"] == Rule.NEW_PARTITION_ELECTED
+
+
+def test_a_partition_without_a_live_replica_waits_for_one() -> None:
+    controller = Controller((1, 2))
+    said = controller.topic("t", [[7, 8]])
+    assert CHANGE not in said
+    assert [row["reason"] for row in said[DecisionKind.REFUSE_TRANSITION]] == ["no_live_replica"]
+    [row] = controller.brokers(registered=[broker(8, 108)])[CHANGE]
+    assert (row["leader"], row["isr"], row["leader_epoch"]) == (8, [8], 0)
+
+
+def test_partitions_that_are_added_leave_the_others_alone() -> None:
+    controller = Controller()
+    controller.topic("t", [[1, 2]])
+    said = controller.topic("t", [[1, 2], [2, 3]], [[1, 0, [1, 2], 5, 0, 0], None])
+    assert [row["partition"] for row in said[CHANGE]] == [1]
+
+
+def test_a_topic_observed_twice_during_a_load_is_as_the_last_observation_says() -> None:
+    controller = Controller()
+    controller.elect(6)
+    controller.brokers(registered=[broker(1, 101), broker(2, 102)])
+    controller.topic("t", [[1, 2]], [[1, 0, [1, 2], 5, 0, 0]])
+    controller.topic("t", [[1, 2], [2, 1]], [[2, 1, [2], 5, 0, 1], None])
+    controller.happen("resync_completed", topics=1)
+    assert controller.slot.table.rows.partition.tolist() == [0, 1]
+    assert (controller.row("t", 0)["leader"], controller.row("t", 1)["leader"]) == (2, 2)
+
+
+def test_our_own_id_is_replaced_by_a_live_broker_that_is_not_in_the_list() -> None:
+    said = Controller((1, 2, 3)).topic("t", [[1000, 1], [1000, 1], [1, 2, 3, 1000]], zk_version=4)
+    rewrite = said[REWRITE]
+    assert rewrite["assignment"] == {"0": [2, 1], "1": [3, 1], "2": [1, 2, 3]}
+    assert rewrite["expected_version"] == 4
+    assert [row["replicas"] for row in said[CHANGE]] == [[2, 1], [3, 1], [1, 2, 3]]
+
+
+def test_what_was_repaired_is_not_repaired_differently_later() -> None:
+    controller = Controller((1, 2, 3))
+    controller.topic("t", [[1000, 1]])
+    controller.brokers(unregistered=[2])
+    again = controller.topic("t", [[1000, 1]], [[2, 0, [2, 1], 5, 0, 0]])
+    assert again[REWRITE]["assignment"] == {"0": [2, 1]}
+    assert controller.row("t", 0)["replicas"] == [2, 1]
+
+
+def test_a_removed_topic_is_forgotten() -> None:
+    controller = Controller()
+    controller.topic("t", [[1]])
+    controller.topic("u", [[2]])
+    assert controller.happen("topic_removed", "t", topic="t") == {
+        DecisionKind.FORGET_TOPIC: {"topic": "t"}
+    }
+    assert controller.happen("topic_removed", "t", topic="t") == {}
+    assert controller.row("u", 0)["leader"] == 2
+
+
+def test_a_load_writes_nothing_where_all_is_well() -> None:
+    controller = Controller()
+    controller.elect(6)
+    controller.brokers(registered=[broker(1, 101), broker(2, 102)])
+    assert controller.topic("t", [[1, 2]], [[1, 3, [1, 2], 5, 0, 7]]) == {}
+    [row] = controller.happen("resync_completed", topics=1)[CHANGE]
+    assert actions(row) == Action.LEADER_AND_ISR | Action.UPDATE_METADATA
+    assert (row["recipients"], row["controller_epoch"]) == ([1, 2], 5)
+
+
+def test_a_state_of_a_newer_controller_is_not_written_over() -> None:
+    controller = Controller()
+    controller.elect(6)
+    controller.brokers(registered=[broker(2, 102)])
+    controller.topic("t", [[1, 2]], [[1, 3, [1, 2], 9, 0, 7]])
+    said = controller.happen("resync_completed", topics=1)
+    assert {row["reason"] for row in said[DecisionKind.REFUSE_TRANSITION]} == {
+        "stored_by_newer_controller"
+    }
+    assert not any(actions(row) & Action.WRITE for row in said.get(CHANGE, []))
