@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from streaming.commands.options import ConfigFiles, DataDir, Overrides, settings_from
+from streaming.errors import ConfigurationError
+from streaming.settings import Settings
 
 ZooKeeper = Annotated[
     str | None,
@@ -30,7 +34,7 @@ def run(
     from streaming.supervisor.run import run as supervise
 
     given = [*(overrides or ()), *([f"zookeeper.connect={zookeeper}"] if zookeeper else ())]
-    settings = settings_from(config, given, data_dir)
+    settings = active_settings(config, given, data_dir)
     options = [f"--config={file}" for file in config or ()] + [f"--set={one}" for one in given]
     supervise(settings, options, Console())
 
@@ -42,7 +46,7 @@ def front(
     from streaming.front.main import run_front
 
     _log_to_stderr()
-    raise typer.Exit(run_front(settings_from(config, overrides, data_dir)))
+    raise typer.Exit(run_front(active_settings(config, overrides, data_dir)))
 
 
 def job(config: ConfigFiles = None, overrides: Overrides = None, data_dir: DataDir = None) -> None:
@@ -50,7 +54,17 @@ def job(config: ConfigFiles = None, overrides: Overrides = None, data_dir: DataD
     from streaming.job import run_job
 
     _log_to_stderr()
-    raise typer.Exit(run_job(settings_from(config, overrides, data_dir)))
+    raise typer.Exit(run_job(active_settings(config, overrides, data_dir)))
+
+
+def active_settings(
+    config: Sequence[Path] | None, overrides: Sequence[str] | None, data_dir: Path | None
+) -> Settings:
+    """Settings of a process that decides; raises ConfigurationError for another mode."""
+    settings = settings_from(config, overrides, data_dir)
+    if settings.mode != "active":
+        raise ConfigurationError(f"mode is {settings.mode!r}: this version can only be 'active'")
+    return settings
 
 
 def _log_to_stderr() -> None:
