@@ -30,7 +30,7 @@ def add_topic(table: PartitionTable, scenario: Scenario, topic: str, body: dict[
     rows = [body["partitions"][str(number)] for number in numbers]
     mentioned = _mentioned_replicas(scenario)
     replicas = [
-        [*row["replicas"], *_strangers(row, mentioned.get((topic, number), []))]
+        [*row.get("replicas", []), *_strangers(row, mentioned.get((topic, number), []))]
         for number, row in zip(numbers, rows, strict=True)
     ]
     table.add_rows(_columns(index, numbers, rows, replicas))
@@ -43,7 +43,7 @@ def _strangers(row: dict[str, Any], mentioned: list[int]) -> list[int]:
     its assignment, so it is assigned.
     """
     named = [*map(int, row.get("replica_states", {})), *mentioned]
-    return [broker for broker in dict.fromkeys(named) if broker not in row["replicas"]]
+    return [broker for broker in dict.fromkeys(named) if broker not in row.get("replicas", [])]
 
 
 def _mentioned_replicas(scenario: Scenario) -> dict[tuple[str, int], list[int]]:

@@ -8,8 +8,6 @@ from typing import Any
 
 import orjson
 
-from tests.conformance.verdict import NotUnderstoodError
-
 CONTROLLER_FIELDS = {
     "id",
     "from",
@@ -25,32 +23,34 @@ CONTROLLER_FIELDS = {
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One line of a file; a scenario of the group coordinator has only its id and area."""
+    """One line of a file; a scenario of the group coordinator has only its id and area.
+
+    problem: why the line cannot be run, empty when it can.
+    """
 
     id: str
     area: str
     given: dict[str, Any] = field(default_factory=dict)
     when: list[dict[str, Any]] = field(default_factory=list)
     then: dict[str, Any] = field(default_factory=dict)
+    problem: str = ""
 
 
 def load(path: Path) -> list[Scenario]:
-    """Return the scenarios of a file, in order; raises ValueError naming a line it cannot read."""
-    scenarios = []
-    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
-        if line.strip():
-            try:
-                scenarios.append(scenario(orjson.loads(line)))
-            except (ValueError, KeyError, NotUnderstoodError) as error:
-                raise ValueError(f"{path}:{number}: not a scenario: {error}") from None
-    return scenarios
+    """Return the scenarios of a file, in order; one that cannot be read has a problem."""
+    lines = enumerate(path.read_bytes().splitlines(), start=1)
+    return [_scenario(line, f"{path.name}:{number}") for number, line in lines if line.strip()]
 
 
-def scenario(body: dict[str, Any]) -> Scenario:
-    """Return one scenario; those of the group coordinator have steps and get the area groups."""
-    if "steps" in body:
-        return Scenario(body["id"], "groups")
-    unknown = sorted(body.keys() - CONTROLLER_FIELDS)
-    if unknown:
-        raise NotUnderstoodError(f"scenario fields {unknown}")
-    return Scenario(body["id"], body["area"], body["given"], body["when"], body["then"])
+def _scenario(line: bytes, place: str) -> Scenario:
+    try:
+        body = orjson.loads(line)
+        if "steps" in body:
+            return Scenario(body["id"], "groups")
+        unknown = sorted(body.keys() - CONTROLLER_FIELDS)
+        problem = f"{place}: unknown scenario fields {unknown}" if unknown else ""
+        return Scenario(
+            body["id"], body["area"], body["given"], body["when"], body["then"], problem
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        return Scenario(place, "unreadable", problem=f"{place}: not a scenario: {error!r}")

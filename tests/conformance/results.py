@@ -122,6 +122,7 @@ _READERS: Mapping[str, Callable[[World, Any], Any]] = {
     "resign_reason": _resign_reason,
     "all_topics": _all_topics,
     "remaining": _remaining,
+    "remaining_partitions": _remaining,
     "partitions_remaining": _remaining,
 }
 

@@ -29,6 +29,8 @@ def run(scenario: Scenario) -> Verdict:
 
 
 def _run(scenario: Scenario) -> Verdict:
+    if scenario.problem:
+        raise NotUnderstoodError(scenario.problem)
     if scenario.area == "groups":
         raise SkippedError(GROUPS_LATER)
     understand(scenario.when)

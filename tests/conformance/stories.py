@@ -33,7 +33,9 @@ def broker_up(world: World, event: dict[str, Any]) -> None:
 
 
 def _register(world: World, event: dict[str, Any]) -> None:
-    world.brokers[event["broker"]] = (event["broker_epoch"], event.get("rack"))
+    before = world.brokers.get(event["broker"], (0, None))
+    epoch = event.get("broker_epoch", before[0] + 1)
+    world.brokers[event["broker"]] = (epoch, event.get("rack", before[1]))
 
 
 def _registration(world: World, broker: int) -> dict[str, Any]:
@@ -66,7 +68,7 @@ def controller_failover(world: World, event: dict[str, Any]) -> None:
     """A new claim, and all is read again; with a broker epoch that broker comes back too."""
     only(event, {"event", "broker", "broker_epoch", "new_controller"}, "controller_failover")
     if "broker_epoch" in event:
-        _register(world, event)
+        _register(world, {"broker": world.controller_broker, **event})
     _load(world, claim_controller(world.store, CONTROLLER_ID, steal=True, now_ms=0))
 
 
@@ -180,23 +182,28 @@ def config_change(world: World, event: dict[str, Any]) -> None:
 
 def log_dir_failure(world: World, event: dict[str, Any]) -> None:
     """A broker announces a failed disk, and answers LeaderAndIsr for what was on it accordingly."""
-    only(event, {"event", "broker", "partitions"}, "log_dir_failure")
+    only(event, {"event", "broker", "partitions", "topic", "partition"}, "log_dir_failure")
     broker = event["broker"]
-    world.failed_disks |= {(broker, *names.topic_partition(name)) for name in event["partitions"]}
+    partitions = [names.topic_partition(name) for name in event.get("partitions", [])]
+    if "topic" in event:
+        partitions.append((event["topic"], event["partition"]))
+    if not partitions:
+        raise NotUnderstoodError("log_dir_failure does not say which partitions were on the disk")
+    world.failed_disks |= {(broker, *partition) for partition in partitions}
     world.happen("log_dir_failure_notified", broker_ids=[broker])
     settle(world)
 
 
 def leader_and_isr_response(world: World, event: dict[str, Any]) -> None:
     """A broker answers LeaderAndIsr with an error name per partition."""
-    only(event, {"event", "broker", "errors"}, "leader_and_isr_response")
+    only(event, {"event", "broker", "broker_epoch", "errors"}, "leader_and_isr_response")
     for name, error in event["errors"].items():
         topic, partition = names.topic_partition(name)
         world.happen(
             "leader_and_isr_answered",
             topic,
             broker_id=event["broker"],
-            broker_epoch=world.brokers[event["broker"]][0],
+            broker_epoch=event.get("broker_epoch", world.brokers[event["broker"]][0]),
             topic=topic,
             partitions=[partition],
             errors=[int(ProtocolError[error])],

@@ -121,8 +121,18 @@ def test_the_command_counts_and_tells_by_its_exit_code(
     assert main([str(HERE / "vocabulary.jsonl")]) == 0
 
 
-def test_a_line_that_is_no_scenario_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("line", ['{"id": "a"}', "{", "[]", '{"steps": []}', "7"])
+def test_a_line_that_is_no_scenario_fails(tmp_path: Path, line: str) -> None:
     file = tmp_path / "broken.jsonl"
-    file.write_text('{"id": "a"}\n')
-    with pytest.raises(ValueError, match=r"broken\.jsonl:1: not a scenario"):
-        load(file)
+    file.write_text(f"\n{line}\n")
+    [scenario] = load(file)
+    verdict = run(scenario)
+    assert (scenario.id, verdict.outcome) == ("broken.jsonl:2", Outcome.FAILED)
+
+
+def test_a_scenario_with_a_field_nobody_knows_fails(tmp_path: Path) -> None:
+    line = (HERE / "controller.jsonl").read_bytes().splitlines()[0]
+    file = tmp_path / "more.jsonl"
+    file.write_bytes(orjson.dumps({**orjson.loads(line), "needs": ["something"]}))
+    [scenario] = load(file)
+    assert run(scenario).outcome is Outcome.FAILED

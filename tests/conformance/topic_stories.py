@@ -69,11 +69,12 @@ def isr_change(world: World, event: dict[str, Any]) -> None:
     assert found is not None, f"{event['topic']}-{event['partition']} does not exist"
     slot, row = found
     rows = slot.table.rows
+    leader = event.get("broker", int(rows.leader[row]))
     _alter(
         world,
         topic=event["topic"],
         topic_id=None,
-        sender=(event["broker"], world.brokers[event["broker"]][0]),
+        sender=(leader, world.brokers[leader][0]),
         version=3,
         partition=_partition(
             event["partition"],

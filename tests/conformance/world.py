@@ -58,6 +58,7 @@ class World:
     failed_disks: set[tuple[int, str, int]] = field(default_factory=set)
     calls: dict[str, int] = field(default_factory=dict)
     resigned: str | None = None
+    controller_broker: int | None = None
     paused: bool = False
     answer: dict[str, Any] = field(default_factory=dict)
     epoch_in_batch: int | None = None
