@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 import signal
+import tempfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -21,8 +22,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from checkpoints.layout import check_layout
 from checkpoints.read import has_state, read_machines
+from state.step import Machine
 from streaming.image.restore import image_of, timers_of
 from streaming.local_fs import local_fs_jar
+from streaming.log.api import NewRecord
+from streaming.log.embedded import EmbeddedLogWriter
 from streaming.log.source import SOURCE_NAME
 from streaming.operator import decide
 from streaming.paths import DataDir
@@ -34,6 +38,7 @@ from streaming.spark_session import open_spark
 logger = logging.getLogger(__name__)
 
 _POLL_S = 0.5
+_WARM_UP_TIMEOUT_S = 60
 
 
 def run_job(settings: Settings) -> int:
@@ -44,7 +49,7 @@ def run_job(settings: Settings) -> int:
     folders = DataDir(settings.data_dir)
     check_layout(folders.checkpoint, slots=settings.slots, partitions=settings.shuffle_partitions)
     spark = open_spark(settings, local_fs_jar())
-    machines = read_machines(spark, folders.checkpoint) if has_state(folders.checkpoint) else {}
+    machines = restore(spark, settings, folders)
     sinks = open_sinks(settings, folders, image_of(machines.values()), timers_of(machines.values()))
     try:
         sinks.pipeline.resend()
@@ -55,6 +60,24 @@ def run_job(settings: Settings) -> int:
         sinks.close()
         spark.stop()
     return 0
+
+
+def restore(spark: SparkSession, settings: Settings, folders: DataDir) -> dict[int, Machine]:
+    """Return the machines of the checkpoint; without one, make Spark and its workers warm.
+
+    The front claims the controller role once we are connected; the first batch should be quick.
+    """
+    if has_state(folders.checkpoint):
+        return read_machines(spark, folders.checkpoint)
+    with tempfile.TemporaryDirectory() as scratch:
+        trial = DataDir(Path(scratch))
+        with EmbeddedLogWriter(trial.events) as log:
+            log.append([NewRecord("warm_up", "", b"{}")])
+        decisions = decide(route(read_events(spark, settings, trial.events), settings.slots))
+        query = decisions.writeStream.option("checkpointLocation", str(trial.checkpoint))
+        query = query.foreachBatch(lambda one, _: one.toArrow()).trigger(availableNow=True)
+        query.start().awaitTermination(_WARM_UP_TIMEOUT_S)
+    return {}
 
 
 def start_query(
@@ -99,4 +122,3 @@ def follow(query: StreamingQuery, stop: threading.Event) -> None:
             query.awaitTermination()
             return
     query.stop()
-

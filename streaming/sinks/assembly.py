@@ -101,6 +101,7 @@ def open_sinks(
         image=image,
         image_lock=image_lock,
         planner=Planner(image, listener),
+        timers=timers,
         retention=Retention(
             folders,
             {folders.decisions: decisions, folders.outcomes: outcomes},

@@ -65,6 +65,7 @@ class Pipeline:
         image_lock: threading.Lock,
         planner: Planner,
         retention: Retention,
+        timers: dict[str, int],
         stopped: Callable[[], bool],
     ) -> None:
         """Take the sinks, each ready for use."""
@@ -78,6 +79,7 @@ class Pipeline:
         self._image_lock = image_lock
         self._planner = planner
         self._retention = retention
+        self._timers = timers
         self._stopped = stopped
 
     def process(self, batch_id: int, rows: pa.Table) -> None:
@@ -109,6 +111,8 @@ class Pipeline:
         with self._image_lock:
             for _, kind, body in visible:
                 self._image.apply(kind, body)
+            for armed in batch.of_kind(DecisionKind.ARM_TIMER):
+                self._timers[armed.extra["timer"]] = armed.extra["deadline_ms"]
             # The front knows first: a broker that has heard of a topic may ask the gateway about
             # it.
             if visible:

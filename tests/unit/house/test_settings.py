@@ -29,7 +29,7 @@ def test_defaults_and_model_have_the_same_keys() -> None:
 def test_defaults_alone_are_valid() -> None:
     settings = load_settings(environment={})
     assert settings.controller_id == 1000
-    assert settings.controller_lease_ms == 20_000
+    assert settings.controller_lease_ms == 30_000
     assert settings.zookeeper_session_timeout_ms == 18_000
 
 
