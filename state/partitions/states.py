@@ -12,7 +12,7 @@ from state.events import Event
 from state.partitions.changes import Changes
 from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.machine import move_partitions, move_replicas
-from state.partitions.matrix import Bools, Rows
+from state.partitions.matrix import Bools, Rows, contains
 from state.partitions.slot import Slot
 from state.partitions.table import NO_LEADER, NO_VERSION
 from state.payloads import PartitionStatesObserved, States
@@ -81,8 +81,11 @@ def _settle(slot: Slot, changes: Changes, at: Rows) -> None:
     lost = at[~online]
     rows.state[lost] = PartitionState.OFFLINE
     move_partitions(slot, changes, lost, PartitionState.ONLINE)
+    replicas = rows.replicas[at]
+    gone = ~slot.brokers.registered(replicas) | rows.offline_dir[at]
+    gone |= rows.replica_state[at] == ReplicaState.OFFLINE
     members = np.zeros(rows.replicas.shape, dtype=bool)
-    members[at] = rows.replica_state[at] == ReplicaState.OFFLINE
+    members[at] = gone & contains(rows.isr[at], replicas)
     move_replicas(slot, changes, members, ReplicaState.OFFLINE)
 
 

@@ -249,7 +249,8 @@ class Author:
         topic = slot.table.topics[int(slot.table.rows.topic[row])].name
         found = state_of(slot, row)
         if found is not None and self.plausible:
-            found = written_by_another(found, b, c, d)
+            assigned = unpad(slot.table.rows.replicas[row])
+            found = written_by_another(found, assigned, b, c, d)
         elif found is not None:
             members = [member for member in found[2] if b >> found[2].index(member) & 1]
             found[2] = members or found[2]
@@ -347,15 +348,18 @@ def state_of(slot: Slot, row: int) -> list[Any] | None:
     ]
 
 
-def written_by_another(found: list[Any], b: int, c: int, d: int) -> list[Any]:
-    """Return a state as its leader, or another controller, may have written it over this one."""
+def written_by_another(found: list[Any], assigned: list[int], b: int, c: int, d: int) -> list[Any]:
+    """Return a state as its leader, or another controller, may have written it over this one.
+
+    Another controller may have elected a replica that is dead by now.
+    """
     leader, leader_epoch, isr, controller_epoch, recovery, zk_version = found
     members = [member for member in isr if b >> isr.index(member) & 1 or member == leader] or isr
     if d % 4 == 0:
         return found
     if d % 4 == 1:
-        members = [leader, *members] if leader >= 0 and leader not in members else members
         return [leader, leader_epoch, members, controller_epoch, recovery, zk_version + 1]
+    members = [member for member in assigned if b >> assigned.index(member) & 1] or assigned
     elected = members[c % len(members)]
     return [elected, leader_epoch + 1, members, controller_epoch, recovery, zk_version + 1 + d % 2]
 

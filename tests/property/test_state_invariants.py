@@ -165,8 +165,10 @@ def check_table(slot: Slot) -> None:
         assert isr
         assert len(set(isr)) == len(isr)
         assert set(isr) <= set(assigned)
+        failed = rows.replicas[at][rows.offline_dir[at]].tolist()
+        gone = [one for one in isr if one not in slot.brokers.by_id or one in failed]
+        assert not gone or (leader, isr) == (-1, gone[:1]), "a dead member is still in sync"
         if rows.state[at] == PartitionState.ONLINE:
-            failed = rows.replicas[at][rows.offline_dir[at]]
             assert leader in isr
             assert leader in slot.brokers.by_id
             assert leader not in failed
