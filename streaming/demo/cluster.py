@@ -67,11 +67,6 @@ class DemoCluster:
         """The gateway's address for clients."""
         return f"{LOOPBACK}:{self._gateway_port}"
 
-    @property
-    def bootstrap_servers(self) -> list[str]:
-        """All addresses a client may start from."""
-        return [*self.embedded.bootstrap_servers, self.gateway]
-
     def start_ours(self) -> None:
         """Start front and job, and start them again whenever they end."""
         self.supervisor.start()
@@ -86,10 +81,11 @@ class DemoCluster:
             self.supervisor.kill(role)
 
     def start_traffic(self) -> None:
-        """Start producer and consumer; raises KafkaError."""
-        self.producer = Producer(self.bootstrap_servers, TOPIC, PARTITIONS)
+        """Start producer and consumer, from the brokers' addresses; raises KafkaError."""
+        brokers = self.embedded.bootstrap_servers
+        self.producer = Producer(brokers, TOPIC, PARTITIONS)
         self.producer.start()
-        self.consumer = Consumer(self.bootstrap_servers, TOPIC, PARTITIONS)
+        self.consumer = Consumer(brokers, TOPIC, PARTITIONS)
         self.consumer.start()
 
     def stop_traffic(self) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
+from streaming.demo.producer import RECONNECT_BACKOFF_MAX_MS
+
 _POLL_MS = 200
 _PAUSE_AFTER_ERROR_S = 0.5
 _STOP_TIMEOUT_S = 15.0
@@ -28,6 +30,7 @@ class Consumer:
             group_id=None,
             enable_auto_commit=False,
             auto_offset_reset="earliest",
+            reconnect_backoff_max_ms=RECONNECT_BACKOFF_MAX_MS,
         )
         self._client.assign([TopicPartition(topic, number) for number in range(partitions)])
         self._stopped = threading.Event()

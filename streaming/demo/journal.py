@@ -25,7 +25,7 @@ _EXAMPLES = (
     DecisionKind.CREATE_TOPIC,
     DecisionKind.UPDATE_BROKERS,
 )
-"""Kinds of which a step's example is taken, the first that there is."""
+"""Kinds of which a step's example is taken when no leader moved: the last of the first kind."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +154,7 @@ def _example(decisions: list[LogRecord]) -> str | None:
     if moved is not None:
         return moved
     for kind in _EXAMPLES:
-        for record in decisions:
+        for record in reversed(decisions):
             if record.kind == kind:
                 return sentence(record)
     return None

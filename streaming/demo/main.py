@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import signal
 import sys
@@ -24,7 +25,8 @@ from streaming.embedded.java import find_java
 from streaming.embedded.kafka_jars import DEFAULT_VERSION, kafka_jars
 from streaming.local_fs import local_fs_jar
 
-_TABLE_WIDTH_MIN = 120
+_TABLE_WIDTH = 132
+_LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
 
 
 def run_demo(options: Sequence[str], console: Console, *, keep: bool = False) -> int:
@@ -37,6 +39,7 @@ def run_demo(options: Sequence[str], console: Console, *, keep: bool = False) ->
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     fetch_jars(console)
     folder = Path(tempfile.mkdtemp(prefix="helmstream-demo-"))
+    logging.basicConfig(filename=folder / "demo.log", level=logging.WARNING, format=_LOG_FORMAT)
     good = False
     try:
         story, verdict = _tell(folder, options, console)
@@ -71,7 +74,7 @@ def fetch_jars(console: Console) -> None:
 
 def show_end(story: Sequence[Told], verdict: Verdict | None, console: Console) -> bool:
     """Print the table and the verdict; return whether all is as it should be."""
-    wide = console if console.is_terminal else Console(file=console.file, width=_TABLE_WIDTH_MIN)
+    wide = console if console.is_terminal else Console(file=console.file, width=_TABLE_WIDTH)
     wide.print(table_of(story))
     if verdict is None:
         console.print("the topic could not be read back")

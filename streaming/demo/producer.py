@@ -11,6 +11,10 @@ from typing import Any
 from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
+# As Java's clients. kafka-python asks for new metadata only when a connection to the old leader
+# fails, and by default it waits up to 30 s before it tries that again.
+RECONNECT_BACKOFF_MAX_MS = 1_000
+
 _PAUSE_S = 1 / 60
 _FLUSH_TIMEOUT_S = 30.0
 _UNKNOWN_OFFSET = -1
@@ -43,6 +47,7 @@ class Producer:
             client_id="demo-producer",
             acks="all",
             enable_idempotence=True,
+            reconnect_backoff_max_ms=RECONNECT_BACKOFF_MAX_MS,
         )
         self._topic = topic
         self._partitions = partitions

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from rich import box
 from rich.table import Table
 from rich.text import Text
 
@@ -15,15 +16,13 @@ _NOTHING = "-"
 
 def table_of(story: Sequence[Told]) -> Table:
     """Return a row for each step that was told."""
-    table = Table(
-        title="what was shown", title_justify="left", header_style="bold", show_lines=True
-    )
-    table.add_column("step")
-    table.add_column("seen after", justify="right")
-    table.add_column("decisions, and one of them", overflow="fold")
-    table.add_column("event to ZooKeeper", justify="right")
-    table.add_column("to last broker", justify="right")
-    table.add_column("longest ack gap", justify="right")
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", leading=1, pad_edge=False)
+    table.add_column("step, and what was seen")
+    table.add_column("seen\nafter", justify="right")
+    table.add_column("decisions, and one of them in words", overflow="fold")
+    table.add_column("event to\nZooKeeper", justify="right")
+    table.add_column("to last\nbroker", justify="right")
+    table.add_column("longest\nack gap", justify="right")
     for told in story:
         timing = told.report.timing
         table.add_row(
