@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import logging
 import os
 import socket
 import threading
@@ -26,6 +27,8 @@ from streaming.link.messages import (
     pack_parts,
 )
 from streaming.log.api import NewRecord
+
+logger = logging.getLogger(__name__)
 
 _RETRY_S = 0.2
 
@@ -105,17 +108,23 @@ class JobLink:
             if connection is None:
                 self._stopped.wait(_RETRY_S)
                 continue
-            with self._lock:
-                self._socket = connection
             try:
-                self.send({"type": "hello", "pid": os.getpid()})
+                # Nobody else may say anything before hello: the front hangs up on strangers.
+                connection.sendall(encode_message({"type": "hello", "pid": os.getpid()}))
+                with self._lock:
+                    self._socket = connection
+                if self._stopped.is_set():
+                    return
                 self._on_connected(self)
                 self._up.set()
                 self._receive(connection)
             except (OSError, LinkDown):
                 pass
+            except (ValueError, KeyError, TypeError) as error:
+                logger.exception("the front sent a broken message, we connect again: %s", error)
             finally:
                 self._disconnect()
+                connection.close()
 
     def _connect(self) -> socket.socket | None:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -145,12 +154,14 @@ class JobLink:
 
     def _disconnect(self) -> None:
         self._up.clear()
-        with self._lock:
-            connection, self._socket = self._socket, None
+        connection = self._socket
         if connection is not None:
-            # The reading thread holds the socket too: close alone would not end the connection.
+            # Without the lock: whoever has it may be sending to a front that does not read. The
+            # reading thread holds the socket too, so closing alone would not end the connection.
             with contextlib.suppress(OSError):
                 connection.shutdown(socket.SHUT_RDWR)
+            with self._lock:
+                self._socket = None
             connection.close()
         for future in list(self._waiting.values()):
             if not future.done():

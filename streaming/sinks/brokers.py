@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any
 
@@ -22,7 +22,8 @@ class BrokerSink:
     """The channels of the registered brokers.
 
     Calls may come from one thread; channels run on another. A broker that is no longer registered,
-    or is so under another epoch, loses its channel and with it everything that waited for it.
+    or is so under another epoch, loses its channel and with it everything that waited for it. One
+    that only has another address keeps what waits.
     """
 
     def __init__(
@@ -58,6 +59,7 @@ class BrokerSink:
         self._on_loop(lambda: self._deliver({}, {}, 0))
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(timeout=5)
+        self._loop.close()
 
     def _on_loop(self, work: Callable[[], Any]) -> Any:
         done: Future[Any] = Future()
@@ -74,14 +76,17 @@ class BrokerSink:
     def _deliver(
         self, brokers: Mapping[int, RegisteredBroker], plan: Plan, end_offset: int
     ) -> None:
+        waiting: dict[int, Iterable[Queued]] = {}
         for broker_id, (channel, task) in list(self._channels.items()):
             registered = brokers.get(broker_id)
             if registered is None or not self._is_for(channel, registered):
                 task.cancel()
                 del self._channels[broker_id]
+                if registered is not None and channel.broker_epoch == registered.epoch:
+                    waiting[broker_id] = channel.waiting
         for broker_id, registered in brokers.items():
             if broker_id not in self._channels:
-                self._open(registered)
+                self._open(registered, waiting.get(broker_id, ()))
         for broker_id, requests in plan.items():
             if broker_id in self._channels:
                 channel = self._channels[broker_id][0]
@@ -93,7 +98,7 @@ class BrokerSink:
         same_address = end is not None and (end.host, end.port) == channel.address
         return same_address and channel.broker_epoch == registered.epoch
 
-    def _open(self, registered: RegisteredBroker) -> None:
+    def _open(self, registered: RegisteredBroker, waiting: Iterable[Queued]) -> None:
         end = endpoint_on(registered.node, self._listener)
         if end is None:
             logger.error("broker %s has no listener %r", registered.node.id, self._listener)
@@ -106,5 +111,7 @@ class BrokerSink:
             on_answer=self._on_answer,
             on_confirmed=self._on_confirmed,
         )
+        for queued in waiting:
+            channel.put(queued)
         task = self._loop.create_task(channel.run())
         self._channels[registered.node.id] = (channel, task)

@@ -96,6 +96,11 @@ class BrokerChannel:
         """Return how many requests wait or are in flight."""
         return len(self._queue)
 
+    @property
+    def waiting(self) -> tuple[Queued, ...]:
+        """What is not answered yet, in order."""
+        return tuple(self._queue)
+
     def put(self, queued: Queued) -> None:
         """Add a request to the end of the queue."""
         self._queue.append(queued)
@@ -120,7 +125,7 @@ class BrokerChannel:
             try:
                 async with asyncio.timeout(self._timing.socket_timeout_ms / 1000):
                     body = await self._exchange(queued.request)
-            except (OSError, TimeoutError, NotAnswered, WireError) as error:
+            except (OSError, TimeoutError, NotAnswered, WireError, ValueError) as error:
                 self._disconnect()
                 self._report(error)
                 await asyncio.sleep(self._timing.retry_backoff_ms / 1000)
