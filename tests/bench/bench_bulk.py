@@ -1,0 +1,168 @@
+"""Many partitions on many brokers: taking control of them, then losing brokers.
+
+Run: python -m tests.bench.bench_bulk [--partitions N] [--set key=value ...]. One JSON object per
+line. Partitions have three replicas, topics 50 partitions; 30 stub brokers. Failures are ten
+brokers' replicas apart, so each changes as many partitions as the first. The empty micro-batch is
+measured in the same run, between the failures; compare the ratios.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import tempfile
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import orjson
+
+from streaming.zk.claim import claim_controller, resign_controller
+from streaming.zk.fenced import FencedWriter
+from streaming.zk.multiread import read_many
+from streaming.zk.ops import Create
+from streaming.zk.znodes import (
+    TopicZNode,
+    partition_path,
+    partition_state_bytes,
+    partition_state_path,
+    partitions_path,
+    topic_bytes,
+    topic_path,
+)
+from tests.bench.processes import cpu_s, high_water_mb, processes
+from tests.bench.report import emit, show
+from tests.bench.system import Log, System
+from tests.bench.worker import Worker
+
+BROKERS = 30
+REPLICATION_FACTOR = 3
+PARTITIONS_PER_TOPIC = 50
+FAILURES = [1, 7, 13, 19, 25]
+EMPTY_EVENTS = 10
+PAUSE_MS = 50
+GOAL = 5.0
+_BUILDER_ID = 999
+
+
+def create_topics(system: System, count: int) -> list[str]:
+    """Create topics and states as a controller before us left them; return the state paths."""
+    claim = claim_controller(system.session, _BUILDER_ID, steal=True)
+    system.session.ensure_path("/brokers/topics")
+    row = np.arange(count)
+    replicas = (row[:, None] + np.arange(REPLICATION_FACTOR)) % BROKERS + 1
+    data = partition_state_bytes(replicas[:, 0], np.zeros(count), replicas, claim.epoch, row * 0)
+    ops, paths = [], []
+    for first in range(0, count, PARTITIONS_PER_TOPIC):
+        topic, lists = f"topic-{first // PARTITIONS_PER_TOPIC:05d}", replicas[first:][:50].tolist()
+        znode = TopicZNode(dict(enumerate(lists)), f"{first:022d}")
+        ops += [Create(topic_path(topic), topic_bytes(znode)), Create(partitions_path(topic))]
+        for partition in range(len(lists)):
+            paths.append(partition_state_path(topic, partition))
+            ops += [
+                Create(partition_path(topic, partition)),
+                Create(paths[-1], data[first + partition]),
+            ]
+    outcomes = FencedWriter(system.session, claim.epoch_zk_version).write(ops)
+    assert {one.kind for one in outcomes} == {"written"}
+    resign_controller(system.session, claim)
+    return paths
+
+
+def take_control(system: System, partitions: int) -> dict[str, Any]:
+    system.control(600)
+    (elected,) = [
+        one for one in Log(system.folders.events).records()[:10] if one.kind == "controller_elected"
+    ]
+    received = system.stubs.ask("records", since=0)
+    told = len({one["broker_id"] for one in received if one["api"] == "UPDATE_METADATA"})
+    assert told == BROKERS, f"{told} of {BROKERS} brokers were told"
+    last_ms = max(one["at_ns"] for one in received) / 1e6
+    return {
+        "partitions": partitions,
+        "claim_to_last_byte_ms": last_ms - elected.time_ms,
+        "rpc_mb": sum(one["request_bytes"] for one in received) / 1e6,
+    }
+
+
+def lose_broker(system: System, broker_id: int, paths: list[str]) -> dict[str, Any]:
+    """Drop a broker; return how long everything about it took and how much it was."""
+    events, outcomes = Log(system.folders.events), Log(system.folders.outcomes)
+    first_event, first_outcome = events.end(), outcomes.end()
+    seen = len(system.stubs.ask("records", since=0))
+    versions = read_many(system.session, paths).version
+    system.stubs.ask("drop", ids=[broker_id])
+    system.wait_for(lambda: events.end() > first_event, 60, "the event")
+    system.settle(120)
+    (event,) = events.records(first_event)
+    znodes = read_many(system.session, paths)
+    written = znodes.version != versions
+    received = system.stubs.ask("records", since=seen)
+    bodies = [(one.kind, orjson.loads(one.payload)) for one in outcomes.records(first_outcome)]
+    (batch,) = [body for kind, body in bodies if kind == "persisted"]
+    answers = [body["at_ms"] for kind, body in bodies if kind == "confirmed"]
+    return {
+        "znodes": int(written.sum()),
+        "rpc_mb": sum(one["request_bytes"] for one in received) / 1e6,
+        "to_sinks_ms": batch["written_at_ms"] - batch["duration_ms"] - event.time_ms,
+        "to_last_znode_ms": float(znodes.mtime_ms[written].max() - event.time_ms),
+        "to_last_byte_ms": max(one["at_ns"] for one in received) / 1e6 - event.time_ms,
+        "to_last_answer_ms": float(max(answers) - event.time_ms),
+    }
+
+
+def run(partitions: int, overrides: list[str], folder: Path) -> list[dict[str, Any]]:
+    lines: list[dict[str, Any]] = []
+    empty_ms: list[float] = []
+    failures = []
+    with (
+        System(folder / "system", overrides, zookeeper_heap_mb=1_500) as system,
+        Worker(
+            "tests.bench.empty_batch", [str(folder / "empty"), *overrides], folder / "empty.log"
+        ) as empty,
+    ):
+        system.stubs.ask("start", ids=list(range(1, BROKERS + 1)))
+        paths = create_topics(system, partitions)
+        empty.ask("measure", events=EMPTY_EVENTS, pause_ms=PAUSE_MS)
+        control = take_control(system, partitions)
+        for broker_id in FAILURES:
+            empty_ms += empty.ask("measure", events=EMPTY_EVENTS, pause_ms=PAUSE_MS)
+            failures.append(lose_broker(system, broker_id, paths))
+        found = processes(system.supervisor)
+        memory, cpu = high_water_mb(found), cpu_s(found)
+    base = median(empty_ms)
+    lines.append(emit("empty_batch_one_machine", p50_ms=base))
+    ratio = control["claim_to_last_byte_ms"] / base
+    lines.append(emit("take_control", **control, ratio=ratio))
+    for broker_id, one in zip(FAILURES, failures, strict=True):
+        emit("broker_failure", partitions=partitions, broker=broker_id, **one)
+    middle = {name: float(median(one[name] for one in failures)) for name in failures[0]}
+    lines.append(
+        emit(
+            "broker_failure_median",
+            **middle,
+            znode_ratio=middle["to_last_znode_ms"] / base,
+            ratio=middle["to_last_byte_ms"] / base,
+            goal=GOAL,
+        )
+    )
+    lines.append(emit("memory_high_water", **memory, total_mb=sum(memory.values())))
+    lines.append(emit("cpu", **cpu))
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    default = int(os.environ.get("PARTITIONS", "100000"))
+    parser.add_argument("--partitions", type=int, default=default)
+    parser.add_argument("--set", action="append", default=[], dest="overrides")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="helmstream-bench-") as folder:
+        lines = run(given.partitions, given.overrides, Path(folder))
+    for line in lines:
+        show("", [line])
+
+
+if __name__ == "__main__":
+    main()

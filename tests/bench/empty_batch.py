@@ -1,0 +1,100 @@
+"""The yardstick: a stateful micro-batch that decides nothing, with the settings of the job.
+
+Log source, router, applyInPandasWithState whose function only says how far it has folded,
+foreachBatch with one action. A worker (tests.bench.worker), so that it can be measured in turns
+with the real system: `measure` appends events one at a time and returns, for each, the ms from its
+time in the log to the end of the batch's action.
+"""
+
+from __future__ import annotations
+
+import queue
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+
+from streaming.job import read_events
+from streaming.local_fs import local_fs_jar
+from streaming.log.api import NewRecord
+from streaming.log.embedded import EmbeddedLogWriter
+from streaming.operator import OUTPUT_SCHEMA, STATE_SCHEMA
+from streaming.router import KEY, route
+from streaming.settings_loader import load_settings
+from streaming.sinks.batch import FOLDED
+from streaming.spark_session import open_spark
+from tests.bench.worker import open_answers, serve
+
+ONE_MACHINE = NewRecord("alter_partition_requested", "a-topic", b"{}")
+ALL_MACHINES = NewRecord("resync_completed", "", b"{}")
+_BATCH_TIMEOUT_S = 60
+
+
+def fold_nothing(
+    key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupState
+) -> Iterator[pd.DataFrame]:
+    frame = pd.concat(list(frames)).sort_values("offset")
+    offset, time_ms = frame["offset"].tolist()[-1], frame["time_ms"].tolist()[-1]
+    state.update((offset.to_bytes(8, "big"),))
+    rows = [(offset, time_ms, FOLDED, b"")]
+    yield pd.DataFrame(rows, columns=["offset", "time_ms", "kind", "body"])
+
+
+class EmptyQuery:
+    """The query and the log it reads."""
+
+    def __init__(self, folder: Path, overrides: list[str]) -> None:
+        settings = load_settings((), [*overrides, f"data.dir={folder}"])
+        self._writer = EmbeddedLogWriter(folder / "events")
+        self._latencies_ms: queue.SimpleQueue[float] = queue.SimpleQueue()
+        self._spark = open_spark(settings, local_fs_jar())
+        events = read_events(self._spark, settings, folder / "events")
+        folded = (
+            route(events, settings.slots)
+            .groupBy(KEY)
+            .applyInPandasWithState(
+                fold_nothing, OUTPUT_SCHEMA, STATE_SCHEMA, "append", GroupStateTimeout.NoTimeout
+            )
+        )
+        self._query = (
+            folded.writeStream.outputMode("append")
+            .option("checkpointLocation", str(folder / "checkpoint"))
+            .foreachBatch(self._take)
+            .start()
+        )
+
+    def _take(self, rows: DataFrame, batch_id: int) -> None:
+        times_ms = rows.toArrow().column("time_ms").to_pylist()
+        if times_ms:  # a query's first batch has no events
+            self._latencies_ms.put(time.time_ns() / 1e6 - times_ms[0])
+
+    def measure(self, events: int, pause_ms: int, all_machines: bool = False) -> list[float]:
+        found = []
+        for _ in range(events):
+            time.sleep(pause_ms / 1000)
+            self._writer.append([ALL_MACHINES if all_machines else ONE_MACHINE])
+            found.append(self._latencies_ms.get(timeout=_BATCH_TIMEOUT_S))
+        return found
+
+    def close(self) -> None:
+        self._query.stop()
+        self._spark.stop()
+        self._writer.close()
+
+
+def main() -> None:
+    answer = open_answers()
+    query = EmptyQuery(Path(sys.argv[1]), sys.argv[2:])
+    try:
+        serve({"measure": query.measure}, answer)
+    finally:
+        query.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,134 @@
+"""Stub brokers: real sockets and real registrations in ZooKeeper, one asyncio process for all.
+
+A worker (tests.bench.worker): start, register, drop, records. Each request is noted with the wall
+clock at which its last byte was read, before it is answered. Registrations are ephemeral znodes of
+one session; dropping several is one ZooKeeper transaction.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+import time
+from dataclasses import asdict, dataclass
+
+from streaming.wire.frames import frame
+from streaming.zk.client import ZkSession
+from streaming.zk.ops import Create, Delete
+from streaming.zk.znodes import (
+    BROKER_IDS_PATH,
+    BrokerZNode,
+    Endpoint,
+    SecurityProtocol,
+    broker_bytes,
+    broker_path,
+)
+from tests.bench.stub_answers import answer, read_header
+from tests.bench.worker import open_answers, serve
+
+HOST = "127.0.0.1"
+LISTENER = "PLAINTEXT"
+_BUFFER_BYTES = 1 << 24
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """One request: at_ns is the wall clock when all of its bytes were there."""
+
+    at_ns: int
+    broker_id: int
+    api: str
+    version: int
+    request_bytes: int
+
+
+class StubBrokers:
+    """Listeners on one event loop in a thread; the calls come from another thread."""
+
+    def __init__(self, connect: str) -> None:
+        self._session = ZkSession(connect, 30_000)
+        self._session.connect()
+        self._session.ensure_path(BROKER_IDS_PATH)
+        self._received: list[Received] = []
+        self._ports: dict[int, int] = {}
+        self._loop = asyncio.new_event_loop()
+        threading.Thread(target=self._loop.run_forever, daemon=True).start()
+
+    def start(self, ids: list[int]) -> dict[int, int]:
+        """Listen on a port for each id and register all; return their epochs (czxid)."""
+        for broker_id in ids:
+            listening = asyncio.run_coroutine_threadsafe(self._listen(broker_id), self._loop)
+            self._ports[broker_id] = listening.result(10)
+        return self.register(ids)
+
+    def register(self, ids: list[int]) -> dict[int, int]:
+        """Register brokers in one transaction; return their epochs."""
+        self._multi([Create(broker_path(id_), self._znode(id_), ephemeral=True) for id_ in ids])
+        return {id_: self._session.get(broker_path(id_)).czxid for id_ in ids}
+
+    def drop(self, ids: list[int]) -> None:
+        """Take registrations away in one transaction; the sockets stay open."""
+        self._multi([Delete(broker_path(id_)) for id_ in ids])
+
+    def records(self, since: int) -> list[dict]:
+        """Return what was received, from a place in the list on."""
+        return [asdict(one) for one in self._received[since:]]
+
+    def close(self) -> None:
+        self._session.close()
+
+    def _multi(self, ops: list[Create | Delete]) -> None:
+        results = self._session.multi(ops)
+        assert all(code == 0 for code, _ in results), results
+
+    def _znode(self, broker_id: int) -> bytes:
+        end = Endpoint(LISTENER, HOST, self._ports[broker_id], SecurityProtocol.PLAINTEXT)
+        return broker_bytes(BrokerZNode([end]), time.time_ns() // 1_000_000)
+
+    async def _listen(self, broker_id: int) -> int:
+        server = await asyncio.start_server(
+            lambda reader, writer: self._serve(broker_id, reader, writer),
+            HOST,
+            0,
+            limit=_BUFFER_BYTES,
+        )
+        return server.sockets[0].getsockname()[1]
+
+    async def _serve(
+        self, broker_id: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        try:
+            while True:
+                size = int.from_bytes(await reader.readexactly(4), "big")
+                request = await reader.readexactly(size)
+                at_ns = time.time_ns()
+                api, version, correlation_id, start = read_header(request)
+                self._received.append(Received(at_ns, broker_id, api.name, version, size))
+                writer.write(frame(answer(api, version, correlation_id, request, start)))
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            pass
+        finally:
+            writer.close()
+
+
+def main() -> None:
+    answer_with = open_answers()
+    stubs = StubBrokers(sys.argv[1])
+    try:
+        serve(
+            {
+                "start": stubs.start,
+                "register": stubs.register,
+                "drop": stubs.drop,
+                "records": stubs.records,
+            },
+            answer_with,
+        )
+    finally:
+        stubs.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+"""The system under measurement: embedded ZooKeeper, stub brokers, front and job; and its logs."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from streaming.embedded.ports import free_ports
+from streaming.embedded.zookeeper import EmbeddedZooKeeper
+from streaming.errors import HelmstreamError
+from streaming.log.api import LogError, LogRecord
+from streaming.log.embedded import EmbeddedLogReader
+from streaming.paths import DataDir
+from streaming.status_socket import fetch_status
+from streaming.supervisor.processes import Supervisor
+from streaming.wire.frames import frame
+from streaming.wire.messages import ApiKey, decode_response, encode_request
+from streaming.zk.client import ZkSession
+from tests.bench.worker import Worker
+
+POLL_S = 0.02
+QUIET_S = 0.15
+
+
+class System:
+    """ZooKeeper and stubs run from the start; `control` starts front and job."""
+
+    def __init__(self, folder: Path, overrides: list[str], *, zookeeper_heap_mb: int = 400) -> None:
+        self.folder = folder
+        self.data_dir = folder / "helmstream"
+        self.zookeeper = EmbeddedZooKeeper(folder / "zookeeper", max_heap_mb=zookeeper_heap_mb)
+        self.zookeeper.start()
+        self.session = ZkSession(self.zookeeper.connect_string, 30_000)
+        self.session.connect()
+        self.stubs = Worker(
+            "tests.bench.stub_brokers", [self.zookeeper.connect_string], folder / "stubs.log"
+        )
+        (self.gateway_port,) = free_ports(1)
+        chosen = {
+            "zookeeper.connect": self.zookeeper.connect_string,
+            "gateway.port": self.gateway_port,
+            "auto.leader.rebalance.enable": "false",
+            "controller.lease.ms": 120_000,
+        }
+        settings = [*(f"{key}={value}" for key, value in chosen.items()), *overrides]
+        self.supervisor = Supervisor(self.data_dir, [f"--set={one}" for one in settings])
+        self.folders = DataDir(self.data_dir)
+
+    def control(self, timeout_s: float) -> None:
+        """Start front and job and wait until everything is decided, written and answered."""
+        self.supervisor.start()
+        self.wait_for(self._controls, timeout_s, "control of the cluster")
+        self.settle(timeout_s)
+
+    def _controls(self) -> bool:
+        try:
+            status = fetch_status(self.data_dir, 10)
+        except HelmstreamError:
+            return False
+        return status["role"] == "active" and status["job"]["pid"] and not status["job"]["lag"]
+
+    def settle(self, timeout_s: float = 60) -> None:
+        """Wait until all events are folded and nothing has come of them for a moment."""
+        events, outcomes = Log(self.folders.events), Log(self.folders.outcomes)
+
+        def settled() -> bool:
+            ends = events.end(), outcomes.end()
+            time.sleep(QUIET_S)
+            if ends != (events.end(), outcomes.end()):
+                return False
+            folded = [one["end_offset"] for one in outcomes.bodies("persisted", ends[1] - 500)]
+            return max(filter(None, folded), default=-1) == ends[0]
+
+        self.wait_for(settled, timeout_s, "quiet")
+
+    def wait_for(self, true: Callable[[], Any], timeout_s: float, what: str) -> None:
+        deadline = time.monotonic() + timeout_s
+        while not true():
+            for role in self.supervisor.roles.values():
+                role.child.check_running()
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{what} did not come within {timeout_s} s; see {self.folder}")
+            time.sleep(POLL_S)
+
+    def close(self) -> None:
+        self.supervisor.stop()
+        self.stubs.close()
+        self.session.close()
+        self.zookeeper.stop()
+
+    def __enter__(self) -> System:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Log:
+    """One log of the system, empty until it is there."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._reader: EmbeddedLogReader | None = None
+
+    def end(self) -> int:
+        if self._reader is None:
+            try:
+                self._reader = EmbeddedLogReader(self._folder)
+            except LogError:
+                return 0
+        return self._reader.end_offset()
+
+    def records(self, start: int = 0) -> list[LogRecord]:
+        end = self.end()
+        return list(self._reader.read(max(start, 0), end)) if end else []
+
+    def bodies(self, kind: str, start: int = 0) -> list[dict[str, Any]]:
+        return [orjson.loads(one.payload) for one in self.records(start) if one.kind == kind]
+
+
+class GatewayClient:
+    """A broker's connection to the controller, one request at a time."""
+
+    def __init__(self, port: int) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=60)
+        self._stream = self._socket.makefile("rb")
+        self._correlation_id = 0
+
+    def ask(self, api: ApiKey, version: int, body: dict[str, Any]) -> dict[str, Any]:
+        self._correlation_id += 1
+        request = encode_request(api, version, self._correlation_id, "bench", body)
+        self._socket.sendall(frame(request))
+        size = int.from_bytes(self._stream.read(4), "big")
+        _, answer = decode_response(api, version, self._stream.read(size))
+        return answer
+
+    def close(self) -> None:
+        self._stream.close()
+        self._socket.close()
