@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import orjson
+import pytest
 
 from streaming.zk.claim import claim_controller
 from streaming.zk.znodes import (
@@ -22,7 +23,9 @@ from tests.integration.front.harness import (
 TOPIC_ID = "xVg7K6qyTvmxpuD7RnqU_w"
 
 
-def test_the_load_is_complete_and_in_order(zk_session, start_front, start_job):
+@pytest.fixture
+def loaded(zk_session, start_front, start_job):
+    """(broker epochs, events) of a load over a small cluster with a bit of everything."""
     epochs = [put_broker(zk_session, 1, rack="a"), put_broker(zk_session, 2, port=9093)]
     claim_controller(zk_session, 2, steal=False)
     put_topic(zk_session, "old", [[1, 2], [2, 1]], topic_id=TOPIC_ID)
@@ -37,8 +40,27 @@ def test_the_load_is_complete_and_in_order(zk_session, start_front, start_job):
     front.wait_listening()
     start_job()
     front.wait_events("resync_completed", 1)
-    events = front.events()
+    return epochs, front.events()
 
+
+def test_the_load_is_complete_and_in_order(loaded):
+    _, events = loaded
+    assert [(kind, key) for kind, key, _ in events] == [
+        ("controller_elected", ""),
+        ("broker_registrations_changed", ""),
+        ("cluster_config_changed", ""),
+        ("topic_observed", "new"),
+        ("topic_observed", "old"),
+        ("producer_id_block_observed", ""),
+        ("resync_completed", ""),
+    ]
+    assert events[2][2] == {"config": {"unclean.leader.election.enable": True}}
+    assert events[5][2] == {"block_start": 1000, "block_end": 1999, "zk_version": 0}
+    assert events[6][2] == {"topics": 2}
+
+
+def test_the_election_and_the_brokers_of_a_load(loaded):
+    epochs, events = loaded
     elected = events[0][2]
     endpoint = elected.pop("endpoints")[0]
     assert endpoint.pop("port") > 0
@@ -63,16 +85,10 @@ def test_the_load_is_complete_and_in_order(zk_session, start_front, start_job):
         {"listener": "CLIENT", "host": "127.0.0.1", "port": 9093, "security_protocol": 0}
     ]
     assert [registered[k] for k in ("unregistered", "bounced", "updated")] == [[], [], []]
-    assert [(kind, key) for kind, key, _ in events] == [
-        ("controller_elected", ""),
-        ("broker_registrations_changed", ""),
-        ("cluster_config_changed", ""),
-        ("topic_observed", "new"),
-        ("topic_observed", "old"),
-        ("producer_id_block_observed", ""),
-        ("resync_completed", ""),
-    ]
-    assert events[2][2] == {"config": {"unclean.leader.election.enable": True}}
+
+
+def test_the_topics_of_a_load(loaded):
+    _, events = loaded
     assert events[3][2] == {
         "topic": "new",
         "topic_id": None,
@@ -95,8 +111,6 @@ def test_the_load_is_complete_and_in_order(zk_session, start_front, start_job):
         "states": [[1, 4, [1, 2], 1, 0, 1], [-1, 7, [2], 1, 0, 2]],
         "zk_version": 0,
     }
-    assert events[5][2] == {"block_start": 1000, "block_end": 1999, "zk_version": 0}
-    assert events[6][2] == {"topics": 2}
 
 
 def test_what_a_controller_leaves_in_zookeeper(zk_session, start_front, start_job):
