@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka import KafkaAdminClient
+from kafka.errors import KafkaError
 
 from streaming.demo.consumer import Consumer
 from streaming.demo.journal import Journal
@@ -35,6 +36,10 @@ _SUPERVISION_POLL_S = 0.1
 _SUPERVISION_END_S = 10.0
 _CREATE_TIMEOUT_MS = 30_000
 _SLOTS = 8
+
+
+class TopicNotCreated(Exception):
+    """The client that asked for a topic got an error."""
 
 
 class DemoCluster:
@@ -94,7 +99,7 @@ class DemoCluster:
             self.producer.stop()
 
     def create_topic(self, topic: str, partitions: int = 1) -> None:
-        """Create a topic through the gateway with an unmodified client; raises KafkaError."""
+        """Create a topic through the gateway with an unmodified client; raises TopicNotCreated."""
         admin: Any = KafkaAdminClient(
             bootstrap_servers=[self.gateway],
             client_id="demo-admin",
@@ -107,6 +112,8 @@ class DemoCluster:
         }
         try:
             admin.create_topics({topic: wanted}, timeout_ms=_CREATE_TIMEOUT_MS)
+        except (KafkaError, RuntimeError) as error:  # the latter when it finds no controller
+            raise TopicNotCreated(f"topic {topic} was not created: {error!r}") from error
         finally:
             admin.close()
 
@@ -146,6 +153,7 @@ class DemoCluster:
         for client in (self.producer, self.consumer):
             if client is not None:
                 client.stop()
+        self.producer = self.consumer = None
         self.supervisor.stop()
         self.lookout.close()
         self.embedded.stop()

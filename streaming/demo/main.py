@@ -44,7 +44,7 @@ def run_demo(options: Sequence[str], console: Console, *, keep: bool = False) ->
     try:
         story, verdict = _tell(folder, options, console)
         good = show_end(story, verdict, console)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit):
         good = not keep  # asked to leave: nothing to look into
         raise
     finally:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from kafka.errors import KafkaError
 
-from streaming.demo.cluster import DemoCluster
+from streaming.demo.cluster import DemoCluster, TopicNotCreated
 from streaming.demo.journal import IsEvent, Mark, Report
 from streaming.demo.sighting import Sighting
 from streaming.embedded.process import ChildDied, NotReady
@@ -104,7 +104,7 @@ def perform(step: Step, demo: DemoCluster) -> Told:
         )
         told.took_s = time.monotonic() - began_s
         _wait_until_flowing(demo)
-    except (NotSeen, KafkaError, ChildDied, NotReady) as error:
+    except (NotSeen, TopicNotCreated, KafkaError, ChildDied, NotReady) as error:
         told.missing = str(error) or repr(error)
         told.took_s = told.took_s or time.monotonic() - began_s
     if demo.producer is not None:

@@ -1,0 +1,49 @@
+"""`helmstream demo` as a command: a Ctrl-C at any moment leaves nothing running."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+_STARTS_S = 60
+_STOPS_S = 60
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_demo_leaves_nothing_behind(number: signal.Signals, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "streaming.cli", "demo"]
+    output = tmp_path / "output"
+    with output.open("wb") as file:
+        demo = subprocess.Popen(
+            command, stdout=file, stderr=file, env={**os.environ, "TMPDIR": str(tmp_path)}
+        )
+    try:
+        children = _children(demo, at_least=6)  # ZooKeeper, three brokers, front and job
+        demo.send_signal(number)
+        code = demo.wait(_STOPS_S)
+    finally:
+        demo.kill()
+        demo.wait()
+    assert code == 128 + number, output.read_text()
+    gone, alive = psutil.wait_procs(children, timeout=10)
+    assert not alive, f"still running: {alive}; gone: {gone}"
+    assert not list(tmp_path.glob("helmstream-demo-*"))
+    assert "everything is stopped" in output.read_text()
+
+
+def _children(demo: subprocess.Popen[bytes], at_least: int) -> list[psutil.Process]:
+    parent = psutil.Process(demo.pid)
+    deadline_s = time.monotonic() + _STARTS_S
+    while len(parent.children()) < at_least:
+        assert demo.poll() is None, "the demo ended by itself"
+        assert time.monotonic() < deadline_s, f"only {parent.children()} after {_STARTS_S} s"
+        time.sleep(0.2)
+    return parent.children(recursive=True)
