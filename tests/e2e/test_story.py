@@ -7,6 +7,7 @@ the producer runs, a step also fails when a partition does not ack again.
 from __future__ import annotations
 
 import gc
+import logging
 import signal
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -38,9 +39,14 @@ pytestmark = [
 
 @pytest.fixture
 def demo(tmp_path: Path) -> Iterator[DemoCluster]:
+    # Its log is full of refused connections, and pytest would keep their sockets with the records.
+    kafka_log = logging.getLogger("kafka")
+    level = kafka_log.level
+    kafka_log.setLevel(logging.CRITICAL)
     cluster = DemoCluster(tmp_path)
     yield cluster
     cluster.stop()
+    kafka_log.setLevel(level)
     gc.collect()
 
 
