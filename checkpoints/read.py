@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import orjson
 from pyspark.sql import SparkSession
 
 from checkpoints.machine_format import decode_machine
@@ -14,6 +15,20 @@ def has_state(checkpoint: Path) -> bool:
     """Return whether the checkpoint has a committed batch."""
     commits = checkpoint / "commits"
     return commits.is_dir() and any(path.name.isdigit() for path in commits.iterdir())
+
+
+def folded_until(checkpoint: Path) -> int:
+    """Return one past the last event that a committed batch has folded; 0 without one.
+
+    Source: Spark's OffsetSeqLog, one line of JSON per source after version and metadata.
+    """
+    folder = checkpoint / "commits"
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    committed = [int(name) for name in names if name.isdigit()]
+    if not committed:
+        return 0
+    line = (checkpoint / "offsets" / str(max(committed))).read_text().splitlines()[2]
+    return int(orjson.loads(line)["offset"])
 
 
 def read_machines(

@@ -21,18 +21,19 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from checkpoints.layout import check_layout
-from checkpoints.read import has_state, read_machines
+from checkpoints.read import folded_until, has_state, read_machines
 from state.step import Machine
 from streaming.image.restore import image_of, timers_of
 from streaming.local_fs import local_fs_jar
-from streaming.log.api import NewRecord
-from streaming.log.embedded import EmbeddedLogWriter
+from streaming.log.api import LogError, LogRecord, NewRecord
+from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
 from streaming.log.source import SOURCE_NAME
 from streaming.operator import decide
 from streaming.paths import DataDir
 from streaming.router import route
 from streaming.settings import Settings
 from streaming.sinks.assembly import Sinks, open_sinks
+from streaming.sinks.outcomes import OUTCOME_KINDS
 from streaming.spark_session import open_spark
 
 logger = logging.getLogger(__name__)
@@ -50,11 +51,19 @@ def run_job(settings: Settings) -> int:
     check_layout(folders.checkpoint, slots=settings.slots, partitions=settings.shuffle_partitions)
     spark = open_spark(settings, local_fs_jar())
     machines = restore(spark, settings, folders)
-    sinks = open_sinks(settings, folders, image_of(machines.values()), timers_of(machines.values()))
+    folded = folded_until(folders.checkpoint)
+    sinks = open_sinks(
+        settings,
+        folders,
+        image_of(machines.values()),
+        timers_of(machines.values()),
+        unfolded=unfolded_events(folders.events, folded),
+        stopped=stop,
+    )
     try:
-        sinks.pipeline.resend()
-        query = start_query(spark, settings, folders, sinks)
+        sinks.pipeline.resend(folded)
         sinks.link.start()
+        query = start_query(spark, settings, folders, sinks)
         follow(query, stop)
     finally:
         sinks.close()
@@ -78,6 +87,18 @@ def restore(spark: SparkSession, settings: Settings, folders: DataDir) -> dict[i
         query = query.foreachBatch(lambda one, _: one.toArrow()).trigger(availableNow=True)
         query.start().awaitTermination(_WARM_UP_TIMEOUT_S)
     return {}
+
+
+def unfolded_events(log: Path, folded: int) -> list[LogRecord]:
+    """Return the outcomes among the events that no committed batch has folded; none while there
+    is no log.
+    """
+    try:
+        with EmbeddedLogReader(log) as reader:
+            records = reader.read(folded, reader.end_offset())
+            return [record for record in records if record.kind in OUTCOME_KINDS]
+    except LogError:
+        return []
 
 
 def start_query(

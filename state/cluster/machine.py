@@ -186,7 +186,8 @@ def _producer_ids_error(cluster: Cluster, request: payloads.ProducerIdsRequested
 def _producer_id_block_observed(
     cluster: Cluster, event: Event, observed: payloads.ProducerIdBlockObserved
 ) -> list[Decision]:
-    cluster.producer_id_end = observed.block_end
+    # Never back: a block that was promised and not written is skipped, not promised again.
+    cluster.producer_id_end = max(cluster.producer_id_end, observed.block_end)
     cluster.producer_id_version = observed.zk_version
     return []
 

@@ -150,7 +150,15 @@ class ClusterImage:
         topic_id = self.topic_ids.pop(topic)
         if topic_id is not None:
             self._names_by_id.pop(topic_id, None)
-        kept = (self.keys >> 32) != number
+        self._keep((self.keys >> 32) != number)
+
+    def forget_partition(self, topic: str, partition: int) -> None:
+        """Drop one partition; its topic stays known."""
+        number = self._numbers.get(topic)
+        if number is not None:
+            self._keep(self.keys != (number << 32 | partition))
+
+    def _keep(self, kept: npt.NDArray[np.bool_]) -> None:
         self.keys = self.keys[kept]
         self.columns = {name: column[kept] for name, column in self.columns.items()}
         self.version += 1

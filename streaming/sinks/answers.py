@@ -14,6 +14,7 @@ from typing import Any
 from state.protocol_errors import ProtocolError
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import NewRecord
+from streaming.sinks.appender import JobStopping
 from streaming.sinks.channel import Answer
 from streaming.sinks.outcomes import answer_events
 from streaming.sinks.pending import PendingBrokers
@@ -32,7 +33,7 @@ class AnswerSink:
     def __init__(
         self,
         *,
-        append: Callable[[list[NewRecord]], None],
+        append: Callable[[list[NewRecord]], int],
         record: Callable[[str, dict[str, Any]], None],
         pending: PendingBrokers,
         image: ClusterImage,
@@ -64,7 +65,12 @@ class AnswerSink:
 
     def _run(self) -> None:
         while (work := self._work.get()) is not None:
-            work()
+            try:
+                work()
+            except JobStopping as error:
+                # What is not taken or confirmed now is asked for again by the next job.
+                logger.info("answers of brokers are dropped: %s", error)
+                return
 
     def _take(self, answer: Answer) -> None:
         error = answer.body["error_code"]
@@ -76,7 +82,8 @@ class AnswerSink:
             logger.error("broker %s: %s answers %s", answer.broker_id, answer.request.api, error)
         with self._image_lock:
             events = answer_events(answer, self._image)
-        self._append(events)
+        if events:
+            self._append(events)
 
     def _confirm(self, broker_id: int, end_offset: int, at_ms: int) -> None:
         self._pending.clear(broker_id, end_offset)

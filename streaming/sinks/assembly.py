@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from streaming.image.cluster_image import ClusterImage
 from streaming.link.job_side import JobLink
-from streaming.log.api import NewRecord
+from streaming.log.api import LogRecord
 from streaming.log.decision_writer import IdempotentLogWriter
 from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
 from streaming.paths import DataDir
 from streaming.settings import Settings
 from streaming.sinks.answers import AnswerSink
+from streaming.sinks.appender import EventAppender
 from streaming.sinks.brokers import BrokerSink
 from streaming.sinks.channel import Timing
+from streaming.sinks.doubts import Doubts, forget_doubted
 from streaming.sinks.pending import PendingBrokers
 from streaming.sinks.pipeline import Pipeline, outcome
 from streaming.sinks.plan import Planner
 from streaming.sinks.retention import Retention
 from streaming.sinks.zookeeper import ZooKeeperSink
 from streaming.zk.client import ZkSession
+from streaming.zk.errors import ZooKeeperError
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +53,20 @@ class Sinks:
 
 
 def open_sinks(
-    settings: Settings, folders: DataDir, image: ClusterImage, timers: dict[str, int]
+    settings: Settings,
+    folders: DataDir,
+    image: ClusterImage,
+    timers: dict[str, int],
+    *,
+    unfolded: Sequence[LogRecord],
+    stopped: threading.Event,
 ) -> Sinks:
     """Open logs, ZooKeeper session and broker channels; the link still has to be started.
 
-    Raises ZooKeeperUnreachable, LogLocked.
+    image, timers: as of the checkpoint; unfolded: the events after it. Once stopped is set nothing
+    is waited for any more. Raises ZooKeeperUnreachable, LogLocked.
     """
     image_lock = threading.Lock()
-    stopped = threading.Event()
     decisions = EmbeddedLogWriter(folders.decisions)
     outcomes = EmbeddedLogWriter(folders.outcomes)
     pending = PendingBrokers(folders.pending)
@@ -68,12 +78,12 @@ def open_sinks(
     def record(kind: str, body: dict[str, Any]) -> None:
         outcomes.append_async([outcome(kind, body)])
 
-    def append(events: list[NewRecord]) -> None:
-        pipeline.append(events)
-
     link = JobLink(folders.link, on_connected=send_image)
+    appender = EventAppender(link, stopped.is_set, unfolded)
+    doubts = Doubts(unfolded)
+    forget_doubted(image, doubts)
     answers = AnswerSink(
-        append=append,
+        append=appender.append,
         record=record,
         pending=pending,
         image=image,
@@ -90,6 +100,7 @@ def open_sinks(
         lambda: open_session(settings),
         max_ops_per_multi=settings.zookeeper_multi_max_operations,
         max_in_flight=settings.zookeeper_max_in_flight_requests,
+        stopped=stopped.is_set,
     )
     pipeline = Pipeline(
         decisions=IdempotentLogWriter(decisions, EmbeddedLogReader(folders.decisions)),
@@ -108,7 +119,8 @@ def open_sinks(
             retention_ms=settings.log_retention_ms,
             batches_retained=settings.checkpoint_batches_retained,
         ),
-        stopped=stopped.is_set,
+        appender=appender,
+        doubts=doubts,
     )
     return Sinks(pipeline, link, brokers, answers, zookeeper, decisions, outcomes, stopped)
 
@@ -116,5 +128,9 @@ def open_sinks(
 def open_session(settings: Settings) -> ZkSession:
     """Return a connected session for writing; raises ZooKeeperUnreachable."""
     session = ZkSession(settings.zookeeper_connect, settings.zookeeper_session_timeout_ms)
-    session.connect(settings.zookeeper_connection_timeout_ms)
+    try:
+        session.connect(settings.zookeeper_connection_timeout_ms)
+    except ZooKeeperError:
+        session.close()
+        raise
     return session

@@ -22,8 +22,12 @@ FOLDED = "folded"
 
 @dataclass(frozen=True, slots=True)
 class WriteConflict:
-    """A write that met other content; current is what the znode holds, None when it is missing."""
+    """A write that met other content; current is what the znode holds, None when it is missing.
 
+    offset: of the event the write was decided on.
+    """
+
+    offset: int
     kind: DecisionKind
     topic: str | None
     partition: int | None
@@ -34,9 +38,9 @@ class WriteConflict:
 class SinkDecision:
     """A decision with what the sinks learn about it.
 
-    columns and extra: the block's content, or {} and the JSON object. lost bool[n] of a
-    change_partitions block: rows whose write did not happen (conflict or fenced), so that nobody is
-    told of them. failed: a JSON decision whose write did not happen.
+    columns and extra: the block's content, or {} and the JSON object. lost bool[n]: rows of a block
+    that are not true, because a write did not happen (conflict or fenced), so that nobody is told
+    of them. failed: a JSON decision whose write did not happen.
     """
 
     id: MergedDecision
@@ -76,6 +80,25 @@ class DecidedBatch:
     def of_kind(self, kind: DecisionKind) -> list[SinkDecision]:
         """Return the decisions of one kind, in order."""
         return [decision for decision in self.decisions if decision.kind is kind]
+
+    @property
+    def fenced_until(self) -> int:
+        """One past the last event that was decided on by a controller that is replaced by now."""
+        if not self.fenced:
+            return 0
+        versions = ((one.offset, one.extra.get("epoch_zk_version")) for one in self.decisions)
+        return max(offset for offset, version in versions if version in self.fenced) + 1
+
+    @property
+    def loaded_at(self) -> int:
+        """The last event that completed a fresh load of the cluster; 0 when none did."""
+        updates = self.of_kind(DecisionKind.UPDATE_BROKERS)
+        return max((one.offset for one in updates if one.extra["complete"]), default=0)
+
+    def refused_topics(self) -> list[SinkDecision]:
+        """Return the creations of topics that met a topic of that name."""
+        failed = [one for one in self.of_kind(DecisionKind.CREATE_TOPIC) if one.failed]
+        return [one for one in failed if one.offset >= self.fenced_until]
 
 
 def decided_batch(batch_id: int, rows: pa.Table) -> DecidedBatch:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from itertools import groupby
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import orjson
 
 from state.decisions import DecisionKind
@@ -16,9 +19,22 @@ from streaming.log.api import NewRecord
 from streaming.observers.states import state_tuples
 from streaming.sinks.batch import DecidedBatch, SinkDecision, WriteConflict
 from streaming.sinks.channel import Answer
+from streaming.sinks.doubts import Doubts
 from streaming.wire.messages import ApiKey
 from streaming.zk.znodes.controller import parse_producer_id_block
 from streaming.zk.znodes.partition_state import parse_partition_states
+
+logger = logging.getLogger(__name__)
+
+OUTCOME_KINDS = frozenset(
+    {
+        EventKind.PARTITION_STATES_OBSERVED,
+        EventKind.PRODUCER_ID_BLOCK_OBSERVED,
+        EventKind.LEADER_IMBALANCE_REPORTED,
+        EventKind.TOPIC_REMOVED,
+    }
+)
+"""Kinds of the events that a batch may lead to."""
 
 
 def event_record(kind: EventKind, key: str, payload: dict[str, Any]) -> NewRecord:
@@ -42,6 +58,8 @@ def _states_observed(topic: str, conflicts: dict[int | None, WriteConflict]) -> 
         [None if znode is None else znode.data for znode in znodes],
         [-1 if znode is None else znode.version for znode in znodes],
     )
+    for row, error in states.errors.items():
+        logger.error("partition %s-%s: %s", topic, list(conflicts)[row], error)
     payload = {
         "topic": topic,
         "cause": "conflict",
@@ -51,23 +69,35 @@ def _states_observed(topic: str, conflicts: dict[int | None, WriteConflict]) -> 
     return event_record(EventKind.PARTITION_STATES_OBSERVED, topic, payload)
 
 
-def failed_creations(batch: DecidedBatch) -> list[str]:
-    """Return the topics whose creation met a topic of that name, which ZooKeeper knows better."""
-    created = batch.of_kind(DecisionKind.CREATE_TOPIC)
-    return [one.extra["topic"] for one in created if one.failed]
+def batch_events(batch: DecidedBatch) -> list[NewRecord]:
+    """Return the events that follow from a batch after it was written."""
+    return [
+        *partition_conflict_events(batch.conflicts),
+        *producer_id_events(batch.conflicts),
+        *imbalance_events(batch),
+        *topic_removals(batch),
+    ]
+
+
+def topic_removals(batch: DecidedBatch) -> list[NewRecord]:
+    """Return topic_removed for creations that met a topic of that name: the machine forgets its
+    own before it hears of the other.
+    """
+    refused = [one.extra["topic"] for one in batch.refused_topics()]
+    return [event_record(EventKind.TOPIC_REMOVED, topic, {"topic": topic}) for topic in refused]
 
 
 def producer_id_events(conflicts: Iterable[WriteConflict]) -> list[NewRecord]:
-    """Return producer_id_block_observed for a block write that met another block."""
-    events = []
-    for conflict in conflicts:
-        if conflict.kind is DecisionKind.WRITE_PRODUCER_ID_BLOCK:
-            current = conflict.current
-            block_end = parse_producer_id_block(current.data).block_end if current else -1
-            version = current.version if current else -1
-            payload = {"block_end": block_end, "zk_version": version}
-            events.append(event_record(EventKind.PRODUCER_ID_BLOCK_OBSERVED, "", payload))
-    return events
+    """Return producer_id_block_observed when block writes met another block."""
+    of_blocks = [one for one in conflicts if one.kind is DecisionKind.WRITE_PRODUCER_ID_BLOCK]
+    if not of_blocks:
+        return []
+    current = of_blocks[-1].current
+    payload = {
+        "block_end": parse_producer_id_block(current.data).block_end if current else -1,
+        "zk_version": current.version if current else -1,
+    }
+    return [event_record(EventKind.PRODUCER_ID_BLOCK_OBSERVED, "", payload)]
 
 
 def imbalance_events(batch: DecidedBatch) -> list[NewRecord]:
@@ -136,55 +166,69 @@ def _any_offline(image: ClusterImage, topic: str, broker_id: int) -> bool:
     return bool((hosted & image.columns["offline"][rows]).any())
 
 
-def replies(batch: DecidedBatch) -> list[dict[str, Any]]:
+def replies(batch: DecidedBatch, doubts: Doubts) -> list[dict[str, Any]]:
     """Return the replies of a batch, corrected by what could not be written."""
-    remaining = {
-        one.offset: [
-            [one.extra["topics"][topic], partition]
-            for topic, partition in zip(
-                one.columns["topic"].tolist(), one.columns["partition"].tolist(), strict=True
-            )
-        ]
-        for one in batch.of_kind(DecisionKind.REPORT_REMAINING)
-    }
-    lost = _lost_partitions(batch)
     failed = {one.offset for one in batch.decisions if one.failed}
-    return [
-        _corrected(reply, remaining.get(reply.offset, []), lost, reply.offset in failed)
-        for reply in batch.of_kind(DecisionKind.REPLY)
+    unmoved = _partitions(batch.of_kind(DecisionKind.REPORT_REMAINING))
+    lost = _lost_partitions(batch, only_moves=False)
+    for offset, moves in _lost_partitions(batch, only_moves=True).items():
+        unmoved.setdefault(offset, []).extend(moves)
+    answers = []
+    for reply in batch.of_kind(DecisionKind.REPLY):
+        body = dict(reply.extra)
+        if reply.offset < batch.fenced_until:
+            body["error"] = int(ProtocolError.NOT_CONTROLLER)
+        elif body["api"] == "controlled_shutdown":
+            body["remaining"] = sorted(unmoved.get(reply.offset, []))
+        elif body["api"] == "alter_partition":
+            _refuse_lost(body, reply.offset, lost.get(reply.offset, []), doubts)
+        elif reply.offset in failed:
+            _refuse_failed(body)
+        answers.append(body)
+    return answers
+
+
+def _partitions(blocks: Iterable[SinkDecision]) -> dict[int, list[list[Any]]]:
+    """Return [topic, partition] of all rows, by event offset."""
+    return {one.offset: _named(one, np.ones(len(one.lost), dtype=bool)) for one in blocks}
+
+
+def _lost_partitions(batch: DecidedBatch, *, only_moves: bool) -> dict[int, list[list[Any]]]:
+    """Return [topic, partition] of lost rows by event offset, all or those with a new leader."""
+    found = {}
+    for one in batch.of_kind(DecisionKind.CHANGE_PARTITIONS):
+        rows = one.lost
+        if only_moves:
+            rows = rows & (one.columns["leader"] != one.columns["leader_before"])
+        if rows.any():
+            found[one.offset] = _named(one, rows)
+    return found
+
+
+def _named(decision: SinkDecision, rows: npt.NDArray[np.bool_]) -> list[list[Any]]:
+    topics = decision.columns["topic"][rows].tolist()
+    partitions = decision.columns["partition"][rows].tolist()
+    names = decision.extra["topics"]
+    return [[names[topic], number] for topic, number in zip(topics, partitions, strict=True)]
+
+
+def _refuse_lost(body: dict[str, Any], offset: int, lost: list[list[Any]], doubts: Doubts) -> None:
+    """Answer INVALID_UPDATE_VERSION for ISRs that were not written, or rest on such: the leader
+    then waits for the higher epoch that the correction brings.
+    """
+    topic = body["topic"]
+    body["partitions"] = [
+        {"partition": one["partition"], "error": int(ProtocolError.INVALID_UPDATE_VERSION)}
+        if [topic, one["partition"]] in lost
+        or (topic is not None and doubts.cover(topic, one["partition"], offset))
+        else one
+        for one in body["partitions"]
     ]
 
 
-def _lost_partitions(batch: DecidedBatch) -> set[tuple[int, str, int]]:
-    return {
-        (one.offset, one.extra["topics"][topic], partition)
-        for one in batch.of_kind(DecisionKind.CHANGE_PARTITIONS)
-        if one.lost.any()
-        for topic, partition in zip(
-            one.columns["topic"][one.lost].tolist(),
-            one.columns["partition"][one.lost].tolist(),
-            strict=True,
-        )
-    }
-
-
-def _corrected(
-    reply: SinkDecision, remaining: list[list[Any]], lost: set[tuple[int, str, int]], failed: bool
-) -> dict[str, Any]:
-    body = dict(reply.extra)
-    match body["api"]:
-        case "controlled_shutdown":
-            body["remaining"] = remaining
-        case "alter_partition":
-            body["partitions"] = [
-                {"partition": one["partition"], "error": int(ProtocolError.INVALID_UPDATE_VERSION)}
-                if (reply.offset, body["topic"], one["partition"]) in lost
-                else one
-                for one in body["partitions"]
-            ]
-        case "create_topic" if failed:
-            body["error"] = int(ProtocolError.TOPIC_ALREADY_EXISTS)
-            body["message"] = f"Topic '{body['topic']}' already exists."
-        case "producer_ids" if failed:
-            body["error"] = int(ProtocolError.UNKNOWN_SERVER_ERROR)
-    return body
+def _refuse_failed(body: dict[str, Any]) -> None:
+    if body["api"] == "create_topic":
+        body["error"] = int(ProtocolError.TOPIC_ALREADY_EXISTS)
+        body["message"] = f"Topic '{body['topic']}' already exists."
+    else:
+        body["error"] = int(ProtocolError.UNKNOWN_SERVER_ERROR)

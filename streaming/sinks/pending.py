@@ -36,10 +36,6 @@ class PendingBrokers:
         """Return whether a broker may have missed something."""
         return not self._known or broker_id in self._marked
 
-    def latest(self) -> int:
-        """Return the highest offset that any broker has to confirm, 0 when none has to."""
-        return max(self._marked.values(), default=0)
-
     def mark(self, broker_ids: Iterable[int], end_offset: int) -> None:
         """Mark brokers durably, until they confirm up to end_offset."""
         with self._lock:

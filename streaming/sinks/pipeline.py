@@ -16,28 +16,21 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 import orjson
 import pyarrow as pa
 
 from state.decisions import DecisionKind
-from state.events import EventKind
 from streaming.image.cluster_image import ClusterImage
 from streaming.link.job_side import JobLink, LinkDown
 from streaming.log.api import LogWriter, NewRecord
 from streaming.log.decision_writer import IdempotentLogWriter, IdentifiedRecord, RecordId
+from streaming.sinks.appender import EventAppender
 from streaming.sinks.batch import DecidedBatch, SinkDecision, decided_batch
 from streaming.sinks.brokers import BrokerSink
-from streaming.sinks.outcomes import (
-    event_record,
-    failed_creations,
-    imbalance_events,
-    partition_conflict_events,
-    producer_id_events,
-    replies,
-)
+from streaming.sinks.doubts import Doubts
+from streaming.sinks.outcomes import batch_events, replies
 from streaming.sinks.pending import PendingBrokers
 from streaming.sinks.persisted import persisted
 from streaming.sinks.plan import Plan, Planner
@@ -45,8 +38,6 @@ from streaming.sinks.retention import Retention
 from streaming.sinks.zookeeper import ZooKeeperSink
 
 logger = logging.getLogger(__name__)
-
-_RETRY_S = 0.2
 
 
 class Pipeline:
@@ -66,7 +57,8 @@ class Pipeline:
         planner: Planner,
         retention: Retention,
         timers: dict[str, int],
-        stopped: Callable[[], bool],
+        appender: EventAppender,
+        doubts: Doubts,
     ) -> None:
         """Take the sinks, each ready for use."""
         self._decisions = decisions
@@ -80,14 +72,17 @@ class Pipeline:
         self._planner = planner
         self._retention = retention
         self._timers = timers
-        self._stopped = stopped
+        self._appender = appender
+        self._doubts = doubts
 
     def process(self, batch_id: int, rows: pa.Table) -> None:
         """Take one micro-batch of the operator's output through all steps."""
         started = time.monotonic()
         batch = decided_batch(batch_id, rows)
         self._log(batch)
+        self._doubts.lose_rows(batch.decisions)
         self._zookeeper.write(batch)
+        self._doubts.lose_what_follows(batch)
         batch.written_at_ms = time.time_ns() // 1_000_000
         self._tell_brokers(batch)
         self._append_outcomes(batch)
@@ -124,38 +119,29 @@ class Pipeline:
         self._pending.mark(plan, end_offset)
         self._brokers.deliver(dict(self._image.brokers), plan, end_offset)
 
-    def resend(self) -> None:
-        """Tell brokers that may have missed something everything again."""
+    def resend(self, end_offset: int) -> None:
+        """Tell brokers that may have missed something everything again.
+
+        end_offset: up to where the image was folded. A broker that was marked by a later batch
+        stays marked: that batch is run again.
+        """
         with self._image_lock:
             missed = [broker for broker in self._image.brokers if self._pending.marked(broker)]
             plan = {broker: self._planner.everything_for(broker) for broker in missed}
-            self._send(plan, self._pending.latest())
+            self._send(plan, end_offset)
 
     def _append_outcomes(self, batch: DecidedBatch) -> None:
-        failed = failed_creations(batch)
-        events = [
-            *partition_conflict_events(batch.conflicts),
-            *producer_id_events(batch.conflicts),
-            *imbalance_events(batch),
-            *(event_record(EventKind.TOPIC_REMOVED, topic, {"topic": topic}) for topic in failed),
-        ]
-        self.append(events)
-        if failed:
-            self._say({"type": "reobserve", "topics": failed})
-
-    def append(self, events: list[NewRecord]) -> None:
-        """Append events durably, waiting for the front for as long as it takes."""
-        while events and not self._stopped():
-            try:
-                self._link.append(events)
-            except LinkDown as error:
-                logger.warning("events wait for the front: %s", error)
-                time.sleep(_RETRY_S)
-            else:
-                return
+        events = batch_events(batch)
+        if events:
+            offsets = self._appender.append_of_batch(events, batch.end_offset or 0)
+            for event, offset in zip(events, offsets, strict=True):
+                self._doubts.end(event, offset)
+        refused = [one.extra["topic"] for one in batch.refused_topics()]
+        if refused:
+            self._say({"type": "reobserve", "topics": refused})
 
     def _tell_front(self, batch: DecidedBatch, started: float) -> None:
-        answers = replies(batch)
+        answers = replies(batch, self._doubts)
         if answers:
             self._say({"type": "replies", "replies": answers})
         first_event_ms = min(batch.time_ms.values(), default=None)
@@ -172,6 +158,7 @@ class Pipeline:
         }
         self._outcomes.append_async([outcome("persisted", report)])
         self._say({"type": "batch", **report})
+        self._doubts.forget_before(batch.end_offset or 0)
 
     def _say(self, head: dict[str, Any], body: bytes = b"") -> None:
         try:
@@ -182,12 +169,11 @@ class Pipeline:
 
 
 def _in_force(batch: DecidedBatch) -> list[SinkDecision]:
-    """Return the decisions that took effect: written, and not by a controller that was replaced."""
-    return [
-        one
-        for one in batch.decisions
-        if not one.failed and one.extra.get("epoch_zk_version") not in batch.fenced
-    ]
+    """Return the decisions that brokers hear of: not those of a controller that was replaced, nor
+    what a fresh load made out of date.
+    """
+    start = max(batch.fenced_until, batch.loaded_at)
+    return [one for one in batch.decisions if not one.failed and one.offset >= start]
 
 
 def _decisions_message(

@@ -95,7 +95,7 @@ class Planner:
 
     def plan(self, decisions: Iterable[SinkDecision]) -> Plan:
         """Return the requests for every registered broker that has to hear of the decisions."""
-        decided = list(decisions)
+        decided = _still_there(list(decisions))
         updates = [one for one in decided if one.kind is DecisionKind.UPDATE_BROKERS]
         introduced = {broker for update in updates for broker in update.extra["introduced"]}
         plan: Plan = {broker: [] for broker in self._image.brokers}
@@ -158,7 +158,8 @@ class Planner:
     def _stops(self, decision: SinkDecision, broker: int) -> Iterable[SharedRequest]:
         columns = decision.columns
         for delete in (False, True):
-            at = np.flatnonzero((columns["broker"] == broker) & (columns["delete"] == delete))
+            named = (columns["broker"] == broker) & (columns["delete"] == delete)
+            at = np.flatnonzero(named & ~decision.lost)
             if len(at):
                 yield self._request(ApiKey.STOP_REPLICA, stop_rows(columns, at, decision.extra))
 
@@ -182,6 +183,21 @@ class Planner:
 
     def _request(self, api: ApiKey, rows: PartitionRows) -> SharedRequest:
         return SharedRequest(api, self._image.controller_id, self._image.controller_epoch, rows)
+
+
+def _still_there(decisions: list[SinkDecision]) -> list[SinkDecision]:
+    """Return the decisions without rows of topics that are forgotten later on: a topic that was
+    deleted and created again may have fewer partitions than before.
+    """
+    forgotten: set[str] = set()
+    kept = []
+    for one in reversed(decisions):
+        if one.kind is DecisionKind.FORGET_TOPIC:
+            forgotten.add(one.extra["topic"])
+        gone = [at for at, topic in enumerate(one.extra.get("topics", ())) if topic in forgotten]
+        lost = one.lost | np.isin(one.columns["topic"], gone) if gone else one.lost
+        kept.append(replace(one, lost=lost))
+    return kept[::-1]
 
 
 def endpoint_on(node: BrokerNode, listener: str) -> Endpoint | None:

@@ -13,12 +13,13 @@ from dataclasses import dataclass
 from itertools import groupby
 
 import numpy as np
+import numpy.typing as npt
 
 from state.decisions import Action, DecisionKind
 from streaming.sinks.batch import DecidedBatch, SinkDecision, WriteConflict
 from streaming.zk.chain import OpOutcome, OutcomeKind
 from streaming.zk.client import ZkSession
-from streaming.zk.errors import SessionLost
+from streaming.zk.errors import ConnectionLost, SessionLost, ZooKeeperUnreachable
 from streaming.zk.fenced import FencedWriter
 from streaming.zk.ops import Create, SetData, WriteOp
 from streaming.zk.znodes.controller import (
@@ -63,9 +64,11 @@ class ZooKeeperSink:
         *,
         max_ops_per_multi: int,
         max_in_flight: int,
+        stopped: Callable[[], bool],
     ) -> None:
-        """Take how to open a session; the first is opened now."""
+        """Take how to open a session, and whether the job is to end; a session is opened now."""
         self._open_session = open_session
+        self._stopped = stopped
         self._limits = {"max_ops_per_multi": max_ops_per_multi, "max_in_flight": max_in_flight}
         self._session = open_session()
 
@@ -77,21 +80,32 @@ class ZooKeeperSink:
         """Make all writes of a batch and note on it what was lost, what conflicted and whether it
         was fenced.
 
-        Repeating the call after a crash finds what is written already. A session that is lost is
-        replaced and the writes repeated; raises ZooKeeperUnreachable when no new one can be opened.
+        Rows that are lost already are not written. Repeating the call after a crash finds what is
+        written already. A session that is lost is replaced and the writes repeated, however long
+        ZooKeeper is away; raises ZooKeeperUnreachable when the job is to end meanwhile.
         """
+        lost = [one.lost.copy() for one in batch.decisions]
         while True:
             try:
                 self._write(batch)
             except SessionLost as error:
                 logger.warning("session lost while writing batch %s: %s", batch.batch_id, error)
                 self._session.close()
-                self._session = self._open_session()
+                self._session = self._new_session()
+                _start_again(batch, lost)
             else:
                 return
 
+    def _new_session(self) -> ZkSession:
+        while True:
+            try:
+                return self._open_session()
+            except (ZooKeeperUnreachable, ConnectionLost, SessionLost) as error:
+                if self._stopped():
+                    raise
+                logger.warning("batches wait for ZooKeeper: %s", error)
+
     def _write(self, batch: DecidedBatch) -> None:
-        batch.conflicts.clear()
         written = [one for one in batch.decisions if any(one.kind in stage for stage in _STAGES)]
         for version, decisions in groupby(written, key=epoch_zk_version):
             writer = FencedWriter(self._session, version, **self._limits)
@@ -101,6 +115,14 @@ class ZooKeeperSink:
                 while ops:
                     ops = _settle(batch, ops, writer.write([op for op, _ in ops]))
                 _lose_partitions_of_failed_topics(of_epoch)
+
+
+def _start_again(batch: DecidedBatch, lost: Sequence[npt.NDArray[np.bool_]]) -> None:
+    batch.conflicts.clear()
+    batch.fenced.clear()
+    for one, rows in zip(batch.decisions, lost, strict=True):
+        one.failed = False
+        one.lost[:] = rows
 
 
 def _settle(batch: DecidedBatch, ops: Sequence[_Op], outcomes: list[OpOutcome]) -> list[_Op]:
@@ -122,7 +144,8 @@ def _settle(batch: DecidedBatch, ops: Sequence[_Op], outcomes: list[OpOutcome]) 
         else:
             logger.warning("%s: %s %s", op.path, outcome.kind, outcome.reason)
             batch.conflicts.append(_conflict(target, outcome))
-    return again
+    # The configuration of a topic that turned out to exist is not ours to replace.
+    return [(op, target) for op, target in again if not target.decision.failed]
 
 
 def _lose_partitions_of_failed_topics(decisions: Sequence[SinkDecision]) -> None:
@@ -143,8 +166,10 @@ def epoch_zk_version(decision: SinkDecision) -> int:
 def _conflict(target: _Target, outcome: OpOutcome) -> WriteConflict:
     decision, row = target.decision, target.row
     if row < 0:
-        return WriteConflict(decision.kind, decision.extra.get("topic"), None, outcome.current)
+        topic = decision.extra.get("topic")
+        return WriteConflict(decision.offset, decision.kind, topic, None, outcome.current)
     return WriteConflict(
+        decision.offset,
         decision.kind,
         decision.extra["topics"][int(decision.columns["topic"][row])],
         int(decision.columns["partition"][row]),

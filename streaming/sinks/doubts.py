@@ -1,0 +1,125 @@
+"""Partitions about which the machines believe something that was never written.
+
+A write that meets other content is lost, and an event tells the machine what the znode holds. What
+the machine decides before it folds that event rests on the lost write: it may be neither written
+(the version it expects could be that of somebody else's write by now) nor told to anybody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from state.decisions import DecisionKind
+from state.events import EventKind
+from streaming.image.cluster_image import ClusterImage
+from streaming.log.api import LogRecord, NewRecord
+from streaming.sinks.batch import DecidedBatch, SinkDecision
+
+Subject = tuple[str, int | None]
+"""A topic and a partition; None: all partitions of the topic."""
+
+_ABOUT_PARTITIONS = frozenset({DecisionKind.CHANGE_PARTITIONS, DecisionKind.STOP_REPLICAS})
+_UNKNOWN = 1 << 62
+
+
+class Doubts:
+    """For each subject, the events [from, until) whose decisions about it do not count."""
+
+    def __init__(self, unfolded: Iterable[LogRecord] = ()) -> None:
+        """Take the events that a job has still to fold after a restart: what they correct is in
+        doubt.
+        """
+        self._ranges: dict[Subject, tuple[int, int]] = {}
+        for record in unfolded:
+            self.end(record, record.offset)
+
+    def subjects(self) -> list[Subject]:
+        """Return what is in doubt."""
+        return list(self._ranges)
+
+    def begin(self, subject: Subject, offset: int) -> None:
+        """Doubt what is decided on an event and on all after it."""
+        first, _ = self._ranges.get(subject, (offset, 0))
+        self._ranges[subject] = (min(first, offset), _UNKNOWN)
+
+    def end(self, correction: NewRecord | LogRecord, offset: int) -> None:
+        """Trust what is decided from the correcting event on, which has this offset."""
+        for subject in _corrected(correction):
+            first, _ = self._ranges.get(subject, (0, 0))
+            self._ranges[subject] = (first, offset)
+
+    def forget_before(self, offset: int) -> None:
+        """Drop the doubts that ended at or before an offset up to which everything is folded."""
+        kept = {one: within for one, within in self._ranges.items() if within[1] > offset}
+        self._ranges = kept
+
+    def cover(self, topic: str, partition: int, offset: int) -> bool:
+        """Return whether what is decided on an event about a partition is in doubt."""
+        for subject in ((topic, partition), (topic, None)):
+            first, until = self._ranges.get(subject, (0, 0))
+            if first <= offset < until:
+                return True
+        return False
+
+    def lose_rows(self, decisions: Iterable[SinkDecision]) -> None:
+        """Mark the rows that are in doubt as lost."""
+        topics = {topic for topic, _ in self._ranges}
+        for one in decisions:
+            if one.kind in _ABOUT_PARTITIONS and not topics.isdisjoint(one.extra["topics"]):
+                one.lost |= self._rows(one)
+
+    def _rows(self, decision: SinkDecision) -> npt.NDArray[np.bool_]:
+        names = decision.extra["topics"]
+        rows = zip(
+            decision.columns["topic"].tolist(), decision.columns["partition"].tolist(), strict=True
+        )
+        return np.array(
+            [self.cover(names[topic], partition, decision.offset) for topic, partition in rows]
+        )
+
+    def lose_what_follows(self, batch: DecidedBatch) -> None:
+        """After a batch was written: lose what rests on its conflicts, and what a controller
+        decided that was replaced by then.
+
+        What comes after a fresh load of the cluster in the same batch rests on that.
+        """
+        fenced_until, loaded_at = batch.fenced_until, batch.loaded_at
+        for one in batch.decisions:
+            if one.kind in _ABOUT_PARTITIONS and one.offset < fenced_until:
+                one.lost[:] = True
+        for subject, offset in _conflicting(batch):
+            if offset >= loaded_at:
+                self.begin(subject, offset)
+        self.lose_rows(batch.decisions)
+
+
+def _conflicting(batch: DecidedBatch) -> list[tuple[Subject, int]]:
+    found: list[tuple[Subject, int]] = [
+        ((conflict.topic, conflict.partition), conflict.offset)
+        for conflict in batch.conflicts
+        if conflict.topic is not None and conflict.partition is not None
+    ]
+    return found + [((one.extra["topic"], None), one.offset) for one in batch.refused_topics()]
+
+
+def _corrected(event: NewRecord | LogRecord) -> list[Subject]:
+    if event.kind == EventKind.TOPIC_REMOVED:
+        return [(event.key, None)]
+    if event.kind == EventKind.PARTITION_STATES_OBSERVED:
+        body = orjson.loads(event.payload)
+        if body["cause"] == "conflict":
+            return [(event.key, partition) for partition in body["partitions"]]
+    return []
+
+
+def forget_doubted(image: ClusterImage, doubts: Doubts) -> None:
+    """Take what is in doubt out of an image that was made from the machines."""
+    for topic, partition in doubts.subjects():
+        if partition is None:
+            image.forget_topic(topic)
+        else:
+            image.forget_partition(topic, partition)
