@@ -11,7 +11,15 @@ from typing import Any
 import numpy as np
 
 from state.cluster.authority import checked_config
-from state.partitions.matrix import Int32s, pad_rows
+from state.json_values import (
+    broker_ids,
+    optional_bool,
+    partition_numbers,
+    text,
+    whole_number,
+    whole_numbers,
+)
+from state.partitions.matrix import pad_rows
 from state.payloads import (
     AlterPartitionRequested,
     BrokerRegistration,
@@ -35,44 +43,6 @@ from state.payloads import (
     TopicRemoved,
     topic_id_from_text,
 )
-
-
-def _int(value: object) -> int:
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{value!r} is not a whole number")
-    return value
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{value!r} is not a string")
-    return value
-
-
-def _optional_bool(value: object) -> bool | None:
-    if value is not None and not isinstance(value, bool):
-        raise TypeError(f"{value!r} is neither true, false nor null")
-    return value
-
-
-def _ints(values: object) -> Int32s:
-    if not isinstance(values, list):
-        raise TypeError(f"{values!r} is not a list")
-    return np.array([_int(value) for value in values], dtype=np.int32)
-
-
-def _partition_numbers(values: object) -> Int32s:
-    numbers = _ints(values)
-    if (numbers < 0).any() or len(np.unique(numbers)) != len(numbers):
-        raise ValueError(f"partitions {values!r} are not distinct numbers from 0 up")
-    return numbers
-
-
-def _broker_ids(values: object) -> list[int]:
-    ids: list[int] = _ints(values).tolist()
-    if any(broker < 0 for broker in ids):
-        raise ValueError(f"{values!r} has a negative broker id")
-    return ids
 
 
 def _columns(rows: list[list[Any]], width: int) -> list[list[Any]]:
@@ -102,21 +72,21 @@ def states_from_json(states: list[list[Any] | None] | None, count: int) -> State
     leader, leader_epoch, isr, controller_epoch, recovery, zk_version = _columns(filled, 6)
     return States(
         present=np.array([row is not None for row in rows], dtype=bool),
-        leader=_ints(leader),
-        leader_epoch=_ints(leader_epoch),
+        leader=whole_numbers(leader),
+        leader_epoch=whole_numbers(leader_epoch),
         isr=pad_rows(isr),
-        controller_epoch=_ints(controller_epoch),
-        recovery=_ints(recovery),
-        zk_version=_ints(zk_version),
+        controller_epoch=whole_numbers(controller_epoch),
+        recovery=whole_numbers(recovery),
+        zk_version=whole_numbers(zk_version),
     )
 
 
 def controller_elected(body: dict[str, Any]) -> ControllerElected:
     """Read controller_elected."""
     return ControllerElected(
-        controller_id=_int(body["controller_id"]),
-        epoch=_int(body["epoch"]),
-        epoch_zk_version=_int(body["epoch_zk_version"]),
+        controller_id=whole_number(body["controller_id"]),
+        epoch=whole_number(body["epoch"]),
+        epoch_zk_version=whole_number(body["epoch_zk_version"]),
         endpoints=tuple(dict(endpoint) for endpoint in body["endpoints"]),
         config=checked_config(dict(body["config"])),
     )
@@ -124,15 +94,15 @@ def controller_elected(body: dict[str, Any]) -> ControllerElected:
 
 def controller_resigned(body: dict[str, Any]) -> ControllerResigned:
     """Read controller_resigned."""
-    return ControllerResigned(reason=_text(body["reason"]))
+    return ControllerResigned(reason=text(body["reason"]))
 
 
 def _broker(body: dict[str, Any]) -> BrokerRegistration:
     rack = body.get("rack")
     return BrokerRegistration(
-        id=_int(body["id"]),
-        epoch=_int(body["epoch"]),
-        rack=None if rack is None else _text(rack),
+        id=whole_number(body["id"]),
+        epoch=whole_number(body["epoch"]),
+        rack=None if rack is None else text(rack),
         endpoints=tuple(dict(endpoint) for endpoint in body["endpoints"]),
     )
 
@@ -141,7 +111,7 @@ def broker_registrations_changed(body: dict[str, Any]) -> BrokerRegistrationsCha
     """Read broker_registrations_changed; absent lists are empty."""
     return BrokerRegistrationsChanged(
         registered=tuple(map(_broker, body.get("registered", ()))),
-        unregistered=tuple(map(_int, body.get("unregistered", ()))),
+        unregistered=tuple(map(whole_number, body.get("unregistered", ()))),
         bounced=tuple(map(_broker, body.get("bounced", ()))),
         updated=tuple(map(_broker, body.get("updated", ()))),
     )
@@ -149,7 +119,7 @@ def broker_registrations_changed(body: dict[str, Any]) -> BrokerRegistrationsCha
 
 def resync_completed(body: dict[str, Any]) -> ResyncCompleted:
     """Read resync_completed."""
-    return ResyncCompleted(topics=_int(body["topics"]))
+    return ResyncCompleted(topics=whole_number(body["topics"]))
 
 
 def cluster_config_changed(body: dict[str, Any]) -> ClusterConfigChanged:
@@ -159,16 +129,16 @@ def cluster_config_changed(body: dict[str, Any]) -> ClusterConfigChanged:
 
 def topic_observed(body: dict[str, Any]) -> TopicObserved:
     """Read topic_observed."""
-    partitions = _partition_numbers(body["partitions"])
-    replicas = pad_rows([_ints(ids).tolist() for ids in body["replicas"]])
+    partitions = partition_numbers(body["partitions"])
+    replicas = pad_rows([whole_numbers(ids).tolist() for ids in body["replicas"]])
     if len(replicas) != len(partitions):
         raise ValueError(f"{len(replicas)} replica lists for {len(partitions)} partitions")
     empty: list[list[int]] = [[] for _ in range(len(partitions))]
     return TopicObserved(
-        topic=_text(body["topic"]),
+        topic=text(body["topic"]),
         topic_id=topic_id_from_text(body.get("topic_id")),
-        unclean=_optional_bool(body.get("unclean")),
-        zk_version=_int(body.get("zk_version", 0)),
+        unclean=optional_bool(body.get("unclean")),
+        zk_version=whole_number(body.get("zk_version", 0)),
         partitions=partitions,
         replicas=replicas,
         adding=pad_rows(body.get("adding") or empty),
@@ -179,20 +149,20 @@ def topic_observed(body: dict[str, Any]) -> TopicObserved:
 
 def topic_removed(body: dict[str, Any]) -> TopicRemoved:
     """Read topic_removed."""
-    return TopicRemoved(topic=_text(body["topic"]))
+    return TopicRemoved(topic=text(body["topic"]))
 
 
 def topic_config_changed(body: dict[str, Any]) -> TopicConfigChanged:
     """Read topic_config_changed."""
-    return TopicConfigChanged(topic=_text(body["topic"]), unclean=_optional_bool(body["unclean"]))
+    return TopicConfigChanged(topic=text(body["topic"]), unclean=optional_bool(body["unclean"]))
 
 
 def partition_states_observed(body: dict[str, Any]) -> PartitionStatesObserved:
     """Read partition_states_observed."""
-    partitions = _partition_numbers(body["partitions"])
+    partitions = partition_numbers(body["partitions"])
     return PartitionStatesObserved(
-        topic=_text(body["topic"]),
-        cause=_text(body["cause"]),
+        topic=text(body["topic"]),
+        cause=text(body["cause"]),
         partitions=partitions,
         states=states_from_json(body["states"], len(partitions)),
     )
@@ -202,18 +172,18 @@ def create_topic_requested(body: dict[str, Any]) -> CreateTopicRequested:
     """Read create_topic_requested."""
     assignment = body.get("assignment")
     return CreateTopicRequested(
-        request_id=_text(body["request_id"]),
-        topic=_text(body["topic"]),
+        request_id=text(body["request_id"]),
+        topic=text(body["topic"]),
         topic_id=topic_id_from_text(body.get("topic_id")),
-        partitions=_int(body["partitions"]),
-        replication_factor=_int(body["replication_factor"]),
+        partitions=whole_number(body["partitions"]),
+        replication_factor=whole_number(body["replication_factor"]),
         assignment=None
         if assignment is None
-        else {int(p): tuple(map(_int, ids)) for p, ids in assignment.items()},
-        configs={_text(k): _text(v) for k, v in body.get("configs", {}).items()},
+        else {int(p): tuple(map(whole_number, ids)) for p, ids in assignment.items()},
+        configs={text(k): text(v) for k, v in body.get("configs", {}).items()},
         validate_only=bool(body.get("validate_only", False)),
-        start_index=_int(body["start_index"]),
-        shift=_int(body["shift"]),
+        start_index=whole_number(body["start_index"]),
+        shift=whole_number(body["shift"]),
     )
 
 
@@ -222,44 +192,44 @@ def alter_partition_requested(body: dict[str, Any]) -> AlterPartitionRequested:
     rows: list[dict[str, Any]] = list(body["partitions"])
     topic_id = body.get("topic_id")
     return AlterPartitionRequested(
-        request_id=_text(body["request_id"]),
-        broker_id=_int(body["broker_id"]),
-        broker_epoch=_int(body["broker_epoch"]),
-        version=_int(body["version"]),
-        topic=_text(body["topic"]),
-        topic_id=None if topic_id is None else _text(topic_id),
-        partitions=_partition_numbers([row["partition"] for row in rows]),
-        leader_epoch=_ints([row["leader_epoch"] for row in rows]),
-        partition_epoch=_ints([row["partition_epoch"] for row in rows]),
-        recovery=_ints([row.get("recovery", 0) for row in rows]),
-        isr=pad_rows([_broker_ids(row["isr"]) for row in rows]),
+        request_id=text(body["request_id"]),
+        broker_id=whole_number(body["broker_id"]),
+        broker_epoch=whole_number(body["broker_epoch"]),
+        version=whole_number(body["version"]),
+        topic=text(body["topic"]),
+        topic_id=None if topic_id is None else text(topic_id),
+        partitions=partition_numbers([row["partition"] for row in rows]),
+        leader_epoch=whole_numbers([row["leader_epoch"] for row in rows]),
+        partition_epoch=whole_numbers([row["partition_epoch"] for row in rows]),
+        recovery=whole_numbers([row.get("recovery", 0) for row in rows]),
+        isr=pad_rows([broker_ids(row["isr"]) for row in rows]),
     )
 
 
 def controlled_shutdown_requested(body: dict[str, Any]) -> ControlledShutdownRequested:
     """Read controlled_shutdown_requested."""
     return ControlledShutdownRequested(
-        request_id=_text(body["request_id"]),
-        broker_id=_int(body["broker_id"]),
-        broker_epoch=_int(body["broker_epoch"]),
-        version=_int(body["version"]),
+        request_id=text(body["request_id"]),
+        broker_id=whole_number(body["broker_id"]),
+        broker_epoch=whole_number(body["broker_epoch"]),
+        version=whole_number(body["version"]),
     )
 
 
 def log_dir_failure_notified(body: dict[str, Any]) -> LogDirFailureNotified:
     """Read log_dir_failure_notified."""
-    return LogDirFailureNotified(broker_ids=tuple(map(_int, body["broker_ids"])))
+    return LogDirFailureNotified(broker_ids=tuple(map(whole_number, body["broker_ids"])))
 
 
 def leader_and_isr_answered(body: dict[str, Any]) -> LeaderAndIsrAnswered:
     """Read leader_and_isr_answered."""
-    partitions, errors = _partition_numbers(body["partitions"]), _ints(body["errors"])
+    partitions, errors = partition_numbers(body["partitions"]), whole_numbers(body["errors"])
     if len(partitions) != len(errors):
         raise ValueError(f"{len(errors)} errors for {len(partitions)} partitions")
     return LeaderAndIsrAnswered(
-        broker_id=_int(body["broker_id"]),
-        broker_epoch=_int(body["broker_epoch"]),
-        topic=_text(body["topic"]),
+        broker_id=whole_number(body["broker_id"]),
+        broker_epoch=whole_number(body["broker_epoch"]),
+        topic=text(body["topic"]),
         partitions=partitions,
         errors=errors,
     )
@@ -268,27 +238,29 @@ def leader_and_isr_answered(body: dict[str, Any]) -> LeaderAndIsrAnswered:
 def producer_ids_requested(body: dict[str, Any]) -> ProducerIdsRequested:
     """Read producer_ids_requested."""
     return ProducerIdsRequested(
-        request_id=_text(body["request_id"]),
-        broker_id=_int(body["broker_id"]),
-        broker_epoch=_int(body["broker_epoch"]),
+        request_id=text(body["request_id"]),
+        broker_id=whole_number(body["broker_id"]),
+        broker_epoch=whole_number(body["broker_epoch"]),
     )
 
 
 def producer_id_block_observed(body: dict[str, Any]) -> ProducerIdBlockObserved:
     """Read producer_id_block_observed."""
     return ProducerIdBlockObserved(
-        block_end=_int(body["block_end"]), zk_version=_int(body["zk_version"])
+        block_end=whole_number(body["block_end"]), zk_version=whole_number(body["zk_version"])
     )
 
 
 def timer_due(body: dict[str, Any]) -> TimerDue:
     """Read timer_due."""
-    return TimerDue(timer=_text(body["timer"]), deadline_ms=_int(body["deadline_ms"]))
+    return TimerDue(timer=text(body["timer"]), deadline_ms=whole_number(body["deadline_ms"]))
 
 
 def leader_imbalance_reported(body: dict[str, Any]) -> LeaderImbalanceReported:
     """Read leader_imbalance_reported."""
     return LeaderImbalanceReported(
-        preferred={int(broker): _int(count) for broker, count in body["preferred"].items()},
-        imbalanced={int(broker): _int(count) for broker, count in body["imbalanced"].items()},
+        preferred={int(broker): whole_number(count) for broker, count in body["preferred"].items()},
+        imbalanced={
+            int(broker): whole_number(count) for broker, count in body["imbalanced"].items()
+        },
     )

@@ -1,0 +1,51 @@
+"""Values out of a decoded JSON object, checked for their type."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from state.partitions.matrix import Int32s
+
+
+def whole_number(value: object) -> int:
+    """Return a whole number; raises TypeError for anything else, booleans too."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{value!r} is not a whole number")
+    return value
+
+
+def text(value: object) -> str:
+    """Return a string; raises TypeError for anything else."""
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is not a string")
+    return value
+
+
+def optional_bool(value: object) -> bool | None:
+    """Return true, false or None; raises TypeError for anything else."""
+    if value is not None and not isinstance(value, bool):
+        raise TypeError(f"{value!r} is neither true, false nor null")
+    return value
+
+
+def whole_numbers(values: object) -> Int32s:
+    """Return int32[n] from a list of whole numbers; raises TypeError."""
+    if not isinstance(values, list):
+        raise TypeError(f"{values!r} is not a list")
+    return np.array([whole_number(value) for value in values], dtype=np.int32)
+
+
+def partition_numbers(values: object) -> Int32s:
+    """Return int32[n] of distinct numbers from 0 up; raises TypeError, ValueError."""
+    numbers = whole_numbers(values)
+    if (numbers < 0).any() or len(np.unique(numbers)) != len(numbers):
+        raise ValueError(f"partitions {values!r} are not distinct numbers from 0 up")
+    return numbers
+
+
+def broker_ids(values: object) -> list[int]:
+    """Return a list of broker ids, none negative; raises TypeError, ValueError."""
+    ids: list[int] = whole_numbers(values).tolist()
+    if any(broker < 0 for broker in ids):
+        raise ValueError(f"{values!r} has a negative broker id")
+    return ids
