@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-pytest_plugins = ["tests.fixtures.zookeeper", "tests.fixtures.kafka"]
+pytest_plugins = [
+    "tests.fixtures.zookeeper",
+    "tests.fixtures.kafka",
+    "tests.fixtures.stub_brokers",
+]
 
 TESTS = Path(__file__).parent
 MARKER_OF_FOLDER = {"integration": "integration", "spark": "spark", "e2e": "e2e"}
