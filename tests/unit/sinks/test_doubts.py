@@ -1,0 +1,195 @@
+"""What rests on a lost write is lost too, until the machine has heard what the znode holds."""
+
+from __future__ import annotations
+
+import orjson
+
+from state.decisions import DecisionKind
+from streaming.log.api import LogRecord, NewRecord
+from streaming.sinks.batch import WriteConflict
+from streaming.sinks.doubts import Doubts, forget_doubted
+from streaming.sinks.outcomes import batch_events
+from tests.unit.sinks.support import Job, changes, lose, refuse_creation, state_znode
+
+
+def job():
+    started = Job()
+    started.story.elect({1: 11, 2: 12, 3: 13})
+    started.story.create("t", [[1, 2, 3], [2, 3, 1]])
+    started.persist(started.decide())
+    return started
+
+
+def lost(batch):
+    """(offset, kind, topic, partition) of lost rows of changes and stops."""
+    return {
+        (one.offset, str(one.kind), one.extra["topics"][topic], partition)
+        for one in batch.decisions
+        if one.columns
+        for topic, partition, gone in zip(
+            one.columns["topic"].tolist(),
+            one.columns["partition"].tolist(),
+            one.lost.tolist(),
+            strict=True,
+        )
+        if gone
+    }
+
+
+def conflicting(found, batch, topic, partition):
+    offset = lose(batch, topic, partition)
+    znode = state_znode(2, 5, [2], 9)
+    batch.conflicts.append(
+        WriteConflict(offset, DecisionKind.CHANGE_PARTITIONS, topic, partition, znode)
+    )
+    return offset
+
+
+def test_later_rows_of_the_partition_are_lost_even_those_without_a_write():
+    found = job()
+    found.story.unregister(1)
+    found.story.register({1: 11}, add=200)
+    found.story.shut_down(3)
+    batch = found.decide()
+    first = conflicting(found, batch, "t", 0)
+    Doubts().lose_what_follows(batch)
+    assert lost(batch) == {
+        (first, "change_partitions", "t", 0),
+        (first + 1, "change_partitions", "t", 0),
+        (first + 2, "change_partitions", "t", 0),
+        (first, "stop_replicas", "t", 0),
+        (first + 2, "stop_replicas", "t", 0),
+    }
+    assert sum(one.offset == first + 1 for one in changes(batch)) == 1
+
+
+def test_earlier_rows_and_other_partitions_stand():
+    found = job()
+    found.story.alter("t", 0, [1, 2])
+    found.story.unregister(3)
+    batch = found.decide()
+    offset = conflicting(found, batch, "t", 1)
+    Doubts().lose_what_follows(batch)
+    assert {one for one in lost(batch) if one[1] == "change_partitions"} == {
+        (offset, "change_partitions", "t", 1)
+    }
+
+
+def test_batches_before_the_correction_are_in_doubt_and_the_correction_is_not():
+    found = job()
+    doubts = Doubts()
+    found.story.unregister(1)
+    batch = found.decide()
+    conflicting(found, batch, "t", 0)
+    doubts.lose_what_follows(batch)
+    (event,) = batch_events(batch)
+
+    late = found.story.register({1: 11}, add=200)  # was in the log before the correction
+    correction = late + 1
+    doubts.end(event, correction)
+    found.story.take([(event.kind, event.key, event.payload)])
+    found.story.unregister(3)
+    batch = found.decide()
+    doubts.lose_rows(batch.decisions)
+    assert {(offset, topic, number) for offset, _, topic, number in lost(batch)} == {(late, "t", 0)}
+    doubts.lose_what_follows(batch)
+    assert len(lost(batch)) == 1
+    doubts.forget_before(batch.end_offset)
+    assert doubts.subjects() == []
+
+
+def test_a_doubt_is_kept_until_the_correction_is_folded():
+    doubts = Doubts()
+    doubts.begin(("t", 0), 5)
+    doubts.begin(("t", 0), 7)
+    assert [doubts.cover("t", 0, at) for at in (4, 5, 1 << 60)] == [False, True, True]
+    assert not doubts.cover("t", 1, 6)
+    payload = orjson.dumps({"topic": "t", "cause": "conflict", "partitions": [0], "states": [None]})
+    doubts.end(NewRecord("partition_states_observed", "t", payload), 12)
+    doubts.forget_before(12)
+    assert doubts.subjects() == []
+    doubts.end(NewRecord("partition_states_observed", "t", payload), 12)
+    doubts.forget_before(11)
+    assert [doubts.cover("t", 0, at) for at in (0, 11, 12)] == [True, True, False]
+
+
+def test_a_refused_topic_is_in_doubt_as_a_whole():
+    found = job()
+    created = found.story.create("new", [[1, 2], [2, 1]])
+    found.story.unregister(1)
+    batch = found.decide()
+    refuse_creation(batch)
+    doubts = Doubts()
+    doubts.lose_what_follows(batch)
+    gone = {(offset, topic, number) for offset, _, topic, number in lost(batch)}
+    assert gone == {(at, "new", number) for at in (created, created + 1) for number in (0, 1)}
+    (event,) = batch_events(batch)
+    doubts.end(event, 20)
+    assert doubts.cover("new", 1, 19)
+    assert not doubts.cover("new", 1, 20)
+
+
+def test_a_replaced_controllers_decisions_are_lost_until_the_last_one():
+    found = job()
+    found.story.shut_down(1)
+    found.story.elected(2, 7)
+    found.story.register({2: 12, 3: 13})
+    found.story.write(
+        "topic_observed",
+        "t",
+        topic="t",
+        partitions=[0],
+        replicas=[[2, 3]],
+        states=[[2, 4, [2, 3], 1, 0, 8]],
+    )
+    loaded = found.story.write("resync_completed", topics=1)
+    batch = found.decide()
+    batch.fenced.add(1)
+    doubts = Doubts()
+    doubts.lose_what_follows(batch)
+    assert {offset for offset, *_ in lost(batch)} == {4}
+    assert batch.fenced_until == 5
+    assert batch.loaded_at == loaded
+    assert all(not one.lost.any() for one in changes(batch) if one.offset == loaded)
+
+
+def test_a_fresh_load_in_the_same_batch_ends_doubts():
+    found = job()
+    found.story.unregister(1)
+    found.story.elected(2, 7)
+    found.story.register({2: 12, 3: 13})
+    found.story.write(
+        "topic_observed",
+        "t",
+        topic="t",
+        partitions=[0],
+        replicas=[[2, 3]],
+        states=[[2, 4, [2, 3], 1, 0, 8]],
+    )
+    found.story.write("resync_completed", topics=1)
+    batch = found.decide()
+    conflicting(found, batch, "t", 0)
+    doubts = Doubts()
+    doubts.lose_what_follows(batch)
+    assert doubts.subjects() == []
+    assert len(lost(batch)) == 1
+
+
+def test_after_a_restart_the_events_that_are_still_to_fold_say_what_is_in_doubt():
+    conflict = {"topic": "t", "cause": "conflict", "partitions": [0], "states": [None]}
+    read = {**conflict, "cause": "read", "partitions": [1]}
+    records = [
+        LogRecord(9, 1, "partition_states_observed", "t", orjson.dumps(conflict)),
+        LogRecord(10, 1, "partition_states_observed", "t", orjson.dumps(read)),
+        LogRecord(11, 1, "topic_removed", "u", b'{"topic":"u"}'),
+    ]
+    doubts = Doubts(records)
+    assert sorted(doubts.subjects()) == [("t", 0), ("u", None)]
+    assert [doubts.cover("t", 0, at) for at in (0, 8, 9)] == [True, True, False]
+    assert [doubts.cover("u", 3, at) for at in (10, 11)] == [True, False]
+    found = job()
+    found.story.create("u", [[1]])
+    found.persist(found.decide())
+    forget_doubted(found.image, doubts)
+    assert found.image.topic_names() == ["t"]
+    assert found.image.columns["partition"].tolist() == [1]

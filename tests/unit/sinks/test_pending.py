@@ -1,0 +1,87 @@
+"""Which brokers have something to confirm, across crashes."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from streaming.sinks.pending import PendingBrokers
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "pending.json"
+
+
+def marked(path, *ids):
+    reopened = PendingBrokers(path)
+    return [reopened.marked(id_) for id_ in ids]
+
+
+def test_marks_are_on_disk_before_mark_returns_and_gone_after_clear(path):
+    pending = PendingBrokers(path)
+    pending.mark([1, 2], 10)
+    assert marked(path, 1, 2, 3) == [True, True, False]
+    pending.clear(1, 10)
+    assert marked(path, 1, 2, 3) == [False, True, False]
+    assert not pending.marked(1)
+
+
+def test_confirming_an_older_offset_leaves_a_newer_mark(path):
+    pending = PendingBrokers(path)
+    pending.mark([1], 10)
+    pending.mark([1], 20)
+    pending.clear(1, 10)
+    assert pending.marked(1)
+    assert marked(path, 1) == [True]
+    pending.clear(1, 20)
+    assert not pending.marked(1)
+
+
+def test_a_mark_never_goes_back(path):
+    pending = PendingBrokers(path)
+    pending.mark([1], 20)
+    pending.mark([1], 10)
+    pending.clear(1, 10)
+    assert pending.marked(1)
+
+
+def test_clearing_a_broker_that_is_not_marked_changes_nothing(path):
+    pending = PendingBrokers(path)
+    pending.mark([1], 5)
+    pending.clear(2, 5)
+    pending.clear(1, 5)
+    pending.clear(1, 5)
+    assert marked(path, 1, 2) == [False, False]
+
+
+@pytest.mark.parametrize("content", [None, b"", b"{", b"[]", b'{"pending":[1]}', b'{"pending":3}'])
+def test_without_a_readable_file_every_broker_may_have_missed_something(path, content):
+    if content is not None:
+        path.write_bytes(content)
+    pending = PendingBrokers(path)
+    assert pending.marked(1)
+    pending.mark([], 0)
+    assert not pending.marked(1), "from now on it is known"
+    assert orjson.loads(path.read_bytes()) == {"pending": {}}
+
+
+def test_a_crash_while_saving_leaves_the_file_before(path, monkeypatch):
+    pending = PendingBrokers(path)
+    pending.mark([1], 5)
+    monkeypatch.setattr("os.fsync", lambda fd: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        pending.mark([2], 6)
+    assert marked(path, 1, 2) == [True, False]
+
+
+def test_what_a_restart_sends_again_does_not_confirm_a_later_batch(path):
+    """The image of a restart has folded up to 10; the batch that ends at 20 is run again."""
+    PendingBrokers(path).mark([1, 2], 20)
+    again = PendingBrokers(path)
+    again.mark([1, 2], 10)
+    again.clear(1, 10)
+    assert again.marked(1)
+    again.mark([1], 20)
+    again.clear(1, 20)
+    assert marked(path, 1, 2) == [False, True]

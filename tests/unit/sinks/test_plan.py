@@ -1,0 +1,266 @@
+"""Which requests a batch means for each broker, decoded again from their bytes."""
+
+from __future__ import annotations
+
+import pytest
+
+from state.decisions import DecisionKind
+from streaming.sinks.plan import Planner, endpoint_on
+from streaming.wire.messages import ApiKey, decode_request, encode_request_header
+from streaming.wire.partition_rows import BrokerNode, Endpoint
+from tests.fixtures.story import LISTENER, OURSELVES
+from tests.fixtures.stub_brokers import NEWEST, leader_and_isr_states, metadata_states
+from tests.unit.sinks.support import Job, lose
+
+UM, LISR, STOP = ApiKey.UPDATE_METADATA, ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA
+
+
+def decoded(request, version=None, broker_epoch=1):
+    version = NEWEST[request.api] if version is None else version
+    head = encode_request_header(request.api, version, 1, "test")
+    body = request.encode(version).with_broker_epoch(broker_epoch)
+    return decode_request(head + body, {request.api})
+
+
+class Plans:
+    """A job and the plan of each of its batches."""
+
+    def __init__(self, **config) -> None:
+        self.job = Job()
+        self.story = self.job.story
+        self.story.elect({1: 11, 2: 12, 3: 13}, **config)
+
+    def plan(self, batch=None, listener=LISTENER):
+        batch = self.job.decide() if batch is None else batch
+        self.job.persist(batch)
+        planned = Planner(self.job.image, listener).plan(batch.decisions)
+        return {id_: [decoded(one) for one in requests] for id_, requests in planned.items()}
+
+
+def apis(requests):
+    return [request.header.api_key for request in requests]
+
+
+def led(requests):
+    """(topic, partition): (leader, epoch, is new) of the one LeaderAndIsr."""
+    (request,) = [one for one in requests if one.header.api_key is LISR]
+    return {
+        (topic, state["partition_index"]): (state["leader"], state["leader_epoch"], state["is_new"])
+        for topic, _, state in leader_and_isr_states(request)
+    }
+
+
+def announced(request):
+    return {
+        (topic, state["partition_index"]): state["leader"]
+        for topic, state in metadata_states(request)
+    }
+
+
+def live(request):
+    return sorted(broker["id"] for broker in request.body["live_brokers"])
+
+
+def test_an_election_tells_every_broker_everything_and_our_own_address():
+    plans = Plans()
+    plan = plans.plan()
+    assert plan.keys() == {1, 2, 3}
+    for requests in plan.values():
+        assert apis(requests) == [UM]
+        assert live(requests[0]) == [1, 2, 3, OURSELVES]
+        (ours,) = [b for b in requests[0].body["live_brokers"] if b["id"] == OURSELVES]
+        assert {end["listener"] for end in ours["endpoints"]} == {"CLIENT", LISTENER}
+        assert requests[0].body["controller_id"] == OURSELVES
+        assert requests[0].body["controller_epoch"] == 1
+
+
+def test_replicas_hear_of_leaders_before_everybody_hears_of_metadata():
+    plans = Plans()
+    plans.plan()
+    plans.story.create("t", [[1, 2], [2, 1]])
+    plan = plans.plan()
+    assert {id_: apis(requests) for id_, requests in plan.items()} == {
+        1: [LISR, UM],
+        2: [LISR, UM],
+        3: [UM],
+    }
+    assert led(plan[1]) == {("t", 0): (1, 0, True), ("t", 1): (2, 0, True)}
+    assert announced(plan[3][0]) == {("t", 0): 1, ("t", 1): 2}
+    leaders = plan[1][0].body["live_leaders"]
+    assert [(one["broker_id"], one["port"]) for one in leaders] == [(1, 11), (2, 12)]
+
+
+def test_live_brokers_come_first_and_a_new_broker_gets_everything():
+    plans = Plans()
+    plans.story.create("t", [[1, 2], [2, 4]])
+    plans.story.create("u", [[3]])
+    plans.plan()
+    plans.story.register({4: 14})
+    plan = plans.plan()
+    assert apis(plan[1]) == [UM]
+    assert live(plan[1][0]) == [1, 2, 3, 4, OURSELVES]
+    assert metadata_states(plan[1][0]) == []
+    assert apis(plan[4]) == [UM], "it has no replica: t-1 was created without it"
+    assert announced(plan[4][0]) == {("u", 0): 3}
+
+
+def test_a_returning_broker_gets_its_replicas_the_others_what_changed():
+    plans = Plans()
+    plans.story.create("t", [[1, 2], [2, 3]])
+    plans.plan()
+    plans.story.unregister(1)
+    plan = plans.plan()
+    assert plan.keys() == {2, 3}
+    assert apis(plan[2]) == [UM, LISR, UM]
+    assert led(plan[2]) == {("t", 0): (2, 1, False)}
+    assert apis(plan[3]) == [UM, UM]
+    plans.story.register({1: 21}, add=200)
+    plan = plans.plan()
+    assert apis(plan[1]) == [UM, LISR]
+    assert announced(plan[1][0]) == {("t", 0): 2, ("t", 1): 2}
+    assert led(plan[1]) == {("t", 0): (2, 1, False)}
+    assert apis(plan[2]) == [UM, UM], "its own replicas did not change"
+    assert announced(plan[2][1]) == {("t", 0): 2}
+
+
+def test_of_several_changes_in_a_batch_the_last_is_told():
+    plans = Plans()
+    plans.story.create("t", [[1, 2, 3]])
+    plans.story.unregister(1)
+    plans.story.unregister(2)
+    plan = plans.plan()
+    assert plan.keys() == {3}
+    assert led(plan[3]) == {("t", 0): (3, 2, True)}
+    assert live(plan[3][0]) == [3, OURSELVES]
+
+
+def test_a_controlled_shutdown_stops_the_followers_last():
+    plans = Plans()
+    plans.story.create("t", [[1, 2], [2, 1]])
+    plans.plan()
+    plans.story.shut_down(1)
+    plan = plans.plan()
+    assert apis(plan[1]) == [LISR, UM, STOP]
+    assert led(plan[1]) == {("t", 0): (2, 1, False)}, "it follows what it led before"
+    (topic,) = plan[1][2].body["topic_states"]
+    (stopped,) = topic["partition_states"]
+    assert (topic["topic_name"], stopped["partition_index"]) == ("t", 1)
+    assert stopped["delete_partition"] is False
+    assert stopped["leader_epoch"] == 1
+    assert led(plan[2]) == {("t", 0): (2, 1, False), ("t", 1): (2, 1, False)}
+
+
+def test_what_was_lost_is_neither_led_nor_announced_nor_stopped():
+    plans = Plans()
+    plans.story.create("t", [[1, 2], [2, 1]])
+    plans.plan()
+    plans.story.shut_down(1)
+    batch = plans.job.decide()
+    lose(batch, "t", 1)
+    (stop,) = batch.of_kind(DecisionKind.STOP_REPLICAS)
+    stop.lost[:] = True
+    plan = plans.plan(batch)
+    assert led(plan[2]) == {("t", 0): (2, 1, False)}
+    assert apis(plan[1]) == [LISR, UM]
+    assert announced(plan[1][1]) == {("t", 0): 2}
+
+
+def test_stops_that_delete_go_apart_from_those_that_do_not():
+    plans = Plans()
+    plans.story.create("t", [[1, 2], [2, 1], [2, 1]])
+    plans.plan()
+    plans.story.shut_down(1)
+    batch = plans.job.decide()
+    (stop,) = batch.of_kind(DecisionKind.STOP_REPLICAS)
+    stop.columns["delete"] = stop.columns["partition"] == 2
+    plans.job.persist(batch)
+    planned = Planner(plans.job.image, LISTENER).plan(batch.decisions)
+    stops = [request for request in planned[1] if request.api is STOP]
+    for version in range(NEWEST[STOP] + 1):
+        kept, deleted = (decoded(request, version) for request in stops)
+        if version < 3:
+            assert (kept.body["delete_partitions"], deleted.body["delete_partitions"]) == (
+                False,
+                True,
+            )
+
+
+def test_a_topic_made_anew_with_fewer_partitions_is_told_as_it_is():
+    plans = Plans()
+    plans.plan()
+    plans.story.create("t", [[1], [1], [1]], topic_id="xVg7K6qyTvmxpuD7RnqU_w")
+    plans.story.create("u", [[2]])
+    plans.story.write("topic_removed", "t", topic="t")
+    plans.story.create("t", [[1]], topic_id="AAAAAAAAAAAAAAAAAAAAAQ")
+    plan = plans.plan()
+    assert announced(plan[3][0]) == {("t", 0): 1, ("u", 0): 2}
+    ((_, topic_id, _),) = leader_and_isr_states(plan[1][0])
+    assert topic_id.bytes == bytes(15) + b"\x01"
+
+
+def test_of_a_topic_that_is_gone_nothing_is_told():
+    plans = Plans()
+    plans.plan()
+    plans.story.create("t", [[1]])
+    plans.story.write("topic_removed", "t", topic="t")
+    assert plans.plan() == {}
+
+
+def test_a_broker_without_the_listener_is_no_live_leader():
+    plans = Plans()
+    plans.plan()
+    plans.story.create("t", [[1, 2]])
+    plan = plans.plan(listener="ELSEWHERE")
+    assert plan[1][0].body["live_leaders"] == []
+
+
+def test_the_listener_is_the_named_one_or_the_first():
+    ends = (Endpoint(1, "a", "CLIENT", 0), Endpoint(2, "b", "INTERNAL", 0))
+    node = BrokerNode(5, None, ends)
+    assert endpoint_on(node, "INTERNAL") is ends[1]
+    assert endpoint_on(node, "") is ends[0]
+    assert endpoint_on(node, "OTHER") is None
+    assert endpoint_on(BrokerNode(5, None, ()), "") is None
+
+
+def test_everything_for_a_broker_is_metadata_and_then_its_replicas():
+    plans = Plans()
+    plans.story.create("t", [[1, 2], [2, 3]])
+    plans.plan()
+    planner = Planner(plans.job.image, LISTENER)
+    metadata, replicas = (decoded(one) for one in planner.everything_for(1))
+    assert announced(metadata) == {("t", 0): 1, ("t", 1): 2}
+    assert led([replicas]) == {("t", 0): (1, 0, False)}
+    assert apis([decoded(one) for one in planner.everything_for(9)]) == [UM]
+
+
+def test_a_request_is_encoded_once_per_version_and_addressed_by_epoch():
+    plans = Plans()
+    plans.story.create("t", [[1]])
+    batch = plans.job.decide()
+    plans.job.persist(batch)
+    planned = Planner(plans.job.image, LISTENER).plan(batch.decisions)
+    shared = planned[2][-1]
+    assert shared is planned[3][-1]
+    assert shared.encode(8) is shared.encode(8)
+    assert shared.encode(8) is not shared.encode(7)
+    assert decoded(shared, broker_epoch=77).body["broker_epoch"] == 77
+
+
+@pytest.mark.parametrize("api", [UM, LISR])
+def test_every_version_says_the_same(api):
+    plans = Plans()
+    plans.story.create("t", [[1, 2]])
+    batch = plans.job.decide()
+    plans.job.persist(batch)
+    (request,) = [
+        one
+        for one in Planner(plans.job.image, LISTENER).plan(batch.decisions)[1]
+        if one.api is api and len(one.rows)
+    ][-1:]
+    for version in range(NEWEST[api] + 1):
+        body = decoded(request, version).body
+        states = body["ungrouped_partition_states"] or [
+            state for topic in body["topic_states"] for state in topic["partition_states"]
+        ]
+        assert [(state["leader"], state["isr"]) for state in states] == [(1, [1, 2])]
