@@ -106,8 +106,9 @@ class Journal:
             return None
         outcomes = self._outcomes.since(since.outcomes)
         bodies = [(one.kind, orjson.loads(one.payload)) for one in outcomes]
-        ends = [body for kind, body in bodies if kind == "persisted" and body["end_offset"]]
-        batch = next((body for body in ends if body["end_offset"] > event.offset), None)
+        # A claim may be folded in a batch of its own, and be decided with what it then finds.
+        decided = [body for kind, body in bodies if kind == "persisted" and body["decisions"]]
+        batch = next((body for body in decided if body["end_offset"] > event.offset), None)
         if batch is None:
             return None
         answered = {

@@ -40,9 +40,11 @@ def append(folder: Path, *records: tuple[str, object, int]) -> None:
             writer.append([NewRecord(kind, "", body, time_ms)])
 
 
-def persisted(end_offset: int, written_at_ms: int, batch_id: int) -> tuple[str, object, int]:
-    body = {"end_offset": end_offset, "written_at_ms": written_at_ms, "batch_id": batch_id}
-    return "persisted", body, written_at_ms
+def persisted(
+    end_offset: int, at_ms: int, *, batch_id: int, decisions: int = 1
+) -> tuple[str, object, int]:
+    body = {"end_offset": end_offset, "written_at_ms": at_ms}
+    return "persisted", body | {"batch_id": batch_id, "decisions": decisions}, at_ms
 
 
 def confirmed(broker_id: int, end_offset: int, at_ms: int) -> tuple[str, object, int]:
@@ -51,7 +53,7 @@ def confirmed(broker_id: int, end_offset: int, at_ms: int) -> tuple[str, object,
 
 @pytest.fixture
 def folders(tmp_path: Path) -> DataDir:
-    """Broker 3 goes at 1000 ms; decided in batch 8 and written at 1150, told until 1210."""
+    """Broker 3 goes at 1000 ms; decided in batch 9 and written at 1150, told until 1210."""
     found = DataDir(tmp_path)
     kept = (2, 2, Rule.REPLICA_LEFT_ISR, [2, 1])
     moved = (3, 2, Rule.OFFLINE_PARTITION_ELECTED, [2, 1])
@@ -69,10 +71,11 @@ def folders(tmp_path: Path) -> DataDir:
     append(
         found.outcomes,
         persisted(1, 950, batch_id=7),
-        persisted(2, 1150, batch_id=8),
+        persisted(2, 1100, batch_id=8, decisions=0),
+        persisted(2, 1150, batch_id=9),
         confirmed(1, 2, 1180),
         confirmed(2, 2, 1210),
-        persisted(3, 2100, batch_id=9),
+        persisted(3, 2100, batch_id=10),
         confirmed(1, 3, 2200),
     )
     return found
@@ -92,10 +95,10 @@ def test_rows_of_blocks_are_counted_and_a_moved_leader_is_the_example(folders: D
 
 def test_only_what_came_after_the_mark_counts(folders: DataDir) -> None:
     journal = Journal(folders)
-    assert journal.mark() == Mark(3, 2, 6)
+    assert journal.mark() == Mark(3, 2, 7)
     assert journal.report(journal.mark(), KILLED) == Report({}, None, None)
-    assert journal.batches(Mark(0, 0, 2)) == [9]
-    assert journal.last_batch() == 9
+    assert journal.batches(Mark(0, 0, 3)) == [10]
+    assert journal.last_batch() == 10
 
 
 def test_logs_that_are_not_there_yet_are_empty(tmp_path: Path) -> None:
