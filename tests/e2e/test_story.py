@@ -37,13 +37,17 @@ pytestmark = [
 ]
 
 
+LEASE_MS = 20_000
+"""Short enough for a test that waits for its end."""
+
+
 @pytest.fixture
-def demo(tmp_path: Path) -> Iterator[DemoCluster]:
+def demo(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[DemoCluster]:
     # Its log is full of refused connections, and pytest would keep their sockets with the records.
     kafka_log = logging.getLogger("kafka")
     level = kafka_log.level
     kafka_log.setLevel(logging.CRITICAL)
-    cluster = DemoCluster(tmp_path)
+    cluster = DemoCluster(tmp_path, getattr(request, "param", ()))
     yield cluster
     cluster.stop()
     kafka_log.setLevel(level)
@@ -159,6 +163,7 @@ MORE_CRASHES = (
 )
 
 
+@pytest.mark.parametrize("demo", [[f"--set=controller.lease.ms={LEASE_MS}"]], indirect=True)
 def test_a_stopped_job_and_a_killed_front(demo: DemoCluster) -> None:
     tell(demo, MORE_CRASHES)
     check_nothing_lost(demo)
