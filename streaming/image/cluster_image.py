@@ -137,6 +137,7 @@ class ClusterImage:
             number = self._numbers[topic] = len(self._names)
             self._names.append(topic)
         if self.topic_ids.get(topic) != topic_id or topic not in self.topic_ids:
+            self._names_by_id.pop(self.topic_ids.get(topic) or "", None)
             self.topic_ids[topic] = topic_id
             if topic_id is not None:
                 self._names_by_id[topic_id] = topic

@@ -1,0 +1,40 @@
+"""A checkpoint is only gone on from by a program that is configured as its maker was."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from checkpoints.layout import LAYOUT_FILE, CheckpointMismatch, check_layout
+from checkpoints.machine_format import FORMAT_VERSION
+
+
+def test_a_new_checkpoint_is_noted_down_and_found_again(tmp_path):
+    checkpoint = tmp_path / "data" / "checkpoint"
+    check_layout(checkpoint, slots=64, partitions=2)
+    check_layout(checkpoint, slots=64, partitions=2)
+    noted = orjson.loads((checkpoint / LAYOUT_FILE).read_bytes())
+    assert noted == {"slots": 64, "shuffle.partitions": 2, "state.format": FORMAT_VERSION}
+
+
+@pytest.mark.parametrize(
+    ("slots", "partitions", "sentence"),
+    [
+        (16, 2, r"was made with slots = 64, now it is 16; set it back, or start with another data"),
+        (64, 1, r"was made with shuffle\.partitions = 2, now it is 1; set it back"),
+    ],
+)
+def test_another_layout_is_refused_with_both_values(tmp_path, slots, partitions, sentence):
+    check_layout(tmp_path, slots=64, partitions=2)
+    with pytest.raises(CheckpointMismatch, match=sentence) as refused:
+        check_layout(tmp_path, slots=slots, partitions=partitions)
+    assert str(tmp_path) in str(refused.value)
+
+
+def test_another_state_format_is_refused(tmp_path):
+    check_layout(tmp_path, slots=4, partitions=1)
+    noted = orjson.loads((tmp_path / LAYOUT_FILE).read_bytes())
+    noted["state.format"] = FORMAT_VERSION + 1
+    (tmp_path / LAYOUT_FILE).write_bytes(orjson.dumps(noted))
+    with pytest.raises(CheckpointMismatch, match=rf"state\.format = {FORMAT_VERSION + 1}, now"):
+        check_layout(tmp_path, slots=4, partitions=1)
