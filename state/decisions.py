@@ -25,6 +25,7 @@ class DecisionKind(StrEnum):
     WRITE_PRODUCER_ID_BLOCK = "write_producer_id_block"
     CHANGE_PARTITIONS = "change_partitions"
     STOP_REPLICAS = "stop_replicas"
+    DELETE_ADMIN_ZNODE = "delete_admin_znode"
     REPORT_REMAINING = "report_remaining"
     REPORT_IMBALANCE = "report_imbalance"
     REFUSE_TRANSITION = "refuse_transition"

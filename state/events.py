@@ -15,7 +15,8 @@ from typing import Any
 
 import orjson
 
-from state import payload_readers
+from state import admin_payloads, payload_readers
+from state.admin_payloads import AdminPayload
 from state.errors import MalformedEvent
 from state.payloads import Payload
 
@@ -41,6 +42,9 @@ class EventKind(StrEnum):
     PRODUCER_ID_BLOCK_OBSERVED = "producer_id_block_observed"
     TIMER_DUE = "timer_due"
     LEADER_IMBALANCE_REPORTED = "leader_imbalance_reported"
+    CREATE_PARTITIONS_REQUESTED = "create_partitions_requested"
+    ELECT_LEADERS_REQUESTED = "elect_leaders_requested"
+    ADMIN_ZNODE_OBSERVED = "admin_znode_observed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,7 @@ class Event:
     payload: bytes
 
 
-PAYLOADS: Mapping[EventKind, Callable[[dict[str, Any]], Payload]] = {
+PAYLOADS: Mapping[EventKind, Callable[[dict[str, Any]], Payload | AdminPayload]] = {
     EventKind.CONTROLLER_ELECTED: payload_readers.controller_elected,
     EventKind.CONTROLLER_RESIGNED: payload_readers.controller_resigned,
     EventKind.BROKER_REGISTRATIONS_CHANGED: payload_readers.broker_registrations_changed,
@@ -77,10 +81,13 @@ PAYLOADS: Mapping[EventKind, Callable[[dict[str, Any]], Payload]] = {
     EventKind.PRODUCER_ID_BLOCK_OBSERVED: payload_readers.producer_id_block_observed,
     EventKind.TIMER_DUE: payload_readers.timer_due,
     EventKind.LEADER_IMBALANCE_REPORTED: payload_readers.leader_imbalance_reported,
+    EventKind.CREATE_PARTITIONS_REQUESTED: admin_payloads.create_partitions_requested,
+    EventKind.ELECT_LEADERS_REQUESTED: admin_payloads.elect_leaders_requested,
+    EventKind.ADMIN_ZNODE_OBSERVED: admin_payloads.admin_znode_observed,
 }
 
 
-def parse_payload(event: Event) -> Payload:
+def parse_payload(event: Event) -> Payload | AdminPayload:
     """Return the event's payload as the dataclass of its kind.
 
     Raises MalformedEvent for an unknown kind, broken JSON, or a missing or mistyped field.

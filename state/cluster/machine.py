@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from state import payloads
+from state import admin_payloads, payloads
 from state.cluster.authority import LEADER_REBALANCE_TIMER, Authority, Phase, elected_authority
 from state.cluster.brokers import Brokers
 from state.decisions import Decision, DecisionKind, json_decision
@@ -192,6 +192,20 @@ def _producer_id_block_observed(
     return []
 
 
+def _admin_znode_observed(
+    cluster: Cluster, event: Event, observed: admin_payloads.AdminZnodeObserved
+) -> list[Decision]:
+    """Delete a request whose every part the slots have acted on by now."""
+    if cluster.authority.phase is not Phase.ACTIVE:
+        return []
+    body = {
+        "path": observed.path,
+        "expected_version": observed.zk_version,
+        "epoch_zk_version": cluster.authority.epoch_zk_version,
+    }
+    return [json_decision(event.offset, DecisionKind.DELETE_ADMIN_ZNODE, body)]
+
+
 def _alter_partition_of_unknown_topic(
     cluster: Cluster, event: Event, request: payloads.AlterPartitionRequested
 ) -> list[Decision]:
@@ -245,4 +259,5 @@ CLUSTER_HANDLERS: Mapping[type[Any], Callable[[Cluster, Event, Any], list[Decisi
     payloads.ProducerIdBlockObserved: _producer_id_block_observed,
     payloads.AlterPartitionRequested: _alter_partition_of_unknown_topic,
     payloads.TimerDue: _timer_due,
+    admin_payloads.AdminZnodeObserved: _admin_znode_observed,
 }

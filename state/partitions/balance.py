@@ -27,7 +27,7 @@ def on_timer_due(slot: Slot, event: Event, due: TimerDue) -> list[Decision]:
     """Report this slot's share of the leader imbalance when the rebalance timer is due."""
     if due.timer != LEADER_REBALANCE_TIMER or slot.authority.phase is not Phase.ACTIVE:
         return []
-    preferred = _preferred(slot)
+    preferred = preferred_replicas(slot)
     brokers = np.unique(preferred[preferred != NONE])
     if len(brokers) == 0:
         return []
@@ -41,7 +41,8 @@ def on_timer_due(slot: Slot, event: Event, due: TimerDue) -> list[Decision]:
     return [Decision(event.offset, DecisionKind.REPORT_IMBALANCE, encode_block(columns, {}))]
 
 
-def _preferred(slot: Slot) -> Int32s:
+def preferred_replicas(slot: Slot) -> Int32s:
+    """Return int32[n]: each partition's first replica, -1 where it has none."""
     rows = slot.table.rows
     if rows.replicas.shape[1] == 0:
         return np.full(len(rows), NONE, dtype=np.int32)
@@ -78,7 +79,7 @@ def on_leader_imbalance_reported(
 def _may_move(slot: Slot, over: Int32s) -> Bools:
     """Return bool[n]: not led by its preferred replica, which is overdue, online and in the ISR."""
     rows = slot.table.rows
-    preferred = _preferred(slot)
+    preferred = preferred_replicas(slot)
     ready: Bools = (
         np.isin(preferred, over)
         & (rows.leader != preferred)

@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from state import payloads
+from state import admin_payloads, payloads
 from state.decisions import Decision
 from state.events import Event
-from state.partitions import balance, creation, isr, log_dirs, membership, states, topics
+from state.partitions import (
+    admin_elections,
+    balance,
+    creation,
+    growth,
+    isr,
+    log_dirs,
+    membership,
+    states,
+    topics,
+)
 from state.partitions.slot import Slot
 
 SLOT_HANDLERS: Mapping[type[Any], Callable[[Slot, Event, Any], list[Decision]]] = {
@@ -27,5 +37,7 @@ SLOT_HANDLERS: Mapping[type[Any], Callable[[Slot, Event, Any], list[Decision]]] 
     payloads.LogDirFailureNotified: log_dirs.on_log_dir_failure_notified,
     payloads.LeaderAndIsrAnswered: log_dirs.on_leader_and_isr_answered,
     payloads.TimerDue: balance.on_timer_due,
+    admin_payloads.CreatePartitionsRequested: growth.on_create_partitions_requested,
+    admin_payloads.ElectLeadersRequested: admin_elections.on_elect_leaders_requested,
     payloads.LeaderImbalanceReported: balance.on_leader_imbalance_reported,
 }

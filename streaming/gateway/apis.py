@@ -6,12 +6,15 @@ import random
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
+from streaming.gateway.admin import AdminRequests
 from streaming.gateway.alter_partition import AlterPartition
 from streaming.gateway.broker_requests import AllocateProducerIds, ControlledShutdown, Deciding
 from streaming.gateway.calls import Handler
 from streaming.gateway.coordinators import FindCoordinator
+from streaming.gateway.create_partitions import CreatePartitions
 from streaming.gateway.create_topics import CreateTopics, TopicDefaults
 from streaming.gateway.describe_cluster import DescribeCluster
+from streaming.gateway.elect_leaders import ElectLeaders
 from streaming.gateway.metadata import Metadata
 from streaming.gateway.nodes import Nodes
 from streaming.gateway.ports import ClusterView, Decider
@@ -48,12 +51,15 @@ def build_apis(
     create_topics = CreateTopics(
         view, decider, defaults, request_timeout_s, chance or random.SystemRandom()
     )
+    admin = AdminRequests(view, decider, request_timeout_s)
     handlers: dict[int, Handler] = {
         ApiKey.METADATA: Metadata(view, nodes).handle,
         ApiKey.CONTROLLED_SHUTDOWN: ControlledShutdown(deciding).handle,
         ApiKey.FIND_COORDINATOR: FindCoordinator(view, nodes).handle,
         ApiKey.CREATE_TOPICS: create_topics.handle,
         ApiKey.INIT_PRODUCER_ID: InitProducerId(producer_ids).handle,
+        ApiKey.CREATE_PARTITIONS: CreatePartitions(admin).handle,
+        ApiKey.ELECT_LEADERS: ElectLeaders(admin).handle,
         ApiKey.ALTER_PARTITION: AlterPartition(view, deciding).handle,
         ApiKey.DESCRIBE_CLUSTER: DescribeCluster(view, nodes).handle,
         ApiKey.ALLOCATE_PRODUCER_IDS: AllocateProducerIds(deciding).handle,

@@ -19,6 +19,9 @@ from streaming.zk.types import ZNode
 FOLDED = "folded"
 """Kind of the row by which an operator says how far it has folded; it is not a decision."""
 
+TOPIC_WRITES = frozenset({DecisionKind.CREATE_TOPIC, DecisionKind.REWRITE_ASSIGNMENT})
+"""Decisions that write a topic's znode."""
+
 
 @dataclass(frozen=True, slots=True)
 class WriteConflict:
@@ -96,9 +99,15 @@ class DecidedBatch:
         return max((one.offset for one in updates if one.extra["complete"]), default=0)
 
     def refused_topics(self) -> list[SinkDecision]:
-        """Return the creations of topics that met a topic of that name."""
-        failed = [one for one in self.of_kind(DecisionKind.CREATE_TOPIC) if one.failed]
-        return [one for one in failed if one.offset >= self.fenced_until]
+        """Return the writes of topic znodes that met another topic or another assignment."""
+        met = {(one.offset, one.topic) for one in self.conflicts if one.partition is None}
+        return [
+            one
+            for one in self.decisions
+            if one.kind in TOPIC_WRITES
+            and (one.offset, one.extra["topic"]) in met
+            and one.offset >= self.fenced_until
+        ]
 
 
 def decided_batch(batch_id: int, rows: pa.Table) -> DecidedBatch:

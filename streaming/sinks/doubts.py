@@ -17,7 +17,7 @@ from state.decisions import DecisionKind
 from state.events import EventKind
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import LogRecord, NewRecord
-from streaming.sinks.batch import DecidedBatch, SinkDecision
+from streaming.sinks.batch import TOPIC_WRITES, DecidedBatch, SinkDecision
 
 Subject = tuple[str, int | None]
 """A topic and a partition; None: all partitions of the topic."""
@@ -65,12 +65,18 @@ class Doubts:
                 return True
         return False
 
+    def _covers_topic(self, topic: str, offset: int) -> bool:
+        first, until = self._ranges.get((topic, None), (0, 0))
+        return first < offset < until
+
     def lose_rows(self, decisions: Iterable[SinkDecision]) -> None:
-        """Mark the rows that are in doubt as lost."""
+        """Mark the rows that are in doubt as lost, and topic writes in doubt as failed."""
         topics = {topic for topic, _ in self._ranges}
         for one in decisions:
             if one.kind in _ABOUT_PARTITIONS and not topics.isdisjoint(one.extra["topics"]):
                 one.lost |= self._rows(one)
+            if one.kind in TOPIC_WRITES and self._covers_topic(one.extra["topic"], one.offset):
+                one.failed = True
 
     def _rows(self, decision: SinkDecision) -> npt.NDArray[np.bool_]:
         names = decision.extra["topics"]

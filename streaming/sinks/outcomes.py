@@ -182,6 +182,8 @@ def replies(batch: DecidedBatch, doubts: Doubts) -> list[dict[str, Any]]:
             body["remaining"] = sorted(unmoved.get(reply.offset, []))
         elif body["api"] == "alter_partition":
             _refuse_lost(body, reply.offset, lost.get(reply.offset, []), doubts)
+        elif body["api"] == "elect_leaders":
+            _refuse_lost_elections(body, lost.get(reply.offset, []))
         elif reply.offset in failed:
             _refuse_failed(body)
         answers.append(body)
@@ -226,9 +228,23 @@ def _refuse_lost(body: dict[str, Any], offset: int, lost: list[list[Any]], doubt
     ]
 
 
+def _refuse_lost_elections(body: dict[str, Any], lost: list[list[Any]]) -> None:
+    """Answer for elections whose outcome was not written: they are decided about again."""
+    numbers = {partition for _, partition in lost}
+    body["partitions"] = [
+        {**one, "error": int(ProtocolError.PREFERRED_LEADER_NOT_AVAILABLE)}
+        if one["partition"] in numbers
+        else one
+        for one in body["partitions"]
+    ]
+
+
 def _refuse_failed(body: dict[str, Any]) -> None:
     if body["api"] == "create_topic":
         body["error"] = int(ProtocolError.TOPIC_ALREADY_EXISTS)
         body["message"] = f"Topic '{body['topic']}' already exists."
+    elif body["api"] == "create_partitions":
+        body["error"] = int(ProtocolError.REASSIGNMENT_IN_PROGRESS)
+        body["message"] = f"Somebody else changed topic '{body['topic']}' meanwhile."
     else:
         body["error"] = int(ProtocolError.UNKNOWN_SERVER_ERROR)

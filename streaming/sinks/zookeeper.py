@@ -16,12 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from state.decisions import Action, DecisionKind
-from streaming.sinks.batch import DecidedBatch, SinkDecision, WriteConflict
+from streaming.sinks.batch import TOPIC_WRITES, DecidedBatch, SinkDecision, WriteConflict
 from streaming.zk.chain import OpOutcome, OutcomeKind
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import ConnectionLost, SessionLost, ZooKeeperUnreachable
 from streaming.zk.fenced import FencedWriter
-from streaming.zk.ops import Create, SetData, WriteOp
+from streaming.zk.ops import Create, Delete, SetData, WriteOp
 from streaming.zk.znodes.controller import (
     PRODUCER_ID_BLOCK_PATH,
     ProducerIdBlock,
@@ -51,6 +51,7 @@ class _Target:
 
 
 _Op = tuple[WriteOp, _Target]
+_Ops = dict[DecisionKind, Callable[[SinkDecision], Iterator[_Op]]]
 
 
 class ZooKeeperSink:
@@ -84,7 +85,7 @@ class ZooKeeperSink:
         written already. A session that is lost is replaced and the writes repeated, however long
         ZooKeeper is away; raises ZooKeeperUnreachable when the job is to end meanwhile.
         """
-        lost = [one.lost.copy() for one in batch.decisions]
+        lost = [(one.failed, one.lost.copy()) for one in batch.decisions]
         while True:
             try:
                 self._write(batch)
@@ -111,17 +112,17 @@ class ZooKeeperSink:
             writer = FencedWriter(self._session, version, **self._limits)
             of_epoch = list(decisions)
             for stage in _STAGES:
-                ops = [op for one in of_epoch if one.kind in stage for op in stage[one.kind](one)]
+                ops = [op for one in of_epoch if one.kind in stage for op in _ops(stage, one)]
                 while ops:
                     ops = _settle(batch, ops, writer.write([op for op, _ in ops]))
                 _lose_partitions_of_failed_topics(of_epoch)
 
 
-def _start_again(batch: DecidedBatch, lost: Sequence[npt.NDArray[np.bool_]]) -> None:
+def _start_again(batch: DecidedBatch, lost: Sequence[tuple[bool, npt.NDArray[np.bool_]]]) -> None:
     batch.conflicts.clear()
     batch.fenced.clear()
-    for one, rows in zip(batch.decisions, lost, strict=True):
-        one.failed = False
+    for one, (failed, rows) in zip(batch.decisions, lost, strict=True):
+        one.failed = failed
         one.lost[:] = rows
 
 
@@ -150,11 +151,16 @@ def _settle(batch: DecidedBatch, ops: Sequence[_Op], outcomes: list[OpOutcome]) 
 
 def _lose_partitions_of_failed_topics(decisions: Sequence[SinkDecision]) -> None:
     failed = {
-        one.offset for one in decisions if one.kind is DecisionKind.CREATE_TOPIC and one.failed
+        (one.offset, one.extra["topic"])
+        for one in decisions
+        if one.kind in TOPIC_WRITES and one.failed
     }
+    if not failed:
+        return
     for one in decisions:
-        if one.kind is DecisionKind.CHANGE_PARTITIONS and one.offset in failed:
-            one.lost[:] = True
+        if one.kind is DecisionKind.CHANGE_PARTITIONS:
+            lost = [(one.offset, topic) in failed for topic in one.extra["topics"]]
+            one.lost |= np.array(lost)[one.columns["topic"]]
 
 
 def epoch_zk_version(decision: SinkDecision) -> int:
@@ -208,6 +214,15 @@ def _producer_id_ops(decision: SinkDecision) -> Iterator[_Op]:
     yield op, _Target(decision, _WHOLE)
 
 
+def _ops(stage: _Ops, decision: SinkDecision) -> Iterator[_Op]:
+    return iter(()) if decision.failed else stage[decision.kind](decision)
+
+
+def _delete_ops(decision: SinkDecision) -> Iterator[_Op]:
+    body = decision.extra
+    yield Delete(body["path"], body["expected_version"]), _Target(decision, _WHOLE)
+
+
 def _folder_ops(decision: SinkDecision) -> Iterator[_Op]:
     """Create the folders above new partitions; one that is there already counts as created."""
     columns, topics = decision.columns, decision.extra["topics"]
@@ -248,7 +263,6 @@ def _state_ops(decision: SinkDecision) -> Iterator[_Op]:
         yield op, _Target(decision, row)
 
 
-_Ops = dict[DecisionKind, Callable[[SinkDecision], Iterator[_Op]]]
 _STAGES: tuple[_Ops, ...] = (
     {
         DecisionKind.CREATE_TOPIC: _create_topic_ops,
@@ -257,5 +271,7 @@ _STAGES: tuple[_Ops, ...] = (
     },
     {DecisionKind.CHANGE_PARTITIONS: _folder_ops},
     {DecisionKind.CHANGE_PARTITIONS: _state_ops},
+    {DecisionKind.DELETE_ADMIN_ZNODE: _delete_ops},
 )
-"""Writes in the order in which they depend on one another: topics, partition folders, states."""
+"""Writes in the order in which they depend on one another: topics, partition folders, states, and
+the requests that are answered by them."""

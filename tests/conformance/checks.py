@@ -186,6 +186,15 @@ def holds(expected: Any, came: Any) -> bool:
     return bool(expected == came)
 
 
+def _errors_by_partition(world: World) -> dict[str, str]:
+    """Return the error names of the last election that was asked for, by partition."""
+    asked = [reply for reply in world.replies if reply["api"] == "elect_leaders"]
+    return {
+        f"{asked[-1]['topic']}-{one['partition']}": ProtocolError(one["error"]).name
+        for one in (asked[-1]["partitions"] if asked else ())
+    }
+
+
 def _errors(world: World, fact: str) -> Any:
     """Return the error names of the last answer a fact is about."""
     if fact in world.answer.get("errors", {}):
@@ -195,6 +204,9 @@ def _errors(world: World, fact: str) -> Any:
         "partition": "alter_partition",
         "allocate_producer_ids": "producer_ids",
     }.get(fact, fact)
+    by_partition = _errors_by_partition(world)
+    if fact in by_partition:
+        return by_partition[fact]
     replies = [reply for reply in world.replies if reply["api"] == api]
     if not replies:
         return None

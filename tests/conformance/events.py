@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tests.conformance import creations, stories, topic_stories, transitions
+from tests.conformance import admin_stories, creations, stories, topic_stories, transitions
 from tests.conformance.verdict import NotUnderstoodError, SkippedError
 from tests.conformance.world import World
 
@@ -36,6 +36,8 @@ DRIVERS: Mapping[str, Callable[[World, dict[str, Any]], None]] = {
         topic_stories.add_partitions,
         topic_stories.isr_change,
         topic_stories.alter_partition,
+        admin_stories.preferred_election,
+        admin_stories.unclean_election,
         creations.assign_replicas,
         creations.rack_alternated_brokers,
         creations.validate_and_create_topic,
@@ -52,8 +54,6 @@ LATER: Mapping[str, str] = {
     "reassign": "comes with reassignment",
     "cancel_reassign": "comes with reassignment",
     "list_reassignments": "comes with reassignment",
-    "preferred_election": "comes with elections by request",
-    "unclean_election": "comes with elections by request",
     "broker_metadatas": "comes with the rack-aware modes of the admin tools",
     "auto_create_topic": "comes with topic creation by brokers",
     "queue_event": "an event of Kafka's controller queue has no counterpart in the log",

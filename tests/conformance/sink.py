@@ -14,7 +14,7 @@ import orjson
 
 from state.decisions import Action, DecisionKind
 from state.merge import MergedDecision
-from streaming.zk.ops import Check, Create, SetData, WriteOp
+from streaming.zk.ops import Check, Create, Delete, SetData, WriteOp
 from streaming.zk.znodes import (
     CONTROLLER_EPOCH_PATH,
     PRODUCER_ID_BLOCK_PATH,
@@ -105,6 +105,11 @@ def _write_producer_ids(world: World, decision: MergedDecision) -> None:
     )
     _fenced(world, body["epoch_zk_version"], op)
     world.answer |= {"block_start": body["block_start"], "block_end": body["block_end"]}
+
+
+def _delete_admin_znode(world: World, decision: MergedDecision) -> None:
+    body = orjson.loads(decision.body)
+    _fenced(world, body["epoch_zk_version"], Delete(body["path"], body["expected_version"]))
 
 
 def _change_partitions(world: World, decision: MergedDecision) -> None:
@@ -237,6 +242,7 @@ _APPLY = {
     DecisionKind.WRITE_PRODUCER_ID_BLOCK: _write_producer_ids,
     DecisionKind.CHANGE_PARTITIONS: _change_partitions,
     DecisionKind.STOP_REPLICAS: _stop_replicas,
+    DecisionKind.DELETE_ADMIN_ZNODE: _delete_admin_znode,
     DecisionKind.REPORT_REMAINING: _report_remaining,
     DecisionKind.REPORT_IMBALANCE: _report_imbalance,
     DecisionKind.REFUSE_TRANSITION: _refuse_transition,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from state.partitions.placement import place_replicas
+from state.partitions.growth import place_new_partitions
 from streaming.zk.znodes import TopicZNode, parse_topic, topic_bytes, topic_path
 from tests.conformance import names, observe
 from tests.conformance.sink import settle
@@ -49,15 +49,11 @@ def add_partitions(world: World, event: dict[str, Any]) -> None:
 
 def _placed(world: World, event: dict[str, Any]) -> dict[int, list[int]]:
     existing = {int(partition): ids for partition, ids in event["assignment_existing"].items()}
-    brokers = sorted(world.brokers)
-    start = brokers.index(existing[0][0]) if existing[0][0] in brokers else 0
-    placed = place_replicas(
-        {broker: world.brokers[broker][1] for broker in brokers},
+    placed = place_new_partitions(
+        {broker: rack for broker, (_, rack) in sorted(world.brokers.items())},
         event["total_partitions"] - len(existing),
-        len(existing[0]),
-        start_index=start,
-        shift=start,
-        first_partition=len(existing),
+        existing[0],
+        len(existing),
     )
     return existing | dict(enumerate(placed.tolist(), start=len(existing)))
 

@@ -37,6 +37,16 @@ BODIES: dict[ApiKey, dict[str, Any]] = {
         ],
         "timeout_ms": 1000,
     },
+    ApiKey.CREATE_PARTITIONS: {
+        "topics": [{"name": "t", "count": 3, "assignments": [{"broker_ids": [1, 2]}]}],
+        "timeout_ms": 1000,
+        "validate_only": False,
+    },
+    ApiKey.ELECT_LEADERS: {
+        "election_type": 0,
+        "topic_partitions": [{"topic": "t", "partitions": [0, 1]}],
+        "timeout_ms": 1000,
+    },
     ApiKey.INIT_PRODUCER_ID: {"transactional_id": None, "transaction_timeout_ms": 1},
     ApiKey.ALTER_PARTITION: {
         "broker_id": 1,

@@ -60,6 +60,8 @@ def test_versions_are_those_of_kafka_3_9():
         "ApiVersions": (0, 4),
         "CreateTopics": (2, 7),
         "InitProducerId": (0, 5),
+        "CreatePartitions": (0, 3),
+        "ElectLeaders": (0, 2),
         "AlterPartition": (0, 3),
         "DescribeCluster": (0, 1),
         "AllocateProducerIds": (0, 0),

@@ -1,0 +1,97 @@
+"""Payloads of what administrators ask for, and the functions that read them.
+
+They come through the gateway (with a request_id, to be answered) or through znodes under /admin
+(without one).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+from state.json_values import optional_bool, text, whole_number, whole_numbers
+from state.partitions.matrix import Int32s
+
+PREFERRED_ELECTION_PATH = "/admin/preferred_replica_election"
+REASSIGN_PARTITIONS_PATH = "/admin/reassign_partitions"
+_ADMIN_PATHS = frozenset({PREFERRED_ELECTION_PATH, REASSIGN_PARTITIONS_PATH})
+
+
+class ElectionType(StrEnum):
+    """Elections that can be asked for (org.apache.kafka.common.ElectionType)."""
+
+    PREFERRED = "preferred"
+    UNCLEAN = "unclean"
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePartitionsRequested:
+    """CreatePartitions for one topic; partitions is the new total, assignment the replicas of the
+    new ones in order, None to have them placed.
+    """
+
+    request_id: str
+    topic: str
+    partitions: int
+    assignment: tuple[tuple[int, ...], ...] | None
+    validate_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ElectLeadersRequested:
+    """Elections for partitions of one topic; request_id is None when nobody waits for an answer."""
+
+    request_id: str | None
+    election_type: ElectionType
+    topic: str
+    partitions: Int32s
+
+
+@dataclass(frozen=True, slots=True)
+class AdminZnodeObserved:
+    """A request in a znode under /admin, all of which has been appended before this event."""
+
+    path: str
+    zk_version: int
+
+
+AdminPayload: TypeAlias = CreatePartitionsRequested | ElectLeadersRequested | AdminZnodeObserved
+
+
+def create_partitions_requested(body: dict[str, Any]) -> CreatePartitionsRequested:
+    """Read create_partitions_requested."""
+    assignment = body.get("assignment")
+    return CreatePartitionsRequested(
+        request_id=text(body["request_id"]),
+        topic=text(body["topic"]),
+        partitions=whole_number(body["partitions"]),
+        assignment=None
+        if assignment is None
+        else tuple(tuple(whole_numbers(ids).tolist()) for ids in assignment),
+        validate_only=bool(optional_bool(body.get("validate_only"))),
+    )
+
+
+def elect_leaders_requested(body: dict[str, Any]) -> ElectLeadersRequested:
+    """Read elect_leaders_requested."""
+    return ElectLeadersRequested(
+        request_id=optional_request_id(body),
+        election_type=ElectionType(body["election_type"]),
+        topic=text(body["topic"]),
+        partitions=whole_numbers(body["partitions"]),
+    )
+
+
+def admin_znode_observed(body: dict[str, Any]) -> AdminZnodeObserved:
+    """Read admin_znode_observed."""
+    path = text(body["path"])
+    if path not in _ADMIN_PATHS:
+        raise ValueError(f"path {path!r} is none of {sorted(_ADMIN_PATHS)}")
+    return AdminZnodeObserved(path, whole_number(body["zk_version"]))
+
+
+def optional_request_id(body: dict[str, Any]) -> str | None:
+    """Return the id of a request that is to be answered, None when nobody waits."""
+    request_id = body.get("request_id")
+    return None if request_id is None else text(request_id)

@@ -1,0 +1,84 @@
+"""Elections that an administrator asks for, partition by partition.
+
+Source: Kafka 3.9's KafkaController.processReplicaLeaderElection. A partition that never had a
+leader counts as one that has none now.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from state.admin_payloads import ElectionType, ElectLeadersRequested
+from state.cluster.authority import Phase
+from state.decisions import Decision, DecisionKind, json_decision
+from state.events import Event
+from state.partitions.balance import preferred_replicas
+from state.partitions.changes import Changes
+from state.partitions.election import Strategy
+from state.partitions.legal import PartitionState
+from state.partitions.machine import move_partitions
+from state.partitions.matrix import Bools, Int32s, Rows
+from state.partitions.slot import Slot
+from state.protocol_errors import ProtocolError
+
+_FAILED = {
+    ElectionType.PREFERRED: ProtocolError.PREFERRED_LEADER_NOT_AVAILABLE,
+    ElectionType.UNCLEAN: ProtocolError.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+}
+
+
+def on_elect_leaders_requested(
+    slot: Slot, event: Event, request: ElectLeadersRequested
+) -> list[Decision]:
+    """Elect for the partitions that need it, and answer with an error code for each."""
+    if slot.authority.phase is not Phase.ACTIVE:
+        return _reply(event, request, ProtocolError.NOT_CONTROLLER, [])
+    changes = Changes(slot.table, event.offset)
+    at = slot.table.find(request.topic, request.partitions)
+    errors = np.full(len(at), ProtocolError.UNKNOWN_TOPIC_OR_PARTITION, dtype=np.int32)
+    errors[at >= 0] = _elect(slot, changes, at[at >= 0], request.election_type)
+    answers = [
+        {"partition": partition, "error": error}
+        for partition, error in zip(request.partitions.tolist(), errors.tolist(), strict=True)
+    ]
+    found = changes.decisions(slot.authority, slot.brokers)
+    return [*found, *_reply(event, request, ProtocolError.NONE, answers)]
+
+
+def _elect(slot: Slot, changes: Changes, at: Rows, election_type: ElectionType) -> Int32s:
+    """Elect for rows and return int32[k] error codes."""
+    needed = _needed(slot, at, election_type)
+    unclean = election_type is ElectionType.UNCLEAN
+    strategy = Strategy.OFFLINE if unclean else Strategy.PREFERRED
+    online = PartitionState.ONLINE
+    move_partitions(slot, changes, at[needed], online, strategy, force_unclean=unclean)
+    errors = np.where(changes.write[at], ProtocolError.NONE, _FAILED[election_type])
+    return np.where(needed, errors, ProtocolError.ELECTION_NOT_NEEDED).astype(np.int32)
+
+
+def _needed(slot: Slot, at: Rows, election_type: ElectionType) -> Bools:
+    leader = slot.table.rows.leader[at]
+    if election_type is ElectionType.PREFERRED:
+        misled: Bools = leader != preferred_replicas(slot)[at]
+        return misled
+    return ~slot.brokers.live(leader)
+
+
+def _reply(
+    event: Event,
+    request: ElectLeadersRequested,
+    error: ProtocolError,
+    partitions: list[dict[str, Any]],
+) -> list[Decision]:
+    if request.request_id is None:
+        return []
+    body = {
+        "request_id": request.request_id,
+        "api": "elect_leaders",
+        "topic": request.topic,
+        "error": int(error),
+        "partitions": partitions,
+    }
+    return [json_decision(event.offset, DecisionKind.REPLY, body)]

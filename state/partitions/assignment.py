@@ -1,0 +1,39 @@
+"""The assignment of a topic as it goes to its znode."""
+
+from __future__ import annotations
+
+from state.decisions import Decision, DecisionKind, json_decision
+from state.partitions.matrix import Bools, Int32s, keep, unpad
+from state.partitions.slot import Slot
+from state.payloads import topic_id_to_text
+
+
+def assignment_decision(slot: Slot, offset: int, topic: int, kind: DecisionKind) -> Decision:
+    """Return the decision to write a topic's znode as the slot has it, and count its version up."""
+    known = slot.table.topics[topic]
+    rows, at = slot.table.rows, slot.table.rows_of(known.name)
+    partitions, replicas = rows.partition[at], rows.replicas[at]
+    body = {
+        "topic": known.name,
+        "topic_id": topic_id_to_text(known.topic_id),
+        "expected_version": known.zk_version,
+        "controller_epoch": slot.authority.epoch,
+        "epoch_zk_version": slot.authority.epoch_zk_version,
+        "assignment": {
+            str(partition): unpad(row)
+            for partition, row in zip(partitions.tolist(), replicas, strict=True)
+        },
+        "adding": _listed(partitions, replicas, rows.adding[at]),
+        "removing": _listed(partitions, replicas, rows.removing[at]),
+    }
+    known.zk_version += 1
+    return json_decision(offset, kind, body)
+
+
+def _listed(partitions: Int32s, replicas: Int32s, mask: Bools) -> dict[str, list[int]]:
+    some = mask.any(axis=1)
+    lists = keep(replicas[some], mask[some])
+    return {
+        str(partition): unpad(row)
+        for partition, row in zip(partitions[some].tolist(), lists, strict=True)
+    }

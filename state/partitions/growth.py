@@ -1,0 +1,158 @@
+"""CreatePartitions for one topic: validation, placement, and the new partitions.
+
+Sources: Kafka 3.9's ZkAdminManager.createPartitions,
+AdminZkClient.createNewPartitionsAssignment.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from state.admin_payloads import CreatePartitionsRequested
+from state.cluster.authority import Phase
+from state.decisions import Decision, DecisionKind, json_decision
+from state.events import Event
+from state.partitions.assignment import assignment_decision
+from state.partitions.changes import Changes
+from state.partitions.creation import Rejected, new_columns
+from state.partitions.matrix import Int32s, pad_rows, unpad
+from state.partitions.placement import (
+    InvalidReplicationFactor,
+    PlacementError,
+    place_replicas,
+)
+from state.partitions.slot import Slot
+from state.partitions.topics import create_partitions
+from state.protocol_errors import ProtocolError
+
+
+def on_create_partitions_requested(
+    slot: Slot, event: Event, request: CreatePartitionsRequested
+) -> list[Decision]:
+    """Add partitions to a topic and bring them online, or answer why not; validate_only changes
+    nothing.
+    """
+    try:
+        if slot.authority.phase is not Phase.ACTIVE:
+            raise Rejected(ProtocolError.NOT_CONTROLLER, "this node is not the controller now")
+        existing = _existing(slot, request.topic)
+        _check_count(len(existing), request.partitions)
+        replicas = _replicas(slot, request, existing)
+    except Rejected as rejected:
+        return [_reply(event, request, rejected.error, str(rejected))]
+    reply = _reply(event, request, ProtocolError.NONE, None)
+    if request.validate_only:
+        return [reply]
+    return [*_grow(slot, event, request.topic, replicas), reply]
+
+
+def _existing(slot: Slot, topic: str) -> Int32s:
+    """Return the present replicas int32[n, R] in partition order."""
+    rows, at = slot.table.rows, slot.table.rows_of(topic)
+    if len(at) == 0:
+        raise Rejected(
+            ProtocolError.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic}' does not exist."
+        )
+    if (rows.adding[at] | rows.removing[at]).any():
+        raise Rejected(
+            ProtocolError.REASSIGNMENT_IN_PROGRESS,
+            f"A partition reassignment is in progress for the topic '{topic}'.",
+        )
+    if not np.array_equal(rows.partition[at], np.arange(len(at))):
+        raise Rejected(
+            ProtocolError.UNKNOWN_SERVER_ERROR,
+            f"the partitions of topic '{topic}' are not consecutive from 0",
+        )
+    return rows.replicas[at]
+
+
+def _check_count(present: int, wanted: int) -> None:
+    if wanted < present:
+        raise Rejected(
+            ProtocolError.INVALID_PARTITIONS,
+            f"Topic currently has {present} partitions, "
+            f"which is higher than the requested {wanted}.",
+        )
+    if wanted == present:
+        raise Rejected(ProtocolError.INVALID_PARTITIONS, f"Topic already has {present} partitions.")
+
+
+def _replicas(slot: Slot, request: CreatePartitionsRequested, existing: Int32s) -> Int32s:
+    first = unpad(existing[0])
+    wanted = request.partitions - len(existing)
+    if request.assignment is not None:
+        _check_assignment(slot, request.assignment, wanted, len(first))
+        return pad_rows(request.assignment)
+    racks = {id_: slot.brokers.by_id[id_].rack for id_ in sorted(slot.brokers.by_id)}
+    try:
+        return place_new_partitions(racks, wanted, first, len(existing))
+    except InvalidReplicationFactor as error:
+        raise Rejected(ProtocolError.INVALID_REPLICATION_FACTOR, str(error)) from None
+    except PlacementError as error:
+        raise Rejected(ProtocolError.UNKNOWN_SERVER_ERROR, str(error)) from None
+
+
+def place_new_partitions(
+    racks: dict[int, str | None], count: int, first_replicas: list[int], first_partition: int
+) -> Int32s:
+    """Return int32[count, R] for partitions from first_partition on; raises PlacementError.
+
+    Nothing is drawn: the place of partition 0's first replica among the brokers is where to start,
+    and the shift.
+    """
+    brokers = sorted(racks)
+    leads = first_replicas[0] if first_replicas else -1
+    start = next((at for at, broker in enumerate(brokers) if broker >= leads), 0)
+    return place_replicas(
+        racks,
+        count,
+        len(first_replicas),
+        start_index=start,
+        shift=start,
+        first_partition=first_partition,
+    )
+
+
+def _check_assignment(
+    slot: Slot, assignment: tuple[tuple[int, ...], ...], wanted: int, factor: int
+) -> None:
+    unknown = sorted({id_ for ids in assignment for id_ in ids} - slot.brokers.by_id.keys())
+    problems = [f"Unknown broker(s) in replica assignment: {unknown}."] if unknown else []
+    if len(assignment) != wanted:
+        problems.append(
+            f"Increasing the number of partitions by {wanted} "
+            f"but {len(assignment)} assignments provided."
+        )
+    for ids in assignment:
+        if len(set(ids)) != len(ids):
+            problems.append(f"Duplicate brokers not allowed in replica assignment: {list(ids)}")
+        if len(ids) != factor:
+            problems.append(f"partition 0 has {factor} replicas, a new one {len(ids)}")
+    if problems:
+        raise Rejected(ProtocolError.INVALID_REPLICA_ASSIGNMENT, problems[0])
+
+
+def _grow(slot: Slot, event: Event, name: str, replicas: Int32s) -> list[Decision]:
+    topic = slot.table.topic_index(name)
+    assert topic is not None
+    columns = new_columns(topic, replicas)
+    present = len(slot.table.rows_of(name))
+    columns.partition += present
+    slot.table.add_rows(columns)
+    rewritten = assignment_decision(slot, event.offset, topic, DecisionKind.REWRITE_ASSIGNMENT)
+    changes = Changes(slot.table, event.offset)
+    create_partitions(slot, changes, slot.table.rows_of(name)[present:])
+    return [rewritten, *changes.decisions(slot.authority, slot.brokers)]
+
+
+def _reply(
+    event: Event, request: CreatePartitionsRequested, error: ProtocolError, message: str | None
+) -> Decision:
+    body = {
+        "request_id": request.request_id,
+        "api": "create_partitions",
+        "topic": request.topic,
+        "error": int(error),
+        "message": message,
+    }
+    return json_decision(event.offset, DecisionKind.REPLY, body)

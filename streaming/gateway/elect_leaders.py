@@ -1,0 +1,114 @@
+"""ElectLeaders: one event per topic."""
+
+from __future__ import annotations
+
+import asyncio
+
+import numpy as np
+
+from state.admin_payloads import ElectionType
+from state.events import EventKind
+from state.partitions.matrix import NONE
+from state.protocol_errors import ProtocolError
+from streaming.gateway.admin import AdminRequests
+from streaming.gateway.calls import Call
+from streaming.image.cluster_image import ClusterImage
+from streaming.wire.schema_codec import Body
+
+_TYPES = {0: ElectionType.PREFERRED, 1: ElectionType.UNCLEAN}
+_MESSAGES: dict[int, str] = {
+    ProtocolError.UNKNOWN_TOPIC_OR_PARTITION: "The partition does not exist.",
+    ProtocolError.PREFERRED_LEADER_NOT_AVAILABLE: "The preferred replica is not live or not in "
+    "the ISR.",
+    ProtocolError.ELIGIBLE_LEADERS_NOT_AVAILABLE: "No replica is live.",
+}
+
+
+class ElectLeaders:
+    """Answers ElectLeaders (KafkaApis.handleElectLeaders).
+
+    Asked for all partitions, those that need no election are neither tried nor answered.
+    """
+
+    def __init__(self, requests: AdminRequests) -> None:
+        """Take who has requests decided."""
+        self._requests = requests
+
+    async def handle(self, call: Call) -> Body:
+        """Answer when all topics were decided; version 0 knows preferred elections only."""
+        election_type = _TYPES.get(call.body["election_type"])
+        if election_type is None:
+            return {"error_code": ProtocolError.INVALID_REQUEST, "replica_election_results": []}
+        if not self._requests.ready():
+            error = ProtocolError.NOT_CONTROLLER
+            return {"error_code": error, "replica_election_results": _refused(call.body, error)}
+        asked = self._asked(call, election_type)
+        results = await asyncio.gather(
+            *(
+                self._elect(call, election_type, topic, partitions)
+                for topic, partitions in asked.items()
+            )
+        )
+        return {"error_code": ProtocolError.NONE, "replica_election_results": results}
+
+    def _asked(self, call: Call, election_type: ElectionType) -> dict[str, list[int]]:
+        listed = call.body["topic_partitions"]
+        image = self._requests.view.image()
+        if listed is None:
+            return {} if image is None else needed(image, election_type)
+        asked: dict[str, dict[int, None]] = {}
+        for entry in listed:
+            asked.setdefault(entry["topic"], {}).update(dict.fromkeys(entry["partitions"]))
+        return {topic: list(partitions) for topic, partitions in asked.items()}
+
+    async def _elect(
+        self, call: Call, election_type: ElectionType, topic: str, partitions: list[int]
+    ) -> Body:
+        payload = {"topic": topic, "election_type": election_type, "partitions": partitions}
+        kind = EventKind.ELECT_LEADERS_REQUESTED
+        reply = await self._requests.reply(kind, topic, payload, call.body["timeout_ms"])
+        errors = {one["partition"]: one["error"] for one in reply.get("partitions", ())}
+        return {
+            "topic": topic,
+            "partition_result": [
+                _result(partition, errors.get(partition, reply["error"]))
+                for partition in partitions
+            ],
+        }
+
+
+def needed(image: ClusterImage, election_type: ElectionType) -> dict[str, list[int]]:
+    """Return the partitions of an image by topic that such an election could change."""
+    if not len(image):
+        return {}
+    columns = image.columns
+    if election_type is ElectionType.PREFERRED:
+        first = columns["replicas"][:, 0] if columns["replicas"].shape[1] else np.int32(NONE)
+        rows = columns["leader"] != first
+    else:
+        rows = ~np.isin(columns["leader"], np.array(sorted(image.brokers), dtype=np.int32))
+    topic_of, names = image.topic_of_rows()
+    found: dict[str, list[int]] = {}
+    for topic, partition in zip(
+        topic_of[rows].tolist(), columns["partition"][rows].tolist(), strict=True
+    ):
+        found.setdefault(names[topic], []).append(partition)
+    return found
+
+
+def _refused(body: Body, error: int) -> list[Body]:
+    return [
+        {
+            "topic": entry["topic"],
+            "partition_result": [_result(partition, error) for partition in entry["partitions"]],
+        }
+        for entry in body["topic_partitions"] or ()
+    ]
+
+
+def _result(partition: int, error: int) -> Body:
+    return {
+        "partition_id": partition,
+        "error_code": error,
+        "error_message": _MESSAGES.get(error),
+    }

@@ -1,0 +1,117 @@
+"""CreatePartitions and ElectLeaders at every version."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streaming.gateway.ports import DecisionTimedOut, NotController
+from streaming.wire.messages import ApiKey
+from tests.unit.gateway.support import Rig, with_gateway
+
+
+async def grow(rig: Rig, version: int, *topics: dict[str, Any], **more: Any) -> dict[str, Any]:
+    body = {"topics": list(topics), "timeout_ms": 30_000, "validate_only": False} | more
+    answer = await rig.ask(ApiKey.CREATE_PARTITIONS, version, body)
+    return {result["name"]: result for result in answer["results"]}
+
+
+def more(name: str, count: int, *assigned: list[int]) -> dict[str, Any]:
+    lists = [{"broker_ids": ids} for ids in assigned] or None
+    return {"name": name, "count": count, "assignments": lists}
+
+
+async def elect(rig: Rig, version: int, asked: Any, kind: int = 0) -> dict[str, Any]:
+    listed = None if asked is None else [{"topic": t, "partitions": p} for t, p in asked.items()]
+    body = {"election_type": kind, "topic_partitions": listed, "timeout_ms": 30_000}
+    return await rig.ask(ApiKey.ELECT_LEADERS, version, body)
+
+
+def errors(answer: dict[str, Any]) -> dict[str, dict[int, int]]:
+    return {
+        result["topic"]: {
+            one["partition_id"]: one["error_code"] for one in result["partition_result"]
+        }
+        for result in answer["replica_election_results"]
+    }
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_partitions_are_added_where_the_client_says(version: int) -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.create("t", [[1, 2]])
+        found = await grow(rig, version, more("t", 3, [2, 3], [3, 1]), more("none", 2))
+        assert (found["t"]["error_code"], found["t"]["error_message"]) == (0, None)
+        assert found["none"]["error_code"] == 3
+        rows = rig.cluster.known.rows_of("t")
+        assert rig.cluster.known.columns["replicas"][rows].tolist() == [[1, 2], [2, 3], [3, 1]]
+
+    with_gateway(scenario)
+
+
+def test_growth_is_refused_for_topics_named_twice_and_beyond_all_measure() -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.create("t", [[1]])
+        found = await grow(rig, 3, more("t", 2), more("t", 3), more("u", 50_001))
+        assert {name: one["error_code"] for name, one in found.items()} == {"t": 42, "u": 37}
+        assert rig.cluster.payloads("create_partitions_requested") == []
+
+    with_gateway(scenario)
+
+
+@pytest.mark.parametrize(
+    ("failure", "error"), [(NotController("gone"), 41), (DecisionTimedOut("late"), 7)]
+)
+def test_what_is_not_decided_is_an_error(failure: Exception, error: int) -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.create("t", [[1, 2]])
+        rig.cluster.fail = failure
+        assert (await grow(rig, 3, more("t", 2)))["t"]["error_code"] == error
+        assert errors(await elect(rig, 2, {"t": [0]})) == {"t": {0: error}}
+
+    with_gateway(scenario)
+
+
+def test_another_controller_is_to_be_asked() -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.controller = False
+        assert (await grow(rig, 3, more("t", 2)))["t"]["error_code"] == 41
+        answer = await elect(rig, 2, {"t": [0]})
+        assert (answer["error_code"], errors(answer)) == (41, {"t": {0: 41}})
+
+    with_gateway(scenario)
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_elections_answer_every_partition(version: int) -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.create("t", [[1, 2], [2, 1]])
+        down = {"unregistered": [1]}
+        rig.cluster.happen("broker_registrations_changed", "", down)
+        answer = await elect(rig, version, {"t": [0, 1, 1, 5], "none": [0]})
+        assert errors(answer) == {"t": {0: 80, 1: 84, 5: 3}, "none": {0: 3}}
+        (of_t,) = [one for one in answer["replica_election_results"] if one["topic"] == "t"]
+        messages = {one["partition_id"]: one["error_message"] for one in of_t["partition_result"]}
+        assert "preferred" in messages[0]
+
+    with_gateway(scenario)
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+def test_asked_for_all_partitions_only_those_in_need_are_tried(kind: int) -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.create("t", [[1, 2], [2, 1]])
+        rig.cluster.create("u", [[1]])
+        rig.cluster.happen("broker_registrations_changed", "", {"unregistered": [1]})
+        expected = {"t": {0: 80}, "u": {0: 80}} if kind == 0 else {"u": {0: 83}}
+        assert errors(await elect(rig, 2, None, kind)) == expected
+
+    with_gateway(scenario)
+
+
+def test_there_are_two_types_of_elections() -> None:
+    async def scenario(rig: Rig) -> None:
+        assert (await elect(rig, 2, {"t": [0]}, 7))["error_code"] == 42
+
+    with_gateway(scenario)
