@@ -56,10 +56,16 @@ class BrokerSink:
 
     def close(self) -> None:
         """Drop all channels and stop the thread."""
-        self._on_loop(lambda: self._deliver({}, {}, 0))
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(timeout=30)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(timeout=5)
         self._loop.close()
+
+    async def _end(self) -> None:
+        tasks = [task for _, task in self._channels.values()]
+        self._deliver({}, {}, 0)
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.sleep(0)  # transports close in the loop's next turn
 
     def _on_loop(self, work: Callable[[], Any]) -> Any:
         done: Future[Any] = Future()
