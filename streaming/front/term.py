@@ -11,6 +11,7 @@ from streaming.front.load_events import Endpoints, elected, producer_id_block
 from streaming.front.preparation import create_missing, own_registration
 from streaming.front.signals import RoleLost, Signals
 from streaming.log.api import NewRecord
+from streaming.observers.admin import AdminObserver
 from streaming.observers.brokers import BrokersObserver, listener_names
 from streaming.observers.configs import ConfigsObserver
 from streaming.observers.notifications import NotificationsObserver
@@ -143,6 +144,7 @@ class Term:
                 event(EventKind.RESYNC_COMPLETED, {"topics": len(self._topics)}),
             ]
         )
+        self._admin.look(Dirty(everything=True))
         self._register_ourselves()
 
     def follow(self) -> None:
@@ -200,6 +202,7 @@ class Term:
         self._brokers = BrokersObserver(tree, log, claim.controller_id, counters)
         self._topics = TopicsObserver(tree, log, counters, self._signals.check)
         self._notifications = NotificationsObserver(tree, writer, log, counters)
+        self._admin = AdminObserver(tree, log, counters)
         unclean = self._settings.unclean_leader_election_enable
         self._configs = ConfigsObserver(tree, log, self._topics, unclean, counters)
         return writer
@@ -231,6 +234,7 @@ class Term:
             self._notifications.look_at_isr_changes()
         if LOG_DIR_EVENT_PATH in dirty:
             self._notifications.look_at_log_dir_events()
+        self._admin.look(dirty)
         if CLUSTER_ID_PATH in dirty:
             self._look_at_cluster_id()
 

@@ -1,0 +1,44 @@
+"""Requests that tools leave under /admin: preferred elections and reassignments."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import orjson
+
+TopicPartition = tuple[str, int]
+
+
+def preferred_election_bytes(partitions: Sequence[TopicPartition]) -> bytes:
+    """Write /admin/preferred_replica_election."""
+    listed = [{"topic": topic, "partition": partition} for topic, partition in partitions]
+    return orjson.dumps({"version": 1, "partitions": listed})
+
+
+def parse_preferred_election(data: bytes) -> list[TopicPartition]:
+    """Read /admin/preferred_replica_election; raises ValueError naming what is wrong."""
+    try:
+        listed = orjson.loads(data)["partitions"]
+        return [(str(one["topic"]), int(one["partition"])) for one in listed]
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"broken znode: {error!r} in {data[:200]!r}") from error
+
+
+def reassignment_bytes(targets: Mapping[TopicPartition, Sequence[int]]) -> bytes:
+    """Write /admin/reassign_partitions, in the order given (ReassignPartitionsZNode.encode)."""
+    listed = [
+        {"topic": topic, "partition": partition, "replicas": list(replicas)}
+        for (topic, partition), replicas in targets.items()
+    ]
+    return orjson.dumps({"version": 1, "partitions": listed})
+
+
+def parse_reassignment(data: bytes) -> dict[TopicPartition, list[int]]:
+    """Read /admin/reassign_partitions; raises ValueError naming what is wrong."""
+    try:
+        return {
+            (str(one["topic"]), int(one["partition"])): [int(id_) for id_ in one["replicas"]]
+            for one in orjson.loads(data)["partitions"]
+        }
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"broken znode: {error!r} in {data[:200]!r}") from error
