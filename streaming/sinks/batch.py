@@ -86,11 +86,16 @@ class DecidedBatch:
 
     @property
     def fenced_until(self) -> int:
-        """One past the last event that was decided on by a controller that is replaced by now."""
+        """The first event that was not decided on by a controller that is replaced by now."""
         if not self.fenced:
             return 0
-        versions = ((one.offset, one.extra.get("epoch_zk_version")) for one in self.decisions)
-        return max(offset for offset, version in versions if version in self.fenced) + 1
+        later = self.end_offset or 0
+        for one in reversed(self.decisions):
+            version = one.extra.get("epoch_zk_version")
+            if version in self.fenced:
+                break
+            later = later if version is None else one.offset
+        return later
 
     @property
     def loaded_at(self) -> int:

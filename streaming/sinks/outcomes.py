@@ -221,8 +221,7 @@ def _refuse_lost(body: dict[str, Any], offset: int, lost: list[list[Any]], doubt
     topic = body["topic"]
     body["partitions"] = [
         {"partition": one["partition"], "error": int(ProtocolError.INVALID_UPDATE_VERSION)}
-        if [topic, one["partition"]] in lost
-        or (topic is not None and doubts.cover(topic, one["partition"], offset))
+        if [topic, one["partition"]] in lost or doubts.cover(topic, one["partition"], offset)
         else one
         for one in body["partitions"]
     ]

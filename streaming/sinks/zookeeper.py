@@ -150,16 +150,18 @@ def _settle(batch: DecidedBatch, ops: Sequence[_Op], outcomes: list[OpOutcome]) 
 
 
 def _lose_partitions_of_failed_topics(decisions: Sequence[SinkDecision]) -> None:
-    failed = {
-        (one.offset, one.extra["topic"])
-        for one in decisions
-        if one.kind in TOPIC_WRITES and one.failed
-    }
+    """Lose what was decided about a topic on the event whose write of it failed, and after it."""
+    failed: dict[str, int] = {}
+    for one in decisions:
+        if one.kind in TOPIC_WRITES and one.failed:
+            failed.setdefault(one.extra["topic"], one.offset)
     if not failed:
         return
     for one in decisions:
         if one.kind is DecisionKind.CHANGE_PARTITIONS:
-            lost = [(one.offset, topic) in failed for topic in one.extra["topics"]]
+            lost = [
+                failed.get(topic, one.offset + 1) <= one.offset for topic in one.extra["topics"]
+            ]
             one.lost |= np.array(lost)[one.columns["topic"]]
 
 

@@ -7,12 +7,17 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import orjson
+
 from streaming.image.brokers import RegisteredBroker, broker_node
 from streaming.sinks.brokers import BrokerSink
 from streaming.sinks.channel import Answer, Timing
 from streaming.sinks.plan import SharedRequest
 from streaming.sinks.rows import NO_ROWS
 from streaming.wire.messages import ApiKey
+from streaming.zk.claim import ControllerClaim, claim_controller
+from streaming.zk.client import ZkSession
+from streaming.zk.znodes import partition_state_bytes, partition_state_path
 from tests.fixtures.story import LISTENER, OURSELVES, endpoints
 
 WAIT_S = 20.0
@@ -53,3 +58,43 @@ class Notes:
 
     def wait_confirmed(self, *pairs: tuple[int, int]) -> None:
         wait_for(f"confirmations {pairs}", lambda: set(pairs) <= set(self.confirmed))
+
+
+def claimed(session: ZkSession) -> int:
+    """Make the tree that brokers leave, claim the role once, and return the fencing version."""
+    for path in ("/brokers/topics", "/brokers/ids", "/config/topics"):
+        session.ensure_path(path)
+    claim = claim_controller(session, OURSELVES, steal=True)
+    assert isinstance(claim, ControllerClaim)
+    return claim.epoch_zk_version
+
+
+def tree(session: ZkSession, *roots: str) -> dict[str, tuple[bytes, int]]:
+    """All znodes below some paths: data and version."""
+    found: dict[str, tuple[bytes, int]] = {}
+    waiting = list(roots or ("/brokers/topics", "/config/topics", "/latest_producer_id_block"))
+    while waiting:
+        path = waiting.pop()
+        znode = session.get(path)
+        if znode is not None:
+            found[path] = (znode.data, znode.version)
+            waiting += [f"{path}/{name}" for name in session.children(path) or ()]
+    return dict(sorted(found.items()))
+
+
+def state_of(session: ZkSession, topic: str, partition: int) -> tuple[Any, ...] | None:
+    """(leader, leader epoch, ISR, version) in ZooKeeper."""
+    znode = session.get(partition_state_path(topic, partition))
+    if znode is None:
+        return None
+    body = orjson.loads(znode.data)
+    return body["leader"], body["leader_epoch"], body["isr"], znode.version
+
+
+def write_state(
+    session: ZkSession, topic: str, partition: int, state: tuple[int, int, list[int]]
+) -> None:
+    """Change a state znode as its leader, or another controller, does."""
+    leader, epoch, isr = state
+    data = partition_state_bytes([leader], [epoch], [isr], 1, [0])[0]
+    session.set(partition_state_path(topic, partition), data)

@@ -148,7 +148,7 @@ def test_a_replaced_controllers_decisions_are_lost_until_the_last_one():
     doubts = Doubts()
     doubts.lose_what_follows(batch)
     assert {offset for offset, *_ in lost(batch)} == {4}
-    assert batch.fenced_until == 5
+    assert batch.fenced_until == loaded
     assert batch.loaded_at == loaded
     assert all(not one.lost.any() for one in changes(batch) if one.offset == loaded)
 
