@@ -17,7 +17,7 @@ from state.cluster.brokers import Brokers
 from state.cluster.machine import Cluster
 from state.errors import CorruptBlock
 from state.partitions.slot import Slot
-from state.partitions.table import COLUMN_NAMES, Columns, PartitionTable, Topic
+from state.partitions.table import COLUMN_NAMES, Columns, Deletion, PartitionTable, Topic
 from state.payloads import BrokerRegistration, topic_id_from_text, topic_id_to_text
 from state.step import Machine
 
@@ -49,10 +49,14 @@ def encode_machine(machine: Machine) -> bytes:
         [topic.name, topic_id_to_text(topic.topic_id), topic.unclean, topic.zk_version]
         for topic in machine.table.topics
     ]
+    deletions = [
+        [name, deletion.started, deletion.halted]
+        for name, deletion in sorted(machine.table.deletions.items())
+    ]
     rows = machine.table.rows
     return encode_block(
         {name: getattr(rows, name) for name in COLUMN_NAMES},
-        {**common, "machine": "slot", "topics": topics},
+        {**common, "machine": "slot", "topics": topics, "deletions": deletions},
     )
 
 
@@ -89,4 +93,8 @@ def _table(columns: dict[str, Any], extra: dict[str, Any]) -> PartitionTable:
         Topic(name, topic_id_from_text(topic_id), unclean, zk_version)
         for name, topic_id, unclean, zk_version in extra["topics"]
     ]
-    return PartitionTable(topics, Columns(**{name: columns[name].copy() for name in COLUMN_NAMES}))
+    return PartitionTable(
+        topics,
+        Columns(**{name: columns[name].copy() for name in COLUMN_NAMES}),
+        {name: Deletion(started, halted) for name, started, halted in extra["deletions"]},
+    )

@@ -11,14 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeAlias
 
 import orjson
 
-from state import admin_payloads, payload_readers
+from state import admin_payloads, deletion_payloads, payload_readers
 from state.admin_payloads import AdminPayload
+from state.deletion_payloads import DeletionPayload
 from state.errors import MalformedEvent
 from state.payloads import Payload
+
+AnyPayload: TypeAlias = Payload | AdminPayload | DeletionPayload
 
 
 class EventKind(StrEnum):
@@ -34,6 +37,9 @@ class EventKind(StrEnum):
     TOPIC_CONFIG_CHANGED = "topic_config_changed"
     PARTITION_STATES_OBSERVED = "partition_states_observed"
     CREATE_TOPIC_REQUESTED = "create_topic_requested"
+    TOPIC_DELETION_REQUESTED = "topic_deletion_requested"
+    DELETE_TOPIC_REQUESTED = "delete_topic_requested"
+    STOP_REPLICA_ANSWERED = "stop_replica_answered"
     ALTER_PARTITION_REQUESTED = "alter_partition_requested"
     CONTROLLED_SHUTDOWN_REQUESTED = "controlled_shutdown_requested"
     LOG_DIR_FAILURE_NOTIFIED = "log_dir_failure_notified"
@@ -62,7 +68,7 @@ class Event:
     payload: bytes
 
 
-PAYLOADS: Mapping[EventKind, Callable[[dict[str, Any]], Payload | AdminPayload]] = {
+PAYLOADS: Mapping[EventKind, Callable[[dict[str, Any]], AnyPayload]] = {
     EventKind.CONTROLLER_ELECTED: payload_readers.controller_elected,
     EventKind.CONTROLLER_RESIGNED: payload_readers.controller_resigned,
     EventKind.BROKER_REGISTRATIONS_CHANGED: payload_readers.broker_registrations_changed,
@@ -73,6 +79,9 @@ PAYLOADS: Mapping[EventKind, Callable[[dict[str, Any]], Payload | AdminPayload]]
     EventKind.TOPIC_CONFIG_CHANGED: payload_readers.topic_config_changed,
     EventKind.PARTITION_STATES_OBSERVED: payload_readers.partition_states_observed,
     EventKind.CREATE_TOPIC_REQUESTED: payload_readers.create_topic_requested,
+    EventKind.TOPIC_DELETION_REQUESTED: deletion_payloads.topic_deletion_requested,
+    EventKind.DELETE_TOPIC_REQUESTED: deletion_payloads.delete_topic_requested,
+    EventKind.STOP_REPLICA_ANSWERED: deletion_payloads.stop_replica_answered,
     EventKind.ALTER_PARTITION_REQUESTED: payload_readers.alter_partition_requested,
     EventKind.CONTROLLED_SHUTDOWN_REQUESTED: payload_readers.controlled_shutdown_requested,
     EventKind.LOG_DIR_FAILURE_NOTIFIED: payload_readers.log_dir_failure_notified,
@@ -87,7 +96,7 @@ PAYLOADS: Mapping[EventKind, Callable[[dict[str, Any]], Payload | AdminPayload]]
 }
 
 
-def parse_payload(event: Event) -> Payload | AdminPayload:
+def parse_payload(event: Event) -> AnyPayload:
     """Return the event's payload as the dataclass of its kind.
 
     Raises MalformedEvent for an unknown kind, broken JSON, or a missing or mistyped field.

@@ -149,7 +149,10 @@ def topic_observed(body: dict[str, Any]) -> TopicObserved:
 
 def topic_removed(body: dict[str, Any]) -> TopicRemoved:
     """Read topic_removed."""
-    return TopicRemoved(topic=text(body["topic"]))
+    topic_id = body.get("topic_id")
+    return TopicRemoved(
+        topic=text(body["topic"]), topic_id=None if topic_id is None else text(topic_id)
+    )
 
 
 def topic_config_changed(body: dict[str, Any]) -> TopicConfigChanged:

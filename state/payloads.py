@@ -109,9 +109,10 @@ class TopicObserved:
 
 @dataclass(frozen=True, slots=True)
 class TopicRemoved:
-    """A topic's znode is gone."""
+    """A topic's znode is gone; topic_id: of the topic that is, None when it had none."""
 
     topic: str
+    topic_id: str | None
 
 
 @dataclass(frozen=True, slots=True)

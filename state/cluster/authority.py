@@ -30,8 +30,8 @@ class Authority:
 
     epoch: the controller epoch. epoch_zk_version: version of `/controller_epoch`, checked by every
     write. unclean_default: unclean.leader.election.enable of the cluster. leader_recovery: the
-    inter-broker protocol knows leader_recovery_state (3.2 and later). The leader_imbalance and
-    rebalance fields are Kafka's knobs of that name.
+    inter-broker protocol knows leader_recovery_state (3.2 and later). delete_topics:
+    delete.topic.enable. The leader_imbalance and rebalance fields are Kafka's knobs of that name.
     """
 
     phase: Phase = Phase.NONE
@@ -43,6 +43,7 @@ class Authority:
     auto_leader_rebalance: bool = True
     leader_imbalance_percentage: int = 10
     leader_imbalance_check_interval_ms: int = 300_000
+    delete_topics: bool = True
 
     def configure(self, config: Mapping[str, object]) -> None:
         """Take the values that decisions depend on; config has passed `checked_config`."""
@@ -56,6 +57,7 @@ CONFIG: dict[str, tuple[str, type]] = {
     "auto.leader.rebalance.enable": ("auto_leader_rebalance", bool),
     "leader.imbalance.per.broker.percentage": ("leader_imbalance_percentage", int),
     "leader.imbalance.check.interval.ms": ("leader_imbalance_check_interval_ms", int),
+    "delete.topic.enable": ("delete_topics", bool),
 }
 """Configuration keys that travel in controller_elected and cluster_config_changed."""
 

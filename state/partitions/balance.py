@@ -27,12 +27,13 @@ def on_timer_due(slot: Slot, event: Event, due: TimerDue) -> list[Decision]:
     """Report this slot's share of the leader imbalance when the rebalance timer is due."""
     if due.timer != LEADER_REBALANCE_TIMER or slot.authority.phase is not Phase.ACTIVE:
         return []
-    preferred = preferred_replicas(slot)
+    rows = slot.table.rows
+    counted = ~slot.table.in_deletion()
+    preferred = np.where(counted, preferred_replicas(slot), NONE)
     brokers = np.unique(preferred[preferred != NONE])
     if len(brokers) == 0:
         return []
-    rows = slot.table.rows
-    misled = preferred[rows.has_leadership & (rows.leader != preferred)]
+    misled = preferred[rows.has_leadership & counted & (rows.leader != preferred)]
     columns = {
         "broker": brokers,
         "preferred": _counts(brokers, preferred),
@@ -84,6 +85,7 @@ def _may_move(slot: Slot, over: Int32s) -> Bools:
         np.isin(preferred, over)
         & (rows.leader != preferred)
         & rows.has_leadership
+        & ~slot.table.in_deletion()
         & slot.online_replicas(np.arange(len(rows)))[:, :1].any(axis=1)
         & contains(rows.isr, preferred[:, None])[:, 0]
     )

@@ -92,11 +92,13 @@ class Changes:
         """Apply the epoch and version steps of the marked rows and return the event's blocks."""
         self._step_epochs(authority)
         found = []
+        deleted = self.table.in_deletion()
+        self.recipients[deleted] = False
         changed = np.flatnonzero(self.write | self.metadata | self.recipients.any(axis=1))
         if len(changed):
-            found.append(self._change_block(changed, authority, brokers))
+            found.append(self._change_block(changed, deleted, authority, brokers))
         if self.stop.any():
-            found.append(self._stop_block())
+            found.append(self._stop_block(deleted))
         if self.refusals:
             found.append(self._refusal_block())
         return found
@@ -107,16 +109,19 @@ class Changes:
         rows.zk_version[self.write] += 1
         rows.controller_epoch[self.write] = authority.epoch
 
-    def _actions(self, at: Rows) -> npt.NDArray[np.uint8]:
+    def _actions(self, at: Rows, deleted: Bools) -> npt.NDArray[np.uint8]:
         return (
             self.write[at] * np.uint8(Action.WRITE)
             | self.create[at] * np.uint8(Action.CREATE)
             | self.recipients[at].any(axis=1) * np.uint8(Action.LEADER_AND_ISR)
             | self.metadata[at] * np.uint8(Action.UPDATE_METADATA)
             | self.is_new[at] * np.uint8(Action.IS_NEW)
+            | (self.metadata & deleted)[at] * np.uint8(Action.DELETED)
         ).astype(np.uint8)
 
-    def _change_block(self, at: Rows, authority: Authority, brokers: Brokers) -> Decision:
+    def _change_block(
+        self, at: Rows, deleted: Bools, authority: Authority, brokers: Brokers
+    ) -> Decision:
         rows = self.table.rows
         replicas = rows.replicas[at]
         topic, extra = topic_column(self.table, at)
@@ -133,7 +138,7 @@ class Changes:
             "controller_epoch": rows.controller_epoch[at],
             "leader_before": self.leader_before[at],
             "recovery": rows.recovery[at],
-            "actions": self._actions(at),
+            "actions": self._actions(at, deleted),
             "rule": self.rule[at],
             "isr": rows.isr[at],
             "replicas": replicas,
@@ -144,7 +149,7 @@ class Changes:
         }
         return Decision(self.offset, DecisionKind.CHANGE_PARTITIONS, encode_block(columns, extra))
 
-    def _stop_block(self) -> Decision:
+    def _stop_block(self, deleted: Bools) -> Decision:
         rows = self.table.rows
         at, column = np.nonzero(self.stop)
         delete = self.stop_delete[at, column]
@@ -154,7 +159,9 @@ class Changes:
             "topic": topic,
             "partition": rows.partition[at],
             "broker": rows.replicas[at, column],
-            "leader_epoch": np.where(delete, np.int32(EPOCH_DURING_DELETE), epoch).astype(np.int32),
+            "leader_epoch": np.where(
+                delete | deleted[at], np.int32(EPOCH_DURING_DELETE), epoch
+            ).astype(np.int32),
             "delete": delete,
         }
         return Decision(self.offset, DecisionKind.STOP_REPLICAS, encode_block(columns, extra))

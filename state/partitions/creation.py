@@ -80,6 +80,10 @@ def _check_name(slot: Slot, name: str) -> None:
             f"topic name {name!r} is illegal: 1 to {_MAX_NAME_LENGTH} characters of a-z, A-Z, 0-9, "
             "'.', '_' and '-', but not '.' or '..'",
         )
+    if name in slot.table.deletions:
+        raise Rejected(
+            ProtocolError.TOPIC_ALREADY_EXISTS, f"Topic '{name}' is marked for deletion."
+        )
     if slot.table.topic_index(name) is not None:
         raise Rejected(ProtocolError.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
     metric_name = name.replace(".", "_")

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from state import admin_payloads, payloads
+from state import admin_payloads, deletion_payloads, payloads
 from state.decisions import Decision
 from state.events import Event
 from state.partitions import (
     admin_elections,
     balance,
     creation,
+    deletion_events,
     growth,
     isr,
     log_dirs,
@@ -33,6 +34,9 @@ SLOT_HANDLERS: Mapping[type[Any], Callable[[Slot, Event, Any], list[Decision]]] 
     payloads.TopicConfigChanged: topics.on_topic_config_changed,
     payloads.PartitionStatesObserved: states.on_partition_states_observed,
     payloads.CreateTopicRequested: creation.on_create_topic_requested,
+    deletion_payloads.TopicDeletionRequested: deletion_events.on_topic_deletion_requested,
+    deletion_payloads.DeleteTopicRequested: deletion_events.on_delete_topic_requested,
+    deletion_payloads.StopReplicaAnswered: deletion_events.on_stop_replica_answered,
     payloads.AlterPartitionRequested: isr.on_alter_partition_requested,
     payloads.LogDirFailureNotified: log_dirs.on_log_dir_failure_notified,
     payloads.LeaderAndIsrAnswered: log_dirs.on_leader_and_isr_answered,

@@ -7,6 +7,7 @@ import numpy as np
 from state.cluster.authority import Phase
 from state.decisions import Decision, Rule
 from state.events import Event
+from state.partitions import deletion
 from state.partitions.changes import Changes
 from state.partitions.legal import ReplicaState
 from state.partitions.matrix import Bools, Rows
@@ -60,7 +61,7 @@ def on_leader_and_isr_answered(
     changes = Changes(slot.table, event.offset)
     if newly_failed.any():
         fail_replicas(slot, changes, newly_failed, slot.table.rows_of(answered.topic))
-    return changes.decisions(slot.authority, slot.brokers)
+    return deletion.decide(slot, changes, answered.topic)
 
 
 def _replicas(slot: Slot, at: Rows, answered: LeaderAndIsrAnswered) -> Bools:

@@ -13,6 +13,7 @@ from state.cluster.authority import Phase, elected_authority
 from state.cluster.brokers import Brokers
 from state.decisions import Decision, DecisionKind, Rule
 from state.events import Event
+from state.partitions import deletion
 from state.partitions.changes import Changes, topic_column
 from state.partitions.election import Strategy
 from state.partitions.legal import PartitionState, ReplicaState
@@ -68,12 +69,13 @@ def on_resync_completed(slot: Slot, event: Event, completed: ResyncCompleted) ->
     PartitionStateMachine.startup).
     """
     slot.authority.phase = Phase.ACTIVE
+    marks = deletion.start_loaded(slot, event.offset)
     changes = Changes(slot.table, event.offset)
     start_rows(slot, changes, np.arange(len(slot.table.rows)))
     rows = slot.table.rows
     changes.metadata |= rows.has_leadership
     changes.rule[changes.rule == Rule.NONE] = Rule.CONTROLLER_STARTED
-    return changes.decisions(slot.authority, slot.brokers)
+    return [*marks, *deletion.decide(slot, changes)]
 
 
 def start_rows(slot: Slot, changes: Changes, at: Rows) -> None:
@@ -94,8 +96,7 @@ def start_rows(slot: Slot, changes: Changes, at: Rows) -> None:
     move_replicas(slot, changes, mask, ReplicaState.OFFLINE)
     led = np.where(slot.online_leader(at), PartitionState.ONLINE, PartitionState.OFFLINE)
     rows.state[at] = np.where(rows.has_leadership[at], led, PartitionState.NEW)
-    trigger = rows.state[at] != PartitionState.ONLINE
-    move_partitions(slot, changes, at[trigger], PartitionState.ONLINE)
+    elect_offline(slot, changes, at)
 
 
 def on_broker_registrations_changed(
@@ -119,7 +120,7 @@ def on_broker_registrations_changed(
     _start_brokers(slot, changes, bounced)
     brokers.unregister(changed.unregistered)
     _fail_brokers(slot, changes, changed.unregistered)
-    return changes.decisions(slot.authority, brokers)
+    return deletion.decide(slot, changes)
 
 
 def _hosted(slot: Slot, ids: Iterable[int]) -> Bools:
@@ -130,8 +131,10 @@ def _start_brokers(slot: Slot, changes: Changes, ids: list[int]) -> None:
     if ids:
         hosted = _hosted(slot, ids)
         slot.table.rows.offline_dir[hosted] = False
-        move_replicas(slot, changes, hosted, ReplicaState.ONLINE)
+        serving = ~slot.table.in_deletion()[:, None]
+        move_replicas(slot, changes, hosted & serving, ReplicaState.ONLINE)
         elect_offline(slot, changes, np.arange(len(slot.table.rows)))
+        deletion.release_hosted(slot, hosted)
 
 
 def _fail_brokers(slot: Slot, changes: Changes, ids: Sequence[int]) -> None:
@@ -146,17 +149,22 @@ def fail_replicas(slot: Slot, changes: Changes, mask: Bools, at: Rows) -> None:
 
     Of the rows `at`, which an event about a topic limits to that topic's, those whose leader is not
     online go OFFLINE and all that are offline are elected for; then the replicas leave their ISRs.
+    The deletion of those that are being deleted fails.
     """
-    led = at[slot.table.rows.has_leadership[at]]
+    deleting = slot.table.in_deletion()
+    led = at[slot.table.rows.has_leadership[at] & ~deleting[at]]
     move_partitions(slot, changes, led[~slot.online_leader(led)], PartitionState.OFFLINE)
     elect_offline(slot, changes, at)
-    move_replicas(slot, changes, mask, ReplicaState.OFFLINE)
+    move_replicas(slot, changes, mask & ~deleting[:, None], ReplicaState.OFFLINE)
+    if deleting.any():
+        deletion.fail(slot, changes, mask & deleting[:, None])
 
 
 def elect_offline(slot: Slot, changes: Changes, at: Rows) -> None:
-    """Try to elect for the NEW and OFFLINE partitions among rows `at`
+    """Try to elect for the NEW and OFFLINE partitions among rows `at` that are not being deleted
     (PartitionStateMachine.triggerOnlinePartitionStateChange).
     """
+    at = at[~slot.table.in_deletion()[at]]
     state = slot.table.rows.state[at]
     waiting = (state == PartitionState.NEW) | (state == PartitionState.OFFLINE)
     move_partitions(slot, changes, at[waiting], PartitionState.ONLINE)
@@ -179,6 +187,7 @@ def on_controlled_shutdown_requested(
     changes = Changes(slot.table, event.offset)
     hosted = _hosted(slot, [request.broker_id])
     movable = hosted.any(axis=1) & (lengths(rows.replicas) > 1) & rows.has_leadership
+    movable &= ~slot.table.in_deletion()
     leads = rows.leader == request.broker_id
     move_partitions(
         slot,

@@ -8,6 +8,7 @@ import numpy as np
 
 from state.cluster.authority import Authority
 from state.cluster.brokers import Brokers
+from state.partitions.legal import PartitionState
 from state.partitions.matrix import NONE, Bools, Int32s, Rows, contains
 from state.partitions.table import PartitionTable
 
@@ -44,6 +45,15 @@ class Slot:
         rows = self.table.rows
         failed = np.where(rows.offline_dir[at], rows.replicas[at], NONE)
         return self.brokers.live(ids) & ~contains(failed, ids)
+
+    def offline_partitions(self) -> int:
+        """Return how many partitions have no leader that is online; those whose deletion has
+        started do not count.
+        """
+        rows = self.table.rows
+        deletions = self.table.deletions
+        gone = self.table.is_of(name for name in deletions if deletions[name].started)
+        return int(((rows.state == PartitionState.OFFLINE) & ~gone).sum())
 
     def unclean_allowed(self, at: Rows) -> Bools:
         """Return bool[k]: the topic's override of unclean.leader.election.enable, else the

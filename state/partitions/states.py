@@ -41,6 +41,7 @@ def on_partition_states_observed(
     )
     if conflict:
         _bump(slot, changes, taken)
+        _stop_again(slot, changes, at[found])
     return changes.decisions(slot.authority, slot.brokers)
 
 
@@ -76,6 +77,7 @@ def _settle(slot: Slot, changes: Changes, at: Rows) -> None:
     in an ISR.
     """
     rows = slot.table.rows
+    at = at[~slot.table.in_deletion()[at]]
     online = slot.online_leader(at)
     rows.state[at[online]] = PartitionState.ONLINE
     lost = at[~online]
@@ -89,11 +91,21 @@ def _settle(slot: Slot, changes: Changes, at: Rows) -> None:
     move_replicas(slot, changes, members, ReplicaState.OFFLINE)
 
 
+def _stop_again(slot: Slot, changes: Changes, at: Rows) -> None:
+    """Tell brokers again to delete replicas: what was decided with a lost write was not sent."""
+    rows = slot.table.rows
+    stopped = np.zeros(rows.replicas.shape, dtype=bool)
+    stopped[at] = rows.replica_state[at] == ReplicaState.DELETION_STARTED
+    changes.stop |= stopped
+    changes.stop_delete |= stopped
+
+
 def _bump(slot: Slot, changes: Changes, at: Rows) -> None:
     """Raise the leader epoch of rows that nothing else wrote in this event, and tell their
     replicas.
     """
     rows = slot.table.rows
-    quiet = at[~changes.write[at] & (rows.leader[at] != NO_LEADER)]
+    leads = (rows.leader[at] != NO_LEADER) & ~slot.table.in_deletion()[at]
+    quiet = at[~changes.write[at] & leads]
     changes.recipients[quiet] |= slot.online_replicas(quiet)
     changes.mark_written(quiet, Rule.LEADER_EPOCH_BUMPED)

@@ -7,6 +7,7 @@ zk_version -1 and leader -1.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 
 import numpy as np
@@ -30,6 +31,18 @@ class Topic:
     topic_id: bytes
     unclean: bool | None
     zk_version: int
+
+
+@dataclass(slots=True)
+class Deletion:
+    """A topic that is queued for deletion.
+
+    started: its partitions are gone for clients, its replicas are being deleted. halted: nothing
+    more is started until a broker with one of its replicas comes back (Kafka's ineligible).
+    """
+
+    started: bool = False
+    halted: bool = False
 
 
 def _int32s() -> Int32s:
@@ -117,11 +130,19 @@ def stack(parts: list[Columns]) -> Columns:
 class PartitionTable:
     """All partitions of one slot, with the look-ups that rules ask for."""
 
-    __slots__ = ("_by_name", "_pending", "_rows", "topics")
+    __slots__ = ("_by_name", "_pending", "_rows", "deletions", "topics")
 
-    def __init__(self, topics: list[Topic] | None = None, rows: Columns | None = None) -> None:
-        """Take the topics and their rows; rows.topic are indexes into topics."""
+    def __init__(
+        self,
+        topics: list[Topic] | None = None,
+        rows: Columns | None = None,
+        deletions: dict[str, Deletion] | None = None,
+    ) -> None:
+        """Take the topics, their rows (rows.topic are indexes into topics) and the topics queued
+        for deletion by name.
+        """
         self.topics = topics if topics is not None else []
+        self.deletions = deletions if deletions is not None else {}
         self._rows = rows if rows is not None else Columns()
         self._pending: list[Columns] = []
         self._by_name = {topic.name: index for index, topic in enumerate(self.topics)}
@@ -164,6 +185,32 @@ class PartitionTable:
         at = np.minimum(np.searchsorted(numbers, partitions), len(known) - 1)
         return np.where(numbers[at] == partitions, known[at], -1)
 
+    def is_of(self, names: Iterable[str]) -> Bools:
+        """Return bool[n]: the row is of one of these topics."""
+        indexes = [index for name in names if (index := self._by_name.get(name)) is not None]
+        found: Bools = np.isin(self.rows.topic, np.array(indexes, dtype=np.int32))
+        return found
+
+    def reassigning(self) -> set[str]:
+        """Return which of the topics queued for deletion are being reassigned."""
+        rows = self.rows
+        moving = self.is_of(self.deletions) & (rows.adding | rows.removing).any(axis=1)
+        return {self.topics[topic].name for topic in np.unique(rows.topic[moving]).tolist()}
+
+    def in_deletion(self) -> Bools:
+        """Return bool[n]: the row's topic is queued for deletion and nothing else may happen to it.
+
+        One whose deletion waits for a reassignment to end lives on until then.
+        """
+        if not self.deletions:
+            return np.zeros(len(self.rows), dtype=bool)
+        held = self.reassigning()
+        return self.is_of(
+            name
+            for name, deletion in self.deletions.items()
+            if deletion.started or name not in held
+        )
+
     def add_topic(self, topic: Topic) -> int:
         """Add a topic without partitions and return its index; the name must be new to the slot."""
         assert topic.name not in self._by_name, f"topic {topic.name!r} is there already"
@@ -178,7 +225,8 @@ class PartitionTable:
         self._pending.append(columns)
 
     def remove_topic(self, name: str) -> None:
-        """Forget a topic and its rows."""
+        """Forget a topic, its rows and that it was to be deleted."""
+        self.deletions.pop(name, None)
         index = self._by_name.get(name)
         if index is None:
             return

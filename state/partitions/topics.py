@@ -9,6 +9,8 @@ import numpy as np
 from state.cluster.authority import Phase
 from state.decisions import Decision, DecisionKind, json_decision
 from state.events import Event
+from state.partitions import deletion
+from state.partitions.assignment import assignment_decision
 from state.partitions.changes import Changes
 from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.machine import move_partitions, move_replicas
@@ -30,6 +32,9 @@ def on_topic_observed(slot: Slot, event: Event, observed: TopicObserved) -> list
     loading = slot.authority.phase is Phase.LOADING
     known = _known_topic(slot, observed, afresh=loading)
     columns = observed_columns(observed, replicas, known)
+    if not loading and _grows_in_deletion(slot, observed):
+        kind = DecisionKind.REWRITE_ASSIGNMENT
+        return [assignment_decision(slot, event.offset, known, kind)]
     found = _rewrite(slot, event, observed, replicas) if repaired else []
     if loading:
         slot.table.add_rows(columns)
@@ -44,7 +49,7 @@ def _known_topic(slot: Slot, observed: TopicObserved, *, afresh: bool) -> int:
     before = slot.table.topic(observed.topic)
     version = observed.zk_version if before is None else before.zk_version
     if afresh:
-        slot.table.remove_topic(observed.topic)
+        _forget_loaded(slot, observed.topic)
     known = slot.table.topic_index(observed.topic)
     if known is None:
         topic = Topic(observed.topic, observed.topic_id, observed.unclean, version)
@@ -53,6 +58,14 @@ def _known_topic(slot: Slot, observed: TopicObserved, *, afresh: bool) -> int:
     topic.zk_version = max(version, observed.zk_version)
     topic.topic_id, topic.unclean = observed.topic_id, observed.unclean
     return known
+
+
+def _forget_loaded(slot: Slot, name: str) -> None:
+    """Forget a topic, but not that it is to be deleted: the load's end looks at that."""
+    marked = slot.table.deletions.get(name)
+    slot.table.remove_topic(name)
+    if marked is not None:
+        slot.table.deletions[name] = marked
 
 
 def _take_rows(
@@ -67,6 +80,14 @@ def _take_rows(
     create_partitions(slot, changes, at[new & ~stored])
     adopt_states(slot, changes, at, observed.states, only=~new & stored)
     return changes.decisions(slot.authority, slot.brokers)
+
+
+def _grows_in_deletion(slot: Slot, observed: TopicObserved) -> bool:
+    """Return whether partitions were added to a topic that is to be deleted, which is undone
+    (KafkaController.processPartitionModifications).
+    """
+    new = slot.table.find(observed.topic, observed.partitions) < 0
+    return observed.topic in slot.table.deletions and bool(new.any())
 
 
 def create_partitions(slot: Slot, changes: Changes, at: Rows) -> None:
@@ -171,11 +192,22 @@ def _listed(partitions: Int32s, lists: Int32s) -> dict[str, list[int]]:
 
 
 def on_topic_removed(slot: Slot, event: Event, removed: TopicRemoved) -> list[Decision]:
-    """Forget a topic whose znode is gone."""
-    if slot.table.topic_index(removed.topic) is None:
+    """Forget a topic whose znode is gone, and that it was to be deleted.
+
+    What is said of an earlier topic of that name says nothing about this one.
+    """
+    topic = slot.table.topic(removed.topic)
+    if topic is None or removed.topic_id not in (None, topic_id_to_text(topic.topic_id)):
         return []
+    if slot.authority.phase is Phase.LOADING:
+        _forget_loaded(slot, removed.topic)
+        return [deletion.forget_topic(event.offset, removed.topic)]
+    marked = removed.topic in slot.table.deletions
     slot.table.remove_topic(removed.topic)
-    return [json_decision(event.offset, DecisionKind.FORGET_TOPIC, {"topic": removed.topic})]
+    forgotten = deletion.forget_topic(event.offset, removed.topic)
+    if marked and slot.authority.phase is Phase.ACTIVE:
+        return [deletion.unmark(slot, event.offset, removed.topic), forgotten]
+    return [forgotten]
 
 
 def on_topic_config_changed(

@@ -36,8 +36,10 @@ def check(world: World, then: dict[str, Any]) -> Findings:
         found.expect(f"errors.{fact}", expected, _errors(world, fact))
     for fact, expected in then.get("result", {}).items():
         check_result(world, found, fact, expected)
+    refused = any(refusal["reason"] == ILLEGAL_MOVE for refusal in world.refusals)
+    if world.strict:
+        found.expect("strict_transitions", False, refused)
     if "invalid_transition" in then:
-        refused = any(refusal["reason"] == ILLEGAL_MOVE for refusal in world.refusals)
         found.expect("invalid_transition", then["invalid_transition"], refused)
     return found
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tests.conformance import admin_stories, creations, stories, topic_stories, transitions
+from tests.conformance import (
+    admin_stories,
+    creations,
+    deletions,
+    stories,
+    topic_stories,
+    transitions,
+)
 from tests.conformance.verdict import NotUnderstoodError, SkippedError
 from tests.conformance.world import World
 
@@ -34,6 +41,11 @@ DRIVERS: Mapping[str, Callable[[World, dict[str, Any]], None]] = {
         stories.leader_and_isr_response,
         topic_stories.create_topic,
         topic_stories.add_partitions,
+        deletions.delete_topic,
+        deletions.stop_replica_response,
+        deletions.deletion_manager_init,
+        deletions.resume_topic_deletion,
+        deletions.replica_deletion_failed,
         topic_stories.isr_change,
         topic_stories.alter_partition,
         admin_stories.preferred_election,
@@ -46,11 +58,6 @@ DRIVERS: Mapping[str, Callable[[World, dict[str, Any]], None]] = {
 }
 
 LATER: Mapping[str, str] = {
-    "delete_topic": "comes with topic deletion",
-    "stop_replica_response": "comes with topic deletion",
-    "deletion_manager_init": "comes with topic deletion",
-    "resume_topic_deletion": "comes with topic deletion",
-    "replica_deletion_failed": "comes with topic deletion",
     "reassign": "comes with reassignment",
     "cancel_reassign": "comes with reassignment",
     "list_reassignments": "comes with reassignment",

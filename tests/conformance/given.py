@@ -11,7 +11,7 @@ from state.cluster.authority import LEADER_REBALANCE_TIMER, Authority, Phase, ch
 from state.cluster.brokers import Brokers
 from state.cluster.machine import Cluster
 from state.partitions.slot import Slot
-from state.partitions.table import PartitionTable
+from state.partitions.table import Deletion, PartitionTable
 from state.payloads import BrokerRegistration
 from state.routing import CLUSTER_KEY
 from streaming.zk.znodes import (
@@ -25,6 +25,7 @@ from streaming.zk.znodes import (
     partition_state_bytes,
     partition_state_path,
     topic_bytes,
+    topic_deletion_path,
     topic_path,
 )
 from tests.conformance import names
@@ -71,7 +72,6 @@ PARTITION = {
     # Leadership is in the store and not cached: a slot is the cache of the store, so it has it.
     "znode_only",
 }
-DELETION = ("topics_to_be_deleted", "topics_with_deletion_started", "strict_transitions")
 _FIRST_REBALANCE_MS = 5_000
 
 
@@ -86,6 +86,8 @@ def build(scenario: Scenario) -> World:
     only(mock, {"update_returns_zk_version"}, "given.mock")
     world.store.answers = mock.get("update_returns_zk_version")
     world.config = cluster_config(given)
+    world.brokers_answer = scenario.area == "integration"
+    world.strict = bool(given.get("strict_transitions", False))
     world.controller_broker = given.get("controller")
     for broker in given.get("live_brokers", []):
         described = broker if isinstance(broker, dict) else {"id": broker}
@@ -100,9 +102,6 @@ def build(scenario: Scenario) -> World:
 
 
 def _refuse_later_issues(given: dict[str, Any]) -> None:
-    for name in DELETION:
-        if name in given:
-            raise SkippedError("comes with topic deletion: nothing marks a topic as being deleted")
     if "znodes" in given:
         paths = sorted(znode["path"] for znode in given["znodes"])
         raise SkippedError(f"no decision writes {', '.join(paths)}: it is not the machines' matter")
@@ -114,6 +113,8 @@ def cluster_config(given: dict[str, Any]) -> dict[str, Any]:
     seconds = kafka.pop("leader.imbalance.check.interval.seconds", None)
     if seconds is not None:
         kafka["leader.imbalance.check.interval.ms"] = seconds * 1000
+    if "delete_enabled" in given:
+        kafka["delete.topic.enable"] = given["delete_enabled"]
     if "unclean_default" in given:
         kafka["unclean.leader.election.enable"] = given["unclean_default"]
     kafka["leader.recovery.supported"] = _version(given.get("inter_broker_protocol")) >= (3, 2)
@@ -178,6 +179,10 @@ def _start_machines(world: World, scenario: Scenario) -> None:
     tables = {key: PartitionTable() for key in range(SLOTS)}
     for topic, body in _topics(given).items():
         add_topic(tables[world.slot_key(topic)], scenario, topic, body)
+    started = set(given.get("topics_with_deletion_started", []))
+    for topic in sorted(started | set(given.get("topics_to_be_deleted", []))):
+        tables[world.slot_key(topic)].deletions[topic] = Deletion(started=topic in started)
+        world.store.put(topic_deletion_path(topic), b"")
     for key, table in tables.items():
         slot = Slot(*_common(world, given, epoch, fence), table)
         set_replica_states(slot, given)

@@ -8,11 +8,10 @@ from typing import Any
 
 from checkpoints.machine_format import decode_machine
 from state.cluster.authority import Phase
-from state.partitions.legal import PartitionState
 from state.payloads import topic_id_to_text
 from state.routing import CLUSTER_KEY
 from streaming.zk.znodes import CONTROLLER_EPOCH_PATH, parse_topic, topic_path
-from tests.conformance import names
+from tests.conformance import deletions, names
 from tests.conformance.verdict import Findings, NotUnderstoodError
 from tests.conformance.world import World
 
@@ -57,9 +56,7 @@ def _batch_epoch(world: World, expected: Any) -> int:
 
 
 def _offline_count(world: World, expected: Any) -> int:
-    return sum(
-        int((slot.table.rows.state == PartitionState.OFFLINE).sum()) for _, slot in world.slots()
-    )
+    return sum(slot.offline_partitions() for _, slot in world.slots())
 
 
 def _told(world: World, expected: dict[str, list[str]]) -> dict[str, list[str]]:
@@ -115,6 +112,10 @@ _READERS: Mapping[str, Callable[[World, Any], Any]] = {
     "controller_epoch": _epoch,
     "batch_controller_epoch": _batch_epoch,
     "offline_partition_count": _offline_count,
+    "delete_topic_enabled": deletions.delete_topic_enabled,
+    "topics_to_be_deleted": deletions.topics_to_be_deleted,
+    "topics_with_deletion_started": deletions.topics_with_deletion_started,
+    "topics_ineligible_for_deletion": deletions.topics_ineligible,
     "metadata_cache_has_on": _told,
     "topic_ids_in_memory": _ids_in_memory,
     "topic_ids_in_znode": _ids_in_znode,

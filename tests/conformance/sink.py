@@ -22,10 +22,12 @@ from streaming.zk.znodes import (
     TopicZNode,
     config_bytes,
     entity_config_path,
+    parse_topic,
     partition_state_bytes,
     partition_state_path,
     producer_id_block_bytes,
     topic_bytes,
+    topic_deletion_path,
     topic_path,
 )
 from tests.conformance.observe import states_now
@@ -92,6 +94,34 @@ def _rewrite_assignment(world: World, decision: MergedDecision) -> None:
     znode = TopicZNode(lists["assignment"], body["topic_id"], lists["adding"], lists["removing"])
     op = SetData(topic_path(body["topic"]), topic_bytes(znode), body["expected_version"])
     _fenced(world, body["epoch_zk_version"], op)
+
+
+def _mark_topic_deletion(world: World, decision: MergedDecision) -> None:
+    body = orjson.loads(decision.body)
+    if world.store.get(topic_deletion_path(body["topic"])) is None:
+        _fenced(world, body["epoch_zk_version"], Create(topic_deletion_path(body["topic"]), b""))
+
+
+def _unmark_topic_deletion(world: World, decision: MergedDecision) -> None:
+    body = orjson.loads(decision.body)
+    _delete(world, body["epoch_zk_version"], topic_deletion_path(body["topic"]))
+
+
+def _delete_topic(world: World, decision: MergedDecision) -> None:
+    body = orjson.loads(decision.body)
+    topic = body["topic"]
+    node = world.store.get(topic_path(topic))
+    if node is not None and parse_topic(node.data).topic_id != body["topic_id"]:
+        return
+    below = [path for path in world.store.nodes if path.startswith(topic_path(topic) + "/")]
+    own = [topic_path(topic), entity_config_path("topics", topic), topic_deletion_path(topic)]
+    for path in [*sorted(below, reverse=True), *own]:
+        _delete(world, body["epoch_zk_version"], path)
+
+
+def _delete(world: World, fence: int, path: str) -> None:
+    if world.store.get(path) is not None:
+        _fenced(world, fence, Delete(path))
 
 
 def _write_producer_ids(world: World, decision: MergedDecision) -> None:
@@ -172,6 +202,8 @@ def _send(world: World, row: dict[str, Any], controller_epoch: int, version: int
         for broker in row["recipients"]:
             _ask(world, broker, "LeaderAndIsr", row["name"], fields)
     if row["actions"] & Action.UPDATE_METADATA:
+        if row["actions"] & Action.DELETED:
+            state |= {"leader": -2, "leader_epoch": 0, "partition_epoch": 0, "zk_version": 0}
         for broker in world.told:
             fields = state | {"offline_replicas": row["offline"]}
             _ask(world, broker, "UpdateMetadata", row["name"], fields)
@@ -187,16 +219,28 @@ def _ask(world: World, broker: int, api: str, partition: str, fields: dict[str, 
     if world.keep_dead or broker in world.told:
         world.rpcs.append(Rpc(broker, api, partition, fields))
     topic, _, number = partition.rpartition("-")
+    if api == "StopReplica" and fields["delete_partition"] and _answers(world, broker):
+        _answer(world, "stop_replica_answered", broker, topic, int(number), error=0)
     if api == "LeaderAndIsr" and (broker, topic, int(number)) in world.failed_disks:
-        world.happen(
-            "leader_and_isr_answered",
-            topic,
-            broker_id=broker,
-            broker_epoch=world.brokers[broker][0],
-            topic=topic,
-            partitions=[int(number)],
-            errors=[56],
-        )
+        _answer(world, "leader_and_isr_answered", broker, topic, int(number), error=56)
+
+
+def _answers(world: World, broker: int) -> bool:
+    return world.brokers_answer and broker in world.told
+
+
+def _answer(
+    world: World, kind: str, broker: int, topic: str, partition: int, *, error: int
+) -> None:
+    world.happen(
+        kind,
+        topic,
+        broker_id=broker,
+        broker_epoch=world.brokers[broker][0],
+        topic=topic,
+        partitions=[partition],
+        errors=[error],
+    )
 
 
 def _report_remaining(world: World, decision: MergedDecision) -> None:
@@ -238,6 +282,9 @@ _APPLY = {
     DecisionKind.UPDATE_BROKERS: _update_brokers,
     DecisionKind.CREATE_TOPIC: _create_topic,
     DecisionKind.REWRITE_ASSIGNMENT: _rewrite_assignment,
+    DecisionKind.MARK_TOPIC_DELETION: _mark_topic_deletion,
+    DecisionKind.UNMARK_TOPIC_DELETION: _unmark_topic_deletion,
+    DecisionKind.DELETE_TOPIC: _delete_topic,
     DecisionKind.FORGET_TOPIC: _forget_topic,
     DecisionKind.WRITE_PRODUCER_ID_BLOCK: _write_producer_ids,
     DecisionKind.CHANGE_PARTITIONS: _change_partitions,

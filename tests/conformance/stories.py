@@ -12,6 +12,7 @@ from streaming.zk.claim import ControllerClaim, claim_controller
 from streaming.zk.znodes import (
     CONTROLLER_EPOCH_PATH,
     CONTROLLER_PATH,
+    DELETE_TOPICS_PATH,
     controller_bytes,
     epoch_bytes,
 )
@@ -89,6 +90,11 @@ def _load(world: World, claim: object) -> None:
     topics = observe.topics(world.store)
     for topic in topics:
         world.happen("topic_observed", topic, **observe.topic_now(world.store, topic))
+    marked = f"{DELETE_TOPICS_PATH}/"
+    for path in sorted(world.store.nodes):
+        if path.startswith(marked):
+            topic = path.removeprefix(marked)
+            world.happen("topic_deletion_requested", topic, topic=topic)
     block = world.store.get("/latest_producer_id_block")
     world.happen(
         "producer_id_block_observed",

@@ -50,6 +50,8 @@ class World:
     config: dict[str, Any] = field(default_factory=dict)
     told: list[int] = field(default_factory=list)
     keep_dead: bool = False
+    brokers_answer: bool = False
+    strict: bool = False
     timers: dict[str, int] = field(default_factory=dict)
     rpcs: list[Rpc] = field(default_factory=list)
     replies: list[dict[str, Any]] = field(default_factory=list)

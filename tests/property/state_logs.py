@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-import numpy as np
 import orjson
 from hypothesis import strategies as st
 
@@ -24,11 +23,18 @@ from state.events import Event
 from state.partitions.matrix import unpad
 from state.partitions.slot import Slot
 from state.routing import CLUSTER_KEY
+from tests.property.log_parts import (
+    BROKERS,
+    OURSELVES,
+    POISON,
+    TOPICS,
+    chosen,
+    deleting,
+    state_of,
+    written_by_another,
+)
 from tests.property.state_fold import States, fold_batch
 
-BROKERS = (1, 2, 3, 4, 5, 6)
-TOPICS = ("a", "b", "c.d", "c_d", "e", "f-0")
-OURSELVES = 1000
 Intent = tuple[str, int, int, int, int]
 
 
@@ -96,6 +102,8 @@ class Author:
         self.write("broker_registrations_changed", registered=brokers)
         for topic in slot.table.topics:
             self.load(slot, topic.name)
+        for name in sorted(slot.table.deletions):
+            self.write("topic_deletion_requested", name, topic=name)
         if d % 8:
             self.write("resync_completed", topics=len(slot.table.topics))
 
@@ -161,6 +169,31 @@ class Author:
         """A topic's znode is gone."""
         topic = TOPICS[a % len(TOPICS)]
         self.write("topic_removed", topic, topic=topic)
+
+    def mark_topic(self, a: int, b: int, c: int, d: int) -> None:
+        """A topic is to be deleted: somebody asks us, or writes it to the store."""
+        topic = TOPICS[a % len(TOPICS)]
+        if b % 2:
+            self.write("topic_deletion_requested", topic, topic=topic)
+        else:
+            request = f"r{len(self.events)}"
+            self.write("delete_topic_requested", topic, request_id=request, topic=topic)
+
+    def answer_deletions(self, a: int, b: int, c: int, d: int) -> None:
+        """A broker answers for replicas that it deletes, or says that it could not."""
+        number = BROKERS[a % 6]
+        epoch = self.registered.get(number, 1) - (d % 16 == 0)
+        for topic, partitions in deleting(self.slot(), number).items():
+            errors = [56 if b >> partition & 1 and c % 4 == 0 else 0 for partition in partitions]
+            self.write(
+                "stop_replica_answered",
+                topic,
+                broker_id=number,
+                broker_epoch=epoch,
+                topic=topic,
+                partitions=partitions,
+                errors=errors,
+            )
 
     def create_topic(self, a: int, b: int, c: int, d: int) -> None:
         """A client asks for a topic."""
@@ -308,62 +341,6 @@ class Author:
         self.append(kind, key, payload)
 
 
-POISON = (
-    ("no_such_kind", "a", b"{}"),
-    ("topic_observed", "a", b"{"),
-    ("topic_observed", "a", b"[]"),
-    ("topic_observed", "b", b'{"topic":"a","partitions":[],"replicas":[]}'),
-    ("topic_observed", "a", b'{"topic":"a","partitions":[0,0],"replicas":[[1],[1]]}'),
-    ("topic_observed", "a", b'{"topic":"a","partitions":[0],"replicas":[[99999999999]]}'),
-    ("topic_observed", "a", b'{"topic":"a","partitions":[-4],"replicas":[[1]]}'),
-    ("topic_observed", "", b'{"topic":"a","partitions":[0],"replicas":[[1]]}'),
-    (
-        "partition_states_observed",
-        "a",
-        b'{"topic":"a","cause":"x","partitions":[0],"states":[[1]]}',
-    ),
-    ("broker_registrations_changed", "", b'{"registered":[{"id":"one"}]}'),
-    ("cluster_config_changed", "", b'{"config":{"unclean.leader.election.enable":"yes"}}'),
-    ("controlled_shutdown_requested", "", b"{}"),
-    ("leader_imbalance_reported", "", b'{"preferred":{"x":1},"imbalanced":{}}'),
-    ("alter_partition_requested", "a", b'{"topic":"a","partitions":[{}]}'),
-    ("create_topic_requested", "e", b'{"topic":"e","request_id":5}'),
-)
-
-
-def chosen(number: int) -> list[int]:
-    """Return a set of brokers, ascending, from the bits of a number."""
-    return [broker for bit, broker in enumerate(BROKERS) if number >> bit & 1]
-
-
-def state_of(slot: Slot, row: int) -> list[Any] | None:
-    """Return a row's state tuple, None when it has no state znode."""
-    rows = slot.table.rows
-    if not rows.has_leadership[row]:
-        return None
-    names = ("leader", "leader_epoch", "isr", "controller_epoch", "recovery", "zk_version")
-    return [
-        unpad(value) if isinstance(value, np.ndarray) else int(value)
-        for value in (getattr(rows, name)[row] for name in names)
-    ]
-
-
-def written_by_another(found: list[Any], assigned: list[int], b: int, c: int, d: int) -> list[Any]:
-    """Return a state as its leader, or another controller, may have written it over this one.
-
-    Another controller may have elected a replica that is dead by now.
-    """
-    leader, leader_epoch, isr, controller_epoch, recovery, zk_version = found
-    members = [member for member in isr if b >> isr.index(member) & 1 or member == leader] or isr
-    if d % 4 == 0:
-        return found
-    if d % 4 == 1:
-        return [leader, leader_epoch, members, controller_epoch, recovery, zk_version + 1]
-    members = [member for member in assigned if b >> assigned.index(member) & 1] or assigned
-    elected = members[c % len(members)]
-    return [elected, leader_epoch + 1, members, controller_epoch, recovery, zk_version + 1 + d % 2]
-
-
 WEIGHTS: Mapping[Callable[[Author, int, int, int, int], None], int] = {
     Author.change_brokers: 6,
     Author.observe_topic: 4,
@@ -374,6 +351,8 @@ WEIGHTS: Mapping[Callable[[Author, int, int, int, int], None], int] = {
     Author.lose_disk: 2,
     Author.elect: 3,
     Author.remove_topic: 1,
+    Author.mark_topic: 2,
+    Author.answer_deletions: 4,
     Author.change_config: 1,
     Author.rebalance: 1,
     Author.ask_producer_ids: 1,
@@ -391,13 +370,18 @@ INTENTS = st.lists(
 
 def authored(intents: list[Intent], *, plausible: bool = False) -> list[Event]:
     """Return the log of some intents, after an election and a cluster of four brokers."""
+    return author_of(intents, plausible=plausible).events
+
+
+def author_of(intents: list[Intent], *, plausible: bool = False) -> Author:
+    """Return the author of such a log, who may go on with it."""
     author = Author(plausible=plausible)
     for number in BROKERS[:4]:
         author.broker(number)
     author.elect(0, 1, 10, 1)
     for name, *numbers in intents:
         _BY_NAME[name](author, *numbers)
-    return author.events
+    return author
 
 
 def long_log(seed: int, *, plausible: bool = False) -> list[Event]:

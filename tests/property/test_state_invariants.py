@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,16 +13,25 @@ from hypothesis import given
 from checkpoints.machine_format import decode_machine
 from state.blocks import decode_block
 from state.cluster.authority import Phase
-from state.decisions import Action, DecisionKind
+from state.decisions import Action, DecisionKind, Rule
 from state.events import Event
 from state.merge import MergedDecision
-from state.partitions.legal import PartitionState
+from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.matrix import unpad
 from state.partitions.slot import Slot
+from tests.property.log_parts import OURSELVES
 from tests.property.state_fold import States, fold_batch
-from tests.property.state_logs import OURSELVES, PLAUSIBLE_LOGS
+from tests.property.state_logs import PLAUSIBLE_LOGS
 
 ADOPTING = {"topic_observed", "partition_states_observed", "controller_elected"}
+ELECTIONS = {
+    Rule.NEW_PARTITION_ELECTED,
+    Rule.OFFLINE_PARTITION_ELECTED,
+    Rule.UNCLEAN_ELECTED,
+    Rule.REASSIGNED_PARTITION_ELECTED,
+    Rule.PREFERRED_REPLICA_ELECTED,
+    Rule.CONTROLLED_SHUTDOWN_ELECTED,
+}
 Place = tuple[str, int]
 
 
@@ -61,6 +71,8 @@ class Watch:
         if event.kind not in ADOPTING:
             self.check_writes(rows, written)
         self.rows = rows
+        if event.kind == "topic_removed":
+            self.forget({place for place in self.kept if place[0] == event.key})
         if slot.authority.phase is not Phase.LOADING:
             self.check_history(rows)
 
@@ -74,10 +86,15 @@ class Watch:
         for place in changed:
             assert rows[place].zk_version == self.rows[place].zk_version + 1
 
+    def forget(self, places: Set[Place]) -> None:
+        """What comes at these places from now on is another partition."""
+        for place in places:
+            self.kept.pop(place)
+            self.lives[place] = self.lives.get(place, 0) + 1
+
     def check_history(self, rows: dict[Place, Row]) -> None:
         """Epochs only rise, and an epoch has one leader."""
-        for place in self.kept.keys() - rows.keys():
-            self.lives[place] = self.lives.get(place, 0) + 1
+        self.forget(self.kept.keys() - rows.keys())
         for place, row in rows.items():
             before = self.kept.get(place)
             if before is not None:
@@ -121,6 +138,9 @@ def check_blocks(slot: Slot, rows: dict[Place, Row], decisions: list[MergedDecis
                 written.add(place)
                 assert columns["controller_epoch"][at] == slot.authority.epoch
             assert not columns["actions"][at] & Action.CREATE or rows[place].zk_version == 0
+            if columns["actions"][at] & Action.DELETED:
+                assert not columns["actions"][at] & Action.LEADER_AND_ISR
+                assert columns["rule"][at] not in ELECTIONS
     return written
 
 
@@ -158,6 +178,8 @@ def check_table(slot: Slot) -> None:
     rows = slot.table.rows
     places = list(zip(rows.topic.tolist(), rows.partition.tolist(), strict=True))
     assert len(set(places)) == len(places)
+    check_deletions(slot)
+    deleting = slot.table.in_deletion()
     members = slot.online_members(np.arange(len(rows)))
     for at in np.flatnonzero(rows.has_leadership).tolist():
         isr, assigned = unpad(rows.isr[at]), unpad(rows.replicas[at])
@@ -165,6 +187,8 @@ def check_table(slot: Slot) -> None:
         assert isr
         assert len(set(isr)) == len(isr)
         assert set(isr) <= set(assigned)
+        if deleting[at]:  # what others write there is taken as it is: nobody is to lead any more
+            continue
         failed = rows.replicas[at][rows.offline_dir[at]].tolist()
         gone = [one for one in isr if one not in slot.brokers.by_id or one in failed]
         assert not gone or (leader, isr) == (-1, gone[:1]), "a dead member is still in sync"
@@ -177,6 +201,23 @@ def check_table(slot: Slot) -> None:
             assert leader == -1 or leader not in rows.replicas[at][slot.online_replicas([at])[0]]
         if slot.brokers.live_ids.size and leader == -1:
             assert rows.state[at] != PartitionState.ONLINE
+
+
+def check_deletions(slot: Slot) -> None:
+    """Replicas are deleted in started deletions alone, by brokers that are there; a deletion that
+    is not halted has something to wait for.
+    """
+    rows, deletions = slot.table.rows, slot.table.deletions
+    started = slot.table.is_of(name for name in deletions if deletions[name].started)
+    in_deletion = rows.replica_state >= ReplicaState.DELETION_STARTED
+    assert not in_deletion[~started].any()
+    assert (rows.state[started] == PartitionState.NON_EXISTENT).all()
+    told = rows.replica_state == ReplicaState.DELETION_STARTED
+    assert np.isin(rows.replicas[told], list(slot.brokers.by_id)).all()
+    for name, deletion in deletions.items():
+        assert slot.table.topic(name) is not None
+        if not deletion.halted:
+            assert told[slot.table.rows_of(name)].any()
 
 
 @given(log=PLAUSIBLE_LOGS)

@@ -47,8 +47,8 @@ from tests.property.state_fold import fold_log
 from tests.property.state_logs import WEIGHTS, authored
 chance = random.Random(7)
 names = [function.__name__ for function in WEIGHTS]
-intents = [(chance.choice(names), *(chance.randrange(64) for _ in range(4))) for _ in range(400)]
-states, decisions = fold_log(authored(intents), 4, range(0, 400, 9))
+intents = [(chance.choice(names), *(chance.randrange(64) for _ in range(4))) for _ in range(600)]
+states, decisions = fold_log(authored(intents), 4, range(0, 600, 9))
 digest = hashlib.sha256()
 for decision in decisions:
     digest.update(decision_digest_input(decision))

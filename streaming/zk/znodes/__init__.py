@@ -56,6 +56,7 @@ from streaming.zk.znodes.paths import (
     partition_path,
     partition_state_path,
     partitions_path,
+    topic_deletion_path,
     topic_path,
 )
 from streaming.zk.znodes.topic import TopicZNode, parse_topic, topic_bytes
@@ -111,5 +112,6 @@ __all__ = [
     "partitions_path",
     "producer_id_block_bytes",
     "topic_bytes",
+    "topic_deletion_path",
     "topic_path",
 ]

@@ -34,6 +34,10 @@ def partition_state_path(topic: str, partition: int) -> str:
     return f"{TOPICS_PATH}/{topic}/partitions/{partition}/state"
 
 
+def topic_deletion_path(topic: str) -> str:
+    return f"{DELETE_TOPICS_PATH}/{topic}"
+
+
 def entity_config_path(entity_type: str, entity_name: str) -> str:
     """Where an entity's configuration is; the type is topics, brokers, clients or users."""
     return f"{CONFIG_PATH}/{entity_type}/{entity_name}"

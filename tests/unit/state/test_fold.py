@@ -12,7 +12,7 @@ from state.events import Event
 from state.partitions.handlers import SLOT_HANDLERS
 from state.payloads import TopicRemoved
 from state.routing import ALL, CLUSTER, machine_keys, scope
-from tests.property.state_logs import POISON
+from tests.property.log_parts import POISON
 from tests.unit.state.support import Controller
 
 

@@ -12,6 +12,7 @@ from state.cluster.authority import Phase
 from state.cluster.machine import Cluster
 from state.errors import CorruptBlock
 from state.partitions.slot import Slot
+from state.partitions.table import Deletion
 from state.routing import CLUSTER_KEY
 from state.step import new_machine
 from tests.unit.state.support import Controller, broker
@@ -36,6 +37,7 @@ def sample() -> Controller:
     controller.happen("leader_and_isr_answered", "u", topic="u", **failed)
     asked = {"request_id": "r", "broker_id": 1, "broker_epoch": 101}
     controller.happen("producer_ids_requested", **asked)
+    controller.happen("topic_deletion_requested", "u", topic="u")
     return controller
 
 
@@ -69,6 +71,8 @@ def test_the_frozen_slot_says_what_it_said() -> None:
         2,
     )
     assert (second.name, second.unclean) == ("u", None)
+    assert slot.table.deletions == {"u": Deletion(started=False, halted=False)}
+    assert slot.authority.delete_topics
     rows = slot.table.rows
     assert rows.replicas.tolist() == [[1, 2, 3], [2, 3, -1], [4, 1, -1]]
     assert rows.isr.tolist() == [[3, 1, -1], [3, -1, -1], [1, -1, -1]]

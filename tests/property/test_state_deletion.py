@@ -1,0 +1,57 @@
+"""Deletions end: whatever happened before, once all brokers are back and answer."""
+
+from __future__ import annotations
+
+import random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from state.cluster.authority import Phase
+from tests.property.log_parts import BROKERS, deleting
+from tests.property.state_logs import INTENTS, NAMES, Author, Intent, author_of
+
+MARKS = st.lists(st.integers(0, 5), min_size=1, max_size=3)
+
+
+def bring_all_back(author: Author) -> None:
+    """Every broker comes, or comes back, under a controller that decides."""
+    if author.slot().authority.phase is not Phase.ACTIVE:
+        author.elect(0, 1, 10, 1)
+    known = set(author.registered)
+    author.write(
+        "broker_registrations_changed",
+        registered=[author.broker(number) for number in BROKERS if number not in known],
+        bounced=[author.broker(number) for number in sorted(known)],
+    )
+
+
+def answer_all(author: Author) -> None:
+    """Brokers answer, one after the other, until nobody is asked any more."""
+    for _ in range(50):
+        asked = [number for number in BROKERS if deleting(author.slot(), number)]
+        if not asked:
+            return
+        for number in asked:
+            author.answer_deletions(BROKERS.index(number), 0, 1, 1)
+    raise AssertionError("brokers are asked again and again")
+
+
+def drawn(seed: int) -> list[Intent]:
+    chance = random.Random(seed)
+    return [(chance.choice(NAMES), *(chance.randrange(64) for _ in range(4))) for _ in range(60)]
+
+
+@given(intents=INTENTS | st.integers(0, 2**32).map(drawn), marks=MARKS)
+def test_every_deletion_ends_when_all_brokers_are_back_and_answer(
+    intents: list[Intent], marks: list[int]
+) -> None:
+    author = author_of(intents)
+    bring_all_back(author)
+    for topic in marks:
+        author.mark_topic(topic, 1, 0, 0)
+    marked = set(author.slot().table.deletions)
+    answer_all(author)
+    slot = author.slot()
+    assert not slot.table.deletions
+    assert not marked & {topic.name for topic in slot.table.topics}
