@@ -6,6 +6,7 @@ import random
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
+from streaming.gateway import not_leader
 from streaming.gateway.admin import AdminRequests
 from streaming.gateway.alter_partition import AlterPartition
 from streaming.gateway.broker_requests import AllocateProducerIds, ControlledShutdown, Deciding
@@ -53,6 +54,9 @@ def build_apis(
     )
     admin = AdminRequests(view, decider, request_timeout_s)
     handlers: dict[int, Handler] = {
+        ApiKey.PRODUCE: not_leader.produce,
+        ApiKey.FETCH: not_leader.fetch,
+        ApiKey.LIST_OFFSETS: not_leader.list_offsets,
         ApiKey.METADATA: Metadata(view, nodes).handle,
         ApiKey.CONTROLLED_SHUTDOWN: ControlledShutdown(deciding).handle,
         ApiKey.FIND_COORDINATOR: FindCoordinator(view, nodes).handle,

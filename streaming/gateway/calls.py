@@ -33,5 +33,9 @@ class Call:
         return self.header.api_version
 
 
+class HangUp(Exception):
+    """The request can be answered only by closing its connection; the message says why."""
+
+
 Handler: TypeAlias = Callable[[Call], Awaitable[Body | bytes]]
 """Answers one API: returns the response's body, or its bytes when it encoded them itself."""

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 
-from streaming.gateway.calls import BoundListener, Call, Handler
+from streaming.gateway.calls import BoundListener, Call, Handler, HangUp
 from streaming.gateway.versions import unsupported_version_response
 from streaming.wire.errors import FrameTooLarge, UnsupportedApi, UnsupportedVersion, WireError
 from streaming.wire.frames import FrameSplitter, frame
@@ -131,6 +131,8 @@ class Connection:
                 prefix = (header.api_key, header.api_version, header.correlation_id)
                 return encode_response_header(*prefix) + body
             return encode_response(header.api_key, header.api_version, header.correlation_id, body)
+        except HangUp as error:
+            raise _Closing("closed_refused", str(error)) from error
         except Exception as error:  # a bug of ours must cost this connection only
             logger.exception("request of %s failed: %s", self._peer, header)
             raise _Closing("closed_failed", repr(error)) from error

@@ -11,6 +11,7 @@ class GatewayError(IntEnum):
     """Codes by their name in the protocol."""
 
     LEADER_NOT_AVAILABLE = 5
+    NOT_LEADER_OR_FOLLOWER = 6
     REQUEST_TIMED_OUT = 7
     REPLICA_NOT_AVAILABLE = 9
     COORDINATOR_LOAD_IN_PROGRESS = 14

@@ -24,6 +24,9 @@ _UNSUPPORTED_VERSION = 35
 class ApiKey(IntEnum):
     """The API keys this package can read and write."""
 
+    PRODUCE = 0
+    FETCH = 1
+    LIST_OFFSETS = 2
     METADATA = 3
     LEADER_AND_ISR = 4
     STOP_REPLICA = 5
@@ -70,6 +73,9 @@ _response_header = functools.cache(lambda: MessageSchema("ResponseHeader", _KAFK
 APIS: dict[int, Api] = {
     api.key: api
     for api in (
+        Api(ApiKey.PRODUCE, "Produce", 3, 9, _KAFKA_PYTHON),
+        Api(ApiKey.FETCH, "Fetch", 4, 11, _KAFKA_PYTHON),
+        Api(ApiKey.LIST_OFFSETS, "ListOffsets", 1, 9, _KAFKA_PYTHON),
         Api(ApiKey.METADATA, "Metadata", 0, 12, _KAFKA_PYTHON),
         Api(ApiKey.LEADER_AND_ISR, "LeaderAndIsr", 0, 7, _OURS),
         Api(ApiKey.STOP_REPLICA, "StopReplica", 0, 4, _OURS),

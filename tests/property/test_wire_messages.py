@@ -31,6 +31,7 @@ SIMPLE = {
         f"int{bits}": st.integers(-(1 << bits - 1), (1 << bits - 1) - 1) for bits in (8, 16, 32, 64)
     },
     "bool": st.booleans(),
+    "records": st.binary(max_size=9),
     "string": st.text(st.characters(codec="utf-8"), max_size=5) | st.just("x" * 200),
     "uuid": st.none() | st.integers(1, (1 << 128) - 1).map(lambda value: uuid.UUID(int=value)),
 }

@@ -21,6 +21,14 @@ from tests.unit.gateway.support import Rig, with_gateway
 SEEDS = range(40)
 TOPIC_ID = uuid.UUID(bytes=b"t" * 16)
 BODIES: dict[ApiKey, dict[str, Any]] = {
+    ApiKey.PRODUCE: {
+        "acks": -1,
+        "topic_data": [{"name": "t", "partition_data": [{"index": 0, "records": b"x"}]}],
+    },
+    ApiKey.FETCH: {"topics": [{"topic": "t", "partitions": [{"partition": 0}]}]},
+    ApiKey.LIST_OFFSETS: {
+        "topics": [{"name": "t", "partitions": [{"partition_index": 0, "timestamp": -1}]}]
+    },
     ApiKey.METADATA: {"topics": [{"name": "t", "topic_id": None}]},
     ApiKey.CONTROLLED_SHUTDOWN: {"broker_id": 1, "broker_epoch": 101},
     ApiKey.FIND_COORDINATOR: {"key": "a", "key_type": 0, "coordinator_keys": ["a"]},

@@ -85,7 +85,7 @@ BAD = {
     "no header": (frame(b"\x00\x03"), "closed_malformed"),
     "cut-off body": (frame(encode_request(3, 1, 1, "c", {"topics": []})[:-2]), "closed_malformed"),
     "bytes left over": (frame(encode_request(3, 1, 1, "c", ALL_TOPICS) + b"x"), "closed_malformed"),
-    "Produce": (frame(struct.pack(">hhih", 0, 9, 1, -1)), "closed_unsupported"),
+    "OffsetCommit": (frame(struct.pack(">hhih", 8, 9, 1, -1)), "closed_unsupported"),
     "UpdateMetadata": (frame(struct.pack(">hhih", 6, 8, 1, -1)), "closed_unsupported"),
     "unknown API": (frame(struct.pack(">hhih", 999, 0, 1, -1)), "closed_unsupported"),
     "Metadata 13": (frame(struct.pack(">hhih", 3, 13, 1, -1)), "closed_unsupported"),
