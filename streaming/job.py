@@ -23,7 +23,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from checkpoints.layout import check_layout
 from checkpoints.read import folded_until, has_state, read_machines
 from state.step import Machine
-from streaming.image.restore import image_of, timers_of
+from streaming.image.restore import image_of, timers_of, unfinished_deletions
 from streaming.local_fs import local_fs_jar
 from streaming.log.api import LogError, LogRecord, NewRecord
 from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
@@ -33,6 +33,7 @@ from streaming.paths import DataDir
 from streaming.router import route
 from streaming.settings import Settings
 from streaming.sinks.assembly import Sinks, open_sinks
+from streaming.sinks.batch import opened
 from streaming.sinks.outcomes import OUTCOME_KINDS
 from streaming.spark_session import open_spark
 
@@ -61,7 +62,7 @@ def run_job(settings: Settings) -> int:
         stopped=stop,
     )
     try:
-        sinks.pipeline.resend(folded)
+        sinks.pipeline.resend(folded, opened(unfinished_deletions(machines.values())))
         sinks.link.start()
         query = start_query(spark, settings, folders, sinks)
         follow(query, stop)

@@ -155,11 +155,16 @@ def _forget(slot: Slot, offset: int, name: str) -> list[Decision]:
     return [delete_topic(slot, offset, name, topic_id), forget_topic(offset, name)]
 
 
-def delete_topic(slot: Slot, offset: int, name: str, topic_id: str | None) -> Decision:
-    """Return the decision that a topic's znodes go, its mark last."""
+def delete_topic(
+    slot: Slot, offset: int, name: str, topic_id: str | None, *, leftovers: bool = False
+) -> Decision:
+    """Return the decision that a topic's znodes go, its mark last; leftovers: it is gone but for
+    its configuration and its mark.
+    """
     body = {
         "topic": name,
         "topic_id": topic_id,
+        "leftovers": leftovers,
         "epoch_zk_version": slot.authority.epoch_zk_version,
     }
     return json_decision(offset, DecisionKind.DELETE_TOPIC, body)
@@ -189,4 +194,4 @@ def start_loaded(slot: Slot, offset: int) -> list[Decision]:
     down = _any(slot, offline)
     for name, deletion in slot.table.deletions.items():
         deletion.halted = name in down
-    return [delete_topic(slot, offset, name, None) for name in unknown]
+    return [delete_topic(slot, offset, name, None, leftovers=True) for name in unknown]

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import orjson
 
 from state.blocks import Column, decode_block, encode_block
-from state.decisions import DecisionKind
+from state.decisions import Action, DecisionKind
 from state.partitions.matrix import NONE, Int32s, Rows
 from streaming.image.brokers import (
     RegisteredBroker,
@@ -38,6 +38,7 @@ PARTITION_COLUMNS = (
     "adding",
     "removing",
 )
+_DELETED = int(Action.DELETED)
 _LISTS = {"isr": NONE, "replicas": NONE, "offline": False, "adding": False, "removing": False}
 
 
@@ -45,7 +46,8 @@ class ClusterImage:
     """Columns of all partitions, sorted by topic number and partition, with a number per topic.
 
     columns: the PARTITION_COLUMNS as in change_partitions blocks, all of length n. keys int64[n]:
-    topic number << 32 | partition, ascending. Topic numbers are given in order of first sight.
+    topic number << 32 | partition, ascending. Topic numbers are given in order of first sight. A
+    topic whose deletion has started is not there: brokers do not tell of it either.
     """
 
     def __init__(self) -> None:
@@ -72,7 +74,12 @@ class ClusterImage:
         match kind:
             case DecisionKind.CHANGE_PARTITIONS:
                 columns, extra = decode_block(body)
-                self.upsert(columns, extra["topics"], extra["topic_ids"])
+                deleted = columns["actions"] & _DELETED != 0
+                kept = columns if not deleted.any() else _select(columns, ~deleted)
+                if len(kept["topic"]):
+                    self.upsert(kept, extra["topics"], extra["topic_ids"])
+                for topic in np.unique(columns["topic"][deleted]).tolist():
+                    self.forget_topic(extra["topics"][topic])
             case DecisionKind.UPDATE_BROKERS:
                 self.update_brokers(orjson.loads(body))
             case DecisionKind.FORGET_TOPIC:
@@ -210,6 +217,10 @@ class ClusterImage:
         if len(columns) > 1:
             image.upsert(columns, extra["topics"], extra["topic_ids"])
         return image
+
+
+def _select(columns: Mapping[str, Column], rows: npt.NDArray[np.bool_]) -> dict[str, Column]:
+    return {name: column[rows] for name, column in columns.items()}
 
 
 def _same_width(name: str, left: Column, right: Column) -> tuple[Column, Column]:

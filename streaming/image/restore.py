@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from state.cluster.machine import Cluster, brokers_body
+from state.merge import MergedDecision, merge
 from state.partitions.changes import Changes
+from state.partitions.legal import ReplicaState
 from state.partitions.slot import Slot
 from state.step import Machine
 from streaming.image.cluster_image import ClusterImage
@@ -30,6 +32,18 @@ def timers_of(machines: Iterable[Machine]) -> dict[str, int]:
         if isinstance(machine, Cluster)
         for name, deadline_ms in machine.timers.items()
     }
+
+
+def unfinished_deletions(machines: Iterable[Machine]) -> list[MergedDecision]:
+    """Return what brokers were told to delete and have not answered for, as stop_replicas."""
+    found = []
+    for machine in machines:
+        if isinstance(machine, Slot):
+            changes = Changes(machine.table, offset=-1)
+            changes.stop |= machine.table.rows.replica_state == ReplicaState.DELETION_STARTED
+            changes.stop_delete |= changes.stop
+            found.extend(changes.decisions(machine.authority, machine.brokers))
+    return merge(found)
 
 
 def _add_slot(image: ClusterImage, slot: Slot) -> None:

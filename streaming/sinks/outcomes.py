@@ -13,6 +13,7 @@ import orjson
 
 from state.decisions import DecisionKind
 from state.events import EventKind
+from state.partitions.changes import EPOCH_DURING_DELETE
 from state.protocol_errors import ProtocolError
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import NewRecord
@@ -25,6 +26,8 @@ from streaming.zk.znodes.controller import parse_producer_id_block
 from streaming.zk.znodes.partition_state import parse_partition_states
 
 logger = logging.getLogger(__name__)
+
+_STALE_CONTROLLER_EPOCH = 11
 
 OUTCOME_KINDS = frozenset(
     {
@@ -122,25 +125,60 @@ def imbalance_events(batch: DecidedBatch) -> list[NewRecord]:
 
 
 def answer_events(answer: Answer, image: ClusterImage) -> list[NewRecord]:
-    """Return leader_and_isr_answered for the topics whose replicas failed, or were known as failed.
+    """Return what a broker's answer tells the machines: stop_replica_answered about the replicas of
+    topics in deletion, and leader_and_isr_answered for the topics whose replicas failed, or were
+    known as failed.
 
     An answer without a storage error says nothing new about a replica that was healthy before.
     """
+    if answer.request.api is ApiKey.STOP_REPLICA:
+        return deletion_events(answer)
     if answer.request.api is not ApiKey.LEADER_AND_ISR or answer.body["error_code"]:
         return []
     events = []
     for topic, partitions in _errors_by_topic(answer, image).items():
         failed = ProtocolError.KAFKA_STORAGE_ERROR in partitions.values()
         if failed or _any_offline(image, topic, answer.broker_id):
-            payload = {
-                "broker_id": answer.broker_id,
-                "broker_epoch": answer.broker_epoch,
-                "topic": topic,
-                "partitions": list(partitions),
-                "errors": list(partitions.values()),
-            }
-            events.append(event_record(EventKind.LEADER_AND_ISR_ANSWERED, topic, payload))
+            kind = EventKind.LEADER_AND_ISR_ANSWERED
+            events.append(_answered(kind, answer, topic, partitions))
     return events
+
+
+def deletion_events(answer: Answer) -> list[NewRecord]:
+    """Return stop_replica_answered for the replicas that a broker was to delete with their topics.
+
+    An error about the request as a whole counts for each of them, unless it says that broker or
+    controller are not what they were: then another event does.
+    """
+    rows = answer.request.rows
+    asked = np.flatnonzero(rows.delete_partition & (rows.leader_epoch == EPOCH_DURING_DELETE))
+    whole = answer.body["error_code"]
+    if whole in (_STALE_CONTROLLER_EPOCH, ProtocolError.STALE_BROKER_EPOCH):
+        return []
+    errors = {
+        (entry["topic_name"], entry["partition_index"]): entry["error_code"]
+        for entry in answer.body["partition_errors"]
+    }
+    found: dict[str, dict[int, int]] = {}
+    for row in asked.tolist():
+        topic, partition = rows.topic_names[rows.topic_index[row]], int(rows.partition[row])
+        error = whole or errors.get((topic, partition), ProtocolError.UNKNOWN_SERVER_ERROR)
+        found.setdefault(topic, {})[partition] = int(error)
+    return [
+        _answered(EventKind.STOP_REPLICA_ANSWERED, answer, topic, partitions)
+        for topic, partitions in found.items()
+    ]
+
+
+def _answered(kind: EventKind, answer: Answer, topic: str, partitions: dict[int, int]) -> NewRecord:
+    payload = {
+        "broker_id": answer.broker_id,
+        "broker_epoch": answer.broker_epoch,
+        "topic": topic,
+        "partitions": list(partitions),
+        "errors": list(partitions.values()),
+    }
+    return event_record(kind, topic, payload)
 
 
 def _errors_by_topic(answer: Answer, image: ClusterImage) -> dict[str, dict[int, int]]:
@@ -242,6 +280,8 @@ def _refuse_failed(body: dict[str, Any]) -> None:
     if body["api"] == "create_topic":
         body["error"] = int(ProtocolError.TOPIC_ALREADY_EXISTS)
         body["message"] = f"Topic '{body['topic']}' already exists."
+    elif body["api"] == "alter_reassignments":
+        body["error"] = int(ProtocolError.NOT_CONTROLLER)
     elif body["api"] == "create_partitions":
         body["error"] = int(ProtocolError.REASSIGNMENT_IN_PROGRESS)
         body["message"] = f"Somebody else changed topic '{body['topic']}' meanwhile."

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from state.blocks import Column
 from state.decisions import Action, DecisionKind
@@ -37,6 +38,8 @@ from streaming.wire.partition_rpcs import (
 _LEADER_AND_ISR = int(Action.LEADER_AND_ISR)
 _UPDATE_METADATA = int(Action.UPDATE_METADATA)
 _IS_NEW = int(Action.IS_NEW)
+_DELETED = int(Action.DELETED)
+_LEADER_DURING_DELETE = -2
 
 
 @dataclass(eq=False, slots=True)
@@ -137,6 +140,7 @@ class Planner:
             topic_ids,
             is_new,
         )
+        rows = _while_deleted(rows, columns["actions"] & _DELETED != 0)
         recipients = np.where(columns["recipients"], columns["replicas"], NONE)
         for broker, requests in plan.items():
             told = (recipients == broker).any(axis=1)
@@ -198,6 +202,18 @@ def _still_there(decisions: list[SinkDecision]) -> list[SinkDecision]:
         lost = one.lost | np.isin(one.columns["topic"], gone) if gone else one.lost
         kept.append(replace(one, lost=lost))
     return kept[::-1]
+
+
+def _while_deleted(rows: PartitionRows, deleted: npt.NDArray[np.bool_]) -> PartitionRows:
+    """Return rows of which those that are being deleted say so (LeaderAndIsr.duringDelete)."""
+    if not deleted.any():
+        return rows
+    return replace(
+        rows,
+        leader=np.where(deleted, np.int32(_LEADER_DURING_DELETE), rows.leader),
+        leader_epoch=np.where(deleted, np.int32(0), rows.leader_epoch),
+        partition_epoch=np.where(deleted, np.int32(0), rows.partition_epoch),
+    )
 
 
 def endpoint_on(node: BrokerNode, listener: str) -> Endpoint | None:

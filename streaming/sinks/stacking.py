@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from state.blocks import Column
+from state.decisions import Action
 from state.partitions.matrix import NONE
 from streaming.sinks.batch import SinkDecision
 
@@ -22,6 +23,8 @@ _MATRICES: dict[str, Any] = {
     "recipients": False,
 }
 
+_DELETED = np.uint8(Action.DELETED)
+
 Stacked = tuple[dict[str, Column], list[str], list[str | None]]
 
 
@@ -30,7 +33,8 @@ def stack_decisions(decisions: Sequence[SinkDecision]) -> Stacked | None:
     partition.
 
     columns are those of change_partitions; of several rows for one partition the last stays, its
-    actions and its recipients being those of all. None when nothing was persisted.
+    actions and its recipients being those of all; whether it is being deleted the last one says.
+    None when nothing was persisted.
     """
     kept = [one for one in decisions if not one.lost.all()]
     if not kept:
@@ -72,7 +76,8 @@ def _last_rows(columns: dict[str, Column]) -> dict[str, Column]:
     starts = np.flatnonzero(np.diff(key[order], prepend=-1))
     last = np.append(starts[1:], len(order)) - 1
     stacked = {name: column[last] for name, column in ordered.items()}
-    stacked["actions"] = np.bitwise_or.reduceat(ordered["actions"], starts)
+    actions = np.bitwise_or.reduceat(ordered["actions"], starts)
+    stacked["actions"] = actions & ~_DELETED | stacked["actions"] & _DELETED
     told = np.where(ordered["recipients"], ordered["replicas"], NONE)
     stacked["recipients"] = _told_to(stacked["replicas"], told, starts, len(order))
     return stacked

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from state.decisions import Action, DecisionKind
 from streaming.sinks.batch import TOPIC_WRITES, DecidedBatch, SinkDecision, WriteConflict
+from streaming.sinks.topic_deletion import delete_topics
 from streaming.zk.chain import OpOutcome, OutcomeKind
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import ConnectionLost, SessionLost, ZooKeeperUnreachable
@@ -29,7 +30,7 @@ from streaming.zk.znodes.controller import (
 )
 from streaming.zk.znodes.notifications import config_bytes
 from streaming.zk.znodes.partition_state import partition_state_bytes
-from streaming.zk.znodes.paths import entity_config_path, topic_path
+from streaming.zk.znodes.paths import entity_config_path, topic_deletion_path, topic_path
 from streaming.zk.znodes.topic import TopicZNode, topic_bytes
 
 logger = logging.getLogger(__name__)
@@ -40,11 +41,14 @@ _WRITE = int(Action.WRITE)
 
 _WHOLE = -1
 _CONFIG = -2
+_PRESENT = -3
 
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """What an operation is for: a decision, and the row of its block (_WHOLE, _CONFIG: no row)."""
+    """What an operation is for: a decision, and the row of its block (_WHOLE, _CONFIG: no row;
+    _PRESENT: no row either, whatever is there will do).
+    """
 
     decision: SinkDecision
     row: int
@@ -107,15 +111,33 @@ class ZooKeeperSink:
                 logger.warning("batches wait for ZooKeeper: %s", error)
 
     def _write(self, batch: DecidedBatch) -> None:
-        written = [one for one in batch.decisions if any(one.kind in stage for stage in _STAGES)]
+        written = [one for one in batch.decisions if one.kind in _WRITTEN]
         for version, decisions in groupby(written, key=epoch_zk_version):
             writer = FencedWriter(self._session, version, **self._limits)
             of_epoch = list(decisions)
-            for stage in _STAGES:
-                ops = [op for one in of_epoch if one.kind in stage for op in _ops(stage, one)]
-                while ops:
-                    ops = _settle(batch, ops, writer.write([op for op, _ in ops]))
-                _lose_partitions_of_failed_topics(of_epoch)
+            # A name may be deleted and used again, and the other way round: in this order.
+            for deleted, run in groupby(of_epoch, key=_deletes_topic):
+                if deleted:
+                    delete_topics(self._session, writer, batch, list(run))
+                else:
+                    _write_run(batch, writer, list(run), of_epoch)
+
+
+def _deletes_topic(decision: SinkDecision) -> bool:
+    return decision.kind is DecisionKind.DELETE_TOPIC
+
+
+def _write_run(
+    batch: DecidedBatch,
+    writer: FencedWriter,
+    run: Sequence[SinkDecision],
+    of_epoch: Sequence[SinkDecision],
+) -> None:
+    for stage in _STAGES:
+        ops = [op for one in run if one.kind in stage for op in _ops(stage, one)]
+        while ops:
+            ops = _settle(batch, ops, writer.write([op for op, _ in ops]))
+        _lose_partitions_of_failed_topics(of_epoch)
 
 
 def _start_again(batch: DecidedBatch, lost: Sequence[tuple[bool, npt.NDArray[np.bool_]]]) -> None:
@@ -135,6 +157,8 @@ def _settle(batch: DecidedBatch, ops: Sequence[_Op], outcomes: list[OpOutcome]) 
         if target.row == _CONFIG and isinstance(op, Create) and outcome.current is not None:
             # A configuration that a deleted topic left behind is replaced, as Kafka does.
             again.append((SetData(op.path, op.data, outcome.current.version), target))
+            continue
+        if target.row == _PRESENT and outcome.current is not None:
             continue
         if target.row < 0:
             target.decision.failed = True
@@ -220,6 +244,14 @@ def _ops(stage: _Ops, decision: SinkDecision) -> Iterator[_Op]:
     return iter(()) if decision.failed else stage[decision.kind](decision)
 
 
+def _mark_ops(decision: SinkDecision) -> Iterator[_Op]:
+    yield Create(topic_deletion_path(decision.extra["topic"])), _Target(decision, _PRESENT)
+
+
+def _unmark_ops(decision: SinkDecision) -> Iterator[_Op]:
+    yield Delete(topic_deletion_path(decision.extra["topic"])), _Target(decision, _WHOLE)
+
+
 def _delete_ops(decision: SinkDecision) -> Iterator[_Op]:
     body = decision.extra
     yield Delete(body["path"], body["expected_version"]), _Target(decision, _WHOLE)
@@ -269,6 +301,8 @@ _STAGES: tuple[_Ops, ...] = (
     {
         DecisionKind.CREATE_TOPIC: _create_topic_ops,
         DecisionKind.REWRITE_ASSIGNMENT: _rewrite_ops,
+        DecisionKind.MARK_TOPIC_DELETION: _mark_ops,
+        DecisionKind.UNMARK_TOPIC_DELETION: _unmark_ops,
         DecisionKind.WRITE_PRODUCER_ID_BLOCK: _producer_id_ops,
     },
     {DecisionKind.CHANGE_PARTITIONS: _folder_ops},
@@ -277,3 +311,5 @@ _STAGES: tuple[_Ops, ...] = (
 )
 """Writes in the order in which they depend on one another: topics, partition folders, states, and
 the requests that are answered by them."""
+
+_WRITTEN = {DecisionKind.DELETE_TOPIC, *(kind for stage in _STAGES for kind in stage)}

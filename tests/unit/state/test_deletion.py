@@ -80,7 +80,8 @@ def test_a_topic_goes_when_its_last_replica_is_deleted() -> None:
     assert DELETE not in answer(controller, 1)
     assert DELETE not in answer(controller, 3)
     said = answer(controller, 2)
-    assert said[DELETE] == {"topic": "t", "topic_id": T_ID, "epoch_zk_version": 5}
+    deleted = {"topic": "t", "topic_id": T_ID, "leftovers": False, "epoch_zk_version": 5}
+    assert said[DELETE] == deleted
     assert said[FORGET] == {"topic": "t"}
     assert controller.slot.table.topic("t") is None
     assert not controller.slot.table.deletions
@@ -308,7 +309,8 @@ def test_a_load_finishes_a_deletion_that_was_cut_short() -> None:
     controller.elect(6)
     mark(controller)
     said = controller.happen("resync_completed", topics=0)
-    assert said[DELETE] == {"topic": "t", "topic_id": None, "epoch_zk_version": 6}
+    left = {"topic": "t", "topic_id": None, "leftovers": True, "epoch_zk_version": 6}
+    assert said[DELETE] == left
 
 
 def test_a_load_drops_marks_where_deletion_is_not_allowed() -> None:

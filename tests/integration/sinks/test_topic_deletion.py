@@ -1,0 +1,172 @@
+"""Topics deleted in a real ZooKeeper: everything goes, the mark last, and only what was meant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from state.decisions import DecisionKind
+from streaming.sinks.batch import DecidedBatch
+from streaming.sinks.doubts import Doubts
+from streaming.sinks.outcomes import replies
+from streaming.sinks.zookeeper import ZooKeeperSink
+from streaming.zk.claim import claim_controller
+from streaming.zk.client import ZkSession
+from streaming.zk.znodes import TopicZNode, topic_bytes
+from tests.fixtures.story import OURSELVES
+from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
+from tests.integration.sinks.support import claimed, tree
+from tests.unit.sinks.support import Job
+
+TOPIC_ID, OTHER_ID = "xVg7K6qyTvmxpuD7RnqU_w", "xVg7K6qyTvmxpuD7RnqU_g"
+ROOTS = ("/brokers/topics", "/config/topics", "/admin/delete_topics")
+
+
+def opened(connect: str) -> ZkSession:
+    session = ZkSession(connect, SESSION_TIMEOUT_MS)
+    session.connect(2_000)
+    return session
+
+
+@pytest.fixture
+def sink(zookeeper) -> Iterator[ZooKeeperSink]:
+    sink = ZooKeeperSink(
+        lambda: opened(zookeeper), max_ops_per_multi=7, max_in_flight=4, stopped=lambda: False
+    )
+    yield sink
+    sink.close()
+
+
+@pytest.fixture
+def job(zk_session, sink) -> Job:
+    """A job that has created topic t with 5 partitions."""
+    version = claimed(zk_session)
+    zk_session.ensure_path("/admin/delete_topics")
+    job = Job()
+    job.story.elect({1: 11, 2: 12}, epoch_zk_version=version)
+    create(job)
+    done(job, sink)
+    return job
+
+
+def create(job: Job, topic_id: str = TOPIC_ID) -> None:
+    job.story.create("t", [[1, 2]] * 5, topic_id=topic_id)
+
+
+def request(job: Job) -> None:
+    job.story.write("delete_topic_requested", "t", request_id="d", topic="t")
+
+
+def answer(job: Job) -> None:
+    for id_ in (1, 2):
+        told = {"broker_id": id_, "broker_epoch": 100 + id_, "topic": "t"}
+        job.story.write(
+            "stop_replica_answered", "t", partitions=[*range(5)], errors=[0] * 5, **told
+        )
+
+
+def done(job: Job, sink: ZooKeeperSink) -> DecidedBatch:
+    batch = job.decide()
+    sink.write(batch)
+    return job.persist(batch)
+
+
+def paths(session: ZkSession) -> set[str]:
+    return tree(session, *ROOTS).keys() - set(ROOTS)
+
+
+def test_a_request_is_marked_and_the_topic_goes_when_all_is_deleted(job, sink, zk_session):
+    request(job)
+    batch = done(job, sink)
+    assert "/admin/delete_topics/t" in paths(zk_session)
+    assert "/brokers/topics/t/partitions/4/state" in paths(zk_session)
+    assert [reply["error"] for reply in replies(batch, Doubts())] == [0]
+    answer(job)
+    zk_session.create("/brokers/topics/t/other", b"")
+    zk_session.create("/brokers/topics/t/partitions/0/more", b"")
+    done(job, sink)
+    assert paths(zk_session) == set()
+
+
+def test_a_mark_that_is_there_already_will_do(job, sink, zk_session):
+    zk_session.create("/admin/delete_topics/t", b"by hand")
+    request(job)
+    batch = done(job, sink)
+    assert not batch.conflicts
+    assert not any(one.failed for one in batch.decisions)
+
+
+def test_a_deletion_that_was_made_before_a_crash_is_made_again_without_harm(job, sink, zk_session):
+    request(job)
+    done(job, sink)
+    answer(job)
+    batch = job.decide()
+    sink.write(batch)
+    sink.write(batch)
+    assert not any(one.failed for one in batch.decisions)
+    assert paths(zk_session) == set()
+
+
+@pytest.mark.parametrize("again", [1, 2])
+def test_a_name_is_deleted_and_used_again_in_one_batch(job, sink, zk_session, again):
+    request(job)
+    done(job, sink)
+    answer(job)
+    create(job, OTHER_ID)
+    batch = job.decide()
+    for _ in range(again):
+        sink.write(batch)
+    assert not batch.conflicts
+    assert not any(one.lost.any() for one in batch.decisions)
+    assert zk_session.get("/brokers/topics/t").data == topic_bytes(
+        TopicZNode({partition: [1, 2] for partition in range(5)}, OTHER_ID)
+    )
+    assert "/brokers/topics/t/partitions/4/state" in paths(zk_session)
+    assert "/admin/delete_topics/t" not in paths(zk_session)
+
+
+def test_another_topic_of_that_name_stays(job, sink, zk_session):
+    request(job)
+    done(job, sink)
+    zk_session.set("/brokers/topics/t", topic_bytes(TopicZNode({0: [1]}, OTHER_ID)), -1)
+    before = paths(zk_session)
+    answer(job)
+    done(job, sink)
+    assert paths(zk_session) == before
+
+
+def test_leftovers_go_only_where_there_is_no_topic(job, sink, zk_session):
+    zk_session.create("/admin/delete_topics/t", b"")
+    zk_session.create("/admin/delete_topics/u", b"")
+    zk_session.create("/config/topics/u", b"{}")
+    job.story.elected(2, 1)
+    for topic in ("t", "u"):
+        job.story.write("topic_deletion_requested", topic, topic=topic)
+    job.story.write("resync_completed", topics=0)
+    done(job, sink)
+    assert "/admin/delete_topics/t" in paths(zk_session)
+    assert not {"/config/topics/u", "/admin/delete_topics/u"} & paths(zk_session)
+
+
+def test_the_mark_of_an_unknown_topic_goes_and_may_be_gone(job, sink, zk_session):
+    zk_session.create("/admin/delete_topics/v", b"")
+    for topic in ("v", "w"):
+        job.story.write("topic_deletion_requested", topic, topic=topic)
+    batch = done(job, sink)
+    assert "/admin/delete_topics/v" not in paths(zk_session)
+    assert not any(one.failed for one in batch.decisions)
+
+
+def test_a_controller_that_was_replaced_deletes_nothing(job, sink, zk_session):
+    request(job)
+    done(job, sink)
+    before = paths(zk_session)
+    claim_controller(zk_session, OURSELVES, steal=True)
+    answer(job)
+    batch = job.decide()
+    sink.write(batch)
+    assert batch.fenced
+    [deleted] = batch.of_kind(DecisionKind.DELETE_TOPIC)
+    assert deleted.failed
+    assert paths(zk_session) == before

@@ -1,0 +1,136 @@
+"""Topics in deletion: what brokers are told, what their answers say, what a new job repeats."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from state.events import Event, parse_payload
+from streaming.image.restore import image_of, unfinished_deletions
+from streaming.sinks.batch import opened
+from streaming.sinks.channel import Answer
+from streaming.sinks.outcomes import answer_events
+from streaming.sinks.plan import Planner, SharedRequest
+from streaming.wire.messages import ApiKey
+from tests.fixtures.story import LISTENER
+from tests.unit.sinks.support import Job
+
+
+def deleting() -> Job:
+    """A job whose brokers 1, 2 and 3 are to delete topic t; topic u stays."""
+    job = Job()
+    job.story.elect({1: 11, 2: 12, 3: 13})
+    job.story.create("t", ((1, 2, 3), (2, 3, 1)))
+    job.story.create("u", ((1, 2),))
+    job.persist(job.decide())
+    job.story.write("topic_deletion_requested", "t", topic="t")
+    return job
+
+
+def stops(requests: list[SharedRequest]) -> list[SharedRequest]:
+    return [one for one in requests if one.api is ApiKey.STOP_REPLICA]
+
+
+def answer(request: SharedRequest, errors: dict[int, int], whole: int = 0) -> list:
+    listed = [
+        {"topic_name": "t", "partition_index": partition, "error_code": error}
+        for partition, error in errors.items()
+    ]
+    said = Answer(2, 102, request, {"error_code": whole, "partition_errors": listed})
+    return answer_events(said, Job().image)
+
+
+def test_brokers_are_told_that_partitions_are_deleted_and_then_to_delete_them():
+    job = deleting()
+    plan = Planner(job.image, LISTENER).plan(job.persist(job.decide()).decisions)
+    assert plan.keys() == {1, 2, 3}
+    for requests in plan.values():
+        metadata, stop = requests
+        assert metadata.api is ApiKey.UPDATE_METADATA
+        assert metadata.rows.leader.tolist() == [-2, -2]
+        assert metadata.rows.leader_epoch.tolist() == [0, 0]
+        assert stop.api is ApiKey.STOP_REPLICA
+        assert stop.rows.delete_partition.tolist() == [True, True]
+        assert stop.rows.leader_epoch.tolist() == [-2, -2]
+
+
+def test_the_image_forgets_a_topic_when_its_deletion_starts():
+    job = deleting()
+    assert job.image.topic_names() == ["t", "u"]
+    job.persist(job.decide())
+    assert job.image.topic_names() == ["u"]
+    assert image_of(job.fold.machines()).topic_names() == ["u"]
+
+
+def test_a_deletion_and_another_change_in_one_batch_are_told_apart():
+    job = deleting()
+    job.story.alter("u", 0, [1], leader_epoch=0, partition_epoch=0)
+    job.persist(job.decide())
+    assert job.image.topic_names() == ["u"]
+    assert job.image.columns["isr"][:, 0].tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("errors", "whole", "said"),
+    [
+        ({0: 0, 1: 56}, 0, [0, 56]),
+        ({0: 0}, 0, [0, -1]),
+        ({}, -1, [-1, -1]),
+    ],
+)
+def test_answers_about_deleted_replicas_become_an_event(errors, whole, said):
+    job = deleting()
+    plan = Planner(job.image, LISTENER).plan(job.persist(job.decide()).decisions)
+    [event] = answer(stops(plan[2])[0], errors, whole)
+    parse_payload(Event(0, 0, event.kind, event.key, event.payload))
+    assert (event.kind, event.key) == ("stop_replica_answered", "t")
+    assert orjson.loads(event.payload) == {
+        "broker_id": 2,
+        "broker_epoch": 102,
+        "topic": "t",
+        "partitions": [0, 1],
+        "errors": said,
+    }
+
+
+@pytest.mark.parametrize("whole", [11, 77])
+def test_an_answer_that_the_broker_or_we_are_replaced_says_nothing(whole):
+    job = deleting()
+    plan = Planner(job.image, LISTENER).plan(job.persist(job.decide()).decisions)
+    assert answer(stops(plan[2])[0], {}, whole) == []
+
+
+def test_a_replica_that_is_only_stopped_is_not_answered_for():
+    job = deleting()
+    job.persist(job.decide())
+    job.story.unregister(3)
+    job.story.write(
+        "controlled_shutdown_requested", request_id="r", broker_id=2, broker_epoch=102, version=3
+    )
+    plan = Planner(job.image, LISTENER).plan(job.persist(job.decide()).decisions)
+    [stopped] = stops(plan[2])
+    assert not stopped.rows.delete_partition.any()
+    assert answer(stopped, {}) == []
+
+
+def test_a_new_job_tells_brokers_again_what_they_have_not_answered_for():
+    job = deleting()
+    job.persist(job.decide())
+    job.story.write(
+        "stop_replica_answered",
+        "t",
+        broker_id=2,
+        broker_epoch=102,
+        topic="t",
+        partitions=[0, 1],
+        errors=[0, 0],
+    )
+    job.decide()
+    machines = job.fold.machines()
+    stops_again = opened(unfinished_deletions(machines))
+    plan = Planner(image_of(machines), LISTENER).plan(stops_again)
+    assert plan.keys() == {1, 3}
+    for requests in plan.values():
+        [stop] = requests
+        assert stop.rows.delete_partition.tolist() == [True, True]
+        assert stop.rows.leader_epoch.tolist() == [-2, -2]
