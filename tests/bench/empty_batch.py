@@ -17,14 +17,14 @@ from typing import Any
 
 import pandas as pd
 from pyspark.sql import DataFrame
-from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+from pyspark.sql.streaming.state import GroupState
 
 from streaming.job import read_events
 from streaming.local_fs import local_fs_jar
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
-from streaming.operator import OUTPUT_SCHEMA, STATE_SCHEMA
-from streaming.router import KEY, route
+from streaming.operator import decide
+from streaming.router import route
 from streaming.settings_loader import load_settings
 from streaming.sinks.batch import FOLDED
 from streaming.spark_session import open_spark
@@ -38,11 +38,10 @@ _BATCH_TIMEOUT_S = 60
 def fold_nothing(
     key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupState
 ) -> Iterator[pd.DataFrame]:
-    frame = pd.concat(list(frames)).sort_values("offset")
-    offset, time_ms = frame["offset"].tolist()[-1], frame["time_ms"].tolist()[-1]
+    for frame in frames:
+        offset, time_ms = frame["offset"].tolist()[-1], frame["time_ms"].tolist()[-1]
     state.update((offset.to_bytes(8, "big"),))
-    rows = [(offset, time_ms, FOLDED, b"")]
-    yield pd.DataFrame(rows, columns=["offset", "time_ms", "kind", "body"])
+    yield pd.DataFrame({"offset": [offset], "time_ms": [time_ms], "kind": [FOLDED], "body": [b""]})
 
 
 class EmptyQuery:
@@ -54,13 +53,7 @@ class EmptyQuery:
         self._latencies_ms: queue.SimpleQueue[float] = queue.SimpleQueue()
         self._spark = open_spark(settings, local_fs_jar())
         events = read_events(self._spark, settings, folder / "events")
-        folded = (
-            route(events, settings.slots)
-            .groupBy(KEY)
-            .applyInPandasWithState(
-                fold_nothing, OUTPUT_SCHEMA, STATE_SCHEMA, "append", GroupStateTimeout.NoTimeout
-            )
-        )
+        folded = decide(route(events, settings.slots), fold_nothing)
         self._query = (
             folded.writeStream.outputMode("append")
             .option("checkpointLocation", str(folder / "checkpoint"))

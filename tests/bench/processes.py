@@ -13,7 +13,7 @@ def processes(supervisor: Supervisor) -> dict[str, list[psutil.Process]]:
     """Return front, job (Python), JVM, and the Python workers that the JVM started."""
     front = psutil.Process(supervisor.roles[FRONT].child.pid)
     job = psutil.Process(supervisor.roles[JOB].child.pid)
-    below = job.children(recursive=True)
+    below = [one for one in job.children(recursive=True) if one.status() != psutil.STATUS_ZOMBIE]
     jvm = [one for one in below if one.name() == "java"]
     workers = [one for one in below if one not in jvm]
     return {"front": [front], "job": [job], "jvm": jvm, "workers": workers}

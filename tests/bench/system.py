@@ -65,18 +65,23 @@ class System:
         return status["role"] == "active" and status["job"]["pid"] and not status["job"]["lag"]
 
     def settle(self, timeout_s: float = 60) -> None:
-        """Wait until all events are folded and nothing has come of them for a moment."""
+        """Wait until all events are folded, every broker has answered, and nothing has come of it
+        for a moment.
+        """
         events, outcomes = Log(self.folders.events), Log(self.folders.outcomes)
 
         def settled() -> bool:
             ends = events.end(), outcomes.end()
             time.sleep(QUIET_S)
-            if ends != (events.end(), outcomes.end()):
+            if ends != (events.end(), outcomes.end()) or self._unanswered():
                 return False
             folded = [one["end_offset"] for one in outcomes.bodies("persisted", ends[1] - 500)]
             return max(filter(None, folded), default=-1) == ends[0]
 
         self.wait_for(settled, timeout_s, "quiet")
+
+    def _unanswered(self) -> bool:
+        return bool(orjson.loads(self.folders.pending.read_bytes())["pending"])
 
     def wait_for(self, true: Callable[[], Any], timeout_s: float, what: str) -> None:
         deadline = time.monotonic() + timeout_s
