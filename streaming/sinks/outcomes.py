@@ -129,7 +129,8 @@ def answer_events(answer: Answer, image: ClusterImage) -> list[NewRecord]:
     topics in deletion, and leader_and_isr_answered for the topics whose replicas failed, or were
     known as failed.
 
-    An answer without a storage error says nothing new about a replica that was healthy before.
+    An answer without a storage error says nothing new about a replica that was healthy before, and
+    one of a broker that has left or come back since says nothing about its replicas at all.
     """
     if answer.request.api is ApiKey.STOP_REPLICA:
         return deletion_events(answer)
@@ -138,6 +139,9 @@ def answer_events(answer: Answer, image: ClusterImage) -> list[NewRecord]:
     events = []
     for topic, partitions in _errors_by_topic(answer, image).items():
         failed = ProtocolError.KAFKA_STORAGE_ERROR in partitions.values()
+    registered = image.brokers.get(answer.broker_id)
+    if registered is None or registered.epoch != answer.broker_epoch:
+        return []
         if failed or _any_offline(image, topic, answer.broker_id):
             kind = EventKind.LEADER_AND_ISR_ANSWERED
             events.append(_answered(kind, answer, topic, partitions))

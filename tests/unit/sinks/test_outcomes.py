@@ -329,3 +329,15 @@ def test_an_answer_about_a_topic_that_is_gone_by_now():
     found.persist(found.decide())
     assert answer_events(answer, found.image) == []
     assert not np.any(found.image.columns["partition"])
+
+
+def test_an_answer_of_a_broker_that_has_left_or_come_back_since():
+    found = job()
+    answer = answered(found, {0: 56, 1: 0}, flat=False)
+    assert len(answer_events(answer, found.image)) == 1
+    found.story.unregister(2)
+    found.persist(found.decide())
+    assert answer_events(answer, found.image) == []
+    found.story.register({2: 12}, add=200)
+    found.persist(found.decide())
+    assert answer_events(answer, found.image) == []
