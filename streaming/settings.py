@@ -75,6 +75,7 @@ class Settings(BaseModel):
     controller_socket_timeout_ms: Positive
     retry_backoff_ms: Positive
     unclean_leader_election_enable: bool
+    delete_topic_enable: bool
     auto_leader_rebalance_enable: bool
     leader_imbalance_per_broker_percentage: Annotated[int, Field(ge=0, le=100)]
     leader_imbalance_check_interval_seconds: Positive

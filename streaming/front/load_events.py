@@ -20,6 +20,7 @@ def elected(claim: ControllerClaim, endpoints: Endpoints, settings: Settings) ->
     """Return controller_elected, with the settings that decisions depend on."""
     config = {
         "unclean.leader.election.enable": settings.unclean_leader_election_enable,
+        "delete.topic.enable": settings.delete_topic_enable,
         "auto.leader.rebalance.enable": settings.auto_leader_rebalance_enable,
         "leader.imbalance.per.broker.percentage": settings.leader_imbalance_per_broker_percentage,
         "leader.imbalance.check.interval.ms": (

@@ -50,15 +50,17 @@ def image_status(image: ClusterImage | None) -> dict[str, Any]:
     """Return counts of what the image holds; all None before the first image.
 
     offline_partitions: those whose leader is not a registered broker; leaderless: those of them
-    that have no leader at all; under_replicated: those whose ISR is smaller than the assignment.
+    that have no leader at all; deleting: topics whose deletion has started, which count nowhere
+    else; under_replicated: those whose ISR is smaller than the assignment.
     """
     if image is None:
-        names = ("brokers", "topics", "partitions")
+        names = ("brokers", "topics", "partitions", "deleting")
         return dict.fromkeys((*names, "offline_partitions", "leaderless", "under_replicated"))
     return {
         "brokers": sorted(image.brokers),
         "topics": len(image.topic_names()),
         "partitions": len(image),
+        "deleting": sorted(image.deleting),
         **_partition_counts(image),
     }
 

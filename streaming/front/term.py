@@ -14,6 +14,7 @@ from streaming.log.api import NewRecord
 from streaming.observers.admin import AdminObserver
 from streaming.observers.brokers import BrokersObserver, listener_names
 from streaming.observers.configs import ConfigsObserver
+from streaming.observers.deletions import DeletionsObserver
 from streaming.observers.notifications import NotificationsObserver
 from streaming.observers.ports import Counters, EventAppender, event
 from streaming.observers.topics import TopicsObserver
@@ -36,6 +37,7 @@ from streaming.zk.znodes import (
     CONFIG_CHANGES_PATH,
     CONTROLLER_EPOCH_PATH,
     CONTROLLER_PATH,
+    DELETE_TOPICS_PATH,
     ISR_CHANGE_PATH,
     LOG_DIR_EVENT_PATH,
     PRODUCER_ID_BLOCK_PATH,
@@ -137,6 +139,7 @@ class Term:
         self._brokers.look()
         self._configs.look_at_cluster_default()
         self._topics.look(Dirty(everything=True))
+        self._deletions.look()
         self._look_at_cluster_id()
         self._log.append(
             [
@@ -203,6 +206,7 @@ class Term:
         self._topics = TopicsObserver(tree, log, counters, self._signals.check)
         self._notifications = NotificationsObserver(tree, writer, log, counters)
         self._admin = AdminObserver(tree, log, counters)
+        self._deletions = DeletionsObserver(tree, log, self._topics)
         unclean = self._settings.unclean_leader_election_enable
         self._configs = ConfigsObserver(tree, log, self._topics, unclean, counters)
         return writer
@@ -235,6 +239,8 @@ class Term:
         if LOG_DIR_EVENT_PATH in dirty:
             self._notifications.look_at_log_dir_events()
         self._admin.look(dirty)
+        if DELETE_TOPICS_PATH in dirty:
+            self._deletions.look()
         if CLUSTER_ID_PATH in dirty:
             self._look_at_cluster_id()
 

@@ -47,7 +47,8 @@ class ClusterImage:
 
     columns: the PARTITION_COLUMNS as in change_partitions blocks, all of length n. keys int64[n]:
     topic number << 32 | partition, ascending. Topic numbers are given in order of first sight. A
-    topic whose deletion has started is not there: brokers do not tell of it either.
+    topic whose deletion has started is not there: brokers do not tell of it either; deleting has
+    the names of those until they are gone.
     """
 
     def __init__(self) -> None:
@@ -58,6 +59,7 @@ class ClusterImage:
         self.controller_node: BrokerNode | None = None
         self.brokers: dict[int, RegisteredBroker] = {}
         self.topic_ids: dict[str, str | None] = {}
+        self.deleting: set[str] = set()
         self.version = 0
         self._numbers: dict[str, int] = {}
         self._names: list[str] = []
@@ -80,10 +82,13 @@ class ClusterImage:
                     self.upsert(kept, extra["topics"], extra["topic_ids"])
                 for topic in np.unique(columns["topic"][deleted]).tolist():
                     self.forget_topic(extra["topics"][topic])
+                    self.deleting.add(extra["topics"][topic])
             case DecisionKind.UPDATE_BROKERS:
                 self.update_brokers(orjson.loads(body))
             case DecisionKind.FORGET_TOPIC:
-                self.forget_topic(orjson.loads(body)["topic"])
+                topic = orjson.loads(body)["topic"]
+                self.deleting.discard(topic)
+                self.forget_topic(topic)
 
     def update_brokers(self, body: Mapping[str, Any]) -> None:
         """Replace the registered brokers; a complete update starts a new image of topics too."""
@@ -99,6 +104,7 @@ class ClusterImage:
 
     def _clear_topics(self) -> None:
         self.topic_ids.clear()
+        self.deleting.clear()
         self._numbers.clear()
         self._names.clear()
         self._names_by_id.clear()
@@ -200,6 +206,7 @@ class ClusterImage:
         extra = {
             "topics": names,
             "topic_ids": [self.topic_ids[name] for name in names],
+            "deleting": sorted(self.deleting),
             "brokers": [broker.registration() for _, broker in sorted(self.brokers.items())],
             "controller_id": self.controller_id,
             "controller_epoch": self.controller_epoch,
@@ -214,6 +221,7 @@ class ClusterImage:
         columns, extra = decode_block(data)
         image = cls()
         image.update_brokers({**extra, "complete": False})
+        image.deleting.update(extra["deleting"])
         if len(columns) > 1:
             image.upsert(columns, extra["topics"], extra["topic_ids"])
         return image

@@ -33,11 +33,12 @@ _UNCLEAN = "unclean.leader.election.enable"
 
 @dataclass(slots=True)
 class _Known:
-    """What was appended last about a topic: its znode's czxid and version, and the override."""
+    """What was appended last about a topic: its znode's czxid and version, the override, its id."""
 
     czxid: int
     version: int
     unclean: bool | None
+    topic_id: str | None
 
 
 class TopicsObserver:
@@ -66,6 +67,15 @@ class TopicsObserver:
     def __len__(self) -> int:
         """Return the number of topics appended as observed."""
         return len(self._known)
+
+    def __contains__(self, name: str) -> bool:
+        """Return whether a topic of that name was appended as observed."""
+        return name in self._known
+
+    def topic_id(self, name: str) -> str | None:
+        """Return the id that a topic was appended with; None when it has none or is not known."""
+        known = self._known.get(name)
+        return None if known is None else known.topic_id
 
     def look(self, dirty: Dirty) -> None:
         """Read what may differ, and append the topics that do; returns when all is durable."""
@@ -108,9 +118,7 @@ class TopicsObserver:
 
     def _forget(self, names: Iterable[str]) -> list[NewRecord]:
         gone = sorted(self._known.keys() & set(names))
-        for name in gone:
-            del self._known[name]
-        return [event(EventKind.TOPIC_REMOVED, {"topic": name}, name) for name in gone]
+        return [_removed(name, self._known.pop(name)) for name in gone]
 
     def _changes(self, names: Sequence[str]) -> Iterator[NewRecord]:
         znodes = self._tree.get_many([topic_path(name) for name in names])
@@ -130,8 +138,8 @@ class TopicsObserver:
         for (name, znode, topic), override in zip(changed, unclean, strict=True):
             known = self._known.get(name)
             if known is not None and known.czxid != znode.czxid:
-                yield event(EventKind.TOPIC_REMOVED, {"topic": name}, name)
-            self._known[name] = _Known(znode.czxid, znode.version, override)
+                yield _removed(name, known)
+            self._known[name] = _Known(znode.czxid, znode.version, override, topic.topic_id)
             of_topic = [next(states) for _ in topic.replicas]
             yield observed(name, topic, znode.version, override, of_topic)
 
@@ -159,6 +167,11 @@ class TopicsObserver:
             unclean_override(path, data, self._counters)
             for path, data in zip(paths, znodes, strict=True)
         ]
+
+
+def _removed(name: str, known: _Known) -> NewRecord:
+    body = {"topic": name, "topic_id": known.topic_id}
+    return event(EventKind.TOPIC_REMOVED, body, name)
 
 
 def unclean_override(path: str, data: bytes | None, counters: Counters) -> bool | None:

@@ -79,7 +79,7 @@ def test_topics_come_grow_and_go(zk_session, front):
     for path in ("partitions/0/state", "partitions/0", "partitions"):
         zk_session.delete(f"/brokers/topics/u/{path}")
     zk_session.delete("/brokers/topics/u")
-    assert front.wait_events("topic_removed", 1) == [{"topic": "u"}]
+    assert front.wait_events("topic_removed", 1) == [{"topic": "u", "topic_id": None}]
     put_topic(zk_session, "u", [[2]], states=False)
     again = front.wait_events("topic_observed", 4)[3]
     assert (again["topic"], again["replicas"]) == ("u", [[2]])

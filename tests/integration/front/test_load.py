@@ -71,6 +71,7 @@ def test_the_election_and_the_brokers_of_a_load(loaded):
         "epoch_zk_version": 2,
         "config": {
             "unclean.leader.election.enable": False,
+            "delete.topic.enable": True,
             "auto.leader.rebalance.enable": True,
             "leader.imbalance.per.broker.percentage": 10,
             "leader.imbalance.check.interval.ms": 300_000,

@@ -6,6 +6,7 @@ import orjson
 import pytest
 
 from state.events import Event, parse_payload
+from streaming.image.cluster_image import ClusterImage
 from streaming.image.restore import image_of, unfinished_deletions
 from streaming.sinks.batch import opened
 from streaming.sinks.channel import Answer
@@ -134,3 +135,16 @@ def test_a_new_job_tells_brokers_again_what_they_have_not_answered_for():
         [stop] = requests
         assert stop.rows.delete_partition.tolist() == [True, True]
         assert stop.rows.leader_epoch.tolist() == [-2, -2]
+
+
+def test_the_image_names_what_is_being_deleted_until_it_is_gone():
+    job = deleting()
+    job.persist(job.decide())
+    assert job.image.deleting == {"t"}
+    assert ClusterImage.from_snapshot(job.image.snapshot()).deleting == {"t"}
+    assert image_of(job.fold.machines()).deleting == {"t"}
+    for id_ in (1, 2, 3):
+        told = {"broker_id": id_, "broker_epoch": 100 + id_, "topic": "t"}
+        job.story.write("stop_replica_answered", "t", partitions=[0, 1], errors=[0, 0], **told)
+    job.persist(job.decide())
+    assert job.image.deleting == set()

@@ -1,0 +1,46 @@
+"""Watches the topics that are named under /admin/delete_topics."""
+
+from __future__ import annotations
+
+from state.events import EventKind
+from streaming.observers.ports import EventAppender, event
+from streaming.observers.topics import TopicsObserver
+from streaming.observers.tree import Dirty, WatchedTree
+from streaming.zk.multiread import read_many
+from streaming.zk.znodes import DELETE_TOPICS_PATH, TOPICS_PATH, topic_deletion_path
+
+
+class DeletionsObserver:
+    """Appends each name that was not there at the last look, with the id of the topic it means.
+
+    A name that went and came back (another czxid) is appended again. The names go when the topics
+    are deleted, or when there is no such topic: that is decided from the log.
+    """
+
+    def __init__(self, tree: WatchedTree, log: EventAppender, topics: TopicsObserver) -> None:
+        """Start with no name seen."""
+        self._tree = tree
+        self._log = log
+        self._topics = topics
+        self._seen: dict[str, int] = {}
+
+    def look(self) -> None:
+        """Read the names and append new ones, after the topics that they mean."""
+        names = self._tree.children(DELETE_TOPICS_PATH)
+        found = read_many(self._tree.session, [topic_deletion_path(name) for name in names])
+        czxids = dict(zip(names, found.czxid.tolist(), strict=True))
+        fresh = [name for name in names if self._seen.get(name) != czxids[name]]
+        if any(name not in self._topics for name in fresh):
+            self._topics.look(Dirty(frozenset([TOPICS_PATH])))
+        if fresh:
+            self._log.append(
+                [
+                    event(
+                        EventKind.TOPIC_DELETION_REQUESTED,
+                        {"topic": name, "topic_id": self._topics.topic_id(name)},
+                        name,
+                    )
+                    for name in fresh
+                ]
+            )
+        self._seen = czxids
