@@ -56,7 +56,24 @@ class AdminZnodeObserved:
     zk_version: int
 
 
-AdminPayload: TypeAlias = CreatePartitionsRequested | ElectLeadersRequested | AdminZnodeObserved
+@dataclass(frozen=True, slots=True)
+class AlterReassignmentsRequested:
+    """Reassignments of partitions of one topic; targets has the replicas each is to end with, None
+    to take a reassignment back. request_id is None when nobody waits for an answer.
+    """
+
+    request_id: str | None
+    topic: str
+    partitions: Int32s
+    targets: tuple[tuple[int, ...] | None, ...]
+
+
+AdminPayload: TypeAlias = (
+    CreatePartitionsRequested
+    | ElectLeadersRequested
+    | AdminZnodeObserved
+    | AlterReassignmentsRequested
+)
 
 
 def create_partitions_requested(body: dict[str, Any]) -> CreatePartitionsRequested:
@@ -89,6 +106,22 @@ def admin_znode_observed(body: dict[str, Any]) -> AdminZnodeObserved:
     if path not in _ADMIN_PATHS:
         raise ValueError(f"path {path!r} is none of {sorted(_ADMIN_PATHS)}")
     return AdminZnodeObserved(path, whole_number(body["zk_version"]))
+
+
+def alter_reassignments_requested(body: dict[str, Any]) -> AlterReassignmentsRequested:
+    """Read alter_reassignments_requested."""
+    partitions = whole_numbers(body["partitions"])
+    targets = list(body["targets"])
+    if len(targets) != len(partitions) or len(set(partitions.tolist())) != len(partitions):
+        raise ValueError(f"{len(targets)} targets for partitions {partitions.tolist()}")
+    return AlterReassignmentsRequested(
+        request_id=optional_request_id(body),
+        topic=text(body["topic"]),
+        partitions=partitions,
+        targets=tuple(
+            None if target is None else tuple(whole_numbers(target).tolist()) for target in targets
+        ),
+    )
 
 
 def optional_request_id(body: dict[str, Any]) -> str | None:

@@ -28,6 +28,8 @@ class DecisionKind(StrEnum):
     WRITE_PRODUCER_ID_BLOCK = "write_producer_id_block"
     CHANGE_PARTITIONS = "change_partitions"
     STOP_REPLICAS = "stop_replicas"
+    COMPLETE_REASSIGNMENT = "complete_reassignment"
+    REMOVE_REASSIGNMENTS = "remove_reassignments"
     DELETE_ADMIN_ZNODE = "delete_admin_znode"
     REPORT_REMAINING = "report_remaining"
     REPORT_IMBALANCE = "report_imbalance"

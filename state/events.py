@@ -50,6 +50,7 @@ class EventKind(StrEnum):
     LEADER_IMBALANCE_REPORTED = "leader_imbalance_reported"
     CREATE_PARTITIONS_REQUESTED = "create_partitions_requested"
     ELECT_LEADERS_REQUESTED = "elect_leaders_requested"
+    ALTER_REASSIGNMENTS_REQUESTED = "alter_reassignments_requested"
     ADMIN_ZNODE_OBSERVED = "admin_znode_observed"
 
 
@@ -92,6 +93,7 @@ PAYLOADS: Mapping[EventKind, Callable[[dict[str, Any]], AnyPayload]] = {
     EventKind.LEADER_IMBALANCE_REPORTED: payload_readers.leader_imbalance_reported,
     EventKind.CREATE_PARTITIONS_REQUESTED: admin_payloads.create_partitions_requested,
     EventKind.ELECT_LEADERS_REQUESTED: admin_payloads.elect_leaders_requested,
+    EventKind.ALTER_REASSIGNMENTS_REQUESTED: admin_payloads.alter_reassignments_requested,
     EventKind.ADMIN_ZNODE_OBSERVED: admin_payloads.admin_znode_observed,
 }
 

@@ -109,10 +109,14 @@ class TopicObserved:
 
 @dataclass(frozen=True, slots=True)
 class TopicRemoved:
-    """A topic's znode is gone; topic_id: of the topic that is, None when it had none."""
+    """A topic's znode is gone; topic_id: of the topic that is, None when it had none.
+
+    observed_again: it is there, but not as we believed, and what it holds follows.
+    """
 
     topic: str
     topic_id: str | None
+    observed_again: bool
 
 
 @dataclass(frozen=True, slots=True)

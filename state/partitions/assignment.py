@@ -2,23 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from state.cluster.authority import Authority
 from state.decisions import Decision, DecisionKind, json_decision
 from state.partitions.matrix import Bools, Int32s, keep, unpad
 from state.partitions.slot import Slot
+from state.partitions.table import PartitionTable
 from state.payloads import topic_id_to_text
 
 
 def assignment_decision(slot: Slot, offset: int, topic: int, kind: DecisionKind) -> Decision:
     """Return the decision to write a topic's znode as the slot has it, and count its version up."""
-    known = slot.table.topics[topic]
-    rows, at = slot.table.rows, slot.table.rows_of(known.name)
+    return topic_write(slot.table, slot.authority, offset, topic, kind)
+
+
+def topic_write(
+    table: PartitionTable, authority: Authority, offset: int, topic: int, kind: DecisionKind
+) -> Decision:
+    """Return the decision to write a topic's znode as the table has it, and count its version up;
+    topic is its index.
+    """
+    known = table.topics[topic]
+    rows, at = table.rows, table.rows_of(known.name)
     partitions, replicas = rows.partition[at], rows.replicas[at]
     body = {
         "topic": known.name,
         "topic_id": topic_id_to_text(known.topic_id),
         "expected_version": known.zk_version,
-        "controller_epoch": slot.authority.epoch,
-        "epoch_zk_version": slot.authority.epoch_zk_version,
+        "controller_epoch": authority.epoch,
+        "epoch_zk_version": authority.epoch_zk_version,
         "assignment": {
             str(partition): unpad(row)
             for partition, row in zip(partitions.tolist(), replicas, strict=True)
@@ -28,6 +41,20 @@ def assignment_decision(slot: Slot, offset: int, topic: int, kind: DecisionKind)
     }
     known.zk_version += 1
     return json_decision(offset, kind, body)
+
+
+def reassignment_end(
+    authority: Authority, offset: int, topic: str, partitions: Mapping[int, list[int] | None]
+) -> Decision:
+    """Return the decision that partitions go out of /admin/reassign_partitions: where they are
+    asked to have these replicas, or whatever they are asked to have (None).
+    """
+    body = {
+        "topic": topic,
+        "partitions": [[partition, partitions[partition]] for partition in sorted(partitions)],
+        "epoch_zk_version": authority.epoch_zk_version,
+    }
+    return json_decision(offset, DecisionKind.REMOVE_REASSIGNMENTS, body)
 
 
 def _listed(partitions: Int32s, replicas: Int32s, mask: Bools) -> dict[str, list[int]]:

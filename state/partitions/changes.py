@@ -16,7 +16,8 @@ from state.blocks import Column, encode_block
 from state.cluster.authority import Authority
 from state.cluster.brokers import Brokers
 from state.decisions import Action, Decision, DecisionKind, Rule
-from state.partitions.matrix import NONE, Bools, Int32s, Rows
+from state.partitions.assignment import reassignment_end, topic_write
+from state.partitions.matrix import NONE, Bools, Int32s, Rows, unpad
 from state.partitions.table import PartitionTable
 from state.payloads import topic_id_to_text
 
@@ -61,6 +62,9 @@ class Changes:
         self.rule = np.zeros(count, dtype=np.int8)
         self.leader_before = rows.leader.copy()
         self.refusals: list[Refusal] = []
+        self.also: list[Decision] = []
+        self._left: list[tuple[Rows, Int32s, Bools]] = []
+        self._completed: list[Rows] = []
 
     def mark_written(
         self, at: Rows, rule: Rule | npt.NDArray[np.int8], *, bump: bool = True
@@ -88,6 +92,19 @@ class Changes:
             current = rows.replica_state[at, column]
             self.refusals.append(Refusal(at, rows.replicas[at, column], current, target, reason))
 
+    def keep_stops(self, at: Rows, leaving: Bools) -> None:
+        """Remember what is to be stopped of replicas bool[k, R] that leave their lists now."""
+        row, column = np.nonzero(leaving & self.stop[at])
+        row = at[row]
+        if len(row):
+            brokers = self.table.rows.replicas[row, column]
+            self._left.append((row, brokers, self.stop_delete[row, column]))
+
+    def complete(self, at: Rows) -> None:
+        """Note that reassignments of rows have ended: their lists are what they ended with."""
+        if len(at):
+            self._completed.append(at)
+
     def decisions(self, authority: Authority, brokers: Brokers) -> list[Decision]:
         """Apply the epoch and version steps of the marked rows and return the event's blocks."""
         self._step_epochs(authority)
@@ -97,11 +114,34 @@ class Changes:
         changed = np.flatnonzero(self.write | self.metadata | self.recipients.any(axis=1))
         if len(changed):
             found.append(self._change_block(changed, deleted, authority, brokers))
-        if self.stop.any():
+        if self.stop.any() or self._left:
             found.append(self._stop_block(deleted))
         if self.refusals:
             found.append(self._refusal_block())
+        return [*self.also, *found, *self._completions(authority)]
+
+    def _completions(self, authority: Authority) -> list[Decision]:
+        """Return what ends reassignments, topic by topic: the assignment, and the request's end."""
+        if not self._completed:
+            return []
+        at = np.concatenate(self._completed)
+        found = []
+        for topic in np.unique(self.table.rows.topic[at]).tolist():
+            kind = DecisionKind.COMPLETE_REASSIGNMENT
+            found.append(topic_write(self.table, authority, self.offset, topic, kind))
+            ended = at[self.table.rows.topic[at] == topic]
+            found.append(self._end_of_request(authority, topic, ended))
         return found
+
+    def _end_of_request(self, authority: Authority, topic: int, at: Rows) -> Decision:
+        rows = self.table.rows
+        partitions = {
+            partition: unpad(replicas)
+            for partition, replicas in zip(
+                rows.partition[at].tolist(), rows.replicas[at], strict=True
+            )
+        }
+        return reassignment_end(authority, self.offset, self.table.topics[topic].name, partitions)
 
     def _step_epochs(self, authority: Authority) -> None:
         rows = self.table.rows
@@ -151,16 +191,21 @@ class Changes:
 
     def _stop_block(self, deleted: Bools) -> Decision:
         rows = self.table.rows
-        at, column = np.nonzero(self.stop)
-        delete = self.stop_delete[at, column]
+        listed, column = np.nonzero(self.stop)
+        at = np.concatenate([listed, *(row for row, _, _ in self._left)])
+        delete = np.concatenate(
+            [self.stop_delete[listed, column], *(delete for _, _, delete in self._left)]
+        )
+        brokers = [rows.replicas[listed, column], *(broker for _, broker, _ in self._left)]
+        of_topic = np.arange(len(at)) < len(listed)
         epoch = np.where(rows.has_leadership[at], rows.leader_epoch[at], np.int32(NO_EPOCH))
         topic, extra = topic_column(self.table, at)
         columns: dict[str, Column] = {
             "topic": topic,
             "partition": rows.partition[at],
-            "broker": rows.replicas[at, column],
+            "broker": np.concatenate(brokers),
             "leader_epoch": np.where(
-                delete | deleted[at], np.int32(EPOCH_DURING_DELETE), epoch
+                (delete & of_topic) | deleted[at], np.int32(EPOCH_DURING_DELETE), epoch
             ).astype(np.int32),
             "delete": delete,
         }

@@ -17,6 +17,7 @@ from state.partitions import (
     isr,
     log_dirs,
     membership,
+    reassignment_requests,
     states,
     topics,
 )
@@ -43,5 +44,8 @@ SLOT_HANDLERS: Mapping[type[Any], Callable[[Slot, Event, Any], list[Decision]]] 
     payloads.TimerDue: balance.on_timer_due,
     admin_payloads.CreatePartitionsRequested: growth.on_create_partitions_requested,
     admin_payloads.ElectLeadersRequested: admin_elections.on_elect_leaders_requested,
+    admin_payloads.AlterReassignmentsRequested: (
+        reassignment_requests.on_alter_reassignments_requested
+    ),
     payloads.LeaderImbalanceReported: balance.on_leader_imbalance_reported,
 }

@@ -9,8 +9,10 @@ import numpy as np
 from state.cluster.authority import Phase
 from state.decisions import Decision, DecisionKind, Rule, json_decision
 from state.events import Event
+from state.partitions import deletion
 from state.partitions.changes import Changes
 from state.partitions.matrix import NONE, Bools, Int32s, Rows, contains, equal_lists, lengths, unpad
+from state.partitions.reassignment import complete_reassignments
 from state.partitions.slot import Slot
 from state.payloads import AlterPartitionRequested
 from state.protocol_errors import ProtocolError
@@ -38,9 +40,10 @@ def on_alter_partition_requested(
     errors = _errors(slot, request, at)
     accepted = (errors == ProtocolError.NONE) & ~_already_so(slot, request, at)
     _accept(slot, changes, request, at, accepted)
+    complete_reassignments(slot, changes, at[errors == ProtocolError.NONE])
     if request.version < _UNKNOWN_ERRORS_BREAK_LEADERS_BELOW:
         errors = _soften(slot, changes, at, errors)
-    found = changes.decisions(slot.authority, slot.brokers)
+    found = deletion.decide(slot, changes, request.topic)
     partitions = [
         _answer(slot, int(row), partition, error)
         for row, partition, error in zip(

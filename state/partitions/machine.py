@@ -9,7 +9,6 @@ times in one event, one write holds the outcome.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from state.decisions import Rule
 from state.partitions import election
@@ -22,6 +21,7 @@ from state.partitions.legal import (
     legal_replica_moves,
 )
 from state.partitions.matrix import NONE, Bools, Int32s, Rows, contains, keep, lengths
+from state.partitions.relist import replace_replicas
 from state.partitions.removal_order import last_to_leave
 from state.partitions.slot import Slot
 from state.partitions.table import NO_LEADER
@@ -217,21 +217,14 @@ def _to_deletion_ineligible(slot: Slot, changes: Changes, mask: Bools) -> None:
 
 
 def _to_non_existent(slot: Slot, changes: Changes, mask: Bools) -> None:
-    """Drop the replicas from their assignments, packing what is known of the others to the left."""
+    """Drop the replicas from their assignments."""
     rows = slot.table.rows
-    kept = ~mask & (rows.replicas != NONE)
-    order = np.argsort(~kept, axis=1, kind="stable")
-    blanks: dict[str, npt.NDArray[np.generic] | int] = {
-        "replica_state": int(ReplicaState.NON_EXISTENT),
-        "offline_dir": 0,
-        "adding": 0,
-        "removing": 0,
-        "replicas": NONE,
-    }
-    for name, blank in blanks.items():
-        column = getattr(rows, name)
-        packed = np.take_along_axis(np.where(kept, column, blank), order, axis=1)
-        setattr(rows, name, packed.astype(column.dtype))
+    at = np.flatnonzero(mask.any(axis=1))
+    left = ~mask[at]
+    lists = keep(rows.replicas[at], left)
+    adding = contains(keep(rows.replicas[at], rows.adding[at]), lists)
+    removing = contains(keep(rows.replicas[at], rows.removing[at]), lists)
+    replace_replicas(changes, at, lists, adding, removing)
 
 
 _REPLICA_MOVES = {

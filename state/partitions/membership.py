@@ -19,6 +19,7 @@ from state.partitions.election import Strategy
 from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.machine import move_partitions, move_replicas
 from state.partitions.matrix import NONE, Bools, Rows, lengths
+from state.partitions.reassignment import resume_reassignments
 from state.partitions.slot import Slot
 from state.partitions.table import PartitionTable
 from state.payloads import (
@@ -71,7 +72,9 @@ def on_resync_completed(slot: Slot, event: Event, completed: ResyncCompleted) ->
     slot.authority.phase = Phase.ACTIVE
     marks = deletion.start_loaded(slot, event.offset)
     changes = Changes(slot.table, event.offset)
-    start_rows(slot, changes, np.arange(len(slot.table.rows)))
+    everything = np.arange(len(slot.table.rows))
+    start_rows(slot, changes, everything)
+    resume_reassignments(slot, changes, everything)
     rows = slot.table.rows
     changes.metadata |= rows.has_leadership
     changes.rule[changes.rule == Rule.NONE] = Rule.CONTROLLER_STARTED
@@ -135,6 +138,9 @@ def _start_brokers(slot: Slot, changes: Changes, ids: list[int]) -> None:
         move_replicas(slot, changes, hosted & serving, ReplicaState.ONLINE)
         elect_offline(slot, changes, np.arange(len(slot.table.rows)))
         deletion.release_hosted(slot, hosted)
+        rows = slot.table.rows
+        awaited = _hosted(slot, ids) & ~rows.removing
+        resume_reassignments(slot, changes, np.flatnonzero(awaited.any(axis=1)))
 
 
 def _fail_brokers(slot: Slot, changes: Changes, ids: Sequence[int]) -> None:

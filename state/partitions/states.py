@@ -9,10 +9,12 @@ import numpy as np
 from state.cluster.authority import Phase
 from state.decisions import Decision, Rule
 from state.events import Event
+from state.partitions import deletion
 from state.partitions.changes import Changes
 from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.machine import move_partitions, move_replicas
 from state.partitions.matrix import Bools, Rows, contains
+from state.partitions.reassignment import complete_reassignments, resume_reassignments
 from state.partitions.slot import Slot
 from state.partitions.table import NO_LEADER, NO_VERSION
 from state.payloads import PartitionStatesObserved, States
@@ -40,9 +42,12 @@ def on_partition_states_observed(
         slot, changes, at, observed.states, only=found & observed.states.present, always=conflict
     )
     if conflict:
+        resume_reassignments(slot, changes, taken)
         _bump(slot, changes, taken)
         _stop_again(slot, changes, at[found])
-    return changes.decisions(slot.authority, slot.brokers)
+    else:
+        complete_reassignments(slot, changes, taken)
+    return deletion.decide(slot, changes, observed.topic)
 
 
 def _drop_states(slot: Slot, at: Rows) -> None:

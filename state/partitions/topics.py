@@ -10,12 +10,17 @@ from state.cluster.authority import Phase
 from state.decisions import Decision, DecisionKind, json_decision
 from state.events import Event
 from state.partitions import deletion
-from state.partitions.assignment import assignment_decision
+from state.partitions.assignment import assignment_decision, reassignment_end
 from state.partitions.changes import Changes
 from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.machine import move_partitions, move_replicas
 from state.partitions.matrix import NONE, Bools, Int32s, Rows, contains, keep, unpad, widen
 from state.partitions.membership import elect_offline, start_rows
+from state.partitions.reassignment import (
+    complete_reassignments,
+    in_motion,
+    resume_reassignments,
+)
 from state.partitions.slot import Slot
 from state.partitions.states import adopt_states
 from state.partitions.table import Columns, Topic
@@ -78,8 +83,10 @@ def _take_rows(
     stored = observed.states.present
     start_rows(slot, changes, at[new & stored])
     create_partitions(slot, changes, at[new & ~stored])
-    adopt_states(slot, changes, at, observed.states, only=~new & stored)
-    return changes.decisions(slot.authority, slot.brokers)
+    resume_reassignments(slot, changes, at[new])
+    taken = adopt_states(slot, changes, at, observed.states, only=~new & stored)
+    complete_reassignments(slot, changes, taken)
+    return deletion.decide(slot, changes, observed.topic)
 
 
 def _grows_in_deletion(slot: Slot, observed: TopicObserved) -> bool:
@@ -199,15 +206,29 @@ def on_topic_removed(slot: Slot, event: Event, removed: TopicRemoved) -> list[De
     topic = slot.table.topic(removed.topic)
     if topic is None or removed.topic_id not in (None, topic_id_to_text(topic.topic_id)):
         return []
-    if slot.authority.phase is Phase.LOADING:
+    if removed.observed_again or slot.authority.phase is Phase.LOADING:
         _forget_loaded(slot, removed.topic)
         return [deletion.forget_topic(event.offset, removed.topic)]
-    marked = removed.topic in slot.table.deletions
+    found = [deletion.forget_topic(event.offset, removed.topic)]
+    if slot.authority.phase is Phase.ACTIVE:
+        found += _ended_with(slot, event, removed.topic)
     slot.table.remove_topic(removed.topic)
-    forgotten = deletion.forget_topic(event.offset, removed.topic)
-    if marked and slot.authority.phase is Phase.ACTIVE:
-        return [deletion.unmark(slot, event.offset, removed.topic), forgotten]
-    return [forgotten]
+    return found
+
+
+def _ended_with(slot: Slot, event: Event, name: str) -> list[Decision]:
+    """Return the ends of what was asked for about a topic that is gone."""
+    at = slot.table.rows_of(name)
+    moving = at[in_motion(slot.table.rows, at)]
+    found = []
+    if name in slot.table.deletions:
+        found.append(deletion.unmark(slot, event.offset, name))
+    if len(moving):
+        ended: dict[int, list[int] | None] = dict.fromkeys(
+            slot.table.rows.partition[moving].tolist()
+        )
+        found.append(reassignment_end(slot.authority, event.offset, name, ended))
+    return found
 
 
 def on_topic_config_changed(

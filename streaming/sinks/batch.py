@@ -19,7 +19,13 @@ from streaming.zk.types import ZNode
 FOLDED = "folded"
 """Kind of the row by which an operator says how far it has folded; it is not a decision."""
 
-TOPIC_WRITES = frozenset({DecisionKind.CREATE_TOPIC, DecisionKind.REWRITE_ASSIGNMENT})
+TOPIC_WRITES = frozenset(
+    {
+        DecisionKind.CREATE_TOPIC,
+        DecisionKind.REWRITE_ASSIGNMENT,
+        DecisionKind.COMPLETE_REASSIGNMENT,
+    }
+)
 """Decisions that write a topic's znode."""
 
 

@@ -87,7 +87,10 @@ def topic_removals(batch: DecidedBatch) -> list[NewRecord]:
     own before it hears of the other.
     """
     refused = [one.extra["topic"] for one in batch.refused_topics()]
-    return [event_record(EventKind.TOPIC_REMOVED, topic, {"topic": topic}) for topic in refused]
+    return [
+        event_record(EventKind.TOPIC_REMOVED, topic, {"topic": topic, "observed_again": True})
+        for topic in refused
+    ]
 
 
 def producer_id_events(conflicts: Iterable[WriteConflict]) -> list[NewRecord]:
@@ -136,12 +139,12 @@ def answer_events(answer: Answer, image: ClusterImage) -> list[NewRecord]:
         return deletion_events(answer)
     if answer.request.api is not ApiKey.LEADER_AND_ISR or answer.body["error_code"]:
         return []
-    events = []
-    for topic, partitions in _errors_by_topic(answer, image).items():
-        failed = ProtocolError.KAFKA_STORAGE_ERROR in partitions.values()
     registered = image.brokers.get(answer.broker_id)
     if registered is None or registered.epoch != answer.broker_epoch:
         return []
+    events = []
+    for topic, partitions in _errors_by_topic(answer, image).items():
+        failed = ProtocolError.KAFKA_STORAGE_ERROR in partitions.values()
         if failed or _any_offline(image, topic, answer.broker_id):
             kind = EventKind.LEADER_AND_ISR_ANSWERED
             events.append(_answered(kind, answer, topic, partitions))

@@ -37,6 +37,7 @@ from streaming.wire.partition_rpcs import (
 
 _LEADER_AND_ISR = int(Action.LEADER_AND_ISR)
 _UPDATE_METADATA = int(Action.UPDATE_METADATA)
+_CREATE = int(Action.CREATE)
 _IS_NEW = int(Action.IS_NEW)
 _DELETED = int(Action.DELETED)
 _LEADER_DURING_DELETE = -2
@@ -142,10 +143,13 @@ class Planner:
         )
         rows = _while_deleted(rows, columns["actions"] & _DELETED != 0)
         recipients = np.where(columns["recipients"], columns["replicas"], NONE)
+        first = is_new & ((columns["actions"] & _CREATE != 0) | ~columns["adding"].any(axis=1))
         for broker, requests in plan.items():
             told = (recipients == broker).any(axis=1)
             if told.any():
-                requests.append(self._leader_and_isr(rows.select(told)))
+                joins = (columns["adding"] & (columns["replicas"] == broker)).any(axis=1)
+                new_there = replace(rows, is_new=first | (is_new & joins))
+                requests.append(self._leader_and_isr(new_there.select(told)))
         announced = np.flatnonzero(columns["actions"] & _UPDATE_METADATA)
         if len(announced):
             metadata = self._metadata(rows.select(announced))

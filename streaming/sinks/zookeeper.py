@@ -17,6 +17,12 @@ import numpy.typing as npt
 
 from state.decisions import Action, DecisionKind
 from streaming.sinks.batch import TOPIC_WRITES, DecidedBatch, SinkDecision, WriteConflict
+from streaming.sinks.reassignments import (
+    ended_requests,
+    hold_back_completions,
+    remove_ended,
+    runs,
+)
 from streaming.sinks.topic_deletion import delete_topics
 from streaming.zk.chain import OpOutcome, OutcomeKind
 from streaming.zk.client import ZkSession
@@ -37,6 +43,7 @@ logger = logging.getLogger(__name__)
 
 _CREATE = int(Action.CREATE)
 _WRITE = int(Action.WRITE)
+_ASSIGNMENTS = TOPIC_WRITES - {DecisionKind.CREATE_TOPIC}
 
 
 _WHOLE = -1
@@ -120,7 +127,10 @@ class ZooKeeperSink:
                 if deleted:
                     delete_topics(self._session, writer, batch, list(run))
                 else:
-                    _write_run(batch, writer, list(run), of_epoch)
+                    for part in runs(list(run)):
+                        _write_run(batch, writer, part, of_epoch)
+                        if not remove_ended(self._session, writer, ended_requests(part)):
+                            batch.fenced.add(version)
 
 
 def _deletes_topic(decision: SinkDecision) -> bool:
@@ -134,6 +144,7 @@ def _write_run(
     of_epoch: Sequence[SinkDecision],
 ) -> None:
     for stage in _STAGES:
+        hold_back_completions(batch, run)
         ops = [op for one in run if one.kind in stage for op in _ops(stage, one)]
         while ops:
             ops = _settle(batch, ops, writer.write([op for op, _ in ops]))
@@ -182,6 +193,8 @@ def _lose_partitions_of_failed_topics(decisions: Sequence[SinkDecision]) -> None
     if not failed:
         return
     for one in decisions:
+        if one.kind in _ASSIGNMENTS and failed.get(one.extra["topic"], one.offset) < one.offset:
+            one.failed = True
         if one.kind is DecisionKind.CHANGE_PARTITIONS:
             lost = [
                 failed.get(topic, one.offset + 1) <= one.offset for topic in one.extra["topics"]
@@ -307,9 +320,14 @@ _STAGES: tuple[_Ops, ...] = (
     },
     {DecisionKind.CHANGE_PARTITIONS: _folder_ops},
     {DecisionKind.CHANGE_PARTITIONS: _state_ops},
+    {DecisionKind.COMPLETE_REASSIGNMENT: _rewrite_ops},
     {DecisionKind.DELETE_ADMIN_ZNODE: _delete_ops},
 )
-"""Writes in the order in which they depend on one another: topics, partition folders, states, and
-the requests that are answered by them."""
+"""Writes in the order in which they depend on one another: topics, partition folders, states, ends
+of reassignments, and the requests that are answered by them."""
 
-_WRITTEN = {DecisionKind.DELETE_TOPIC, *(kind for stage in _STAGES for kind in stage)}
+_WRITTEN = {
+    DecisionKind.DELETE_TOPIC,
+    DecisionKind.REMOVE_REASSIGNMENTS,
+    *(kind for stage in _STAGES for kind in stage),
+}

@@ -188,9 +188,12 @@ def holds(expected: Any, came: Any) -> bool:
     return bool(expected == came)
 
 
+_BY_PARTITION = {"elect_leaders", "alter_reassignments"}
+
+
 def _errors_by_partition(world: World) -> dict[str, str]:
-    """Return the error names of the last election that was asked for, by partition."""
-    asked = [reply for reply in world.replies if reply["api"] == "elect_leaders"]
+    """Return the error names of the last election or reassignment asked for, by partition."""
+    asked = [reply for reply in world.replies if reply["api"] in _BY_PARTITION]
     return {
         f"{asked[-1]['topic']}-{one['partition']}": ProtocolError(one["error"]).name
         for one in (asked[-1]["partitions"] if asked else ())

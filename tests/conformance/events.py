@@ -50,6 +50,9 @@ DRIVERS: Mapping[str, Callable[[World, dict[str, Any]], None]] = {
         topic_stories.alter_partition,
         admin_stories.preferred_election,
         admin_stories.unclean_election,
+        admin_stories.reassign,
+        admin_stories.cancel_reassign,
+        admin_stories.list_reassignments,
         creations.assign_replicas,
         creations.rack_alternated_brokers,
         creations.validate_and_create_topic,
@@ -58,9 +61,6 @@ DRIVERS: Mapping[str, Callable[[World, dict[str, Any]], None]] = {
 }
 
 LATER: Mapping[str, str] = {
-    "reassign": "comes with reassignment",
-    "cancel_reassign": "comes with reassignment",
-    "list_reassignments": "comes with reassignment",
     "broker_metadatas": "comes with the rack-aware modes of the admin tools",
     "auto_create_topic": "comes with topic creation by brokers",
     "queue_event": "an event of Kafka's controller queue has no counterpart in the log",

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 import orjson
 
+from state.admin_payloads import REASSIGN_PARTITIONS_PATH
 from state.decisions import Action, DecisionKind
 from state.merge import MergedDecision
+from streaming.sinks.reassignments import without
 from streaming.zk.ops import Check, Create, Delete, SetData, WriteOp
 from streaming.zk.znodes import (
     CONTROLLER_EPOCH_PATH,
@@ -30,7 +32,8 @@ from streaming.zk.znodes import (
     topic_deletion_path,
     topic_path,
 )
-from tests.conformance.observe import states_now
+from streaming.zk.znodes.admin import parse_reassignment, reassignment_bytes
+from tests.conformance.observe import states_now, topic_now
 from tests.conformance.rows import rows_of
 from tests.conformance.verdict import NotUnderstoodError
 from tests.conformance.world import Rpc, World
@@ -137,6 +140,33 @@ def _write_producer_ids(world: World, decision: MergedDecision) -> None:
     world.answer |= {"block_start": body["block_start"], "block_end": body["block_end"]}
 
 
+def _complete_reassignment(world: World, decision: MergedDecision) -> None:
+    """Make the topic's last write, unless one of its partitions was not written."""
+    topic = orjson.loads(decision.body)["topic"]
+    if (decision.offset, topic) in world.conflicts:
+        world.happen("topic_removed", topic, topic=topic)
+        world.happen("topic_observed", topic, **topic_now(world.store, topic))
+    else:
+        _rewrite_assignment(world, decision)
+
+
+def _remove_reassignments(world: World, decision: MergedDecision) -> None:
+    body = orjson.loads(decision.body)
+    node = world.store.get(REASSIGN_PARTITIONS_PATH)
+    if node is None:
+        return
+    asked = parse_reassignment(node.data)
+    left = without(asked, body["topic"], body["partitions"])
+    if left == asked:
+        return
+    op = (
+        SetData(REASSIGN_PARTITIONS_PATH, reassignment_bytes(left), node.version)
+        if left
+        else Delete(REASSIGN_PARTITIONS_PATH, node.version)
+    )
+    _fenced(world, body["epoch_zk_version"], op)
+
+
 def _delete_admin_znode(world: World, decision: MergedDecision) -> None:
     body = orjson.loads(decision.body)
     _fenced(world, body["epoch_zk_version"], Delete(body["path"], body["expected_version"]))
@@ -153,6 +183,7 @@ def _change_partitions(world: World, decision: MergedDecision) -> None:
                 conflicts.setdefault(row["topic"], []).append(row["partition"])
                 continue
         _send(world, row, extra["controller_epoch"], version)
+    world.conflicts |= {(decision.offset, topic) for topic in conflicts}
     for topic, partitions in conflicts.items():
         world.happen(
             "partition_states_observed",
@@ -197,10 +228,12 @@ def _send(world: World, row: dict[str, Any], controller_epoch: int, version: int
             "leader_recovery_state": row["recovery"],
             "adding_replicas": row["adding"],
             "removing_replicas": row["removing"],
-            "is_new": bool(row["actions"] & Action.IS_NEW),
         }
         for broker in row["recipients"]:
-            _ask(world, broker, "LeaderAndIsr", row["name"], fields)
+            fields["is_new"] = bool(row["actions"] & Action.IS_NEW) and (
+                bool(row["actions"] & Action.CREATE) or not row["adding"] or broker in row["adding"]
+            )
+            _ask(world, broker, "LeaderAndIsr", row["name"], dict(fields))
     if row["actions"] & Action.UPDATE_METADATA:
         if row["actions"] & Action.DELETED:
             state |= {"leader": -2, "leader_epoch": 0, "partition_epoch": 0, "zk_version": 0}
@@ -289,6 +322,8 @@ _APPLY = {
     DecisionKind.WRITE_PRODUCER_ID_BLOCK: _write_producer_ids,
     DecisionKind.CHANGE_PARTITIONS: _change_partitions,
     DecisionKind.STOP_REPLICAS: _stop_replicas,
+    DecisionKind.COMPLETE_REASSIGNMENT: _complete_reassignment,
+    DecisionKind.REMOVE_REASSIGNMENTS: _remove_reassignments,
     DecisionKind.DELETE_ADMIN_ZNODE: _delete_admin_znode,
     DecisionKind.REPORT_REMAINING: _report_remaining,
     DecisionKind.REPORT_IMBALANCE: _report_imbalance,

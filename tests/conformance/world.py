@@ -62,6 +62,7 @@ class World:
     resigned: str | None = None
     controller_broker: int | None = None
     paused: bool = False
+    conflicts: set[tuple[int, str]] = field(default_factory=set)
     answer: dict[str, Any] = field(default_factory=dict)
     epoch_in_batch: int | None = None
     _pending: list[Event] = field(default_factory=list)

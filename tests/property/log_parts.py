@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from state.partitions.legal import ReplicaState
-from state.partitions.matrix import unpad
+from state.partitions.matrix import Bools, Int32s, unpad
 from state.partitions.slot import Slot
 
 BROKERS = (1, 2, 3, 4, 5, 6)
@@ -42,6 +42,11 @@ POISON = (
 def chosen(number: int) -> list[int]:
     """Return a set of brokers, ascending, from the bits of a number."""
     return [broker for bit, broker in enumerate(BROKERS) if number >> bit & 1]
+
+
+def lists_of(replicas: Int32s, mask: Bools) -> list[list[int]]:
+    """Return the masked replicas of each row."""
+    return [row[held].tolist() for row, held in zip(replicas, mask, strict=True)]
 
 
 def state_of(slot: Slot, row: int) -> list[Any] | None:

@@ -23,6 +23,7 @@ from state.events import Event
 from state.partitions.matrix import unpad
 from state.partitions.slot import Slot
 from state.routing import CLUSTER_KEY
+from tests.property.admin_intents import ADMIN_WEIGHTS
 from tests.property.log_parts import (
     BROKERS,
     OURSELVES,
@@ -30,6 +31,7 @@ from tests.property.log_parts import (
     TOPICS,
     chosen,
     deleting,
+    lists_of,
     state_of,
     written_by_another,
 )
@@ -116,6 +118,8 @@ class Author:
             topic=topic,
             partitions=rows.partition[at].tolist(),
             replicas=[unpad(row) for row in rows.replicas[at]],
+            adding=lists_of(rows.replicas[at], rows.adding[at]),
+            removing=lists_of(rows.replicas[at], rows.removing[at]),
             states=[state_of(slot, row) for row in at.tolist()],
         )
 
@@ -331,10 +335,6 @@ class Author:
             "producer_ids_requested", request_id=request, broker_id=number, broker_epoch=epoch
         )
 
-    def resign(self, a: int, b: int, c: int, d: int) -> None:
-        """We give the role up."""
-        self.write("controller_resigned", reason="test")
-
     def poison(self, a: int, b: int, c: int, d: int) -> None:
         """An event that cannot be read or that makes no sense."""
         kind, key, payload = POISON[(a * 7 + b) % len(POISON)]
@@ -353,10 +353,10 @@ WEIGHTS: Mapping[Callable[[Author, int, int, int, int], None], int] = {
     Author.remove_topic: 1,
     Author.mark_topic: 2,
     Author.answer_deletions: 4,
+    **ADMIN_WEIGHTS,
     Author.change_config: 1,
     Author.rebalance: 1,
     Author.ask_producer_ids: 1,
-    Author.resign: 1,
     Author.poison: 2,
 }
 _BY_NAME = {function.__name__: function for function in WEIGHTS}

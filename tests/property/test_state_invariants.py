@@ -205,7 +205,7 @@ def check_table(slot: Slot) -> None:
 
 def check_deletions(slot: Slot) -> None:
     """Replicas are deleted in started deletions alone, by brokers that are there; a deletion that
-    is not halted has something to wait for.
+    is not halted, and not held by a reassignment, has something to wait for.
     """
     rows, deletions = slot.table.rows, slot.table.deletions
     started = slot.table.is_of(name for name in deletions if deletions[name].started)
@@ -216,7 +216,7 @@ def check_deletions(slot: Slot) -> None:
     assert np.isin(rows.replicas[told], list(slot.brokers.by_id)).all()
     for name, deletion in deletions.items():
         assert slot.table.topic(name) is not None
-        if not deletion.halted:
+        if not deletion.halted and name not in slot.table.reassigning():
             assert told[slot.table.rows_of(name)].any()
 
 

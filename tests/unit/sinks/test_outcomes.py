@@ -244,7 +244,11 @@ def test_a_topic_that_exists_is_refused_and_forgotten():
     (answer,) = replies(batch, Doubts())
     assert (answer["error"], answer["message"]) == (36, "Topic 'new' already exists.")
     (event,) = batch_events(batch)
-    assert (event.kind, event.key, body(event)) == ("topic_removed", "new", {"topic": "new"})
+    assert (event.kind, event.key, body(event)) == (
+        "topic_removed",
+        "new",
+        {"topic": "new", "observed_again": True},
+    )
 
 
 def test_who_asked_a_controller_that_was_replaced_hears_that_it_was():

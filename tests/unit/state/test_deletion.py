@@ -169,10 +169,19 @@ def test_late_and_foreign_answers_say_nothing() -> None:
 
 def test_a_deletion_waits_for_a_reassignment_and_the_topic_works_on() -> None:
     controller = Controller((1, 2, 3))
-    controller.topic("t", [[1, 2, 3]], adding=[[3]], removing=[[]])
+    controller.topic("t", [[1, 2, 3]], [[1, 0, [1, 2], 5, 0, 0]], adding=[[3]], removing=[[]])
     assert mark(controller) == {}
-    [row] = controller.brokers(unregistered=[1])[CHANGE]
-    assert (row["leader"], actions(row) & Action.DELETED) == (2, 0)
+    [row] = controller.brokers(unregistered=[2])[CHANGE]
+    assert (row["isr"], actions(row) & Action.DELETED) == ([1], 0)
+
+
+def test_a_deletion_starts_with_the_end_of_a_reassignment() -> None:
+    controller = Controller((1, 2, 3))
+    controller.topic("t", [[3, 1]], [[1, 0, [1], 5, 0, 0]], adding=[[3]], removing=[[1]])
+    mark(controller)
+    said = controller.alter([1, 3])
+    assert stops(said) == {1: (True, -2), 3: (True, -2)}
+    assert controller.slot.table.deletions["t"].started
 
 
 def test_nothing_is_elected_for_a_topic_in_deletion() -> None:

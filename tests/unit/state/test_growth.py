@@ -101,7 +101,8 @@ def test_what_is_refused_changes_nothing(partitions: int, more: Any, error: int)
 
 def test_a_topic_in_motion_does_not_grow() -> None:
     controller = Controller()
-    controller.topic("t", [[1, 2, 3]], adding=[[1]], removing=[[3]])
+    states = [[2, 0, [2, 3], 4, 0, 0]]
+    controller.topic("t", [[1, 2, 3]], states, adding=[[1]], removing=[[3]])
     reply = grow(controller, 2)[DecisionKind.REPLY]
     assert reply["error"] == ProtocolError.REASSIGNMENT_IN_PROGRESS
 

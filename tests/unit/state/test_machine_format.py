@@ -29,7 +29,7 @@ def sample() -> Controller:
     controller.brokers(registered=[rich])
     topic_id = "AAECAwQFBgcICQoLDA0ODw"
     controller.topic("t", [[1, 2, 3], [2, 3]], topic_id=topic_id, unclean=False, zk_version=2)
-    controller.topic("u", [[4, 1]], adding=[[4]], removing=[[1]])
+    controller.topic("u", [[4, 1]], [[1, 0, [1], 5, 0, 0]], adding=[[4]], removing=[[1]])
     controller.alter([3, 1])
     leave = {"request_id": "r", "broker_id": 2, "broker_epoch": 102, "version": 3}
     controller.happen("controlled_shutdown_requested", **leave)

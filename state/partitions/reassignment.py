@@ -1,0 +1,215 @@
+"""Moves partitions to other replicas (KafkaController.onPartitionReassignment).
+
+A list in motion holds the replicas it ends with, in order, and behind them those that go; `adding`
+and `removing` say which. It is complete when all replicas it ends with are in the ISR: the leader
+moves if it has to, and the replicas that go are stopped and deleted. Everything here is done to
+rows whose topic is not being deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from state.decisions import DecisionKind, Rule
+from state.partitions.assignment import assignment_decision
+from state.partitions.changes import Changes
+from state.partitions.election import Strategy
+from state.partitions.legal import PartitionState, ReplicaState
+from state.partitions.machine import move_partitions, move_replicas
+from state.partitions.matrix import NONE, Bools, Int32s, Rows, contains, keep, pad_rows, unpad
+from state.partitions.relist import replace_replicas
+from state.partitions.slot import Slot
+from state.partitions.table import Columns
+
+
+@dataclass(frozen=True, slots=True)
+class Motion:
+    """A partition's replicas while it moves: all, and which of them come and go."""
+
+    replicas: tuple[int, ...]
+    adding: frozenset[int]
+    removing: frozenset[int]
+
+    @property
+    def origin(self) -> list[int]:
+        """The replicas it had before."""
+        return [id_ for id_ in self.replicas if id_ not in self.adding]
+
+    @property
+    def target(self) -> list[int]:
+        """The replicas it ends with."""
+        return [id_ for id_ in self.replicas if id_ not in self.removing]
+
+    @property
+    def in_progress(self) -> bool:
+        """Whether replicas come or go."""
+        return bool(self.adding or self.removing)
+
+    def towards(self, target: Sequence[int]) -> Motion:
+        """Return the motion from the same origin to another target
+        (ReplicaAssignment.reassignTo).
+        """
+        origin = self.origin
+        replicas = tuple(dict.fromkeys([*target, *origin]))
+        return Motion(
+            replicas, frozenset(replicas) - frozenset(origin), frozenset(origin) - frozenset(target)
+        )
+
+
+def motion_of(slot: Slot, row: int) -> Motion:
+    """Return how a row's replicas are moving."""
+    rows = slot.table.rows
+    replicas = rows.replicas[row]
+    return Motion(
+        tuple(unpad(replicas)),
+        frozenset(replicas[rows.adding[row]].tolist()),
+        frozenset(replicas[rows.removing[row]].tolist()),
+    )
+
+
+def begin(slot: Slot, changes: Changes, at: Rows, motions: Sequence[Motion]) -> None:
+    """Set the rows of one topic in motion, and bring them as far as they get at once.
+
+    Replicas of an earlier motion that the new one has no use for are stopped and deleted.
+    """
+    if len(at) == 0:
+        return
+    changed = [motion_of(slot, row) != one for row, one in zip(at.tolist(), motions, strict=True)]
+    lists = pad_rows([one.replicas for one in motions])
+    present = slot.table.rows.replicas
+    unneeded = np.zeros(present.shape, dtype=bool)
+    unneeded[at] = (present[at] != NONE) & ~contains(lists, present[at])
+    _stop_and_delete(slot, changes, unneeded)
+    _relist(changes, at, lists, motions)
+    if any(changed):
+        topic = int(slot.table.rows.topic[at[0]])
+        kind = DecisionKind.REWRITE_ASSIGNMENT
+        changes.also.append(assignment_decision(slot, changes.offset, topic, kind))
+    _advance(slot, changes, at)
+
+
+def resume_reassignments(slot: Slot, changes: Changes, at: Rows) -> None:
+    """Go on with what is in motion among rows: complete it, or tell its replicas again."""
+    _advance(slot, changes, at[in_motion(slot.table.rows, at)])
+
+
+def complete_reassignments(slot: Slot, changes: Changes, at: Rows) -> None:
+    """Complete what is in motion among rows and can be completed."""
+    at = at[in_motion(slot.table.rows, at) & ~_unled(slot, changes, at)]
+    _finish(slot, changes, at[_done(slot, at)])
+
+
+def in_motion(rows: Columns, at: Rows) -> Bools:
+    """Return bool[k]: replicas of the row come or go."""
+    moving: Bools = np.any(rows.adding[at] | rows.removing[at], axis=1)
+    return moving
+
+
+def _relist(changes: Changes, at: Rows, lists: Int32s, motions: Sequence[Motion]) -> None:
+    adding = contains(pad_rows([sorted(one.adding) for one in motions]), lists)
+    removing = contains(pad_rows([sorted(one.removing) for one in motions]), lists)
+    replace_replicas(changes, at, lists, adding, removing)
+
+
+def _unled(slot: Slot, changes: Changes, at: Rows) -> Bools:
+    """Return bool[k]: the partition never had a leader, so nobody has data of it."""
+    unled: Bools = ~slot.table.rows.has_leadership[at] & ~changes.create[at]
+    return unled
+
+
+def _done(slot: Slot, at: Rows) -> Bools:
+    """Return bool[k]: all replicas it ends with are in the ISR, and one of them can lead.
+
+    What only gets another order, or goes back to where it came from, waits for nobody.
+    """
+    rows = slot.table.rows
+    target = (rows.replicas[at] != NONE) & ~rows.removing[at]
+    in_sync = contains(rows.isr[at], rows.replicas[at])
+    complete = (in_sync | ~target).all(axis=1)
+    can_lead = (target & in_sync & slot.online_replicas(at)).any(axis=1)
+    done: Bools = (complete & can_lead) | ~in_motion(rows, at)
+    return done
+
+
+def _advance(slot: Slot, changes: Changes, at: Rows) -> None:
+    unled = _unled(slot, changes, at)
+    _settle_unled(slot, changes, at[unled])
+    at = at[~unled]
+    done = _done(slot, at)
+    _start(slot, changes, at[~done])
+    _finish(slot, changes, at[done])
+
+
+def _start(slot: Slot, changes: Changes, at: Rows) -> None:
+    """Tell all replicas of the motion, under a new leader epoch; those that come start."""
+    rows = slot.table.rows
+    at = at[rows.controller_epoch[at] <= slot.authority.epoch]
+    starting = np.zeros(rows.replicas.shape, dtype=bool)
+    starting[at] = rows.adding[at] & (rows.replica_state[at] == ReplicaState.NON_EXISTENT)
+    move_replicas(slot, changes, starting, ReplicaState.NEW)
+    changes.recipients[at] |= rows.replicas[at] != NONE
+    changes.is_new[at] |= rows.adding[at].any(axis=1)
+    changes.mark_written(at, Rule.LEADER_EPOCH_BUMPED)
+
+
+def _finish(slot: Slot, changes: Changes, at: Rows) -> None:
+    """Move the leader if it has to go, stop and delete the replicas that go."""
+    if len(at) == 0:
+        return
+    rows = slot.table.rows
+    coming = np.zeros(rows.replicas.shape, dtype=bool)
+    coming[at] = rows.adding[at]
+    started = coming & (rows.replica_state != ReplicaState.NON_EXISTENT)
+    move_replicas(slot, changes, coming & ~started, ReplicaState.NEW)
+    move_replicas(slot, changes, coming, ReplicaState.ONLINE)
+    _settle_leader(slot, changes, at)
+    going = np.zeros(rows.replicas.shape, dtype=bool)
+    going[at] = rows.removing[at]
+    targets = keep(rows.replicas[at], ~rows.removing[at])
+    _stop_and_delete(slot, changes, going)
+    none = np.zeros(targets.shape, dtype=bool)
+    replace_replicas(changes, at, targets, none, none)
+    changes.metadata[at] = True
+    changes.complete(at)
+
+
+def _settle_leader(slot: Slot, changes: Changes, at: Rows) -> None:
+    """Elect among the replicas that stay, or raise the leader epoch of a leader that stays."""
+    rows = slot.table.rows
+    staying = (rows.replicas[at] != NONE) & ~rows.removing[at]
+    led_by = contains(keep(rows.replicas[at], staying), rows.leader[at][:, None])
+    stays: Bools = led_by[:, 0] & slot.online_leader(at)
+    told = at[stays & (rows.controller_epoch[at] <= slot.authority.epoch)]
+    changes.recipients[told] |= (rows.replicas[told] != NONE) & ~rows.removing[told]
+    changes.mark_written(told, Rule.LEADER_EPOCH_BUMPED)
+    move_partitions(slot, changes, at[~stays], PartitionState.ONLINE, Strategy.REASSIGN)
+
+
+def _stop_and_delete(slot: Slot, changes: Changes, mask: Bools) -> None:
+    if mask.any():
+        move_replicas(slot, changes, mask, ReplicaState.OFFLINE)
+        move_replicas(slot, changes, mask, ReplicaState.DELETION_STARTED)
+        move_replicas(slot, changes, mask, ReplicaState.DELETION_SUCCESSFUL)
+        move_replicas(slot, changes, mask, ReplicaState.NON_EXISTENT)
+
+
+def _settle_unled(slot: Slot, changes: Changes, at: Rows) -> None:
+    """Take partitions without data to where they are to go at once, and start them there if one
+    of their replicas is live.
+    """
+    if len(at) == 0:
+        return
+    rows = slot.table.rows
+    targets = keep(rows.replicas[at], ~rows.removing[at])
+    none = np.zeros(targets.shape, dtype=bool)
+    replace_replicas(changes, at, targets, none, none)
+    fresh = np.zeros(rows.replicas.shape, dtype=bool)
+    fresh[at] = (rows.replicas[at] != NONE) & (rows.replica_state[at] == ReplicaState.NON_EXISTENT)
+    move_replicas(slot, changes, fresh, ReplicaState.NEW)
+    waiting = at[rows.state[at] == PartitionState.NEW]
+    move_partitions(slot, changes, waiting, PartitionState.ONLINE)
+    move_replicas(slot, changes, fresh, ReplicaState.ONLINE)
+    changes.complete(at)

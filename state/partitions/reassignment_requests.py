@@ -1,0 +1,145 @@
+"""Reassignments that are asked for or cancelled, partition by partition.
+
+Sources: Kafka 3.9's KafkaController.processApiPartitionReassignment, processZkPartitionReassignment
+and validateReplicas. A request without an id comes from /admin/reassign_partitions; what it cannot
+have is taken out of there. One that comes through the API is the later word and takes the place of
+what is there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from state.admin_payloads import AlterReassignmentsRequested
+from state.cluster.authority import Phase
+from state.decisions import Decision, DecisionKind, json_decision
+from state.events import Event
+from state.partitions import deletion
+from state.partitions.assignment import reassignment_end
+from state.partitions.changes import Changes
+from state.partitions.creation import Rejected
+from state.partitions.matrix import NONE
+from state.partitions.reassignment import Motion, begin, motion_of
+from state.partitions.slot import Slot
+from state.protocol_errors import ProtocolError
+
+_NOBODY = Motion((), frozenset(), frozenset())
+
+
+def on_alter_reassignments_requested(
+    slot: Slot, event: Event, request: AlterReassignmentsRequested
+) -> list[Decision]:
+    """Set partitions of one topic in motion or take them back, and answer for each of them."""
+    if slot.authority.phase is not Phase.ACTIVE:
+        return _reply(event, request, ProtocolError.NOT_CONTROLLER, [])
+    changes = Changes(slot.table, event.offset)
+    at = slot.table.find(request.topic, request.partitions)
+    motions: dict[int, Motion] = {}
+    answers: list[dict[str, Any]] = []
+    ended: dict[int, list[int] | None] = {}
+    by_znode = request.request_id is None
+    asked = zip(request.partitions.tolist(), at.tolist(), request.targets, strict=True)
+    for partition, row, target in asked:
+        try:
+            wanted = _motion(slot, request, row, target)
+        except Rejected as rejected:
+            answers.append(_answer(partition, rejected.error, str(rejected)))
+        else:
+            if not by_znode or not _is_under_way(slot, row, wanted):
+                motions[row] = wanted
+            answers.append(_answer(partition, ProtocolError.NONE, None))
+        accepted = answers[-1]["error"] == ProtocolError.NONE
+        if accepted is not by_znode:
+            ended[partition] = None
+    begin(slot, changes, np.array(list(motions), dtype=np.intp), list(motions.values()))
+    found = deletion.decide(slot, changes, request.topic)
+    if ended:
+        found.append(reassignment_end(slot.authority, event.offset, request.topic, ended))
+    return [*found, *_reply(event, request, ProtocolError.NONE, answers)]
+
+
+def _motion(
+    slot: Slot, request: AlterReassignmentsRequested, row: int, target: tuple[int, ...] | None
+) -> Motion:
+    """Return the motion that is asked for; raises Rejected."""
+    known = row >= 0
+    now = motion_of(slot, row) if known else _NOBODY
+    if target is not None:
+        _check_replicas(slot, request, now, target)
+    elif not now.in_progress:
+        raise Rejected(
+            ProtocolError.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress."
+        )
+    if not known or request.topic in slot.table.deletions:
+        raise Rejected(ProtocolError.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
+    wanted = now.towards(now.origin if target is None else target)
+    _check_leadership(slot, row, wanted)
+    return wanted
+
+
+def _check_replicas(
+    slot: Slot, request: AlterReassignmentsRequested, now: Motion, target: tuple[int, ...]
+) -> None:
+    ours = slot.authority.controller_id
+    if not target:
+        problem = "Empty replica list specified in partition reassignment."
+    elif len(set(target)) != len(target):
+        problem = f"Duplicate replica ids in partition reassignment replica list: {list(target)}"
+    elif min(target) < 0 or ours in target:
+        problem = f"Invalid broker id in replica list: {list(target)}"
+    else:
+        adding = sorted(set(target) - set(now.origin))
+        live = slot.brokers.live_ids.tolist()
+        if request.request_id is None or set(adding) <= set(live):
+            return
+        problem = (
+            "Replica assignment has brokers that are not alive. "
+            f"Replica list: {adding}, live broker list: {live}"
+        )
+    raise Rejected(ProtocolError.INVALID_REPLICA_ASSIGNMENT, problem)
+
+
+def _check_leadership(slot: Slot, row: int, wanted: Motion) -> None:
+    """Refuse a list without any replica that is in sync and online, while another one leads."""
+    rows = slot.table.rows
+    leader = int(rows.leader[row])
+    if leader == NONE or leader in wanted.replicas:
+        return
+    online = slot.online_members(np.array([row]))[0]
+    members = {id_ for id_, on in zip(rows.isr[row].tolist(), online.tolist(), strict=True) if on}
+    if members.isdisjoint(wanted.replicas):
+        raise Rejected(
+            ProtocolError.INVALID_REPLICA_ASSIGNMENT,
+            f"None of {list(wanted.replicas)} is in sync and alive: the partition would lose its "
+            f"leader {leader}",
+        )
+
+
+def _is_under_way(slot: Slot, row: int, wanted: Motion) -> bool:
+    """Return whether the znode asks for what is being done already, as it does after a failover."""
+    now = motion_of(slot, row)
+    return now.in_progress and now == wanted
+
+
+def _answer(partition: int, error: ProtocolError, message: str | None) -> dict[str, Any]:
+    return {"partition": partition, "error": int(error), "message": message}
+
+
+def _reply(
+    event: Event,
+    request: AlterReassignmentsRequested,
+    error: ProtocolError,
+    partitions: list[dict[str, Any]],
+) -> list[Decision]:
+    if request.request_id is None:
+        return []
+    body = {
+        "request_id": request.request_id,
+        "api": "alter_reassignments",
+        "topic": request.topic,
+        "error": int(error),
+        "partitions": partitions,
+    }
+    return [json_decision(event.offset, DecisionKind.REPLY, body)]
