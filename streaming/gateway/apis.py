@@ -14,6 +14,7 @@ from streaming.gateway.calls import Handler
 from streaming.gateway.coordinators import FindCoordinator
 from streaming.gateway.create_partitions import CreatePartitions
 from streaming.gateway.create_topics import CreateTopics, TopicDefaults
+from streaming.gateway.delete_topics import DeleteTopics
 from streaming.gateway.describe_cluster import DescribeCluster
 from streaming.gateway.elect_leaders import ElectLeaders
 from streaming.gateway.metadata import Metadata
@@ -61,6 +62,7 @@ def build_apis(
         ApiKey.CONTROLLED_SHUTDOWN: ControlledShutdown(deciding).handle,
         ApiKey.FIND_COORDINATOR: FindCoordinator(view, nodes).handle,
         ApiKey.CREATE_TOPICS: create_topics.handle,
+        ApiKey.DELETE_TOPICS: DeleteTopics(admin).handle,
         ApiKey.INIT_PRODUCER_ID: InitProducerId(producer_ids).handle,
         ApiKey.CREATE_PARTITIONS: CreatePartitions(admin).handle,
         ApiKey.ELECT_LEADERS: ElectLeaders(admin).handle,

@@ -35,6 +35,7 @@ class ApiKey(IntEnum):
     FIND_COORDINATOR = 10
     API_VERSIONS = 18
     CREATE_TOPICS = 19
+    DELETE_TOPICS = 20
     INIT_PRODUCER_ID = 22
     CREATE_PARTITIONS = 37
     ELECT_LEADERS = 43
@@ -84,6 +85,7 @@ APIS: dict[int, Api] = {
         Api(ApiKey.FIND_COORDINATOR, "FindCoordinator", 0, 6, _KAFKA_PYTHON),
         Api(ApiKey.API_VERSIONS, "ApiVersions", 0, 4, _KAFKA_PYTHON),
         Api(ApiKey.CREATE_TOPICS, "CreateTopics", 2, 7, _KAFKA_PYTHON),
+        Api(ApiKey.DELETE_TOPICS, "DeleteTopics", 1, 6, _KAFKA_PYTHON),
         Api(ApiKey.INIT_PRODUCER_ID, "InitProducerId", 0, 5, _KAFKA_PYTHON),
         Api(ApiKey.CREATE_PARTITIONS, "CreatePartitions", 0, 3, _KAFKA_PYTHON),
         Api(ApiKey.ELECT_LEADERS, "ElectLeaders", 0, 2, _KAFKA_PYTHON),

@@ -82,3 +82,14 @@ def test_topics_are_described_by_id(java: Any, admin: Any) -> None:
     ids = java.jvm.org.apache.kafka.common.TopicCollection.ofTopicIds([topic_id])
     described = get(java, admin.describeTopics(ids).allTopicIds())
     assert [described[key].name() for key in described] == ["t"]
+
+
+def test_topics_are_deleted_by_name_and_by_id(java: Any, admin: Any) -> None:
+    created = admin.createTopics([new_topic(java, name, 1, 1) for name in ("a", "b", "c")])
+    topic_id = get(java, created.topicId("b"))
+    get(java, admin.deleteTopics(["a"]).all())
+    ids = java.jvm.org.apache.kafka.common.TopicCollection.ofTopicIds([topic_id])
+    get(java, admin.deleteTopics(ids).all())
+    assert list(get(java, admin.listTopics().names())) == ["c"]
+    with pytest.raises(Py4JJavaError, match="UnknownTopicOrPartitionException"):
+        get(java, admin.deleteTopics(["none"]).all())

@@ -45,6 +45,11 @@ BODIES: dict[ApiKey, dict[str, Any]] = {
         ],
         "timeout_ms": 1000,
     },
+    ApiKey.DELETE_TOPICS: {
+        "topics": [{"name": "t", "topic_id": None}],
+        "topic_names": ["t"],
+        "timeout_ms": 1000,
+    },
     ApiKey.CREATE_PARTITIONS: {
         "topics": [{"name": "t", "count": 3, "assignments": [{"broker_ids": [1, 2]}]}],
         "timeout_ms": 1000,

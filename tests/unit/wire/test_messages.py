@@ -62,6 +62,7 @@ def test_no_version_is_beyond_kafka_3_9():
         "FindCoordinator": (0, 6),
         "ApiVersions": (0, 4),
         "CreateTopics": (2, 7),
+        "DeleteTopics": (1, 6),
         "InitProducerId": (0, 5),
         "CreatePartitions": (0, 3),
         "ElectLeaders": (0, 2),

@@ -1,0 +1,106 @@
+"""DeleteTopics: by name or by id, one event per topic."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from state.events import EventKind
+from state.payloads import NO_TOPIC_ID, topic_id_from_text, topic_id_to_text
+from state.protocol_errors import ProtocolError
+from streaming.gateway.admin import AdminRequests
+from streaming.gateway.calls import Call
+from streaming.wire.schema_codec import Body
+
+_IDS_SINCE = 6
+_DISABLED_SINCE = 3
+_BOTH = "Topic name and topic ID can not both be specified."
+_MESSAGES: Mapping[int, str] = {
+    ProtocolError.TOPIC_DELETION_DISABLED: "Topic deletion is disabled.",
+    ProtocolError.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
+    ProtocolError.UNKNOWN_TOPIC_ID: "This server does not host this topic ID.",
+}
+
+_Named = tuple[str | None, bytes]
+"""A topic's name, None when the client gave its id, and the id, zero when it gave the name."""
+
+
+class DeleteTopics:
+    """Answers DeleteTopics (KafkaApis.handleDeleteTopicsRequest).
+
+    A topic is answered for when its mark is written: from then on its deletion cannot be forgotten,
+    and the name is free when it is done.
+    """
+
+    def __init__(self, requests: AdminRequests) -> None:
+        """Take who has requests decided."""
+        self._requests = requests
+
+    async def handle(self, call: Call) -> Body:
+        """Answer when all topics were decided, in the order asked; one that is asked for twice is
+        decided once.
+        """
+        asked = _asked(call)
+        if any(name is not None and topic_id != NO_TOPIC_ID for name, topic_id in asked):
+            return {
+                "responses": [_result(one, ProtocolError.INVALID_REQUEST, _BOTH) for one in asked]
+            }
+        distinct = list(dict.fromkeys(asked))
+        results = await asyncio.gather(*(self._delete(call, one) for one in distinct))
+        by_topic = dict(zip(distinct, results, strict=True))
+        return {"responses": [by_topic[one] for one in asked]}
+
+    async def _delete(self, call: Call, asked: _Named) -> Body:
+        if not self._requests.ready():
+            return _result(asked, ProtocolError.NOT_CONTROLLER)
+        name, topic_id = asked
+        if name is None:
+            found = self._name(topic_id)
+            if found is None:
+                return _result(asked, ProtocolError.UNKNOWN_TOPIC_ID)
+            asked = (found, topic_id)
+        else:
+            found = name
+            asked = (name, self._id(name))
+        payload = {"topic": found, "topic_id": None if name else topic_id_to_text(topic_id)}
+        kind = EventKind.DELETE_TOPIC_REQUESTED
+        timeout_ms = call.body["timeout_ms"]
+        reply = await self._requests.reply(kind, found, payload, timeout_ms)
+        return _result(asked, _error(call, reply))
+
+    def _name(self, topic_id: bytes) -> str | None:
+        image, text = self._requests.view.image(), topic_id_to_text(topic_id)
+        return None if image is None or text is None else image.topic_name(text)
+
+    def _id(self, name: str) -> bytes:
+        image = self._requests.view.image()
+        return topic_id_from_text(None if image is None else image.topic_ids.get(name))
+
+
+def _asked(call: Call) -> list[_Named]:
+    if call.version < _IDS_SINCE:
+        return [(name, NO_TOPIC_ID) for name in call.body["topic_names"]]
+    return [
+        (topic["name"], topic["topic_id"].bytes if topic["topic_id"] else NO_TOPIC_ID)
+        for topic in call.body["topics"]
+    ]
+
+
+def _error(call: Call, reply: dict[str, Any]) -> int:
+    """Return the error; older clients do not know of TOPIC_DELETION_DISABLED."""
+    error: int = reply["error"]
+    if error == ProtocolError.TOPIC_DELETION_DISABLED and call.version < _DISABLED_SINCE:
+        return ProtocolError.INVALID_REQUEST
+    return error
+
+
+def _result(asked: _Named, error: int, message: str | None = None) -> Body:
+    name, topic_id = asked
+    return {
+        "name": name,
+        "topic_id": uuid.UUID(bytes=topic_id) if topic_id != NO_TOPIC_ID else None,
+        "error_code": error,
+        "error_message": message or _MESSAGES.get(error),
+    }

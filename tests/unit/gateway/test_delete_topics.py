@@ -1,0 +1,102 @@
+"""DeleteTopics at every version, by name and by id."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+
+from state.payloads import topic_id_from_text
+from streaming.gateway.ports import DecisionTimedOut, NotController
+from streaming.wire.messages import ApiKey
+from tests.unit.gateway.support import Rig, with_gateway
+
+T_ID = "xVg7K6qyTvmxpuD7RnqU_w"
+T_UUID = uuid.UUID(bytes=topic_id_from_text(T_ID))
+STRANGER = uuid.UUID(int=77)
+
+
+async def delete(rig: Rig, version: int, *asked: tuple[str | None, uuid.UUID | None]) -> list[Any]:
+    """Ask for topics by (name, id); returns (name, id, error) of each."""
+    named = [{"name": name, "topic_id": topic_id} for name, topic_id in asked]
+    body = {"topics": named} if version >= 6 else {"topic_names": [name for name, _ in asked]}
+    answer = await rig.ask(ApiKey.DELETE_TOPICS, version, body | {"timeout_ms": 30_000})
+    return [
+        (one["name"], one.get("topic_id") or None, one["error_code"]) for one in answer["responses"]
+    ]
+
+
+@pytest.mark.parametrize("version", range(1, 7))
+def test_topics_are_deleted_by_name(version: int) -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.create("t", [[1, 2]], T_ID)
+        shown = T_UUID if version >= 6 else None
+        found = await delete(rig, version, ("t", None), ("none", None))
+        assert found == [("t", shown, 0), ("none", None, 3)]
+        [asked, _] = rig.cluster.payloads("delete_topic_requested")
+        assert (asked["topic"], asked["topic_id"]) == ("t", None)
+
+    with_gateway(scenario)
+
+
+def test_topics_are_deleted_by_id() -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.create("t", [[1, 2]], T_ID)
+        found = await delete(rig, 6, (None, T_UUID), (None, STRANGER), (None, None))
+        assert found == [("t", T_UUID, 0), (None, STRANGER, 100), (None, None, 100)]
+        [asked] = rig.cluster.payloads("delete_topic_requested")
+        assert (asked["topic"], asked["topic_id"]) == ("t", T_ID)
+
+    with_gateway(scenario)
+
+
+def test_a_request_with_a_name_and_an_id_is_refused_as_a_whole() -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.create("t", [[1, 2]], T_ID)
+        found = await delete(rig, 6, ("t", None), ("t", T_UUID))
+        assert [error for _, _, error in found] == [42, 42]
+        assert rig.cluster.payloads("delete_topic_requested") == []
+
+    with_gateway(scenario)
+
+
+def test_a_topic_that_is_named_twice_is_asked_for_once() -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.create("t", [[1, 2]], T_ID)
+        assert [error for *_, error in await delete(rig, 5, ("t", None), ("t", None))] == [0, 0]
+        assert len(rig.cluster.payloads("delete_topic_requested")) == 1
+
+    with_gateway(scenario)
+
+
+@pytest.mark.parametrize(("version", "error"), [(2, 42), (3, 73), (6, 73)])
+def test_deletion_may_be_switched_off(version: int, error: int) -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.create("t", [[1, 2]], T_ID)
+        switch = {"config": {"delete.topic.enable": False}}
+        rig.cluster.happen("cluster_config_changed", "", switch)
+        assert [one[2] for one in await delete(rig, version, ("t", None))] == [error]
+
+    with_gateway(scenario)
+
+
+@pytest.mark.parametrize(
+    ("failure", "error"), [(NotController("gone"), 41), (DecisionTimedOut("late"), 7)]
+)
+def test_what_is_not_decided_is_an_error(failure: Exception, error: int) -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.create("t", [[1, 2]])
+        rig.cluster.fail = failure
+        assert [one[2] for one in await delete(rig, 6, ("t", None))] == [error]
+
+    with_gateway(scenario)
+
+
+def test_another_controller_is_to_be_asked() -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.controller = False
+        found = await delete(rig, 6, ("t", None), (None, T_UUID))
+        assert [error for *_, error in found] == [41, 41]
+
+    with_gateway(scenario)
