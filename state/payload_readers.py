@@ -151,7 +151,8 @@ def topic_removed(body: dict[str, Any]) -> TopicRemoved:
     """Read topic_removed."""
     topic_id = body.get("topic_id")
     return TopicRemoved(
-        topic=text(body["topic"]), topic_id=None if topic_id is None else text(topic_id),
+        topic=text(body["topic"]),
+        topic_id=None if topic_id is None else text(topic_id),
         observed_again=bool(optional_bool(body.get("observed_again"))),
     )
 

@@ -21,6 +21,10 @@ from streaming.gateway.metadata import Metadata
 from streaming.gateway.nodes import Nodes
 from streaming.gateway.ports import ClusterView, Decider
 from streaming.gateway.producer_ids import InitProducerId, ProducerIds
+from streaming.gateway.reassignments import (
+    AlterPartitionReassignments,
+    ListPartitionReassignments,
+)
 from streaming.gateway.versions import Versions
 from streaming.wire.messages import ApiKey
 
@@ -66,6 +70,8 @@ def build_apis(
         ApiKey.INIT_PRODUCER_ID: InitProducerId(producer_ids).handle,
         ApiKey.CREATE_PARTITIONS: CreatePartitions(admin).handle,
         ApiKey.ELECT_LEADERS: ElectLeaders(admin).handle,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS: AlterPartitionReassignments(admin).handle,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS: ListPartitionReassignments(admin).handle,
         ApiKey.ALTER_PARTITION: AlterPartition(view, deciding).handle,
         ApiKey.DESCRIBE_CLUSTER: DescribeCluster(view, nodes).handle,
         ApiKey.ALLOCATE_PRODUCER_IDS: AllocateProducerIds(deciding).handle,

@@ -3,25 +3,35 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterable
 
-from state.admin_payloads import PREFERRED_ELECTION_PATH, ElectionType
+from state.admin_payloads import (
+    PREFERRED_ELECTION_PATH,
+    REASSIGN_PARTITIONS_PATH,
+    ElectionType,
+)
 from state.events import EventKind
 from streaming.log.api import NewRecord
 from streaming.observers.ports import Counters, EventAppender, event
 from streaming.observers.tree import Dirty, WatchedTree
 from streaming.zk.types import ZNode
-from streaming.zk.znodes.admin import TopicPartition, parse_preferred_election
+from streaming.zk.znodes.admin import (
+    TopicPartition,
+    parse_preferred_election,
+    parse_reassignment,
+)
 
 logger = logging.getLogger(__name__)
 
-_Identity = tuple[int, int]
-
 
 class AdminObserver:
-    """Appends what a request asks for, topic by topic, and then that all of it was appended.
+    """Appends what a request asks for, topic by topic.
 
-    That last event lets the cluster machine delete the znode. One that cannot be read asks for
-    nothing: it is logged, counted as broken_admin_requests, and deleted like the others.
+    For elections it then appends that this was all, which lets the cluster machine delete the
+    znode. Reassignments are taken out of theirs one by one as they end. A request that cannot be
+    read, or is empty, asks for nothing: it is done with at once; what cannot be read is logged and
+    counted as broken_admin_requests. Of reassignments only the creation is followed, as in Kafka:
+    what is written into them later is mostly our own.
     """
 
     def __init__(self, tree: WatchedTree, log: EventAppender, counters: Counters) -> None:
@@ -29,38 +39,50 @@ class AdminObserver:
         self._tree = tree
         self._log = log
         self._counters = counters
-        self._seen: dict[str, _Identity] = {}
+        self._seen: dict[str, tuple[int, int | None]] = {}  # czxid, version
 
     def look(self, dirty: Dirty) -> None:
         """Read the requests that may be new and append them; returns when all is durable."""
         if PREFERRED_ELECTION_PATH in dirty:
-            znode = self._fresh(PREFERRED_ELECTION_PATH)
-            if znode is not None:
-                self._log.append([*self._elections(znode), _all_of(PREFERRED_ELECTION_PATH, znode)])
-                self._seen[PREFERRED_ELECTION_PATH] = _identity(znode)
+            self._look_at(PREFERRED_ELECTION_PATH, elections)
+        if REASSIGN_PARTITIONS_PATH in dirty:
+            self._look_at(REASSIGN_PARTITIONS_PATH, reassignments)
 
-    def _fresh(self, path: str) -> ZNode | None:
+    def _look_at(self, path: str, read: Callable[[bytes], list[NewRecord]]) -> None:
         znode = self._tree.get(path)
-        return None if znode is None or self._seen.get(path) == _identity(znode) else znode
-
-    def _elections(self, znode: ZNode) -> list[NewRecord]:
+        if znode is None or self._seen.get(path) in ((znode.czxid, None), _identity(znode)):
+            return
         try:
-            partitions = parse_preferred_election(znode.data)
+            records = read(znode.data)
         except ValueError as error:
-            self._broken(PREFERRED_ELECTION_PATH, error)
-            return []
-        return [_election(topic, numbers) for topic, numbers in _by_topic(partitions).items()]
+            logger.warning("%s asks for nothing: %s", path, error)
+            self._counters["broken_admin_requests"] += 1
+            records = []
+        done = path == PREFERRED_ELECTION_PATH or not records
+        self._log.append([*records, _all_of(path, znode)] if done else records)
+        self._seen[path] = _identity(znode) if done else (znode.czxid, None)
 
-    def _broken(self, path: str, error: ValueError) -> None:
-        logger.warning("%s asks for nothing: %s", path, error)
-        self._counters["broken_admin_requests"] += 1
 
-
-def _identity(znode: ZNode) -> _Identity:
+def _identity(znode: ZNode) -> tuple[int, int]:
     return znode.czxid, znode.version
 
 
-def _by_topic(partitions: list[TopicPartition]) -> dict[str, list[int]]:
+def elections(data: bytes) -> list[NewRecord]:
+    """Return one event per topic of /admin/preferred_replica_election; raises ValueError."""
+    partitions = parse_preferred_election(data)
+    return [_election(topic, numbers) for topic, numbers in _by_topic(partitions).items()]
+
+
+def reassignments(data: bytes) -> list[NewRecord]:
+    """Return one event per topic of /admin/reassign_partitions; raises ValueError."""
+    targets = parse_reassignment(data)
+    return [
+        _reassignment(topic, numbers, [targets[topic, number] for number in numbers])
+        for topic, numbers in _by_topic(targets).items()
+    ]
+
+
+def _by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
     for topic, partition in sorted(set(partitions)):
         found.setdefault(topic, []).append(partition)
@@ -75,6 +97,11 @@ def _election(topic: str, partitions: list[int]) -> NewRecord:
         "partitions": partitions,
     }
     return event(EventKind.ELECT_LEADERS_REQUESTED, body, topic)
+
+
+def _reassignment(topic: str, partitions: list[int], targets: list[list[int]]) -> NewRecord:
+    body = {"request_id": None, "topic": topic, "partitions": partitions, "targets": targets}
+    return event(EventKind.ALTER_REASSIGNMENTS_REQUESTED, body, topic)
 
 
 def _all_of(path: str, znode: ZNode) -> NewRecord:

@@ -39,6 +39,8 @@ class ApiKey(IntEnum):
     INIT_PRODUCER_ID = 22
     CREATE_PARTITIONS = 37
     ELECT_LEADERS = 43
+    ALTER_PARTITION_REASSIGNMENTS = 45
+    LIST_PARTITION_REASSIGNMENTS = 46
     ALTER_PARTITION = 56
     DESCRIBE_CLUSTER = 60
     ALLOCATE_PRODUCER_IDS = 67
@@ -89,6 +91,14 @@ APIS: dict[int, Api] = {
         Api(ApiKey.INIT_PRODUCER_ID, "InitProducerId", 0, 5, _KAFKA_PYTHON),
         Api(ApiKey.CREATE_PARTITIONS, "CreatePartitions", 0, 3, _KAFKA_PYTHON),
         Api(ApiKey.ELECT_LEADERS, "ElectLeaders", 0, 2, _KAFKA_PYTHON),
+        Api(
+            ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+            "AlterPartitionReassignments",
+            0,
+            0,
+            _KAFKA_PYTHON,
+        ),
+        Api(ApiKey.LIST_PARTITION_REASSIGNMENTS, "ListPartitionReassignments", 0, 0, _KAFKA_PYTHON),
         Api(ApiKey.ALTER_PARTITION, "AlterPartition", 0, 3, _OURS),
         Api(ApiKey.DESCRIBE_CLUSTER, "DescribeCluster", 0, 1, _KAFKA_PYTHON),
         Api(ApiKey.ALLOCATE_PRODUCER_IDS, "AllocateProducerIds", 0, 0, _OURS),

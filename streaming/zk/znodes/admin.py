@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import orjson
 
@@ -19,7 +20,7 @@ def parse_preferred_election(data: bytes) -> list[TopicPartition]:
     """Read /admin/preferred_replica_election; raises ValueError naming what is wrong."""
     try:
         listed = orjson.loads(data)["partitions"]
-        return [(str(one["topic"]), int(one["partition"])) for one in listed]
+        return [(str(one["topic"]), _int32(one["partition"])) for one in listed]
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"broken znode: {error!r} in {data[:200]!r}") from error
 
@@ -37,8 +38,15 @@ def parse_reassignment(data: bytes) -> dict[TopicPartition, list[int]]:
     """Read /admin/reassign_partitions; raises ValueError naming what is wrong."""
     try:
         return {
-            (str(one["topic"]), int(one["partition"])): [int(id_) for id_ in one["replicas"]]
+            (str(one["topic"]), _int32(one["partition"])): list(map(_int32, one["replicas"]))
             for one in orjson.loads(data)["partitions"]
         }
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"broken znode: {error!r} in {data[:200]!r}") from error
+
+
+def _int32(value: Any) -> int:
+    number = int(value)
+    if not -(2**31) <= number < 2**31:
+        raise ValueError(f"{number} is not a 32 bit number")
+    return number

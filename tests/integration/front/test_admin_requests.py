@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from streaming.zk.znodes.admin import preferred_election_bytes
+from streaming.zk.znodes.admin import preferred_election_bytes, reassignment_bytes
 from tests.integration.front.harness import put_broker, put_topic, wait_for
 
 ELECTION = "/admin/preferred_replica_election"
+PLAN = "/admin/reassign_partitions"
 
 
 def active(zk_session, start_front, start_job):
@@ -58,4 +59,32 @@ def test_what_nobody_can_read_asks_for_nothing_and_is_done_with(zk_session, star
     zk_session.create(ELECTION, b'{"version":1,"partitions":[{"topic":"t"}]}')
     front.wait_events("admin_znode_observed", 1)
     assert front.of_kind("elect_leaders_requested") == []
+    wait_for("a complaint", lambda: front.status()["counters"].get("broken_admin_requests") == 1)
+
+
+def test_a_plan_becomes_reassignments_and_what_is_taken_out_of_it_is_no_news(
+    zk_session, start_front, start_job
+):
+    front = active(zk_session, start_front, start_job)
+    asked = {("u", 0): [3], ("t", 1): [1, 3], ("t", 0): [2, 1]}
+    zk_session.create(PLAN, reassignment_bytes(asked))
+    assert front.wait_events("alter_reassignments_requested", 2) == [
+        {"request_id": None, "topic": "t", "partitions": [0, 1], "targets": [[2, 1], [1, 3]]},
+        {"request_id": None, "topic": "u", "partitions": [0], "targets": [[3]]},
+    ]
+    zk_session.set(PLAN, reassignment_bytes({("u", 0): [3]}))
+    zk_session.delete(PLAN)
+    zk_session.create(PLAN, reassignment_bytes({("t", 0): [1]}))
+    third = front.wait_events("alter_reassignments_requested", 3)[2]
+    assert (third["topic"], third["targets"]) == ("t", [[1]])
+    assert front.of_kind("admin_znode_observed") == []
+
+
+def test_a_plan_that_asks_for_nothing_is_done_with(zk_session, start_front, start_job):
+    front = active(zk_session, start_front, start_job)
+    zk_session.create(PLAN, reassignment_bytes({}))
+    assert front.wait_events("admin_znode_observed", 1) == [{"path": PLAN, "zk_version": 0}]
+    zk_session.delete(PLAN)
+    zk_session.create(PLAN, b"[]")
+    front.wait_events("admin_znode_observed", 2)
     wait_for("a complaint", lambda: front.status()["counters"].get("broken_admin_requests") == 1)

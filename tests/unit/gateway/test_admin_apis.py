@@ -1,4 +1,4 @@
-"""CreatePartitions and ElectLeaders at every version."""
+"""CreatePartitions, ElectLeaders and reassignments at every version."""
 
 from __future__ import annotations
 
@@ -113,5 +113,77 @@ def test_asked_for_all_partitions_only_those_in_need_are_tried(kind: int) -> Non
 def test_there_are_two_types_of_elections() -> None:
     async def scenario(rig: Rig) -> None:
         assert (await elect(rig, 2, {"t": [0]}, 7))["error_code"] == 42
+
+    with_gateway(scenario)
+
+
+async def alter(rig: Rig, **targets: dict[int, list[int] | None]) -> dict[str, Any]:
+    topics = [
+        {
+            "name": name,
+            "partitions": [{"partition_index": p, "replicas": ids} for p, ids in moves.items()],
+        }
+        for name, moves in targets.items()
+    ]
+    body = {"timeout_ms": 30_000, "topics": topics}
+    return await rig.ask(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, body)
+
+
+async def in_motion(rig: Rig, asked: dict[str, list[int]] | None = None) -> dict[str, Any]:
+    topics = (
+        None
+        if asked is None
+        else [{"name": name, "partition_indexes": numbers} for name, numbers in asked.items()]
+    )
+    answer = await rig.ask(
+        ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, {"timeout_ms": 1000, "topics": topics}
+    )
+    assert answer["error_code"] == 0
+    return {
+        (topic["name"], one["partition_index"]): (
+            one["replicas"],
+            one["adding_replicas"],
+            one["removing_replicas"],
+        )
+        for topic in answer["topics"]
+        for one in topic["partitions"]
+    }
+
+
+def test_reassignments_are_answered_listed_and_taken_back() -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.create("t", [[1, 2], [2, 1]])
+        rig.cluster.create("u", [[1]])
+        answer = await alter(rig, t={0: [3, 2], 7: [1]}, u={0: [2]}, none={0: None})
+        assert {
+            (topic["name"], one["partition_index"]): one["error_code"]
+            for topic in answer["responses"]
+            for one in topic["partitions"]
+        } == {("t", 0): 0, ("t", 7): 3, ("u", 0): 0, ("none", 0): 85}
+        moving = {("t", 0): ([3, 2, 1], [3], [1]), ("u", 0): ([2, 1], [2], [1])}
+        assert await in_motion(rig) == moving
+        assert await in_motion(rig, {"t": [0, 1], "none": [0]}) == {("t", 0): moving["t", 0]}
+        assert (await alter(rig, t={0: None}))["error_code"] == 0
+        assert list(await in_motion(rig)) == [("u", 0)]
+
+    with_gateway(scenario)
+
+
+def test_nothing_is_in_motion_at_first() -> None:
+    async def scenario(rig: Rig) -> None:
+        assert await in_motion(rig) == {}
+        assert (await alter(rig))["error_code"] == 0
+
+    with_gateway(scenario)
+
+
+def test_reassignments_are_for_the_controller() -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.controller = False
+        assert (await alter(rig, t={0: [1]}))["error_code"] == 41
+        assert (await alter(rig))["error_code"] == 41
+        body = {"timeout_ms": 1000, "topics": None}
+        answer = await rig.ask(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, body)
+        assert answer["error_code"] == 41
 
     with_gateway(scenario)

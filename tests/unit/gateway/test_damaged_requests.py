@@ -60,6 +60,14 @@ BODIES: dict[ApiKey, dict[str, Any]] = {
         "topic_partitions": [{"topic": "t", "partitions": [0, 1]}],
         "timeout_ms": 1000,
     },
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: {
+        "timeout_ms": 1000,
+        "topics": [{"name": "t", "partitions": [{"partition_index": 0, "replicas": [2, 1]}]}],
+    },
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: {
+        "timeout_ms": 1000,
+        "topics": [{"name": "t", "partition_indexes": [0]}],
+    },
     ApiKey.INIT_PRODUCER_ID: {"transactional_id": None, "transaction_timeout_ms": 1},
     ApiKey.ALTER_PARTITION: {
         "broker_id": 1,

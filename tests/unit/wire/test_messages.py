@@ -66,6 +66,8 @@ def test_no_version_is_beyond_kafka_3_9():
         "InitProducerId": (0, 5),
         "CreatePartitions": (0, 3),
         "ElectLeaders": (0, 2),
+        "AlterPartitionReassignments": (0, 0),
+        "ListPartitionReassignments": (0, 0),
         "AlterPartition": (0, 3),
         "DescribeCluster": (0, 1),
         "AllocateProducerIds": (0, 0),
