@@ -1,0 +1,133 @@
+"""A topic deleted while one of its brokers is dead, on real brokers, with a job that is killed."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka import KafkaAdminClient
+
+from streaming.demo.cluster import DemoCluster
+from streaming.demo.steps import CRASHED, OURS, start_everything
+from streaming.status_socket import fetch_status
+from streaming.supervisor.embedded import SESSION_TIMEOUT_MS
+from streaming.supervisor.processes import JOB
+from streaming.zk.client import ZkSession
+from streaming.zk.znodes import entity_config_path, topic_deletion_path, topic_path
+
+WAIT_S = 90.0
+PARTITIONS = 4
+GONE, KEPT = "gone", "kept"
+
+pytestmark = [
+    pytest.mark.timeout(420),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Iterator[DemoCluster]:
+    kafka_log = logging.getLogger("kafka")
+    level = kafka_log.level
+    kafka_log.setLevel(logging.CRITICAL)
+    cluster = DemoCluster(tmp_path)
+    yield cluster
+    cluster.stop()
+    kafka_log.setLevel(level)
+    gc.collect()
+
+
+@pytest.fixture
+def session(demo: DemoCluster) -> Iterator[ZkSession]:
+    session = ZkSession(demo.embedded.connect, SESSION_TIMEOUT_MS)
+    session.connect()
+    yield session
+    session.close()
+
+
+def wait_for(what: str, true: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + WAIT_S
+    while not (found := true()):
+        assert time.monotonic() < deadline, f"{what} did not come; last found: {found!r}"
+        time.sleep(0.2)
+    return found
+
+
+def folders(demo: DemoCluster, broker_id: int, topic: str) -> list[str]:
+    """The partitions of a topic that a broker has on its disk."""
+    logs = demo.broker(broker_id).data_dir / "logs"
+    return sorted(one.name for one in logs.iterdir() if re.fullmatch(rf"{topic}-\d+", one.name))
+
+
+def settled(demo: DemoCluster) -> bool:
+    """Every partition is led by a broker that runs, which all brokers tell of."""
+    now = demo.look()
+    views = demo.broker_views().values()
+    leaders = {key: one.leader for key, one in now.partitions.items() if one is not None}
+    return now.controller_id == OURS and all(v and v.leaders == leaders for v in views)
+
+
+def in_sync(demo: DemoCluster) -> bool:
+    states = demo.look().seen()
+    return all(one is not None and len(one.isr) == 3 for one in states) and settled(demo)
+
+
+def delete(demo: DemoCluster, topic: str) -> None:
+    """Delete a topic through the gateway with an unmodified client."""
+    admin: Any = KafkaAdminClient(bootstrap_servers=[demo.gateway], request_timeout_ms=60_000)
+    try:
+        admin.delete_topics([topic], timeout_ms=60_000)
+    finally:
+        admin.close()
+
+
+def znodes(session: ZkSession, topic: str) -> list[str]:
+    paths = (topic_path(topic), entity_config_path("topics", topic), topic_deletion_path(topic))
+    return [path for path in paths if session.get(path) is not None]
+
+
+def test_a_topic_is_deleted_when_its_dead_broker_returns(
+    demo: DemoCluster, session: ZkSession
+) -> None:
+    start_everything(demo)
+    wait_for("our control", lambda: demo.look().controller_id == OURS)
+    for topic in (GONE, KEPT):
+        demo.create_topic(topic, PARTITIONS)
+    wait_for("full ISRs", lambda: in_sync(demo))
+    assert [len(folders(demo, id_, GONE)) for id_ in (1, 2, 3)] == [PARTITIONS] * 3
+
+    demo.broker(CRASHED).kill()
+    wait_for("the broker's end", lambda: CRASHED not in demo.look().brokers and settled(demo))
+    delete(demo, GONE)
+    demo.supervisor.kill(JOB)
+    for id_ in (1, 2):
+        wait_for(f"empty disks of broker {id_}", lambda id_=id_: not folders(demo, id_, GONE))
+    assert len(znodes(session, GONE)) == 3
+    assert len(folders(demo, CRASHED, GONE)) == PARTITIONS
+    status = wait_for(
+        "the deletion in the status",
+        lambda: (s := fetch_status(demo.folders.root, 10))["deleting"] and s,
+    )
+    assert status["deleting"] == [GONE]
+    told = [view.leaders for view in demo.broker_views().values() if view is not None]
+    assert told
+    assert all(topic == KEPT for leaders in told for topic, _ in leaders)
+
+    demo.broker(CRASHED).start()
+    wait_for("the end of the znodes", lambda: not znodes(session, GONE))
+    assert not folders(demo, CRASHED, GONE)
+    wait_for("full ISRs", lambda: in_sync(demo))
+
+    demo.create_topic(GONE, 1)
+    wait_for("the new topic", lambda: in_sync(demo))
+    assert [folders(demo, id_, GONE) for id_ in (1, 2, 3)] == [[f"{GONE}-0"]] * 3
+
+    session.create(topic_deletion_path(KEPT))
+    wait_for("the end of the other topic", lambda: not znodes(session, KEPT))
+    assert not any(folders(demo, id_, KEPT) for id_ in (1, 2, 3))
