@@ -48,7 +48,9 @@ def on_elect_leaders_requested(
 
 
 def _elect(slot: Slot, changes: Changes, at: Rows, election_type: ElectionType) -> Int32s:
-    """Elect for rows and return int32[k] error codes."""
+    """Elect for rows of one topic and return int32[k] error codes."""
+    if slot.table.is_of(slot.table.deletions)[at].any():
+        return np.full(len(at), ProtocolError.INVALID_TOPIC_EXCEPTION, dtype=np.int32)
     needed = _needed(slot, at, election_type)
     unclean = election_type is ElectionType.UNCLEAN
     strategy = Strategy.OFFLINE if unclean else Strategy.PREFERRED

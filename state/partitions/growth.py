@@ -53,6 +53,10 @@ def _existing(slot: Slot, topic: str) -> Int32s:
         raise Rejected(
             ProtocolError.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic}' does not exist."
         )
+    if topic in slot.table.deletions:
+        raise Rejected(
+            ProtocolError.INVALID_TOPIC_EXCEPTION, f"The topic '{topic}' is queued for deletion."
+        )
     if (rows.adding[at] | rows.removing[at]).any():
         raise Rejected(
             ProtocolError.REASSIGNMENT_IN_PROGRESS,

@@ -230,6 +230,23 @@ def test_a_name_that_is_being_deleted_cannot_be_created() -> None:
     assert said[REPLY]["error"] == ProtocolError.TOPIC_ALREADY_EXISTS
 
 
+def test_a_topic_in_deletion_neither_grows_nor_elects_on_request() -> None:
+    controller = with_topic()
+    mark(controller)
+    asked = {"partitions": 3, "assignment": None, "validate_only": False}
+    said = controller.happen("create_partitions_requested", "t", request_id="r", topic="t", **asked)
+    assert said.keys() == {REPLY}
+    assert said[REPLY]["error"] == ProtocolError.INVALID_TOPIC_EXCEPTION
+    for kind in ("preferred", "unclean"):
+        elected = {"election_type": kind, "partitions": [0]}
+        said = controller.happen(
+            "elect_leaders_requested", "t", request_id="r", topic="t", **elected
+        )
+        assert said.keys() == {REPLY}
+        [answered] = said[REPLY]["partitions"]
+        assert answered["error"] == ProtocolError.INVALID_TOPIC_EXCEPTION
+
+
 def test_the_mark_of_an_unknown_topic_goes() -> None:
     assert mark(Controller(), "u").keys() == {UNMARK}
 
