@@ -1,0 +1,96 @@
+"""What the end of reassignments needs: order, holding back, who is told of a new replica."""
+
+from __future__ import annotations
+
+from state.decisions import DecisionKind
+from streaming.sinks.batch import DecidedBatch, SinkDecision
+from streaming.sinks.outcomes import batch_events
+from streaming.sinks.plan import Planner
+from streaming.sinks.reassignments import ended_requests, hold_back_completions, runs, without
+from streaming.wire.messages import ApiKey
+from tests.fixtures.story import LISTENER
+from tests.unit.sinks.support import Job, lose
+from tests.unit.sinks.test_plan import decoded, led
+
+COMPLETE, REWRITE = DecisionKind.COMPLETE_REASSIGNMENT, DecisionKind.REWRITE_ASSIGNMENT
+
+
+def job() -> Job:
+    """Topic t: partition 0 on brokers 1 and 2, partition 1 on 2 and 1; topic u on broker 1."""
+    job = Job()
+    job.story.elect({1: 11, 2: 12, 3: 13})
+    job.story.create("t", [[1, 2], [2, 1]])
+    job.story.create("u", [[1]])
+    job.persist(job.decide())
+    return job
+
+
+def move(job: Job, topic: str, partition: int, target: list[int]) -> None:
+    job.story.write(
+        "alter_reassignments_requested",
+        topic,
+        request_id="r",
+        topic=topic,
+        partitions=[partition],
+        targets=[target],
+    )
+
+
+def topic_writes(run: list[SinkDecision]) -> list[tuple[DecisionKind, str]]:
+    return [(one.kind, one.extra["topic"]) for one in run if one.kind in (COMPLETE, REWRITE)]
+
+
+def test_a_topic_that_is_written_after_an_end_begins_a_run() -> None:
+    moved = job()
+    move(moved, "t", 0, [2, 1])
+    move(moved, "u", 0, [3])
+    move(moved, "t", 1, [1, 2])
+    cut = list(runs(moved.decide().decisions))
+    assert [topic_writes(run) for run in cut] == [
+        [(REWRITE, "t"), (COMPLETE, "t"), (REWRITE, "u")],
+        [(REWRITE, "t"), (COMPLETE, "t")],
+    ]
+
+
+def test_what_was_not_written_holds_its_own_topics_end_back() -> None:
+    moved = job()
+    move(moved, "t", 0, [2, 1])
+    move(moved, "u", 0, [1])
+    batch: DecidedBatch = moved.decide()
+    lose(batch, "t", 0)
+    hold_back_completions(batch, batch.decisions)
+    of_t, of_u = batch.of_kind(COMPLETE)
+    assert (of_t.failed, of_u.failed) == (True, False)
+    assert {one.extra["topic"] for one in ended_requests(batch.decisions)} == {"u"}
+    assert [(one.kind, one.key) for one in batch_events(batch)] == [("topic_removed", "t")]
+
+
+def test_only_the_replicas_that_come_are_told_that_they_are_new() -> None:
+    moved = job()
+    move(moved, "t", 0, [3, 2])
+    moved.persist(batch := moved.decide())
+    plan = Planner(moved.image, LISTENER).plan(batch.decisions)
+    told = {id_: [decoded(one) for one in requests] for id_, requests in plan.items()}
+    assert {id_: led(requests) for id_, requests in told.items()} == {
+        1: {("t", 0): (1, 1, False)},
+        2: {("t", 0): (1, 1, False)},
+        3: {("t", 0): (1, 1, True)},
+    }
+
+
+def test_the_replicas_that_go_are_deleted_under_the_partitions_epoch() -> None:
+    moved = job()
+    move(moved, "t", 0, [2])
+    moved.persist(batch := moved.decide())
+    plan = Planner(moved.image, LISTENER).plan(batch.decisions)
+    (stop,) = [decoded(one) for one in plan[1] if one.api is ApiKey.STOP_REPLICA]
+    (topic,) = stop.body["topic_states"]
+    (state,) = topic["partition_states"]
+    assert (state["delete_partition"], state["leader_epoch"]) == (True, 1)
+
+
+def test_what_ended_goes_out_of_the_request_if_it_is_what_was_asked_for() -> None:
+    asked = {("t", 0): [1, 2], ("t", 1): [2], ("u", 0): [3]}
+    assert without(asked, "t", [(0, [1, 2])]) == {("t", 1): [2], ("u", 0): [3]}
+    assert without(asked, "t", [(0, [2, 1]), (7, None)]) == asked
+    assert without(asked, "t", [(0, None), (1, None)]) == {("u", 0): [3]}
