@@ -1,4 +1,4 @@
-"""Partitions about which the machines believe something that was never written.
+"""What the machines believe and was never written: partitions, topics, producer ids.
 
 A write that meets other content is lost, and an event tells the machine what the znode holds. What
 the machine decides before it folds that event rests on the lost write: it may be neither written
@@ -21,6 +21,8 @@ from streaming.sinks.batch import TOPIC_WRITES, DecidedBatch, SinkDecision
 
 Subject = tuple[str, int | None]
 """A topic and a partition; None: all partitions of the topic."""
+
+_PRODUCER_IDS: Subject = ("", None)
 
 _ABOUT_PARTITIONS = frozenset({DecisionKind.CHANGE_PARTITIONS, DecisionKind.STOP_REPLICAS})
 _UNKNOWN = 1 << 62
@@ -57,7 +59,7 @@ class Doubts:
         kept = {one: within for one, within in self._ranges.items() if within[1] > offset}
         self._ranges = kept
 
-    def cover(self, topic: str, partition: int, offset: int) -> bool:
+    def cover(self, topic: str, partition: int | None, offset: int) -> bool:
         """Return whether what is decided on an event about a partition is in doubt."""
         for subject in ((topic, partition), (topic, None)):
             first, until = self._ranges.get(subject, (0, 0))
@@ -77,15 +79,16 @@ class Doubts:
                 one.lost |= self._rows(one)
             if one.kind in TOPIC_WRITES and self._covers_topic(one.extra["topic"], one.offset):
                 one.failed = True
+            if one.kind is DecisionKind.WRITE_PRODUCER_ID_BLOCK:
+                one.failed |= self.cover(*_PRODUCER_IDS, one.offset)
 
     def _rows(self, decision: SinkDecision) -> npt.NDArray[np.bool_]:
         names = decision.extra["topics"]
         rows = zip(
             decision.columns["topic"].tolist(), decision.columns["partition"].tolist(), strict=True
         )
-        return np.array(
-            [self.cover(names[topic], partition, decision.offset) for topic, partition in rows]
-        )
+        found = [self.cover(names[topic], partition, decision.offset) for topic, partition in rows]
+        return np.array(found, dtype=bool)
 
     def lose_what_follows(self, batch: DecidedBatch) -> None:
         """After a batch was written: lose what rests on its conflicts, and what a controller
@@ -109,12 +112,19 @@ def _conflicting(batch: DecidedBatch) -> list[tuple[Subject, int]]:
         for conflict in batch.conflicts
         if conflict.topic is not None and conflict.partition is not None
     ]
+    found += [
+        (_PRODUCER_IDS, conflict.offset)
+        for conflict in batch.conflicts
+        if conflict.kind is DecisionKind.WRITE_PRODUCER_ID_BLOCK
+    ]
     return found + [((one.extra["topic"], None), one.offset) for one in batch.refused_topics()]
 
 
 def _corrected(event: NewRecord | LogRecord) -> list[Subject]:
     if event.kind == EventKind.TOPIC_REMOVED:
         return [(event.key, None)]
+    if event.kind == EventKind.PRODUCER_ID_BLOCK_OBSERVED:
+        return [_PRODUCER_IDS]
     if event.kind == EventKind.PARTITION_STATES_OBSERVED:
         body = orjson.loads(event.payload)
         if body["cause"] == "conflict":

@@ -27,6 +27,11 @@ from streaming.paths import DataDir
 from streaming.settings_loader import load_settings
 from streaming.sinks.assembly import Sinks, open_sinks
 from streaming.zk.fenced import FencedWriter
+from streaming.zk.znodes.controller import (
+    PRODUCER_ID_BLOCK_PATH,
+    ProducerIdBlock,
+    producer_id_block_bytes,
+)
 from tests.fixtures.story import LISTENER, Fold
 from tests.integration.sinks.support import wait_for, write_state
 
@@ -162,9 +167,12 @@ class LocalJob:
         return int(orjson.loads(planned.read_bytes().splitlines()[2])["offset"])
 
     def _meddle(self) -> None:
-        """A leader changes its ISR by itself, once."""
+        """A leader changes its ISR by itself, once, and somebody takes producer ids."""
         session = self.sinks.zookeeper._session
-        write_state(session, "t", 1, (2, 1, [2, 3, 1]))
+        if session.get(PRODUCER_ID_BLOCK_PATH) is None:
+            write_state(session, "t", 1, (2, 1, [2, 3, 1]))
+            block = ProducerIdBlock(9, 5000, 5999)
+            session.create(PRODUCER_ID_BLOCK_PATH, producer_id_block_bytes(block))
 
     def _commit(self, end: int) -> None:
         states = {str(key): data.hex() for key, data in self.fold.states.items()}

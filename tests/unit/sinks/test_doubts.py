@@ -8,7 +8,7 @@ from state.decisions import DecisionKind
 from streaming.log.api import LogRecord, NewRecord
 from streaming.sinks.batch import WriteConflict
 from streaming.sinks.doubts import Doubts, forget_doubted
-from streaming.sinks.outcomes import batch_events
+from streaming.sinks.outcomes import batch_events, replies
 from tests.unit.sinks.support import Job, changes, lose, refuse_creation, state_znode
 
 
@@ -193,3 +193,25 @@ def test_after_a_restart_the_events_that_are_still_to_fold_say_what_is_in_doubt(
     forget_doubted(found.image, doubts)
     assert found.image.topic_names() == ["t"]
     assert found.image.columns["partition"].tolist() == [1]
+
+
+def test_producer_ids_are_in_doubt_between_a_conflict_and_its_correction():
+    """The version that the next write expects may be that of somebody else's block by now."""
+    found = job()
+    doubts = Doubts()
+    first = found.story.ask_producer_ids(1)
+    batch = found.decide()
+    (write,) = batch.of_kind(DecisionKind.WRITE_PRODUCER_ID_BLOCK)
+    write.failed = True
+    batch.conflicts.append(WriteConflict(first, write.kind, None, None, None))
+    doubts.lose_what_follows(batch)
+    (event,) = batch_events(batch)
+    found.story.ask_producer_ids(2)
+    doubts.end(event, first + 2)
+    found.story.take([(event.kind, event.key, event.payload)])
+    found.story.ask_producer_ids(3)
+    batch = found.decide()
+    doubts.lose_rows(batch.decisions)
+    writes = batch.of_kind(DecisionKind.WRITE_PRODUCER_ID_BLOCK)
+    assert [one.failed for one in writes] == [True, False]
+    assert [one["error"] for one in replies(batch, doubts)] == [-1, 0]

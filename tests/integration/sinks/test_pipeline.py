@@ -1,0 +1,162 @@
+"""The steps of a batch together: who hears what, and when."""
+
+from __future__ import annotations
+
+import orjson
+
+from streaming.wire.messages import ApiKey
+from streaming.zk.claim import claim_controller
+from tests.fixtures.story import Story
+from tests.fixtures.stub_brokers import leader_and_isr_states, metadata_states
+from tests.integration.sinks import local_job
+from tests.integration.sinks.support import state_of, wait_for, write_state
+
+UM, LISR = ApiKey.UPDATE_METADATA, ApiKey.LEADER_AND_ISR
+
+
+def heard(world, broker):
+    """(partition, leader, leader epoch, ISR) of topic t, in order, from both kinds of requests."""
+    found = []
+    for request in list(world.stubs[broker].received):
+        api = request.header.api_key
+        states = (
+            [(topic, state) for topic, _, state in leader_and_isr_states(request)]
+            if api is LISR
+            else metadata_states(request)
+            if api is UM
+            else []
+        )
+        found += [
+            (state["partition_index"], state["leader"], state["leader_epoch"], tuple(state["isr"]))
+            for topic, state in states
+            if topic == "t"
+        ]
+    return found
+
+
+def begun(new_world, monkeypatch, write):
+    """A world whose log has an election, topic t and what `write` adds; batches of any size."""
+    monkeypatch.setattr(local_job, "MEDDLED_BATCH", -1)
+    monkeypatch.setattr(local_job, "BATCH_EVENTS", 100)
+
+    def story(ports, version):
+        told = Story()
+        told.elect({id_: ports[id_] for id_ in (1, 2, 3)}, epoch_zk_version=version)
+        told.create("t", [[1, 2, 3]])
+        write(told, ports)
+        return told
+
+    return new_world(story)
+
+
+def later(world, write):
+    """Append what `write` tells to the log, as the front would."""
+    told = Story()
+    write(told)
+    world.front.record(told.events)
+
+
+def test_nothing_is_told_that_is_not_written(new_world, monkeypatch):
+    world = begun(new_world, monkeypatch, lambda told, ports: None)
+    job = world.start()
+    job.run()
+    write_state(world.session, "t", 0, (1, 0, [1, 2]))  # a leader's own change
+    later(world, lambda told: told.unregister(1))  # lost: it expects another version
+    later(world, lambda told: told.register({1: world.stubs[1].port}, add=200))  # writes nothing
+    job.run()
+    job.wait_told()
+    assert state_of(world.session, "t", 0) == (1, 1, [1, 2], 2)
+    told = {one for broker in (1, 2, 3) for one in heard(world, broker)}
+    assert told == {(0, 1, 0, (1, 2, 3)), (0, 1, 1, (1, 2))}, "never that 2 leads: not written"
+    (event,) = [orjson.loads(p) for kind, _, p in world.front.events() if kind.startswith("part")]
+    assert event["cause"] == "conflict"
+
+
+def test_a_replaced_controller_tells_brokers_nothing_and_the_front_what_happened(
+    new_world, monkeypatch
+):
+    world = begun(new_world, monkeypatch, lambda told, ports: None)
+    job = world.start()
+    job.run()
+    job.wait_told()
+    before = {broker: heard(world, broker) for broker in (1, 2, 3)}
+    claim_controller(world.session, 7, steal=True)
+    later(world, lambda told: (told.unregister(3), told.alter("t", 0, [1, 2]), told.shut_down(2)))
+    job.run()
+    wait_for("the batch", lambda: len(world.front.heads("batch")) == 2)
+    assert [head["fenced"] for head in world.front.heads("batch")] == [False, True]
+    assert {broker: heard(world, broker) for broker in (1, 2, 3)} == before
+    (said,) = world.front.heads("replies")[1:]
+    assert {reply["error"] for reply in said["replies"]} == {41}
+    assert not any(job.sinks.brokers.queue_lengths().values())
+
+
+def test_the_front_knows_before_the_brokers(new_world, monkeypatch):
+    world = begun(new_world, monkeypatch, lambda told, ports: None)
+    job = world.start()
+    job.run()
+    names = job.points.names
+    start = names.index("after zookeeper")
+    assert names[start:][1:5] == ["before say", "after say", "before mark", "after mark"]
+    wait_for("the batch", lambda: world.front.heads("batch"))
+    types = [message.type for message in world.front.said]
+    assert types == ["image", "decisions", "replies", "batch"]
+
+
+def test_a_front_that_comes_back_gets_the_image_and_the_timers_of_now(new_world, monkeypatch):
+    def write(told, ports):
+        told.elected(1, 1, **{"auto.leader.rebalance.enable": True})
+        told.register({1: ports[1]})
+        told.write("resync_completed", topics=0)
+
+    world = begun(new_world, monkeypatch, write)
+    job = world.start()
+    assert world.front.heads("image")[0]["timers"] == {}
+    job.run()
+    world.front.hang_up()
+    world.front.listen()
+    again = wait_for("the image", lambda: world.front.heads("image")[1:])
+    assert list(again[0]["timers"]) == ["leader_rebalance"]
+    job.wait_told()
+
+
+def test_storage_errors_come_back_as_events_and_are_decided_about(new_world, monkeypatch):
+    world = begun(new_world, monkeypatch, lambda told, ports: None)
+    world.stubs[1].errors = {("t", 0): 56}
+    job = world.start()
+    job.run()
+    wait_for("the event", lambda: world.front.events()[-1][0] == "leader_and_isr_answered")
+    world.stubs[1].errors = {}
+    job.run()
+    job.wait_told()
+    assert state_of(world.session, "t", 0) == (2, 1, [2, 3], 1)
+
+
+def test_a_refused_topic_is_observed_again(new_world, monkeypatch):
+    world = begun(new_world, monkeypatch, lambda told, ports: told.create("there", [[1]]))
+    job = world.start()
+    job.run()
+    job.wait_told()
+    assert [head["topics"] for head in world.front.heads("reobserve")] == [["there"]]
+    assert world.front.events()[-1][:2] == ("topic_removed", "there")
+    answers = world.front.heads("replies")[0]["replies"]
+    assert [answer["error"] for answer in answers] == [0, 36]
+
+
+def test_outcomes_say_when_a_batch_was_written_and_confirmed(new_world, monkeypatch):
+    from streaming.log.embedded import EmbeddedLogReader
+
+    world = begun(new_world, monkeypatch, lambda told, ports: None)
+    job = world.start()
+    job.run()
+    job.wait_told()
+    job.close()
+    with EmbeddedLogReader(job.folders.outcomes) as reader:
+        records = list(reader.read(0, reader.end_offset()))
+    bodies = [(one.kind, orjson.loads(one.payload)) for one in records]
+    (persisted,) = [body for kind, body in bodies if kind == "persisted"]
+    assert (persisted["end_offset"], persisted["conflicts"], persisted["fenced"]) == (4, 0, False)
+    confirmed = {
+        body["broker_id"]: body["end_offset"] for kind, body in bodies if kind == "confirmed"
+    }
+    assert confirmed == {1: 4, 2: 4, 3: 4}
