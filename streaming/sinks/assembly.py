@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from streaming.image.cluster_image import ClusterImage
 from streaming.link.job_side import JobLink
-from streaming.log.api import LogRecord
+from streaming.log.api import LogRecord, LogWriter
 from streaming.log.decision_writer import IdempotentLogWriter
 from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
 from streaming.paths import DataDir
@@ -89,19 +90,8 @@ def open_sinks(
         image=image,
         image_lock=image_lock,
     )
-    listener = settings.control_plane_listener_name or settings.inter_broker_listener_name
-    brokers = BrokerSink(
-        listener,
-        Timing(settings.controller_socket_timeout_ms, settings.retry_backoff_ms),
-        on_answer=answers.answered,
-        on_confirmed=answers.confirmed,
-    )
-    zookeeper = ZooKeeperSink(
-        lambda: open_session(settings),
-        max_ops_per_multi=settings.zookeeper_multi_max_operations,
-        max_in_flight=settings.zookeeper_max_in_flight_requests,
-        stopped=stopped.is_set,
-    )
+    brokers = _broker_sink(settings, answers)
+    zookeeper = _zookeeper_sink(settings, stopped)
     pipeline = Pipeline(
         decisions=IdempotentLogWriter(decisions, EmbeddedLogReader(folders.decisions)),
         outcomes=outcomes,
@@ -111,18 +101,49 @@ def open_sinks(
         link=link,
         image=image,
         image_lock=image_lock,
-        planner=Planner(image, listener),
+        planner=Planner(image, controller_listener(settings)),
         timers=timers,
-        retention=Retention(
-            folders,
-            {folders.decisions: decisions, folders.outcomes: outcomes},
-            retention_ms=settings.log_retention_ms,
-            batches_retained=settings.checkpoint_batches_retained,
+        retention=_retention(
+            settings, folders, {folders.decisions: decisions, folders.outcomes: outcomes}
         ),
         appender=appender,
         doubts=doubts,
     )
     return Sinks(pipeline, link, brokers, answers, zookeeper, decisions, outcomes, stopped)
+
+
+def controller_listener(settings: Settings) -> str:
+    """Return the listener on which brokers hear the controller (ControllerChannelManager)."""
+    return settings.control_plane_listener_name or settings.inter_broker_listener_name
+
+
+def _broker_sink(settings: Settings, answers: AnswerSink) -> BrokerSink:
+    return BrokerSink(
+        controller_listener(settings),
+        Timing(settings.controller_socket_timeout_ms, settings.retry_backoff_ms),
+        on_answer=answers.answered,
+        on_confirmed=answers.confirmed,
+    )
+
+
+def _zookeeper_sink(settings: Settings, stopped: threading.Event) -> ZooKeeperSink:
+    return ZooKeeperSink(
+        lambda: open_session(settings),
+        max_ops_per_multi=settings.zookeeper_multi_max_operations,
+        max_in_flight=settings.zookeeper_max_in_flight_requests,
+        stopped=stopped.is_set,
+    )
+
+
+def _retention(
+    settings: Settings, folders: DataDir, writers: Mapping[Path, LogWriter]
+) -> Retention:
+    return Retention(
+        folders,
+        writers,
+        retention_ms=settings.log_retention_ms,
+        batches_retained=settings.checkpoint_batches_retained,
+    )
 
 
 def open_session(settings: Settings) -> ZkSession:

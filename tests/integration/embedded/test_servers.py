@@ -68,7 +68,7 @@ def test_zookeeper_on_a_taken_port_says_so(zookeeper_server, tmp_path):
 def test_a_server_that_ends_at_once_shows_the_end_of_its_log(zookeeper, tmp_path):
     config = {"log.retention.ms": "soon"}
     broker = KafkaBroker(1, zookeeper, tmp_path / "broker", config=config)
-    with pytest.raises(ChildDied, match="Invalid value soon for configuration log.retention.ms"):
+    with pytest.raises(ChildDied, match=r"Invalid value soon for configuration log\.retention\.ms"):
         broker.start()
 
 
