@@ -110,15 +110,16 @@ class DecidedBatch:
         return max((one.offset for one in updates if one.extra["complete"]), default=0)
 
     def refused_topics(self) -> list[SinkDecision]:
-        """Return the writes of topic znodes that met another topic or another assignment."""
+        """Return the writes of topic znodes that met another topic or another assignment, the first
+        of each topic.
+        """
         met = {(one.offset, one.topic) for one in self.conflicts if one.partition is None}
-        return [
-            one
-            for one in self.decisions
-            if one.kind in TOPIC_WRITES
-            and (one.offset, one.extra["topic"]) in met
-            and one.offset >= self.fenced_until
-        ]
+        found: dict[str, SinkDecision] = {}
+        for one in self.decisions:
+            refused = one.kind in TOPIC_WRITES and (one.offset, one.extra["topic"]) in met
+            if refused and one.offset >= self.fenced_until:
+                found.setdefault(one.extra["topic"], one)
+        return list(found.values())
 
 
 def decided_batch(batch_id: int, rows: pa.Table) -> DecidedBatch:

@@ -193,7 +193,10 @@ def _lose_partitions_of_failed_topics(decisions: Sequence[SinkDecision]) -> None
     if not failed:
         return
     for one in decisions:
-        if one.kind in _ASSIGNMENTS and failed.get(one.extra["topic"], one.offset) < one.offset:
+        if (
+            one.kind in _ASSIGNMENTS
+            and failed.get(one.extra["topic"], one.offset + 1) <= one.offset
+        ):
             one.failed = True
         if one.kind is DecisionKind.CHANGE_PARTITIONS:
             lost = [

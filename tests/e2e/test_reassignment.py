@@ -1,0 +1,152 @@
+"""Partitions moved, taken back and led as preferred on real brokers, by unmodified clients."""
+
+from __future__ import annotations
+
+import gc
+import logging
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from kafka import KafkaAdminClient, TopicPartition
+
+from streaming.demo.cluster import DemoCluster
+from streaming.demo.steps import OURS, start_everything
+from streaming.supervisor.embedded import SESSION_TIMEOUT_MS
+from streaming.supervisor.processes import JOB
+from streaming.zk.client import ZkSession
+from streaming.zk.znodes import parse_topic, partition_state_path, topic_path
+from streaming.zk.znodes.admin import preferred_election_bytes, reassignment_bytes
+
+WAIT_S = 90.0
+ASK_MS = 60_000
+PLAN, ELECTION = "/admin/reassign_partitions", "/admin/preferred_replica_election"
+MOVING = "moving"
+
+pytestmark = [
+    pytest.mark.timeout(420),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Iterator[DemoCluster]:
+    kafka_log = logging.getLogger("kafka")
+    level = kafka_log.level
+    kafka_log.setLevel(logging.CRITICAL)
+    cluster = DemoCluster(tmp_path)
+    yield cluster
+    cluster.stop()
+    kafka_log.setLevel(level)
+    gc.collect()
+
+
+@pytest.fixture
+def session(demo: DemoCluster) -> Iterator[ZkSession]:
+    session = ZkSession(demo.embedded.connect, SESSION_TIMEOUT_MS)
+    session.connect()
+    yield session
+    session.close()
+
+
+@pytest.fixture
+def admin(demo: DemoCluster) -> Iterator[Any]:
+    start_everything(demo)
+    wait_for("our control", lambda: demo.look().controller_id == OURS)
+    client: Any = KafkaAdminClient(bootstrap_servers=[demo.gateway], request_timeout_ms=ASK_MS)
+    yield client
+    client.close()
+
+
+def wait_for(what: str, true: Callable[[], Any]) -> Any:
+    deadline = time.monotonic() + WAIT_S
+    while not (found := true()):
+        assert time.monotonic() < deadline, f"{what} did not come; last found: {found!r}"
+        time.sleep(0.2)
+    return found
+
+
+def state(session: ZkSession, topic: str, partition: int) -> dict[str, Any]:
+    znode = session.get(partition_state_path(topic, partition))
+    return {} if znode is None else orjson.loads(znode.data)
+
+
+def rests_on(session: ZkSession, replicas: list[int]) -> bool:
+    """Partition 0 of the moving topic is on these replicas, all in sync, and nothing moves."""
+    topic = parse_topic(session.get(topic_path(MOVING)).data)
+    isr = state(session, MOVING, 0).get("isr", [])
+    still = not topic.adding and not topic.removing
+    return still and topic.replicas[0] == replicas and sorted(isr) == sorted(replicas)
+
+
+def folders(demo: DemoCluster) -> list[int]:
+    """The brokers that have partition 0 of the moving topic on their disk."""
+    return [
+        id_
+        for id_ in (1, 2, 3)
+        for one in (demo.broker(id_).data_dir / "logs").iterdir()
+        if re.fullmatch(rf"{MOVING}-0", one.name)
+    ]
+
+
+def move(admin: Any, target: list[int] | None) -> None:
+    subject = TopicPartition(MOVING, 0)
+    assert admin.alter_partition_reassignments({subject: target}, timeout_ms=ASK_MS) == {
+        subject: None
+    }
+
+
+def test_partitions_move_and_come_back(demo: DemoCluster, session: ZkSession, admin: Any) -> None:
+    admin.create_topics({MOVING: {"assignments": {0: [1, 2]}}}, timeout_ms=ASK_MS)
+    wait_for("the topic", lambda: rests_on(session, [1, 2]) and folders(demo) == [1, 2])
+
+    move(admin, [3])
+    wait_for("the move", lambda: rests_on(session, [3]) and folders(demo) == [3])
+    assert state(session, MOVING, 0)["leader"] == 3
+    assert admin.list_partition_reassignments() == {}
+
+    session.create(PLAN, reassignment_bytes({(MOVING, 0): [2, 1], ("nobody", 0): [1]}))
+    demo.supervisor.kill(JOB)
+    wait_for("the plan", lambda: rests_on(session, [2, 1]) and folders(demo) == [1, 2])
+    wait_for("the end of the plan", lambda: session.get(PLAN) is None)
+
+    demo.broker(3).kill()
+    wait_for("the broker's end", lambda: 3 not in demo.look().brokers)
+    session.create(PLAN, reassignment_bytes({(MOVING, 0): [3, 2]}))
+    moving = wait_for("a move that waits", admin.list_partition_reassignments)
+    described = moving[TopicPartition(MOVING, 0)]
+    assert (described["replicas"], described["adding_replicas"]) == ([3, 2, 1], [3])
+    move(admin, None)
+    wait_for("the way back", lambda: rests_on(session, [2, 1]))
+    wait_for("the end of the plan", lambda: session.get(PLAN) is None)
+    demo.broker(3).start()
+    move(admin, [3, 2])
+    wait_for("the broker's part", lambda: rests_on(session, [3, 2]) and folders(demo) == [2, 3])
+
+
+def test_preferred_replicas_lead_again_when_asked(
+    demo: DemoCluster, session: ZkSession, admin: Any
+) -> None:
+    admin.create_topics({MOVING: {"assignments": {0: [3, 1], 1: [3, 2]}}}, timeout_ms=ASK_MS)
+    wait_for("the topic", lambda: state(session, MOVING, 1).get("leader") == 3)
+    demo.broker(3).kill()
+    wait_for("other leaders", lambda: _leaders(session) == [1, 2])
+    demo.broker(3).start()
+    wait_for("full ISRs", lambda: all(len(state(session, MOVING, p)["isr"]) == 2 for p in (0, 1)))
+
+    admin.elect_leaders(0, {MOVING: [0]}, timeout_ms=ASK_MS)
+    wait_for("one preferred leader", lambda: _leaders(session) == [3, 2])
+    session.create(ELECTION, preferred_election_bytes([(MOVING, 1)]))
+    wait_for("the other one", lambda: _leaders(session) == [3, 3])
+    wait_for("the request's end", lambda: session.get(ELECTION) is None)
+
+    admin.create_partitions({MOVING: 3}, timeout_ms=ASK_MS)
+    wait_for("a new partition", lambda: len(state(session, MOVING, 2).get("isr", [])) == 2)
+
+
+def _leaders(session: ZkSession) -> list[int]:
+    return [state(session, MOVING, partition)["leader"] for partition in (0, 1)]
