@@ -34,6 +34,12 @@ REPLICAS = """
 
 When a controller starts, a replica is Online if its broker is live and its disk is not known to
 have failed, else DeletionIneligible; the latter are then moved to Offline.
+
+When the deletion of a topic starts, its partitions go Offline and NonExistent, its replicas Offline
+and DeletionStarted, and from there where their broker's answer says. One that is not online, or
+that could not be deleted, is DeletionIneligible and halts the deletion. When the others are done it
+goes Offline; a broker of the topic that comes back lets it be tried again. When all are
+DeletionSuccessful the topic is gone.
 """
 
 

@@ -50,7 +50,8 @@ def on_delete_topic_requested(
 ) -> list[Decision]:
     """Mark a topic, in ZooKeeper too, and start to delete it; or answer why not.
 
-    Source: KafkaApis.handleDeleteTopicsRequest. The answer goes out when the mark is written.
+    Source: KafkaApis.handleDeleteTopicsRequest. The answer goes out when the mark is written. A
+    topic whose deletion has started is unknown to brokers, and so to those who ask.
     """
     error = _error(slot, request)
     body = {
@@ -84,7 +85,10 @@ def _error(slot: Slot, request: DeleteTopicRequested) -> ProtocolError:
         topic is None or topic_id_to_text(topic.topic_id) != request.topic_id
     ):
         return ProtocolError.UNKNOWN_TOPIC_ID
-    return ProtocolError.UNKNOWN_TOPIC_OR_PARTITION if topic is None else ProtocolError.NONE
+    marked = slot.table.deletions.get(request.topic)
+    if topic is None or (marked is not None and marked.started):
+        return ProtocolError.UNKNOWN_TOPIC_OR_PARTITION
+    return ProtocolError.NONE
 
 
 def on_stop_replica_answered(

@@ -141,7 +141,8 @@ def test_an_error_halts_until_a_broker_of_the_topic_returns() -> None:
     mark(controller)
     answer(controller, 2, error=int(ProtocolError.KAFKA_STORAGE_ERROR))
     answer(controller, 1)
-    answer(controller, 3)
+    assert stops(answer(controller, 3)) == {2: (False, -2)}
+    assert replica_states(controller)[2] is ReplicaState.OFFLINE
     assert controller.slot.table.deletions["t"].halted
     assert stops(controller.brokers(bounced=[broker(4, 204)])) == {}
     assert stops(controller.brokers(bounced=[broker(2, 202)]))[2] == (True, -2)
@@ -279,8 +280,18 @@ def test_a_request_marks_and_starts_and_answers() -> None:
     assert said[MARK] == {"topic": "t", "epoch_zk_version": 5}
     assert (said[REPLY]["api"], said[REPLY]["error"]) == ("delete_topic", 0)
     assert stops(said).keys() == {1, 2, 3}
-    assert ask(controller).keys() == {REPLY}
     assert mark(controller) == {}
+    again = ask(controller)
+    assert again.keys() == {REPLY}
+    assert again[REPLY]["error"] == ProtocolError.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_request_for_a_topic_that_waits_to_be_deleted_is_granted_again() -> None:
+    controller = Controller((1, 2, 3))
+    controller.topic("t", [[1, 2, 3]], [[1, 0, [1, 2], 5, 0, 0]], adding=[[3]], removing=[[]])
+    assert ask(controller).keys() == {MARK, REPLY}
+    again = ask(controller)
+    assert (again.keys(), again[REPLY]["error"]) == ({REPLY}, 0)
 
 
 @pytest.mark.parametrize(
