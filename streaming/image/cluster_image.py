@@ -195,6 +195,10 @@ class ClusterImage:
         start, end = np.searchsorted(self.keys, [number << 32, (number + 1) << 32])
         return slice(int(start), int(end))
 
+    def topics_at(self, rows: npt.NDArray[np.bool_]) -> set[str]:
+        """Return the names of the topics that the marked rows bool[n] belong to."""
+        return {self._names[number] for number in np.unique(self.keys[rows] >> 32).tolist()}
+
     def topic_of_rows(self) -> tuple[Int32s, list[str]]:
         """Return (int32[n] index into the names, names) for all rows; never decreasing."""
         used, index = np.unique(self.keys >> 32, return_inverse=True)

@@ -14,9 +14,9 @@ from typing import Any
 from state.protocol_errors import ProtocolError
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import NewRecord
+from streaming.sinks.answer_events import answer_events
 from streaming.sinks.appender import JobStopping
 from streaming.sinks.channel import Answer
-from streaming.sinks.outcomes import answer_events
 from streaming.sinks.pending import PendingBrokers
 
 logger = logging.getLogger(__name__)

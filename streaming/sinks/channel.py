@@ -17,6 +17,7 @@ from typing import Any
 from streaming.sinks.plan import SharedRequest
 from streaming.wire.errors import WireError
 from streaming.wire.frames import frame
+from streaming.wire.healthy_answers import healthy_answer_to
 from streaming.wire.messages import (
     APIS,
     ApiKey,
@@ -55,6 +56,10 @@ class Timing:
 
     socket_timeout_ms: int
     retry_backoff_ms: int
+
+
+NO_ERRORS: dict[str, Any] = {"error_code": 0, "partition_errors": None, "topics": None}
+"""Body of an answer to LeaderAndIsr that names no partition with an error; its lists stay shut."""
 
 
 class NotAnswered(Exception):
@@ -172,7 +177,7 @@ class BrokerChannel:
             answer = await reader.readexactly(size)
         except asyncio.IncompleteReadError as error:
             raise NotAnswered("the broker hung up") from error
-        correlation_id, body = decode_response(api, version, answer)
+        correlation_id, body = _decoded(api, version, answer)
         if correlation_id != self._correlation_id:
             raise NotAnswered(f"answer {correlation_id} to request {self._correlation_id}")
         return body
@@ -181,3 +186,11 @@ class BrokerChannel:
         if self._stream is not None:
             self._stream[1].close()
             self._stream = None
+
+
+def _decoded(api: ApiKey, version: int, answer: bytes) -> tuple[int, dict[str, Any]]:
+    if api is ApiKey.LEADER_AND_ISR:
+        correlation_id = healthy_answer_to(version, answer)
+        if correlation_id is not None:
+            return correlation_id, NO_ERRORS
+    return decode_response(api, version, answer)

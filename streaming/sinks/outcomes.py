@@ -13,15 +13,11 @@ import orjson
 
 from state.decisions import DecisionKind
 from state.events import EventKind
-from state.partitions.changes import EPOCH_DURING_DELETE
 from state.protocol_errors import ProtocolError
-from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import NewRecord
 from streaming.observers.states import state_tuples
 from streaming.sinks.batch import DecidedBatch, SinkDecision, WriteConflict
-from streaming.sinks.channel import Answer
 from streaming.sinks.doubts import Doubts
-from streaming.wire.messages import ApiKey
 from streaming.zk.znodes.controller import parse_producer_id_block
 from streaming.zk.znodes.partition_state import parse_partition_states
 
@@ -125,90 +121,6 @@ def imbalance_events(batch: DecidedBatch) -> list[NewRecord]:
         )
         for report in batch.of_kind(DecisionKind.REPORT_IMBALANCE)
     ]
-
-
-def answer_events(answer: Answer, image: ClusterImage) -> list[NewRecord]:
-    """Return what a broker's answer tells the machines: stop_replica_answered about the replicas of
-    topics in deletion, and leader_and_isr_answered for the topics whose replicas failed, or were
-    known as failed.
-
-    An answer without a storage error says nothing new about a replica that was healthy before, and
-    one of a broker that has left or come back since says nothing about its replicas at all.
-    """
-    if answer.request.api is ApiKey.STOP_REPLICA:
-        return deletion_events(answer)
-    if answer.request.api is not ApiKey.LEADER_AND_ISR or answer.body["error_code"]:
-        return []
-    registered = image.brokers.get(answer.broker_id)
-    if registered is None or registered.epoch != answer.broker_epoch:
-        return []
-    events = []
-    for topic, partitions in _errors_by_topic(answer, image).items():
-        failed = ProtocolError.KAFKA_STORAGE_ERROR in partitions.values()
-        if failed or _any_offline(image, topic, answer.broker_id):
-            kind = EventKind.LEADER_AND_ISR_ANSWERED
-            events.append(_answered(kind, answer, topic, partitions))
-    return events
-
-
-def deletion_events(answer: Answer) -> list[NewRecord]:
-    """Return stop_replica_answered for the replicas that a broker was to delete with their topics.
-
-    An error about the request as a whole counts for each of them, unless it says that broker or
-    controller are not what they were: then another event does.
-    """
-    rows = answer.request.rows
-    asked = np.flatnonzero(rows.delete_partition & (rows.leader_epoch == EPOCH_DURING_DELETE))
-    whole = answer.body["error_code"]
-    if whole in (_STALE_CONTROLLER_EPOCH, ProtocolError.STALE_BROKER_EPOCH):
-        return []
-    errors = {
-        (entry["topic_name"], entry["partition_index"]): entry["error_code"]
-        for entry in answer.body["partition_errors"]
-    }
-    found: dict[str, dict[int, int]] = {}
-    for row in asked.tolist():
-        topic, partition = rows.topic_names[rows.topic_index[row]], int(rows.partition[row])
-        error = whole or errors.get((topic, partition), ProtocolError.UNKNOWN_SERVER_ERROR)
-        found.setdefault(topic, {})[partition] = int(error)
-    return [
-        _answered(EventKind.STOP_REPLICA_ANSWERED, answer, topic, partitions)
-        for topic, partitions in found.items()
-    ]
-
-
-def _answered(kind: EventKind, answer: Answer, topic: str, partitions: dict[int, int]) -> NewRecord:
-    payload = {
-        "broker_id": answer.broker_id,
-        "broker_epoch": answer.broker_epoch,
-        "topic": topic,
-        "partitions": list(partitions),
-        "errors": list(partitions.values()),
-    }
-    return event_record(kind, topic, payload)
-
-
-def _errors_by_topic(answer: Answer, image: ClusterImage) -> dict[str, dict[int, int]]:
-    """Return error codes by topic and partition, from the flat list or the one by topic id."""
-    found: dict[str, dict[int, int]] = {}
-    for entry in answer.body["partition_errors"] or ():
-        found.setdefault(entry["topic_name"], {})[entry["partition_index"]] = entry["error_code"]
-    rows = answer.request.rows
-    names = {bytes(rows.topic_ids[at]): name for at, name in enumerate(rows.topic_names)}
-    for topic in answer.body["topics"] or ():
-        name = names.get(topic["topic_id"].bytes if topic["topic_id"] else bytes(16))
-        if name is not None:
-            for entry in topic["partition_errors"]:
-                found.setdefault(name, {})[entry["partition_index"]] = entry["error_code"]
-    return found
-
-
-def _any_offline(image: ClusterImage, topic: str, broker_id: int) -> bool:
-    rows = image.rows_of(topic)
-    if rows.start == rows.stop:
-        return False
-    hosted = image.columns["replicas"][rows] == broker_id
-    return bool((hosted & image.columns["offline"][rows]).any())
 
 
 def replies(batch: DecidedBatch, doubts: Doubts) -> list[dict[str, Any]]:

@@ -11,11 +11,11 @@ import pytest
 from state.decisions import DecisionKind
 from state.events import Event, parse_payload
 from state.protocol_errors import ProtocolError
+from streaming.sinks.answer_events import answer_events
 from streaming.sinks.batch import WriteConflict
-from streaming.sinks.channel import Answer
+from streaming.sinks.channel import NO_ERRORS, Answer
 from streaming.sinks.doubts import Doubts
 from streaming.sinks.outcomes import (
-    answer_events,
     batch_events,
     partition_conflict_events,
     replies,
@@ -316,6 +316,17 @@ def test_healthy_answers_say_nothing_new_until_something_was_ill():
     found.story.take([(well.kind, well.key, well.payload)])
     found.decide()
     assert not any(slot.table.rows.offline_dir.any() for slot in found.fold.machines()[1:])
+
+
+def test_answers_that_were_not_opened_say_what_healthy_ones_do():
+    found = job(topic_id=TOPIC_ID)
+    opened = answered(found, {0: 0, 1: 0}, flat=False)
+    shut = Answer(2, 102, opened.request, NO_ERRORS)
+    assert answer_events(shut, found.image) == []
+    (ill,) = answer_events(answered(found, {0: 56, 1: 0}, flat=False), found.image)
+    found.story.take([(ill.kind, ill.key, ill.payload)])
+    found.persist(found.decide())
+    assert answer_events(shut, found.image) == answer_events(opened, found.image) != []
 
 
 def test_stale_epochs_and_other_requests_are_no_events():

@@ -8,9 +8,9 @@ import pytest
 from state.events import Event, parse_payload
 from streaming.image.cluster_image import ClusterImage
 from streaming.image.restore import image_of, unfinished_deletions
+from streaming.sinks.answer_events import answer_events
 from streaming.sinks.batch import opened
 from streaming.sinks.channel import Answer
-from streaming.sinks.outcomes import answer_events
 from streaming.sinks.plan import Planner, SharedRequest
 from streaming.wire.messages import ApiKey
 from tests.fixtures.story import LISTENER

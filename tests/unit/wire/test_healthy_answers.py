@@ -1,0 +1,81 @@
+"""LeaderAndIsr answers without an error are told from all others without decoding them."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+import pytest
+
+from streaming.wire.healthy_answers import healthy_answer_to
+from streaming.wire.messages import ApiKey, decode_response, encode_response
+
+VERSION = 7
+
+
+def body(*error_codes: int, topics: int = 2, whole: int = 0) -> dict[str, Any]:
+    errors = [
+        {"partition_index": number, "error_code": code} for number, code in enumerate(error_codes)
+    ]
+    fine = [{"partition_index": 300, "error_code": 0}]
+    return {
+        "error_code": whole,
+        "topics": [
+            {"topic_id": uuid.UUID(int=at), "partition_errors": errors if at == 1 else fine}
+            for at in range(topics)
+        ],
+    }
+
+
+def answer(said: dict[str, Any], version: int = VERSION) -> bytes:
+    return encode_response(ApiKey.LEADER_AND_ISR, version, 77, said)
+
+
+@pytest.mark.parametrize("version", [5, 6, 7])
+@pytest.mark.parametrize("topics", [0, 1, 2, 127, 300])
+def test_no_error(version: int, topics: int) -> None:
+    assert healthy_answer_to(version, answer(body(*[0] * 200, topics=topics), version)) == 77
+
+
+@pytest.mark.parametrize("code", [56, 1, 256, -1])
+@pytest.mark.parametrize("place", [0, 1, 199])
+def test_one_error_anywhere(code: int, place: int) -> None:
+    codes = [0] * 200
+    codes[place] = code
+    assert healthy_answer_to(VERSION, answer(body(*codes))) is None
+    assert healthy_answer_to(VERSION, answer(body(0, 0, whole=code))) is None
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_versions_that_answer_by_name_are_decoded(version: int) -> None:
+    said = {"error_code": 0, "partition_errors": []}
+    assert healthy_answer_to(version, answer(said, version)) is None
+
+
+def test_what_is_cut_off_or_too_long_is_decoded() -> None:
+    whole = answer(body(0, 0))
+    assert all(healthy_answer_to(VERSION, whole[:end]) is None for end in range(len(whole)))
+    assert healthy_answer_to(VERSION, whole + b"\x00") is None
+
+
+def test_tagged_fields_are_decoded() -> None:
+    whole = answer(body(0))
+    tagged = whole[:-1] + b"\x01\x05\x01x"
+    assert decode_response(ApiKey.LEADER_AND_ISR, VERSION, tagged)[1]["error_code"] == 0
+    assert healthy_answer_to(VERSION, tagged) is None
+
+
+def test_every_changed_byte_is_an_error_or_no_news() -> None:
+    """Whatever byte is changed: it is not healthy, or decoding finds no error either."""
+    whole = answer(body(0, 0, 0))
+    for at in range(len(whole)):
+        for value in (1, 0x7F, 0x80, 0xFF):
+            changed = whole[:at] + bytes([value]) + whole[at + 1 :]
+            if healthy_answer_to(VERSION, changed) is not None:
+                _, said = decode_response(ApiKey.LEADER_AND_ISR, VERSION, changed)
+                assert said["error_code"] == 0
+                assert not any(
+                    one["error_code"]
+                    for topic in said["topics"]
+                    for one in topic["partition_errors"]
+                )
