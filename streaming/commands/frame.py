@@ -35,14 +35,18 @@ def expected_exit_code(error: Exception) -> int | None:
     """Exit code of an error that its message explains in full; None for a fault of ours."""
     from kazoo.handlers.threading import KazooTimeoutError
 
+    from checkpoints.layout import CheckpointMismatch
     from streaming.embedded.java import JavaMissing, JavaTooOld
     from streaming.log.api import LogError
+    from streaming.zk.errors import ZooKeeperError
 
     if isinstance(error, HelmstreamError):
         return error.exit_code
+    if isinstance(error, CheckpointMismatch):
+        return 2
     if isinstance(error, JavaMissing | JavaTooOld):
         return 3
-    if isinstance(error, KazooTimeoutError):
+    if isinstance(error, KazooTimeoutError | ZooKeeperError):
         return 4
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
         return 4

@@ -16,12 +16,14 @@ import typer.main
 from kazoo.handlers.threading import KazooTimeoutError
 from rich.console import Console
 
+from checkpoints.layout import CheckpointMismatch
 from streaming.cli import app, main
 from streaming.commands.frame import expected_exit_code, run_framed
 from streaming.embedded.java import JavaMissing, JavaTooOld
 from streaming.errors import ConfigurationError, PortTaken, ZooKeeperUnreachable
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
+from streaming.zk.errors import AuthenticationFailed
 
 COMMANDS = typer.main.get_command(app).commands
 
@@ -147,6 +149,8 @@ def test_an_unknown_command_is_refused(capsys: pytest.CaptureFixture[str]) -> No
         (OSError(errno.EADDRINUSE, "Address already in use"), 4),
         (ZooKeeperUnreachable("localhost:2181", "refused"), 4),
         (KazooTimeoutError("Connection time-out"), 4),
+        (AuthenticationFailed("refused"), 4),
+        (CheckpointMismatch("slots = 64, now it is 16"), 2),
         (OSError(errno.EIO, "Input/output error"), None),
         (ValueError("a fault of ours"), None),
     ],

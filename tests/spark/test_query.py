@@ -1,0 +1,260 @@
+"""The real query over a recorded log decides what a local fold decides."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import orjson
+import pytest
+
+from checkpoints.layout import CheckpointMismatch
+from checkpoints.machine_format import encode_machine
+from checkpoints.read import folded_until, has_state, read_machines
+from state.decisions import DecisionKind
+from state.events import Event
+from state.merge import MergedDecision
+from state.routing import ALL, CLUSTER, machine_keys
+from streaming.job import read_events, run_job, start_query, unfolded_events
+from streaming.log.api import NewRecord
+from streaming.log.embedded import EmbeddedLogWriter
+from streaming.operator import decide
+from streaming.paths import DataDir
+from streaming.router import machine_keys as machine_keys_column
+from streaming.router import route
+from streaming.settings import Settings
+from streaming.settings_loader import load_settings
+from streaming.sinks.batch import DecidedBatch, decided_batch
+from tests.property.state_fold import fold_log
+from tests.property.state_logs import long_log
+
+BOUND_S = 60
+BATCH_EVENTS = 40
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Any]:
+    from streaming.spark_session import open_spark
+
+    session = open_spark(settings_of(Path("unused")))
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="module")
+def log() -> list[Event]:
+    """A long history with everything in it, unreadable events too."""
+    events = long_log(11, plausible=True)
+    assert len(events) > 3 * BATCH_EVENTS / 2
+    return events
+
+
+def settings_of(data_dir: Path, **chosen: object) -> Settings:
+    values = {"data.dir": data_dir, "slots": 4, "shuffle.partitions": 1, **chosen}
+    values |= {"event.log.batch.max.events": chosen.get("cap", BATCH_EVENTS)}
+    values.pop("cap", None)
+    return load_settings((), [f"{key}={value}" for key, value in values.items()], {})
+
+
+def recorded(data_dir: Path, log: list[Event]) -> DataDir:
+    folders = DataDir(data_dir)
+    with EmbeddedLogWriter(folders.events) as writer:
+        writer.append([NewRecord(e.kind, e.key, e.payload, e.time_ms) for e in log])
+    return folders
+
+
+class Recorder:
+    """A pipeline that only keeps what it is given; it may fail in a batch, as a kill would."""
+
+    def __init__(self, fail_in: int | None = None) -> None:
+        self.batches: dict[int, DecidedBatch] = {}
+        self.fail_in = fail_in
+        self.pipeline = SimpleNamespace(process=self.process)
+
+    def process(self, batch_id: int, rows: Any) -> None:
+        assert batch_id not in self.batches
+        self.batches[batch_id] = decided_batch(batch_id, rows)
+        if batch_id == self.fail_in:
+            raise RuntimeError("killed in the middle of a batch")
+
+    def decisions(self) -> list[MergedDecision]:
+        return [one.id for _, batch in sorted(self.batches.items()) for one in batch.decisions]
+
+
+class Run:
+    """Queries over one data folder, with the job's own functions."""
+
+    def __init__(self, spark: Any, data_dir: Path, log: list[Event], **chosen: object) -> None:
+        self.spark = spark
+        self.settings = settings_of(data_dir, **chosen)
+        self.folders = recorded(data_dir, log)
+        spark.conf.set("spark.sql.shuffle.partitions", self.settings.shuffle_partitions)
+
+    def until_done(self, recorder: Recorder) -> Recorder:
+        """Fold everything that is in the log."""
+        query = start_query(self.spark, self.settings, self.folders, recorder)
+        try:
+            query.processAllAvailable()
+        finally:
+            query.stop()
+        return recorder
+
+    def states(self) -> dict[int, bytes]:
+        machines = read_machines(self.spark, self.folders.checkpoint)
+        return {key: encode_machine(machine) for key, machine in machines.items()}
+
+
+@pytest.mark.parametrize(
+    "shape", [(BATCH_EVENTS, 4, 1), (10_000, 16, 1), (30, 4, 2)], ids="cap={0[0]}".format
+)
+def test_the_query_decides_what_a_local_fold_decides(spark, tmp_path, log, shape):
+    """For several caps, slot counts and shuffle partitions."""
+    cap, slots, partitions = shape
+    run = Run(spark, tmp_path, log, cap=cap, slots=slots, **{"shuffle.partitions": partitions})
+    recorder = run.until_done(Recorder())
+    states, wanted = fold_log(log, slots)
+    assert recorder.decisions() == wanted
+    assert len(recorder.batches) == -(-len(log) // cap)
+    ends = [batch.end_offset for _, batch in sorted(recorder.batches.items())]
+    assert ends == [min(end, len(log)) for end in range(cap, len(log) + cap, cap)]
+    last = recorder.batches[max(recorder.batches)]
+    assert last.time_ms[len(log) - 1] == log[-1].time_ms
+    assert run.states() == states
+    assert folded_until(run.folders.checkpoint) == len(log)
+
+
+def test_a_batch_that_was_not_committed_is_run_again_and_the_query_goes_on(spark, tmp_path, log):
+    from pyspark.errors import StreamingQueryException
+
+    run = Run(spark, tmp_path, log)
+    assert not has_state(run.folders.checkpoint)
+    before = Recorder(fail_in=1)
+    with pytest.raises(StreamingQueryException, match="killed in the middle of a batch"):
+        run.until_done(before)
+    assert has_state(run.folders.checkpoint)
+    folded = folded_until(run.folders.checkpoint)
+    assert folded == BATCH_EVENTS
+    assert run.states() == fold_log(log[:folded], 4)[0]
+    removed = [e.offset for e in log[folded:] if e.kind == "topic_removed"]
+    unfolded = unfolded_events(run.folders.events, folded)
+    assert [one.offset for one in unfolded if one.kind == "topic_removed"] == removed
+    after = run.until_done(Recorder())
+    assert min(after.batches) == 1
+    again, first = after.batches[1], before.batches[1]
+    assert [one.id for one in again.decisions] == [one.id for one in first.decisions]
+    assert before.batches[0].decisions
+    kept = [one.id for one in before.batches[0].decisions]
+    assert kept + after.decisions() == fold_log(log, 4)[1]
+    assert run.until_done(Recorder()).batches == {}, "there is nothing more to do"
+
+
+def test_machines_can_be_read_as_of_an_earlier_batch(spark, tmp_path, log):
+    run = Run(spark, tmp_path, log)
+    run.until_done(Recorder())
+    machines = read_machines(spark, run.folders.checkpoint, batch_id=0)
+    states = {key: encode_machine(machine) for key, machine in machines.items()}
+    assert states == fold_log(log[:BATCH_EVENTS], 4)[0]
+
+
+def failing_fold() -> Callable[..., Any]:
+    """A fold that fails on one topic; nested, so that Spark's workers get it by value."""
+
+    def fold(key: Any, frames: Any, state: Any) -> Any:
+        from checkpoints import fold as fold_module
+        from state import step as step_module
+        from streaming.operator import fold_machine
+
+        real = step_module.__dict__.setdefault("real_step", step_module.step)
+
+        def step(machine: Any, event: Any) -> Any:
+            found = real(machine, event)
+            if event.key == "fatal":
+                raise ZeroDivisionError("on purpose")
+            return found
+
+        step_module.step = fold_module.step = step
+        try:
+            yield from fold_machine(key, frames, state)
+        finally:
+            step_module.step = fold_module.step = real
+
+    return fold
+
+
+def test_an_event_on_which_a_machine_fails_is_set_aside_and_the_job_goes_on(spark, tmp_path, log):
+    """In the middle of a batch, and all others are decided as without it."""
+    middle = len(log) // 2
+    body = orjson.dumps({"topic": "fatal"})
+    fatal = Event(0, 0, "topic_removed", "fatal", body)
+    events = [*log[:middle], fatal, *log[middle:]]
+    events = [
+        Event(offset, 1_000 + offset * 7, e.kind, e.key, e.payload)
+        for offset, e in enumerate(events)
+    ]
+    run = Run(spark, tmp_path, events)
+    recorder = Recorder()
+    routed = route(read_events(spark, run.settings, run.folders.events), run.settings.slots)
+    query = (
+        decide(routed, failing_fold())
+        .writeStream.option("checkpointLocation", str(run.folders.checkpoint))
+        .foreachBatch(lambda rows, number: recorder.process(number, rows.toArrow()))
+        .start()
+    )
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    found = recorder.decisions()
+    aside = [one for one in found if one.offset == middle]
+    assert [one.kind for one in aside] == [DecisionKind.SET_ASIDE]
+    assert orjson.loads(aside[0].body)["reason"] == "ZeroDivisionError: on purpose"
+    assert [one for one in found if one.offset != middle] == [
+        one for one in fold_log(events, 4)[1] if one.offset != middle
+    ]
+
+
+def test_the_routers_column_is_the_rule(spark):
+    """For scopes of every kind and slot counts of every parity."""
+    scopes = [ALL, CLUSTER, 0, 1, 2**31 - 1, 2**31, 2**32 - 1, *range(7, 2**32, 123_456_789)]
+    rows = spark.createDataFrame([(one,) for one in scopes], "scope long")
+    for slots in (1, 2, 7, 64):
+        keys = rows.select("scope", machine_keys_column(rows.scope, slots).alias("keys")).collect()
+        assert {row.scope: tuple(row["keys"]) for row in keys} == {
+            one: machine_keys(one, slots) for one in scopes
+        }
+
+
+def test_routing_gives_each_machine_its_events_once(spark, tmp_path, log):
+    run = Run(spark, tmp_path, log)
+    batch = spark.createDataFrame([(0, ALL), (1, CLUSTER), (2, 6)], "offset long, scope long")
+    rows = route(batch, run.settings.slots).collect()
+    assert sorted((row.offset, row.machine) for row in rows) == [
+        *((0, key) for key in (-1, 0, 1, 2, 3)),
+        (1, -1),
+        (2, 2),
+    ]
+    assert "scope" not in rows[0]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "sentence"),
+    [
+        ("slots", 16, r"was made with slots = 4, now it is 16; set it back"),
+        ("shuffle.partitions", 2, r"was made with shuffle\.partitions = 1, now it is 2"),
+    ],
+)
+def test_a_job_that_is_configured_otherwise_is_refused(tmp_path, key, value, sentence):
+    """Before anything is started."""
+    from checkpoints.layout import check_layout
+
+    check_layout(DataDir(tmp_path).checkpoint, slots=4, partitions=1)
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        with pytest.raises(CheckpointMismatch, match=sentence):
+            run_job(settings_of(tmp_path, **{key: value}))
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
