@@ -14,12 +14,14 @@ from state.admin_payloads import ElectionType, ElectLeadersRequested
 from state.cluster.authority import Phase
 from state.decisions import Decision, DecisionKind, json_decision
 from state.events import Event
+from state.partitions import deletion
 from state.partitions.balance import preferred_replicas
 from state.partitions.changes import Changes
 from state.partitions.election import Strategy
 from state.partitions.legal import PartitionState
 from state.partitions.machine import move_partitions
 from state.partitions.matrix import Bools, Int32s, Rows
+from state.partitions.reassignment import complete_reassignments
 from state.partitions.slot import Slot
 from state.protocol_errors import ProtocolError
 
@@ -38,19 +40,21 @@ def on_elect_leaders_requested(
     changes = Changes(slot.table, event.offset)
     at = slot.table.find(request.topic, request.partitions)
     errors = np.full(len(at), ProtocolError.UNKNOWN_TOPIC_OR_PARTITION, dtype=np.int32)
-    errors[at >= 0] = _elect(slot, changes, at[at >= 0], request.election_type)
+    if request.topic in slot.table.deletions:
+        errors[at >= 0] = ProtocolError.INVALID_TOPIC_EXCEPTION
+    else:
+        errors[at >= 0] = _elect(slot, changes, at[at >= 0], request.election_type)
     answers = [
         {"partition": partition, "error": error}
         for partition, error in zip(request.partitions.tolist(), errors.tolist(), strict=True)
     ]
-    found = changes.decisions(slot.authority, slot.brokers)
+    complete_reassignments(slot, changes, at[at >= 0])
+    found = deletion.decide(slot, changes, request.topic)
     return [*found, *_reply(event, request, ProtocolError.NONE, answers)]
 
 
 def _elect(slot: Slot, changes: Changes, at: Rows, election_type: ElectionType) -> Int32s:
     """Elect for rows of one topic and return int32[k] error codes."""
-    if slot.table.is_of(slot.table.deletions)[at].any():
-        return np.full(len(at), ProtocolError.INVALID_TOPIC_EXCEPTION, dtype=np.int32)
     needed = _needed(slot, at, election_type)
     unclean = election_type is ElectionType.UNCLEAN
     strategy = Strategy.OFFLINE if unclean else Strategy.PREFERRED

@@ -48,14 +48,12 @@ def on_create_partitions_requested(
 
 def _existing(slot: Slot, topic: str) -> Int32s:
     """Return the present replicas int32[n, R] in partition order."""
+    if topic in slot.table.deletions:
+        raise Rejected(ProtocolError.INVALID_TOPIC_EXCEPTION, "The topic is queued for deletion.")
     rows, at = slot.table.rows, slot.table.rows_of(topic)
     if len(at) == 0:
         raise Rejected(
             ProtocolError.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{topic}' does not exist."
-        )
-    if topic in slot.table.deletions:
-        raise Rejected(
-            ProtocolError.INVALID_TOPIC_EXCEPTION, f"The topic '{topic}' is queued for deletion."
         )
     if (rows.adding[at] | rows.removing[at]).any():
         raise Rejected(

@@ -12,6 +12,7 @@ from state.partitions.changes import Changes
 from state.partitions.legal import ReplicaState
 from state.partitions.matrix import Bools, Rows
 from state.partitions.membership import fail_replicas
+from state.partitions.reassignment import complete_reassignments
 from state.partitions.slot import Slot
 from state.payloads import LeaderAndIsrAnswered, LogDirFailureNotified
 from state.protocol_errors import ProtocolError
@@ -61,6 +62,7 @@ def on_leader_and_isr_answered(
     changes = Changes(slot.table, event.offset)
     if newly_failed.any():
         fail_replicas(slot, changes, newly_failed, slot.table.rows_of(answered.topic))
+    complete_reassignments(slot, changes, slot.table.rows_of(answered.topic))
     return deletion.decide(slot, changes, answered.topic)
 
 

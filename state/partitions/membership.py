@@ -19,7 +19,7 @@ from state.partitions.election import Strategy
 from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.machine import move_partitions, move_replicas
 from state.partitions.matrix import NONE, Bools, Rows, lengths
-from state.partitions.reassignment import resume_reassignments
+from state.partitions.reassignment import complete_reassignments, resume_reassignments
 from state.partitions.slot import Slot
 from state.partitions.table import PartitionTable
 from state.payloads import (
@@ -61,8 +61,10 @@ def on_cluster_config_changed(
     ):
         return []
     changes = Changes(slot.table, event.offset)
-    elect_offline(slot, changes, np.arange(len(slot.table.rows)))
-    return changes.decisions(slot.authority, slot.brokers)
+    everything = np.arange(len(slot.table.rows))
+    elect_offline(slot, changes, everything)
+    complete_reassignments(slot, changes, everything)
+    return deletion.decide(slot, changes)
 
 
 def on_resync_completed(slot: Slot, event: Event, completed: ResyncCompleted) -> list[Decision]:
@@ -123,6 +125,7 @@ def on_broker_registrations_changed(
     _start_brokers(slot, changes, bounced)
     brokers.unregister(changed.unregistered)
     _fail_brokers(slot, changes, changed.unregistered)
+    complete_reassignments(slot, changes, np.arange(len(slot.table.rows)))
     return deletion.decide(slot, changes)
 
 

@@ -40,11 +40,10 @@ def on_topic_observed(slot: Slot, event: Event, observed: TopicObserved) -> list
     if not loading and _grows_in_deletion(slot, observed):
         kind = DecisionKind.REWRITE_ASSIGNMENT
         return [assignment_decision(slot, event.offset, known, kind)]
-    found = _rewrite(slot, event, observed, replicas) if repaired else []
     if loading:
         slot.table.add_rows(columns)
-        return found
-    return found + _take_rows(slot, event, observed, columns)
+        return _rewrite(slot, event, observed, replicas) if repaired else []
+    return _take_rows(slot, event, observed, columns, repaired=repaired)
 
 
 def _known_topic(slot: Slot, observed: TopicObserved, *, afresh: bool) -> int:
@@ -74,12 +73,16 @@ def _forget_loaded(slot: Slot, name: str) -> None:
 
 
 def _take_rows(
-    slot: Slot, event: Event, observed: TopicObserved, columns: Columns
+    slot: Slot, event: Event, observed: TopicObserved, columns: Columns, *, repaired: bool
 ) -> list[Decision]:
     new = slot.table.find(observed.topic, observed.partitions) < 0
     slot.table.add_rows(select(columns, new))
     changes = Changes(slot.table, event.offset)
     at = slot.table.find(observed.topic, observed.partitions)
+    topic = slot.table.topic_index(observed.topic)
+    if repaired and topic is not None:
+        kind = DecisionKind.REWRITE_ASSIGNMENT
+        changes.also.append(assignment_decision(slot, event.offset, topic, kind))
     stored = observed.states.present
     start_rows(slot, changes, at[new & stored])
     create_partitions(slot, changes, at[new & ~stored])
@@ -244,5 +247,7 @@ def on_topic_config_changed(
     if slot.authority.phase is not Phase.ACTIVE or not changed.unclean:
         return []
     changes = Changes(slot.table, event.offset)
-    elect_offline(slot, changes, slot.table.rows_of(changed.topic))
-    return changes.decisions(slot.authority, slot.brokers)
+    at = slot.table.rows_of(changed.topic)
+    elect_offline(slot, changes, at)
+    complete_reassignments(slot, changes, at)
+    return deletion.decide(slot, changes, changed.topic)

@@ -18,6 +18,7 @@ from streaming.wire.schema_codec import Body
 _TYPES = {0: ElectionType.PREFERRED, 1: ElectionType.UNCLEAN}
 _MESSAGES: dict[int, str] = {
     ProtocolError.UNKNOWN_TOPIC_OR_PARTITION: "The partition does not exist.",
+    ProtocolError.INVALID_TOPIC_EXCEPTION: "The topic is being deleted",
     ProtocolError.PREFERRED_LEADER_NOT_AVAILABLE: "The preferred replica is not live or not in "
     "the ISR.",
     ProtocolError.ELIGIBLE_LEADERS_NOT_AVAILABLE: "No replica is live.",

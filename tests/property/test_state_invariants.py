@@ -17,9 +17,10 @@ from state.decisions import Action, DecisionKind, Rule
 from state.events import Event
 from state.merge import MergedDecision
 from state.partitions.legal import PartitionState, ReplicaState
-from state.partitions.matrix import unpad
+from state.partitions.matrix import NONE, contains, unpad
+from state.partitions.reassignment import in_motion
 from state.partitions.slot import Slot
-from tests.property.log_parts import OURSELVES
+from tests.property.log_parts import OURSELVES, lists_of
 from tests.property.state_fold import States, fold_batch
 from tests.property.state_logs import PLAUSIBLE_LOGS
 
@@ -32,6 +33,7 @@ ELECTIONS = {
     Rule.PREFERRED_REPLICA_ELECTED,
     Rule.CONTROLLED_SHUTDOWN_ELECTED,
 }
+TOPIC_WRITES = {DecisionKind.REWRITE_ASSIGNMENT, DecisionKind.COMPLETE_REASSIGNMENT}
 Place = tuple[str, int]
 
 
@@ -145,21 +147,25 @@ def check_blocks(slot: Slot, rows: dict[Place, Row], decisions: list[MergedDecis
 
 
 def check_rewrites(slot: Slot, decisions: list[MergedDecision]) -> None:
-    """An assignment that is written is what the slot then holds, and does not name ourselves."""
+    """An assignment that is written last is what the slot then holds, and does not name ourselves;
+    each write expects the version that the one before leaves.
+    """
+    written: dict[str, dict[str, Any]] = {}
     for decision in decisions:
-        if decision.kind is DecisionKind.REWRITE_ASSIGNMENT:
+        if decision.kind in TOPIC_WRITES:
             body = orjson.loads(decision.body)
-            at = slot.table.rows_of(body["topic"])
-            held = {
-                str(partition): unpad(replicas)
-                for partition, replicas in zip(
-                    slot.table.rows.partition[at].tolist(),
-                    slot.table.rows.replicas[at],
-                    strict=True,
-                )
-            }
-            assert body["assignment"] == held
-            assert all(OURSELVES not in replicas for replicas in held.values())
+            before = written.get(body["topic"])
+            assert before is None or body["expected_version"] == before["expected_version"] + 1
+            written[body["topic"]] = body
+    for topic, body in written.items():
+        at, rows = slot.table.rows_of(topic), slot.table.rows
+        numbers = list(map(str, rows.partition[at].tolist()))
+        held = dict(zip(numbers, map(unpad, rows.replicas[at]), strict=True))
+        assert body["assignment"] == held
+        assert all(OURSELVES not in replicas for replicas in held.values())
+        for name, mask in (("adding", rows.adding[at]), ("removing", rows.removing[at])):
+            lists = zip(numbers, lists_of(rows.replicas[at], mask), strict=True)
+            assert body[name] == {number: ids for number, ids in lists if ids}
 
 
 def row_in_block(columns: dict[str, Any], at: int) -> Row:
@@ -178,6 +184,7 @@ def check_table(slot: Slot) -> None:
     rows = slot.table.rows
     places = list(zip(rows.topic.tolist(), rows.partition.tolist(), strict=True))
     assert len(set(places)) == len(places)
+    check_motions(slot)
     check_deletions(slot)
     deleting = slot.table.in_deletion()
     members = slot.online_members(np.arange(len(rows)))
@@ -201,6 +208,19 @@ def check_table(slot: Slot) -> None:
             assert leader == -1 or leader not in rows.replicas[at][slot.online_replicas([at])[0]]
         if slot.brokers.live_ids.size and leader == -1:
             assert rows.state[at] != PartitionState.ONLINE
+
+
+def check_motions(slot: Slot) -> None:
+    """Nothing waits that could end; who comes and who goes are not the same."""
+    rows = slot.table.rows
+    assert not (rows.adding & rows.removing).any()
+    target = (rows.replicas != NONE) & ~rows.removing
+    in_sync = contains(rows.isr, rows.replicas)
+    online = slot.online_replicas(np.arange(len(rows)))
+    ended = (in_sync | ~target).all(axis=1) & (target & in_sync & online).any(axis=1)
+    moving = in_motion(rows, np.arange(len(rows))) & rows.has_leadership
+    ours = rows.controller_epoch <= slot.authority.epoch
+    assert not (moving & ended & ours).any()
 
 
 def check_deletions(slot: Slot) -> None:

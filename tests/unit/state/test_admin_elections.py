@@ -101,3 +101,11 @@ def test_the_znode_of_a_request_goes_when_all_of_it_was_decided() -> None:
 def test_no_other_znode_is_deleted() -> None:
     said = Controller().happen("admin_znode_observed", path="/brokers", zk_version=2)
     assert list(said) == [DecisionKind.SET_ASIDE]
+
+
+def test_nothing_is_elected_for_a_topic_in_deletion() -> None:
+    controller = Controller()
+    controller.topic("t", [[1, 2]], [state(2, [2, 1])])
+    controller.happen("topic_deletion_requested", "t", topic="t")
+    said = elect(controller, "preferred", [0, 1])
+    assert errors(said) == {0: ProtocolError.INVALID_TOPIC_EXCEPTION, 1: 3}

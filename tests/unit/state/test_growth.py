@@ -127,3 +127,9 @@ def test_placement_starts_at_the_broker_that_follows_a_leader_who_left() -> None
     racks = dict.fromkeys((1, 2, 4, 5))
     assert place_new_partitions(racks, 2, [3, 1], 2).tolist() == [[1, 5], [2, 1]]
     assert place_new_partitions(racks, 1, [9, 1], 0).tolist() == [[1, 2]]
+
+
+def test_a_topic_in_deletion_does_not_grow() -> None:
+    controller = three()
+    controller.happen("topic_deletion_requested", "t", topic="t")
+    assert grow(controller, 4)[DecisionKind.REPLY]["error"] == ProtocolError.INVALID_TOPIC_EXCEPTION

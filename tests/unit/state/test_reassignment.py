@@ -301,3 +301,23 @@ def test_who_is_not_the_controller_moves_nothing() -> None:
 )
 def test_a_request_that_does_not_fit_together_is_set_aside(wrong: Any) -> None:
     assert list(move(with_topic(), [1], [2], **wrong)) == [DecisionKind.SET_ASIDE]
+
+
+def test_an_election_can_end_it_too() -> None:
+    controller = with_topic()
+    controller.happen("topic_config_changed", "t", topic="t", unclean=True)
+    move(controller, [3])
+    said = controller.brokers(unregistered=[1, 2])
+    [row] = said[CHANGE]
+    assert (row["leader"], row["isr"], row["replicas"]) == (3, [3], [3])
+    assert said[COMPLETE]["assignment"] == {"0": [3]}
+
+
+def test_a_repair_of_the_topic_keeps_what_is_in_motion() -> None:
+    controller = with_topic()
+    move(controller, [3, 2])
+    states = [[1, 4, [1, 2], 5, 0, 8], None]
+    said = controller.topic("t", [[1, 2], [1000]], states, zk_version=11)
+    assert said[REWRITE]["assignment"] == {"0": [3, 2, 1], "1": [2]}
+    assert said[REWRITE]["adding"] == {"0": [3]}
+    assert said[REWRITE]["expected_version"] == 11
