@@ -37,7 +37,8 @@ def test_the_story_has_conflicts_and_refusals(new_world):
     assert kinds.count("partition_states_observed") == 1
     assert kinds.count("topic_removed") == 1
     assert kinds.count("producer_id_block_observed") == 1
-    assert len(kinds) == 3
+    assert kinds.count("leader_imbalance_reported") == 1
+    assert len(kinds) == 4
     assert found["znodes"]["/latest_producer_id_block"][1] == 0, "what rests on it was not written"
     assert {head["conflicts"] for head in world.front.heads("batch")} == {0, 1, 2}
     assert [head["topics"] for head in world.front.heads("reobserve")] == [["there"]]

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from state.cluster.authority import LEADER_REBALANCE_TIMER
+from state.cluster.machine import FIRST_REBALANCE_DELAY_MS
 from state.step import Machine
 from streaming.image.restore import image_of
 from streaming.log.embedded import EmbeddedLogReader
@@ -31,7 +33,8 @@ def story_of(ports: dict[int, int], version: int) -> Story:
     and two writes that meet what somebody else wrote.
     """
     story = Story()
-    story.elect({id_: ports[id_] for id_ in (1, 2, 3)}, epoch_zk_version=version)
+    rebalance = {"auto.leader.rebalance.enable": True}
+    story.elect({id_: ports[id_] for id_ in (1, 2, 3)}, epoch_zk_version=version, **rebalance)
     story.create("t", [[1, 2, 3], [2, 3, 1]], topic_id="xVg7K6qyTvmxpuD7RnqU_w")
     story.alter("t", 0, [1, 2])
     story.create("there", [[3, 1]])
@@ -47,6 +50,8 @@ def story_of(ports: dict[int, int], version: int) -> Story:
     story.unregister(2)
     story.write("topic_removed", "u", topic="u")
     story.create("u", [[4, 1]])
+    armed_ms = story.events[2].time_ms + FIRST_REBALANCE_DELAY_MS
+    story.write("timer_due", timer=LEADER_REBALANCE_TIMER, deadline_ms=armed_ms)
     return story
 
 
