@@ -71,6 +71,8 @@ class AnswerSink:
                 # What is not taken or confirmed now is asked for again by the next job.
                 logger.info("answers of brokers are dropped: %s", error)
                 return
+            except Exception:
+                logger.exception("an answer of a broker could not be taken")
 
     def _take(self, answer: Answer) -> None:
         error = answer.body["error_code"]

@@ -1,0 +1,118 @@
+"""Answers of brokers on their way back: events first, then the broker counts as told."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from streaming.sinks.answers import AnswerSink
+from streaming.sinks.appender import JobStopping
+from streaming.sinks.channel import Answer
+from streaming.sinks.pending import PendingBrokers
+from streaming.sinks.plan import Planner
+from streaming.wire.messages import ApiKey
+from tests.fixtures.story import LISTENER
+from tests.unit.sinks.support import Job
+
+
+class Ends:
+    """Where an AnswerSink's work goes; `happened` is what was done, in order."""
+
+    def __init__(self, folder) -> None:
+        self.happened: list[tuple[str, object]] = []
+        self.fail: Exception | None = None
+        self.pending = PendingBrokers(folder / "pending.json")
+        self.pending.mark([2], 10)
+        clear = self.pending.clear
+
+        def noted(broker, end) -> None:
+            self.happened.append(("cleared", (broker, end)))
+            clear(broker, end)
+
+        self.pending.clear = noted
+        job = Job()
+        job.story.elect({1: 11, 2: 12})
+        job.story.create("t", [[1, 2]])
+        job.persist(job.decide())
+        metadata, replicas = Planner(job.image, LISTENER).everything_for(2)
+        self.metadata, self.replicas = metadata, replicas
+        self.sink = AnswerSink(
+            append=self.append,
+            record=lambda kind, body: self.happened.append((kind, body["end_offset"])),
+            pending=self.pending,
+            image=job.image,
+            image_lock=threading.Lock(),
+        )
+
+    def append(self, events) -> int:
+        if self.fail is not None:
+            raise self.fail
+        self.happened.append(("appended", [one.kind for one in events]))
+        return 0
+
+    def storage_error(self) -> Answer:
+        named = [{"topic_name": "t", "partition_index": 0, "error_code": 56}]
+        body = {"error_code": 0, "partition_errors": named, "topics": None}
+        return Answer(2, 102, self.replicas, body)
+
+
+@pytest.fixture
+def ends(tmp_path) -> Iterator[Ends]:
+    ends = Ends(tmp_path)
+    yield ends
+    ends.sink.close()
+
+
+def test_what_a_broker_said_is_in_the_log_before_it_counts_as_told(ends):
+    ends.sink.answered(ends.storage_error())
+    ends.sink.confirmed(2, 10)
+    ends.sink.close()
+    assert ends.happened == [
+        ("appended", ["leader_and_isr_answered"]),
+        ("cleared", (2, 10)),
+        ("confirmed", 10),
+    ]
+    assert not ends.pending.marked(2)
+
+
+def test_answers_without_news_append_nothing(ends):
+    ends.sink.answered(Answer(2, 102, ends.metadata, {"error_code": 0}))
+    ends.sink.close()
+    assert ends.happened == []
+
+
+def test_a_job_that_is_to_end_confirms_nothing_it_could_not_append(ends):
+    ends.fail = JobStopping("the front is away")
+    ends.sink.answered(ends.storage_error())
+    ends.sink.confirmed(2, 10)
+    ends.sink.close()
+    assert ends.happened == []
+    assert ends.pending.marked(2), "asked again by the next job"
+
+
+def test_an_answer_that_cannot_be_taken_does_not_stop_the_others(ends, caplog):
+    ends.sink.answered(Answer(2, 102, ends.metadata, {}))
+    ends.sink.answered(ends.storage_error())
+    ends.sink.close()
+    assert ends.happened == [("appended", ["leader_and_isr_answered"])]
+    assert "an answer of a broker could not be taken" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("error", "level", "said"),
+    [
+        (11, logging.WARNING, "broker 2 knows a newer controller"),
+        (77, logging.INFO, "broker 2 has registered again"),
+        (-1, logging.ERROR, "broker 2: "),
+    ],
+)
+def test_errors_of_a_whole_request_are_told_by_how_bad_they_are(ends, caplog, error, level, said):
+    caplog.set_level(logging.INFO)
+    ends.sink.answered(Answer(2, 102, ends.replicas, {"error_code": error}))
+    ends.sink.close()
+    (record,) = [one for one in caplog.records if one.name.endswith("answers")]
+    assert (record.levelno, record.getMessage()[: len(said)]) == (level, said)
+    assert ends.replicas.api is ApiKey.LEADER_AND_ISR
