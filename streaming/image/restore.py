@@ -35,12 +35,16 @@ def timers_of(machines: Iterable[Machine]) -> dict[str, int]:
 
 
 def unfinished_deletions(machines: Iterable[Machine]) -> list[MergedDecision]:
-    """Return what brokers were told to delete and have not answered for, as stop_replicas."""
+    """Return what brokers may not have heard of topics in deletion: that they are gone, and which
+    replicas are to be deleted and not answered for.
+    """
     found = []
     for machine in machines:
         if isinstance(machine, Slot):
+            rows = machine.table.rows
             changes = Changes(machine.table, offset=-1)
-            changes.stop |= machine.table.rows.replica_state == ReplicaState.DELETION_STARTED
+            changes.metadata |= machine.table.in_deletion() & rows.has_leadership
+            changes.stop |= rows.replica_state == ReplicaState.DELETION_STARTED
             changes.stop_delete |= changes.stop
             found.extend(changes.decisions(machine.authority, machine.brokers))
     return merge(found)

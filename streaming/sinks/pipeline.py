@@ -120,9 +120,9 @@ class Pipeline:
         self._pending.mark(plan, end_offset)
         self._brokers.deliver(dict(self._image.brokers), plan, end_offset)
 
-    def resend(self, end_offset: int, stops: Sequence[SinkDecision] = ()) -> None:
-        """Tell brokers that may have missed something everything again, and all of them which
-        replicas they are still to delete (stops, of kind stop_replicas).
+    def resend(self, end_offset: int, deletions: Sequence[SinkDecision] = ()) -> None:
+        """Tell brokers that may have missed something everything again, and all of them of topics
+        in deletion (what `unfinished_deletions` found).
 
         end_offset: up to where the image was folded. A broker that was marked by a later batch
         stays marked: that batch is run again.
@@ -130,7 +130,7 @@ class Pipeline:
         with self._image_lock:
             missed = [broker for broker in self._image.brokers if self._pending.marked(broker)]
             plan = {broker: self._planner.everything_for(broker) for broker in missed}
-            for broker, requests in self._planner.plan(stops).items():
+            for broker, requests in self._planner.plan(deletions).items():
                 plan.setdefault(broker, []).extend(requests)
             self._send(plan, end_offset)
 

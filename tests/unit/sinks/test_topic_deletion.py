@@ -128,11 +128,15 @@ def test_a_new_job_tells_brokers_again_what_they_have_not_answered_for():
     )
     job.decide()
     machines = job.fold.machines()
-    stops_again = opened(unfinished_deletions(machines))
-    plan = Planner(image_of(machines), LISTENER).plan(stops_again)
-    assert plan.keys() == {1, 3}
-    for requests in plan.values():
-        [stop] = requests
+    told_again = opened(unfinished_deletions(machines))
+    plan = Planner(image_of(machines), LISTENER).plan(told_again)
+    assert plan.keys() == {1, 2, 3}
+    for metadata, *_ in plan.values():
+        assert metadata.api is ApiKey.UPDATE_METADATA
+        assert metadata.rows.leader.tolist() == [-2, -2]
+    assert stops(plan[2]) == []
+    for broker in (1, 3):
+        [stop] = stops(plan[broker])
         assert stop.rows.delete_partition.tolist() == [True, True]
         assert stop.rows.leader_epoch.tolist() == [-2, -2]
 
