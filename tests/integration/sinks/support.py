@@ -9,7 +9,9 @@ from typing import Any
 
 import orjson
 
+from state.decisions import DecisionKind
 from streaming.image.brokers import RegisteredBroker, broker_node
+from streaming.sinks.batch import DecidedBatch
 from streaming.sinks.brokers import BrokerSink
 from streaming.sinks.channel import Answer, Timing
 from streaming.sinks.plan import SharedRequest
@@ -19,8 +21,10 @@ from streaming.zk.claim import ControllerClaim, claim_controller
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import partition_state_bytes, partition_state_path
 from tests.fixtures.story import LISTENER, OURSELVES, endpoints
+from tests.unit.sinks.support import Job
 
 WAIT_S = 20.0
+TOPIC_ID = "xVg7K6qyTvmxpuD7RnqU_w"
 
 
 def wait_for(what: str, true: Callable[[], Any]) -> Any:
@@ -98,3 +102,26 @@ def write_state(
     leader, epoch, isr = state
     data = partition_state_bytes([leader], [epoch], [isr], 1, [0])[0]
     session.set(partition_state_path(topic, partition), data)
+
+
+def lost(batch: DecidedBatch) -> list[tuple[int, int]]:
+    """(offset, partition) of the lost rows."""
+    return [
+        (one.offset, partition)
+        for one in batch.of_kind(DecisionKind.CHANGE_PARTITIONS)
+        for partition, gone in zip(
+            one.columns["partition"].tolist(), one.lost.tolist(), strict=True
+        )
+        if gone
+    ]
+
+
+def story_with_everything(job: Job) -> None:
+    """Seven events that lead to every kind of write."""
+    job.story.create("t", [[1, 2, 3], [2, 3, 1]], topic_id=TOPIC_ID)
+    job.story.alter("t", 0, [1, 2])
+    job.story.unregister(1)
+    job.story.ask_producer_ids(2)
+    job.story.ask_producer_ids(3)
+    job.story.create("u", [[2]])
+    job.story.shut_down(2)

@@ -1,0 +1,137 @@
+"""Writes that meet what somebody else wrote, in a real ZooKeeper."""
+
+from __future__ import annotations
+
+import pytest
+
+from state.decisions import DecisionKind
+from streaming.sinks.doubts import Doubts
+from streaming.sinks.outcomes import batch_events, replies
+from streaming.zk.znodes import TopicZNode, config_bytes, partition_state_bytes, topic_bytes
+from tests.fixtures.story import OURSELVES
+from tests.integration.sinks.support import TOPIC_ID, lost, state_of, tree, write_state
+
+
+@pytest.mark.parametrize("with_config", [True, False])
+def test_a_topic_that_exists_is_left_alone_and_its_creation_failed(
+    zk_session, sink, job, with_config
+):
+    there = topic_bytes(TopicZNode({0: [2], 1: [2]}, TOPIC_ID))
+    zk_session.create("/brokers/topics/t", there)
+    zk_session.ensure_path("/brokers/topics/t/partitions/0")
+    zk_session.create(
+        "/brokers/topics/t/partitions/0/state", partition_state_bytes([2], [9], [[2]], 1, [0])[0]
+    )
+    if with_config:
+        zk_session.create("/config/topics/t", config_bytes({"cleanup.policy": "compact"}))
+    job.story.create("t", [[1]])
+    job.story.create("u", [[1]])
+    job.story.unregister(1)
+    sink.write(batch := job.decide())
+    doubts = Doubts()
+    doubts.lose_what_follows(batch)
+    found = tree(zk_session)
+    assert found["/brokers/topics/t"] == (there, 0)
+    assert state_of(zk_session, "t", 0) == (2, 9, [2], 0), "its version would have fitted"
+    if with_config:
+        assert found["/config/topics/t"] == (config_bytes({"cleanup.policy": "compact"}), 0)
+    assert state_of(zk_session, "u", 0) == (-1, 1, [1], 1)
+    refused, accepted = replies(batch, doubts)
+    assert (refused["error"], accepted["error"]) == (36, 0)
+    assert [(one.kind, one.key) for one in batch_events(batch)] == [("topic_removed", "t")]
+    changes = batch.of_kind(DecisionKind.CHANGE_PARTITIONS)
+    untold = [one for one in changes if "t" in one.extra["topics"] and not one.lost.any()]
+    assert untold == [], "nobody hears of partitions that are not there"
+
+
+def test_a_conflict_costs_the_others_nothing_and_says_what_is_there(zk_session, sink, job):
+    job.story.create("t", [[1, 2, 3], [2, 1, 3], [1, 3, 2]])
+    sink.write(job.decide())
+    write_state(zk_session, "t", 0, (1, 0, [1, 3]))
+    asked = job.story.alter("t", 0, [1, 2])
+    job.story.alter("t", 1, [2, 1])
+    job.story.alter("t", 2, [1])
+    sink.write(batch := job.decide())
+    assert lost(batch) == [(asked, 0)]
+    assert state_of(zk_session, "t", 0) == (1, 0, [1, 3], 1)
+    assert state_of(zk_session, "t", 1) == (2, 0, [2, 1], 1)
+    assert state_of(zk_session, "t", 2) == (1, 0, [1], 1)
+    (event,) = batch_events(batch)
+    assert b'"cause":"conflict","partitions":[0],"states":[[1,0,[1,3],1,0,1]]' in event.payload
+    assert [one["partitions"][0]["error"] for one in replies(batch, Doubts())] == [95, 0, 0]
+    job.story.take([(event.kind, event.key, event.payload)])
+    sink.write(batch := job.decide())
+    assert not batch.conflicts
+    assert state_of(zk_session, "t", 0) == (1, 1, [1, 3], 2), "bumped, so that the leader goes on"
+
+
+def test_what_rests_on_a_lost_write_is_not_written_even_where_its_version_would_fit(
+    zk_session, sink, job
+):
+    """The leader of an old broker shrank its ISR. An election from before we know must not win."""
+    doubts = Doubts()
+    job.story.create("t", [[1, 2, 3]])
+    sink.write(job.decide())
+    write_state(zk_session, "t", 0, (1, 0, [1, 2]))
+    job.story.unregister(3)  # expects version 0: lost
+    sink.write(batch := job.decide())
+    doubts.lose_what_follows(batch)
+    (event,) = batch_events(batch)
+
+    job.story.unregister(1)  # in the log before the correction: expects version 1, which is there
+    doubts.end(event, len(job.story.events))
+    job.story.take([(event.kind, event.key, event.payload)])
+    batch = job.decide()
+    late, corrected = batch.of_kind(DecisionKind.CHANGE_PARTITIONS)
+    doubts.lose_rows(batch.decisions)
+    sink.write(batch)
+    doubts.lose_what_follows(batch)
+    assert (late.lost.tolist(), corrected.lost.tolist()) == ([True], [False])
+    assert state_of(zk_session, "t", 0) == (2, 1, [2], 2)
+    assert not batch.conflicts
+
+
+def test_a_missing_znode_is_a_conflict_of_its_own(zk_session, sink, job):
+    job.story.create("t", [[1, 2], [2, 1]])
+    sink.write(job.decide())
+    zk_session.delete("/brokers/topics/t/partitions/0/state")
+    job.story.unregister(1)
+    sink.write(batch := job.decide())
+    assert [partition for _, partition in lost(batch)] == [0]
+    (event,) = batch_events(batch)
+    assert b'"partitions":[0],"states":[null]' in event.payload
+
+
+def test_a_broken_znode_is_told_apart_in_the_log_and_costs_itself_only(
+    zk_session, sink, job, caplog
+):
+    job.story.create("t", [[1, 2], [2, 1]])
+    sink.write(job.decide())
+    zk_session.set("/brokers/topics/t/partitions/0/state", b"{broken")
+    job.story.unregister(1)
+    sink.write(batch := job.decide())
+    assert state_of(zk_session, "t", 1) == (2, 1, [2], 1)
+    (event,) = batch_events(batch)
+    assert b'"states":[null]' in event.payload
+    assert "partition t-0: broken partition state" in caplog.text
+    job.story.take([(event.kind, event.key, event.payload)])
+    sink.write(batch := job.decide())
+    assert not batch.conflicts, "it is not tried for ever"
+
+
+def test_an_assignment_that_somebody_else_changed(zk_session, sink, job):
+    there = topic_bytes(TopicZNode({0: [OURSELVES, 2]}))
+    zk_session.create("/brokers/topics/t", there)
+    zk_session.set("/brokers/topics/t", there)
+    job.story.write(
+        "topic_observed",
+        "t",
+        topic="t",
+        partitions=[0],
+        replicas=[[OURSELVES, 2]],
+        zk_version=0,
+    )
+    sink.write(batch := job.decide())
+    (rewrite,) = batch.of_kind(DecisionKind.REWRITE_ASSIGNMENT)
+    assert rewrite.failed
+    assert tree(zk_session)["/brokers/topics/t"] == (there, 1)
