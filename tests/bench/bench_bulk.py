@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
+import uuid
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 import orjson
 
+from state.payloads import topic_id_to_text
 from streaming.zk.claim import claim_controller, resign_controller
 from streaming.zk.fenced import FencedWriter
 from streaming.zk.multiread import read_many
@@ -35,7 +37,7 @@ from streaming.zk.znodes import (
 )
 from tests.bench.processes import cpu_s, high_water_mb, processes
 from tests.bench.report import emit, show
-from tests.bench.system import Log, System
+from tests.bench.system import GatewayClient, Log, System, read_state
 from tests.bench.worker import Worker
 
 BROKERS = 30
@@ -45,10 +47,17 @@ COLD_FAILURE = 1
 FAILURES = [7, 13, 19, 25]
 EMPTY_BROKER = BROKERS + 1
 WARM_UP_BOUNCES = 5
+TOPIC = "topic-00000"
+ALTERED = 20
 EMPTY_EVENTS = 10
 PAUSE_MS = 50
 GOAL = 5.0
 _BUILDER_ID = 999
+
+
+def topic_id(first: int) -> uuid.UUID:
+    """Return the id of the topic that begins with a partition, counted over all topics."""
+    return uuid.UUID(int=first + 1)
 
 
 def create_topics(system: System, count: int) -> list[str]:
@@ -61,7 +70,7 @@ def create_topics(system: System, count: int) -> list[str]:
     ops, paths = [], []
     for first in range(0, count, PARTITIONS_PER_TOPIC):
         topic, lists = f"topic-{first // PARTITIONS_PER_TOPIC:05d}", replicas[first:][:50].tolist()
-        znode = TopicZNode(dict(enumerate(lists)), f"{first:022d}")
+        znode = TopicZNode(dict(enumerate(lists)), topic_id_to_text(topic_id(first).bytes))
         ops += [Create(topic_path(topic), topic_bytes(znode)), Create(partitions_path(topic))]
         for partition in range(len(lists)):
             paths.append(partition_state_path(topic, partition))
@@ -117,6 +126,22 @@ def lose_broker(system: System, broker_id: int, paths: list[str]) -> dict[str, A
     }
 
 
+def alter_partitions(system: System, epochs: dict[int, int]) -> list[float]:
+    """Shrink the ISR of some partitions one by one; return the ms from event to znode."""
+    gateway = GatewayClient(system.gateway_port)
+    events = Log(system.folders.events)
+    found = []
+    for partition in range(ALTERED):
+        state = read_state(system.session, TOPIC, partition)
+        first_event = events.end()
+        gateway.alter_partition(topic_id(0), partition, state, state.isr[:-1], epochs)
+        system.settle()
+        (event,) = events.records(first_event)
+        found.append(read_state(system.session, TOPIC, partition).mtime_ms - event.time_ms)
+    gateway.close()
+    return found
+
+
 def warm_up(system: System) -> None:
     for _ in range(WARM_UP_BOUNCES):
         system.stubs.ask("drop", ids=[EMPTY_BROKER])
@@ -135,12 +160,14 @@ def run(partitions: int, overrides: list[str], folder: Path) -> list[dict[str, A
             "tests.bench.empty_batch", [str(folder / "empty"), *overrides], folder / "empty.log"
         ) as empty,
     ):
-        system.stubs.ask("start", ids=list(range(1, EMPTY_BROKER + 1)))
+        started = system.stubs.ask("start", ids=list(range(1, EMPTY_BROKER + 1)))
         paths = create_topics(system, partitions)
         empty.ask("measure", events=EMPTY_EVENTS, pause_ms=PAUSE_MS)
         control = take_control(system, partitions)
         cold = lose_broker(system, COLD_FAILURE, paths)
         warm_up(system)
+        empty_ms += empty.ask("measure", events=EMPTY_EVENTS, pause_ms=PAUSE_MS)
+        altered_ms = alter_partitions(system, {int(id_): one for id_, one in started.items()})
         for broker_id in FAILURES:
             empty_ms += empty.ask("measure", events=EMPTY_EVENTS, pause_ms=PAUSE_MS)
             failures.append(lose_broker(system, broker_id, paths))
@@ -150,6 +177,8 @@ def run(partitions: int, overrides: list[str], folder: Path) -> list[dict[str, A
     lines.append(emit("empty_batch_one_machine", p50_ms=base))
     ratio = control["claim_to_last_byte_ms"] / base
     lines.append(emit("take_control", **control, ratio=ratio))
+    altered = median(altered_ms)
+    lines.append(emit("alter_partition_to_znode", p50_ms=altered, ratio=altered / base))
     lines.append(emit("broker_failure_cold", **cold, ratio=cold["to_last_byte_ms"] / base))
     for one in failures:
         emit("broker_failure", **one, ratio=one["to_last_byte_ms"] / base)

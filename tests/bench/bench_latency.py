@@ -24,17 +24,10 @@ import orjson
 
 from state.payloads import topic_id_to_text
 from streaming.log.api import LogRecord
-from streaming.wire.messages import ApiKey
 from streaming.zk.ops import Create
-from streaming.zk.znodes import (
-    TopicZNode,
-    parse_partition_states,
-    partition_state_path,
-    topic_bytes,
-    topic_path,
-)
+from streaming.zk.znodes import TopicZNode, topic_bytes, topic_path
 from tests.bench.report import emit, percentiles, show
-from tests.bench.system import GatewayClient, Log, System
+from tests.bench.system import GatewayClient, Log, State, System, read_state
 from tests.bench.worker import Worker
 
 TOPIC = "measured"
@@ -71,40 +64,22 @@ class Measured:
         self.samples = {"alter_partition": Samples(), "leader_death": Samples()}
 
     def cycle(self) -> None:
-        leader, _ = self.state()
-        self.step("leader_death", lambda: self.system.stubs.ask("drop", ids=[leader]))
-        new_leader, isr = self.state()
-        assert new_leader != leader, "the partition has no new leader"
-        back = self.system.stubs.ask("register", ids=[leader])
-        self.epochs[leader] = back[str(leader)]
+        before = self.state()
+        self.step("leader_death", lambda: self.system.stubs.ask("drop", ids=[before.leader]))
+        led = self.state()
+        assert led.leader != before.leader, "the partition has no new leader"
+        back = self.system.stubs.ask("register", ids=[before.leader])
+        self.epochs[before.leader] = back[str(before.leader)]
         self.system.settle()
-        self.step("alter_partition", lambda: self.alter(new_leader, [*isr, leader]))
-        assert self.state()[1] == [*isr, leader], "the ISR did not change"
+        isr = [*led.isr, before.leader]
+        self.step(
+            "alter_partition",
+            lambda: self.gateway.alter_partition(self.topic_id, 0, led, isr, self.epochs),
+        )
+        assert self.state().isr == isr, "the ISR did not change"
 
-    def state(self) -> tuple[int, list[int]]:
-        znode = self.system.session.get(partition_state_path(TOPIC, 0))
-        states = parse_partition_states([znode.data], [znode.version])
-        self.leader_epoch, self.version = int(states.leader_epoch[0]), znode.version
-        return int(states.leader[0]), [one for one in states.isr[0].tolist() if one >= 0]
-
-    def alter(self, leader: int, isr: list[int]) -> None:
-        partition = {
-            "partition_index": 0,
-            "leader_epoch": self.leader_epoch,
-            "new_isr_with_epochs": [
-                {"broker_id": id_, "broker_epoch": self.epochs[id_]} for id_ in isr
-            ],
-            "leader_recovery_state": 0,
-            "partition_epoch": self.version,
-        }
-        body = {
-            "broker_id": leader,
-            "broker_epoch": self.epochs[leader],
-            "topics": [{"topic_id": self.topic_id, "partitions": [partition]}],
-        }
-        answer = self.gateway.ask(ApiKey.ALTER_PARTITION, 3, body)
-        assert answer["error_code"] == 0, answer
-        assert answer["topics"][0]["partitions"][0]["error_code"] == 0, answer
+    def state(self) -> State:
+        return read_state(self.system.session, TOPIC, 0)
 
     def step(self, name: str, act: Any) -> None:
         first_event, first_outcome = self.events.end(), self.outcomes.end()
@@ -119,7 +94,7 @@ class Measured:
         bodies = [(one.kind, orjson.loads(one.payload)) for one in outcomes]
         (batch,) = [body for kind, body in bodies if kind == "persisted"]
         answers = [body["at_ms"] for kind, body in bodies if kind == "confirmed"]
-        mtime_ms = self.system.session.get(partition_state_path(TOPIC, 0)).mtime_ms
+        mtime_ms = self.state().mtime_ms
         assert event.time_ms <= mtime_ms <= batch["written_at_ms"], "the clocks disagree"
         assert len(answers) >= len(BROKERS) - 1, "not every broker was told"
         samples.znode.append(mtime_ms - event.time_ms)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import socket
 import time
+import uuid
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from streaming.supervisor.processes import Supervisor
 from streaming.wire.frames import frame
 from streaming.wire.messages import ApiKey, decode_response, encode_request
 from streaming.zk.client import ZkSession
+from streaming.zk.znodes import parse_partition_states, partition_state_path
 from tests.bench.worker import Worker
 
 POLL_S = 0.02
@@ -144,6 +147,44 @@ class GatewayClient:
         _, answer = decode_response(api, version, self._stream.read(size))
         return answer
 
+    def alter_partition(
+        self, topic_id: uuid.UUID, partition: int, state: State, isr: list[int], epochs: dict
+    ) -> None:
+        """Ask, as the partition's leader, for another ISR; it must be accepted."""
+        asked = {
+            "partition_index": partition,
+            "leader_epoch": state.leader_epoch,
+            "new_isr_with_epochs": [{"broker_id": id_, "broker_epoch": epochs[id_]} for id_ in isr],
+            "leader_recovery_state": 0,
+            "partition_epoch": state.version,
+        }
+        body = {
+            "broker_id": state.leader,
+            "broker_epoch": epochs[state.leader],
+            "topics": [{"topic_id": topic_id, "partitions": [asked]}],
+        }
+        answer = self.ask(ApiKey.ALTER_PARTITION, 3, body)
+        assert answer["error_code"] == 0, answer
+        assert answer["topics"][0]["partitions"][0]["error_code"] == 0, answer
+
     def close(self) -> None:
         self._stream.close()
         self._socket.close()
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """A partition's state znode."""
+
+    leader: int
+    leader_epoch: int
+    isr: list[int]
+    version: int
+    mtime_ms: int
+
+
+def read_state(session: ZkSession, topic: str, partition: int) -> State:
+    znode = session.get(partition_state_path(topic, partition))
+    read = parse_partition_states([znode.data], [znode.version])
+    isr = [one for one in read.isr[0].tolist() if one >= 0]
+    return State(int(read.leader[0]), int(read.leader_epoch[0]), isr, znode.version, znode.mtime_ms)
