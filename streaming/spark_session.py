@@ -60,7 +60,7 @@ def spark_conf(settings: Settings, local_fs_jar: Path | None) -> dict[str, str]:
         "spark.sql.streaming.noDataMicroBatches.enabled": "false",
         "spark.sql.streaming.minBatchesToRetain": str(settings.checkpoint_batches_retained),
         "spark.sql.streaming.metricsEnabled": "false",
-        "spark.sql.streaming.numRecentProgressUpdates": "1",
+        "spark.sql.streaming.numRecentProgressUpdates": "2",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
         "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
         "spark.log.structuredLogging.enabled": "false",

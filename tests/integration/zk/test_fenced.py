@@ -208,7 +208,8 @@ def test_nothing_to_write(writer):
 
 @pytest.mark.parametrize("downtime_s", [0.0, 0.5])
 def test_a_server_killed_and_restarted_in_the_middle(zookeeper_server, downtime_s):
-    with ZkSession(zookeeper_server.connect_string, 10_000) as session:
+    # The server counts its sessions' time anew when it starts; the writer waits for its start too.
+    with ZkSession(zookeeper_server.connect_string, 30_000) as session:
         claim = claim_controller(session, 1000, steal=True)
         writer = FencedWriter(session, claim.epoch_zk_version)
         paths = create_states(writer, 30_000)
