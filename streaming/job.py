@@ -65,6 +65,8 @@ def run_job(settings: Settings) -> int:
         sinks.pipeline.resend(folded, opened(unfinished_deletions(machines.values())))
         sinks.link.start()
         query = start_query(spark, settings, folders, sinks)
+        if machines:
+            warm_up(spark, settings)
         follow(query, stop)
     finally:
         sinks.close()
@@ -76,9 +78,16 @@ def restore(spark: SparkSession, settings: Settings, folders: DataDir) -> dict[i
     """Return the machines of the checkpoint; without one, make Spark and its workers warm.
 
     The front claims the controller role once we are connected; the first batch should be quick.
+    With a checkpoint the role is held already, and being connected comes first.
     """
     if has_state(folders.checkpoint):
         return read_machines(spark, folders.checkpoint)
+    warm_up(spark, settings)
+    return {}
+
+
+def warm_up(spark: SparkSession, settings: Settings) -> None:
+    """Run one batch of the query on a log of its own, so that code is compiled and workers wait."""
     with tempfile.TemporaryDirectory() as scratch:
         trial = DataDir(Path(scratch))
         with EmbeddedLogWriter(trial.events) as log:
@@ -87,7 +96,6 @@ def restore(spark: SparkSession, settings: Settings, folders: DataDir) -> dict[i
         query = decisions.writeStream.option("checkpointLocation", str(trial.checkpoint))
         query = query.foreachBatch(lambda one, _: one.toArrow()).trigger(availableNow=True)
         query.start().awaitTermination(_WARM_UP_TIMEOUT_S)
-    return {}
 
 
 def unfolded_events(log: Path, folded: int) -> list[LogRecord]:

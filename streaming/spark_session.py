@@ -47,6 +47,7 @@ def spark_conf(settings: Settings, local_fs_jar: Path | None) -> dict[str, str]:
     conf = {
         "spark.master": settings.spark_master,
         "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": settings.spark_driver_memory,
