@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import py4j.java_gateway
+import py4j.protocol
 import pytest
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 from py4j.protocol import Py4JJavaError
@@ -29,7 +31,10 @@ def java() -> Iterator[Any]:
     )
     parameters = GatewayParameters(port=port, auth_token=token, auto_convert=True)
     gateway = JavaGateway(gateway_parameters=parameters)
-    yield gateway
+    with pytest.MonkeyPatch.context() as patch:
+        # A Spark session in this process has py4j ask Spark's classes about every exception.
+        patch.setattr(py4j.java_gateway, "get_return_value", py4j.protocol.get_return_value)
+        yield gateway
     gateway.shutdown()
     process.stdin.close()
     process.wait(30)
