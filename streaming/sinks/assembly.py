@@ -6,7 +6,6 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from streaming.image.cluster_image import ClusterImage
 from streaming.link.job_side import JobLink
@@ -19,9 +18,10 @@ from streaming.sinks.answers import AnswerSink
 from streaming.sinks.appender import EventAppender
 from streaming.sinks.brokers import BrokerSink
 from streaming.sinks.channel import Timing
+from streaming.sinks.delivery_report import DeliveryReport
 from streaming.sinks.doubts import Doubts, forget_doubted
 from streaming.sinks.pending import PendingBrokers
-from streaming.sinks.pipeline import Pipeline, outcome
+from streaming.sinks.pipeline import Pipeline
 from streaming.sinks.plan import Planner
 from streaming.sinks.retention import Retention
 from streaming.sinks.zookeeper import ZooKeeperSink
@@ -76,16 +76,13 @@ def open_sinks(
         with image_lock:
             link.send({"type": "image", "timers": timers}, image.snapshot())
 
-    def record(kind: str, body: dict[str, Any]) -> None:
-        outcomes.append_async([outcome(kind, body)])
-
     link = JobLink(folders.link, on_connected=send_image)
     appender = EventAppender(link, stopped.is_set, unfolded)
     doubts = Doubts(unfolded)
     forget_doubted(image, doubts)
     answers = AnswerSink(
         append=appender.append,
-        record=record,
+        record=DeliveryReport(outcomes.append_async, link.send).record,
         pending=pending,
         image=image,
         image_lock=image_lock,
