@@ -6,13 +6,11 @@ leader counts as one that has none now.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from state.admin_payloads import ElectionType, ElectLeadersRequested
 from state.cluster.authority import Phase
-from state.decisions import Decision, DecisionKind, json_decision
+from state.decisions import Decision
 from state.events import Event
 from state.partitions import deletion
 from state.partitions.balance import preferred_replicas
@@ -22,6 +20,7 @@ from state.partitions.legal import PartitionState
 from state.partitions.machine import move_partitions
 from state.partitions.matrix import Bools, Int32s, Rows
 from state.partitions.reassignment import complete_reassignments
+from state.partitions.replies import partitions_reply
 from state.partitions.slot import Slot
 from state.protocol_errors import ProtocolError
 
@@ -36,7 +35,7 @@ def on_elect_leaders_requested(
 ) -> list[Decision]:
     """Elect for the partitions that need it, and answer with an error code for each."""
     if slot.authority.phase is not Phase.ACTIVE:
-        return _reply(event, request, ProtocolError.NOT_CONTROLLER, [])
+        return partitions_reply(event, "elect_leaders", request, ProtocolError.NOT_CONTROLLER, [])
     changes = Changes(slot.table, event.offset)
     at = slot.table.find(request.topic, request.partitions)
     errors = np.full(len(at), ProtocolError.UNKNOWN_TOPIC_OR_PARTITION, dtype=np.int32)
@@ -50,7 +49,7 @@ def on_elect_leaders_requested(
     ]
     complete_reassignments(slot, changes, at[at >= 0])
     found = deletion.decide(slot, changes, request.topic)
-    return [*found, *_reply(event, request, ProtocolError.NONE, answers)]
+    return [*found, *partitions_reply(event, "elect_leaders", request, ProtocolError.NONE, answers)]
 
 
 def _elect(slot: Slot, changes: Changes, at: Rows, election_type: ElectionType) -> Int32s:
@@ -70,21 +69,3 @@ def _needed(slot: Slot, at: Rows, election_type: ElectionType) -> Bools:
         misled: Bools = leader != preferred_replicas(slot)[at]
         return misled
     return ~slot.brokers.live(leader)
-
-
-def _reply(
-    event: Event,
-    request: ElectLeadersRequested,
-    error: ProtocolError,
-    partitions: list[dict[str, Any]],
-) -> list[Decision]:
-    if request.request_id is None:
-        return []
-    body = {
-        "request_id": request.request_id,
-        "api": "elect_leaders",
-        "topic": request.topic,
-        "error": int(error),
-        "partitions": partitions,
-    }
-    return [json_decision(event.offset, DecisionKind.REPLY, body)]

@@ -14,7 +14,7 @@ import numpy as np
 
 from state.admin_payloads import AlterReassignmentsRequested
 from state.cluster.authority import Phase
-from state.decisions import Decision, DecisionKind, json_decision
+from state.decisions import Decision
 from state.events import Event
 from state.partitions import deletion
 from state.partitions.assignment import reassignment_end
@@ -22,6 +22,7 @@ from state.partitions.changes import Changes
 from state.partitions.creation import Rejected
 from state.partitions.matrix import NONE
 from state.partitions.reassignment import Motion, begin, motion_of
+from state.partitions.replies import partitions_reply
 from state.partitions.slot import Slot
 from state.protocol_errors import ProtocolError
 
@@ -33,7 +34,9 @@ def on_alter_reassignments_requested(
 ) -> list[Decision]:
     """Set partitions of one topic in motion or take them back, and answer for each of them."""
     if slot.authority.phase is not Phase.ACTIVE:
-        return _reply(event, request, ProtocolError.NOT_CONTROLLER, [])
+        return partitions_reply(
+            event, "alter_reassignments", request, ProtocolError.NOT_CONTROLLER, []
+        )
     changes = Changes(slot.table, event.offset)
     at = slot.table.find(request.topic, request.partitions)
     motions: dict[int, Motion] = {}
@@ -57,7 +60,10 @@ def on_alter_reassignments_requested(
     found = deletion.decide(slot, changes, request.topic)
     if ended:
         found.append(reassignment_end(slot.authority, event.offset, request.topic, ended))
-    return [*found, *_reply(event, request, ProtocolError.NONE, answers)]
+    return [
+        *found,
+        *partitions_reply(event, "alter_reassignments", request, ProtocolError.NONE, answers),
+    ]
 
 
 def _motion(
@@ -125,21 +131,3 @@ def _is_under_way(slot: Slot, row: int, wanted: Motion) -> bool:
 
 def _answer(partition: int, error: ProtocolError, message: str | None) -> dict[str, Any]:
     return {"partition": partition, "error": int(error), "message": message}
-
-
-def _reply(
-    event: Event,
-    request: AlterReassignmentsRequested,
-    error: ProtocolError,
-    partitions: list[dict[str, Any]],
-) -> list[Decision]:
-    if request.request_id is None:
-        return []
-    body = {
-        "request_id": request.request_id,
-        "api": "alter_reassignments",
-        "topic": request.topic,
-        "error": int(error),
-        "partitions": partitions,
-    }
-    return [json_decision(event.offset, DecisionKind.REPLY, body)]
