@@ -19,12 +19,6 @@ class ConfigurationError(HelmstreamError):
     exit_code = 2
 
 
-class UnmetRequirement(HelmstreamError):
-    """This machine lacks something helmstream needs, such as Java 17."""
-
-    exit_code = 3
-
-
 class PortTaken(HelmstreamError):
     """A port to listen on is in use."""
 

@@ -56,7 +56,6 @@ class Settings(BaseModel):
     zookeeper_session_timeout_ms: Positive
     zookeeper_connection_timeout_ms: Positive
     zookeeper_max_in_flight_requests: Positive
-    zookeeper_set_acl: bool
     zookeeper_multi_max_operations: Annotated[int, Field(ge=2)]
     jute_maxbuffer: Annotated[int, Field(ge=1_024)]
 

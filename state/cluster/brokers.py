@@ -37,11 +37,6 @@ class Brokers:
         """int32[k]: ids of live brokers, ascending."""
         return self._live
 
-    @property
-    def registered_ids(self) -> Int32s:
-        """int32[k]: ids of registered brokers, ascending."""
-        return self._registered
-
     def live(self, ids: npt.NDArray[np.int32]) -> Bools:
         """Return a mask shaped like ids: the broker is live; -1 never is."""
         return np.isin(ids, self._live)

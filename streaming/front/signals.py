@@ -31,11 +31,6 @@ class Signals:
         self._lost: str | None = None
 
     @property
-    def stopping(self) -> bool:
-        """Whether the process stops."""
-        return self._stopping
-
-    @property
     def leaving(self) -> bool:
         """Whether the present term is about to end."""
         return self._stopping or self._give_up is not None or self._lost is not None

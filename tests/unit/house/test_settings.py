@@ -115,7 +115,7 @@ def test_other_variables_are_left_alone() -> None:
         ("slots=0", "a whole number, 1 to 4096"),
         ("num.partitions=0", "a whole number, 1 or more"),
         ("mode=actve", "active, shadow, replay"),
-        ("zookeeper.set.acl=perhaps", "true, false"),
+        ("unclean.leader.election.enable=perhaps", "true, false"),
         ("zookeeper.connect=localhost", "host:port"),
         ("embedded.kafka.version=4.0.0", "3.9"),
     ],
