@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-import gc
-import logging
 import re
-import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,12 +11,11 @@ from kafka import KafkaAdminClient
 from streaming.demo.cluster import DemoCluster
 from streaming.demo.steps import CRASHED, OURS, start_everything
 from streaming.status_socket import fetch_status
-from streaming.supervisor.embedded import SESSION_TIMEOUT_MS
 from streaming.supervisor.processes import JOB
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import entity_config_path, topic_deletion_path, topic_path
+from tests.e2e.waiting import wait_for
 
-WAIT_S = 90.0
 PARTITIONS = 4
 GONE, KEPT = "gone", "kept"
 
@@ -29,34 +23,6 @@ pytestmark = [
     pytest.mark.timeout(420),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
-
-
-@pytest.fixture
-def demo(tmp_path: Path) -> Iterator[DemoCluster]:
-    kafka_log = logging.getLogger("kafka")
-    level = kafka_log.level
-    kafka_log.setLevel(logging.CRITICAL)
-    cluster = DemoCluster(tmp_path)
-    yield cluster
-    cluster.stop()
-    kafka_log.setLevel(level)
-    gc.collect()
-
-
-@pytest.fixture
-def session(demo: DemoCluster) -> Iterator[ZkSession]:
-    session = ZkSession(demo.embedded.connect, SESSION_TIMEOUT_MS)
-    session.connect()
-    yield session
-    session.close()
-
-
-def wait_for(what: str, true: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + WAIT_S
-    while not (found := true()):
-        assert time.monotonic() < deadline, f"{what} did not come; last found: {found!r}"
-        time.sleep(0.2)
-    return found
 
 
 def folders(demo: DemoCluster, broker_id: int, topic: str) -> list[str]:

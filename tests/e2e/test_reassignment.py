@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import gc
-import logging
 import re
-import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import orjson
@@ -16,13 +12,12 @@ from kafka import KafkaAdminClient, TopicPartition
 
 from streaming.demo.cluster import DemoCluster
 from streaming.demo.steps import OURS, start_everything
-from streaming.supervisor.embedded import SESSION_TIMEOUT_MS
 from streaming.supervisor.processes import JOB
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import parse_topic, partition_state_path, topic_path
 from streaming.zk.znodes.admin import preferred_election_bytes, reassignment_bytes
+from tests.e2e.waiting import wait_for
 
-WAIT_S = 90.0
 ASK_MS = 60_000
 PLAN, ELECTION = "/admin/reassign_partitions", "/admin/preferred_replica_election"
 MOVING = "moving"
@@ -34,40 +29,12 @@ pytestmark = [
 
 
 @pytest.fixture
-def demo(tmp_path: Path) -> Iterator[DemoCluster]:
-    kafka_log = logging.getLogger("kafka")
-    level = kafka_log.level
-    kafka_log.setLevel(logging.CRITICAL)
-    cluster = DemoCluster(tmp_path)
-    yield cluster
-    cluster.stop()
-    kafka_log.setLevel(level)
-    gc.collect()
-
-
-@pytest.fixture
-def session(demo: DemoCluster) -> Iterator[ZkSession]:
-    session = ZkSession(demo.embedded.connect, SESSION_TIMEOUT_MS)
-    session.connect()
-    yield session
-    session.close()
-
-
-@pytest.fixture
 def admin(demo: DemoCluster) -> Iterator[Any]:
     start_everything(demo)
     wait_for("our control", lambda: demo.look().controller_id == OURS)
     client: Any = KafkaAdminClient(bootstrap_servers=[demo.gateway], request_timeout_ms=ASK_MS)
     yield client
     client.close()
-
-
-def wait_for(what: str, true: Callable[[], Any]) -> Any:
-    deadline = time.monotonic() + WAIT_S
-    while not (found := true()):
-        assert time.monotonic() < deadline, f"{what} did not come; last found: {found!r}"
-        time.sleep(0.2)
-    return found
 
 
 def state(session: ZkSession, topic: str, partition: int) -> dict[str, Any]:

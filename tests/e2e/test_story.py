@@ -6,10 +6,8 @@ the producer runs, a step also fails when a partition does not ack again.
 
 from __future__ import annotations
 
-import gc
-import logging
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
@@ -39,19 +37,6 @@ pytestmark = [
 
 LEASE_MS = 20_000
 """Short enough for a test that waits for its end."""
-
-
-@pytest.fixture
-def demo(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[DemoCluster]:
-    # Its log is full of refused connections, and pytest would keep their sockets with the records.
-    kafka_log = logging.getLogger("kafka")
-    level = kafka_log.level
-    kafka_log.setLevel(logging.CRITICAL)
-    cluster = DemoCluster(tmp_path, getattr(request, "param", ()))
-    yield cluster
-    cluster.stop()
-    kafka_log.setLevel(level)
-    gc.collect()
 
 
 def tell(demo: DemoCluster, steps: Sequence[Step]) -> list[Told]:

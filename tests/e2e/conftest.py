@@ -1,0 +1,35 @@
+"""A demo cluster per test, and a ZooKeeper session beside it."""
+
+from __future__ import annotations
+
+import gc
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from streaming.demo.cluster import DemoCluster
+from streaming.supervisor.embedded import SESSION_TIMEOUT_MS
+from streaming.zk.client import ZkSession
+
+
+@pytest.fixture
+def demo(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[DemoCluster]:
+    # Its log is full of refused connections, and pytest would keep their sockets with the records.
+    kafka_log = logging.getLogger("kafka")
+    level = kafka_log.level
+    kafka_log.setLevel(logging.CRITICAL)
+    cluster = DemoCluster(tmp_path, getattr(request, "param", ()))
+    yield cluster
+    cluster.stop()
+    kafka_log.setLevel(level)
+    gc.collect()
+
+
+@pytest.fixture
+def session(demo: DemoCluster) -> Iterator[ZkSession]:
+    session = ZkSession(demo.embedded.connect, SESSION_TIMEOUT_MS)
+    session.connect()
+    yield session
+    session.close()

@@ -1,0 +1,18 @@
+"""Waiting for what must come."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+WAIT_S = 90.0
+
+
+def wait_for(what: str, true: Callable[[], Any]) -> Any:
+    """Return what `true` finds once it finds something; fail after WAIT_S."""
+    deadline = time.monotonic() + WAIT_S
+    while not (found := true()):
+        assert time.monotonic() < deadline, f"{what} did not come; last found: {found!r}"
+        time.sleep(0.2)
+    return found
