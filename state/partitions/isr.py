@@ -88,7 +88,7 @@ def _errors(slot: Slot, request: AlterPartitionRequested, at: Rows) -> Int32s:
         request.leader_epoch > rows.leader_epoch[at]
     )
     recovering = request.recovery == 1
-    live = (slot.brokers.live(request.isr) | (request.isr == NONE)).all(axis=1)
+    online = (slot.online(at, request.isr) | (request.isr == NONE)).all(axis=1)
     members = lengths(request.isr)
     ineligible = (
         ProtocolError.INELIGIBLE_REPLICA
@@ -105,7 +105,7 @@ def _errors(slot: Slot, request: AlterPartitionRequested, at: Rows) -> Int32s:
         (recovering & (rows.recovery[at] == 0), ProtocolError.INVALID_REQUEST),
         (rows.leader[at] != request.broker_id, ProtocolError.INVALID_REQUEST),
         (_impossible(slot, request, at), ProtocolError.INVALID_REQUEST),
-        (~live, ineligible),
+        (~online, ineligible),
     ]
     return np.select(
         [condition for condition, _ in conditions],

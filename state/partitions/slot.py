@@ -34,14 +34,17 @@ class Slot:
         """Return bool[k, W]: the ISR member's broker is live and its log directory is not known to
         have failed.
         """
-        return self._online(at, self.table.rows.isr[at])
+        return self.online(at, self.table.rows.isr[at])
 
     def online_leader(self, at: Rows) -> Bools:
         """Return bool[k]: the partition has a leader, and it is online."""
-        online: Bools = self._online(at, self.table.rows.leader[at][:, None])[:, 0]
+        online: Bools = self.online(at, self.table.rows.leader[at][:, None])[:, 0]
         return online
 
-    def _online(self, at: Rows, ids: Int32s) -> Bools:
+    def online(self, at: Rows, ids: Int32s) -> Bools:
+        """Return a mask shaped like ids int32[k, V]: the broker is live, and the log directory with
+        its replica of the row is not known to have failed; -1 never is.
+        """
         rows = self.table.rows
         failed = np.where(rows.offline_dir[at], rows.replicas[at], NONE)
         return self.brokers.live(ids) & ~contains(failed, ids)

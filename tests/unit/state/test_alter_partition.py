@@ -98,6 +98,18 @@ def test_a_replica_that_is_not_live_may_not_join(
     assert (CHANGE in said) == (version == 0)
 
 
+def test_a_replica_on_a_failed_disk_may_not_join_until_it_is_known_to_work_again(
+    controller: Controller,
+) -> None:
+    answer = {"broker_id": 3, "broker_epoch": 103, "topic": "t", "partitions": [0]}
+    controller.happen("leader_and_isr_answered", "t", **answer, errors=[56])
+    assert controller.row("t", 0)["isr"] == [1]
+    assert errors(controller.alter([1, 3])) == ("NONE", ["INELIGIBLE_REPLICA"])
+    assert controller.row("t", 0)["isr"] == [1]
+    controller.happen("leader_and_isr_answered", "t", **answer, errors=[0])
+    assert errors(controller.alter([1, 3])) == ("NONE", ["NONE"])
+
+
 def test_a_leader_of_version_0_gets_a_new_epoch_instead_of_an_error_it_cannot_handle(
     controller: Controller,
 ) -> None:
