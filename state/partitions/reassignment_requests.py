@@ -108,18 +108,21 @@ def _check_replicas(
 
 
 def _check_leadership(slot: Slot, row: int, wanted: Motion) -> None:
-    """Refuse a list without any replica that is in sync and online, while another one leads."""
+    """Refuse a list that the partition would lose its leader with, or, while it has none, every
+    replica that is in sync.
+    """
     rows = slot.table.rows
     leader = int(rows.leader[row])
-    if leader == NONE or leader in wanted.replicas:
+    if leader in wanted.replicas or not rows.has_leadership[row]:
         return
-    online = slot.online_members(np.array([row]))[0]
-    members = {id_ for id_, on in zip(rows.isr[row].tolist(), online.tolist(), strict=True) if on}
+    usable = rows.isr[row] != NONE if leader == NONE else slot.online_members(np.array([row]))[0]
+    members = set(rows.isr[row][usable].tolist())
     if members.isdisjoint(wanted.replicas):
+        loss = "its data" if leader == NONE else f"its leader {leader}"
         raise Rejected(
             ProtocolError.INVALID_REPLICA_ASSIGNMENT,
-            f"None of {list(wanted.replicas)} is in sync and alive: the partition would lose its "
-            f"leader {leader}",
+            f"None of {list(wanted.replicas)} is in sync and alive: "
+            f"the partition would lose {loss}",
         )
 
 

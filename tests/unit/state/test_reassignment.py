@@ -142,6 +142,18 @@ def test_leadership_is_not_given_away_for_a_list_without_a_replica_in_sync() -> 
     assert list(said) == [REPLY]
 
 
+@pytest.mark.parametrize("target", [[3, 2], None])
+def test_a_motion_is_not_taken_from_the_only_replica_in_sync(target: list[int] | None) -> None:
+    controller = Controller((1, 2, 3, 4))
+    controller.topic("t", [[1, 4, 3]], [state(1, [1])], adding=[[1]], removing=[[3]])
+    controller.brokers(unregistered=[1])
+    assert controller.row("t", 0)["leader"] == -1
+    said = move(controller, target)
+    assert errors(said) == [ProtocolError.INVALID_REPLICA_ASSIGNMENT]
+    assert CHANGE not in said
+    assert motion(controller) == ([1, 4, 3], [1], [3])
+
+
 @pytest.mark.parametrize(
     ("target", "error"),
     [
