@@ -47,6 +47,7 @@ class _Field:
     name: str
     in_version: bool
     nullable: bool
+    is_array: bool
     inner: _Layout | None
 
 
@@ -142,10 +143,14 @@ def _layout_of(schema: Any, message_class: Any, version: int) -> _Layout:
 def _field_of(field: Any, version: int) -> _Field:
     in_version = field.for_version_q(version)
     inner = None
-    if field.is_struct_array():
-        inner = _layout_of(field.array_of, field.data_class, version)
-    nullable = field.nullable_for_version_q(version) or field.type_str == _NULL_UUID_TYPE
-    return _Field(field.name, in_version, nullable, inner)
+    is_array = field.is_struct_array()
+    is_struct = isinstance(field, StructField)
+    if is_array or is_struct:
+        inner = _layout_of(field.array_of if is_array else field, field.data_class, version)
+    # A tagged struct that is left out has no value at all.
+    nullable = field.nullable_for_version_q(version) or is_struct
+    nullable = nullable or field.type_str == _NULL_UUID_TYPE
+    return _Field(field.name, in_version, nullable, is_array, inner)
 
 
 def _to_message(body: Body, layout: _Layout, version: int) -> Any:
@@ -159,7 +164,11 @@ def _to_message(body: Body, layout: _Layout, version: int) -> Any:
         if value is None and not field.nullable:
             raise ValueError(f"field {field.name} must not be null")
         if field.inner is not None and value is not None:
-            value = [_to_message(item, field.inner, version) for item in value]
+            value = (
+                [_to_message(item, field.inner, version) for item in value]
+                if field.is_array
+                else _to_message(value, field.inner, version)
+            )
         values[field.name] = value
     return layout.message_class(version=version, **values)
 
@@ -171,7 +180,11 @@ def _to_body(message: Any, layout: _Layout, path: str) -> Body:
         if value is None and field.in_version and not field.nullable:
             raise MalformedFrame(f"null for {path}.{field.name}")
         if field.inner is not None and value is not None:
-            value = [_to_body(item, field.inner, field.name) for item in value]
+            value = (
+                [_to_body(item, field.inner, field.name) for item in value]
+                if field.is_array
+                else _to_body(value, field.inner, field.name)
+            )
         elif isinstance(value, list):
             if None in value:  # elements of Kafka's arrays are never nullable
                 raise MalformedFrame(f"null in {path}.{field.name}")
