@@ -68,11 +68,20 @@ class AlterReassignmentsRequested:
     targets: tuple[tuple[int, ...] | None, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class RaiseLeaderEpochsRequested:
+    """The node that poses as leader of a topic's partitions needs leader epochs of its own."""
+
+    request_id: str
+    topic: str
+
+
 AdminPayload: TypeAlias = (
     CreatePartitionsRequested
     | ElectLeadersRequested
     | AdminZnodeObserved
     | AlterReassignmentsRequested
+    | RaiseLeaderEpochsRequested
 )
 
 
@@ -128,3 +137,11 @@ def optional_request_id(body: dict[str, Any]) -> str | None:
     """Return the id of a request that is to be answered, None when nobody waits."""
     request_id = body.get("request_id")
     return None if request_id is None else text(request_id)
+
+
+def raise_leader_epochs_requested(body: dict[str, Any]) -> RaiseLeaderEpochsRequested:
+    """Read raise_leader_epochs_requested."""
+    return RaiseLeaderEpochsRequested(
+        request_id=text(body["request_id"]),
+        topic=text(body["topic"]),
+    )

@@ -52,6 +52,7 @@ class EventKind(StrEnum):
     ELECT_LEADERS_REQUESTED = "elect_leaders_requested"
     ALTER_REASSIGNMENTS_REQUESTED = "alter_reassignments_requested"
     ADMIN_ZNODE_OBSERVED = "admin_znode_observed"
+    RAISE_LEADER_EPOCHS_REQUESTED = "raise_leader_epochs_requested"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,7 @@ PAYLOADS: Mapping[EventKind, Callable[[dict[str, Any]], AnyPayload]] = {
     EventKind.ELECT_LEADERS_REQUESTED: admin_payloads.elect_leaders_requested,
     EventKind.ALTER_REASSIGNMENTS_REQUESTED: admin_payloads.alter_reassignments_requested,
     EventKind.ADMIN_ZNODE_OBSERVED: admin_payloads.admin_znode_observed,
+    EventKind.RAISE_LEADER_EPOCHS_REQUESTED: admin_payloads.raise_leader_epochs_requested,
 }
 
 

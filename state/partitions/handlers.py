@@ -13,6 +13,7 @@ from state.partitions import (
     balance,
     creation,
     deletion_events,
+    epochs,
     growth,
     isr,
     log_dirs,
@@ -47,5 +48,6 @@ SLOT_HANDLERS: Mapping[type[Any], Callable[[Slot, Event, Any], list[Decision]]] 
     admin_payloads.AlterReassignmentsRequested: (
         reassignment_requests.on_alter_reassignments_requested
     ),
+    admin_payloads.RaiseLeaderEpochsRequested: epochs.on_raise_leader_epochs_requested,
     payloads.LeaderImbalanceReported: balance.on_leader_imbalance_reported,
 }

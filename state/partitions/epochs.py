@@ -1,0 +1,53 @@
+"""Leader epochs raised by two: one to tell brokers, and a newer one kept in ZooKeeper.
+
+A node outside the cluster that poses as leader of a topic's partitions is told to brokers one
+leader epoch behind ZooKeeper's. Two are needed at first: the told one must be newer than what
+brokers know, and ZooKeeper's newer than the told one, so that brokers follow the leader that
+ZooKeeper names as soon as another controller announces it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from state.admin_payloads import RaiseLeaderEpochsRequested
+from state.cluster.authority import Phase
+from state.decisions import Decision, DecisionKind, Rule, json_decision
+from state.events import Event
+from state.partitions import deletion
+from state.partitions.changes import Changes
+from state.partitions.matrix import NONE
+from state.partitions.slot import Slot
+from state.protocol_errors import ProtocolError
+
+
+def on_raise_leader_epochs_requested(
+    slot: Slot, event: Event, request: RaiseLeaderEpochsRequested
+) -> list[Decision]:
+    """Raise the leader epoch of the topic's partitions that have a leader, and tell all replicas.
+
+    Partitions without a leader keep theirs: the election that ends this raises it.
+    """
+    if slot.authority.phase is not Phase.ACTIVE:
+        return [_reply(event, request, ProtocolError.NOT_CONTROLLER)]
+    rows = slot.table.rows
+    changes = Changes(slot.table, event.offset)
+    at = slot.table.rows_of(request.topic)
+    at = at[rows.has_leadership[at] & (rows.leader[at] != NONE)]
+    if not len(at) or request.topic in slot.table.deletions:
+        return [_reply(event, request, ProtocolError.UNKNOWN_TOPIC_OR_PARTITION)]
+    rows.leader_epoch[at] += np.int32(1)
+    changes.recipients[at] |= slot.online_replicas(at)
+    changes.mark_written(at, Rule.LEADER_EPOCH_BUMPED)
+    found = deletion.decide(slot, changes, request.topic)
+    return [*found, _reply(event, request, ProtocolError.NONE)]
+
+
+def _reply(event: Event, request: RaiseLeaderEpochsRequested, error: ProtocolError) -> Decision:
+    body = {
+        "request_id": request.request_id,
+        "api": "raise_leader_epochs",
+        "error": int(error),
+        "topic": request.topic,
+    }
+    return json_decision(event.offset, DecisionKind.REPLY, body)
