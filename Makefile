@@ -4,13 +4,15 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed-from-lock
 ARGS ?=
+PARTITIONS ?= 100000
+RUNS ?= 1
 NEEDS_JVM := integration or spark or e2e or slow
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run fmt check test conformance bench golden lock clean java-17
+.PHONY: help setup demo run fmt check test conformance bench bench-controller golden lock clean java-17
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## /{printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: $(STAMP) ## make .venv with the locked packages and helmstream itself
 
@@ -54,6 +56,9 @@ conformance: setup ## the scenario files of tests/conformance
 
 bench: setup java-17 ## the measured ratios, one JSON object per line
 	$(BIN)/python -m tests.bench $(ARGS)
+
+bench-controller: setup java-17 ## Kafka's own controller and helmstream side by side (PARTITIONS=, RUNS=)
+	$(BIN)/python -m tests.bench.controller --partitions $(PARTITIONS) --runs $(RUNS) $(ARGS)
 
 golden: setup ## rewrite the golden files; review them with git diff
 	$(BIN)/python -m pytest --rewrite-golden -m "not ($(NEEDS_JVM))" tests

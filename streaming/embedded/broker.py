@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from streaming.embedded.java import Java, find_java
@@ -16,7 +16,8 @@ _MAIN_CLASS = "kafka.Kafka"
 _READY_TIMEOUT_S = 60.0
 _TERMINATE_TIMEOUT_S = 30.0
 _POLL_S = 0.05
-_MAX_HEAP_MB = 400
+SMALL_JVM = ("-Xmx400m", "-Xms128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+"""Little memory and a short start: for many brokers on one machine."""
 
 # Small but real: few threads and internal partitions, a short session so that a dead broker is
 # noticed in seconds, and no memory for the log cleaner beyond what it insists on.
@@ -55,6 +56,7 @@ class KafkaBroker:
         single_listener: bool = False,
         jars: Path | None = None,
         java: Java | None = None,
+        jvm_options: Sequence[str] = SMALL_JVM,
     ) -> None:
         self.broker_id = broker_id
         self.data_dir = data_dir
@@ -66,6 +68,7 @@ class KafkaBroker:
         self._config = {**self._base_config(zookeeper, single_listener), **(config or {})}
         self._jars = jars
         self._java = java
+        self._jvm_options = jvm_options
         self._child: ChildProcess | None = None
 
     @property
@@ -100,10 +103,7 @@ class KafkaBroker:
         properties, logging = self._write_files()
         argv = [
             str(java.executable),
-            f"-Xmx{_MAX_HEAP_MB}m",
-            "-Xms128m",
-            "-XX:+UseSerialGC",
-            "-XX:TieredStopAtLevel=1",
+            *self._jvm_options,
             "-Djava.awt.headless=true",
             f"-Dlog4j.configuration={logging.as_uri()}",
             "-cp",

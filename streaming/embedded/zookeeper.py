@@ -72,6 +72,7 @@ class EmbeddedZooKeeper:
         port: int | None = None,
         tick_time_ms: int = 500,
         max_heap_mb: int = 400,
+        max_packet_bytes: int = 1 << 20,
         java: Java | None = None,
         jars: Path | None = None,
     ) -> None:
@@ -80,6 +81,7 @@ class EmbeddedZooKeeper:
         self.log_path = data_dir / "zookeeper.log"
         self._tick_time_ms = tick_time_ms
         self._max_heap_mb = max_heap_mb
+        self._max_packet_bytes = max_packet_bytes
         self._java = java
         self._jars = jars
         self._child: ChildProcess | None = None
@@ -114,6 +116,7 @@ class EmbeddedZooKeeper:
             f"-Dlog4j2.configurationFile={log4j2}",
             f"-Dlog4j.configuration={log4j1.as_uri()}",
             "-Dzookeeper.jmx.log4j.disable=true",
+            f"-Djute.maxbuffer={self._max_packet_bytes}",
             "-cp",
             _class_path() if self._jars is None else f"{self._jars}/*",
             _MAIN_CLASS,

@@ -13,36 +13,20 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
-import uuid
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-import numpy as np
 import orjson
 
-from state.payloads import topic_id_to_text
-from streaming.zk.claim import claim_controller, resign_controller
-from streaming.zk.fenced import FencedWriter
 from streaming.zk.multiread import read_many
-from streaming.zk.ops import Create
-from streaming.zk.znodes import (
-    TopicZNode,
-    partition_path,
-    partition_state_bytes,
-    partition_state_path,
-    partitions_path,
-    topic_bytes,
-    topic_path,
-)
+from tests.bench.load import create_topics, topic_id
 from tests.bench.processes import cpu_s, high_water_mb, processes
 from tests.bench.report import emit, show
 from tests.bench.system import GatewayClient, Log, System, read_state
 from tests.bench.worker import Worker
 
 BROKERS = 30
-REPLICATION_FACTOR = 3
-PARTITIONS_PER_TOPIC = 50
 COLD_FAILURE = 1
 FAILURES = [7, 13, 19, 25]
 EMPTY_BROKER = BROKERS + 1
@@ -52,36 +36,6 @@ ALTERED = 20
 EMPTY_EVENTS = 10
 PAUSE_MS = 50
 GOAL = 5.0
-_BUILDER_ID = 999
-
-
-def topic_id(first: int) -> uuid.UUID:
-    """Return the id of the topic that begins with a partition, counted over all topics."""
-    return uuid.UUID(int=first + 1)
-
-
-def create_topics(system: System, count: int) -> list[str]:
-    """Create topics and states as a controller before us left them; return the state paths."""
-    claim = claim_controller(system.session, _BUILDER_ID, steal=True)
-    system.session.ensure_path("/brokers/topics")
-    row = np.arange(count)
-    replicas = (row[:, None] + np.arange(REPLICATION_FACTOR)) % BROKERS + 1
-    data = partition_state_bytes(replicas[:, 0], np.zeros(count), replicas, claim.epoch, row * 0)
-    ops, paths = [], []
-    for first in range(0, count, PARTITIONS_PER_TOPIC):
-        topic, lists = f"topic-{first // PARTITIONS_PER_TOPIC:05d}", replicas[first:][:50].tolist()
-        znode = TopicZNode(dict(enumerate(lists)), topic_id_to_text(topic_id(first).bytes))
-        ops += [Create(topic_path(topic), topic_bytes(znode)), Create(partitions_path(topic))]
-        for partition in range(len(lists)):
-            paths.append(partition_state_path(topic, partition))
-            ops += [
-                Create(partition_path(topic, partition)),
-                Create(paths[-1], data[first + partition]),
-            ]
-    outcomes = FencedWriter(system.session, claim.epoch_zk_version).write(ops)
-    assert {one.kind for one in outcomes} == {"written"}
-    resign_controller(system.session, claim)
-    return paths
 
 
 def take_control(system: System, partitions: int) -> dict[str, Any]:
@@ -161,7 +115,7 @@ def run(partitions: int, overrides: list[str], folder: Path) -> list[dict[str, A
         ) as empty,
     ):
         started = system.stubs.ask("start", ids=list(range(1, EMPTY_BROKER + 1)))
-        paths = create_topics(system, partitions)
+        paths = create_topics(system.session, partitions, BROKERS)
         empty.ask("measure", events=EMPTY_EVENTS, pause_ms=PAUSE_MS)
         control = take_control(system, partitions)
         cold = lose_broker(system, COLD_FAILURE, paths)

@@ -1,0 +1,1 @@
+"""Kafka's own controller and helmstream at the same work, side by side."""
