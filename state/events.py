@@ -19,6 +19,8 @@ from state import admin_payloads, deletion_payloads, payload_readers
 from state.admin_payloads import AdminPayload
 from state.deletion_payloads import DeletionPayload
 from state.errors import MalformedEvent
+from state.groups import kinds
+from state.groups.payloads import GroupPayload
 from state.payloads import Payload
 
 AnyPayload: TypeAlias = Payload | AdminPayload | DeletionPayload
@@ -52,6 +54,24 @@ class EventKind(StrEnum):
     ELECT_LEADERS_REQUESTED = "elect_leaders_requested"
     ALTER_REASSIGNMENTS_REQUESTED = "alter_reassignments_requested"
     ADMIN_ZNODE_OBSERVED = "admin_znode_observed"
+    JOIN_GROUP_REQUESTED = "join_group_requested"
+    SYNC_GROUP_REQUESTED = "sync_group_requested"
+    LEAVE_GROUP_REQUESTED = "leave_group_requested"
+    OFFSET_COMMIT_REQUESTED = "offset_commit_requested"
+    TXN_OFFSET_COMMIT_REQUESTED = "txn_offset_commit_requested"
+    OFFSET_DELETE_REQUESTED = "offset_delete_requested"
+    DELETE_GROUP_REQUESTED = "delete_group_requested"
+    GROUP_OBSERVED = "group_observed"
+    GROUP_RECORDS_REFUSED = "group_records_refused"
+    GROUP_RECORDS_OVERTAKEN = "group_records_overtaken"
+    HEARTBEATS_RECEIVED = "heartbeats_received"
+    GROUP_TIMER_DUE = "group_timer_due"
+    OFFSETS_EXPIRATION_DUE = "offsets_expiration_due"
+    GROUP_COORDINATOR_CONFIGURED = "group_coordinator_configured"
+    GROUP_PARTITIONS_ELECTED = "group_partitions_elected"
+    GROUP_PARTITIONS_LOADED = "group_partitions_loaded"
+    GROUP_PARTITIONS_RESIGNED = "group_partitions_resigned"
+    TRANSACTION_COMPLETED = "transaction_completed"
     RAISE_LEADER_EPOCHS_REQUESTED = "raise_leader_epochs_requested"
 
 
@@ -60,7 +80,8 @@ class Event:
     """One record of the event log.
 
     offset: position in the log's total order. time_ms: assigned on append, never goes back.
-    key: the topic the event is about, or "" when it is about the whole cluster.
+    key: the topic or group the event is about, the bucket when it is about groups of one bucket, ""
+    when it is about the whole cluster.
     """
 
     offset: int
@@ -117,6 +138,7 @@ def parse_payload(event: Event) -> AnyPayload:
         raise MalformedEvent(f"payload is a {type(body).__name__}, not an object")
     try:
         parsed = parse(body)
+        kinds.check_key(event.kind, event.key, parsed)
     except KeyError as error:
         raise MalformedEvent(f"field {error.args[0]!r} is missing") from None
     except (TypeError, ValueError, AttributeError, OverflowError) as error:

@@ -1,7 +1,9 @@
 """Which machines fold an event.
 
-Every record of the event log gets a scope: ALL (every machine), CLUSTER (the cluster machine
-alone), or a non-negative hash of its topic. A slot is `scope % slots`. Topics whose names differ
+Every record of the event log gets a scope: ALL (every machine of the controller), CLUSTER (the
+cluster machine alone), a non-negative hash of its topic, ALL_GROUPS (every group slot), or
+GROUP_SCOPE plus the bucket of its group. A slot is `scope % slots`, a group slot is
+`bucket % group_slots`. Topics whose names differ
 only in '.' and '_' share a scope, because Kafka forbids both to exist (their metric names would
 collide): the check stays local to a slot.
 """
@@ -12,12 +14,23 @@ import zlib
 from collections.abc import Mapping
 
 from state.events import EventKind
+from state.groups.buckets import bucket_of_key, group_bucket
+from state.groups.kinds import OF_A_BUCKET, OF_A_GROUP, OF_ALL_GROUPS
 
+ALL_GROUPS = -3
 ALL = -2
 CLUSTER = -1
+GROUP_SCOPE = 1 << 40
+"""Scope of bucket 0; hashes of topics are below."""
 
 CLUSTER_KEY = -1
 """State key of the cluster machine; slots are 0, 1, ..."""
+
+GROUP_KEY = 1 << 20
+"""State key of the first group slot."""
+
+GROUP_SLOTS = 16
+"""Group slots unless `group.slots` says otherwise."""
 
 _SCOPES: Mapping[str, int] = {
     EventKind.CONTROLLER_ELECTED: ALL,
@@ -32,6 +45,7 @@ _SCOPES: Mapping[str, int] = {
     EventKind.PRODUCER_IDS_REQUESTED: CLUSTER,
     EventKind.PRODUCER_ID_BLOCK_OBSERVED: CLUSTER,
     EventKind.ADMIN_ZNODE_OBSERVED: CLUSTER,
+    **dict.fromkeys(OF_ALL_GROUPS, ALL_GROUPS),
 }
 
 
@@ -43,7 +57,7 @@ def topic_scope(topic: str) -> int:
 
 
 def scope(kind: str, key: str) -> int:
-    """Return the scope of an event: ALL, CLUSTER or a topic hash.
+    """Return the scope of an event: one of the constants, a topic hash or a group's bucket.
 
     A kind that is not listed is about the topic in its key; one that names no topic (a topic id
     nobody knows, a record that nobody can read) is the cluster machine's to answer or to set aside.
@@ -51,13 +65,34 @@ def scope(kind: str, key: str) -> int:
     listed = _SCOPES.get(kind)
     if listed is not None:
         return listed
+    if kind in OF_A_GROUP:
+        return GROUP_SCOPE + group_bucket(key)
+    if kind in OF_A_BUCKET:
+        return _bucket_scope(key)
     return topic_scope(key) if key else CLUSTER
 
 
-def machine_keys(event_scope: int, slots: int) -> tuple[int, ...]:
+def _bucket_scope(key: str) -> int:
+    """Return the scope of an event about a bucket; one that names none goes to the first."""
+    try:
+        return GROUP_SCOPE + bucket_of_key(key)
+    except ValueError:
+        return GROUP_SCOPE
+
+
+def machine_keys(event_scope: int, slots: int, group_slots: int = GROUP_SLOTS) -> tuple[int, ...]:
     """Return the state keys that fold an event of this scope, ascending."""
     if event_scope == ALL:
         return (CLUSTER_KEY, *range(slots))
     if event_scope == CLUSTER:
         return (CLUSTER_KEY,)
+    if event_scope == ALL_GROUPS:
+        return tuple(range(GROUP_KEY, GROUP_KEY + group_slots))
+    if event_scope >= GROUP_SCOPE:
+        return (GROUP_KEY + (event_scope - GROUP_SCOPE) % group_slots,)
     return (event_scope % slots,)
+
+
+def is_group_key(key: int) -> bool:
+    """Return whether a state key is a group slot's."""
+    return key >= GROUP_KEY

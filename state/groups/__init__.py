@@ -1,0 +1,1 @@
+"""Consumer groups: Kafka's classic group coordinator as pure state machines."""
