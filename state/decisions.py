@@ -32,8 +32,13 @@ class DecisionKind(StrEnum):
     REMOVE_REASSIGNMENTS = "remove_reassignments"
     DELETE_ADMIN_ZNODE = "delete_admin_znode"
     REPORT_REMAINING = "report_remaining"
+    CHECK_SHUTDOWN = "check_shutdown"
+    REPORT_AT_RISK = "report_at_risk"
+    PROPOSE_ELECTIONS = "propose_elections"
     REPORT_IMBALANCE = "report_imbalance"
     REFUSE_TRANSITION = "refuse_transition"
+    SET_PAUSE = "set_pause"
+    CHANGE_GROUP = "change_group"
     SET_ASIDE = "set_aside"
     ARM_TIMER = "arm_timer"
     REPLY = "reply"
@@ -47,6 +52,8 @@ BLOCK_KINDS = frozenset(
         DecisionKind.CHANGE_PARTITIONS,
         DecisionKind.STOP_REPLICAS,
         DecisionKind.REPORT_REMAINING,
+        DecisionKind.REPORT_AT_RISK,
+        DecisionKind.PROPOSE_ELECTIONS,
         DecisionKind.REPORT_IMBALANCE,
         DecisionKind.REFUSE_TRANSITION,
     }
