@@ -28,6 +28,20 @@ def open_body(kind: str, body: bytes) -> dict[str, Any] | list[dict[str, Any]]:
         opened: dict[str, Any] = orjson.loads(body)
         return opened
     columns, extra = decode_block(body)
+    return _opened(kind, columns, extra)
+
+
+def open_rows_of(kind: str, body: bytes, topic: str, partition: int) -> list[dict[str, Any]]:
+    """Return the rows of a block that are about one partition, opened; raises CorruptBlock."""
+    columns, extra = decode_block(body)
+    topics = extra.get("topics", [])
+    if topic not in topics:
+        return []
+    rows = (columns["topic"] == topics.index(topic)) & (columns["partition"] == partition)
+    return _opened(kind, {name: column[rows] for name, column in columns.items()}, extra)
+
+
+def _opened(kind: str, columns: dict[str, Column], extra: dict[str, Any]) -> list[dict[str, Any]]:
     rows = list(_rows(columns, extra))
     if kind == DecisionKind.CHANGE_PARTITIONS:
         return [_change(row) for row in rows]

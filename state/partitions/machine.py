@@ -12,6 +12,7 @@ import numpy as np
 
 from state.decisions import Rule
 from state.partitions import election
+from state.partitions.ballots import note_election
 from state.partitions.changes import Changes
 from state.partitions.election import Strategy
 from state.partitions.legal import (
@@ -64,6 +65,7 @@ def _initialise(slot: Slot, changes: Changes, at: Rows) -> None:
     live = slot.online_replicas(at)
     leader = election.new_partition_leader(rows.replicas[at], live)
     led = leader != NONE
+    note_election(slot, at, Rule.NEW_PARTITION_ELECTED, leader)
     changes.refuse_partitions(at[~led], PartitionState.ONLINE, NO_LIVE_REPLICA)
     at, live = at[led], live[led]
     rows.leader[at] = leader[led]
@@ -84,6 +86,7 @@ def _elect(
     at = _readable(slot, changes, at, PartitionState.ONLINE)
     leader, isr, recipients, unclean = _outcome(slot, at, strategy, force_unclean=force_unclean)
     led = leader != NONE
+    note_election(slot, at, strategy.value, leader, unclean, force_unclean=force_unclean)
     changes.refuse_partitions(at[~led], PartitionState.ONLINE, NO_CANDIDATE)
     at, unclean = at[led], unclean[led]
     rows.leader[at] = leader[led]

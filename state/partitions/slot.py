@@ -8,6 +8,7 @@ import numpy as np
 
 from state.cluster.authority import Authority
 from state.cluster.brokers import Brokers
+from state.partitions.ballots import Ballot
 from state.partitions.legal import PartitionState
 from state.partitions.matrix import NONE, Bools, Int32s, Rows, contains
 from state.partitions.table import PartitionTable
@@ -17,11 +18,14 @@ from state.partitions.table import PartitionTable
 class Slot:
     """Partitions of the topics that hash to one slot, and its copy of what is known of the
     cluster.
+
+    ballots: a list to note elections in while decisions are explained; not part of the state.
     """
 
     authority: Authority = field(default_factory=Authority)
     brokers: Brokers = field(default_factory=Brokers)
     table: PartitionTable = field(default_factory=PartitionTable)
+    ballots: list[Ballot] | None = None
 
     def online_replicas(self, at: Rows) -> Bools:
         """Return bool[k, R]: the replica's broker is live and its log directory is not known to

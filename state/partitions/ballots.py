@@ -1,0 +1,122 @@
+"""Who stood for leader in an election, and why each of the others could not have it.
+
+An election notes itself only where a slot was given a list for it (`Slot.ballots`): deciding costs
+nothing more, and explaining a decision is folding its event again on the state it met.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from state.decisions import Rule
+from state.partitions.matrix import NONE, Bools, Int32s, Rows, contains, unpad
+
+if TYPE_CHECKING:
+    from state.partitions.slot import Slot
+
+
+class Finding(StrEnum):
+    """What became of a candidate; the first that holds."""
+
+    ELECTED = "elected"
+    NOT_REGISTERED = "its broker is not registered"
+    SHUTTING_DOWN = "its broker is shutting down"
+    LOG_DIR_FAILED = "its log directory has failed"
+    LEAVING = "the reassignment takes it away"
+    NOT_IN_SYNC = "not in the ISR"
+    NOT_PREFERRED = "not the preferred replica"
+    LATER_IN_LIST = "could lead, but comes later in the replica list"
+
+
+@dataclass(frozen=True, slots=True)
+class Ballot:
+    """One election of one partition: how it was held and what each replica was found to be.
+
+    rule: of the strategy, or UNCLEAN_ELECTED where somebody outside the ISR won. leader: -1 when
+    nobody could lead. candidates: in the order of the replica list.
+    """
+
+    topic: str
+    partition: int
+    rule: Rule
+    isr: tuple[int, ...]
+    leader: int
+    unclean_allowed: bool
+    candidates: tuple[tuple[int, Finding], ...]
+
+
+def note_election(
+    slot: Slot,
+    at: Rows,
+    rule: Rule,
+    leader: Int32s,
+    unclean: Bools | None = None,
+    *,
+    force_unclean: bool = False,
+) -> None:
+    """Add a ballot for each of the rows `at` to the slot's list, if it has one.
+
+    leader int32[k]: the outcome, not in the rows yet; unclean bool[k]: it was an unclean election
+    (None: none was). force_unclean: it would have been allowed whatever the configuration says.
+    """
+    if slot.ballots is None:
+        return
+    never = np.zeros(len(at), dtype=bool)
+    unclean = never if unclean is None else unclean
+    allowed = slot.unclean_allowed(at) if rule is Rule.OFFLINE_PARTITION_ELECTED else never
+    slot.ballots.extend(
+        _ballots(slot, at, rule, leader, unclean=unclean, allowed=allowed | force_unclean)
+    )
+
+
+def _ballots(
+    slot: Slot, at: Rows, rule: Rule, leader: Int32s, *, unclean: Bools, allowed: Bools
+) -> Iterator[Ballot]:
+    rows = slot.table.rows
+    findings = _findings(slot, at, rule, leader, unclean)
+    new = rule is Rule.NEW_PARTITION_ELECTED
+    for row, place in enumerate(at.tolist()):
+        candidates = zip(rows.replicas[place].tolist(), findings[row], strict=True)
+        yield Ballot(
+            slot.table.topics[int(rows.topic[place])].name,
+            int(rows.partition[place]),
+            Rule.UNCLEAN_ELECTED if unclean[row] else rule,
+            () if new else tuple(unpad(rows.isr[place])),
+            int(leader[row]),
+            bool(allowed[row]),
+            tuple((broker, finding) for broker, finding in candidates if broker != NONE),
+        )
+
+
+def _findings(
+    slot: Slot, at: Rows, rule: Rule, leader: Int32s, unclean: Bools
+) -> list[list[Finding]]:
+    rows = slot.table.rows
+    replicas = rows.replicas[at]
+    leaving = np.array(sorted(slot.brokers.shutting_down), dtype=np.int32)
+    in_sync = contains(rows.isr[at], replicas) | unclean[:, None]
+    if rule is Rule.NEW_PARTITION_ELECTED:
+        in_sync = np.ones(replicas.shape, dtype=bool)
+    others = np.zeros(replicas.shape, dtype=bool)
+    others[:, 1:] = rule is Rule.PREFERRED_REPLICA_ELECTED
+    conditions = [
+        (replicas == leader[:, None], Finding.ELECTED),
+        (~slot.brokers.registered(replicas), Finding.NOT_REGISTERED),
+        (np.isin(replicas, leaving), Finding.SHUTTING_DOWN),
+        (rows.offline_dir[at], Finding.LOG_DIR_FAILED),
+        (rows.removing[at] & (rule is Rule.REASSIGNED_PARTITION_ELECTED), Finding.LEAVING),
+        (~in_sync, Finding.NOT_IN_SYNC),
+        (others, Finding.NOT_PREFERRED),
+    ]
+    names = list(Finding)
+    index = np.select(
+        [condition for condition, _ in conditions],
+        [names.index(finding) for _, finding in conditions],
+        default=names.index(Finding.LATER_IN_LIST),
+    )
+    return [[names[number] for number in row] for row in index.tolist()]
