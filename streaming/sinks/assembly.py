@@ -81,13 +81,14 @@ def open_sinks(
     doubts = Doubts(unfolded)
     forget_doubted(image, doubts)
     answers = AnswerSink(
+    report = DeliveryReport(outcomes.append_async, link.send)
         append=appender.append,
-        record=DeliveryReport(outcomes.append_async, link.send).record,
+        record=report.record,
         pending=pending,
         image=image,
         image_lock=image_lock,
     )
-    brokers = _broker_sink(settings, answers)
+    brokers = _broker_sink(settings, answers, report)
     zookeeper = _zookeeper_sink(settings, stopped)
     pipeline = Pipeline(
         decisions=IdempotentLogWriter(decisions, EmbeddedLogReader(folders.decisions)),
@@ -114,12 +115,13 @@ def controller_listener(settings: Settings) -> str:
     return settings.control_plane_listener_name or settings.inter_broker_listener_name
 
 
-def _broker_sink(settings: Settings, answers: AnswerSink) -> BrokerSink:
+def _broker_sink(settings: Settings, answers: AnswerSink, report: DeliveryReport) -> BrokerSink:
     return BrokerSink(
         controller_listener(settings),
         Timing(settings.controller_socket_timeout_ms, settings.retry_backoff_ms),
         on_answer=answers.answered,
         on_confirmed=answers.confirmed,
+        on_sent=report.sent,
     )
 
 

@@ -31,12 +31,14 @@ class BrokerSink:
         listener: str,
         timing: Timing,
         on_answer: Callable[[Answer], None],
+        on_sent: Callable[[int, int], None],
         on_confirmed: Callable[[int, int], None],
     ) -> None:
         """Take the listener on which brokers hear the controller; start the thread."""
         self._listener = listener
         self._timing = timing
         self._on_answer = on_answer
+        self._on_sent = on_sent
         self._on_confirmed = on_confirmed
         self._channels: dict[int, tuple[BrokerChannel, asyncio.Task[None]]] = {}
         self._loop = asyncio.new_event_loop()
@@ -115,6 +117,7 @@ class BrokerSink:
             (end.host, end.port),
             timing=self._timing,
             on_answer=self._on_answer,
+            on_sent=self._on_sent,
             on_confirmed=self._on_confirmed,
         )
         for queued in waiting:

@@ -69,8 +69,8 @@ class NotAnswered(Exception):
 class BrokerChannel:
     """Delivers one broker's requests; lives on one asyncio loop.
 
-    on_answer and on_confirmed are called on that loop: with each answer, and with the offset up to
-    which everything queued has been answered.
+    on_answer, on_sent and on_confirmed are called on that loop: with each answer, and with the
+    offset up to which everything queued has been sent, and then answered.
     """
 
     def __init__(
@@ -81,6 +81,7 @@ class BrokerChannel:
         *,
         timing: Timing,
         on_answer: Callable[[Answer], None],
+        on_sent: Callable[[int, int], None],
         on_confirmed: Callable[[int, int], None],
     ) -> None:
         """Take the broker and its address; `run` does the work."""
@@ -89,6 +90,7 @@ class BrokerChannel:
         self.address = address
         self._timing = timing
         self._on_answer = on_answer
+        self._on_sent = on_sent
         self._on_confirmed = on_confirmed
         self._queue: deque[Queued] = deque()
         self._wake = asyncio.Event()
@@ -129,7 +131,7 @@ class BrokerChannel:
         while True:
             try:
                 async with asyncio.timeout(self._timing.socket_timeout_ms / 1000):
-                    body = await self._exchange(queued.request)
+                    body = await self._exchange(queued)
             except (OSError, TimeoutError, NotAnswered, WireError, ValueError) as error:
                 self._disconnect()
                 self._report(error)
@@ -145,33 +147,41 @@ class BrokerChannel:
             logger.warning("broker %s at %s:%s: %r", self.broker_id, host, port, error)
         self._failing = True
 
-    async def _exchange(self, request: SharedRequest) -> dict[str, Any]:
+    async def _exchange(self, queued: Queued) -> dict[str, Any]:
         if self._stream is None:
             await self._connect()
+        request = queued.request
         version = self._versions.get(request.api)
         if version is None:
             raise NotAnswered(f"the broker does not support {request.api.name}")
         self._correlation_id += 1
         head = encode_request_header(request.api, version, self._correlation_id, CLIENT_ID)
         body = request.encode(version).with_broker_epoch(self.broker_epoch)
-        return await self._ask(request.api, version, head + body)
+        await self._send(head + body)
+        if len(self._queue) == 1 or self._queue[1].end_offset > queued.end_offset:
+            self._on_sent(self.broker_id, queued.end_offset)
+        return await self._answer(request.api, version)
 
     async def _connect(self) -> None:
         self._stream = await asyncio.open_connection(*self.address)
         self._correlation_id += 1
         asked = encode_request(ApiKey.API_VERSIONS, 0, self._correlation_id, CLIENT_ID, {})
-        answer = await self._ask(ApiKey.API_VERSIONS, 0, asked)
+        await self._send(asked)
+        answer = await self._answer(ApiKey.API_VERSIONS, 0)
         self._versions = {
             entry["api_key"]: min(entry["max_version"], APIS[entry["api_key"]].max_version)
             for entry in answer["api_keys"]
             if entry["api_key"] in APIS
         }
 
-    async def _ask(self, api: ApiKey, version: int, request: bytes) -> dict[str, Any]:
+    async def _send(self, request: bytes) -> None:
         assert self._stream is not None
-        reader, writer = self._stream
-        writer.write(frame(request))
-        await writer.drain()
+        self._stream[1].write(frame(request))
+        await self._stream[1].drain()
+
+    async def _answer(self, api: ApiKey, version: int) -> dict[str, Any]:
+        assert self._stream is not None
+        reader = self._stream[0]
         try:
             size = int.from_bytes(await reader.readexactly(_SIZE_BYTES), "big")
             answer = await reader.readexactly(size)

@@ -1,7 +1,8 @@
-"""What brokers have confirmed: a record in the outcome log, and word to the front for status."""
+"""What brokers were sent and have confirmed: records in the outcome log, and word to the front."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,12 @@ class DeliveryReport:
         self._append_outcome = append_outcome
         self._send = send
         self._confirmed: dict[int, dict[str, int]] = {}
+
+    def sent(self, broker_id: int, end_offset: int) -> None:
+        """Note that everything up to an event offset was handed to the broker's connection."""
+        at_ms = time.time_ns() // 1_000_000
+        body = {"broker_id": broker_id, "end_offset": end_offset, "at_ms": at_ms}
+        self._append_outcome([outcome("delivered", body)])
 
     def record(self, kind: str, body: dict[str, Any]) -> None:
         """Note one outcome about a broker; a front that is away misses it until the next one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable
 from itertools import groupby
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from state.events import EventKind
 from state.protocol_errors import ProtocolError
 from streaming.log.api import NewRecord
 from streaming.observers.states import state_tuples
+from streaming.sinks import reports
 from streaming.sinks.batch import DecidedBatch, SinkDecision, WriteConflict
 from streaming.sinks.doubts import Doubts
 from streaming.zk.znodes.controller import parse_producer_id_block
@@ -30,6 +31,7 @@ OUTCOME_KINDS = frozenset(
         EventKind.PARTITION_STATES_OBSERVED,
         EventKind.PRODUCER_ID_BLOCK_OBSERVED,
         EventKind.LEADER_IMBALANCE_REPORTED,
+        EventKind.CONTROLLED_SHUTDOWN_CHECKED,
         EventKind.TOPIC_REMOVED,
     }
 )
@@ -74,6 +76,7 @@ def batch_events(batch: DecidedBatch) -> list[NewRecord]:
         *partition_conflict_events(batch.conflicts),
         *producer_id_events(batch.conflicts),
         *imbalance_events(batch),
+        *checked_shutdowns(batch),
         *topic_removals(batch),
     ]
 
@@ -104,23 +107,36 @@ def producer_id_events(conflicts: Iterable[WriteConflict]) -> list[NewRecord]:
 
 def imbalance_events(batch: DecidedBatch) -> list[NewRecord]:
     """Return the summed leader imbalance of every report in the batch, for all slots to act on."""
+    proposed = {one.offset: one for one in batch.of_kind(DecisionKind.PROPOSE_ELECTIONS)}
     return [
         event_record(
             EventKind.LEADER_IMBALANCE_REPORTED,
             "",
-            {
-                name: dict(
-                    zip(
-                        map(str, report.columns["broker"].tolist()),
-                        report.columns[name].tolist(),
-                        strict=True,
-                    )
-                )
-                for name in ("preferred", "imbalanced")
-            },
+            reports.imbalance(_block(report), _block(proposed.get(report.offset))),
         )
         for report in batch.of_kind(DecisionKind.REPORT_IMBALANCE)
     ]
+
+
+def checked_shutdowns(batch: DecidedBatch) -> list[NewRecord]:
+    """Return what the slots found about shutdowns that are to be checked."""
+    at_risk = {one.offset: one for one in batch.of_kind(DecisionKind.REPORT_AT_RISK)}
+    return [
+        event_record(
+            EventKind.CONTROLLED_SHUTDOWN_CHECKED,
+            "",
+            reports.checked_shutdown(asked.extra, _block(at_risk.get(asked.offset))),
+        )
+        for asked in batch.of_kind(DecisionKind.CHECK_SHUTDOWN)
+    ]
+
+
+@overload
+def _block(decision: SinkDecision) -> reports.Block: ...
+@overload
+def _block(decision: None) -> None: ...
+def _block(decision: SinkDecision | None) -> reports.Block | None:
+    return None if decision is None else (decision.columns, decision.extra)
 
 
 def replies(batch: DecidedBatch, doubts: Doubts) -> list[dict[str, Any]]:
@@ -164,11 +180,21 @@ def _lost_partitions(batch: DecidedBatch, *, only_moves: bool) -> dict[int, list
     return found
 
 
+def lost_rows(batch: DecidedBatch) -> list[list[Any]]:
+    """Return [event offset, topic, partition] of the changes that were not written, other than
+    those before `batch.fenced_until`.
+    """
+    return [
+        [offset, *named]
+        for offset, lost in _lost_partitions(batch, only_moves=False).items()
+        if offset >= batch.fenced_until
+        for named in lost
+    ]
+
+
 def _named(decision: SinkDecision, rows: npt.NDArray[np.bool_]) -> list[list[Any]]:
-    topics = decision.columns["topic"][rows].tolist()
-    partitions = decision.columns["partition"][rows].tolist()
-    names = decision.extra["topics"]
-    return [[names[topic], number] for topic, number in zip(topics, partitions, strict=True)]
+    columns = {name: decision.columns[name][rows] for name in ("topic", "partition")}
+    return reports.places((columns, decision.extra))
 
 
 def _refuse_lost(body: dict[str, Any], offset: int, lost: list[list[Any]], doubts: Doubts) -> None:

@@ -31,7 +31,7 @@ from streaming.sinks.appender import EventAppender
 from streaming.sinks.batch import DecidedBatch, SinkDecision, decided_batch
 from streaming.sinks.brokers import BrokerSink
 from streaming.sinks.doubts import Doubts
-from streaming.sinks.outcomes import batch_events, replies
+from streaming.sinks.outcomes import batch_events, lost_rows, replies
 from streaming.sinks.pending import PendingBrokers
 from streaming.sinks.persisted import persisted
 from streaming.sinks.plan import Plan, Planner
@@ -160,7 +160,8 @@ class Pipeline:
             "retain_from": self._retention.checked(batch.end_offset),
             "duration_ms": round((time.monotonic() - started) * 1000, 3),
         }
-        self._outcomes.append_async([outcome("persisted", report)])
+        lost = {"lost": lost_rows(batch), "fenced_until": batch.fenced_until}
+        self._outcomes.append_async([outcome("persisted", report | lost)])
         self._say({"type": "batch", **report})
         self._doubts.forget_before(batch.end_offset or 0)
 

@@ -51,12 +51,14 @@ class Notes:
 
     def __init__(self, *, timeout_ms: int = 10_000, backoff_ms: int = 5) -> None:
         self.answers: list[Answer] = []
+        self.sent: list[tuple[int, int]] = []
         self.confirmed: list[tuple[int, int]] = []
         self.changed = threading.Event()
         self.sink = BrokerSink(
             LISTENER,
             Timing(timeout_ms, backoff_ms),
             on_answer=self.answers.append,
+            on_sent=lambda broker, end: self.sent.append((broker, end)),
             on_confirmed=lambda broker, end: self.confirmed.append((broker, end)),
         )
 

@@ -46,6 +46,7 @@ def test_requests_arrive_in_order_one_in_flight(stub_brokers, notes):
     notes.wait_confirmed((1, 7), (1, 9))
     assert numbers(stub_brokers[1]) == list(range(41))
     assert notes.confirmed == [(1, 7), (1, 9)], "once per batch, when all of it is answered"
+    assert notes.sent == [(1, 7), (1, 9)]
     assert (stub_brokers[1].in_flight_max, stub_brokers[1].connections) == (1, 1)
     assert [answer.request.controller_epoch for answer in notes.answers] == list(range(41))
     assert {answer.broker_epoch for answer in notes.answers} == {101}

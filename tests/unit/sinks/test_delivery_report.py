@@ -28,6 +28,15 @@ def test_the_last_confirmation_of_each_broker_is_told():
     }
 
 
+def test_what_was_sent_is_an_outcome_of_its_own():
+    outcomes = []
+    DeliveryReport(outcomes.extend, lambda _: None).sent(3, 8)
+    (record,) = outcomes
+    body = orjson.loads(record.payload)
+    assert (record.kind, body["broker_id"], body["end_offset"]) == ("delivered", 3, 8)
+    assert body["at_ms"] > 0
+
+
 def test_a_front_that_is_away_costs_no_outcome():
     outcomes = []
 
