@@ -47,7 +47,7 @@ class JobFeed:
         on_batch: Callable[[dict[str, Any]], None],
         on_reobserve: Callable[[list[str]], None],
     ) -> None:
-        """Start without an image: it comes with the first job."""
+        """Start without an image: it comes with a job that has one, or with what a job decides."""
         self.image: ClusterImage | None = None
         self.progress = JobProgress()
         self._clock = clock
@@ -87,7 +87,8 @@ class JobFeed:
         taker(message)
 
     def _take_image(self, message: Message) -> None:
-        self.image = ClusterImage.from_snapshot(message.body)
+        if message.body:
+            self.image = ClusterImage.from_snapshot(message.body)
         self._clock.replace(message.head.get("timers", {}))
 
     def _take_decisions(self, message: Message) -> None:
@@ -100,6 +101,9 @@ class JobFeed:
             elif kind == DecisionKind.SET_ASIDE:
                 self._counters["set_aside_events"] += 1
             elif self.image is not None:
+                self.image.apply(kind, body)
+            elif kind == DecisionKind.UPDATE_BROKERS and orjson.loads(body)["complete"]:
+                self.image = ClusterImage()
                 self.image.apply(kind, body)
 
     def _take_replies(self, message: Message) -> None:

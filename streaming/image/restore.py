@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from state.cluster.authority import Phase
 from state.cluster.machine import Cluster, brokers_body
 from state.merge import MergedDecision, merge
 from state.partitions.changes import Changes
@@ -14,9 +15,16 @@ from streaming.image.cluster_image import ClusterImage
 
 
 def image_of(machines: Iterable[Machine]) -> ClusterImage:
-    """Return the image that the decisions of these machines would have led to."""
+    """Return the image that the decisions of these machines would have led to.
+
+    It is empty unless they are the controller's and have loaded everything. Before that they hold a
+    part of what is coming in, and no more what was decided in the term before.
+    """
     image = ClusterImage()
-    for machine in machines:
+    known = list(machines)
+    if not any(isinstance(one, Cluster) and _has_loaded(one) for one in known):
+        return image
+    for machine in known:
         if isinstance(machine, Cluster):
             image.update_brokers(brokers_body(machine, introduced=[], complete=False))
         else:
@@ -48,6 +56,10 @@ def unfinished_deletions(machines: Iterable[Machine]) -> list[MergedDecision]:
             changes.stop_delete |= changes.stop
             found.extend(changes.decisions(machine.authority, machine.brokers))
     return merge(found)
+
+
+def _has_loaded(cluster: Cluster) -> bool:
+    return cluster.authority.phase is Phase.ACTIVE
 
 
 def _add_slot(image: ClusterImage, slot: Slot) -> None:

@@ -9,7 +9,8 @@ job to front
   append     {id, records: [[kind, key, size], ...]}
              body: the payloads one after the other
   image      {timers: {name: deadline_ms}}
-             body: ClusterImage.snapshot; replaces the front's image and its armed timers
+             body: ClusterImage.snapshot, which replaces the front's image, or nothing from a job
+             that does not know the cluster before it is loaded; the armed timers are replaced
   decisions  {batch_id, decisions: [[offset, kind, size], ...]}
              persisted decisions; body: their bodies
   replies    {replies: [...]}

@@ -74,14 +74,15 @@ def open_sinks(
 
     def send_image(link: JobLink) -> None:
         with image_lock:
-            link.send({"type": "image", "timers": timers}, image.snapshot())
+            whole = image.snapshot() if image.controller_epoch >= 0 else b""
+            link.send({"type": "image", "timers": timers}, whole)
 
     link = JobLink(folders.link, on_connected=send_image)
     appender = EventAppender(link, stopped.is_set, unfolded)
     doubts = Doubts(unfolded)
     forget_doubted(image, doubts)
-    answers = AnswerSink(
     report = DeliveryReport(outcomes.append_async, link.send)
+    answers = AnswerSink(
         append=appender.append,
         record=report.record,
         pending=pending,
@@ -120,8 +121,8 @@ def _broker_sink(settings: Settings, answers: AnswerSink, report: DeliveryReport
         controller_listener(settings),
         Timing(settings.controller_socket_timeout_ms, settings.retry_backoff_ms),
         on_answer=answers.answered,
-        on_confirmed=answers.confirmed,
         on_sent=report.sent,
+        on_confirmed=answers.confirmed,
     )
 
 

@@ -121,11 +121,21 @@ class FrontProcess:
 
 
 class FakeJob:
-    """A job on the real link that reports everything as folded until it is told to be silent."""
+    """A job on the real link that reports everything as folded until it is told to be silent.
 
-    def __init__(self, data_dir: Path, image: ClusterImage | None = None, **head: Any) -> None:
+    snapshot: what it tells as its image when that is not `image`.
+    """
+
+    def __init__(
+        self,
+        data_dir: Path,
+        image: ClusterImage | None = None,
+        snapshot: bytes | None = None,
+        **head: Any,
+    ) -> None:
         folders = DataDir(data_dir)
-        self._image = ClusterImage() if image is None else image
+        whole = ClusterImage() if image is None else image
+        self._snapshot = whole.snapshot() if snapshot is None else snapshot
         self._head = head
         self._events = folders.events
         self._silent = threading.Event()
@@ -137,7 +147,7 @@ class FakeJob:
         self._thread.start()
 
     def _connected(self, link: JobLink) -> None:
-        link.send({"type": "image", **self._head}, self._image.snapshot())
+        link.send({"type": "image", **self._head}, self._snapshot)
 
     def _fold(self) -> None:
         while not self._ended.wait(POLL_S):

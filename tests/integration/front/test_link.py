@@ -132,6 +132,38 @@ def test_the_image_follows_decisions(front, start_job):
     assert "job.completed_offset" in console.file.getvalue()
 
 
+def test_a_job_without_an_image_leaves_the_fronts_as_it_is(front, start_job):
+    image = ClusterImage()
+    image.update_brokers(brokers_body(1))
+    first = start_job(image=image)
+    wait_for("the image", lambda: front.status()["brokers"] == [1])
+    first.end()
+    job = start_job(snapshot=b"", timers={"later": 1 << 45})
+    wait_for("the timers", lambda: front.status()["timers"] == {"later": 1 << 45})
+    assert front.status()["brokers"] == [1]
+    complete = orjson.dumps({**brokers_body(2), "complete": True})
+    decisions = [[4, DecisionKind.UPDATE_BROKERS, len(complete)]]
+    job.say({"type": "decisions", "batch_id": 1, "decisions": decisions}, complete)
+    wait_for("what was loaded", lambda: front.status()["brokers"] == [2])
+
+
+def _delivered(front):
+    return front.status()["delivery"].get("at")
+
+
+def test_the_first_image_comes_with_the_end_of_a_load(front, start_job):
+    job = start_job(snapshot=b"")
+    partial = orjson.dumps(brokers_body(1))
+    complete = orjson.dumps({**brokers_body(1, 2), "complete": True})
+    for body in (partial, complete):
+        assert front.status()["brokers"] is None
+        decisions = [[4, DecisionKind.UPDATE_BROKERS, len(body)]]
+        job.say({"type": "decisions", "batch_id": 1, "decisions": decisions}, body)
+        job.say({"type": "delivery", "brokers": {"at": len(body)}})
+        wait_for("the decisions", lambda body=body: _delivered(front) == len(body))
+    assert front.status()["brokers"] == [1, 2]
+
+
 def test_what_the_checkpoint_no_longer_needs_is_let_go(front, start_job):
     job = start_job()
     front.wait_role("active")

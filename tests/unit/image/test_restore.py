@@ -75,15 +75,16 @@ def folded(log: list[Event], cuts: list[int], slots: int) -> tuple[Fold, Cluster
 @given(log=PLAUSIBLE_LOGS, data=st.data())
 def test_a_restored_image_is_the_one_that_was_lost(log: list[Event], data: st.DataObject) -> None:
     """While we are the controller. Between an election and the end of its load the machines hold
-    half of the new view, and readers are shown the old one.
+    half of the new view, and readers go on with the old one.
     """
     cuts = sorted(data.draw(st.sets(st.integers(1, len(log)), max_size=4), label="cuts"))
     fold, image = folded(log, cuts, data.draw(st.sampled_from([1, 3]), label="slots"))
     machines = fold.machines()
     cluster = next(one for one in machines if isinstance(one, Cluster))
-    if cluster.authority.phase is not Phase.ACTIVE:
-        return
     restored = image_of(machines)
+    if cluster.authority.phase is not Phase.ACTIVE:
+        assert (len(restored), restored.brokers, restored.controller_epoch) == (0, {}, -1)
+        return
     assert restored.brokers == image.brokers
     assert restored.controller_node == image.controller_node
     assert restored.controller_epoch == image.controller_epoch
@@ -105,6 +106,18 @@ def test_offline_replicas_are_restored_too() -> None:
     for name in ("replicas", "offline"):
         assert restored.columns[name].tolist() == image.columns[name].tolist()
     assert restored.columns["offline"].any()
+
+
+def test_half_a_load_is_no_image() -> None:
+    story = Story()
+    story.elect({1: 11, 2: 12})
+    story.create("t", [[1, 2]])
+    story.elected(2, 2)
+    story.register({1: 11, 2: 12})
+    fold, before = folded(story.events, [], 2)
+    assert before.topic_names() == ["t"]
+    restored = image_of(fold.machines())
+    assert (len(restored), restored.brokers, restored.controller_epoch) == (0, {}, -1)
 
 
 def test_nothing_folded_is_an_empty_image() -> None:
