@@ -15,10 +15,11 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from tests.bench.controller import floor
 from tests.bench.controller.cases import Run
 from tests.bench.controller.measure import Result, differences
 from tests.bench.controller.stage import Stage
-from tests.bench.controller.systems import make
+from tests.bench.controller.systems import HELMSTREAM, make
 from tests.bench.report import emit, show
 
 Lines = list[dict[str, Any]]
@@ -37,12 +38,19 @@ def run_one(name: str, folder: Path, given: argparse.Namespace, partitions: int)
         )
         system = make(name, folder / kind, stage.connect, given.overrides)
         try:
-            for case, result in getattr(Run(stage, system), kind)():
-                emit(case, controller=name, partitions=partitions, **result.figures)
-                found[case] = result
+            results = dict(getattr(Run(stage, system), kind)())
+            system.stop()
+            lowest = floor.measure(stage, given.overrides) if name == HELMSTREAM else None
         finally:
             system.stop()
             stage.close()
+        for case, result in results.items():
+            if lowest is not None:
+                floor_s = lowest.of(result.figures)
+                result.figures["floor_s"] = floor_s
+                result.figures["floors"] = result.figures["to_last_rpc_s"] / floor_s
+            emit(case, controller=name, partitions=partitions, **result.figures)
+        found |= results
     return found
 
 
@@ -61,6 +69,7 @@ def summary(name: str, runs: list[dict[str, Result]], base: list[dict[str, Resul
                 "median_s": round(middle, 3),
                 "max_s": round(max(seconds), 3),
                 "helmstream_is_faster_by": round(middle / median(theirs), 2),
+                "floors": round(median(one[case].figures.get("floors", 0.0) for one in runs), 2),
             }
         )
     return lines
@@ -72,7 +81,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=1)
     parser.add_argument("--brokers", type=int, default=30)
     parser.add_argument("--delay-ms", type=float, default=0.0, help="each way, to ZooKeeper")
-    parser.add_argument("--controllers", nargs="+", default=["helmstream", "stock-10"])
+    parser.add_argument("--controllers", nargs="+", default=[HELMSTREAM, "stock-10"])
     parser.add_argument("--kinds", nargs="+", default=["loaded", "creation"])
     parser.add_argument("--set", action="append", default=[], dest="overrides")
     return parser.parse_args()
@@ -80,8 +89,8 @@ def arguments() -> argparse.Namespace:
 
 def compare(results: dict[str, dict[str, Result]], partitions: int) -> None:
     """Say whether what the others made of each case is what helmstream made of it."""
-    mine = results["helmstream"]
-    for name in sorted(results.keys() - {"helmstream"}):
+    mine = results[HELMSTREAM]
+    for name in sorted(results.keys() - {HELMSTREAM}):
         for case, result in mine.items():
             found = differences(result, results[name][case])
             emit(f"{case}_differences", controller=name, partitions=partitions, **found)
@@ -97,11 +106,11 @@ def main() -> None:
                     name: run_one(name, Path(folder) / name, given, partitions)
                     for name in given.controllers
                 }
-                if "helmstream" in results:
+                if HELMSTREAM in results:
                     compare(results, partitions)
             for name, result in results.items():
                 runs[name].append(result)
-        base = runs.get("helmstream") or runs[given.controllers[0]]
+        base = runs.get(HELMSTREAM) or runs[given.controllers[0]]
         lines = [line for name in given.controllers for line in summary(name, runs[name], base)]
         show(f"{partitions} partitions", sorted(lines, key=lambda line: line["bench"]))
 

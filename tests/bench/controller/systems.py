@@ -15,6 +15,7 @@ from tests.bench.controller.stage import LISTENER
 from tests.bench.processes import processes
 
 Processes = dict[str, list[psutil.Process]]
+HELMSTREAM = "helmstream"
 STOCK_ID = 0
 _STOCK_JVM = ("-Xms3g", "-Xmx3g")
 """As Kafka's own scripts leave it but for the heap: G1, all compilers."""
@@ -102,7 +103,7 @@ class Helmstream:
 
 def make(name: str, folder: Path, connect: str, overrides: list[str]) -> System:
     """Return a controller by name: helmstream, or stock-N with N ZooKeeper requests in flight."""
-    if name == "helmstream":
+    if name == HELMSTREAM:
         return Helmstream(folder, connect, overrides)
     kind, _, in_flight = name.partition("-")
     if kind != "stock" or not in_flight.isdigit():
