@@ -121,6 +121,8 @@ def on_broker_registrations_changed(
     bounced = [broker.id for broker in changed.bounced]
     brokers.unregister(bounced)
     _fail_brokers(slot, changes, bounced)
+    # Nobody is left to be stopped: the order would reach the broker as it is now.
+    changes.stop[_hosted(slot, bounced)] = False
     brokers.register(changed.bounced)
     _start_brokers(slot, changes, bounced)
     brokers.unregister(changed.unregistered)
