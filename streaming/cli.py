@@ -11,6 +11,7 @@ import typer
 from rich.console import Console
 
 from streaming.commands.demo import demo
+from streaming.commands.explain import explain
 from streaming.commands.frame import run_framed
 from streaming.commands.roles import front, job, run
 from streaming.commands.status import status
@@ -30,6 +31,7 @@ app.command()(front)
 app.command()(job)
 app.command()(status)
 app.command()(tap)
+app.command()(explain)
 
 
 def _print_version(wanted: bool) -> None:

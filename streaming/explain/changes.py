@@ -1,0 +1,129 @@
+"""What was decided about a partition, event by event, out of a decision log read backwards."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from state.decisions import BLOCK_KINDS, DecisionKind
+from state.records import open_rows_of
+from streaming.log.api import LogReader, LogRecord
+from streaming.log.decision_writer import record_id
+
+_CHUNK_RECORDS = 2_000
+_WITHOUT_PARTITIONS = frozenset({DecisionKind.REPORT_IMBALANCE})
+_TOPIC_KINDS = frozenset(
+    {
+        DecisionKind.CREATE_TOPIC,
+        DecisionKind.REWRITE_ASSIGNMENT,
+        DecisionKind.MARK_TOPIC_DELETION,
+        DecisionKind.UNMARK_TOPIC_DELETION,
+        DecisionKind.DELETE_TOPIC,
+        DecisionKind.FORGET_TOPIC,
+        DecisionKind.COMPLETE_REASSIGNMENT,
+        DecisionKind.REMOVE_REASSIGNMENTS,
+        DecisionKind.REPLY,
+    }
+)
+
+Said = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """All that one event's decisions say about a partition.
+
+    decided: by kind, the rows and objects about it, opened.
+    """
+
+    partition: int
+    offset: int
+    time_ms: int
+    decided: Mapping[str, list[Said]] = field(default_factory=dict)
+
+    @property
+    def row(self) -> Said | None:
+        """The partition's row of change_partitions."""
+        rows = self.decided.get(DecisionKind.CHANGE_PARTITIONS, [])
+        return rows[0] if rows else None
+
+    @property
+    def matters(self) -> bool:
+        """Whether something changed or was refused, other than who was told again."""
+        row = self.row
+        written = row is not None and ("write" in row["actions"] or row["rule"] == "state_observed")
+        others = self.decided.keys() - {DecisionKind.CHANGE_PARTITIONS, DecisionKind.REPLY}
+        replies = self.decided.get(DecisionKind.REPLY, [])
+        refused = any(error_of(one, self.partition) for one in replies)
+        return written or refused or bool(others)
+
+
+def error_of(reply: Said, partition: int) -> int:
+    """Return the protocol error that a reply has for a partition, 0 for none."""
+    listed = reply.get("partitions")
+    answers = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    errors = [one.get("error", 0) for one in answers if one["partition"] == partition]
+    return int(reply["error"] or (errors[0] if errors else 0))
+
+
+def changes_before(reader: LogReader, end: int, topic: str, partition: int) -> Iterator[Change]:
+    """Yield what was decided about a partition before offset `end` of the decision log, the latest
+    event first.
+
+    Raises LogError when the log is damaged.
+    """
+    offset, time_ms = -1, 0
+    said: list[tuple[str, list[Said]]] = []
+    for record in _backwards(reader, end):
+        event = record_id(record).event_offset
+        if event != offset:
+            if said:
+                yield Change(partition, offset, time_ms, _by_kind(said))
+            offset, said = event, []
+        time_ms = record.time_ms
+        found = list(about(record, topic, partition))
+        if found:
+            said.append((record.kind, found))
+    if said:
+        yield Change(partition, offset, time_ms, _by_kind(said))
+
+
+def about(record: LogRecord, topic: str, partition: int) -> Iterator[Said]:
+    """Yield what a decision says about a partition: rows of its block, or its JSON object."""
+    if topic.encode() not in record.payload or record.kind in _WITHOUT_PARTITIONS:
+        return
+    if record.kind in BLOCK_KINDS:
+        yield from open_rows_of(record.kind, record.payload, topic, partition)
+    elif record.kind in _TOPIC_KINDS:
+        body = orjson.loads(record.payload)
+        if body.get("topic") == topic and _covers(body, partition):
+            yield body
+
+
+def _covers(body: Said, partition: int) -> bool:
+    """Return whether a topic's decision is about the partition too: it lists it, or lists none."""
+    if isinstance(body.get("assignment"), dict):
+        return str(partition) in body["assignment"]
+    listed = body.get("partitions")
+    if not isinstance(listed, list):
+        return True
+    return partition in [one["partition"] if isinstance(one, dict) else one[0] for one in listed]
+
+
+def _by_kind(said: Sequence[tuple[str, list[Said]]]) -> dict[str, list[Said]]:
+    """Return what was said by kind, in the decisions' order; they were read from last to first."""
+    merged: dict[str, list[Said]] = {}
+    for kind, found in reversed(said):
+        merged.setdefault(kind, []).extend(found)
+    return merged
+
+
+def _backwards(reader: LogReader, end: int) -> Iterator[LogRecord]:
+    start = reader.start_offset()
+    while end > start:
+        begin = max(start, end - _CHUNK_RECORDS)
+        yield from reversed(list(reader.read(begin, end)))
+        end = begin

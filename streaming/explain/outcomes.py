@@ -1,0 +1,69 @@
+"""What came of a decision: whether it was written, and which broker was sent and confirmed it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from streaming.log.api import LogReader
+from streaming.log.recorded import first_at
+
+_CLOCKS_DIFFER_MS = 60_000
+"""How far the clocks of those who write the two logs may be apart."""
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What the outcome log says of the decisions of one event.
+
+    batch: the persisted record of their micro-batch, None before it. delivered_ms, confirmed_ms:
+    by broker.
+    """
+
+    batch: dict[str, Any] | None = None
+    delivered_ms: dict[int, int] = field(default_factory=dict)
+    confirmed_ms: dict[int, int] = field(default_factory=dict)
+
+    def lost(self, offset: int, topic: str, partition: int) -> str | None:
+        """Say why a change was not written; None when it was, or is not yet."""
+        if self.batch is None:
+            return None
+        if [offset, topic, partition] in self.batch.get("lost", []):
+            return "the znode held something else"
+        if offset < self.batch.get("fenced_until", 0):
+            return "another controller had taken over"
+        return None
+
+
+def outcome_of(
+    reader: LogReader | None, offset: int, time_ms: int, brokers: Iterable[int]
+) -> Outcome:
+    """Return what came of an event's decisions; brokers: whose confirmation is looked for.
+
+    reader: of the outcome log, None when there is none.
+    """
+    found = Outcome()
+    if reader is None:
+        return found
+    awaited = set(brokers)
+    for kind, body in _after(reader, time_ms):
+        if body["end_offset"] is None or body["end_offset"] <= offset:
+            continue
+        if kind == "persisted":
+            found.batch = found.batch or body
+        else:
+            by_broker = found.delivered_ms if kind == "delivered" else found.confirmed_ms
+            by_broker.setdefault(body["broker_id"], body["at_ms"])
+        if found.batch is not None and awaited <= found.confirmed_ms.keys():
+            break
+    return found
+
+
+def _after(reader: LogReader, time_ms: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    start = first_at(reader, time_ms - _CLOCKS_DIFFER_MS)
+    for record in reader.read(start, reader.end_offset()):
+        if record.kind in {"persisted", "delivered", "confirmed"}:
+            yield record.kind, orjson.loads(record.payload)

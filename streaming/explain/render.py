@@ -1,0 +1,156 @@
+"""Explanations for the eye."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+
+import orjson
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+from rich.tree import Tree
+
+from state.decisions import DecisionKind
+from state.partitions.ballots import Ballot, Finding
+from streaming.explain.changes import Said, error_of
+from streaming.explain.story import Explanation
+
+_PAYLOAD_CHARACTERS = 300
+_NOBODY = -1
+
+
+def explanation(one: Explanation) -> RenderableType:
+    """One change with its reasons."""
+    change = one.change
+    tree = Tree(Text(f"{one.topic}-{one.partition}", style="bold"))
+    tree.add(_event(one))
+    decided = tree.add(Text("decided", style="bold"))
+    for line in sentences(one):
+        decided.add(Text(line))
+    for ballot in () if one.retold is None else one.retold.ballots:
+        if ballot.partition == one.partition:
+            tree.add(_election(ballot))
+    if one.retold is None:
+        tree.add(
+            Text(
+                "the event log does not reach back to the controller's election: "
+                "who else could have led is not known",
+                style="dim",
+            )
+        )
+    tree.add(Text.assemble(("written  ", "bold"), _written(one)))
+    if one.told:
+        tree.add(_brokers(one, change.time_ms))
+    return tree
+
+
+def story(changes: Iterable[Explanation]) -> RenderableType:
+    """Changes one below the other, the latest last."""
+    return Group(*(_chapter(one) for one in changes))
+
+
+def _chapter(one: Explanation) -> RenderableType:
+    kind = "" if one.event is None else one.event.kind
+    head = f"{one.change.offset}  {_clock(one.change.time_ms)}  "
+    tree = Tree(Text.assemble((head, "bold"), (kind, "cyan")))
+    for line in sentences(one):
+        tree.add(Text(line))
+    confirmed = [str(id_) for id_ in one.told if id_ in one.outcome.confirmed_ms]
+    brokers = (
+        f"; confirmed by {', '.join(confirmed) or 'nobody'} of {', '.join(map(str, one.told))}"
+    )
+    tree.add(_written(one).append(brokers if one.told else ""))
+    return tree
+
+
+def sentences(one: Explanation) -> Iterator[str]:
+    """Say what was decided about the partition, a line for each decision."""
+    row = one.change.row
+    if row is not None:
+        yield _change(row)
+    for kind, found in one.change.decided.items():
+        for said in found:
+            if kind == DecisionKind.STOP_REPLICAS:
+                verb = "delete" if said["delete"] else "stop"
+                yield f"{verb} the replica on broker {said['broker']}"
+            elif kind == DecisionKind.REFUSE_TRANSITION:
+                who = "partition" if said["replica"] == _NOBODY else f"replica {said['replica']}"
+                move = f"{said['current']} -> {said['target']}"
+                yield f"{who} {move} refused: {said['reason']}"
+            elif kind == DecisionKind.REPLY:
+                yield _reply(said, one.partition)
+            elif kind != DecisionKind.CHANGE_PARTITIONS:
+                yield kind
+
+
+def _change(row: Said) -> str:
+    before, after = row["leader_before"], row["leader"]
+    moved = f"{_leader(before)} -> {_leader(after)}" if before != after else _leader(after)
+    told = "" if "write" in row["actions"] else ", nothing to write"
+    return (
+        f"leader {moved} ({row['rule']}), isr {row['isr']}, "
+        f"leader epoch {row['leader_epoch']}, replicas {row['replicas']}{told}"
+    )
+
+
+def _leader(broker: int) -> str:
+    return "none" if broker == _NOBODY else str(broker)
+
+
+def _reply(said: Said, partition: int) -> str:
+    code = error_of(said, partition)
+    return f"reply to {said['api']}: {'accepted' if code == 0 else f'refused, error {code}'}"
+
+
+def _event(one: Explanation) -> Text:
+    head = Text.assemble(
+        ("event  ", "bold"), f"{one.change.offset} at {_clock(one.change.time_ms)} "
+    )
+    if one.event is None:
+        return head.append("(the event log has let go of it)", style="dim")
+    text = orjson.dumps(orjson.loads(one.event.payload)).decode()
+    if len(text) > _PAYLOAD_CHARACTERS:
+        text = f"{text[:_PAYLOAD_CHARACTERS]}..."
+    return head.append(one.event.kind, style="cyan").append(f" {text}", style="dim")
+
+
+def _election(ballot: Ballot) -> RenderableType:
+    won = "nobody" if ballot.leader == _NOBODY else f"broker {ballot.leader}"
+    unclean = ", unclean allowed" if ballot.unclean_allowed else ""
+    tree = Tree(
+        Text.assemble(
+            ("election  ", "bold"),
+            f"{ballot.rule.name.lower()}: {won}; isr before {list(ballot.isr)}{unclean}",
+        )
+    )
+    for broker, finding in ballot.candidates:
+        style = "green" if finding is Finding.ELECTED else ""
+        tree.add(Text(f"broker {broker}: {finding}", style=style))
+    return tree
+
+
+def _written(one: Explanation) -> Text:
+    row, batch = one.change.row, one.outcome.batch
+    if batch is None:
+        return Text("not yet", style="yellow")
+    if one.lost is not None:
+        return Text(f"not written: {one.lost}", style="red")
+    after_ms = batch["written_at_ms"] - one.change.time_ms
+    if row is None or "write" not in row["actions"]:
+        return Text(f"done {after_ms} ms after the event", style="dim")
+    return Text(f"znode version {row['partition_epoch']}, {after_ms} ms after the event")
+
+
+def _brokers(one: Explanation, time_ms: int) -> RenderableType:
+    table = Table("broker", "sent", "confirmed", box=None, header_style="bold", pad_edge=False)
+    for broker in one.told:
+        times = (one.outcome.delivered_ms.get(broker), one.outcome.confirmed_ms.get(broker))
+        cells = ("not yet" if ms is None else f"after {ms - time_ms} ms" for ms in times)
+        table.add_row(str(broker), *cells)
+    return table
+
+
+def _clock(time_ms: int) -> str:
+    time = datetime.fromtimestamp(time_ms / 1000, UTC)
+    return time.isoformat(sep=" ", timespec="milliseconds").replace("+00:00", "Z")

@@ -1,0 +1,212 @@
+"""Puts together why a partition is as it is: event, elections, decisions, what came of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+import orjson
+
+from checkpoints.retell import Retold, concerns, retell
+from state.events import Event
+from streaming.errors import HelmstreamError
+from streaming.explain.changes import Change, changes_before
+from streaming.explain.outcomes import Outcome, outcome_of
+from streaming.log.api import LogError, LogReader, LogRecord
+from streaming.log.decision_writer import record_id
+from streaming.log.embedded import EmbeddedLogReader
+from streaming.log.recorded import first_at
+from streaming.paths import DataDir
+
+
+class NothingDecided(HelmstreamError):
+    """The retained decision log says nothing about what was asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """One change of a partition, with all that is known about it.
+
+    event: None when the event log has let go of it. retold: how it was decided; None when the log
+    does not reach back to an election of the controller. told: the brokers that had to hear of it,
+    ascending.
+    """
+
+    topic: str
+    partition: int
+    change: Change
+    event: LogRecord | None
+    retold: Retold | None
+    told: tuple[int, ...]
+    outcome: Outcome
+
+    @property
+    def lost(self) -> str | None:
+        """Why the change was not written; None when it was, is not yet, or needed no write."""
+        return self.outcome.lost(self.change.offset, self.topic, self.partition)
+
+
+class Explainer:
+    """Explains partitions out of the logs of one data folder; somebody else may be writing them."""
+
+    def __init__(self, folders: DataDir) -> None:
+        """Open the logs; raises LogError when there are no decisions."""
+        self._decisions = EmbeddedLogReader(folders.decisions)
+        self._events = _opened(folders, "events")
+        self._outcomes = _opened(folders, "outcomes")
+
+    def __enter__(self) -> Explainer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for reader in (self._decisions, self._events, self._outcomes):
+            if reader is not None:
+                reader.close()
+
+    def explain(
+        self, topic: str, partition: int, *, at: int | None = None, time_ms: int | None = None
+    ) -> Explanation:
+        """Explain the last change, or the last one up to an event offset or a time.
+
+        Raises NothingDecided.
+        """
+        changes = self._changes(topic, partition, at, time_ms)
+        change = next((one for one in changes if one.matters), None)
+        if change is None:
+            raise NothingDecided(
+                f"no change of {topic}-{partition} is in the retained decision log"
+                + ("" if at is None and time_ms is None else " up to then")
+            )
+        return self._explained(topic, partition, change)
+
+    def story(
+        self,
+        topic: str,
+        partition: int,
+        count: int,
+        *,
+        at: int | None = None,
+        time_ms: int | None = None,
+    ) -> list[Explanation]:
+        """Return the last changes, the latest last; raises NothingDecided when there is none."""
+        matter = (one for one in self._changes(topic, partition, at, time_ms) if one.matters)
+        found = [self._explained(topic, partition, one) for one in islice(matter, count)]
+        if not found:
+            raise NothingDecided(f"no change of {topic}-{partition} is in the decision log")
+        return found[::-1]
+
+    def _changes(
+        self, topic: str, partition: int, at: int | None, time_ms: int | None
+    ) -> Iterator[Change]:
+        end = self._decisions.end_offset()
+        if at is not None:
+            end = _first_after(self._decisions, at)
+        if time_ms is not None:
+            end = min(end, first_at(self._decisions, time_ms + 1))
+        return changes_before(self._decisions, end, topic, partition)
+
+    def _explained(self, topic: str, partition: int, change: Change) -> Explanation:
+        event, retold = self._retold(topic, change.offset)
+        told = _told(change, () if retold is None else retold.registered)
+        return Explanation(
+            topic,
+            partition,
+            change,
+            event,
+            retold,
+            told,
+            outcome_of(self._outcomes, change.offset, change.time_ms, told),
+        )
+
+    def _retold(self, topic: str, offset: int) -> tuple[LogRecord | None, Retold | None]:
+        events = self._events
+        if events is None or not events.start_offset() <= offset < events.end_offset():
+            return None, None
+        records = events.read(events.start_offset(), offset + 1)
+        relevant = [one for one in records if concerns(one.kind, one.key, topic)]
+        return relevant[-1], retell([_event(one) for one in relevant], topic)
+
+
+def _opened(folders: DataDir, name: str) -> EmbeddedLogReader | None:
+    try:
+        return EmbeddedLogReader(folders.root / name)
+    except LogError:
+        return None
+
+
+def _event(record: LogRecord) -> Event:
+    return Event(record.offset, record.time_ms, record.kind, record.key, record.payload)
+
+
+def _first_after(decisions: LogReader, event_offset: int) -> int:
+    """Return the offset of the first decision about a later event; ids rise through the log."""
+    low, high = decisions.start_offset(), decisions.end_offset()
+    while low < high:
+        middle = (low + high) // 2
+        record = next(iter(decisions.read(middle, middle + 1)))
+        if record_id(record).event_offset <= event_offset:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def _told(change: Change, registered: Iterable[int]) -> tuple[int, ...]:
+    """Return who had to hear of a change: everybody, or who gets LeaderAndIsr or StopReplica."""
+    row = change.row
+    named = {one["broker"] for one in change.decided.get("stop_replicas", [])}
+    if row is not None:
+        named |= set(row["recipients"])
+        if "update_metadata" in row["actions"]:
+            named |= set(registered)
+    return tuple(sorted(named & set(registered)))
+
+
+def as_json(one: Explanation) -> dict[str, Any]:
+    """Return an explanation as `helmstream explain --json` prints it."""
+    batch = one.outcome.batch
+    return {
+        "topic": one.topic,
+        "partition": one.partition,
+        "event": {
+            "offset": one.change.offset,
+            "time_ms": one.change.time_ms,
+            "kind": None if one.event is None else one.event.kind,
+            "key": None if one.event is None else one.event.key,
+            "payload": None if one.event is None else orjson.loads(one.event.payload),
+        },
+        "decided": dict(one.change.decided),
+        "elections": None
+        if one.retold is None
+        else [
+            {
+                "rule": ballot.rule.name.lower(),
+                "isr": ballot.isr,
+                "leader": ballot.leader,
+                "unclean_allowed": ballot.unclean_allowed,
+                "candidates": [
+                    {"broker": broker, "finding": finding.name.lower()}
+                    for broker, finding in ballot.candidates
+                ],
+            }
+            for ballot in one.retold.ballots
+            if ballot.partition == one.partition
+        ],
+        "persisted": None
+        if batch is None
+        else {
+            "batch_id": batch["batch_id"],
+            "written_at_ms": batch["written_at_ms"],
+            "lost": one.lost,
+        },
+        "brokers": [
+            {
+                "id": broker,
+                "delivered_at_ms": one.outcome.delivered_ms.get(broker),
+                "confirmed_at_ms": one.outcome.confirmed_ms.get(broker),
+            }
+            for broker in one.told
+        ],
+    }

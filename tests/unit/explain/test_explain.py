@@ -1,0 +1,254 @@
+"""Explaining partitions from a data folder, through the command."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from streaming.cli import main
+from streaming.explain import changes
+from streaming.log.api import NewRecord
+from streaming.log.decision_writer import IdempotentLogWriter, IdentifiedRecord, RecordId
+from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
+from streaming.paths import DataDir
+from streaming.sinks.batch import decided_batch
+from tests.fixtures.story import Fold, Story
+
+PORTS = {1: 11, 2: 12, 3: 13}
+
+
+class Recording:
+    """A data folder as front and job leave it; each batch is an event."""
+
+    def __init__(self, root: Path) -> None:
+        self.folders = DataDir(root)
+        self.story = Story()
+        self.fold = Fold()
+        self.now_ms = 0
+        self._events = EmbeddedLogWriter(self.folders.events)
+        self._decisions = EmbeddedLogWriter(self.folders.decisions)
+        self._outcomes = EmbeddedLogWriter(self.folders.outcomes, clock=lambda: self.now_ms)
+        reader = EmbeddedLogReader(self.folders.decisions)
+        self._decided = IdempotentLogWriter(self._decisions, reader)
+        self._folded = 0
+
+    def decide(self, **persisted: Any) -> int:
+        """Fold what was written to the story, batch by batch, and return the last event's offset.
+
+        persisted: more of the last batch's outcome.
+        """
+        for event in self.story.events[self._folded :]:
+            self._events.append([NewRecord(event.kind, event.key, event.payload, event.time_ms)])
+            batch = decided_batch(event.offset, self.fold.batch([event]))
+            self._decided.append(
+                [
+                    IdentifiedRecord(
+                        RecordId(one.offset, one.id.ordinal), one.kind, one.id.body, event.time_ms
+                    )
+                    for one in batch.decisions
+                ]
+            )
+            self.now_ms = event.time_ms + 5
+            self.outcome(
+                "persisted",
+                batch_id=event.offset,
+                end_offset=event.offset + 1,
+                written_at_ms=self.now_ms,
+                **({"lost": [], "fenced_until": 0} | persisted),
+            )
+            for broker in (1, 2):
+                for kind, at_ms in (("delivered", 7), ("confirmed", 9)):
+                    self.outcome(
+                        kind,
+                        broker_id=broker,
+                        end_offset=event.offset + 1,
+                        at_ms=event.time_ms + at_ms,
+                    )
+        self._folded = len(self.story.events)
+        return self._folded - 1
+
+    def outcome(self, kind: str, **body: Any) -> None:
+        self._outcomes.append([NewRecord(kind, "", orjson.dumps(body))])
+
+    def close(self) -> None:
+        for log in (self._events, self._decisions, self._outcomes):
+            log.close()
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Iterator[Recording]:
+    made = Recording(tmp_path)
+    made.story.elect(PORTS)
+    made.story.create("my-topic", [[1, 2, 3]])
+    made.story.create("other", [[1, 2]])
+    yield made
+    made.close()
+
+
+def run(recording: Recording, *arguments: str) -> int:
+    with pytest.raises(SystemExit) as left:
+        main(["explain", *arguments, "--data-dir", str(recording.folders.root)])
+    return int(left.value.code or 0)
+
+
+def explained(
+    recording: Recording, capsys: pytest.CaptureFixture[str], *arguments: str
+) -> list[dict[str, Any]]:
+    assert run(recording, "my-topic-0", "--json", *arguments) == 0
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_a_dead_leader(recording: Recording, capsys: pytest.CaptureFixture[str]) -> None:
+    recording.story.alter("my-topic", 0, [1, 3])
+    recording.story.unregister(1)
+    event = recording.decide()
+    (said,) = explained(recording, capsys)
+    assert (said["event"]["offset"], said["event"]["kind"]) == (
+        event,
+        "broker_registrations_changed",
+    )
+    (row,) = said["decided"]["change_partitions"]
+    assert (row["leader_before"], row["leader"], row["isr"]) == (1, 3, [3])
+    assert (row["rule"], row["partition_epoch"]) == ("offline_partition_elected", 2)
+    (election,) = said["elections"]
+    assert election["isr"] == [1, 3]
+    assert {one["broker"]: one["finding"] for one in election["candidates"]} == {
+        1: "not_registered",
+        2: "not_in_sync",
+        3: "elected",
+    }
+    assert said["persisted"]["written_at_ms"] == said["event"]["time_ms"] + 5
+    assert said["brokers"] == [
+        {
+            "id": 2,
+            "delivered_at_ms": said["event"]["time_ms"] + 7,
+            "confirmed_at_ms": said["event"]["time_ms"] + 9,
+        },
+        {"id": 3, "delivered_at_ms": None, "confirmed_at_ms": None},
+    ]
+
+
+def test_nobody_can_lead(recording: Recording, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is refused is explained, long after the leader was lost."""
+    recording.story.alter("my-topic", 0, [1])
+    recording.story.unregister(1)
+    recording.decide()
+    recording.story.unregister(2)
+    event = recording.decide()
+    (said,) = explained(recording, capsys)
+    assert said["event"]["offset"] == event
+    (refused,) = said["decided"]["refuse_transition"]
+    assert refused["reason"] == "no_candidate"
+    assert said["elections"][0]["leader"] == -1
+    assert run(recording, "my-topic-0") == 0
+    shown = capsys.readouterr().out
+    assert "partition offline -> online refused: no_candidate" in shown
+    assert "broker 3: not in the ISR" in shown
+
+
+def test_who_is_told_again_is_not_a_change(
+    recording: Recording, capsys: pytest.CaptureFixture[str]
+) -> None:
+    created = recording.decide() - 1
+    recording.story.register({3: 13}, add=200, how="updated")
+    recording.decide()
+    assert explained(recording, capsys)[0]["event"]["offset"] == created
+
+
+def test_an_earlier_moment(recording: Recording, capsys: pytest.CaptureFixture[str]) -> None:
+    created = recording.decide() - 1
+    altered = recording.story.alter("my-topic", 0, [1, 2])
+    recording.story.unregister(1)
+    recording.decide()
+    for at in (str(altered), "1970-01-01T00:00:01.005"):
+        (said,) = explained(recording, capsys, "--at", at)
+        assert said["event"]["offset"] == altered, at
+    (said,) = explained(recording, capsys, "--at", str(altered - 1))
+    assert said["event"]["offset"] == created
+    assert run(recording, "my-topic-0", "--at", "2") == 1
+    assert "up to then" in capsys.readouterr().err
+
+
+def test_a_story_is_told_from_its_beginning(
+    recording: Recording, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the records of an event lie in two chunks."""
+    recording.story.alter("my-topic", 0, [1, 2])
+    recording.story.alter("my-topic", 0, [3], broker=3)
+    recording.story.unregister(1)
+    recording.decide()
+    for records in (1, 2, 3, 2_000):
+        monkeypatch.setattr(changes, "_CHUNK_RECORDS", records)
+        said = explained(recording, capsys, "--story", "3")
+        assert [sorted(one["decided"]) for one in said] == [
+            ["change_partitions", "reply"],
+            ["reply"],
+            ["change_partitions", "stop_replicas"],
+        ]
+    assert run(recording, "my-topic-0", "--story", "9") == 0
+    shown = capsys.readouterr().out
+    assert "create_topic" in shown
+    assert "refused, error 95" in " ".join(shown.split())
+
+
+@pytest.mark.parametrize(
+    ("persisted", "why"),
+    [
+        ({"lost": [[6, "my-topic", 0]]}, "the znode held something else"),
+        ({"lost": [[6, "other", 0]]}, None),
+        ({"fenced_until": 7}, "another controller had taken over"),
+        ({"fenced_until": 6}, None),
+    ],
+)
+def test_a_write_that_was_lost(
+    recording: Recording,
+    capsys: pytest.CaptureFixture[str],
+    persisted: dict[str, Any],
+    why: str | None,
+) -> None:
+    recording.decide()
+    recording.story.write("topic_removed", "nobody", topic="nobody")
+    recording.story.unregister(1)
+    assert recording.decide(**persisted) == 6
+    (said,) = explained(recording, capsys)
+    assert said["persisted"]["lost"] == why
+
+
+def test_a_log_without_a_beginning(
+    recording: Recording, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    recording.story.unregister(1)
+    recording.decide()
+    recording.close()
+    for file in recording.folders.events.iterdir():
+        file.unlink()
+    (said,) = explained(recording, capsys)
+    assert said["elections"] is None
+    assert said["event"]["kind"] is None
+    assert run(recording, "my-topic-0") == 0
+    assert "does not reach back" in " ".join(capsys.readouterr().out.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "why"),
+    [
+        (["topic"], 2, "not a partition such as"),
+        (["my-topic-1"], 1, "no change of my-topic-1"),
+        (["my-topic-0", "--at", "noon"], 2, "--at 'noon'"),
+    ],
+)
+def test_what_cannot_be_explained(
+    recording: Recording,
+    capsys: pytest.CaptureFixture[str],
+    arguments: list[str],
+    code: int,
+    why: str,
+) -> None:
+    recording.decide()
+    assert run(recording, *arguments) == code
+    assert why in capsys.readouterr().err
