@@ -89,6 +89,16 @@ class Settings(BaseModel):
     default_replication_factor: Annotated[int, Field(ge=1, le=2**15 - 1)]
     num_partitions: Positive
 
+    groups_takeover_enable: bool
+    replica_lag_time_max_ms: Positive
+    group_min_session_timeout_ms: Positive
+    group_max_session_timeout_ms: Positive
+    group_max_size: Positive
+    group_initial_rebalance_delay_ms: Annotated[int, Field(ge=0)]
+    offset_metadata_max_bytes: Positive
+    offsets_retention_minutes: Positive
+    offsets_retention_check_interval_ms: Positive
+
     embedded_brokers: Annotated[int, Field(ge=1, le=100)]
     embedded_kafka_version: KafkaVersion
 
