@@ -5,18 +5,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from streaming.gateway.apis import build_apis
+from streaming.gateway.apis import NodeConfig, build_apis
 from streaming.gateway.connection import Limits
 from streaming.gateway.create_topics import TopicDefaults
+from streaming.gateway.passing.pool import PassingLimits
 from streaming.gateway.ports import ClusterView, Decider
 from streaming.gateway.server import Gateway, Listener
-from streaming.settings import Settings
+from streaming.settings import Settings, known_keys
 
 
 def listener_addresses(settings: Settings, names: Sequence[str]) -> list[Listener]:
     """Return an address per listener name: gateway.port and those that follow it, or free ports."""
     host, port = settings.gateway_host, settings.gateway_port
     return [Listener(name, host, port + place if port else 0) for place, name in enumerate(names)]
+
+
+def node_config(settings: Settings) -> NodeConfig:
+    """Return what the gateway is told about this node."""
+    request_timeout_s = settings.request_timeout_ms / 1000
+    return NodeConfig(
+        node_id=settings.controller_id,
+        defaults=TopicDefaults(settings.num_partitions, settings.default_replication_factor),
+        request_timeout_s=request_timeout_s,
+        configs={key: _text(getattr(settings, field)) for key, field in known_keys().items()},
+        passing=PassingLimits(
+            answer_timeout_s=request_timeout_s,
+            answer_max_bytes=settings.socket_request_max_bytes,
+        ),
+    )
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 class FrontGateway:
@@ -42,13 +62,7 @@ class FrontGateway:
     async def start(self, names: Sequence[str]) -> None:
         """Bind listeners of these names; raises PortTaken."""
         settings = self._settings
-        apis = build_apis(
-            self._view,
-            self._decider,
-            node_id=settings.controller_id,
-            defaults=TopicDefaults(settings.num_partitions, settings.default_replication_factor),
-            request_timeout_s=settings.request_timeout_ms / 1000,
-        )
+        apis = build_apis(self._view, self._decider, node_config(settings))
         limits = Limits(
             settings.max_connections,
             settings.socket_request_max_bytes,

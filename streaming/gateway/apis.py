@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from streaming.gateway import not_leader
 from streaming.gateway.admin import AdminRequests
 from streaming.gateway.alter_partition import AlterPartition
 from streaming.gateway.broker_requests import AllocateProducerIds, ControlledShutdown, Deciding
-from streaming.gateway.calls import Handler
+from streaming.gateway.calls import Apis, Handler
+from streaming.gateway.configs import ConfigRequests
 from streaming.gateway.coordinators import FindCoordinator
 from streaming.gateway.create_partitions import CreatePartitions
 from streaming.gateway.create_topics import CreateTopics, TopicDefaults
 from streaming.gateway.delete_topics import DeleteTopics
 from streaming.gateway.describe_cluster import DescribeCluster
 from streaming.gateway.elect_leaders import ElectLeaders
+from streaming.gateway.features import UpdateFeatures
 from streaming.gateway.metadata import Metadata
 from streaming.gateway.nodes import Nodes
+from streaming.gateway.nothing_here import DescribeLogDirs, list_groups, list_transactions
+from streaming.gateway.passing.apis import PASSED_APIS, Passing
+from streaming.gateway.passing.brokers import Brokers
+from streaming.gateway.passing.creation import AutoCreation
+from streaming.gateway.passing.pool import PassingLimits
+from streaming.gateway.passing.versions import our_range
 from streaming.gateway.ports import ClusterView, Decider
 from streaming.gateway.producer_ids import InitProducerId, ProducerIds
 from streaming.gateway.reassignments import (
@@ -30,51 +38,79 @@ from streaming.wire.messages import ApiKey
 
 
 @dataclass(frozen=True, slots=True)
-class Apis:
-    """Handlers by API key, which are advertised and nothing else, and what to await at the end."""
+class NodeConfig:
+    """What the controller node is told about itself.
 
-    handlers: Mapping[int, Handler]
-    close: Callable[[], Awaitable[None]]
+    request_timeout_s is the longest wait for a decision, configs are what tools may read of it by
+    name, chance is where placement takes its random numbers from.
+    """
+
+    node_id: int
+    defaults: TopicDefaults
+    request_timeout_s: float
+    configs: Mapping[str, str]
+    passing: PassingLimits = field(default_factory=PassingLimits)
+    chance: random.Random = field(default_factory=random.SystemRandom)
 
 
-def build_apis(
+def build_apis(view: ClusterView, decider: Decider, node: NodeConfig) -> Apis:
+    """Return all APIs of the controller node; call on the gateway's event loop."""
+    brokers = Brokers(view, node.node_id, node.passing)
+    producer_ids = ProducerIds(decider, node.node_id, node.request_timeout_s)
+
+    async def close() -> None:
+        await producer_ids.close()
+        await brokers.close()
+
+    configs = ConfigRequests(brokers, node.node_id, node.configs)
+    shared: dict[int, Handler] = {
+        ApiKey.DESCRIBE_CONFIGS: configs.describe,
+        ApiKey.ALTER_CONFIGS: configs.alter,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS: configs.alter,
+    }
+    creation = AutoCreation(brokers)
+    served = _served_here(view, decider, node, producer_ids, creation)
+    with_brokers = {key: api.versions for key, api in PASSED_APIS.items()}
+    with_brokers |= {key: our_range(key) for key in shared}
+    versions = Versions([*served, ApiKey.API_VERSIONS], with_brokers, brokers)
+    return Apis(
+        handlers=served | shared | {ApiKey.API_VERSIONS: versions.handle},
+        passed={key: api.name for key, api in PASSED_APIS.items()},
+        pass_on=Passing(brokers).handle,
+        close=close,
+    )
+
+
+def _served_here(
     view: ClusterView,
     decider: Decider,
-    *,
-    node_id: int,
-    defaults: TopicDefaults,
-    request_timeout_s: float,
-    chance: random.Random | None = None,
-) -> Apis:
-    """Return all APIs of the controller node; call on the gateway's event loop.
-
-    node_id is controller.id, request_timeout_s the longest wait for a decision, chance where
-    placement takes its random numbers from (the system's, unless given).
-    """
-    nodes = Nodes(view, node_id)
-    deciding = Deciding(decider, request_timeout_s)
-    producer_ids = ProducerIds(decider, node_id, request_timeout_s)
-    create_topics = CreateTopics(
-        view, decider, defaults, request_timeout_s, chance or random.SystemRandom()
-    )
-    admin = AdminRequests(view, decider, request_timeout_s)
-    handlers: dict[int, Handler] = {
+    node: NodeConfig,
+    producer_ids: ProducerIds,
+    creation: AutoCreation,
+) -> dict[int, Handler]:
+    nodes = Nodes(view, node.node_id)
+    deciding = Deciding(decider, node.request_timeout_s)
+    create_topics = CreateTopics(view, decider, node.defaults, node.request_timeout_s, node.chance)
+    admin = AdminRequests(view, decider, node.request_timeout_s)
+    return {
         ApiKey.PRODUCE: not_leader.produce,
         ApiKey.FETCH: not_leader.fetch,
         ApiKey.LIST_OFFSETS: not_leader.list_offsets,
-        ApiKey.METADATA: Metadata(view, nodes).handle,
+        ApiKey.METADATA: Metadata(view, nodes, creation).handle,
         ApiKey.CONTROLLED_SHUTDOWN: ControlledShutdown(deciding).handle,
-        ApiKey.FIND_COORDINATOR: FindCoordinator(view, nodes).handle,
+        ApiKey.FIND_COORDINATOR: FindCoordinator(view, nodes, creation).handle,
+        ApiKey.LIST_GROUPS: list_groups,
         ApiKey.CREATE_TOPICS: create_topics.handle,
         ApiKey.DELETE_TOPICS: DeleteTopics(admin).handle,
         ApiKey.INIT_PRODUCER_ID: InitProducerId(producer_ids).handle,
+        ApiKey.DESCRIBE_LOG_DIRS: DescribeLogDirs(node.configs["data.dir"]).handle,
         ApiKey.CREATE_PARTITIONS: CreatePartitions(admin).handle,
         ApiKey.ELECT_LEADERS: ElectLeaders(admin).handle,
         ApiKey.ALTER_PARTITION_REASSIGNMENTS: AlterPartitionReassignments(admin).handle,
         ApiKey.LIST_PARTITION_REASSIGNMENTS: ListPartitionReassignments(admin).handle,
         ApiKey.ALTER_PARTITION: AlterPartition(view, deciding).handle,
+        ApiKey.UPDATE_FEATURES: UpdateFeatures(admin).handle,
         ApiKey.DESCRIBE_CLUSTER: DescribeCluster(view, nodes).handle,
+        ApiKey.LIST_TRANSACTIONS: list_transactions,
         ApiKey.ALLOCATE_PRODUCER_IDS: AllocateProducerIds(deciding).handle,
     }
-    handlers[ApiKey.API_VERSIONS] = Versions([*handlers, ApiKey.API_VERSIONS]).handle
-    return Apis(handlers, producer_ids.close)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from streaming.wire.messages import RequestHeader
+from streaming.wire.passing import RequestPrefix
 from streaming.wire.schema_codec import Body
 
 
@@ -21,11 +22,12 @@ class BoundListener:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One decoded request; listener is the one its connection came in on."""
+    """One decoded request; listener is the one its connection came in on, frame its bytes."""
 
     header: RequestHeader
     body: Body
     listener: BoundListener
+    frame: bytes
 
     @property
     def version(self) -> int:
@@ -39,3 +41,20 @@ class HangUp(Exception):
 
 Handler: TypeAlias = Callable[[Call], Awaitable[Body | bytes]]
 """Answers one API: returns the response's body, or its bytes when it encoded them itself."""
+
+PassedHandler: TypeAlias = Callable[[BoundListener, RequestPrefix, bytes], Awaitable[bytes]]
+"""Answers a request that was not decoded: returns a whole response, its header included."""
+
+
+@dataclass(frozen=True, slots=True)
+class Apis:
+    """What the gateway answers.
+
+    handlers: by API key, what is decoded. passed: what is not, by API key its name. close: to await
+    at the end.
+    """
+
+    handlers: Mapping[int, Handler]
+    passed: Mapping[int, str]
+    pass_on: PassedHandler
+    close: Callable[[], Awaitable[None]]

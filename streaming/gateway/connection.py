@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
-from streaming.gateway.calls import BoundListener, Call, Handler, HangUp
+from streaming.gateway.calls import Apis, BoundListener, Call, HangUp
 from streaming.gateway.versions import unsupported_version_response
 from streaming.wire.errors import FrameTooLarge, UnsupportedApi, UnsupportedVersion, WireError
 from streaming.wire.frames import FrameSplitter, frame
@@ -20,6 +20,7 @@ from streaming.wire.messages import (
     encode_response,
     encode_response_header,
 )
+from streaming.wire.passing import RequestPrefix, request_prefix
 
 logger = logging.getLogger(__name__)
 
@@ -59,14 +60,14 @@ class Connection:
         self,
         streams: tuple[asyncio.StreamReader, asyncio.StreamWriter],
         listener: BoundListener,
-        handlers: Mapping[int, Handler],
+        apis: Apis,
         limits: Limits,
         counters: Counter[str],
     ) -> None:
         """Take the streams, where they came in, what is served, and what to count in."""
         self._reader, self._writer = streams
         self._listener = listener
-        self._handlers = handlers
+        self._apis = apis
         self._limits = limits
         self._counters = counters
         # With this, drain() waits until the operating system has taken everything, so that a close
@@ -110,7 +111,10 @@ class Connection:
 
     async def _answer(self, request_frame: bytes) -> bytes:
         try:
-            request = decode_request(request_frame, self._handlers)
+            prefix = request_prefix(request_frame)
+            if prefix.api_key in self._apis.passed:
+                return await self._pass_on(prefix, request_frame)
+            request = decode_request(request_frame, self._apis.handlers)
         except UnsupportedVersion as error:
             if error.api_key == ApiKey.API_VERSIONS:
                 self._counters["unsupported_api_versions"] += 1
@@ -120,13 +124,21 @@ class Connection:
             raise _Closing("closed_unsupported", str(error)) from error
         except WireError as error:
             raise _Closing("closed_malformed", str(error)) from error
-        return await self._handle(request)
+        return await self._handle(request, request_frame)
 
-    async def _handle(self, request: Request) -> bytes:
+    async def _pass_on(self, prefix: RequestPrefix, request_frame: bytes) -> bytes:
+        self._counters[f"requests_{self._apis.passed[prefix.api_key]}"] += 1
+        try:
+            return await self._apis.pass_on(self._listener, prefix, request_frame)
+        except HangUp as error:
+            raise _Closing("closed_refused", str(error)) from error
+
+    async def _handle(self, request: Request, request_frame: bytes) -> bytes:
         header = request.header
         self._counters[f"requests_{APIS[header.api_key].name}"] += 1
+        call = Call(header, request.body, self._listener, request_frame)
         try:
-            body = await self._handlers[header.api_key](Call(header, request.body, self._listener))
+            body = await self._apis.handlers[header.api_key](call)
             if isinstance(body, bytes):
                 prefix = (header.api_key, header.api_version, header.correlation_id)
                 return encode_response_header(*prefix) + body

@@ -8,6 +8,7 @@ from enum import IntEnum
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Call
 from streaming.gateway.nodes import NO_NODE, Node, Nodes
+from streaming.gateway.passing.creation import AutoCreation
 from streaming.gateway.ports import ClusterView
 from streaming.gateway.protocol_errors import GatewayError
 from streaming.image.cluster_image import ClusterImage
@@ -36,23 +37,34 @@ class FindCoordinator:
     """Answers FindCoordinator from the image (KafkaApis.getCoordinator).
 
     COORDINATOR_NOT_AVAILABLE, which clients retry, when the internal topic, its leader, or the
-    image itself is not there yet. Share groups (KIP-932) have no coordinator in these versions.
+    image itself is not there yet; a missing topic is created by a broker that is asked the same.
+    Share groups (KIP-932) have no coordinator in these versions.
     """
 
-    def __init__(self, view: ClusterView, nodes: Nodes) -> None:
-        """Take what is known of the cluster and its nodes."""
+    def __init__(self, view: ClusterView, nodes: Nodes, creation: AutoCreation) -> None:
+        """Take what is known of the cluster and its nodes, and who creates topics."""
         self._view = view
         self._nodes = nodes
+        self._creation = creation
 
     async def handle(self, call: Call) -> Body:
         """Answer for one key, from version 4 on for several."""
         image = self._view.image()
         nodes = {} if image is None else self._nodes.on(call.listener, image)
-        if call.version < _BATCHED_SINCE:
-            return _coordinator(call, image, nodes, call.body["key"])
-        keys: list[str] = call.body["coordinator_keys"]
-        answers = [{"key": key, **_coordinator(call, image, nodes, key)} for key in keys]
-        return {"coordinators": answers}
+        batched = call.version >= _BATCHED_SINCE
+        keys: list[str] = call.body["coordinator_keys"] if batched else [call.body["key"]]
+        answers = [_coordinator(call, image, nodes, key) for key in keys]
+        topic = _TOPIC_OF.get(call.body["key_type"])
+        if keys and topic and image is not None and topic not in image.topic_ids:
+            listener = call.listener.name
+            await self._creation.of_coordinators(listener, call.body["key_type"], keys[0])
+        if not batched:
+            return answers[0]
+        return {
+            "coordinators": [
+                {"key": key, **answer} for key, answer in zip(keys, answers, strict=True)
+            ]
+        }
 
 
 def _coordinator(call: Call, image: ClusterImage | None, nodes: dict[int, Node], key: str) -> Body:

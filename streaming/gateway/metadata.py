@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from uuid import UUID
 
 import numpy as np
@@ -17,6 +18,7 @@ from streaming.gateway.metadata_encoder import MetadataAnswer, TopicEntry, encod
 from streaming.gateway.metadata_partitions import visible_partitions
 from streaming.gateway.nodes import Nodes
 from streaming.gateway.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
+from streaming.gateway.passing.creation import AutoCreation
 from streaming.gateway.ports import ClusterView
 from streaming.gateway.protocol_errors import GatewayError
 from streaming.image.cluster_image import ClusterImage
@@ -28,23 +30,26 @@ _IDS_SINCE = 12
 class Metadata:
     """Answers Metadata from the image (KafkaApis.handleTopicMetadataRequest).
 
-    Topics are never created here, whatever allow_auto_topic_creation says.
+    Topics that are not there and may be created by being asked for are left to a broker, which
+    creates them or not as it is set up.
 
     Before the first image the answer names no node at all, as that of a broker that just started:
     Java's client and kafka-python ignore such an answer, keep the nodes they know, and ask another
     one after their back-off. Had this node named itself alone, they would forget the brokers.
     """
 
-    def __init__(self, view: ClusterView, nodes: Nodes) -> None:
-        """Take what is known of the cluster and its nodes."""
+    def __init__(self, view: ClusterView, nodes: Nodes, creation: AutoCreation) -> None:
+        """Take what is known of the cluster and its nodes, and who creates topics."""
         self._view = view
         self._nodes = nodes
+        self._creation = creation
 
     async def handle(self, call: Call) -> bytes:
         """Answer for the topics asked for: all, by name, or (from version 12) by id."""
+        asked = _asked(call)
+        created = await self._create_missing(call, asked or ())
         image = self._view.image()
         nodes = {} if image is None else self._nodes.on(call.listener, image)
-        asked = _asked(call)
         rows: slice | Rows
         if image is None:
             image, rows = ClusterImage(), _no_rows()
@@ -52,7 +57,8 @@ class Metadata:
         elif asked is None:
             topics, rows = _all_topics(image)
         else:
-            topics, rows = _named_topics(image, asked, call.version)
+            found, rows = _named_topics(image, asked, call.version)
+            topics = [_told(topic, created) for topic in found]
         topic_operations = call.body["include_topic_authorized_operations"]
         cluster_operations = call.body["include_cluster_authorized_operations"]
         answer = MetadataAnswer(
@@ -65,6 +71,28 @@ class Metadata:
             cluster_operations=CLUSTER_OPERATIONS if cluster_operations else NOT_ASKED,
         )
         return encode_metadata(call.version, answer)
+
+    async def _create_missing(self, call: Call, asked: Iterable[Body]) -> Mapping[str, int]:
+        """Return what a broker says of missing topics: an error code by name."""
+        image = self._view.image()
+        if image is None or not call.body["allow_auto_topic_creation"]:
+            return {}
+        names = [topic["name"] for topic in asked if topic["name"] is not None]
+        missing = [
+            name
+            for name in dict.fromkeys(names)
+            if is_legal_name(name) and name not in image.topic_ids and name not in image.deleting
+        ]
+        if not missing:
+            return {}
+        return await self._creation.of_topics(call.listener.name, missing)
+
+
+def _told(topic: TopicEntry, created: Mapping[str, int]) -> TopicEntry:
+    error = created.get(topic.name or "")
+    if error is None or topic.error != ProtocolError.UNKNOWN_TOPIC_OR_PARTITION:
+        return topic
+    return replace(topic, error=error)
 
 
 def _asked(call: Call) -> list[Body] | None:

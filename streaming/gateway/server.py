@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from streaming.errors import PortTaken
-from streaming.gateway.apis import Apis
-from streaming.gateway.calls import BoundListener
+from streaming.gateway.calls import Apis, BoundListener
 from streaming.gateway.connection import Connection, Limits
 from streaming.wire.partition_rows import PLAINTEXT
 
@@ -107,7 +106,7 @@ class Gateway:
     ) -> None:
         try:
             connection = Connection(
-                (reader, writer), bound, self._apis.handlers, self._limits, self.counters
+                (reader, writer), bound, self._apis, self._limits, self.counters
             )
             await connection.serve()
         finally:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Call
+from streaming.gateway.passing.brokers import Brokers
+from streaming.gateway.passing.versions import Range, common_ranges, our_range
 from streaming.gateway.protocol_errors import GatewayError
-from streaming.wire.messages import APIS, ApiKey, encode_response
+from streaming.wire.messages import ApiKey, encode_response
 from streaming.wire.schema_codec import Body
 
 _SOFTWARE_SINCE = 3
@@ -16,11 +18,15 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 class Versions:
-    """Answers ApiVersions with the served keys."""
+    """Answers ApiVersions with what is served here, and with what brokers serve for us."""
 
-    def __init__(self, served: Collection[int]) -> None:
-        """Take the API keys that have a handler."""
-        self._api_keys = [_range(key) for key in sorted(served)]
+    def __init__(
+        self, served: Collection[int], passed: Mapping[int, Range], brokers: Brokers
+    ) -> None:
+        """Take the API keys that are answered here, and the versions of those passed on."""
+        self._served = {key: our_range(key) for key in served}
+        self._passed = passed
+        self._brokers = brokers
 
     async def handle(self, call: Call) -> Body:
         """Answer with all ranges; INVALID_REQUEST when the client's software name or version is
@@ -29,7 +35,12 @@ class Versions:
         software = (call.body["client_software_name"], call.body["client_software_version"])
         if call.version >= _SOFTWARE_SINCE and not all(map(_SOFTWARE.fullmatch, software)):
             return {"error_code": ProtocolError.INVALID_REQUEST, "api_keys": []}
-        return {"error_code": ProtocolError.NONE, "api_keys": self._api_keys}
+        theirs = await self._brokers.common_versions(call.listener.name)
+        ranges = self._served | common_ranges([self._passed, theirs])
+        return {
+            "error_code": ProtocolError.NONE,
+            "api_keys": [_range(key, ranges[key]) for key in sorted(ranges)],
+        }
 
 
 def unsupported_version_response(correlation_id: int) -> bytes:
@@ -38,15 +49,11 @@ def unsupported_version_response(correlation_id: int) -> bytes:
     """
     body: Body = {
         "error_code": GatewayError.UNSUPPORTED_VERSION,
-        "api_keys": [_range(ApiKey.API_VERSIONS)],
+        "api_keys": [_range(ApiKey.API_VERSIONS, our_range(ApiKey.API_VERSIONS))],
     }
     return encode_response(ApiKey.API_VERSIONS, 0, correlation_id, body)
 
 
-def _range(api_key: int) -> Body:
-    api = APIS[api_key]
-    return {
-        "api_key": int(api_key),
-        "min_version": api.min_version,
-        "max_version": api.max_version,
-    }
+def _range(api_key: int, versions: Range) -> Body:
+    low, high = versions
+    return {"api_key": int(api_key), "min_version": low, "max_version": high}

@@ -32,17 +32,36 @@ class ApiKey(IntEnum):
     STOP_REPLICA = 5
     UPDATE_METADATA = 6
     CONTROLLED_SHUTDOWN = 7
+    OFFSET_COMMIT = 8
+    OFFSET_FETCH = 9
     FIND_COORDINATOR = 10
+    JOIN_GROUP = 11
+    HEARTBEAT = 12
+    LEAVE_GROUP = 13
+    SYNC_GROUP = 14
+    DESCRIBE_GROUPS = 15
+    LIST_GROUPS = 16
     API_VERSIONS = 18
     CREATE_TOPICS = 19
     DELETE_TOPICS = 20
     INIT_PRODUCER_ID = 22
+    OFFSET_FOR_LEADER_EPOCH = 23
+    WRITE_TXN_MARKERS = 27
+    TXN_OFFSET_COMMIT = 28
+    DESCRIBE_CONFIGS = 32
+    ALTER_CONFIGS = 33
+    DESCRIBE_LOG_DIRS = 35
     CREATE_PARTITIONS = 37
+    DELETE_GROUPS = 42
     ELECT_LEADERS = 43
+    INCREMENTAL_ALTER_CONFIGS = 44
     ALTER_PARTITION_REASSIGNMENTS = 45
     LIST_PARTITION_REASSIGNMENTS = 46
+    OFFSET_DELETE = 47
     ALTER_PARTITION = 56
+    UPDATE_FEATURES = 57
     DESCRIBE_CLUSTER = 60
+    LIST_TRANSACTIONS = 66
     ALLOCATE_PRODUCER_IDS = 67
 
 
@@ -77,20 +96,42 @@ APIS: dict[int, Api] = {
     api.key: api
     for api in (
         Api(ApiKey.PRODUCE, "Produce", 3, 9, _KAFKA_PYTHON),
-        Api(ApiKey.FETCH, "Fetch", 4, 11, _KAFKA_PYTHON),
+        Api(ApiKey.FETCH, "Fetch", 4, 17, _KAFKA_PYTHON),
         Api(ApiKey.LIST_OFFSETS, "ListOffsets", 1, 9, _KAFKA_PYTHON),
         Api(ApiKey.METADATA, "Metadata", 0, 12, _KAFKA_PYTHON),
         Api(ApiKey.LEADER_AND_ISR, "LeaderAndIsr", 0, 7, _OURS),
         Api(ApiKey.STOP_REPLICA, "StopReplica", 0, 4, _OURS),
         Api(ApiKey.UPDATE_METADATA, "UpdateMetadata", 0, 8, _OURS),
         Api(ApiKey.CONTROLLED_SHUTDOWN, "ControlledShutdown", 0, 3, _OURS),
+        Api(ApiKey.OFFSET_COMMIT, "OffsetCommit", 2, 9, _KAFKA_PYTHON),
+        Api(ApiKey.OFFSET_FETCH, "OffsetFetch", 1, 9, _KAFKA_PYTHON),
         Api(ApiKey.FIND_COORDINATOR, "FindCoordinator", 0, 6, _KAFKA_PYTHON),
+        Api(ApiKey.JOIN_GROUP, "JoinGroup", 0, 9, _KAFKA_PYTHON),
+        Api(ApiKey.HEARTBEAT, "Heartbeat", 0, 4, _KAFKA_PYTHON),
+        Api(ApiKey.LEAVE_GROUP, "LeaveGroup", 0, 5, _KAFKA_PYTHON),
+        Api(ApiKey.SYNC_GROUP, "SyncGroup", 0, 5, _KAFKA_PYTHON),
+        Api(ApiKey.DESCRIBE_GROUPS, "DescribeGroups", 0, 5, _KAFKA_PYTHON),
+        Api(ApiKey.LIST_GROUPS, "ListGroups", 0, 5, _KAFKA_PYTHON),
         Api(ApiKey.API_VERSIONS, "ApiVersions", 0, 4, _KAFKA_PYTHON),
-        Api(ApiKey.CREATE_TOPICS, "CreateTopics", 2, 7, _KAFKA_PYTHON),
-        Api(ApiKey.DELETE_TOPICS, "DeleteTopics", 1, 6, _KAFKA_PYTHON),
+        Api(ApiKey.CREATE_TOPICS, "CreateTopics", 0, 7, _KAFKA_PYTHON),
+        Api(ApiKey.DELETE_TOPICS, "DeleteTopics", 0, 6, _KAFKA_PYTHON),
         Api(ApiKey.INIT_PRODUCER_ID, "InitProducerId", 0, 5, _KAFKA_PYTHON),
+        Api(ApiKey.OFFSET_FOR_LEADER_EPOCH, "OffsetForLeaderEpoch", 2, 4, _KAFKA_PYTHON),
+        Api(ApiKey.WRITE_TXN_MARKERS, "WriteTxnMarkers", 1, 1, _KAFKA_PYTHON),
+        Api(ApiKey.TXN_OFFSET_COMMIT, "TxnOffsetCommit", 0, 4, _KAFKA_PYTHON),
+        Api(ApiKey.DESCRIBE_CONFIGS, "DescribeConfigs", 1, 4, _KAFKA_PYTHON),
+        Api(ApiKey.ALTER_CONFIGS, "AlterConfigs", 0, 2, _KAFKA_PYTHON),
+        Api(ApiKey.DESCRIBE_LOG_DIRS, "DescribeLogDirs", 1, 4, _KAFKA_PYTHON),
         Api(ApiKey.CREATE_PARTITIONS, "CreatePartitions", 0, 3, _KAFKA_PYTHON),
+        Api(ApiKey.DELETE_GROUPS, "DeleteGroups", 0, 2, _KAFKA_PYTHON),
         Api(ApiKey.ELECT_LEADERS, "ElectLeaders", 0, 2, _KAFKA_PYTHON),
+        Api(
+            ApiKey.INCREMENTAL_ALTER_CONFIGS,
+            "IncrementalAlterConfigs",
+            0,
+            1,
+            _KAFKA_PYTHON,
+        ),
         Api(
             ApiKey.ALTER_PARTITION_REASSIGNMENTS,
             "AlterPartitionReassignments",
@@ -99,8 +140,11 @@ APIS: dict[int, Api] = {
             _KAFKA_PYTHON,
         ),
         Api(ApiKey.LIST_PARTITION_REASSIGNMENTS, "ListPartitionReassignments", 0, 0, _KAFKA_PYTHON),
+        Api(ApiKey.OFFSET_DELETE, "OffsetDelete", 0, 0, _KAFKA_PYTHON),
         Api(ApiKey.ALTER_PARTITION, "AlterPartition", 0, 3, _OURS),
+        Api(ApiKey.UPDATE_FEATURES, "UpdateFeatures", 0, 1, _KAFKA_PYTHON),
         Api(ApiKey.DESCRIBE_CLUSTER, "DescribeCluster", 0, 1, _KAFKA_PYTHON),
+        Api(ApiKey.LIST_TRANSACTIONS, "ListTransactions", 0, 1, _KAFKA_PYTHON),
         Api(ApiKey.ALLOCATE_PRODUCER_IDS, "AllocateProducerIds", 0, 0, _OURS),
     )
 }
@@ -108,8 +152,31 @@ APIS: dict[int, Api] = {
 BROKER_APIS = frozenset({ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA, ApiKey.UPDATE_METADATA})
 """What a controller asks of brokers."""
 
-GATEWAY_APIS = frozenset(ApiKey(key) for key in APIS) - BROKER_APIS
-"""What the gateway answers, and therefore advertises."""
+GROUP_APIS = frozenset(
+    {
+        ApiKey.OFFSET_COMMIT,
+        ApiKey.OFFSET_FETCH,
+        ApiKey.JOIN_GROUP,
+        ApiKey.HEARTBEAT,
+        ApiKey.LEAVE_GROUP,
+        ApiKey.SYNC_GROUP,
+        ApiKey.DESCRIBE_GROUPS,
+        ApiKey.OFFSET_FOR_LEADER_EPOCH,
+        ApiKey.WRITE_TXN_MARKERS,
+        ApiKey.TXN_OFFSET_COMMIT,
+        ApiKey.DELETE_GROUPS,
+        ApiKey.OFFSET_DELETE,
+    }
+)
+"""What the gateway answers beside that while it coordinates groups."""
+
+GATEWAY_APIS = frozenset(ApiKey(key) for key in APIS) - BROKER_APIS - GROUP_APIS
+"""What the gateway always answers."""
+
+SHARED_APIS = frozenset(
+    {ApiKey.DESCRIBE_CONFIGS, ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS}
+)
+"""What it answers with the help of brokers, and advertises as far as they do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +258,15 @@ def encode_response_header(api_key: int, version: int, correlation_id: int) -> b
     return _response_header().encode(
         _response_header_version(api, version), {"correlation_id": correlation_id}
     )
+
+
+def response_body(api_key: int, version: int, frame: bytes) -> bytes:
+    """Return a response without its header; raises UnsupportedApi, UnsupportedVersion,
+    MalformedFrame.
+    """
+    header_version = _response_header_version(_api(api_key, version, -1), version)
+    _, start = _response_header().decode_prefix(header_version, frame)
+    return frame[start:]
 
 
 def decode_response(api_key: int, version: int, frame: bytes) -> tuple[int, Body]:

@@ -17,7 +17,7 @@ from state.events import Event, parse_payload
 from state.merge import merge
 from state.routing import machine_keys, scope
 from state.step import Machine, fold, new_machine
-from streaming.gateway.apis import build_apis
+from streaming.gateway.apis import NodeConfig, build_apis
 from streaming.gateway.connection import Limits
 from streaming.gateway.create_topics import TopicDefaults
 from streaming.gateway.ports import DecisionTimedOut, NotController
@@ -228,14 +228,14 @@ class Rig:
 async def running(limits: Limits | None = None) -> AsyncIterator[Rig]:
     """A gateway with all APIs in front of a fresh FakeCluster."""
     cluster = FakeCluster()
-    apis = build_apis(
-        cluster,
-        cluster,
+    node = NodeConfig(
         node_id=NODE_ID,
         defaults=TopicDefaults(partitions=2, replication_factor=1),
         request_timeout_s=30.0,
+        configs={"num.partitions": "2", "data.dir": "/data"},
         chance=random.Random(1),
     )
+    apis = build_apis(cluster, cluster, node)
     gateway = Gateway(LISTENERS, apis, limits or Limits())
     await gateway.start()
     rig = Rig(cluster, gateway)

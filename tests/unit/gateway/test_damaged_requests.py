@@ -88,6 +88,34 @@ BODIES: dict[ApiKey, dict[str, Any]] = {
             }
         ],
     },
+    ApiKey.LIST_GROUPS: {"states_filter": ["Stable"], "types_filter": ["classic"]},
+    ApiKey.DESCRIBE_CONFIGS: {
+        "resources": [
+            {"resource_type": 4, "resource_name": "1000", "configuration_keys": ["a"]},
+            {"resource_type": 4, "resource_name": "7", "configuration_keys": None},
+        ]
+    },
+    ApiKey.ALTER_CONFIGS: {
+        "resources": [
+            {
+                "resource_type": 4,
+                "resource_name": "1000",
+                "configs": [{"name": "a", "value": "b"}],
+            }
+        ]
+    },
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: {
+        "resources": [
+            {
+                "resource_type": 4,
+                "resource_name": "1000",
+                "configs": [{"name": "a", "config_operation": 1, "value": None}],
+            }
+        ]
+    },
+    ApiKey.DESCRIBE_LOG_DIRS: {"topics": [{"topic": "t", "partitions": [0]}]},
+    ApiKey.LIST_TRANSACTIONS: {"state_filters": ["Ongoing"], "producer_id_filters": [1]},
+    ApiKey.UPDATE_FEATURES: {"feature_updates": [{"feature": "x", "max_version_level": 1}]},
     ApiKey.DESCRIBE_CLUSTER: {"include_cluster_authorized_operations": True},
     ApiKey.ALLOCATE_PRODUCER_IDS: {"broker_id": 1, "broker_epoch": 101},
 }

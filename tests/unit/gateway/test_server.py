@@ -12,13 +12,19 @@ from typing import Any
 import pytest
 
 from streaming.errors import PortTaken
-from streaming.gateway.apis import Apis
+from streaming.gateway.calls import Apis
 from streaming.gateway.connection import Limits
 from streaming.gateway.server import Gateway, Listener
 from streaming.wire.frames import frame
 from streaming.wire.messages import ApiKey, decode_response, encode_request
 from tests.unit.gateway.support import LISTENERS, Rig, with_gateway
 
+
+async def _nothing(*_: object) -> bytes:
+    return b""
+
+
+NO_APIS = Apis(handlers={}, passed={}, pass_on=_nothing, close=_nothing)
 VERSIONS_BODY = {"client_software_name": "test", "client_software_version": "1"}
 ALL_TOPICS = {"topics": None}
 
@@ -89,7 +95,7 @@ BAD = {
     "UpdateMetadata": (frame(struct.pack(">hhih", 6, 8, 1, -1)), "closed_unsupported"),
     "unknown API": (frame(struct.pack(">hhih", 999, 0, 1, -1)), "closed_unsupported"),
     "Metadata 13": (frame(struct.pack(">hhih", 3, 13, 1, -1)), "closed_unsupported"),
-    "CreateTopics 1": (frame(struct.pack(">hhih", 19, 1, 1, -1)), "closed_unsupported"),
+    "ListOffsets 0": (frame(struct.pack(">hhih", 2, 0, 1, -1)), "closed_unsupported"),
 }
 
 
@@ -263,13 +269,11 @@ def test_endpoints_name_each_listener_with_the_port_that_was_bound() -> None:
 
 
 def test_a_taken_port_is_named_and_nothing_stays_bound() -> None:
-    async def close() -> None: ...
-
     async def run() -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
             listeners = [LISTENERS[0], replace(LISTENERS[1], port=port)]
-            gateway = Gateway(listeners, Apis({}, close), Limits())
+            gateway = Gateway(listeners, NO_APIS, Limits())
             with pytest.raises(PortTaken, match=f"127.0.0.1:{port} is in use"):
                 await gateway.start()
             (first, *_) = gateway.endpoints()
@@ -280,10 +284,8 @@ def test_a_taken_port_is_named_and_nothing_stays_bound() -> None:
 
 
 def test_one_listener_name_binds_one_address() -> None:
-    async def close() -> None: ...
-
     async def run() -> list[dict[str, Any]]:
-        gateway = Gateway([Listener("PLAINTEXT", "localhost", 0)], Apis({}, close), Limits())
+        gateway = Gateway([Listener("PLAINTEXT", "localhost", 0)], NO_APIS, Limits())
         await gateway.start()
         ends = gateway.endpoints()
         _, writer = await asyncio.open_connection("localhost", ends[0]["port"])

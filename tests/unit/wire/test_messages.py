@@ -11,6 +11,7 @@ from streaming.wire.messages import (
     APIS,
     BROKER_APIS,
     GATEWAY_APIS,
+    GROUP_APIS,
     ApiKey,
     decode_request,
     decode_response,
@@ -52,28 +53,47 @@ PLAIN_ALTER_PARTITION = {
 def test_no_version_is_beyond_kafka_3_9():
     assert {api.name: (api.min_version, api.max_version) for api in APIS.values()} == {
         "Produce": (3, 9),
-        "Fetch": (4, 11),
+        "Fetch": (4, 17),
         "ListOffsets": (1, 9),
         "Metadata": (0, 12),
         "LeaderAndIsr": (0, 7),
         "StopReplica": (0, 4),
         "UpdateMetadata": (0, 8),
         "ControlledShutdown": (0, 3),
+        "OffsetCommit": (2, 9),
+        "OffsetFetch": (1, 9),
         "FindCoordinator": (0, 6),
+        "JoinGroup": (0, 9),
+        "Heartbeat": (0, 4),
+        "LeaveGroup": (0, 5),
+        "SyncGroup": (0, 5),
+        "DescribeGroups": (0, 5),
+        "ListGroups": (0, 5),
         "ApiVersions": (0, 4),
-        "CreateTopics": (2, 7),
-        "DeleteTopics": (1, 6),
+        "CreateTopics": (0, 7),
+        "DeleteTopics": (0, 6),
         "InitProducerId": (0, 5),
+        "OffsetForLeaderEpoch": (2, 4),
+        "WriteTxnMarkers": (1, 1),
+        "TxnOffsetCommit": (0, 4),
+        "DescribeConfigs": (1, 4),
+        "AlterConfigs": (0, 2),
+        "DescribeLogDirs": (1, 4),
         "CreatePartitions": (0, 3),
+        "DeleteGroups": (0, 2),
         "ElectLeaders": (0, 2),
+        "IncrementalAlterConfigs": (0, 1),
         "AlterPartitionReassignments": (0, 0),
         "ListPartitionReassignments": (0, 0),
+        "OffsetDelete": (0, 0),
         "AlterPartition": (0, 3),
+        "UpdateFeatures": (0, 1),
         "DescribeCluster": (0, 1),
+        "ListTransactions": (0, 1),
         "AllocateProducerIds": (0, 0),
     }
-    assert set(APIS) == GATEWAY_APIS | BROKER_APIS
-    assert not GATEWAY_APIS & BROKER_APIS
+    assert set(APIS) == GATEWAY_APIS | GROUP_APIS | BROKER_APIS
+    assert len(APIS) == len(GATEWAY_APIS) + len(GROUP_APIS) + len(BROKER_APIS)
 
 
 @pytest.mark.parametrize(("key", "version"), API_VERSIONS)
@@ -162,8 +182,8 @@ def test_defaults_are_not_shared_between_bodies():
 
 
 def test_an_api_that_is_not_served():
-    with pytest.raises(UnsupportedApi, match="API key 8 is not served") as caught:
-        decode_request(bytes.fromhex("0008 000c 00000007 ffff"))
+    with pytest.raises(UnsupportedApi, match="API key 26 is not served") as caught:
+        decode_request(bytes.fromhex("001a 000c 00000007 ffff"))
     assert (caught.value.api_version, caught.value.correlation_id) == (12, 7)
     leader_and_isr = encode_request(ApiKey.LEADER_AND_ISR, 7, 1, None, {})
     with pytest.raises(UnsupportedApi):
@@ -171,7 +191,9 @@ def test_an_api_that_is_not_served():
     assert decode_request(leader_and_isr, served=BROKER_APIS).header.api_key == 4
 
 
-@pytest.mark.parametrize(("key", "version"), [(18, 5), (3, 13), (60, 2), (22, 6), (19, 1), (3, -1)])
+@pytest.mark.parametrize(
+    ("key", "version"), [(18, 5), (3, 13), (60, 2), (22, 6), (19, -1), (3, -1)]
+)
 def test_a_version_that_is_not_served(key, version):
     frame = key.to_bytes(2, "big") + version.to_bytes(2, "big", signed=True) + bytes(4)
     with pytest.raises(UnsupportedVersion, match=f"version {version} is not supported") as caught:
@@ -181,7 +203,7 @@ def test_a_version_that_is_not_served(key, version):
 
 
 @pytest.mark.parametrize(
-    ("key", "version", "error"), [(8, 0, UnsupportedApi), (60, 2, UnsupportedVersion)]
+    ("key", "version", "error"), [(26, 0, UnsupportedApi), (60, 2, UnsupportedVersion)]
 )
 def test_what_cannot_be_read_cannot_be_written_either(key, version, error):
     with pytest.raises(error):

@@ -1,0 +1,1 @@
+"""Requests that this node has real brokers answer."""

@@ -1,0 +1,57 @@
+"""The APIs that any broker answers, and that this node passes on without reading them.
+
+Clients send these to whichever node they like; brokers answer them out of ZooKeeper, whoever the
+controller is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from streaming.gateway.calls import BoundListener, HangUp
+from streaming.gateway.passing.brokers import Brokers
+from streaming.gateway.passing.pool import BrokerFailed
+from streaming.gateway.passing.versions import Range
+from streaming.wire.passing import RequestPrefix, answer_with_id
+
+
+@dataclass(frozen=True, slots=True)
+class PassedApi:
+    """An API's name and its versions in Kafka 3.9."""
+
+    name: str
+    versions: Range
+
+
+PASSED_APIS: Mapping[int, PassedApi] = {
+    29: PassedApi("DescribeAcls", (0, 3)),
+    30: PassedApi("CreateAcls", (0, 3)),
+    31: PassedApi("DeleteAcls", (0, 3)),
+    38: PassedApi("CreateDelegationToken", (0, 3)),
+    39: PassedApi("RenewDelegationToken", (0, 2)),
+    40: PassedApi("ExpireDelegationToken", (0, 2)),
+    41: PassedApi("DescribeDelegationToken", (0, 3)),
+    48: PassedApi("DescribeClientQuotas", (0, 1)),
+    49: PassedApi("AlterClientQuotas", (0, 1)),
+    50: PassedApi("DescribeUserScramCredentials", (0, 0)),
+}
+
+
+class Passing:
+    """Passes whole requests on to a broker and its answers back."""
+
+    def __init__(self, brokers: Brokers) -> None:
+        """Take who answers."""
+        self._brokers = brokers
+
+    async def handle(self, listener: BoundListener, prefix: RequestPrefix, request: bytes) -> bytes:
+        """Return a broker's answer, its header included, under the request's correlation id.
+
+        Raises HangUp when there is none: only a closed connection says so in every API.
+        """
+        try:
+            answer = await self._brokers.pass_on(listener.name, request)
+        except BrokerFailed as error:
+            raise HangUp(str(error)) from error
+        return answer_with_id(answer, prefix.correlation_id)

@@ -1,0 +1,110 @@
+"""Has live brokers answer requests: any of them, or the one that is meant."""
+
+from __future__ import annotations
+
+from streaming.gateway.passing.pool import BrokerFailed, BrokerPool, PassingLimits, Target
+from streaming.gateway.passing.versions import BrokerVersions, Ranges, common_ranges, our_range
+from streaming.gateway.ports import ClusterView
+from streaming.wire.messages import decode_response, encode_request
+from streaming.wire.partition_rows import PLAINTEXT
+from streaming.wire.schema_codec import Body
+
+_CLIENT_ID = "helmstream"
+
+
+class Brokers:
+    """The registered brokers as clients of one listener reach them.
+
+    A broker is asked on the listener on which our client came in, so that addresses in its answer
+    are good for that client. Lives on the gateway's event loop.
+    """
+
+    def __init__(self, view: ClusterView, node_id: int, limits: PassingLimits) -> None:
+        """Take what is known of the cluster, this node's id, and what passing on may take."""
+        self._view = view
+        self._node_id = node_id
+        self._limits = limits
+        self._pools: dict[Target, BrokerPool] = {}
+        self._versions = BrokerVersions(self._exchange)
+        self._turn = 0
+
+    async def common_versions(self, listener: str) -> Ranges:
+        """Return the versions of each API that all brokers of a listener serve."""
+        return await self._versions.common(self._targets(listener).values())
+
+    async def pass_on(self, listener: str, request: bytes, broker_id: int | None = None) -> bytes:
+        """Return a broker's answer to a request, whose correlation id is not the request's.
+
+        Without a broker id the brokers take turns, and one that cannot be reached is passed over.
+        Raises BrokerFailed.
+        """
+        failure = BrokerFailed(f"no broker to ask on listener {listener}", asked=False)
+        for target in self._candidates(listener, broker_id):
+            try:
+                return await self._exchange(target, request)
+            except BrokerFailed as error:
+                failure = error
+                if error.asked:
+                    break
+        raise failure
+
+    async def ask(
+        self, listener: str, api_key: int, body: Body, broker_id: int | None = None
+    ) -> Body:
+        """Return a broker's answer, asked in the highest version that all of them and we know.
+
+        Raises BrokerFailed, WireError when the answer cannot be read.
+        """
+        ours = {api_key: our_range(api_key)}
+        ranges = common_ranges([ours, await self.common_versions(listener)])
+        if api_key not in ranges:
+            raise BrokerFailed(f"the brokers and we share no version of API {api_key}", asked=False)
+        version = ranges[api_key][1]
+        request = encode_request(api_key, version, 0, _CLIENT_ID, body)
+        answer = await self.pass_on(listener, request, broker_id)
+        return decode_response(api_key, version, answer)[1]
+
+    async def close(self) -> None:
+        """Give up questions under way and close the connections that are not in use."""
+        await self._versions.close()
+        for pool in self._pools.values():
+            pool.close()
+
+    def is_there(self, listener: str, broker_id: int) -> bool:
+        """Return whether a broker can be asked on a listener."""
+        return broker_id in self._targets(listener)
+
+    def _targets(self, listener: str) -> dict[int, Target]:
+        image = self._view.image()
+        registered = {} if image is None else image.brokers
+        return {
+            broker_id: Target(broker_id, broker.epoch, end.host, end.port)
+            for broker_id, broker in sorted(registered.items())
+            for end in broker.node.endpoints
+            if broker_id != self._node_id
+            and (end.listener, end.security_protocol) == (listener, PLAINTEXT)
+        }
+
+    def _candidates(self, listener: str, broker_id: int | None) -> list[Target]:
+        targets = self._targets(listener)
+        if broker_id is not None:
+            return [targets[broker_id]] if broker_id in targets else []
+        self._turn += 1
+        first = self._turn % max(len(targets), 1)
+        in_order = list(targets.values())
+        return in_order[first:] + in_order[:first]
+
+    async def _exchange(self, target: Target, request: bytes) -> bytes:
+        if target not in self._pools:
+            self._forget_earlier()
+            self._pools[target] = BrokerPool(target, self._limits)
+        return await self._pools[target].exchange(request)
+
+    def _forget_earlier(self) -> None:
+        """Close the pools of registrations that are over."""
+        image = self._view.image()
+        present = {} if image is None else {id_: one.epoch for id_, one in image.brokers.items()}
+        for target, pool in list(self._pools.items()):
+            if present.get(target.broker_id) != target.epoch:
+                pool.close()
+                del self._pools[target]

@@ -1,0 +1,243 @@
+"""Requests that a broker answers for us: which, by whom, and what happens when it cannot."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import Awaitable
+
+import pytest
+
+from streaming.gateway.passing.pool import BrokerFailed, BrokerPool, PassingLimits, Target
+from streaming.wire.messages import ApiKey, encode_request
+from tests.unit.gateway.stub_broker import RANGES, StubBroker, ask_raw, brokers, ranges_of
+from tests.unit.gateway.support import Rig, with_gateway
+
+DESCRIBE_ACLS, DESCRIBE_QUOTAS = 29, 48
+BODY = b"whatever the client says \x00\xff"
+
+
+def raw(api_key: int, correlation_id: int, body: bytes = BODY) -> bytes:
+    return struct.pack(">hhi", api_key, 1, correlation_id) + body
+
+
+async def echo(request: bytes) -> bytes:
+    """The correlation id, and all of the request again."""
+    return request[4:8] + request
+
+
+def test_a_request_is_passed_on_as_it_is_under_an_id_of_ours() -> None:
+    async def scenario(rig: Rig) -> None:
+        stub = StubBroker(1, answer=echo)
+        async with brokers(rig, stub):
+            for correlation_id in (77, 78, 2**31 - 1, -5):
+                answer = await ask_raw(rig, raw(DESCRIBE_ACLS, correlation_id))
+                assert answer[:4] == struct.pack(">i", correlation_id)
+                [passed] = stub.requests
+                stub.requests.clear()
+                assert passed[:4] + passed[8:] == struct.pack(">hh", DESCRIBE_ACLS, 1) + BODY
+                assert answer[4:] == passed
+            assert rig.gateway.counters["requests_DescribeAcls"] == 4
+            assert stub.connections == 1
+
+    with_gateway(scenario)
+
+
+def test_brokers_take_turns_and_one_that_is_away_is_passed_over() -> None:
+    async def scenario(rig: Rig) -> None:
+        stubs = [StubBroker(id_, answer=echo) for id_ in (1, 2, 3)]
+        async with brokers(rig, *stubs):
+            for correlation_id in range(6):
+                await ask_raw(rig, raw(DESCRIBE_ACLS, correlation_id))
+            assert [len(stub.requests) for stub in stubs] == [2, 2, 2]
+            await stubs[1].stop()
+            for correlation_id in range(6):
+                await ask_raw(rig, raw(DESCRIBE_ACLS, correlation_id))
+            assert len(stubs[0].requests) + len(stubs[2].requests) == 10
+            await stubs[1].start()
+
+    with_gateway(scenario)
+
+
+async def closed(rig: Rig, request: bytes) -> None:
+    before = rig.gateway.counters["closed_refused"]
+    with pytest.raises(EOFError):
+        await ask_raw(rig, request)
+    assert rig.gateway.counters["closed_refused"] == before + 1
+
+
+def test_without_an_answer_the_connection_closes_and_nobody_else_is_asked() -> None:
+    async def scenario(rig: Rig) -> None:
+        async def hang_up(_: bytes) -> None:
+            return None
+
+        async def other_id(request: bytes) -> bytes:
+            return b"\x7f" + request[5:8]
+
+        async def too_short(_: bytes) -> bytes:
+            return b"\x00"
+
+        stubs = [StubBroker(id_) for id_ in (1, 2)]
+        async with brokers(rig, *stubs):
+            for broken in (hang_up, other_id, too_short):
+                for stub in stubs:
+                    stub.requests.clear()
+                    stub.answer = broken
+                await closed(rig, raw(DESCRIBE_QUOTAS, 1))
+                assert sum(len(stub.requests) for stub in stubs) == 1
+
+    with_gateway(scenario)
+
+
+def test_without_a_broker_the_connection_closes() -> None:
+    async def scenario(rig: Rig) -> None:
+        async with brokers(rig, StubBroker(1)):
+            pass
+        await closed(rig, raw(DESCRIBE_ACLS, 1))  # its port is closed
+        rig.cluster.happen("broker_registrations_changed", "", {"unregistered": [1]})
+        await closed(rig, raw(DESCRIBE_ACLS, 1))
+        rig.cluster.has_image = False
+        await closed(rig, raw(DESCRIBE_ACLS, 1))
+
+    with_gateway(scenario)
+
+
+def test_a_broker_that_hung_up_while_nothing_was_asked_is_connected_to_again() -> None:
+    async def scenario(rig: Rig) -> None:
+        stub = StubBroker(1, answer=echo)
+        async with brokers(rig, stub):
+            await ask_raw(rig, raw(DESCRIBE_ACLS, 1))
+            stub.hang_up()
+            await asyncio.sleep(0)
+            async with asyncio.timeout(20):
+                while stub.connections == 1:
+                    try:
+                        await ask_raw(rig, raw(DESCRIBE_ACLS, 2))
+                    except EOFError:  # asked before the end had come through
+                        await asyncio.sleep(0)
+
+    with_gateway(scenario)
+
+
+def test_a_broker_is_forgotten_with_its_registration() -> None:
+    async def scenario(rig: Rig) -> None:
+        stub = StubBroker(1, answer=echo)
+        async with brokers(rig, stub):
+            await ask_raw(rig, raw(DESCRIBE_ACLS, 1))
+            body = {"updated": [stub.registration(epoch=200)]}
+            rig.cluster.happen("broker_registrations_changed", "", body)
+            await ask_raw(rig, raw(DESCRIBE_ACLS, 1))
+            assert stub.connections == 2
+
+    with_gateway(scenario)
+
+
+async def ranges(rig: Rig) -> dict[int, tuple[int, int]]:
+    return ranges_of(await ask_raw(rig, encode_request(ApiKey.API_VERSIONS, 0, 1, None, {})))
+
+
+def test_passed_apis_are_advertised_in_the_versions_that_all_brokers_and_we_know() -> None:
+    async def scenario(rig: Rig) -> None:
+        served = await ranges(rig)
+        assert not served.keys() & {29, 32, 33, 44, 48}
+        old = StubBroker(1, ranges=RANGES | {29: (0, 2), 32: (0, 3), 44: (5, 9)})
+        new = StubBroker(2, ranges=RANGES | {29: (1, 9), 50: (0, 0)})
+        async with brokers(rig, old, new):
+            shared = {29: (1, 2), 32: (1, 3), 33: (0, 2), 48: (0, 1)}
+            assert await ranges(rig) == served | shared
+            assert old.connections == new.connections == 1
+            assert await ranges(rig) == served | shared
+            assert old.connections == new.connections == 1
+            rig.cluster.happen("broker_registrations_changed", "", {"unregistered": [1]})
+            alone = shared | {29: (1, 3), 32: (1, 4), 44: (0, 1), 50: (0, 0)}
+            assert await ranges(rig) == served | alone
+
+    with_gateway(scenario)
+
+
+def test_a_broker_that_does_not_tell_its_versions_counts_for_nothing() -> None:
+    async def scenario(rig: Rig) -> None:
+        served = await ranges(rig)
+        there, away = StubBroker(1), StubBroker(2)
+        async with brokers(rig, there, away):
+            await away.stop()
+            assert (await ranges(rig)).keys() == served.keys() | {29, 32, 33, 44, 48}
+            await away.start()
+
+    with_gateway(scenario)
+
+
+def run(scenario: Awaitable[None]) -> None:
+    async def bounded() -> None:
+        async with asyncio.timeout(20):
+            await scenario
+
+    asyncio.run(bounded())
+
+
+def target(stub: StubBroker) -> Target:
+    return Target(stub.id, 1, "127.0.0.1", stub.port)
+
+
+def test_no_more_connections_than_allowed_and_the_others_wait_for_their_turn() -> None:
+    async def scenario() -> None:
+        gate = asyncio.Event()
+
+        async def slow(request: bytes) -> bytes:
+            await gate.wait()
+            return await echo(request)
+
+        stub = StubBroker(1, answer=slow)
+        await stub.start()
+        pool = BrokerPool(target(stub), PassingLimits(connections_max=2))
+        asked = [asyncio.create_task(pool.exchange(raw(29, id_))) for id_ in range(5)]
+        while len(stub.requests) < 2:
+            await asyncio.sleep(0.001)
+        gate.set()
+        answers = await asyncio.gather(*asked)
+        assert len(answers) == 5
+        assert stub.connections == 2
+        pool.close()
+        await stub.stop()
+
+    run(scenario())
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [PassingLimits(answer_timeout_s=0.2), PassingLimits(answer_max_bytes=10)],
+    ids=["late", "large"],
+)
+def test_answers_that_are_late_or_large_are_failures_and_close_their_connection(
+    limits: PassingLimits,
+) -> None:
+    async def scenario() -> None:
+        async def answer(request: bytes) -> bytes:
+            if limits.answer_timeout_s < 1:
+                await asyncio.sleep(30)
+            return await echo(request)
+
+        stub = StubBroker(1, answer=answer)
+        await stub.start()
+        pool = BrokerPool(target(stub), limits)
+        for connections in (1, 2):
+            with pytest.raises(BrokerFailed, match="broker 1 at ") as caught:
+                await pool.exchange(raw(29, 1))
+            assert caught.value.asked
+            assert stub.connections == connections
+        await stub.stop()
+
+    run(scenario())
+
+
+def test_a_refused_connection_is_not_a_question_asked() -> None:
+    async def scenario() -> None:
+        stub = StubBroker(1)
+        await stub.start()
+        await stub.stop()
+        pool = BrokerPool(target(stub), PassingLimits())
+        with pytest.raises(BrokerFailed, match="cannot be reached") as caught:
+            await pool.exchange(raw(29, 1))
+        assert not caught.value.asked
+
+    run(scenario())
