@@ -6,8 +6,8 @@ import logging
 from collections.abc import Sequence
 
 from streaming.observers.ports import Counters
-from streaming.zk.client import ZkSession
 from streaming.zk.multiread import read_many
+from streaming.zk.reader import ZkReader
 from streaming.zk.znodes import PartitionStates, parse_partition_states, partition_state_path
 
 logger = logging.getLogger(__name__)
@@ -17,7 +17,7 @@ StateTuple = list[int | list[int]]
 
 
 def read_states(
-    session: ZkSession, partitions: Sequence[tuple[str, int]], counters: Counters
+    session: ZkReader, partitions: Sequence[tuple[str, int]], counters: Counters
 ) -> list[StateTuple | None]:
     """Read the states of (topic, partition)s; None where there is no znode, or a broken one.
 

@@ -10,8 +10,8 @@ from typing import Any
 from kazoo.protocol.serialization import GetData
 from kazoo.protocol.states import EventType
 
-from streaming.zk.client import Pending, ZkSession
 from streaming.zk.errors import ConnectionLost, NodeMissing
+from streaming.zk.reader import Pending, ZkReader
 from streaming.zk.types import SessionState, WatchEvent, ZNode
 
 PATHS_IN_FLIGHT = 500
@@ -80,7 +80,7 @@ class WatchedTree:
     leaves one watch.
     """
 
-    def __init__(self, session: ZkSession, dirty: DirtyPaths) -> None:
+    def __init__(self, session: ZkReader, dirty: DirtyPaths) -> None:
         """Mark in `dirty` what changes, and everything whenever the connection came back."""
         self.session = session
         self._dirty = dirty

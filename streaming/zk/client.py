@@ -1,208 +1,31 @@
-"""The typed door to kazoo: one ZooKeeper session, its state, and its operations."""
+"""One ZooKeeper session that reads and writes."""
 
 from __future__ import annotations
 
-import logging
-import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import (
-    AuthFailedError,
-    ConnectionLoss,
-    SessionExpiredError,
-    ZookeeperError,
-)
-from kazoo.handlers.threading import KazooTimeoutError
-from kazoo.protocol.states import Callback, EventType, KazooState, KeeperState
-from kazoo.security import ACL, Id
 
-from streaming.zk.errors import (
-    AuthenticationFailed,
-    ConnectionLost,
-    NodeExists,
-    NodeMissing,
-    RequestFailed,
-    SessionLost,
-    VersionMismatch,
-    ZkErrorCode,
-    ZooKeeperError,
-    ZooKeeperUnreachable,
-)
-from streaming.zk.ops import OPEN_ACL, Acl, MultiOp, MultiRequest, OpResult
-from streaming.zk.types import SessionState, WatchEvent, WatchKind, ZNode
+from streaming.zk.ops import MultiOp, MultiRequest, OpResult
+from streaming.zk.reader import Pending, StateListener, Watch, ZkReader
 
-logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
-
-_RECONNECT = {"max_tries": -1, "delay": 0.05, "backoff": 2, "max_delay": 1.0, "max_jitter": 0.2}
-_FAILURES = {
-    ZkErrorCode.NO_NODE: NodeMissing,
-    ZkErrorCode.NODE_EXISTS: NodeExists,
-    ZkErrorCode.BAD_VERSION: VersionMismatch,
-}
+__all__ = ["Pending", "StateListener", "Watch", "ZkSession"]
 
 
-Watch = Callable[[WatchEvent], None]
-StateListener = Callable[[SessionState], None]
+class ZkSession(ZkReader):
+    """A session that also writes."""
 
-
-class Pending(Generic[T]):
-    """The answer to a request that is on its way."""
-
-    def __init__(self, session: ZkSession, path: str, answer: Any) -> None:
-        self._session = session
-        self._path = path
-        self._answer = answer
-
-    def result(self, timeout_s: float) -> T:
-        """Wait for the answer; raises the errors of streaming.zk.errors."""
-        try:
-            answer: T = self._answer.get(timeout=max(timeout_s, 0.0))
-        except KazooTimeoutError:
-            raise ZooKeeperUnreachable(self._session.hosts, int(timeout_s * 1000)) from None
-        except AuthFailedError as error:
-            raise AuthenticationFailed(str(error)) from error
-        except SessionExpiredError as error:
-            raise SessionLost(f"session expired or closed at {self._path}") from error
-        except ConnectionLoss as error:
-            if self._session.state is SessionState.LOST:
-                raise SessionLost(f"session over at {self._path}") from error
-            raise ConnectionLost(f"connection lost at {self._path}") from error
-        except ZookeeperError as error:
-            raise _FAILURES.get(error.code, RequestFailed)(error.code, self._path) from error
-        return answer
-
-
-class ZkSession:
-    """One ZooKeeper session.
-
-    kazoo re-connects by itself: within the session timeout the same session goes IN_DOUBT -> HELD;
-    later it goes LOST -> HELD as a new session with another session_id, in which none of the old
-    ephemeral znodes exist. Every one-shot watch is dropped when the connection breaks, so watchers
-    must read again when HELD comes back (streaming.zk.watches does).
-
-    State listeners run on the connection's thread and must not block nor call the session; watch
-    callbacks run on one thread of their own, in order, and may.
-    """
-
-    def __init__(
-        self,
-        hosts: str,
-        session_timeout_ms: int = 18_000,
-        *,
-        on_state: StateListener | None = None,
-        auth_data: Sequence[tuple[str, str]] = (),
-        sasl_options: Mapping[str, str] | None = None,
-        default_acl: Acl = OPEN_ACL,
-    ) -> None:
-        self.hosts = hosts
-        self.session_timeout_ms = session_timeout_ms
-        self.default_acl = default_acl
-        self.lacks_multi_read = False  # learnt from the server's first refusal
-        self._listeners: list[StateListener] = [] if on_state is None else [on_state]
-        self._state = SessionState.LOST
-        self._held = threading.Event()
-        self._closed = False
-        self._kazoo = KazooClient(
-            hosts=hosts,
-            timeout=session_timeout_ms / 1000,
-            auth_data=list(auth_data),
-            sasl_options=dict(sasl_options) if sasl_options else None,
-            default_acl=[ACL(bits, Id(scheme, name)) for bits, scheme, name in default_acl],
-            connection_retry=_RECONNECT,
-            logger=logger,
-        )
-        self._kazoo.add_listener(self._on_kazoo_state)
-
-    @property
-    def state(self) -> SessionState:
-        return self._state
-
-    @property
-    def session_id(self) -> int | None:
-        """The id that ephemeral_owner shows for our znodes; None while not HELD."""
-        client_id: tuple[int, bytes] | None = self._kazoo.client_id
-        return None if client_id is None else client_id[0]
-
-    @property
-    def chroot(self) -> str:
-        chroot: str = self._kazoo.chroot
-        return chroot
+    client = KazooClient
 
     def connect(self, timeout_ms: int = 15_000) -> None:
         """Open the session, and create the chroot if the hosts name one, as brokers do.
 
         Raises ZooKeeperUnreachable after timeout_ms of trying, AuthenticationFailed.
         """
-        self._kazoo.start_async()
-        if not self._held.wait(timeout_ms / 1000):
-            refused = self._kazoo.client_state == KeeperState.AUTH_FAILED
-            self.close()
-            if refused:
-                raise AuthenticationFailed(f"ZooKeeper at {self.hosts} refused the credentials")
-            raise ZooKeeperUnreachable(self.hosts, timeout_ms)
+        super().connect(timeout_ms)
         if self.chroot:
             self._read("/", lambda: self._kazoo.ensure_path_async("/"))
-
-    def close(self) -> None:
-        """End the session: its ephemeral znodes go at once. Listeners hear nothing of it."""
-        self._closed = True
-        self._held.clear()
-        self._state = SessionState.LOST
-        self._kazoo.stop()
-        self._kazoo.close()
-
-    def __enter__(self) -> ZkSession:
-        self.connect()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def add_state_listener(self, listener: StateListener) -> None:
-        self._listeners.append(listener)
-
-    def remove_state_listener(self, listener: StateListener) -> None:
-        self._listeners.remove(listener)
-
-    def wait_until_held(self, timeout_s: float) -> None:
-        """Wait for the connection to come back; raises ZooKeeperUnreachable and SessionLost."""
-        if not self._held.wait(max(timeout_s, 0.0)):
-            if self._state is SessionState.LOST:
-                raise SessionLost(f"the session with {self.hosts} is over")
-            raise ZooKeeperUnreachable(self.hosts, int(timeout_s * 1000))
-
-    def get(self, path: str, watch: Watch | None = None) -> ZNode | None:
-        """Read a znode; None when it is missing. A watch then waits for its creation."""
-        while True:
-            try:
-                data, stat = self._read(
-                    path, lambda: self._kazoo.get_async(path, watch=self._guarded(watch))
-                )
-            except NodeMissing:
-                if watch is None or not self._exists(path, watch):
-                    return None
-                continue  # created between the two reads
-            return ZNode(
-                data, stat.version, stat.czxid, stat.mzxid, stat.mtime, stat.ephemeralOwner
-            )
-
-    def children(self, path: str, watch: Watch | None = None) -> list[str] | None:
-        """List a znode's children, sorted; None when it is missing. A watch then waits for it."""
-        while True:
-            try:
-                names: list[str] = self._read(
-                    path, lambda: self._kazoo.get_children_async(path, watch=self._guarded(watch))
-                )
-            except NodeMissing:
-                if watch is None or not self._exists(path, watch):
-                    return None
-                continue  # created between the two reads
-            return sorted(names)
 
     def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False) -> None:
         """Create a znode; raises NodeExists, NodeMissing (the parent), ConnectionLost."""
@@ -235,65 +58,5 @@ class ZkSession:
         """Send a multi without waiting; those sent by one thread are applied in that order."""
         return self.submit(MultiRequest(ops, self.chroot, self.default_acl), ops[0].path)
 
-    def submit(self, request: Any, path: str) -> Pending[Any]:
-        """Send a request object as kazoo's connection knows them (type, serialize, deserialize)."""
-        answer = self._kazoo.handler.async_result()
-        self._kazoo._call(request, answer)
-        return Pending(self, path, answer)
-
-    def sync(self) -> None:
-        """Make sure that later reads see everything that was committed before."""
-        self._read("/", lambda: self._kazoo.sync_async("/"))
-
-    def run_soon(self, work: Callable[[], None]) -> None:
-        """Run something on the thread of the watch callbacks, after those that wait already."""
-        self._kazoo.handler.dispatch_callback(Callback("watch", self._quietly, (work,)))
-
-    def _exists(self, path: str, watch: Watch) -> bool:
-        stat = self._read(path, lambda: self._kazoo.exists_async(path, watch=self._guarded(watch)))
-        return stat is not None
-
     def _once(self, path: str, answer: Any) -> Any:
         return Pending[Any](self, path, answer).result(self.session_timeout_ms / 1000)
-
-    def _read(self, path: str, send: Callable[[], Any]) -> Any:
-        """Send something that may be sent twice, until answered or the session timeout is over."""
-        deadline = time.monotonic() + self.session_timeout_ms / 1000
-        while True:
-            try:
-                return Pending[Any](self, path, send()).result(deadline - time.monotonic())
-            except ConnectionLost:
-                self.wait_until_held(deadline - time.monotonic())
-
-    def _guarded(self, watch: Watch | None) -> Callable[[Any], None] | None:
-        if watch is None:
-            return None
-
-        def fire(event: Any) -> None:
-            if event.type != EventType.NONE:  # NONE: the connection broke and dropped the watch
-                self._quietly(lambda: watch(WatchEvent(WatchKind(event.type), event.path)))
-
-        return fire
-
-    def _quietly(self, work: Callable[[], None]) -> None:
-        if self._closed:
-            return
-        try:
-            work()
-        except ZooKeeperError as error:
-            logger.info("a watch callback was cut short: %s", error)
-
-    def _on_kazoo_state(self, kazoo_state: str) -> None:
-        if self._closed:
-            return
-        state = {
-            KazooState.CONNECTED: SessionState.HELD,
-            KazooState.SUSPENDED: SessionState.IN_DOUBT,
-        }.get(kazoo_state, SessionState.LOST)
-        self._state = state
-        if state is SessionState.HELD:
-            self._held.set()
-        else:
-            self._held.clear()
-        for listener in list(self._listeners):
-            listener(state)

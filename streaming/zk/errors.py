@@ -46,6 +46,10 @@ class AuthenticationFailed(ZooKeeperError):
     """ZooKeeper refused the credentials."""
 
 
+class WriteRefused(ZooKeeperError):
+    """A session that only reads was asked to write: nothing was sent."""
+
+
 class RequestFailed(ZooKeeperError):
     """ZooKeeper answered a request with an error."""
 

@@ -12,9 +12,9 @@ import numpy as np
 from kazoo.protocol.serialization import GetChildren, GetData
 from numpy.typing import NDArray
 
-from streaming.zk.client import Pending, ZkSession
 from streaming.zk.errors import ConnectionLost, NodeMissing, RequestFailed, ZkErrorCode
 from streaming.zk.ops import MISSING_STAT, ReadChildrenRequest, ReadDataRequest, pack_stat
+from streaming.zk.reader import Pending, ZkReader
 from streaming.zk.types import ZNode
 
 T = TypeVar("T")
@@ -71,7 +71,7 @@ class ZNodeColumns:
         )
 
 
-def read_many(session: ZkSession, paths: Sequence[str]) -> ZNodeColumns:
+def read_many(session: ZkReader, paths: Sequence[str]) -> ZNodeColumns:
     """Read the data of many znodes.
 
     500 paths per request and 10 requests in flight; fewer paths when znodes are large, so that a
@@ -93,7 +93,7 @@ def read_many(session: ZkSession, paths: Sequence[str]) -> ZNodeColumns:
     return _columns(data, b"".join(stats))
 
 
-def children_many(session: ZkSession, paths: Sequence[str]) -> list[list[str] | None]:
+def children_many(session: ZkReader, paths: Sequence[str]) -> list[list[str] | None]:
     """List the children of many znodes, unsorted; None for a missing one. Errors as read_many."""
     children: list[list[str] | None] = []
 
@@ -110,11 +110,11 @@ class _Pipeline:
 
     def __init__(
         self,
-        session: ZkSession,
+        session: ZkReader,
         paths: Sequence[str],
         request: Callable[[Sequence[str], str], Any],
         take: Callable[[Any], int],
-        one_by_one: Callable[[ZkSession, Sequence[str]], Any],
+        one_by_one: Callable[[ZkReader, Sequence[str]], Any],
     ) -> None:
         self._session = session
         self._paths = paths
@@ -189,17 +189,17 @@ def _columns(data: list[bytes | None], stats: bytes) -> ZNodeColumns:
     )
 
 
-def _read_one_by_one(session: ZkSession, paths: Sequence[str]) -> tuple[list[bytes | None], bytes]:
+def _read_one_by_one(session: ZkReader, paths: Sequence[str]) -> tuple[list[bytes | None], bytes]:
     answers = _all_answers(session, [GetData(session.chroot + path, None) for path in paths])
     data = [None if answer is None else answer[0] for answer in answers]
     return data, b"".join(MISSING_STAT if a is None else pack_stat(*a[1]) for a in answers)
 
 
-def _children_one_by_one(session: ZkSession, paths: Sequence[str]) -> list[list[str] | None]:
+def _children_one_by_one(session: ZkReader, paths: Sequence[str]) -> list[list[str] | None]:
     return _all_answers(session, [GetChildren(session.chroot + path, None) for path in paths])
 
 
-def _all_answers(session: ZkSession, requests: Sequence[Any]) -> list[Any]:
+def _all_answers(session: ZkReader, requests: Sequence[Any]) -> list[Any]:
     in_flight = [session.submit(request, request.path) for request in requests]
     answers: list[Any] = []
     for pending in in_flight:

@@ -6,8 +6,8 @@ import logging
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from streaming.zk.client import Watch, ZkSession
 from streaming.zk.errors import ConnectionLost, SessionLost, ZooKeeperUnreachable
+from streaming.zk.reader import Watch, ZkReader
 from streaming.zk.types import SessionState, WatchEvent, ZNode
 
 logger = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ class StandingWatch(Generic[T]):
     """
 
     def __init__(
-        self, session: ZkSession, read: Callable[[Watch], T], deliver: Callable[[T], None]
+        self, session: ZkReader, read: Callable[[Watch], T], deliver: Callable[[T], None]
     ) -> None:
         self._session = session
         self._read = read
@@ -63,14 +63,14 @@ class StandingWatch(Generic[T]):
 
 
 def watch_children(
-    session: ZkSession, path: str, deliver: Callable[[list[str] | None], None]
+    session: ZkReader, path: str, deliver: Callable[[list[str] | None], None]
 ) -> StandingWatch[list[str] | None]:
     """Deliver a znode's children (sorted; None: it is missing) now and after each change."""
     return StandingWatch(session, lambda watch: session.children(path, watch), deliver)
 
 
 def watch_data(
-    session: ZkSession, path: str, deliver: Callable[[ZNode | None], None]
+    session: ZkReader, path: str, deliver: Callable[[ZNode | None], None]
 ) -> StandingWatch[ZNode | None]:
     """Deliver a znode (None: missing) now and after it is created, changed or deleted."""
     return StandingWatch(session, lambda watch: session.get(path, watch), deliver)

@@ -1,0 +1,65 @@
+"""A session that only reads: nothing it is asked changes ZooKeeper, whatever is tried."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from streaming.zk.client import ZkSession
+from streaming.zk.errors import WriteRefused
+from streaming.zk.multiread import read_many
+from streaming.zk.ops import OPEN_ACL, Create, MultiRequest
+from streaming.zk.reader import ZkReader
+
+
+@pytest.fixture
+def reader(zk_session: ZkSession) -> Iterator[ZkReader]:
+    zk_session.create("/there", b"x")
+    with ZkReader(zk_session.hosts, 3_000) as reader:
+        yield reader
+
+
+def test_it_reads(reader: ZkReader, zk_session: ZkSession) -> None:
+    znode = reader.get("/there")
+    assert znode is not None
+    assert znode.data == b"x"
+    assert reader.children("/") == ["there"]
+    assert read_many(reader, ["/there", "/missing"]).data == [b"x", None]
+    fired: list[Any] = []
+    reader.get("/there", fired.append)
+    zk_session.set("/there", b"y")
+    reader.sync()
+    reader.run_soon(lambda: fired.append("after it"))
+    assert reader.get("/there").data == b"y"
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda it: it._kazoo.create_async("/new", b"").get(timeout=5),
+        lambda it: it._kazoo.set_async("/there", b"z"),
+        lambda it: it._kazoo.delete_async("/there"),
+        lambda it: it._kazoo.ensure_path_async("/a/b").get(timeout=5),
+        lambda it: it._kazoo.set_acls_async("/there", []),
+        lambda it: it._kazoo.transaction().commit_async(),
+        lambda it: it.submit(MultiRequest([Create("/new", b"")], "", OPEN_ACL), "/new"),
+    ],
+    ids=["create", "set", "delete", "ensure_path", "set_acls", "transaction", "multi"],
+)
+def test_it_refuses_to_write(
+    reader: ZkReader, zk_session: ZkSession, write: Callable[[ZkReader], object]
+) -> None:
+    with pytest.raises(WriteRefused):
+        write(reader)
+    assert zk_session.children("/") == ["there"]
+    znode = zk_session.get("/there")
+    assert znode is not None
+    assert (znode.data, znode.version) == (b"x", 0)
+
+
+def test_a_chroot_is_not_created(zk_session: ZkSession) -> None:
+    with ZkReader(f"{zk_session.hosts}/missing", 3_000) as reader:
+        assert reader.get("/x") is None
+    assert zk_session.children("/") == []
