@@ -1,4 +1,4 @@
-"""The bytes of a machine's state, version 1.
+"""The bytes of a machine's state: version 2 is written, 1 and 2 are read.
 
 A slot is one column block; everything that is not a column (authority, brokers, topics) is in its
 header. The cluster machine is a block without rows. docs/state-format.md is the specification.
@@ -21,7 +21,8 @@ from state.partitions.table import COLUMN_NAMES, Columns, Deletion, PartitionTab
 from state.payloads import BrokerRegistration, topic_id_from_text, topic_id_to_text
 from state.step import Machine
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+READABLE_VERSIONS = (1, 2)
 
 
 def encode_machine(machine: Machine) -> bytes:
@@ -34,6 +35,7 @@ def encode_machine(machine: Machine) -> bytes:
             for _, broker in sorted(machine.brokers.by_id.items())
         ],
         "shutting_down": sorted(machine.brokers.shutting_down),
+        "shutdown_allowed": sorted(machine.brokers.shutdown_allowed),
     }
     if isinstance(machine, Cluster):
         extra = {
@@ -46,8 +48,8 @@ def encode_machine(machine: Machine) -> bytes:
         }
         return encode_block({"none": np.empty(0, dtype=np.int32)}, extra)
     topics = [
-        [topic.name, topic_id_to_text(topic.topic_id), topic.unclean, topic.zk_version]
-        for topic in machine.table.topics
+        [one.name, topic_id_to_text(one.topic_id), one.unclean, one.zk_version, one.min_insync]
+        for one in machine.table.topics
     ]
     deletions = [
         [name, deletion.started, deletion.halted]
@@ -61,21 +63,27 @@ def encode_machine(machine: Machine) -> bytes:
 
 
 def decode_machine(data: bytes) -> Machine:
-    """Return the machine; raises CorruptBlock naming the format version when it is not ours."""
+    """Return the machine; raises CorruptBlock naming the format version when it cannot be read, and
+    what is missing or of another type.
+
+    Version 1 knew no pause, no shutdown check and no pace of a rebalance: they have their defaults.
+    """
     columns, extra = decode_block(data)
-    if extra.get("format") != FORMAT_VERSION:
+    if extra.get("format") not in READABLE_VERSIONS:
         raise CorruptBlock(
             f"machine state has format version {extra.get('format')!r}, "
-            f"this program reads {FORMAT_VERSION}"
+            f"this program reads {' and '.join(map(str, READABLE_VERSIONS))}"
         )
-    authority = Authority(**{**extra["authority"], "phase": Phase(extra["authority"]["phase"])})
-    brokers = Brokers(
-        (
-            BrokerRegistration(id_, epoch, rack, tuple(ends))
-            for id_, epoch, rack, ends in extra["brokers"]
-        ),
-        extra["shutting_down"],
-    )
+    try:
+        return _machine(columns, extra)
+    except KeyError as error:
+        raise CorruptBlock(f"machine state has no field {error.args[0]!r}") from None
+    except (TypeError, ValueError, AttributeError) as error:
+        raise CorruptBlock(f"broken machine state: {error}") from None
+
+
+def _machine(columns: dict[str, Any], extra: dict[str, Any]) -> Machine:
+    authority, brokers = _authority(extra["authority"]), _brokers(extra)
     if extra["machine"] == "cluster":
         return Cluster(
             authority,
@@ -88,10 +96,26 @@ def decode_machine(data: bytes) -> Machine:
     return Slot(authority, brokers, _table(columns, extra))
 
 
+def _authority(fields: dict[str, Any]) -> Authority:
+    rebalancing = tuple(fields.get("rebalancing", ()))
+    return Authority(**fields | {"phase": Phase(fields["phase"]), "rebalancing": rebalancing})
+
+
+def _brokers(extra: dict[str, Any]) -> Brokers:
+    return Brokers(
+        (
+            BrokerRegistration(id_, epoch, rack, tuple(ends))
+            for id_, epoch, rack, ends in extra["brokers"]
+        ),
+        extra["shutting_down"],
+        extra.get("shutdown_allowed", ()),
+    )
+
+
 def _table(columns: dict[str, Any], extra: dict[str, Any]) -> PartitionTable:
     topics = [
-        Topic(name, topic_id_from_text(topic_id), unclean, zk_version)
-        for name, topic_id, unclean, zk_version in extra["topics"]
+        Topic(name, topic_id_from_text(topic_id), unclean, zk_version, *min_insync)
+        for name, topic_id, unclean, zk_version, *min_insync in extra["topics"]
     ]
     return PartitionTable(
         topics,

@@ -15,15 +15,16 @@ from typing import Any, TypeAlias
 
 import orjson
 
-from state import admin_payloads, deletion_payloads, payload_readers
+from state import admin_payloads, control_payloads, deletion_payloads, payload_readers
 from state.admin_payloads import AdminPayload
+from state.control_payloads import ControlPayload
 from state.deletion_payloads import DeletionPayload
 from state.errors import MalformedEvent
 from state.groups import kinds
 from state.groups.payloads import GroupPayload
 from state.payloads import Payload
 
-AnyPayload: TypeAlias = Payload | AdminPayload | DeletionPayload
+AnyPayload: TypeAlias = Payload | AdminPayload | DeletionPayload | ControlPayload | GroupPayload
 
 
 class EventKind(StrEnum):
@@ -73,6 +74,10 @@ class EventKind(StrEnum):
     GROUP_PARTITIONS_RESIGNED = "group_partitions_resigned"
     TRANSACTION_COMPLETED = "transaction_completed"
     RAISE_LEADER_EPOCHS_REQUESTED = "raise_leader_epochs_requested"
+    CONTROLLER_PAUSED = "controller_paused"
+    CONTROLLER_RESUMED = "controller_resumed"
+    CONTROLLED_SHUTDOWN_ALLOWED = "controlled_shutdown_allowed"
+    CONTROLLED_SHUTDOWN_CHECKED = "controlled_shutdown_checked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +123,10 @@ PAYLOADS: Mapping[EventKind, Callable[[dict[str, Any]], AnyPayload]] = {
     EventKind.ALTER_REASSIGNMENTS_REQUESTED: admin_payloads.alter_reassignments_requested,
     EventKind.ADMIN_ZNODE_OBSERVED: admin_payloads.admin_znode_observed,
     EventKind.RAISE_LEADER_EPOCHS_REQUESTED: admin_payloads.raise_leader_epochs_requested,
+    EventKind.CONTROLLER_PAUSED: control_payloads.controller_paused,
+    EventKind.CONTROLLER_RESUMED: control_payloads.controller_resumed,
+    EventKind.CONTROLLED_SHUTDOWN_ALLOWED: control_payloads.controlled_shutdown_allowed,
+    EventKind.CONTROLLED_SHUTDOWN_CHECKED: control_payloads.controlled_shutdown_checked,
 }
 
 

@@ -28,6 +28,11 @@ def optional_bool(value: object) -> bool | None:
     return value
 
 
+def optional_number(value: object) -> int | None:
+    """Return a whole number or None; raises TypeError for anything else."""
+    return None if value is None else whole_number(value)
+
+
 def whole_numbers(values: object) -> Int32s:
     """Return int32[n] from a list of whole numbers; raises TypeError."""
     if not isinstance(values, list):

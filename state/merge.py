@@ -57,7 +57,8 @@ def _merge_kind(kind: DecisionKind, bodies: list[bytes]) -> list[bytes]:
         return sorted(set(bodies))
     if kind is DecisionKind.REPORT_IMBALANCE:
         return [_sum_reports(bodies)]
-    return [merge_blocks(bodies)]
+    merged = merge_blocks(bodies)
+    return [first_of_brokers(merged) if kind is DecisionKind.PROPOSE_ELECTIONS else merged]
 
 
 def merge_blocks(bodies: list[bytes]) -> bytes:
@@ -85,6 +86,25 @@ def merge_blocks(bodies: list[bytes]) -> bytes:
     if reasons:
         extra["reasons"] = reasons
     return encode_block({name: column[order] for name, column in stacked.items()}, extra)
+
+
+def first_of_brokers(body: bytes) -> bytes:
+    """Return a canonical propose_elections block with the first rows of each broker, as many as its
+    header allows.
+    """
+    columns, extra = decode_block(body)
+    by_broker = np.argsort(columns["broker"], kind="stable")
+    sorted_ids = columns["broker"][by_broker]
+    rank = np.empty(len(by_broker), dtype=np.intp)
+    rank[by_broker] = np.arange(len(by_broker)) - np.searchsorted(sorted_ids, sorted_ids)
+    kept = rank < extra["rows_per_broker"]
+    if kept.all():
+        return body
+    named = np.unique(columns["topic"][kept])
+    left = {name: column[kept] for name, column in columns.items()}
+    left["topic"] = np.searchsorted(named, left["topic"]).astype(np.int32)
+    lists = {name: [extra[name][at] for at in named.tolist()] for name in ("topics", "topic_ids")}
+    return encode_block(left, extra | lists)
 
 
 def _recode(index: Column, places: list[int]) -> Column:

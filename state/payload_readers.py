@@ -14,6 +14,7 @@ from state.cluster.authority import checked_config
 from state.json_values import (
     broker_ids,
     optional_bool,
+    optional_number,
     partition_numbers,
     text,
     whole_number,
@@ -137,7 +138,9 @@ def topic_observed(body: dict[str, Any]) -> TopicObserved:
     return TopicObserved(
         topic=text(body["topic"]),
         topic_id=topic_id_from_text(body.get("topic_id")),
+        new_topic_id=topic_id_from_text(body.get("new_topic_id")),
         unclean=optional_bool(body.get("unclean")),
+        min_insync=optional_number(body.get("min_insync_replicas")),
         zk_version=whole_number(body.get("zk_version", 0)),
         partitions=partitions,
         replicas=replicas,
@@ -159,7 +162,11 @@ def topic_removed(body: dict[str, Any]) -> TopicRemoved:
 
 def topic_config_changed(body: dict[str, Any]) -> TopicConfigChanged:
     """Read topic_config_changed."""
-    return TopicConfigChanged(topic=text(body["topic"]), unclean=optional_bool(body["unclean"]))
+    return TopicConfigChanged(
+        topic=text(body["topic"]),
+        unclean=optional_bool(body["unclean"]),
+        min_insync=optional_number(body.get("min_insync_replicas")),
+    )
 
 
 def partition_states_observed(body: dict[str, Any]) -> PartitionStatesObserved:
@@ -268,4 +275,8 @@ def leader_imbalance_reported(body: dict[str, Any]) -> LeaderImbalanceReported:
         imbalanced={
             int(broker): whole_number(count) for broker, count in body["imbalanced"].items()
         },
+        proposals=tuple(
+            (text(topic), whole_number(partition), whole_number(broker))
+            for topic, partition, broker in body.get("proposals", ())
+        ),
     )

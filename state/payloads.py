@@ -94,11 +94,16 @@ class States:
 
 @dataclass(frozen=True, slots=True)
 class TopicObserved:
-    """A topic as ZooKeeper has it: its partitions' assignment, and their states where present."""
+    """A topic as ZooKeeper has it: its partitions' assignment, and their states where present.
+
+    new_topic_id: the id that it gets when it has none yet; zero bytes: it gets none.
+    """
 
     topic: str
     topic_id: bytes
+    new_topic_id: bytes
     unclean: bool | None
+    min_insync: int | None
     zk_version: int
     partitions: Int32s
     replicas: Int32s
@@ -121,10 +126,13 @@ class TopicRemoved:
 
 @dataclass(frozen=True, slots=True)
 class TopicConfigChanged:
-    """A topic's override of unclean.leader.election.enable; None when it has none."""
+    """A topic's overrides of unclean.leader.election.enable and min.insync.replicas; None when it
+    has none.
+    """
 
     topic: str
     unclean: bool | None
+    min_insync: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,10 +243,15 @@ class TimerDue:
 
 @dataclass(frozen=True, slots=True)
 class LeaderImbalanceReported:
-    """Per broker: partitions that prefer it as leader, and how many of those are led by another."""
+    """Per broker: partitions that prefer it as leader, and how many of those are led by another.
+
+    proposals: (topic, partition, broker) of partitions that could be given back to their preferred
+    replica now, in that order; of each broker only the first ones.
+    """
 
     preferred: dict[int, int]
     imbalanced: dict[int, int]
+    proposals: tuple[tuple[str, int, int], ...]
 
 
 Payload: TypeAlias = (

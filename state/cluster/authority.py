@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from state.cluster.brokers import Brokers
     from state.payloads import ControllerElected
 
 LEADER_REBALANCE_TIMER = "leader_rebalance"
@@ -17,11 +18,14 @@ slots.
 
 
 class Phase(StrEnum):
-    """NONE: not the controller. LOADING: elected, the bulk load is coming in. ACTIVE: deciding."""
+    """NONE: not the controller, or what is known is out of date. LOADING: elected, the bulk load is
+    coming in. ACTIVE: deciding. PAUSED: loaded, but an operator wants nothing decided.
+    """
 
     NONE = "none"
     LOADING = "loading"
     ACTIVE = "active"
+    PAUSED = "paused"
 
 
 @dataclass(slots=True)
@@ -31,7 +35,9 @@ class Authority:
     epoch: the controller epoch. epoch_zk_version: version of `/controller_epoch`, checked by every
     write. unclean_default: unclean.leader.election.enable of the cluster. leader_recovery: the
     inter-broker protocol knows leader_recovery_state (3.2 and later). delete_topics:
-    delete.topic.enable. The leader_imbalance and rebalance fields are Kafka's knobs of that name.
+    delete.topic.enable. min_insync_replicas: min.insync.replicas of the cluster. The fields of the
+    leader imbalance and rebalance are knobs of that name; rebalancing: brokers, ascending, that get
+    back more leaders at the next step. paused: an operator's wish, which outlives elections.
     """
 
     phase: Phase = Phase.NONE
@@ -44,11 +50,37 @@ class Authority:
     leader_imbalance_percentage: int = 10
     leader_imbalance_check_interval_ms: int = 300_000
     delete_topics: bool = True
+    min_insync_replicas: int = 1
+    shutdown_safety_check: bool = False
+    rebalance_partitions_max: int = 200
+    rebalance_step_interval_ms: int = 1_000
+    rebalancing: tuple[int, ...] = ()
+    paused: bool = False
 
     def configure(self, config: Mapping[str, object]) -> None:
         """Take the values that decisions depend on; config has passed `checked_config`."""
         for key, value in config.items():
             setattr(self, CONFIG[key][0], value)
+
+    def checks_shutdown(self, brokers: Brokers, broker_id: int) -> bool:
+        """Return whether a broker may shut down only if its partitions can do without it."""
+        return self.shutdown_safety_check and broker_id not in brokers.shutdown_allowed
+
+    def loaded(self) -> None:
+        """Begin to decide, or not while an operator wants nothing decided."""
+        self.phase = Phase.PAUSED if self.paused else Phase.ACTIVE
+
+    def pause(self) -> None:
+        """Decide nothing until `resume` and the load that follows it."""
+        self.paused = True
+        if self.phase is Phase.ACTIVE:
+            self.phase = Phase.PAUSED
+
+    def resume(self) -> None:
+        """Let the next load end the pause: what happened meanwhile was passed over."""
+        self.paused = False
+        if self.phase is Phase.PAUSED:
+            self.phase = Phase.NONE
 
 
 CONFIG: dict[str, tuple[str, type]] = {
@@ -58,15 +90,20 @@ CONFIG: dict[str, tuple[str, type]] = {
     "leader.imbalance.per.broker.percentage": ("leader_imbalance_percentage", int),
     "leader.imbalance.check.interval.ms": ("leader_imbalance_check_interval_ms", int),
     "delete.topic.enable": ("delete_topics", bool),
+    "min.insync.replicas": ("min_insync_replicas", int),
+    "controlled.shutdown.safety.check.enable": ("shutdown_safety_check", bool),
+    "leader.rebalance.partitions.max": ("rebalance_partitions_max", int),
+    "leader.rebalance.step.interval.ms": ("rebalance_step_interval_ms", int),
 }
 """Configuration keys that travel in controller_elected and cluster_config_changed."""
 
 
-def elected_authority(elected: ControllerElected) -> Authority:
-    """Return the authority of a fresh election, loading."""
+def elected_authority(elected: ControllerElected, before: Authority) -> Authority:
+    """Return the authority of a fresh election, loading; a pause goes on."""
     authority = Authority(
         Phase.LOADING, elected.controller_id, elected.epoch, elected.epoch_zk_version
     )
+    authority.paused = before.paused
     authority.configure(elected.config)
     return authority
 

@@ -12,20 +12,25 @@ from state.payloads import BrokerRegistration
 
 
 class Brokers:
-    """Brokers by id, with those that asked for a controlled shutdown.
+    """Brokers by id, with those that asked for a controlled shutdown, and those that an operator
+    lets shut down whatever becomes of their partitions.
 
     A broker is registered while its znode exists, and live while it is registered and not shutting
     down (Kafka's liveOrShuttingDownBrokerIds and liveBrokerIds).
     """
 
-    __slots__ = ("_live", "_registered", "by_id", "shutting_down")
+    __slots__ = ("_live", "_registered", "by_id", "shutdown_allowed", "shutting_down")
 
     def __init__(
-        self, brokers: Iterable[BrokerRegistration] = (), shutting_down: Iterable[int] = ()
+        self,
+        brokers: Iterable[BrokerRegistration] = (),
+        shutting_down: Iterable[int] = (),
+        shutdown_allowed: Iterable[int] = (),
     ) -> None:
-        """Take the registrations and the ids that are shutting down."""
+        """Take the registrations, and the ids that are shutting down and that may."""
         self.by_id = {broker.id: broker for broker in brokers}
         self.shutting_down = set(shutting_down)
+        self.shutdown_allowed = set(shutdown_allowed)
         self._refresh()
 
     def _refresh(self) -> None:
@@ -56,10 +61,11 @@ class Brokers:
         self._refresh()
 
     def unregister(self, ids: Iterable[int]) -> None:
-        """Remove brokers; they are no longer shutting down either."""
+        """Remove brokers; they are no longer shutting down, nor allowed to."""
         for broker_id in ids:
             self.by_id.pop(broker_id, None)
             self.shutting_down.discard(broker_id)
+            self.shutdown_allowed.discard(broker_id)
         self._refresh()
 
     def may_shut_down(self, broker_id: int, broker_epoch: int) -> bool:
@@ -68,6 +74,11 @@ class Brokers:
         """
         epoch = self.epoch(broker_id)
         return epoch is not None and (broker_epoch == -1 or broker_epoch >= epoch)
+
+    def allow_shutdown(self, broker_id: int) -> None:
+        """Let a broker shut down whatever becomes of its partitions, until it is gone."""
+        if broker_id in self.by_id:
+            self.shutdown_allowed.add(broker_id)
 
     def start_shutdown(self, broker_id: int) -> None:
         """Mark a registered broker as shutting down."""

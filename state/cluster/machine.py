@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from state import admin_payloads, payloads
+from state import control_payloads as control
 from state.cluster.authority import LEADER_REBALANCE_TIMER, Authority, Phase, elected_authority
 from state.cluster.brokers import Brokers
+from state.cluster.rebalance import next_step
 from state.decisions import Decision, DecisionKind, json_decision
 from state.events import Event
 from state.protocol_errors import ProtocolError
@@ -36,7 +38,7 @@ class Cluster:
 
 
 def _elected(cluster: Cluster, event: Event, elected: payloads.ControllerElected) -> list[Decision]:
-    cluster.authority = elected_authority(elected)
+    cluster.authority = elected_authority(elected, cluster.authority)
     cluster.brokers = Brokers()
     cluster.endpoints = elected.endpoints
     cluster.timers.clear()
@@ -51,6 +53,22 @@ def _resigned(
     return []
 
 
+def _paused(cluster: Cluster, event: Event, paused: control.ControllerPaused) -> list[Decision]:
+    cluster.authority.pause()
+    cluster.timers.clear()
+    return [_set_pause(cluster, event, paused.reason)]
+
+
+def _resumed(cluster: Cluster, event: Event, resumed: control.ControllerResumed) -> list[Decision]:
+    cluster.authority.resume()
+    return [_set_pause(cluster, event, resumed.reason)]
+
+
+def _set_pause(cluster: Cluster, event: Event, reason: str) -> Decision:
+    body = {"paused": cluster.authority.paused, "reason": reason}
+    return json_decision(event.offset, DecisionKind.SET_PAUSE, body)
+
+
 def _config_changed(
     cluster: Cluster, event: Event, changed: payloads.ClusterConfigChanged
 ) -> list[Decision]:
@@ -61,7 +79,9 @@ def _config_changed(
 def _resync_completed(
     cluster: Cluster, event: Event, completed: payloads.ResyncCompleted
 ) -> list[Decision]:
-    cluster.authority.phase = Phase.ACTIVE
+    cluster.authority.loaded()
+    if cluster.authority.phase is not Phase.ACTIVE:
+        return []
     found = [
         _update_brokers(cluster, event, introduced=sorted(cluster.brokers.by_id), complete=True)
     ]
@@ -123,10 +143,39 @@ def _shutdown_requested(
     cluster: Cluster, event: Event, request: payloads.ControlledShutdownRequested
 ) -> list[Decision]:
     error = _shutdown_error(cluster, request)
-    if error is ProtocolError.NONE:
+    checks = cluster.authority.checks_shutdown(cluster.brokers, request.broker_id)
+    if error is ProtocolError.NONE and checks:
+        return [json_decision(event.offset, DecisionKind.CHECK_SHUTDOWN, asdict(request))]
+    return _answer_shutdown(cluster, event, request, error, refused=False)
+
+
+def _shutdown_checked(
+    cluster: Cluster, event: Event, checked: control.ControlledShutdownChecked
+) -> list[Decision]:
+    error = _shutdown_error(cluster, checked.request)
+    refused = bool(checked.at_risk)
+    return _answer_shutdown(cluster, event, checked.request, error, refused=refused)
+
+
+def _answer_shutdown(
+    cluster: Cluster,
+    event: Event,
+    request: payloads.ControlledShutdownRequested,
+    error: ProtocolError,
+    *,
+    refused: bool,
+) -> list[Decision]:
+    if error is ProtocolError.NONE and not refused:
         cluster.brokers.start_shutdown(request.broker_id)
     body = {"request_id": request.request_id, "api": "controlled_shutdown", "error": int(error)}
     return [json_decision(event.offset, DecisionKind.REPLY, body)]
+
+
+def _shutdown_allowed(
+    cluster: Cluster, event: Event, allowed: control.ControlledShutdownAllowed
+) -> list[Decision]:
+    cluster.brokers.allow_shutdown(allowed.broker_id)
+    return []
 
 
 def _shutdown_error(
@@ -173,7 +222,7 @@ def _producer_ids_requested(
 
 
 def _producer_ids_error(cluster: Cluster, request: payloads.ProducerIdsRequested) -> ProtocolError:
-    if cluster.authority.phase is not Phase.ACTIVE:
+    if cluster.authority.phase not in (Phase.ACTIVE, Phase.PAUSED):
         return ProtocolError.NOT_CONTROLLER
     if request.broker_id == cluster.authority.controller_id:
         return ProtocolError.NONE
@@ -241,6 +290,20 @@ def _timer_due(cluster: Cluster, event: Event, due: payloads.TimerDue) -> list[D
     return [_arm(cluster, event.offset, LEADER_REBALANCE_TIMER, due.deadline_ms + interval_ms)]
 
 
+def _imbalance_reported(
+    cluster: Cluster, event: Event, report: payloads.LeaderImbalanceReported
+) -> list[Decision]:
+    """Look at the balance again soon while a rebalance has more to do than fits into a step."""
+    authority = cluster.authority
+    if authority.phase is not Phase.ACTIVE:
+        return []
+    authority.rebalancing = next_step(authority, report).unfinished
+    if not authority.rebalancing:
+        return []
+    deadline_ms = event.time_ms + authority.rebalance_step_interval_ms
+    return [_arm(cluster, event.offset, LEADER_REBALANCE_TIMER, deadline_ms)]
+
+
 def _arm(cluster: Cluster, offset: int, timer: str, deadline_ms: int) -> Decision:
     cluster.timers[timer] = deadline_ms
     return json_decision(
@@ -259,5 +322,10 @@ CLUSTER_HANDLERS: Mapping[type[Any], Callable[[Cluster, Event, Any], list[Decisi
     payloads.ProducerIdBlockObserved: _producer_id_block_observed,
     payloads.AlterPartitionRequested: _alter_partition_of_unknown_topic,
     payloads.TimerDue: _timer_due,
+    payloads.LeaderImbalanceReported: _imbalance_reported,
+    control.ControllerPaused: _paused,
+    control.ControllerResumed: _resumed,
+    control.ControlledShutdownAllowed: _shutdown_allowed,
+    control.ControlledShutdownChecked: _shutdown_checked,
     admin_payloads.AdminZnodeObserved: _admin_znode_observed,
 }

@@ -1,9 +1,9 @@
 """Preferred-leader balance, decided over all slots without one slot knowing another.
 
 Two steps through the log. When the timer is due each slot reports, per broker, how many partitions
-prefer it and how many of those another broker leads; the sink adds the reports up and appends the
-sums as an event. On that event each slot elects the preferred replicas of brokers above the
-threshold (KafkaController.checkAndTriggerAutoLeaderRebalance).
+prefer it and how many of those another broker leads, and proposes which could be given back; the
+sink adds the reports up and appends the sums with the proposals as an event. On that event every
+machine finds the same next step (`state.cluster.rebalance`), and each slot elects for its part.
 """
 
 from __future__ import annotations
@@ -12,9 +12,11 @@ import numpy as np
 
 from state.blocks import encode_block
 from state.cluster.authority import LEADER_REBALANCE_TIMER, Phase
+from state.cluster.rebalance import next_step
 from state.decisions import Decision, DecisionKind
 from state.events import Event
-from state.partitions.changes import Changes
+from state.merge import first_of_brokers, merge_blocks
+from state.partitions.changes import Changes, topic_column
 from state.partitions.election import Strategy
 from state.partitions.legal import PartitionState
 from state.partitions.machine import move_partitions
@@ -39,7 +41,26 @@ def on_timer_due(slot: Slot, event: Event, due: TimerDue) -> list[Decision]:
         "preferred": _counts(brokers, preferred),
         "imbalanced": _counts(brokers, misled),
     }
-    return [Decision(event.offset, DecisionKind.REPORT_IMBALANCE, encode_block(columns, {}))]
+    report = Decision(event.offset, DecisionKind.REPORT_IMBALANCE, encode_block(columns, {}))
+    return [*_proposals(slot, event), report]
+
+
+def _proposals(slot: Slot, event: Event) -> list[Decision]:
+    """Propose elections, of each broker one more than fit into a step: that shows whether more are
+    left.
+    """
+    at = np.flatnonzero(_may_move(slot))
+    if len(at) == 0:
+        return []
+    topic, extra = topic_column(slot.table, at)
+    extra["rows_per_broker"] = slot.authority.rebalance_partitions_max + 1
+    columns = {
+        "topic": topic,
+        "partition": slot.table.rows.partition[at],
+        "broker": preferred_replicas(slot)[at],
+    }
+    body = first_of_brokers(merge_blocks([encode_block(columns, extra)]))
+    return [Decision(event.offset, DecisionKind.PROPOSE_ELECTIONS, body)]
 
 
 def preferred_replicas(slot: Slot) -> Int32s:
@@ -62,28 +83,29 @@ def _counts(
 def on_leader_imbalance_reported(
     slot: Slot, event: Event, report: LeaderImbalanceReported
 ) -> list[Decision]:
-    """Elect preferred replicas for brokers whose imbalance is above the threshold."""
+    """Elect preferred replicas for this slot's part of the next step."""
     if slot.authority.phase is not Phase.ACTIVE:
         return []
-    limit = slot.authority.leader_imbalance_percentage
-    over = [
-        broker
-        for broker, total in report.preferred.items()
-        if total and report.imbalanced.get(broker, 0) * 100 > limit * total
+    step = next_step(slot.authority, report)
+    slot.authority.rebalancing = step.unfinished
+    rows = [
+        slot.table.find(topic, np.array(partitions, dtype=np.int32))
+        for topic, partitions in step.elections.items()
     ]
+    at = np.concatenate([np.empty(0, dtype=np.intp), *rows])
+    at = np.sort(at[at >= 0])
     changes = Changes(slot.table, event.offset)
-    at = np.flatnonzero(_may_move(slot, np.array(sorted(over), dtype=np.int32)))
+    at = at[_may_move(slot)[at]]
     move_partitions(slot, changes, at, PartitionState.ONLINE, Strategy.PREFERRED)
     return changes.decisions(slot.authority, slot.brokers)
 
 
-def _may_move(slot: Slot, over: Int32s) -> Bools:
-    """Return bool[n]: not led by its preferred replica, which is overdue, online and in the ISR."""
+def _may_move(slot: Slot) -> Bools:
+    """Return bool[n]: not led by its preferred replica, which is online and in the ISR."""
     rows = slot.table.rows
     preferred = preferred_replicas(slot)
     ready: Bools = (
-        np.isin(preferred, over)
-        & (rows.leader != preferred)
+        (rows.leader != preferred)
         & rows.has_leadership
         & ~slot.table.in_deletion()
         & slot.online_replicas(np.arange(len(rows)))[:, :1].any(axis=1)

@@ -154,11 +154,13 @@ def _create(
     slot: Slot, event: Event, request: CreateTopicRequested, replicas: Int32s
 ) -> list[Decision]:
     unclean = request.configs.get("unclean.leader.election.enable")
+    min_insync = request.configs.get("min.insync.replicas", "").strip()
     topic = Topic(
         request.topic,
         request.topic_id,
         None if unclean is None else unclean.strip().lower() == "true",
         zk_version=0,
+        min_insync=int(min_insync) if min_insync.isdecimal() else None,
     )
     slot.table.add_rows(new_columns(slot.table.add_topic(topic), replicas))
     changes = Changes(slot.table, event.offset)

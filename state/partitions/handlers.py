@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from state import admin_payloads, deletion_payloads, payloads
+from state import admin_payloads, control_payloads, deletion_payloads, payloads
 from state.decisions import Decision
 from state.events import Event
 from state.partitions import (
@@ -19,6 +19,7 @@ from state.partitions import (
     log_dirs,
     membership,
     reassignment_requests,
+    shutdown,
     states,
     topics,
 )
@@ -29,7 +30,11 @@ SLOT_HANDLERS: Mapping[type[Any], Callable[[Slot, Event, Any], list[Decision]]] 
     payloads.ControllerResigned: membership.on_controller_resigned,
     payloads.ResyncCompleted: membership.on_resync_completed,
     payloads.BrokerRegistrationsChanged: membership.on_broker_registrations_changed,
-    payloads.ControlledShutdownRequested: membership.on_controlled_shutdown_requested,
+    payloads.ControlledShutdownRequested: shutdown.on_controlled_shutdown_requested,
+    control_payloads.ControlledShutdownChecked: shutdown.on_controlled_shutdown_checked,
+    control_payloads.ControlledShutdownAllowed: shutdown.on_controlled_shutdown_allowed,
+    control_payloads.ControllerPaused: membership.on_controller_paused,
+    control_payloads.ControllerResumed: membership.on_controller_resumed,
     payloads.ClusterConfigChanged: membership.on_cluster_config_changed,
     payloads.TopicObserved: topics.on_topic_observed,
     payloads.TopicRemoved: topics.on_topic_removed,

@@ -1,6 +1,4 @@
-"""What happens to partitions when brokers come, go, bounce or ask to leave, and when we become the
-controller.
-"""
+"""What happens to partitions when brokers come, go or bounce, and when we become the controller."""
 
 from __future__ import annotations
 
@@ -8,24 +6,22 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from state.blocks import encode_block
 from state.cluster.authority import Phase, elected_authority
 from state.cluster.brokers import Brokers
-from state.decisions import Decision, DecisionKind, Rule
+from state.control_payloads import ControllerPaused, ControllerResumed
+from state.decisions import Decision, Rule
 from state.events import Event
 from state.partitions import deletion
-from state.partitions.changes import Changes, topic_column
-from state.partitions.election import Strategy
+from state.partitions.changes import Changes
 from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.machine import move_partitions, move_replicas
-from state.partitions.matrix import NONE, Bools, Rows, lengths
+from state.partitions.matrix import NONE, Bools, Rows
 from state.partitions.reassignment import complete_reassignments, resume_reassignments
 from state.partitions.slot import Slot
 from state.partitions.table import PartitionTable
 from state.payloads import (
     BrokerRegistrationsChanged,
     ClusterConfigChanged,
-    ControlledShutdownRequested,
     ControllerElected,
     ControllerResigned,
     ResyncCompleted,
@@ -36,7 +32,7 @@ def on_controller_elected(slot: Slot, event: Event, elected: ControllerElected) 
     """Forget everything and start to load under the new epoch
     (KafkaController.onControllerFailover).
     """
-    slot.authority = elected_authority(elected)
+    slot.authority = elected_authority(elected, slot.authority)
     slot.brokers = Brokers()
     slot.table = PartitionTable()
     return []
@@ -47,6 +43,18 @@ def on_controller_resigned(
 ) -> list[Decision]:
     """Stop deciding until the next election."""
     slot.authority.phase = Phase.NONE
+    return []
+
+
+def on_controller_paused(slot: Slot, event: Event, paused: ControllerPaused) -> list[Decision]:
+    """Stop deciding until a load after the pause."""
+    slot.authority.pause()
+    return []
+
+
+def on_controller_resumed(slot: Slot, event: Event, resumed: ControllerResumed) -> list[Decision]:
+    """Let the next load end the pause."""
+    slot.authority.resume()
     return []
 
 
@@ -71,7 +79,9 @@ def on_resync_completed(slot: Slot, event: Event, completed: ResyncCompleted) ->
     """Start both state machines on what was loaded (ReplicaStateMachine.startup,
     PartitionStateMachine.startup).
     """
-    slot.authority.phase = Phase.ACTIVE
+    slot.authority.loaded()
+    if slot.authority.phase is not Phase.ACTIVE:
+        return []
     marks = deletion.start_loaded(slot, event.offset)
     changes = Changes(slot.table, event.offset)
     everything = np.arange(len(slot.table.rows))
@@ -179,39 +189,3 @@ def elect_offline(slot: Slot, changes: Changes, at: Rows) -> None:
     state = slot.table.rows.state[at]
     waiting = (state == PartitionState.NEW) | (state == PartitionState.OFFLINE)
     move_partitions(slot, changes, at[waiting], PartitionState.ONLINE)
-
-
-def on_controlled_shutdown_requested(
-    slot: Slot, event: Event, request: ControlledShutdownRequested
-) -> list[Decision]:
-    """Move leaders off the broker and take it out of ISRs (KafkaController.doControlledShutdown).
-
-    Partitions with one replica are left alone. What it still leads afterwards is reported as
-    remaining.
-    """
-    if slot.authority.phase is not Phase.ACTIVE or not slot.brokers.may_shut_down(
-        request.broker_id, request.broker_epoch
-    ):
-        return []
-    slot.brokers.start_shutdown(request.broker_id)
-    rows = slot.table.rows
-    changes = Changes(slot.table, event.offset)
-    hosted = _hosted(slot, [request.broker_id])
-    movable = hosted.any(axis=1) & (lengths(rows.replicas) > 1) & rows.has_leadership
-    movable &= ~slot.table.in_deletion()
-    leads = rows.leader == request.broker_id
-    move_partitions(
-        slot,
-        changes,
-        np.flatnonzero(movable & leads),
-        PartitionState.ONLINE,
-        Strategy.CONTROLLED_SHUTDOWN,
-    )
-    move_replicas(slot, changes, hosted & (movable & ~leads)[:, None], ReplicaState.OFFLINE)
-    found = changes.decisions(slot.authority, slot.brokers)
-    remaining = np.flatnonzero(movable & (rows.leader == request.broker_id))
-    if len(remaining):
-        topic, extra = topic_column(slot.table, remaining)
-        block = encode_block({"topic": topic, "partition": rows.partition[remaining]}, extra)
-        found.append(Decision(event.offset, DecisionKind.REPORT_REMAINING, block))
-    return found

@@ -62,6 +62,16 @@ class Slot:
         gone = self.table.is_of(name for name in deletions if deletions[name].started)
         return int(((rows.state == PartitionState.OFFLINE) & ~gone).sum())
 
+    def min_insync_replicas(self) -> Int32s:
+        """Return int32[n]: the topic's override of min.insync.replicas, else the cluster's."""
+        default = self.authority.min_insync_replicas
+        by_topic = np.array(
+            [default if one.min_insync is None else one.min_insync for one in self.table.topics],
+            dtype=np.int32,
+        )
+        least: Int32s = by_topic[self.table.rows.topic]
+        return least
+
     def unclean_allowed(self, at: Rows) -> Bools:
         """Return bool[k]: the topic's override of unclean.leader.election.enable, else the
         cluster's default.

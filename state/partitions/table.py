@@ -23,14 +23,16 @@ NO_LEADER = -1
 class Topic:
     """What is known of a topic apart from its partitions.
 
-    topic_id: 16 bytes, zero when it has none. unclean: its override of
-    unclean.leader.election.enable. zk_version: version of `/brokers/topics/<name>`.
+    topic_id: 16 bytes, zero when it has none. unclean, min_insync: its overrides of
+    unclean.leader.election.enable and min.insync.replicas. zk_version: version of
+    `/brokers/topics/<name>`.
     """
 
     name: str
     topic_id: bytes
     unclean: bool | None
     zk_version: int
+    min_insync: int | None = None
 
 
 @dataclass(slots=True)

@@ -24,31 +24,42 @@ from state.partitions.reassignment import (
 from state.partitions.slot import Slot
 from state.partitions.states import adopt_states
 from state.partitions.table import Columns, Topic
-from state.payloads import TopicConfigChanged, TopicObserved, TopicRemoved, topic_id_to_text
+from state.payloads import (
+    NO_TOPIC_ID,
+    TopicConfigChanged,
+    TopicObserved,
+    TopicRemoved,
+    topic_id_to_text,
+)
 
 
 def on_topic_observed(slot: Slot, event: Event, observed: TopicObserved) -> list[Decision]:
     """Take a topic as ZooKeeper has it: load it, create what is new, adopt states that are newer
     than ours.
     """
-    if slot.authority.phase is Phase.NONE:
+    if slot.authority.phase not in (Phase.LOADING, Phase.ACTIVE):
         return []
     replicas, repaired = without_controller(slot, observed)
     loading = slot.authority.phase is Phase.LOADING
-    known = _known_topic(slot, observed, afresh=loading)
+    known, named = _known_topic(slot, observed, afresh=loading)
+    changed = repaired or named
     columns = observed_columns(observed, replicas, known)
     if not loading and _grows_in_deletion(slot, observed):
         kind = DecisionKind.REWRITE_ASSIGNMENT
         return [assignment_decision(slot, event.offset, known, kind)]
     if loading:
         slot.table.add_rows(columns)
-        return _rewrite(slot, event, observed, replicas) if repaired else []
-    return _take_rows(slot, event, observed, columns, repaired=repaired)
+        return _rewrite(slot, event, observed, replicas) if changed else []
+    return _take_rows(slot, event, observed, columns, rewritten=changed)
 
 
-def _known_topic(slot: Slot, observed: TopicObserved, *, afresh: bool) -> int:
-    """Return the index of the observed topic, added if it is new; afresh: without rows, because a
-    topic observed twice during a load is as the last observation says.
+def _known_topic(slot: Slot, observed: TopicObserved, *, afresh: bool) -> tuple[int, bool]:
+    """Return (index of the observed topic, whether it has an id that is not in ZooKeeper yet); the
+    topic is added if it is new.
+
+    afresh: without rows, because a topic observed twice during a load is as the last observation
+    says. A topic without an id gets the one that came with the observation, and keeps it when it
+    is observed again before it is written.
     """
     before = slot.table.topic(observed.topic)
     version = observed.zk_version if before is None else before.zk_version
@@ -56,12 +67,19 @@ def _known_topic(slot: Slot, observed: TopicObserved, *, afresh: bool) -> int:
         _forget_loaded(slot, observed.topic)
     known = slot.table.topic_index(observed.topic)
     if known is None:
-        topic = Topic(observed.topic, observed.topic_id, observed.unclean, version)
+        topic = Topic(observed.topic, NO_TOPIC_ID, observed.unclean, version)
         known = slot.table.add_topic(topic)
     topic = slot.table.topics[known]
     topic.zk_version = max(version, observed.zk_version)
-    topic.topic_id, topic.unclean = observed.topic_id, observed.unclean
-    return known
+    topic.unclean, topic.min_insync = observed.unclean, observed.min_insync
+    if observed.topic_id != NO_TOPIC_ID:
+        topic.topic_id = observed.topic_id
+        return known, False
+    if before is not None and before.topic_id != NO_TOPIC_ID:
+        topic.topic_id = before.topic_id
+        return known, observed.zk_version >= version
+    topic.topic_id = observed.new_topic_id
+    return known, topic.topic_id != NO_TOPIC_ID
 
 
 def _forget_loaded(slot: Slot, name: str) -> None:
@@ -73,14 +91,14 @@ def _forget_loaded(slot: Slot, name: str) -> None:
 
 
 def _take_rows(
-    slot: Slot, event: Event, observed: TopicObserved, columns: Columns, *, repaired: bool
+    slot: Slot, event: Event, observed: TopicObserved, columns: Columns, *, rewritten: bool
 ) -> list[Decision]:
     new = slot.table.find(observed.topic, observed.partitions) < 0
     slot.table.add_rows(select(columns, new))
     changes = Changes(slot.table, event.offset)
     at = slot.table.find(observed.topic, observed.partitions)
     topic = slot.table.topic_index(observed.topic)
-    if repaired and topic is not None:
+    if rewritten and topic is not None:
         kind = DecisionKind.REWRITE_ASSIGNMENT
         changes.also.append(assignment_decision(slot, event.offset, topic, kind))
     stored = observed.states.present
@@ -181,7 +199,7 @@ def _rewrite(slot: Slot, event: Event, observed: TopicObserved, replicas: Int32s
     assert topic is not None
     body = {
         "topic": observed.topic,
-        "topic_id": topic_id_to_text(observed.topic_id),
+        "topic_id": topic_id_to_text(topic.topic_id),
         "expected_version": topic.zk_version,
         "controller_epoch": slot.authority.epoch,
         "epoch_zk_version": slot.authority.epoch_zk_version,
@@ -237,13 +255,13 @@ def _ended_with(slot: Slot, event: Event, name: str) -> list[Decision]:
 def on_topic_config_changed(
     slot: Slot, event: Event, changed: TopicConfigChanged
 ) -> list[Decision]:
-    """Take a topic's unclean election override; allowing it elects for its offline partitions at
+    """Take a topic's overrides; allowing unclean elections elects for its offline partitions at
     once.
     """
     topic = slot.table.topic(changed.topic)
     if topic is None:
         return []
-    topic.unclean = changed.unclean
+    topic.unclean, topic.min_insync = changed.unclean, changed.min_insync
     if slot.authority.phase is not Phase.ACTIVE or not changed.unclean:
         return []
     changes = Changes(slot.table, event.offset)

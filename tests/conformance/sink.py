@@ -13,8 +13,10 @@ import numpy as np
 import orjson
 
 from state.admin_payloads import REASSIGN_PARTITIONS_PATH
+from state.blocks import decode_block
 from state.decisions import Action, DecisionKind
 from state.merge import MergedDecision
+from streaming.sinks import reports
 from streaming.sinks.reassignments import without
 from streaming.zk.ops import Check, Create, Delete, SetData, WriteOp
 from streaming.zk.znodes import (
@@ -280,13 +282,24 @@ def _report_remaining(world: World, decision: MergedDecision) -> None:
     world.remaining = sorted(row["name"] for row in rows_of(decision.body)[0])
 
 
+def _propose_elections(world: World, decision: MergedDecision) -> None:
+    world.proposals = decode_block(decision.body)
+
+
 def _report_imbalance(world: World, decision: MergedDecision) -> None:
-    rows = rows_of(decision.body)[0]
-    world.happen(
-        "leader_imbalance_reported",
-        preferred={str(row["broker"]): row["preferred"] for row in rows},
-        imbalanced={str(row["broker"]): row["imbalanced"] for row in rows},
-    )
+    report = decode_block(decision.body)
+    world.happen("leader_imbalance_reported", **reports.imbalance(report, world.proposals))
+    world.proposals = None
+
+
+def _report_at_risk(world: World, decision: MergedDecision) -> None:
+    world.at_risk = decode_block(decision.body)
+
+
+def _check_shutdown(world: World, decision: MergedDecision) -> None:
+    request = orjson.loads(decision.body)
+    world.happen("controlled_shutdown_checked", **reports.checked_shutdown(request, world.at_risk))
+    world.at_risk = None
 
 
 def _refuse_transition(world: World, decision: MergedDecision) -> None:
@@ -326,6 +339,9 @@ _APPLY = {
     DecisionKind.REMOVE_REASSIGNMENTS: _remove_reassignments,
     DecisionKind.DELETE_ADMIN_ZNODE: _delete_admin_znode,
     DecisionKind.REPORT_REMAINING: _report_remaining,
+    DecisionKind.REPORT_AT_RISK: _report_at_risk,
+    DecisionKind.CHECK_SHUTDOWN: _check_shutdown,
+    DecisionKind.PROPOSE_ELECTIONS: _propose_elections,
     DecisionKind.REPORT_IMBALANCE: _report_imbalance,
     DecisionKind.REFUSE_TRANSITION: _refuse_transition,
     DecisionKind.SET_ASIDE: _set_aside,

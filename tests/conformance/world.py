@@ -21,6 +21,7 @@ from state.events import Event
 from state.merge import MergedDecision, merge
 from state.partitions.slot import Slot
 from state.routing import CLUSTER_KEY, machine_keys, scope
+from streaming.sinks.reports import Block
 from tests.conformance.store import FakeZooKeeper
 
 SLOTS = 3
@@ -65,6 +66,8 @@ class World:
     conflicts: set[tuple[int, str]] = field(default_factory=set)
     answer: dict[str, Any] = field(default_factory=dict)
     epoch_in_batch: int | None = None
+    proposals: Block | None = None
+    at_risk: Block | None = None
     _pending: list[Event] = field(default_factory=list)
     _offset: int = 0
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from checkpoints.machine_format import decode_machine
+from state.cluster.authority import LEADER_REBALANCE_TIMER
+from state.routing import CLUSTER_KEY
+from streaming.sinks import reports
 from tests.property.log_parts import BROKERS, TOPICS
 
 if TYPE_CHECKING:
@@ -98,4 +102,53 @@ def resign(author: Author, a: int, b: int, c: int, d: int) -> None:
     author.write("controller_resigned", reason="test")
 
 
-ADMIN_WEIGHTS = {reassign: 3, catch_up: 3, elect_leaders: 1, grow_topic: 1, resign: 1}
+def pause(author: Author, a: int, b: int, c: int, d: int) -> None:
+    """An operator wants nothing decided, or wants it to go on, which leads to a load."""
+    if a % 2:
+        author.write("controller_paused", reason="test")
+    else:
+        author.write("controller_resumed", reason="test")
+        author.elect(a, b, c, d)
+
+
+def shut_down(author: Author, a: int, b: int, c: int, d: int) -> None:
+    """A broker asks to be relieved of its leaders."""
+    number = BROKERS[a % 6]
+    epoch = author.registered.get(number, 5)
+    author.checked = author.at_risk = None
+    if c % 8 == 0:
+        author.write("controlled_shutdown_allowed", broker_id=number)
+    author.write(
+        "controlled_shutdown_requested",
+        request_id=f"r{len(author.events)}",
+        broker_id=number,
+        broker_epoch=(epoch, epoch, -1, epoch - 1)[b % 4],
+        version=3,
+    )
+    if author.checked is not None:
+        found = reports.checked_shutdown(author.checked, author.at_risk)
+        author.write("controlled_shutdown_checked", **found)
+
+
+def rebalance(author: Author, a: int, b: int, c: int, d: int) -> None:
+    """The rebalance timer is due, and what the slots report comes back."""
+    author.reported = author.proposals = None
+    machine = decode_machine(author.states[CLUSTER_KEY]) if author.states else None
+    timers = getattr(machine, "timers", {})
+    deadline_ms = timers.get(LEADER_REBALANCE_TIMER, 5) + (a % 5 == 0)
+    author.write("timer_due", timer=LEADER_REBALANCE_TIMER, deadline_ms=deadline_ms)
+    if author.reported is not None:
+        found = reports.imbalance(author.reported, author.proposals)
+        author.write("leader_imbalance_reported", **found)
+
+
+ADMIN_WEIGHTS = {
+    reassign: 3,
+    catch_up: 3,
+    elect_leaders: 1,
+    grow_topic: 1,
+    resign: 1,
+    pause: 1,
+    shut_down: 2,
+    rebalance: 1,
+}

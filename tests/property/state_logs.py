@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 from checkpoints.machine_format import decode_machine
 from state.blocks import decode_block
-from state.cluster.authority import LEADER_REBALANCE_TIMER
 from state.decisions import DecisionKind
 from state.events import Event
 from state.partitions.matrix import unpad
 from state.partitions.slot import Slot
-from state.routing import CLUSTER_KEY
+from state.payloads import topic_id_to_text
+from streaming.sinks.reports import Block
 from tests.property.admin_intents import ADMIN_WEIGHTS
 from tests.property.log_parts import (
     BROKERS,
@@ -51,7 +51,10 @@ class Author:
         self.registered: dict[int, int] = {}
         self.epoch = 0
         self.clock = 0
-        self.reported: dict[str, dict[str, int]] | None = None
+        self.reported: Block | None = None
+        self.proposals: Block | None = None
+        self.checked: dict[str, Any] | None = None
+        self.at_risk: Block | None = None
 
     def write(self, kind: str, key: str = "", **body: Any) -> None:
         """Append an event and fold it."""
@@ -63,13 +66,14 @@ class Author:
         event = Event(offset, 1_000 + offset * 7, kind, key, payload)
         self.events.append(event)
         for decision in fold_batch(self.states, [event], 1):
-            if decision.kind is DecisionKind.REPORT_IMBALANCE:
-                columns, _ = decode_block(decision.body)
-                brokers = [str(broker) for broker in columns["broker"].tolist()]
-                self.reported = {
-                    name: dict(zip(brokers, columns[name].tolist(), strict=True))
-                    for name in ("preferred", "imbalanced")
-                }
+            if decision.kind is DecisionKind.PROPOSE_ELECTIONS:
+                self.proposals = decode_block(decision.body)
+            elif decision.kind is DecisionKind.REPORT_IMBALANCE:
+                self.reported = decode_block(decision.body)
+            elif decision.kind is DecisionKind.CHECK_SHUTDOWN:
+                self.checked = orjson.loads(decision.body)
+            elif decision.kind is DecisionKind.REPORT_AT_RISK:
+                self.at_risk = decode_block(decision.body)
 
     def slot(self) -> Slot:
         """Return the machine that has all topics in this author's fold."""
@@ -91,6 +95,9 @@ class Author:
             "unclean.leader.election.enable": bool(a % 2),
             "leader.recovery.supported": bool(b % 4),
             "leader.imbalance.per.broker.percentage": c % 20,
+            "leader.rebalance.partitions.max": 1 + d % 3,
+            "controlled.shutdown.safety.check.enable": d % 3 == 0,
+            "min.insync.replicas": 1 + a % 2,
         }
         self.write(
             "controller_elected",
@@ -162,7 +169,9 @@ class Author:
             topic,
             topic=topic,
             topic_id=None,
+            new_topic_id=topic_id_to_text(bytes([c + 1] * 16)) if d % 2 else None,
             unclean=(None, None, True, False)[d % 4],
+            min_insync_replicas=(None, 1, 2)[b % 3],
             partitions=list(range(len(replicas))),
             replicas=replicas,
             states=states,
@@ -250,18 +259,6 @@ class Author:
             ],
         )
 
-    def shut_down(self, a: int, b: int, c: int, d: int) -> None:
-        """A broker asks to be relieved of its leaders."""
-        number = BROKERS[a % 6]
-        epoch = self.registered.get(number, 5)
-        self.write(
-            "controlled_shutdown_requested",
-            request_id=f"r{len(self.events)}",
-            broker_id=number,
-            broker_epoch=(epoch, epoch, -1, epoch - 1)[b % 4],
-            version=3,
-        )
-
     def lose_disk(self, a: int, b: int, c: int, d: int) -> None:
         """A broker announces a failed disk, and answers for some partitions of a topic."""
         number, topic = BROKERS[a % 6], TOPICS[b % len(TOPICS)]
@@ -313,16 +310,6 @@ class Author:
             config = {"unclean.leader.election.enable": bool(c % 2), "other": 1}
             self.write("cluster_config_changed", config=config)
 
-    def rebalance(self, a: int, b: int, c: int, d: int) -> None:
-        """The rebalance timer is due, and what the slots report comes back."""
-        self.reported = None
-        machine = decode_machine(self.states[CLUSTER_KEY]) if self.states else None
-        timers = getattr(machine, "timers", {})
-        deadline_ms = timers.get(LEADER_REBALANCE_TIMER, 5) + (a % 5 == 0)
-        self.write("timer_due", timer=LEADER_REBALANCE_TIMER, deadline_ms=deadline_ms)
-        if self.reported is not None:
-            self.write("leader_imbalance_reported", **self.reported)
-
     def ask_producer_ids(self, a: int, b: int, c: int, d: int) -> None:
         """A broker asks for producer ids, or the block's znode is read."""
         number = BROKERS[a % 6]
@@ -345,7 +332,6 @@ WEIGHTS: Mapping[Callable[[Author, int, int, int, int], None], int] = {
     Author.change_brokers: 6,
     Author.observe_topic: 4,
     Author.alter_partition: 5,
-    Author.shut_down: 2,
     Author.create_topic: 2,
     Author.observe_states: 3,
     Author.lose_disk: 2,
@@ -355,7 +341,6 @@ WEIGHTS: Mapping[Callable[[Author, int, int, int, int], None], int] = {
     Author.answer_deletions: 4,
     **ADMIN_WEIGHTS,
     Author.change_config: 1,
-    Author.rebalance: 1,
     Author.ask_producer_ids: 1,
     Author.poison: 2,
 }

@@ -96,7 +96,9 @@ def test_stacked_rows_say_what_the_rows_said_one_by_one(log: list[Event]) -> Non
     batch = decided_batch(1, Fold(4).batch(log))
     last: dict[tuple[str, int], dict] = {}
     told: dict[tuple[str, int], set[int]] = {}
+    ids: dict[str, str | None] = {}
     for one in changes(batch):
+        ids.update(zip(one.extra["topics"], one.extra["topic_ids"], strict=True))
         rows = rows_of((one.columns, one.extra["topics"], one.extra["topic_ids"]))
         for row, replicas in zip(rows, one.columns["replicas"].tolist(), strict=True):
             subject = row["id"]
@@ -105,8 +107,9 @@ def test_stacked_rows_say_what_the_rows_said_one_by_one(log: list[Event]) -> Non
             if subject in last:
                 row["actions"] |= last[subject]["actions"] & ~Action.DELETED
             last[subject] = row
+    expected = [last[one] | {"topic_id": ids[one[0]]} for one in sorted(last)]
     stacked = stack_decisions(changes(batch))
-    assert ([] if stacked is None else rows_of(stacked)) == [last[one] for one in sorted(last)]
+    assert ([] if stacked is None else rows_of(stacked)) == expected
 
 
 def test_what_the_image_sees_is_stacked_between_other_decisions():

@@ -18,7 +18,7 @@ from state.step import new_machine
 from tests.unit.state.support import Controller, broker
 
 FROZEN = Path(__file__).parents[2] / "frozen"
-SLOT, CLUSTER = FROZEN / "slot-v1.bin", FROZEN / "cluster-v1.bin"
+SLOT, CLUSTER = FROZEN / "slot-v2.bin", FROZEN / "cluster-v2.bin"
 
 
 def sample() -> Controller:
@@ -38,31 +38,35 @@ def sample() -> Controller:
     asked = {"request_id": "r", "broker_id": 1, "broker_epoch": 101}
     controller.happen("producer_ids_requested", **asked)
     controller.happen("topic_deletion_requested", "u", topic="u")
+    controller.happen("controlled_shutdown_allowed", broker_id=3)
+    controller.happen("topic_config_changed", "t", topic="t", unclean=False, min_insync_replicas=2)
     return controller
 
 
-def test_version_1_of_a_slot_is_still_written_and_read(rewrite_golden: bool) -> None:
+def test_version_2_of_a_slot_is_still_written_and_read(rewrite_golden: bool) -> None:
     data = sample().states[0]
     if rewrite_golden and not SLOT.exists():  # a frozen file is never written again
         SLOT.write_bytes(data)
     assert data == SLOT.read_bytes()
 
 
-def test_version_1_of_the_cluster_machine_is_still_written_and_read(rewrite_golden: bool) -> None:
+def test_version_2_of_the_cluster_machine_is_still_written_and_read(rewrite_golden: bool) -> None:
     data = sample().states[CLUSTER_KEY]
     if rewrite_golden and not CLUSTER.exists():
         CLUSTER.write_bytes(data)
     assert data == CLUSTER.read_bytes()
 
 
-def test_the_frozen_slot_says_what_it_said() -> None:
-    slot = decode_machine(SLOT.read_bytes())
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_frozen_slot_says_what_it_said(version: int) -> None:
+    slot = decode_machine((FROZEN / f"slot-v{version}.bin").read_bytes())
     assert isinstance(slot, Slot)
     assert (slot.authority.phase, slot.authority.epoch) == (Phase.ACTIVE, 5)
     assert slot.authority.unclean_default
     assert (slot.brokers.by_id[4].epoch, slot.brokers.by_id[4].rack) == (104, "rack-a")
     assert slot.brokers.by_id[4].endpoints[0]["port"] == 9092
     assert slot.brokers.shutting_down == {2}
+    assert slot.brokers.shutdown_allowed == ({3} if version > 1 else set())
     first, second = slot.table.topics
     assert (first.name, first.topic_id, first.unclean, first.zk_version) == (
         "t",
@@ -70,9 +74,11 @@ def test_the_frozen_slot_says_what_it_said() -> None:
         False,
         2,
     )
-    assert (second.name, second.unclean) == ("u", None)
+    assert first.min_insync == (2 if version > 1 else None)
+    assert (second.name, second.unclean, second.min_insync) == ("u", None, None)
     assert slot.table.deletions == {"u": Deletion(started=False, halted=False)}
     assert slot.authority.delete_topics
+    assert not slot.authority.paused
     rows = slot.table.rows
     assert rows.replicas.tolist() == [[1, 2, 3], [2, 3, -1], [4, 1, -1]]
     assert rows.isr.tolist() == [[3, 1, -1], [3, -1, -1], [1, -1, -1]]
@@ -85,8 +91,9 @@ def test_the_frozen_slot_says_what_it_said() -> None:
     assert rows.removing.tolist()[2] == [False, True, False]
 
 
-def test_the_frozen_cluster_machine_says_what_it_said() -> None:
-    cluster = decode_machine(CLUSTER.read_bytes())
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_frozen_cluster_machine_says_what_it_said(version: int) -> None:
+    cluster = decode_machine((FROZEN / f"cluster-v{version}.bin").read_bytes())
     assert isinstance(cluster, Cluster)
     assert (cluster.producer_id_end, cluster.producer_id_version) == (999, 0)
     assert cluster.timers == {"leader_rebalance": 6002}
@@ -106,7 +113,35 @@ def test_a_decoded_machine_can_be_changed() -> None:
     assert decode_machine(encode_machine(slot)).table.rows.leader[0] == 7
 
 
+def test_a_pause_and_a_rebalance_under_way_are_written_and_read() -> None:
+    controller = sample()
+    controller.happen("controller_paused", reason="test")
+    slot = controller.slot
+    slot.authority.rebalancing = (1, 4)
+    again = decode_machine(encode_machine(slot))
+    assert (again.authority.phase, again.authority.paused) == (Phase.PAUSED, True)
+    assert again.authority.rebalancing == (1, 4)
+
+
 def test_another_version_is_refused_by_its_number() -> None:
     columns, extra = decode_block(SLOT.read_bytes())
-    with pytest.raises(CorruptBlock, match="format version 2, this program reads 1"):
-        decode_machine(encode_block(columns, extra | {"format": 2}))
+    with pytest.raises(CorruptBlock, match="format version 3, this program reads 1 and 2"):
+        decode_machine(encode_block(columns, extra | {"format": 3}))
+
+
+def test_a_missing_field_is_named() -> None:
+    columns, extra = decode_block(SLOT.read_bytes())
+    for name in extra.keys() - {"format", "shutdown_allowed"}:
+        left = {key: value for key, value in extra.items() if key != name}
+        with pytest.raises(CorruptBlock, match=f"no field '{name}'"):
+            decode_machine(encode_block(columns, left))
+    some = {name: column for name, column in columns.items() if name != "isr"}
+    with pytest.raises(CorruptBlock, match="no field 'isr'"):
+        decode_machine(encode_block(some, extra))
+
+
+def test_a_field_of_another_type_is_refused() -> None:
+    columns, extra = decode_block(SLOT.read_bytes())
+    for wrong in ({"authority": {"phase": "asleep"}}, {"brokers": [[1]]}, {"topics": [["t"]]}):
+        with pytest.raises(CorruptBlock, match="broken machine state"):
+            decode_machine(encode_block(columns, extra | wrong))

@@ -97,3 +97,39 @@ def test_a_state_of_a_newer_controller_is_not_written_over() -> None:
         "stored_by_newer_controller"
     }
     assert not any(actions(row) & Action.WRITE for row in said.get(CHANGE, []))
+
+
+ID, OTHER = "AAECAwQFBgcICQoLDA0ODw", "EBESExQVFhcYGRobHB0eHw"
+
+
+def test_a_new_topic_without_an_id_gets_the_one_that_was_minted() -> None:
+    said = Controller().topic("t", [[1, 2]], new_topic_id=ID)
+    assert (said[REWRITE]["topic_id"], said[REWRITE]["expected_version"]) == (ID, 0)
+    assert said[REWRITE]["assignment"] == {"0": [1, 2]}
+    assert said[CHANGE][0]["topic_id"] == ID
+
+
+def test_an_id_is_minted_once_however_often_the_topic_is_seen_before_it_is_written() -> None:
+    controller = Controller()
+    controller.topic("t", [[1, 2]], new_topic_id=ID)
+    assert controller.topic("t", [[1, 2]], new_topic_id=OTHER) == {}
+    said = controller.topic("t", [[1, 2], [2, 1]], new_topic_id=OTHER, zk_version=1)
+    assert (said[REWRITE]["topic_id"], said[REWRITE]["expected_version"]) == (ID, 1)
+    assert REWRITE not in controller.topic("t", [[1, 2], [2, 1]], topic_id=ID, zk_version=2)
+
+
+def test_a_topic_that_is_loaded_without_an_id_is_written_with_it() -> None:
+    controller = Controller()
+    controller.elect(6)
+    controller.brokers(registered=[broker(1, 101)])
+    said = controller.topic("t", [[1]], [[1, 0, [1], 5, 0, 0]], new_topic_id=ID, zk_version=4)
+    assert (said[REWRITE]["topic_id"], said[REWRITE]["expected_version"]) == (ID, 4)
+    [row] = controller.happen("resync_completed", topics=1)[CHANGE]
+    assert row["topic_id"] == ID
+
+
+def test_a_topic_that_has_an_id_keeps_it() -> None:
+    controller = Controller()
+    said = controller.topic("t", [[1, 2]], topic_id=ID, new_topic_id=OTHER)
+    assert REWRITE not in said
+    assert said[CHANGE][0]["topic_id"] == ID

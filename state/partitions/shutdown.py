@@ -1,0 +1,134 @@
+"""Controlled shutdown of a broker, and the check whether its partitions can do without it.
+
+With the check two steps go through the log: each slot reports the partitions that would be left
+with too few replicas in sync, the sink appends all of them as an event, and every slot acts on
+whether there were any.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from state.blocks import encode_block
+from state.cluster.authority import Phase
+from state.control_payloads import ControlledShutdownAllowed, ControlledShutdownChecked
+from state.decisions import Decision, DecisionKind
+from state.events import Event
+from state.partitions.changes import Changes, topic_column
+from state.partitions.election import Strategy
+from state.partitions.legal import PartitionState, ReplicaState
+from state.partitions.machine import move_partitions, move_replicas
+from state.partitions.matrix import Bools, Rows, lengths
+from state.partitions.slot import Slot
+from state.payloads import ControlledShutdownRequested
+
+BELOW_MIN_INSYNC = "below_min_insync_replicas"
+
+
+def on_controlled_shutdown_requested(
+    slot: Slot, event: Event, request: ControlledShutdownRequested
+) -> list[Decision]:
+    """Relieve the broker, or report first which of its partitions are at risk."""
+    if not _may_shut_down(slot, request):
+        return []
+    if not slot.authority.checks_shutdown(slot.brokers, request.broker_id):
+        return _relieve(slot, event, request.broker_id)
+    at = np.flatnonzero(_at_risk(slot, request.broker_id))
+    return _listed(slot, event, DecisionKind.REPORT_AT_RISK, at)
+
+
+def on_controlled_shutdown_checked(
+    slot: Slot, event: Event, checked: ControlledShutdownChecked
+) -> list[Decision]:
+    """Relieve the broker if nothing is at risk; else move nothing and report what is."""
+    if not _may_shut_down(slot, checked.request):
+        return []
+    if not checked.at_risk:
+        return _relieve(slot, event, checked.request.broker_id)
+    changes = Changes(slot.table, event.offset)
+    mask = _hosted(slot, checked.request.broker_id)
+    mask &= np.isin(np.arange(len(mask)), _named(slot, checked.at_risk))[:, None]
+    changes.refuse_replicas(mask, ReplicaState.OFFLINE, BELOW_MIN_INSYNC)
+    found = changes.decisions(slot.authority, slot.brokers)
+    at = np.flatnonzero(mask.any(axis=1))
+    return [*found, *_listed(slot, event, DecisionKind.REPORT_REMAINING, at)]
+
+
+def on_controlled_shutdown_allowed(
+    slot: Slot, event: Event, allowed: ControlledShutdownAllowed
+) -> list[Decision]:
+    """Check nothing when this broker asks for a shutdown."""
+    slot.brokers.allow_shutdown(allowed.broker_id)
+    return []
+
+
+def _may_shut_down(slot: Slot, request: ControlledShutdownRequested) -> bool:
+    known = slot.brokers.may_shut_down(request.broker_id, request.broker_epoch)
+    return slot.authority.phase is Phase.ACTIVE and known
+
+
+def _hosted(slot: Slot, broker_id: int) -> Bools:
+    hosted: Bools = slot.table.rows.replicas == broker_id
+    return hosted
+
+
+def _movable(slot: Slot, broker_id: int) -> Bools:
+    """Return bool[n]: the broker has a replica, others have too, and the partition is in use."""
+    rows = slot.table.rows
+    several = _hosted(slot, broker_id).any(axis=1) & (lengths(rows.replicas) > 1)
+    movable: Bools = several & rows.has_leadership & ~slot.table.in_deletion()
+    return movable
+
+
+def _at_risk(slot: Slot, broker_id: int) -> Bools:
+    """Return bool[n]: the broker is in sync, and too few others that go on are."""
+    isr = slot.table.rows.isr
+    staying = slot.online_members(np.arange(len(isr))) & (isr != broker_id)
+    too_few = staying.sum(axis=1) < slot.min_insync_replicas()
+    at_risk: Bools = _movable(slot, broker_id) & (isr == broker_id).any(axis=1) & too_few
+    return at_risk
+
+
+def _named(slot: Slot, partitions: tuple[tuple[str, int], ...]) -> Rows:
+    """Return the rows of [topic, partition] pairs; -1 for those of other slots."""
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        by_topic.setdefault(topic, []).append(partition)
+    found = [
+        slot.table.find(topic, np.array(numbers, dtype=np.int32))
+        for topic, numbers in by_topic.items()
+    ]
+    return np.concatenate([np.empty(0, dtype=np.intp), *found])
+
+
+def _relieve(slot: Slot, event: Event, broker_id: int) -> list[Decision]:
+    """Move leaders off the broker and take it out of ISRs (KafkaController.doControlledShutdown).
+
+    Partitions with one replica are left alone. What it still leads afterwards is reported as
+    remaining.
+    """
+    slot.brokers.start_shutdown(broker_id)
+    rows = slot.table.rows
+    changes = Changes(slot.table, event.offset)
+    movable = _movable(slot, broker_id)
+    leads = rows.leader == broker_id
+    move_partitions(
+        slot,
+        changes,
+        np.flatnonzero(movable & leads),
+        PartitionState.ONLINE,
+        Strategy.CONTROLLED_SHUTDOWN,
+    )
+    followed = _hosted(slot, broker_id) & (movable & ~leads)[:, None]
+    move_replicas(slot, changes, followed, ReplicaState.OFFLINE)
+    found = changes.decisions(slot.authority, slot.brokers)
+    remaining = np.flatnonzero(movable & (rows.leader == broker_id))
+    return [*found, *_listed(slot, event, DecisionKind.REPORT_REMAINING, remaining)]
+
+
+def _listed(slot: Slot, event: Event, kind: DecisionKind, at: Rows) -> list[Decision]:
+    if len(at) == 0:
+        return []
+    topic, extra = topic_column(slot.table, at)
+    block = encode_block({"topic": topic, "partition": slot.table.rows.partition[at]}, extra)
+    return [Decision(event.offset, kind, block)]

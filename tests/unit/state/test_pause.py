@@ -1,0 +1,114 @@
+"""A pause: nothing is decided from the order on until the load after its end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from state.cluster.authority import Phase
+from state.decisions import DecisionKind
+from state.protocol_errors import ProtocolError
+from tests.unit.state.support import Controller, broker
+
+PAUSE, REPLY = DecisionKind.SET_PAUSE, DecisionKind.REPLY
+
+
+def phases(controller: Controller) -> set[Phase]:
+    return {controller.slot.authority.phase, controller.cluster.authority.phase}
+
+
+@pytest.fixture
+def paused() -> Controller:
+    """Topic t led by 1, then the order."""
+    controller = Controller()
+    controller.topic("t", [[1, 2, 3]])
+    said = controller.happen("controller_paused", reason="a look around")
+    assert said == {PAUSE: {"paused": True, "reason": "a look around"}}
+    return controller
+
+
+def load(controller: Controller, epoch: int, brokers: tuple[int, ...]) -> Any:
+    """Be elected again, with topic t as it was."""
+    controller.elect(epoch)
+    controller.brokers(registered=[broker(id_, 100 + id_) for id_ in brokers])
+    controller.topic("t", [[1, 2, 3]], [[1, 0, [1, 2, 3], 5, 0, 0]])
+    return controller.happen("resync_completed", topics=1)
+
+
+def test_nothing_is_decided_about_partitions(paused: Controller) -> None:
+    assert paused.brokers(unregistered=[1]) == {}
+    assert paused.row("t", 0)["leader"] == 1
+    assert paused.topic("new", [[2]]) == {}
+    states = [[2, 1, [2], 5, 0, 1]]
+    body = {"topic": "t", "cause": "notification", "partitions": [0], "states": states}
+    assert paused.happen("partition_states_observed", "t", **body) == {}
+    assert paused.happen("topic_deletion_requested", "t", topic="t") == {}
+    deadline_ms = 6_000
+    assert paused.happen("timer_due", timer="leader_rebalance", deadline_ms=deadline_ms) == {}
+    assert paused.happen("log_dir_failure_notified", broker_ids=[2]) == {}
+    assert (
+        paused.happen("admin_znode_observed", path="/admin/reassign_partitions", zk_version=0) == {}
+    )
+
+
+def test_what_is_asked_for_is_answered_with_an_error(paused: Controller) -> None:
+    partition = {"partition": 0, "leader_epoch": 0, "partition_epoch": 0, "isr": [1]}
+    who = {"request_id": "r", "broker_id": 1, "broker_epoch": 101, "version": 3}
+    asked = [
+        ("alter_partition_requested", {**who, "partitions": [partition]}),
+        ("delete_topic_requested", {"request_id": "r"}),
+        ("create_partitions_requested", {"request_id": "r", "partitions": 4}),
+    ]
+    for kind, body in asked:
+        said = paused.happen(kind, "t", topic="t", **body)
+        assert said.keys() == {REPLY}
+        assert said[REPLY]["error"] == ProtocolError.NOT_CONTROLLER
+    said = paused.happen("controlled_shutdown_requested", **who)
+    assert said[REPLY]["error"] == ProtocolError.NOT_CONTROLLER
+
+
+def test_producers_still_get_ids(paused: Controller) -> None:
+    asked = {"request_id": "r", "broker_id": 1, "broker_epoch": 101}
+    said = paused.happen("producer_ids_requested", **asked)
+    assert said[REPLY]["error"] == ProtocolError.NONE
+    assert DecisionKind.WRITE_PRODUCER_ID_BLOCK in said
+
+
+def test_the_load_after_the_end_finds_what_happened(paused: Controller) -> None:
+    paused.brokers(unregistered=[1])
+    said = paused.happen("controller_resumed", reason="done")
+    assert said == {PAUSE: {"paused": False, "reason": "done"}}
+    assert phases(paused) == {Phase.NONE}
+    assert paused.brokers(unregistered=[3]) == {}, "not before the load"
+    load(paused, 5, (2,))
+    assert phases(paused) == {Phase.ACTIVE}
+    assert (paused.row("t", 0)["leader"], paused.row("t", 0)["isr"]) == (2, [2])
+
+
+def test_a_pause_outlives_an_election(paused: Controller) -> None:
+    paused.happen("controller_resigned", reason="front started")
+    assert load(paused, 6, (2, 3)) == {}
+    assert phases(paused) == {Phase.PAUSED}
+    paused.happen("controller_resumed", reason="done")
+    load(paused, 6, (2, 3))
+    assert paused.row("t", 0)["leader"] == 2
+
+
+def test_a_pause_ordered_during_a_load_begins_with_its_end() -> None:
+    controller = Controller()
+    controller.elect(6)
+    controller.happen("controller_paused", reason="early")
+    assert phases(controller) == {Phase.LOADING}
+    assert load(controller, 7, (2, 3)) == {}
+    assert phases(controller) == {Phase.PAUSED}
+
+
+def test_an_end_without_a_pause_changes_nothing() -> None:
+    controller = Controller()
+    controller.happen("controller_resumed", reason="nothing")
+    assert phases(controller) == {Phase.ACTIVE}
+
+
+def test_no_timer_is_left_armed(paused: Controller) -> None:
+    assert paused.cluster.timers == {}
