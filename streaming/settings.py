@@ -82,6 +82,7 @@ class Settings(BaseModel):
     gateway_host: Host
     gateway_port: Port
     gateway_listeners: Name
+    gateway_hidden: bool
     max_connections: Positive
     connections_max_idle_ms: Positive
     socket_request_max_bytes: Annotated[int, Field(ge=1_024)]
@@ -101,6 +102,11 @@ class Settings(BaseModel):
 
     embedded_brokers: Annotated[int, Field(ge=1, le=100)]
     embedded_kafka_version: KafkaVersion
+
+    @property
+    def controller_listener(self) -> str:
+        """The listener on which brokers hear the controller (ControllerChannelManager), or ""."""
+        return self.control_plane_listener_name or self.inter_broker_listener_name
 
     @field_validator("*", mode="before")
     @classmethod

@@ -51,11 +51,27 @@ def load_settings(
     sources = [default, *_overlay(mode), *given]
     merged = {key: value for source in sources for key, value in source.values.items()}
     try:
-        return Settings.model_validate(merged)
+        settings = Settings.model_validate(merged)
     except ValidationError as error:
         raise ConfigurationError(
             "\n".join(_complaint(detail, sources) for detail in error.errors())
         ) from error
+    _check_hidden(settings)
+    return settings
+
+
+def _check_hidden(settings: Settings) -> None:
+    name, bound = settings.controller_listener, settings.gateway_listeners
+    if settings.gateway_hidden and not name:
+        raise ConfigurationError(
+            "gateway.hidden = true needs the listener that brokers and the controller use among"
+            " themselves: set inter.broker.listener.name or control.plane.listener.name"
+        )
+    if settings.gateway_hidden and bound and name not in bound.split(","):
+        raise ConfigurationError(
+            f"gateway.hidden = true announces listener {name!r} only, and gateway.listeners ="
+            f" {bound!r} does not have it; add it, or leave gateway.listeners empty"
+        )
 
 
 def conf_source(name: str) -> Source:

@@ -78,8 +78,11 @@ class FrontGateway:
             await self._gateway.stop()
 
     def endpoints(self) -> list[dict[str, Any]]:
-        """Return what was bound, as a registration's endpoints."""
-        return [] if self._gateway is None else self._gateway.endpoints()
+        """Return what is announced of what was bound, as a registration's endpoints."""
+        bound = [] if self._gateway is None else self._gateway.endpoints()
+        if not self._settings.gateway_hidden:
+            return bound
+        return [end for end in bound if end["listener"] == self._settings.controller_listener]
 
     def counters(self) -> dict[str, int]:
         """Return what was served so far."""

@@ -59,7 +59,7 @@ def create_missing(session: ZkSession, writer: FencedWriter) -> None:
         write_fenced(writer, [Create(FEATURE_PATH, feature_bytes(Feature(_FEATURES_ENABLED, {})))])
 
 
-def own_registration(endpoints: Sequence[Mapping[str, Any]]) -> bytes | None:
+def own_registration(endpoints: Sequence[Mapping[str, Any]], rack: str | None) -> bytes | None:
     """Return our own broker znode, None when we have no endpoint to announce."""
     if not endpoints:
         return None
@@ -69,4 +69,4 @@ def own_registration(endpoints: Sequence[Mapping[str, Any]]) -> bytes | None:
         )
         for end in endpoints
     ]
-    return broker_bytes(BrokerZNode(ends), time.time_ns() // 1_000_000)
+    return broker_bytes(BrokerZNode(ends, rack), time.time_ns() // 1_000_000)

@@ -10,6 +10,7 @@ from state.events import EventKind
 from streaming.front.load_events import Endpoints, elected, producer_id_block
 from streaming.front.preparation import create_missing, own_registration
 from streaming.front.signals import RoleLost, Signals
+from streaming.image.racks import controller_rack
 from streaming.log.api import NewRecord
 from streaming.observers.admin import AdminObserver
 from streaming.observers.brokers import BrokersObserver, listener_names
@@ -99,6 +100,7 @@ class Term:
         self._tree = WatchedTree(self._session, self._dirty)
         self._claim: ControllerClaim | None = None
         self._endpoints: Endpoints = []
+        self._registered_rack: tuple[str | None] | None = None  # None: not registered yet
 
     @property
     def claim(self) -> ControllerClaim | None:
@@ -233,6 +235,7 @@ class Term:
             self._configs.look()
         if BROKER_IDS_PATH in dirty or dirty.below(BROKER_IDS_PATH):
             self._brokers.look()
+            self._register_ourselves()
         self._topics.look(dirty)
         if ISR_CHANGE_PATH in dirty:
             self._notifications.look_at_isr_changes()
@@ -282,11 +285,18 @@ class Term:
             return []
 
     def _register_ourselves(self) -> None:
-        """Brokers before 3.1 look the controller up among the registrations."""
+        """Brokers before 3.1 look the controller up among the registrations.
+
+        Done again when the rack is another one: old tools place replicas by registrations.
+        """
+        rack = controller_rack(self._brokers.racks)
+        if self._registered_rack == (rack,):
+            return
         claim = self._needed_claim()
-        data = own_registration(self._endpoints)
+        data = own_registration(self._endpoints, rack)
         if data is not None:
             register_broker(self._session, broker_path(claim.controller_id), data)
+        self._registered_rack = (rack,)
 
     def _needed_claim(self) -> ControllerClaim:
         assert self._claim is not None, "a term loads, follows and gives back after its claim"

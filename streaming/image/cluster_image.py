@@ -23,6 +23,7 @@ from streaming.image.brokers import (
     endpoints,
     registered_brokers,
 )
+from streaming.image.racks import controller_rack
 from streaming.wire.partition_rows import BrokerNode
 
 PARTITION_COLUMNS = (
@@ -95,9 +96,10 @@ class ClusterImage:
         self.controller_id = body["controller_id"]
         self.controller_epoch = body["controller_epoch"]
         self.epoch_zk_version = body["epoch_zk_version"]
-        node = {"id": self.controller_id, "rack": None, "endpoints": body["controller_endpoints"]}
-        self.controller_node = broker_node(node) if body["controller_endpoints"] else None
         self.brokers = registered_brokers(body["brokers"])
+        rack = controller_rack({id_: one.node.rack for id_, one in self.brokers.items()})
+        node = {"id": self.controller_id, "rack": rack, "endpoints": body["controller_endpoints"]}
+        self.controller_node = broker_node(node) if body["controller_endpoints"] else None
         self.version += 1
         if body["complete"]:
             self._clear_topics()

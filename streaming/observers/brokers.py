@@ -49,6 +49,11 @@ class BrokersObserver:
         """Ids of the brokers appended as registered, ascending."""
         return sorted(self._known)
 
+    @property
+    def racks(self) -> dict[int, str | None]:
+        """The racks of the brokers appended as registered, by id."""
+        return {id_: one["rack"] for id_, one in self._known.items()}
+
     def look(self) -> None:
         """Read all registrations again and append what differs, as one event."""
         found = self._read()

@@ -141,6 +141,31 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
     assert len(message_of(overrides=["slots=0", "num.partitions=0"]).splitlines()) == 2
 
 
+@pytest.mark.parametrize(
+    ("others", "message"),
+    [
+        ([], "set inter.broker.listener.name or control.plane.listener.name"),
+        (["inter.broker.listener.name=I", "gateway.listeners=C,D"], "does not have it"),
+        (
+            [
+                "control.plane.listener.name=I",
+                "inter.broker.listener.name=D",
+                "gateway.listeners=D",
+            ],
+            "announces listener 'I' only",
+        ),
+    ],
+)
+def test_a_hidden_gateway_needs_a_listener_of_the_brokers(others: list[str], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        load_settings(overrides=["gateway.hidden=true", *others])
+
+
+def test_a_hidden_gateway_may_listen_where_it_is_not_announced() -> None:
+    overrides = ["gateway.hidden=true", "inter.broker.listener.name=I", "gateway.listeners=C,I"]
+    assert load_settings(overrides=overrides).controller_listener == "I"
+
+
 def test_an_override_without_a_value_is_refused() -> None:
     assert "key=value" in message_of(overrides=["slots"])
 

@@ -136,7 +136,7 @@ def test_brokers_are_replaced_as_a_whole_and_a_complete_update_starts_anew():
     node = BrokerNode(1, "r", (Endpoint(9, "h", "L", 3),))
     assert image.brokers.keys() == {1, 2}
     assert (image.brokers[1].node, image.brokers[1].epoch) == (node, 51)
-    assert image.controller_node == BrokerNode(1000, None, node.endpoints)
+    assert image.controller_node == BrokerNode(1000, "r", node.endpoints)
     assert (image.controller_id, image.controller_epoch, image.epoch_zk_version) == (1000, 4, 5)
     assert len(image) == 1
     image.apply(DecisionKind.UPDATE_BROKERS, orjson.dumps(brokers_body(2, complete=True, ends=[])))
