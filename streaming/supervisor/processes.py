@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from streaming.embedded.process import ChildProcess
+from streaming.embedded.process import ChildProcess, log_tail
+from streaming.errors import ConfigurationError, HelmstreamError
 
 logger = logging.getLogger(__name__)
 
@@ -20,6 +21,16 @@ _FIRST_BACKOFF_S = 0.2
 _LONGEST_BACKOFF_S = 30.0
 _STABLE_S = 30.0
 _STOP_TIMEOUT_S = 20.0
+_ERROR_MARK = "error: "  # how a role's last words start
+
+
+class HopelessRole(HelmstreamError):
+    """A role ended for a reason that starting it again cannot mend."""
+
+    def __init__(self, role: str, exit_code: int, log_path: Path) -> None:
+        _, _, reason = log_tail(log_path).rpartition(_ERROR_MARK)
+        super().__init__(f"the {role} cannot run: {reason.strip()} (its log is {log_path})")
+        self.exit_code = exit_code
 
 
 def role_command(role: str, data_dir: Path, config: Sequence[str]) -> list[str]:
@@ -48,7 +59,10 @@ class Supervised:
         self.started_at = time.monotonic()
 
     def keep_running(self) -> None:
-        """Start a process that has ended again, waiting longer each time it ends soon."""
+        """Start a process that has ended again, waiting longer each time it ends soon.
+
+        Raises HopelessRole when it ended because of its configuration.
+        """
         if self.child is not None and self.child.running:
             return
         now = time.monotonic()
@@ -59,6 +73,8 @@ class Supervised:
 
     def _ended(self, child: ChildProcess, now: float) -> None:
         logger.warning("%s ended with code %s, see %s", self.role, child.return_code, self.log_path)
+        if child.return_code == ConfigurationError.exit_code:
+            raise HopelessRole(self.role, child.return_code, self.log_path)
         if now - self.started_at > _STABLE_S:
             self.backoff_s = _FIRST_BACKOFF_S
         self.start_after = now + self.backoff_s
@@ -93,13 +109,13 @@ class Supervisor:
             role.start()
 
     def watch(self, until: Callable[[], bool], poll_s: float = 0.1) -> None:
-        """Keep both running until the condition holds."""
+        """Keep both running until the condition holds; raises HopelessRole."""
         while not until():
             self.keep_running()
             time.sleep(poll_s)
 
     def keep_running(self) -> None:
-        """Start what has ended, once its back-off is over."""
+        """Start what has ended, once its back-off is over; raises HopelessRole."""
         for role in self.roles.values():
             role.keep_running()
 

@@ -19,7 +19,8 @@ def run(settings: Settings, config: list[str], console: Console) -> None:
     """Run front and job, with an embedded cluster when no ZooKeeper is given, until a signal comes.
 
     config: the --config and --set options for the child processes. Raises JavaMissing, JavaTooOld,
-    PortTaken, ZooKeeperUnreachable before anything starts.
+    PortTaken, ZooKeeperUnreachable before anything starts, HopelessRole when front or job cannot
+    run as configured.
     """
     find_java()
     check_port_free(settings.gateway_host, settings.gateway_port, "gateway.port")

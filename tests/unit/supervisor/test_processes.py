@@ -1,0 +1,50 @@
+"""What the supervisor does about processes that end."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from streaming.supervisor.processes import HopelessRole, Supervised
+
+WAIT_S = 30.0
+
+
+def role_that(code: str, tmp_path: Path) -> Supervised:
+    return Supervised("job", [sys.executable, "-c", code], tmp_path / "job.log")
+
+
+def keep_until_started_again(role: Supervised) -> None:
+    deadline_s = time.monotonic() + WAIT_S
+    while role.starts < 3:
+        assert time.monotonic() < deadline_s
+        role.keep_running()
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("ending", ["raise SystemExit(1)", "raise SystemExit(4)", "1 / 0", "pass"])
+def test_a_process_that_ends_is_started_again(ending: str, tmp_path: Path) -> None:
+    role = role_that(ending, tmp_path)
+    role.start()
+    keep_until_started_again(role)
+    role.stop()
+
+
+def test_a_process_that_cannot_run_as_configured_is_given_up_with_its_reason(
+    tmp_path: Path,
+) -> None:
+    role = role_that(
+        "print('error: an earlier one'); print('error: slots was 8, now it is 16'); exit(2)",
+        tmp_path,
+    )
+    role.start()
+    with pytest.raises(HopelessRole) as caught:
+        keep_until_started_again(role)
+    assert role.starts == 1
+    assert caught.value.exit_code == 2
+    log = tmp_path / "job.log"
+    reason = f"the job cannot run: slots was 8, now it is 16 (its log is {log})"
+    assert str(caught.value) == reason
