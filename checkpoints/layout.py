@@ -33,3 +33,13 @@ def check_layout(checkpoint: Path, *, slots: int, partitions: int) -> None:
                 f"the checkpoint {checkpoint} was made with {key} = {made_with.get(key)}, "
                 f"now it is {value}; set it back, or start with another data.dir"
             )
+
+
+def slots_of(checkpoint: Path) -> int:
+    """Return how many slots a checkpoint was made with; raises CheckpointMismatch when it does not
+    say.
+    """
+    path = checkpoint / LAYOUT_FILE
+    if not path.is_file():
+        raise CheckpointMismatch(f"{checkpoint} is no checkpoint of helmstream: no {LAYOUT_FILE}")
+    return int(orjson.loads(path.read_bytes())["slots"])

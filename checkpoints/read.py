@@ -5,30 +5,71 @@ from __future__ import annotations
 from pathlib import Path
 
 import orjson
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
+from checkpoints.layout import CheckpointMismatch, slots_of
 from checkpoints.machine_format import decode_machine
+from checkpoints.replay import States
+from checkpoints.snapshot import Snapshot
 from state.step import Machine
+
+
+def committed_batches(checkpoint: Path) -> list[int]:
+    """Return the numbers of the retained micro-batches that were committed, ascending."""
+    folder = checkpoint / "commits"
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    return sorted(int(name) for name in names if name.isdigit())
 
 
 def has_state(checkpoint: Path) -> bool:
     """Return whether the checkpoint has a committed batch."""
-    commits = checkpoint / "commits"
-    return commits.is_dir() and any(path.name.isdigit() for path in commits.iterdir())
+    return bool(committed_batches(checkpoint))
 
 
-def folded_until(checkpoint: Path) -> int:
-    """Return one past the last event that a committed batch has folded; 0 without one.
+def folded_until(checkpoint: Path, batch_id: int | None = None) -> int:
+    """Return one past the last event that was folded when a batch was committed, the last one by
+    default; 0 without one.
 
     Source: Spark's OffsetSeqLog, one line of JSON per source after version and metadata.
     """
-    folder = checkpoint / "commits"
-    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-    committed = [int(name) for name in names if name.isdigit()]
+    committed = committed_batches(checkpoint)
     if not committed:
         return 0
-    line = (checkpoint / "offsets" / str(max(committed))).read_text().splitlines()[2]
+    number = max(committed) if batch_id is None else batch_id
+    line = (checkpoint / "offsets" / str(number)).read_text().splitlines()[2]
     return int(orjson.loads(line)["offset"])
+
+
+def check_retained(checkpoint: Path, batch_id: int | None) -> None:
+    """Raise CheckpointMismatch when a batch (None: the last) is not in the checkpoint."""
+    committed = committed_batches(checkpoint)
+    if not committed:
+        raise CheckpointMismatch(f"{checkpoint} has no committed batch")
+    if batch_id is not None and batch_id not in committed:
+        raise CheckpointMismatch(
+            f"batch {batch_id} is not in {checkpoint}: it has {committed[0]} to {committed[-1]}"
+        )
+
+
+def state_frame(spark: SparkSession, checkpoint: Path, batch_id: int | None = None) -> DataFrame:
+    """Return (machine int, state binary), one row a machine, as of a committed batch, the last one
+    by default.
+
+    Raises CheckpointMismatch when the batch is not retained.
+    """
+    check_retained(checkpoint, batch_id)
+    spark.streams.active  # noqa: B018 - starts the state store's coordinator, which the reader needs
+    reader = spark.read.format("statestore")
+    if batch_id is not None:
+        reader = reader.option("batchId", batch_id)
+    rows = reader.load(str(checkpoint))
+    return rows.selectExpr("key.machine AS machine", "value.groupState.data AS state")
+
+
+def read_states(spark: SparkSession, checkpoint: Path, batch_id: int | None = None) -> States:
+    """Return the machines' bytes by state key; as `state_frame`."""
+    rows = state_frame(spark, checkpoint, batch_id).collect()
+    return dict(sorted((int(row["machine"]), bytes(row["state"])) for row in rows))
 
 
 def read_machines(
@@ -36,25 +77,17 @@ def read_machines(
 ) -> dict[int, Machine]:
     """Return the machines as of a committed batch, the last one by default, by state key.
 
-    Raises CorruptBlock when a machine's bytes are of another format version.
+    Raises CorruptBlock when a machine's bytes are of another format version, CheckpointMismatch
+    when the batch is not retained.
     """
-    spark.streams.active  # noqa: B018 - starts the state store's coordinator, which the reader needs
-    reader = spark.read.format("statestore")
-    if batch_id is not None:
-        reader = reader.option("batchId", batch_id)
-    rows = reader.load(str(checkpoint)).select("key.*", "value.*").collect()
-    found: dict[int, Machine] = {}
-    for row in rows:
-        key, data = row[0], _blob(row)
-        found[int(key)] = decode_machine(data)
-    return dict(sorted(found.items()))
+    states = read_states(spark, checkpoint, batch_id)
+    return {key: decode_machine(data) for key, data in states.items()}
 
 
-def _blob(row: tuple[object, ...]) -> bytes:
-    for value in row[1:]:
-        if isinstance(value, (bytes, bytearray)):
-            return bytes(value)
-        inner = getattr(value, "data", None)
-        if isinstance(inner, (bytes, bytearray)):
-            return bytes(inner)
-    raise ValueError(f"no machine state in {row!r}")
+def snapshot_of(spark: SparkSession, checkpoint: Path, batch_id: int | None = None) -> Snapshot:
+    """Return all machines as of a committed batch, the last one by default.
+
+    Raises CheckpointMismatch when the batch is not retained or the folder says nothing of slots.
+    """
+    states = read_states(spark, checkpoint, batch_id)
+    return Snapshot(folded_until(checkpoint, batch_id), slots_of(checkpoint), states)

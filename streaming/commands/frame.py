@@ -36,13 +36,14 @@ def expected_exit_code(error: Exception) -> int | None:
     from kazoo.handlers.threading import KazooTimeoutError
 
     from checkpoints.layout import CheckpointMismatch
+    from state.errors import CorruptBlock
     from streaming.embedded.java import JavaMissing, JavaTooOld
     from streaming.log.api import LogError
     from streaming.zk.errors import ZooKeeperError
 
     if isinstance(error, HelmstreamError):
         return error.exit_code
-    if isinstance(error, CheckpointMismatch):
+    if isinstance(error, CheckpointMismatch | CorruptBlock):
         return 2
     if isinstance(error, JavaMissing | JavaTooOld):
         return 3

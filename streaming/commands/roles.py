@@ -14,6 +14,7 @@ from streaming.commands.options import ConfigFiles, DataDir, Overrides, settings
 from streaming.errors import ConfigurationError
 from streaming.settings import Settings
 
+_INSTEAD = {"replay": "; to fold a recorded log again: helmstream replay LOG --out FOLDER"}
 ZooKeeper = Annotated[
     str | None,
     typer.Option(
@@ -63,7 +64,10 @@ def active_settings(
     """Settings of a process that decides; raises ConfigurationError for another mode."""
     settings = settings_from(config, overrides, data_dir)
     if settings.mode != "active":
-        raise ConfigurationError(f"mode is {settings.mode!r}: this version can only be 'active'")
+        raise ConfigurationError(
+            f"mode is {settings.mode!r}: these processes can only be 'active'"
+            f"{_INSTEAD.get(settings.mode, '')}"
+        )
     return settings
 
 

@@ -57,7 +57,8 @@ class EmbeddedLogWriter:
 
     `clock` gives milliseconds and may jump: a record's time is never before that of the record
     ahead of it, across restarts too. `segment_bytes` is where a new segment begins (a segment is
-    larger only by one group), `record_bytes_max` what a single record may take.
+    larger only by one group), `record_bytes_max` what a single record may take. `first_offset` is
+    that of the first record of a new log; one that is there keeps its own.
 
     Raises:
         LogLocked: another process or object writes this folder.
@@ -71,6 +72,7 @@ class EmbeddedLogWriter:
         clock: Callable[[], int] = wall_clock_ms,
         segment_bytes: int = SEGMENT_BYTES,
         record_bytes_max: int = RECORD_BYTES_MAX,
+        first_offset: int = 0,
     ) -> None:
         if not 0 < record_bytes_max <= HARD_RECORD_BYTES_MAX:
             allowed = f"1..{HARD_RECORD_BYTES_MAX}"
@@ -86,7 +88,7 @@ class EmbeddedLogWriter:
         self._folder.mkdir(parents=True, exist_ok=True)
         self._lock_fd = _take_lock(self._folder)
         try:
-            self._open()
+            self._open(first_offset)
         except BaseException:
             os.close(self._lock_fd)
             raise
@@ -94,12 +96,12 @@ class EmbeddedLogWriter:
         self._thread.daemon = True
         self._thread.start()
 
-    def _open(self) -> None:
+    def _open(self, first_offset: int) -> None:
         for leftover in self._folder.glob("*.tmp"):
             leftover.unlink()
         if not (bases := list_segments(self._folder)):
-            create_segment(self._folder, 0, 0)
-            bases = [0]
+            create_segment(self._folder, first_offset, 0)
+            bases = [first_offset]
         self._head = Head(self._folder / "head", writable=True)
         file = self._folder / segment_name(bases[-1])
         tail = find_tail(file, bases[-1], self._head.end_offset())

@@ -1,20 +1,23 @@
 """The Spark data source `helmstream_log`: an embedded log as a streaming DataFrame.
 
 Options: `path` (the log's folder), `max_events_per_batch`, `start_offset` (of a query without a
-checkpoint; the first retained offset unless given). Which machines fold an event is a column, so
-that the router needs no Python of its own.
+checkpoint; the first retained offset unless given), `end_offset` (where to stop; without it the
+query follows the log), `what_if` (settings to change in the events, as JSON). Which machines fold
+an event is a column, so that the router needs no Python of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
+import orjson
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.types import StructType
 
+from checkpoints.what_if import CONFIG_KINDS, rewritten
 from state.routing import scope
 from streaming.log.api import LogError
 from streaming.log.embedded_arrow import LOG_SCHEMA
@@ -45,12 +48,17 @@ class HelmstreamLogSource(DataSource):
         path = self.options.get("path")
         if not path:
             raise ValueError(f"{SOURCE_NAME} needs the option 'path': the folder of the log")
-        start_offset = self.options.get("start_offset")
         return HelmstreamLogStreamReader(
             path,
             int(self.options.get("max_events_per_batch", MAX_EVENTS_PER_BATCH)),
-            None if start_offset is None else int(start_offset),
+            self._offset("start_offset"),
+            self._offset("end_offset"),
+            orjson.loads(self.options.get("what_if", "{}")),
         )
+
+    def _offset(self, option: str) -> int | None:
+        given = self.options.get(option)
+        return None if given is None else int(given)
 
 
 class HelmstreamLogStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -64,13 +72,21 @@ class HelmstreamLogStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAva
         ValueError: `max_events_per_batch` is not positive.
     """
 
-    def __init__(self, path: str, max_events_per_batch: int, start_offset: int | None) -> None:
+    def __init__(
+        self,
+        path: str,
+        max_events_per_batch: int,
+        start_offset: int | None,
+        end_offset: int | None = None,
+        what_if: Mapping[str, bool | int] | None = None,
+    ) -> None:
         if max_events_per_batch <= 0:
             raise ValueError(f"max_events_per_batch={max_events_per_batch} is not positive")
         self._path = path
         self._max_events = max_events_per_batch
         self._start_offset = start_offset
-        self._stop_at: int | None = None
+        self._stop_at = end_offset
+        self._what_if = what_if or {}
 
     def initialOffset(self) -> dict[str, int]:
         if self._start_offset is not None:
@@ -78,7 +94,8 @@ class HelmstreamLogStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAva
         return {"offset": _reader(self._path).start_offset()}
 
     def prepareForTriggerAvailableNow(self) -> None:
-        self._stop_at = _reader(self._path).end_offset()
+        end = _reader(self._path).end_offset()
+        self._stop_at = end if self._stop_at is None else min(self._stop_at, end)
 
     def read(self, start: dict[str, int]) -> tuple[Iterator[pa.RecordBatch], dict[str, int]]:
         """The next batch and where it ends; `start` again when there is nothing new.
@@ -98,7 +115,7 @@ class HelmstreamLogStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAva
             return iter(()), start
         batches: list[pa.RecordBatch] = []
         size_bytes, after = 0, first
-        for batch in _batches(self._path, first, end):
+        for batch in self._batches(first, end):
             batches.append(batch)
             after += batch.num_rows
             size_bytes += batch.nbytes
@@ -109,17 +126,30 @@ class HelmstreamLogStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAva
     def readBetweenOffsets(
         self, start: dict[str, int], end: dict[str, int]
     ) -> Iterator[pa.RecordBatch]:
-        return _batches(self._path, start["offset"], end["offset"])
+        return self._batches(start["offset"], end["offset"])
 
-
-def _batches(path: str, start: int, end: int) -> Iterator[pa.RecordBatch]:
-    return map(_with_scope, _reader(path).arrow_batches(start, end))
+    def _batches(self, start: int, end: int) -> Iterator[pa.RecordBatch]:
+        batches = _reader(self._path).arrow_batches(start, end)
+        if self._what_if:
+            batches = (_rewritten(batch, self._what_if) for batch in batches)
+        return map(_with_scope, batches)
 
 
 @lru_cache(maxsize=8)
 def _reader(path: str) -> EmbeddedLogReader:
     """One reader per log and Python process: the next batch goes on where the last one ended."""
     return EmbeddedLogReader(path)
+
+
+def _rewritten(batch: pa.RecordBatch, what_if: Mapping[str, bool | int]) -> pa.RecordBatch:
+    kinds = batch.column("kind").to_pylist()
+    if CONFIG_KINDS.isdisjoint(kinds):
+        return batch
+    payloads = batch.column("payload").to_pylist()
+    payloads = [rewritten(*one, what_if) for one in zip(kinds, payloads, strict=True)]
+    at = batch.schema.get_field_index("payload")
+    column = pa.array(payloads, batch.schema.field(at).type)
+    return batch.set_column(at, batch.schema.field(at), column)
 
 
 def _with_scope(batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -12,8 +12,9 @@ from collections import deque
 from collections.abc import Mapping
 from pathlib import Path
 
-from streaming.log.api import LogReader, LogWriter
+from streaming.log.api import LogWriter
 from streaming.log.embedded import EmbeddedLogReader
+from streaming.log.recorded import first_at
 from streaming.paths import DataDir
 
 _CHECK_EVERY_S = 60.0
@@ -59,17 +60,3 @@ class Retention:
         if len(self._ends) == self._ends.maxlen:
             with EmbeddedLogReader(self._folders.events) as reader:
                 self._retain_from = min(self._ends[0], first_at(reader, before_ms))
-
-
-def first_at(reader: LogReader, time_ms: int) -> int:
-    """Return the offset of the first retained record of this time or later; the end when there
-    is none.
-    """
-    low, high = reader.start_offset(), reader.end_offset()
-    while low < high:
-        middle = (low + high) // 2
-        if next(iter(reader.read(middle, middle + 1))).time_ms < time_ms:
-            low = middle + 1
-        else:
-            high = middle
-    return low

@@ -1,0 +1,72 @@
+"""Folds a log again without Spark: the operator's own function, machine by machine.
+
+States are bytes between batches, so every batch begins as after a restart; what is decided does not
+depend on where the batches are cut or over how many slots the topics are spread.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+
+from checkpoints.fold import fold_state
+from state.decisions import Decision
+from state.events import Event
+from state.merge import MergedDecision, decision_digest_input, merge
+from state.routing import machine_keys, scope
+
+States = dict[int, bytes]
+"""Encoded machines by state key."""
+
+
+def fold_batch(states: States, batch: Iterable[Event], slots: int) -> list[MergedDecision]:
+    """Fold events, ascending by offset, changing the states; return the merged decisions."""
+    by_key: dict[int, list[Event]] = {}
+    for event in batch:
+        for key in machine_keys(scope(event.kind, event.key), slots):
+            by_key.setdefault(key, []).append(event)
+    found: list[Decision] = []
+    for key, events in by_key.items():
+        states[key], decisions = fold_state(key, states.get(key), events)
+        found.extend(decisions)
+    return merge(found)
+
+
+def fold_log(
+    events: Sequence[Event], slots: int, cuts: Iterable[int] = ()
+) -> tuple[States, list[MergedDecision]]:
+    """Fold a whole log, cut into batches at the given positions; return (states, decisions)."""
+    states: States = {}
+    merged: list[MergedDecision] = []
+    start = 0
+    for end in [*sorted(set(cuts)), len(events)]:
+        merged.extend(fold_batch(states, events[start:end], slots))
+        start = end
+    return states, merged
+
+
+def batches(events: Iterable[Event], size: int) -> Iterator[list[Event]]:
+    """Yield the events in lists of at most `size`."""
+    left = iter(events)
+    while batch := list(islice(left, size)):
+        yield batch
+
+
+class Digest:
+    """SHA-256 over a sequence of decisions as docs/decision-log.md defines it."""
+
+    def __init__(self) -> None:
+        """Start with no decisions."""
+        self._hash = hashlib.sha256()
+        self.decisions = 0
+
+    def update(self, decisions: Iterable[MergedDecision]) -> None:
+        """Take the next decisions in order."""
+        for decision in decisions:
+            self._hash.update(decision_digest_input(decision))
+            self.decisions += 1
+
+    def hexdigest(self) -> str:
+        """Return the digest so far."""
+        return self._hash.hexdigest()

@@ -1,0 +1,104 @@
+"""Spreads the topics of a snapshot over another number of slots.
+
+Decisions do not depend on where a topic is, so the machines go on as if there had always been that
+many slots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from checkpoints.layout import CheckpointMismatch
+from checkpoints.machine_format import decode_machine, encode_machine
+from checkpoints.snapshot import Snapshot
+from state.blocks import decode_block
+from state.partitions.slot import Slot
+from state.partitions.table import COLUMN_NAMES, Columns, PartitionTable, Topic, stack
+from state.routing import topic_scope
+
+_OF_ONE_SLOT = frozenset({"topics", "deletions"})
+"""Header fields of a slot's state that are its own; the others are the same in all slots."""
+
+
+def reslot(snapshot: Snapshot, slots: int) -> Snapshot:
+    """Return the same machines with the topics in `slots` slots.
+
+    Raises CheckpointMismatch when the slots do not agree about the cluster, which only an event
+    that failed in one of them leaves behind.
+    """
+    if slots == snapshot.slots:
+        return snapshot
+    machines = {key: decode_machine(data) for key, data in sorted(snapshot.states.items())}
+    old = [machine for machine in machines.values() if isinstance(machine, Slot)]
+    _check_agreement(snapshot.states[key] for key in machines if isinstance(machines[key], Slot))
+    kept = {
+        key: snapshot.states[key]
+        for key, machine in machines.items()
+        if not isinstance(machine, Slot)
+    }
+    if old:
+        spread = _spread(old, slots)
+        kept |= {key: encode_machine(slot) for key, slot in enumerate(spread)}
+    return Snapshot(snapshot.offset, slots, dict(sorted(kept.items())))
+
+
+def _check_agreement(states: Iterable[bytes]) -> None:
+    shared = [
+        {name: value for name, value in decode_block(data)[1].items() if name not in _OF_ONE_SLOT}
+        for data in states
+    ]
+    if any(one != shared[0] for one in shared):
+        raise CheckpointMismatch(
+            "the slots do not agree about controller and brokers; rebuild them from the log "
+            "(helmstream checkpoint rebuild)"
+        )
+
+
+def _spread(old: Sequence[Slot], slots: int) -> list[Slot]:
+    first = old[0]
+    topics = [topic for slot in old for topic in slot.table.topics]
+    rows = stack(_numbered([slot.table for slot in old]))
+    place = np.array([topic_scope(topic.name) % slots for topic in topics], dtype=np.int64)
+    deletions = {name: one for slot in old for name, one in slot.table.deletions.items()}
+    found = []
+    for key in range(slots):
+        chosen = np.flatnonzero(place == key)
+        found.append(
+            Slot(
+                first.authority,
+                first.brokers,
+                PartitionTable(
+                    [topics[at] for at in chosen.tolist()],
+                    _select(rows, topics, chosen),
+                    {
+                        name: one
+                        for name, one in deletions.items()
+                        if topic_scope(name) % slots == key
+                    },
+                ),
+            )
+        )
+    return found
+
+
+def _numbered(tables: Sequence[PartitionTable]) -> list[Columns]:
+    """Return each table's rows with the numbers that its topics have among all topics."""
+    before = 0
+    found = []
+    for table in tables:
+        columns = {name: getattr(table.rows, name) for name in COLUMN_NAMES}
+        found.append(Columns(**{**columns, "topic": columns["topic"] + np.int32(before)}))
+        before += len(table.topics)
+    return found
+
+
+def _select(rows: Columns, topics: Sequence[Topic], chosen: npt.NDArray[np.intp]) -> Columns:
+    numbers = np.full(len(topics), -1, dtype=np.int32)
+    numbers[chosen] = np.arange(len(chosen), dtype=np.int32)
+    recoded = numbers[rows.topic] if len(rows) else rows.topic
+    at = np.flatnonzero(recoded >= 0)
+    columns = {name: getattr(rows, name)[at] for name in COLUMN_NAMES}
+    return Columns(**{**columns, "topic": recoded[at]})

@@ -1,0 +1,72 @@
+"""All machines as of one place in the log, in a Parquet file of their own.
+
+What `helmstream checkpoint export` writes and `import` reads, and what a local replay goes on from.
+docs/state-format.md describes the file.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from checkpoints.layout import CheckpointMismatch
+from checkpoints.machine_format import FORMAT_VERSION
+from checkpoints.replay import States
+
+SNAPSHOT_VERSION = 1
+_METADATA_KEY = b"helmstream"
+_SCHEMA = pa.schema([("machine", pa.int32()), ("state", pa.binary())])
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Encoded machines by state key; offset is one past the last event they have folded."""
+
+    offset: int
+    slots: int
+    states: States
+
+
+def write_snapshot(path: Path, snapshot: Snapshot) -> None:
+    """Write the file, whole or not at all."""
+    about = {
+        "snapshot.format": SNAPSHOT_VERSION,
+        "state.format": FORMAT_VERSION,
+        "offset": snapshot.offset,
+        "slots": snapshot.slots,
+    }
+    rows = sorted(snapshot.states.items())
+    table = pa.table(
+        [[key for key, _ in rows], [state for _, state in rows]],
+        schema=_SCHEMA.with_metadata({_METADATA_KEY: orjson.dumps(about)}),
+    )
+    temporary = path.with_suffix(".tmp")
+    pq.write_table(table, temporary)
+    with temporary.open("rb") as file:
+        os.fsync(file.fileno())
+    temporary.replace(path)
+
+
+def read_snapshot(path: Path) -> Snapshot:
+    """Return the snapshot in a file.
+
+    Raises CheckpointMismatch when the file is none, or of another version. The machines' own
+    versions are checked when they are decoded.
+    """
+    try:
+        table = pq.read_table(path)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise CheckpointMismatch(f"{path} is not a snapshot of machines: {error}") from None
+    about = orjson.loads((table.schema.metadata or {}).get(_METADATA_KEY, b"{}"))
+    if about.get("snapshot.format") != SNAPSHOT_VERSION:
+        raise CheckpointMismatch(
+            f"{path} has snapshot.format = {about.get('snapshot.format')}, "
+            f"this program reads {SNAPSHOT_VERSION}"
+        )
+    keys, states = (table.column(name).to_pylist() for name in ("machine", "state"))
+    return Snapshot(about["offset"], about["slots"], dict(zip(keys, states, strict=True)))

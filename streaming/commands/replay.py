@@ -1,0 +1,217 @@
+"""`helmstream replay`: a recorded log folded again, and a digest over what is decided."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from streaming.commands.options import ConfigFiles
+from streaming.errors import ConfigurationError
+from streaming.settings import Settings
+from streaming.settings_loader import load_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from checkpoints.snapshot import Snapshot
+    from streaming.log.recorded import RecordedLog
+    from streaming.replay.plan import ReplayPlan
+
+Log = Annotated[
+    Path,
+    typer.Argument(
+        metavar="LOG",
+        help="A data folder, the folder of an event log, or a file of JSON lines (log export).",
+    ),
+]
+Out = Annotated[
+    Path,
+    typer.Option(
+        "--out",
+        metavar="FOLDER",
+        help="Where the decisions go, as a log; a replay that was interrupted goes on there.",
+    ),
+]
+WhatIf = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        "-s",
+        metavar="KEY=VALUE",
+        help="What if this setting had been so? Only settings that decisions depend on, such as"
+        " unclean.leader.election.enable=true.",
+    ),
+]
+FromCheckpoint = Annotated[
+    Path | None,
+    typer.Option(
+        "--from-checkpoint",
+        metavar="CHECKPOINT",
+        help="Go on from these machines: a checkpoint, a data folder, or an exported file.",
+    ),
+]
+Until = Annotated[
+    str | None,
+    typer.Option(
+        "--until",
+        metavar="OFFSET|TIME",
+        help="Stop before this offset, or before the first record of this time (ISO 8601).",
+    ),
+]
+Batch = Annotated[int | None, typer.Option("--batch", min=1, help="Most events folded at once.")]
+Slots = Annotated[
+    int | None, typer.Option("--slots", min=1, help="Slots that topics are spread over.")
+]
+Local = Annotated[bool, typer.Option("--local", help="Fold in this process, without Spark.")]
+
+
+def replay(
+    *,
+    log: Log,
+    out: Out,
+    config: ConfigFiles = None,
+    what_if: WhatIf = None,
+    from_checkpoint: FromCheckpoint = None,
+    until: Until = None,
+    batch: Batch = None,
+    slots: Slots = None,
+    local: Local = False,
+) -> None:
+    """Fold a recorded log again; the same log gives the same decisions and the same digest.
+
+    The last line is the digest over the decisions. Compare two replays with helmstream diff.
+    """
+    from streaming.log.recorded import end_of, open_recorded
+    from streaming.paths import DataDir
+    from streaming.replay.plan import ReplayPlan
+    from streaming.replay.settings_in_log import what_if_from
+
+    settings = replay_settings(config, slots, batch)
+    chosen = what_if_from(what_if or ())
+    reader = open_recorded(log)
+    engine = Engine(settings, local)
+    try:
+        plan = ReplayPlan(
+            log=log,
+            end=end_of(reader, until),
+            batch=settings.event_log_batch_max_events,
+            slots=settings.slots,
+            local=local,
+            what_if=chosen,
+            start=engine.snapshot(from_checkpoint) if from_checkpoint else None,
+            out=DataDir(out),
+        )
+        plan.claim()
+        run_plan(plan, reader, engine)
+    finally:
+        engine.stop()
+        reader.close()
+
+
+def replay_settings(config: list[Path] | None, slots: int | None, batch: int | None) -> Settings:
+    """Settings of mode replay; raises ConfigurationError."""
+    given = ["mode=replay"]
+    given += [f"slots={slots}"] if slots is not None else []
+    given += [f"event.log.batch.max.events={batch}"] if batch is not None else []
+    return load_settings(config or (), given)
+
+
+class Engine:
+    """What folds: this process, or a Spark session that is opened when it is first needed."""
+
+    def __init__(self, settings: Settings, local: bool) -> None:
+        """Take settings of mode replay; start nothing."""
+        self.settings = settings
+        self._local = local
+        self._stop: Callable[[], None] | None = None
+
+    def snapshot(self, path: Path) -> Snapshot:
+        """Return the machines at `path`, spread over as many slots as are wanted.
+
+        A streaming checkpoint is read through Spark, also for a local replay.
+        """
+        from checkpoints.reslot import reslot
+        from streaming.snapshots import load_snapshot
+
+        return reslot(load_snapshot(path, self._spark), self.settings.slots)
+
+    def fold(self, plan: ReplayPlan, reader: RecordedLog, progress: Callable[[int], None]) -> None:
+        """Fold what the plan asks for."""
+        if self._local:
+            from streaming.replay.local import replay_locally
+
+            replay_locally(plan, reader, progress)
+        else:
+            from streaming.replay.spark import replay_through_spark
+
+            replay_through_spark(self._spark(), self.settings, plan, reader, progress)
+
+    def warm(self) -> None:
+        """Start what takes long, so that it does not count as folding."""
+        if not self._local:
+            self._spark()
+
+    def _spark(self) -> SparkSession:
+        from streaming.local_fs import local_fs_jar
+        from streaming.spark_session import open_spark
+
+        spark = open_spark(self.settings, local_fs_jar())
+        self._stop = spark.stop
+        return spark
+
+    def stop(self) -> None:
+        """Stop the session if there is one."""
+        if self._stop is not None:
+            self._stop()
+
+
+def run_plan(plan: ReplayPlan, reader: RecordedLog, engine: Engine) -> None:
+    """Fold with a progress bar; say how fast it was and the digest."""
+    from streaming.replay.decisions import digest_of
+
+    engine.warm()
+    first = plan.start.offset if plan.start else reader.start_offset()
+    if first > plan.end:
+        raise ConfigurationError(f"the machines have folded up to {first}, not {plan.end}")
+    began = time.monotonic()
+    folded: list[int] = []
+    with _progress_bar() as bar:
+        task = bar.add_task("folding", total=plan.end - first, rate="")
+
+        def advance(offset: int) -> None:
+            # The first call says where a replay that was interrupted goes on.
+            folded.append(offset)
+            rate = _rate(offset - folded[0], time.monotonic() - began)
+            bar.update(task, completed=offset - first, rate=rate)
+
+        engine.fold(plan, reader, advance)
+    passed = time.monotonic() - began
+    digest = digest_of(plan.out.decisions)
+    console = Console(highlight=False)
+    console.print(
+        f"folded {folded[-1] - folded[0]} events up to offset {plan.end} in {passed:.1f} s, "
+        f"{_rate(folded[-1] - folded[0], passed)}"
+    )
+    console.print(f"{digest.decisions} decisions in {plan.out.decisions}", soft_wrap=True)
+    console.print(f"digest {digest.hexdigest()}", soft_wrap=True)
+
+
+def _rate(events: int, seconds: float) -> str:
+    return f"{events / seconds:,.0f} events/s" if seconds > 0 else ""
+
+
+def _progress_bar() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+    )

@@ -1,0 +1,77 @@
+"""Decisions out of a decision log, each once, whatever was written twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from state.decisions import DecisionKind
+from state.merge import MergedDecision
+from streaming.log.api import LogRecord
+from streaming.log.decision_writer import RecordId, record_id
+from streaming.log.recorded import open_recorded
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedDecision:
+    """A decision with its place in the decision log and the time of its event in ms."""
+
+    log_offset: int
+    time_ms: int
+    decision: MergedDecision
+
+    @property
+    def id(self) -> RecordId:
+        """(event offset, ordinal)."""
+        return RecordId(self.decision.offset, self.decision.ordinal)
+
+
+def each_once(records: Iterable[LogRecord], after: RecordId | None = None) -> Iterator[LogRecord]:
+    """Yield the records whose id is above all before it: ids rise through a decision log, so one
+    that does not is a second copy.
+
+    after: the last id that was handled, of a reader that goes on. Raises LogError when a key is
+    not an id.
+    """
+    last = after
+    for record in records:
+        found = record_id(record)
+        if last is None or found > last:
+            last = found
+            yield record
+
+
+def read_decisions(records: Iterable[LogRecord]) -> Iterator[LoggedDecision]:
+    """Yield the decisions of a decision log, each once; raises LogError when a key is no id."""
+    for record in each_once(records):
+        found = record_id(record)
+        yield LoggedDecision(
+            record.offset,
+            record.time_ms,
+            MergedDecision(
+                found.event_offset, found.ordinal, DecisionKind(record.kind), record.payload
+            ),
+        )
+
+
+class OpenDecisions:
+    """A decision log by its path: a data folder, a replay's, the log's own, or JSON lines.
+
+    Raises NoRecordedLog or LogError when it is none.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open it."""
+        self._log = open_recorded(path, "decisions")
+
+    def decisions(self) -> Iterator[MergedDecision]:
+        """Yield all that is there now, each decision once."""
+        records = self._log.read(self._log.start_offset(), self._log.end_offset())
+        return (one.decision for one in read_decisions(records))
+
+    def __enter__(self) -> OpenDecisions:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._log.close()

@@ -1,0 +1,91 @@
+"""Opens a recorded log by its path: a folder of segments, or a file of JSON lines."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+from streaming.errors import ConfigurationError, HelmstreamError
+from streaming.log.api import LogReader
+from streaming.log.embedded import EmbeddedLogReader
+from streaming.log.json_lines import JsonLinesReader
+
+
+class RecordedLog(LogReader, Protocol):
+    """A log that is read and closed."""
+
+    def close(self) -> None:
+        """Let go of its files."""
+
+
+class NoRecordedLog(HelmstreamError):
+    """What was given as a log is none."""
+
+
+def log_folder(path: Path, name: str) -> Path:
+    """Return the folder of the log `name` (events, decisions): `path` itself, or its folder of that
+    name where `path` is a data folder.
+    """
+    inside = path / name
+    return inside if inside.is_dir() else path
+
+
+def open_recorded(path: Path, name: str = "events") -> RecordedLog:
+    """Open the log at `path`: a data folder, a log's own folder, or a file of JSON lines.
+
+    Raises NoRecordedLog when nothing is there, LogError when what is there is not a log.
+    """
+    if path.is_dir():
+        return EmbeddedLogReader(log_folder(path, name))
+    if path.is_file():
+        return JsonLinesReader(path)
+    raise NoRecordedLog(
+        f"{path}: no such log; allowed are a data folder, the folder of a log, "
+        "or a file of JSON lines"
+    )
+
+
+def end_of(reader: LogReader, until: str | None) -> int:
+    """Return the offset where to stop: what `--until` says, or the end of the log.
+
+    until: an offset, or a time in ISO 8601 (UTC unless it says otherwise): the first record of that
+    time or later is not read any more. Raises ConfigurationError when it is neither, or outside of
+    the log.
+    """
+    if until is None:
+        return reader.end_offset()
+    if not until.isdecimal():
+        return first_at(reader, time_ms_of("--until", until))
+    start, end = reader.start_offset(), reader.end_offset()
+    if not start <= int(until) <= end:
+        raise ConfigurationError(f"--until {until}: allowed are offsets from {start} to {end}")
+    return int(until)
+
+
+def time_ms_of(option: str, text: str) -> int:
+    """Return the milliseconds since the epoch of a time in ISO 8601, UTC unless it says otherwise.
+
+    Raises ConfigurationError naming the option.
+    """
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError:
+        raise ConfigurationError(
+            f"{option} {text!r}: allowed are an offset, or a time such as 2026-01-31T12:00:00Z"
+        ) from None
+    return round((time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def first_at(reader: LogReader, time_ms: int) -> int:
+    """Return the offset of the first retained record of this time or later; the end when there
+    is none.
+    """
+    low, high = reader.start_offset(), reader.end_offset()
+    while low < high:
+        middle = (low + high) // 2
+        if next(iter(reader.read(middle, middle + 1))).time_ms < time_ms:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -1,0 +1,1 @@
+"""Replay: a recorded log folded again, through the query or without Spark."""

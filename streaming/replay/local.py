@@ -1,0 +1,53 @@
+"""Replay without Spark: the same machines, folded in this process."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+from checkpoints.replay import batches, fold_batch
+from checkpoints.snapshot import Snapshot, read_snapshot, write_snapshot
+from checkpoints.what_if import rewritten
+from state.events import Event
+from streaming.errors import ConfigurationError
+from streaming.log.api import LogReader
+from streaming.replay.decisions import DecisionLog, Progress
+from streaming.replay.plan import ReplayPlan
+
+_SAVE_EVERY_S = 10.0
+
+
+def replay_locally(plan: ReplayPlan, reader: LogReader, progress: Progress) -> None:
+    """Fold what is not folded yet, a batch at a time.
+
+    The machines are saved now and then and at the end; one that is interrupted goes on from there.
+    Raises ConfigurationError when the folder's replay is past the plan's end.
+    """
+    at = _start(plan, reader)
+    if at.offset > plan.end:
+        raise ConfigurationError(f"{plan.out.root} has folded up to {at.offset}, not {plan.end}")
+    folded, saved = at.offset, time.monotonic()
+    states = dict(at.states)
+    progress(folded)
+    with DecisionLog(plan.out.decisions) as log:
+        for batch in batches(_events(plan, reader, at.offset), plan.batch):
+            decisions = fold_batch(states, batch, plan.slots)
+            log.append(decisions, {event.offset: event.time_ms for event in batch})
+            folded = batch[-1].offset + 1
+            progress(folded)
+            if time.monotonic() - saved > _SAVE_EVERY_S:
+                write_snapshot(plan.machines, Snapshot(folded, plan.slots, states))
+                saved = time.monotonic()
+        write_snapshot(plan.machines, Snapshot(folded, plan.slots, states))
+
+
+def _start(plan: ReplayPlan, reader: LogReader) -> Snapshot:
+    if plan.machines.exists():
+        return read_snapshot(plan.machines)
+    return plan.start or Snapshot(reader.start_offset(), plan.slots, {})
+
+
+def _events(plan: ReplayPlan, reader: LogReader, start: int) -> Iterator[Event]:
+    for record in reader.read(start, plan.end):
+        payload = rewritten(record.kind, record.payload, plan.what_if)
+        yield Event(record.offset, record.time_ms, record.kind, record.key, payload)

@@ -1,0 +1,70 @@
+"""What a replay is to fold, and the folder it writes to.
+
+The folder is laid out like a data folder: `decisions/`, and `checkpoint/` (Spark) or
+`machines.parquet` (local) to go on from. `replay.json` says what it was made with, so that an
+interrupted replay is only resumed as the same one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+
+from checkpoints.snapshot import Snapshot
+from streaming.errors import ConfigurationError
+from streaming.paths import DataDir
+
+
+@dataclass(frozen=True, slots=True)
+class ReplayPlan:
+    """A replay as asked for.
+
+    end: one past the last event. batch: events folded at once. what_if: as events have it
+    (`checkpoints.what_if.in_events`). start: the machines to go on from, None for the log's own
+    beginning.
+    """
+
+    log: Path
+    end: int
+    batch: int
+    slots: int
+    local: bool
+    what_if: Mapping[str, bool | int]
+    start: Snapshot | None
+    out: DataDir
+
+    @property
+    def machines(self) -> Path:
+        """Where a local replay keeps the machines."""
+        return self.out.root / "machines.parquet"
+
+    def claim(self) -> None:
+        """Make the folder this replay's, or find that it is.
+
+        Raises ConfigurationError when it holds another replay or something else.
+        """
+        made_with = {
+            "replay.format": 1,
+            "log": str(self.log.resolve()),
+            "engine": "local" if self.local else "spark",
+            "slots": self.slots,
+            "set": dict(sorted(self.what_if.items())),
+            "from_offset": self.start.offset if self.start else None,
+        }
+        path, root = self.out.root / "replay.json", self.out.root
+        if not path.exists():
+            if root.exists() and any(root.iterdir()):
+                raise ConfigurationError(f"--out {root} is not empty and holds no replay")
+            root.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(orjson.dumps(made_with, option=orjson.OPT_INDENT_2))
+            return
+        found = orjson.loads(path.read_bytes())
+        for key, value in made_with.items():
+            if found.get(key) != value:
+                raise ConfigurationError(
+                    f"--out {root} holds a replay with {key} = {found.get(key)}, "
+                    f"now it is {value}; choose another folder"
+                )

@@ -1,0 +1,125 @@
+"""Replay through the streaming query itself: the job's source, router and operator."""
+
+from __future__ import annotations
+
+import tempfile
+import threading
+from pathlib import Path
+
+import orjson
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from checkpoints.layout import check_layout
+from checkpoints.read import folded_until, has_state
+from checkpoints.snapshot import Snapshot, write_snapshot
+from streaming.errors import ConfigurationError
+from streaming.log.api import LogReader, NewRecord
+from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
+from streaming.log.recorded import log_folder
+from streaming.log.source import SOURCE_NAME
+from streaming.operator import decide
+from streaming.replay.decisions import DecisionLog, Progress
+from streaming.replay.plan import ReplayPlan
+from streaming.router import route
+from streaming.seed import seed_checkpoint
+from streaming.settings import Settings
+from streaming.sinks.batch import decided_batch
+
+_POLL_S = 0.2
+_COPIED_AT_ONCE = 10_000
+
+
+def replay_through_spark(
+    spark: SparkSession,
+    settings: Settings,
+    plan: ReplayPlan,
+    reader: LogReader,
+    progress: Progress,
+) -> None:
+    """Run the query over the log up to the plan's end; one that was interrupted goes on from its
+    checkpoint.
+
+    Raises ConfigurationError when the folder's replay is past the plan's end, CheckpointMismatch
+    when its checkpoint was made with other settings.
+    """
+    checkpoint = plan.out.checkpoint
+    if plan.start is not None and not has_state(checkpoint):
+        _seed(spark, settings, plan.start, checkpoint)
+    check_layout(checkpoint, slots=plan.slots, partitions=settings.shuffle_partitions)
+    folded = folded_until(checkpoint)
+    if folded > plan.end:
+        raise ConfigurationError(f"{plan.out.root} has folded up to {folded}, not {plan.end}")
+    progress(folded or reader.start_offset())
+    spark.conf.set("spark.sql.shuffle.partitions", settings.shuffle_partitions)
+    log = _embedded(plan, reader)
+    with DecisionLog(plan.out.decisions) as decisions:
+        _follow(_start(spark, plan, log, decisions, progress))
+
+
+def _seed(spark: SparkSession, settings: Settings, start: Snapshot, checkpoint: Path) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        file = Path(scratch) / "machines.parquet"
+        write_snapshot(file, start)
+        seed_checkpoint(spark, settings, file, checkpoint)
+
+
+def _embedded(plan: ReplayPlan, reader: LogReader) -> Path:
+    """Return the folder of the log for Spark's source; one that is no folder is copied into the
+    replay's.
+    """
+    if isinstance(reader, EmbeddedLogReader):
+        return log_folder(plan.log, "events")
+    with EmbeddedLogWriter(plan.out.events, first_offset=reader.start_offset()) as copy:
+        first, end = copy.end_offset(), reader.end_offset()
+        while first < end:
+            until = min(end, first + _COPIED_AT_ONCE)
+            copy.append(
+                [
+                    NewRecord(one.kind, one.key, one.payload, one.time_ms)
+                    for one in reader.read(first, until)
+                ]
+            )
+            first = until
+    return plan.out.events
+
+
+def _start(
+    spark: SparkSession, plan: ReplayPlan, log: Path, decisions: DecisionLog, progress: Progress
+) -> StreamingQuery:
+    events = (
+        spark.readStream.format(SOURCE_NAME)
+        .option("path", str(log))
+        .option("max_events_per_batch", plan.batch)
+        .option("end_offset", plan.end)
+        .option("what_if", orjson.dumps(dict(plan.what_if)).decode())
+        .load()
+    )
+
+    def write(rows: DataFrame, batch_id: int) -> None:
+        folded: pa.Table = rows.toArrow()
+        batch = decided_batch(batch_id, folded)
+        decisions.append([one.id for one in batch.decisions], batch.time_ms)
+        if batch.end_offset is not None:
+            progress(batch.end_offset)
+
+    return (
+        decide(route(events, plan.slots))
+        .writeStream.outputMode("append")
+        .option("checkpointLocation", str(plan.out.checkpoint))
+        .foreachBatch(write)
+        .trigger(availableNow=True)
+        .start()
+    )
+
+
+def _follow(query: StreamingQuery) -> None:
+    """Wait for the end, in steps so that Ctrl-C is heard; raises the query's error."""
+    pause = threading.Event()
+    try:
+        while query.isActive:
+            pause.wait(_POLL_S)
+        query.awaitTermination()
+    finally:
+        query.stop()

@@ -1,0 +1,43 @@
+"""Finds machines by a path that a user gives: a checkpoint, a data folder, an exported file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from checkpoints.layout import CheckpointMismatch
+from checkpoints.snapshot import Snapshot, read_snapshot
+from streaming.paths import DataDir
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MACHINES_FILE = "machines.parquet"
+
+
+def checkpoint_at(path: Path) -> Path:
+    """Return the checkpoint's folder: `path`, or `path/checkpoint` of a data folder.
+
+    Raises CheckpointMismatch when nothing is there.
+    """
+    inside = DataDir(path).checkpoint
+    found = inside if inside.is_dir() else path
+    if not found.is_dir():
+        raise CheckpointMismatch(f"{path}: there is no checkpoint")
+    return found
+
+
+def load_snapshot(
+    path: Path, spark: Callable[[], SparkSession], batch_id: int | None = None
+) -> Snapshot:
+    """Return the machines at `path`; spark is called only where a streaming checkpoint is read.
+
+    batch_id: of a streaming checkpoint, the last one by default. Raises CheckpointMismatch.
+    """
+    exported = path / MACHINES_FILE
+    if path.is_file() or exported.is_file():
+        return read_snapshot(path if path.is_file() else exported)
+    from checkpoints.read import snapshot_of  # noqa: PLC0415 - it needs Spark
+
+    return snapshot_of(spark(), checkpoint_at(path), batch_id)

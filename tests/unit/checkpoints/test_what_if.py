@@ -1,0 +1,104 @@
+"""Settings that decisions depend on, changed in the events that carry them."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from checkpoints.replay import fold_log
+from checkpoints.what_if import WHAT_IF_KEYS, in_events, rewritten
+from state.cluster.authority import CONFIG
+from state.events import Event
+from state.records import open_body
+from streaming.errors import ConfigurationError
+from streaming.replay.settings_in_log import what_if_from
+
+UNCLEAN = "unclean.leader.election.enable"
+
+
+def event(kind: str, config: object) -> bytes:
+    return orjson.dumps({"controller_id": 1, "config": config})
+
+
+def test_an_election_gets_all_settings_and_a_change_only_what_it_changes():
+    config = {UNCLEAN: True, "delete.topic.enable": False}
+    elected = orjson.loads(rewritten("controller_elected", event("", {UNCLEAN: False}), config))
+    assert elected == {"controller_id": 1, "config": config}
+    changed = rewritten("cluster_config_changed", event("", {UNCLEAN: False, "x": 1}), config)
+    assert orjson.loads(changed)["config"] == {UNCLEAN: True, "x": 1}
+
+
+@pytest.mark.parametrize("payload", [b"{", b"[]", b"{}", b'{"config":3}', b'{"config":null}'])
+def test_what_cannot_be_read_stays_as_it_is(payload):
+    assert rewritten("cluster_config_changed", payload, {UNCLEAN: True}) == payload
+
+
+def test_other_events_stay_as_they_are():
+    payload = event("", {UNCLEAN: False})
+    assert rewritten("topic_observed", payload, {UNCLEAN: True}) is payload
+
+
+def test_every_setting_in_the_log_can_be_changed_under_kafkas_name():
+    given = [f"{key}={'true' if kind is bool else 7}" for key, kind in WHAT_IF_KEYS.items()]
+    found = what_if_from(given)
+    assert found.keys() == CONFIG.keys()
+    assert all(type(value) is CONFIG[key][1] for key, value in found.items())
+    assert in_events({"leader.imbalance.check.interval.seconds": 3}) == {
+        "leader.imbalance.check.interval.ms": 3_000
+    }
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("unclean", "'unclean' is not of the form key=value"),
+        ("slots=4", r"slots = '4': no decision of a replay depends on it; allowed are auto\."),
+        ("unclean.leader.election=true", r"did you mean unclean\.leader\.election\.enable\?"),
+        (f"{UNCLEAN}=maybe", rf"{UNCLEAN} = 'maybe': allowed are true, false"),
+        ("leader.imbalance.per.broker.percentage=-1", "'-1': allowed is a whole number"),
+    ],
+)
+def test_what_is_not_allowed_is_refused_with_key_value_and_allowed(given, said):
+    with pytest.raises(ConfigurationError, match=said):
+        what_if_from([given])
+
+
+def test_a_partition_gets_its_leader_where_unclean_elections_had_been_allowed():
+    """The whole ISR died; broker 2 lives and is assigned, but not in sync."""
+    broker = {"rack": None, "endpoints": []}
+    bodies = [
+        (
+            "controller_elected",
+            "",
+            {"controller_id": 9, "epoch": 1, "epoch_zk_version": 1, "endpoints": [], "config": {}},
+        ),
+        (
+            "broker_registrations_changed",
+            "",
+            {"registered": [{"id": id_, "epoch": id_, **broker} for id_ in (1, 2)]},
+        ),
+        (
+            "topic_observed",
+            "t",
+            {
+                "topic": "t",
+                "partitions": [0],
+                "replicas": [[1, 2]],
+                "states": [[1, 0, [1], 1, 0, 0]],
+            },
+        ),
+        ("resync_completed", "", {"topics": 1}),
+        ("broker_registrations_changed", "", {"unregistered": [1]}),
+    ]
+
+    def last_leader(config: dict[str, bool | int]) -> tuple[int, str]:
+        log = [
+            Event(at, at, kind, key, rewritten(kind, orjson.dumps(body), config))
+            for at, (kind, key, body) in enumerate(bodies)
+        ]
+        changed = [one for one in fold_log(log, 4)[1] if one.kind == "change_partitions"][-1]
+        (row,) = open_body(changed.kind, changed.body)
+        return row["leader"], row["rule"]
+
+    assert last_leader({}) == (-1, "leader_lost")
+    assert last_leader({UNCLEAN: True}) == (2, "unclean_elected")

@@ -1,0 +1,180 @@
+"""`helmstream replay --local` and `helmstream diff`, as a user runs them."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import orjson
+import pytest
+
+from checkpoints.replay import Digest, fold_log
+from state.events import Event
+from streaming.cli import main
+from streaming.log.api import LogRecord, NewRecord
+from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
+from streaming.log.json_lines import write_json_lines
+from streaming.replay import local
+from tests.property.state_logs import long_log
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def log() -> list[Event]:
+    return long_log(11, plausible=True)
+
+
+@pytest.fixture
+def file(tmp_path: Path, log: list[Event]) -> Path:
+    path = tmp_path / "events.jsonl"
+    with path.open("w", encoding="utf-8") as out:
+        write_json_lines(
+            (LogRecord(e.offset, e.time_ms, e.kind, e.key, e.payload) for e in log), out
+        )
+    return path
+
+
+def run(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as left:
+        main([str(argument) for argument in arguments])
+    return int(left.value.code or 0)
+
+
+def digest_of(log: list[Event]) -> str:
+    digest = Digest()
+    digest.update(fold_log(log, 1)[1])
+    return digest.hexdigest()
+
+
+@pytest.fixture
+def replay(capsys: pytest.CaptureFixture[str]):
+    def replay(*arguments: object) -> str:
+        """Return the last line."""
+        assert run("replay", "--local", *arguments) == 0
+        return capsys.readouterr().out.splitlines()[-1]
+
+    return replay
+
+
+@pytest.mark.parametrize("options", [[], ["--batch", 1, "--slots", 1], ["--batch", 7]], ids=str)
+def test_the_last_line_is_the_digest(file, log, tmp_path, replay, options):
+    wanted = f"digest {digest_of(log)}"
+    assert replay(file, "--out", tmp_path / "out", *options) == wanted
+    assert replay(file, "--out", tmp_path / "out", *options) == wanted, "again: nothing to do"
+
+
+def test_what_is_decided_is_a_decision_log_with_the_events_times(file, log, tmp_path, replay):
+    replay(file, "--out", tmp_path / "out")
+    decisions = fold_log(log, 1)[1]
+    with EmbeddedLogReader(tmp_path / "out" / "decisions") as reader:
+        found = list(reader.read(0, reader.end_offset()))
+    assert [(one.key, one.kind, one.payload) for one in found] == [
+        (f"{one.offset}:{one.ordinal}", one.kind, one.body) for one in decisions
+    ]
+    assert [one.time_ms for one in found] == [log[one.offset].time_ms for one in decisions]
+
+
+def test_a_log_folder_gives_what_its_export_gives(file, log, tmp_path, replay):
+    with EmbeddedLogWriter(tmp_path / "data" / "events") as writer:
+        writer.append([NewRecord(e.kind, e.key, e.payload, e.time_ms) for e in log])
+    assert run("log", "export", tmp_path / "data", tmp_path / "again.jsonl") == 0
+    assert (tmp_path / "again.jsonl").read_bytes() == file.read_bytes()
+    assert replay(tmp_path / "data", "--out", tmp_path / "out") == f"digest {digest_of(log)}"
+
+
+def test_an_interrupted_replay_goes_on(file, log, tmp_path, replay, monkeypatch):
+    """Killed after a batch was written and before the machines were saved, twice."""
+    monkeypatch.setattr(local, "_SAVE_EVERY_S", 0.0)
+    fold = local.fold_batch
+    for batches in (2, 3):
+        left = iter(range(batches))
+
+        def killed(*arguments, left=left):
+            if next(left, None) is None:
+                raise KeyboardInterrupt
+            return fold(*arguments)
+
+        monkeypatch.setattr(local, "fold_batch", killed)
+        assert run("replay", "--local", file, "--batch", 9, "--out", tmp_path / "out") == 130
+    monkeypatch.setattr(local, "fold_batch", fold)
+    assert replay(file, "--batch", 9, "--out", tmp_path / "out") == f"digest {digest_of(log)}"
+
+
+def test_decisions_of_a_batch_whose_machines_were_not_saved_are_not_written_twice(
+    file, log, tmp_path, replay
+):
+    replay(file, "--until", 20, "--out", tmp_path / "out")
+    machines = (tmp_path / "out" / "machines.parquet").read_bytes()
+    replay(file, "--until", 50, "--out", tmp_path / "out")
+    (tmp_path / "out" / "machines.parquet").write_bytes(machines)
+    assert replay(file, "--out", tmp_path / "out") == f"digest {digest_of(log)}"
+
+
+def test_a_replay_goes_on_from_exported_machines_in_other_slots(file, log, tmp_path, replay):
+    replay(file, "--until", 30, "--slots", 4, "--out", tmp_path / "head")
+    start = ["--from-checkpoint", tmp_path / "head" / "machines.parquet"]
+    tail = Digest()
+    tail.update(one for one in fold_log(log, 1)[1] if one.offset >= 30)
+    found = replay(file, *start, "--slots", 16, "--out", tmp_path / "tail")
+    assert found == f"digest {tail.hexdigest()}"
+
+
+def test_the_seed_of_hashes_does_not_change_the_digest(file, log, tmp_path):
+    said = set()
+    for seed in ("1", "2"):
+        command = [sys.executable, "-m", "streaming.cli", "replay", file, "--local"]
+        done = subprocess.run(
+            [*command, "--out", tmp_path / seed],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=120,
+        )
+        said.add(done.stdout.splitlines()[-1])
+    assert said == {f"digest {digest_of(log)}"}
+
+
+def test_a_what_if_is_shown_as_a_difference(file, tmp_path, replay, capsys):
+    replay(file, "--out", tmp_path / "a")
+    what_if = ["--set", "unclean.leader.election.enable=false"]
+    replay(file, *what_if, "--out", tmp_path / "b")
+    assert run("diff", tmp_path / "a", tmp_path / "a") == 0
+    assert capsys.readouterr().out == "no difference\n"
+    assert run("diff", tmp_path / "a", tmp_path / "b") == 1
+    assert re.search(r"\d+ differences: change_partitions", capsys.readouterr().out)
+    assert run("diff", "--json", tmp_path / "a", tmp_path / "b") == 1
+    first = orjson.loads(capsys.readouterr().out.splitlines()[0])
+    assert (first["kind"], first["left"]["rule"]) == ("change_partitions", "unclean_elected")
+    assert "leader" in first["fields"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--set", "slots=3"], "--set slots = '3': no decision of a replay depends on it"),
+        (["--until", "9999"], "--until 9999: allowed are offsets from 0 to"),
+        (["--slots", "3"], "slots = 8, now it is 3; choose another folder"),
+        (["--until", "5"], "has folded up to"),
+        (["--from-checkpoint", "nowhere"], "nowhere: there is no checkpoint"),
+    ],
+)
+def test_what_is_wrong_is_said(file, tmp_path, capsys, options, said):
+    assert run("replay", file, "--local", "--out", tmp_path / "out") == 0
+    assert run("replay", file, "--local", "--out", tmp_path / "out", *options) == 2
+    assert said in capsys.readouterr().err.replace("\n", " ")
+
+
+def test_a_folder_with_something_else_is_left_alone(file, tmp_path, capsys):
+    assert run("replay", file, "--local", "--out", tmp_path) == 2
+    assert "is not empty and holds no replay" in capsys.readouterr().err
+
+
+def test_mode_replay_sends_to_the_command(capsys):
+    assert run("front", "--set", "mode=replay") == 2
+    assert "helmstream replay LOG --out FOLDER" in capsys.readouterr().err
