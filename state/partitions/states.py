@@ -20,6 +20,8 @@ from state.partitions.table import NO_LEADER, NO_VERSION
 from state.payloads import PartitionStatesObserved, States
 
 CONFLICT = "conflict"
+OVERTAKEN = "overtaken"
+ADOPTED = "adopted"
 
 
 def on_partition_states_observed(
@@ -29,7 +31,9 @@ def on_partition_states_observed(
 
     After a notification only newer versions count. After a conflict the znode is the truth whatever
     its version, and the partition's leader epoch is bumped: a leader whose ISR change met the
-    conflict waits for a higher one.
+    conflict waits for a higher one. Beside another controller nothing of ours is written: what
+    overtook our decision is the truth too, but no leader waits; what is adopted was decided by the
+    other one, and we decide nothing about it.
     """
     if slot.authority.phase is not Phase.ACTIVE:
         return []
@@ -38,8 +42,12 @@ def on_partition_states_observed(
     conflict = observed.cause == CONFLICT
     found = at >= 0
     _drop_states(slot, at[found & ~observed.states.present])
+    if observed.cause == ADOPTED:
+        _take(slot, changes, at, observed.states, found & observed.states.present)
+        return changes.decisions(slot.authority, slot.brokers)
+    certain = conflict or observed.cause == OVERTAKEN
     taken = adopt_states(
-        slot, changes, at, observed.states, only=found & observed.states.present, always=conflict
+        slot, changes, at, observed.states, only=found & observed.states.present, always=certain
     )
     if conflict:
         resume_reassignments(slot, changes, taken)
@@ -67,13 +75,26 @@ def adopt_states(
     rows = slot.table.rows
     use = only & (at >= 0)
     use[use] = always | (states.zk_version[use] > rows.zk_version[at[use]])
+    taken = _take(slot, changes, at, states, use)
+    _settle(slot, changes, taken)
+    return taken
+
+
+def _take(slot: Slot, changes: Changes, at: Rows, states: States, use: Bools) -> Rows:
+    """Copy stored states into rows `at` where `use` bool[k] holds, and return these rows: ONLINE or
+    OFFLINE by their leader, unless their topic is being deleted.
+    """
+    rows = slot.table.rows
     taken = at[use]
     for name in ("leader", "leader_epoch", "controller_epoch", "zk_version", "recovery"):
         getattr(rows, name)[taken] = getattr(states, name)[use]
     slot.table.replace_isr(taken, states.isr[use])
     changes.metadata[taken] = True
     changes.rule[taken] = Rule.STATE_OBSERVED
-    _settle(slot, changes, taken)
+    serving = taken[~slot.table.in_deletion()[taken]]
+    rows.state[serving] = np.where(
+        slot.online_leader(serving), PartitionState.ONLINE, PartitionState.OFFLINE
+    )
     return taken
 
 
@@ -83,11 +104,7 @@ def _settle(slot: Slot, changes: Changes, at: Rows) -> None:
     """
     rows = slot.table.rows
     at = at[~slot.table.in_deletion()[at]]
-    online = slot.online_leader(at)
-    rows.state[at[online]] = PartitionState.ONLINE
-    lost = at[~online]
-    rows.state[lost] = PartitionState.OFFLINE
-    move_partitions(slot, changes, lost, PartitionState.ONLINE)
+    move_partitions(slot, changes, at[~slot.online_leader(at)], PartitionState.ONLINE)
     replicas = rows.replicas[at]
     gone = ~slot.brokers.registered(replicas) | rows.offline_dir[at]
     gone |= rows.replica_state[at] == ReplicaState.OFFLINE

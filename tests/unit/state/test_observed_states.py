@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from state.decisions import Action, DecisionKind, Rule
-from tests.unit.state.support import Controller, actions
+from tests.unit.state.support import Controller, actions, broker
 
 CHANGE = DecisionKind.CHANGE_PARTITIONS
 
@@ -83,3 +83,31 @@ def test_a_state_that_is_gone_cannot_be_elected_for(controller: Controller) -> N
 def test_partitions_nobody_knows_are_passed_over(controller: Controller) -> None:
     body = {"topic": "t", "cause": "read", "partitions": [5], "states": [[1, 0, [1], 5, 0, 3]]}
     assert controller.happen("partition_states_observed", "t", **body) == {}
+
+
+def test_what_overtook_us_is_decided_about_again_without_a_bump(controller: Controller) -> None:
+    controller.brokers(unregistered=[1])
+    [row] = observe(controller, "overtaken", [1, 0, [1, 3], 5, 0, 1])[CHANGE]
+    assert (row["leader"], row["isr"], row["leader_epoch"], row["partition_epoch"]) == (
+        3,
+        [3],
+        1,
+        2,
+    )
+    [row] = observe(controller, "overtaken", [3, 1, [3], 5, 0, 2])[CHANGE]
+    assert actions(row) == Action.UPDATE_METADATA
+
+
+def test_what_another_controller_decided_is_adopted_as_it_is(controller: Controller) -> None:
+    """Also a leader that cannot lead; the next event decides about it."""
+    controller.brokers(unregistered=[2])
+    [row] = observe(controller, "adopted", [2, 4, [2, 3], 5, 0, 0])[CHANGE]
+    assert (row["leader"], row["isr"], row["leader_epoch"], row["partition_epoch"]) == (
+        2,
+        [2, 3],
+        4,
+        0,
+    )
+    assert actions(row) == Action.UPDATE_METADATA
+    rows = controller.brokers(registered=[broker(4, 104)])[CHANGE]
+    assert [row["leader"] for row in rows] == [3]
