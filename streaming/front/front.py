@@ -15,6 +15,7 @@ from streaming.front.clock import Clock
 from streaming.front.decider import RequestDecider
 from streaming.front.event_log import EventLog
 from streaming.front.gateway import FrontGateway
+from streaming.front.groups import Groups
 from streaming.front.job_feed import JobFeed
 from streaming.front.lease import Lease
 from streaming.front.link_server import LinkServer
@@ -71,10 +72,18 @@ class Front:
             on_presence=self._job_presence,
             on_batch=self._batch_completed,
             on_reobserve=self._observe_again,
+            on_image=self._image_changed,
         )
         self._link = LinkServer(DataDir(settings.data_dir).link, self._append, self._feed)
         self._status = StatusServer(socket_path(settings.data_dir), self.status)
-        self._gateway = FrontGateway(settings, self, self._decider)
+        self._groups = Groups(
+            settings,
+            self._decider,
+            self.image,
+            is_controller=self.is_controller,
+            has_job=lambda: self._feed.progress.pid is not None,
+        )
+        self._gateway = FrontGateway(settings, self, self._decider, self._groups.handlers())
         self._term: Term | None = None
         self._authority = Authority(
             self._log,
@@ -166,6 +175,7 @@ class Front:
         await self._status.start()
         self._watch_lease()
         self._authority.start()
+        self._groups.start()
 
     async def _stop(self) -> None:
         """Give the role back first: the job may still fold that, and brokers elect at once."""
@@ -174,6 +184,7 @@ class Front:
         if self._lease_handle is not None:
             self._lease_handle.cancel()
         self._clock.clear()
+        await self._groups.stop()
         await self._gateway.stop()
         await self._link.stop()
         await self._status.stop()
@@ -209,6 +220,12 @@ class Front:
         else:
             self._lease.job_gone(self._loop.time())
         self._lease_changed()
+
+    def _image_changed(self, image: ClusterImage | None, fresh: bool) -> None:
+        if image is not None:
+            self._groups.look_at(image)
+        if fresh:
+            self._groups.job_came_back()
 
     def _batch_completed(self, head: dict[str, Any]) -> None:
         self._lease.batch_completed(head["end_offset"] or 0, self._loop.time())

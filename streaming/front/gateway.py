@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from streaming.gateway.apis import NodeConfig, build_apis
+from streaming.gateway.calls import Handler
 from streaming.gateway.connection import Limits
 from streaming.gateway.create_topics import TopicDefaults
 from streaming.gateway.passing.pool import PassingLimits
@@ -40,13 +41,24 @@ def _text(value: object) -> str:
 
 
 class FrontGateway:
-    """Starts the gateway on the listeners of gateway.listeners, or else on those brokers have."""
+    """Starts the gateway on the listeners of gateway.listeners, or else on those brokers have.
 
-    def __init__(self, settings: Settings, view: ClusterView, decider: Decider) -> None:
-        """Remember what to serve; nothing is bound yet."""
+    With gateway.hidden it is reached on all of them, but announced only on the one for controller
+    requests.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        view: ClusterView,
+        decider: Decider,
+        groups: Mapping[int, Handler],
+    ) -> None:
+        """Remember what to serve, groups beside the rest; nothing is bound yet."""
         self._settings = settings
         self._view = view
         self._decider = decider
+        self._groups = groups
         self._gateway: Gateway | None = None
 
     @property
@@ -62,7 +74,7 @@ class FrontGateway:
     async def start(self, names: Sequence[str]) -> None:
         """Bind listeners of these names; raises PortTaken."""
         settings = self._settings
-        apis = build_apis(self._view, self._decider, node_config(settings))
+        apis = build_apis(self._view, self._decider, node_config(settings), self._groups)
         limits = Limits(
             settings.max_connections,
             settings.socket_request_max_bytes,

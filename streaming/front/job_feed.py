@@ -34,6 +34,7 @@ class JobFeed:
 
     on_presence(connected) and on_batch(head) are called when the job comes, goes, and completes a
     batch; on_reobserve(topics) when it took topics back that ZooKeeper has otherwise.
+    on_image(image, fresh) when the image may have changed, fresh when a job has come (back).
     """
 
     def __init__(
@@ -46,6 +47,7 @@ class JobFeed:
         on_presence: Callable[[bool], None],
         on_batch: Callable[[dict[str, Any]], None],
         on_reobserve: Callable[[list[str]], None],
+        on_image: Callable[[ClusterImage | None, bool], None],
     ) -> None:
         """Start without an image: it comes with a job that has one, or with what a job decides."""
         self.image: ClusterImage | None = None
@@ -57,6 +59,7 @@ class JobFeed:
         self._on_presence = on_presence
         self._on_batch = on_batch
         self._on_reobserve = on_reobserve
+        self._on_image = on_image
         self._takers: dict[str, Callable[[Message], None]] = {
             "image": self._take_image,
             "decisions": self._take_decisions,
@@ -90,6 +93,7 @@ class JobFeed:
         if message.body:
             self.image = ClusterImage.from_snapshot(message.body)
         self._clock.replace(message.head.get("timers", {}))
+        self._on_image(self.image, True)
 
     def _take_decisions(self, message: Message) -> None:
         decisions = message.head["decisions"]
@@ -105,6 +109,7 @@ class JobFeed:
             elif kind == DecisionKind.UPDATE_BROKERS and orjson.loads(body)["complete"]:
                 self.image = ClusterImage()
                 self.image.apply(kind, body)
+        self._on_image(self.image, False)
 
     def _take_replies(self, message: Message) -> None:
         self._decider.answer(message.head["replies"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from streaming.gateway import not_leader
 from streaming.gateway.admin import AdminRequests
@@ -53,8 +54,15 @@ class NodeConfig:
     chance: random.Random = field(default_factory=random.SystemRandom)
 
 
-def build_apis(view: ClusterView, decider: Decider, node: NodeConfig) -> Apis:
-    """Return all APIs of the controller node; call on the gateway's event loop."""
+def build_apis(
+    view: ClusterView,
+    decider: Decider,
+    node: NodeConfig,
+    groups: Mapping[int, Handler] = MappingProxyType({}),
+) -> Apis:
+    """Return all APIs of the controller node, those of `groups` in place of others or beside them;
+    call on the gateway's event loop.
+    """
     brokers = Brokers(view, node.node_id, node.passing)
     producer_ids = ProducerIds(decider, node.node_id, node.request_timeout_s)
 
@@ -69,7 +77,7 @@ def build_apis(view: ClusterView, decider: Decider, node: NodeConfig) -> Apis:
         ApiKey.INCREMENTAL_ALTER_CONFIGS: configs.alter,
     }
     creation = AutoCreation(brokers)
-    served = _served_here(view, decider, node, producer_ids, creation)
+    served = {**_served_here(view, decider, node, producer_ids, creation), **groups}
     with_brokers = {key: api.versions for key, api in PASSED_APIS.items()}
     with_brokers |= {key: our_range(key) for key in shared}
     versions = Versions([*served, ApiKey.API_VERSIONS], with_brokers, brokers)

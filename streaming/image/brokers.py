@@ -62,3 +62,11 @@ def registered_brokers(registrations: Iterable[Mapping[str, Any]]) -> dict[int, 
         registration["id"]: RegisteredBroker(broker_node(registration), registration["epoch"])
         for registration in registrations
     }
+
+
+def endpoint_on(node: BrokerNode, listener: str) -> Endpoint | None:
+    """Return a broker's endpoint on the controller's listener; its first when none is
+    configured.
+    """
+    fitting = (end for end in node.endpoints if not listener or end.listener == listener)
+    return next(fitting, None)

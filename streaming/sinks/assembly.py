@@ -12,6 +12,7 @@ from streaming.link.job_side import JobLink
 from streaming.log.api import LogRecord, LogWriter
 from streaming.log.decision_writer import IdempotentLogWriter
 from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
+from streaming.offsets.posing import GROUP_TOPIC
 from streaming.paths import DataDir
 from streaming.settings import Settings
 from streaming.sinks.answers import AnswerSink
@@ -100,7 +101,7 @@ def open_sinks(
         link=link,
         image=image,
         image_lock=image_lock,
-        planner=Planner(image, controller_listener(settings)),
+        planner=Planner(image, settings.controller_listener, posed_topic(settings)),
         timers=timers,
         retention=_retention(
             settings, folders, {folders.decisions: decisions, folders.outcomes: outcomes}
@@ -111,14 +112,14 @@ def open_sinks(
     return Sinks(pipeline, link, brokers, answers, zookeeper, decisions, outcomes, stopped)
 
 
-def controller_listener(settings: Settings) -> str:
-    """Return the listener on which brokers hear the controller (ControllerChannelManager)."""
-    return settings.control_plane_listener_name or settings.inter_broker_listener_name
+def posed_topic(settings: Settings) -> str | None:
+    """Return the topic of which brokers are told that this node leads it, None for none."""
+    return GROUP_TOPIC if settings.groups_takeover_enable else None
 
 
 def _broker_sink(settings: Settings, answers: AnswerSink, report: DeliveryReport) -> BrokerSink:
     return BrokerSink(
-        controller_listener(settings),
+        settings.controller_listener,
         Timing(settings.controller_socket_timeout_ms, settings.retry_backoff_ms),
         on_answer=answers.answered,
         on_sent=report.sent,

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from typing import Any
 
-from streaming.image.brokers import RegisteredBroker
+from streaming.image.brokers import RegisteredBroker, endpoint_on
 from streaming.sinks.channel import Answer, BrokerChannel, Queued, Timing
-from streaming.sinks.plan import Plan, endpoint_on
+from streaming.sinks.plan import Plan
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,9 @@ import numpy.typing as npt
 from state.blocks import Column
 from state.decisions import Action, DecisionKind
 from state.partitions.matrix import NONE, Rows
+from streaming.image.brokers import endpoint_on
 from streaming.image.cluster_image import PARTITION_COLUMNS, ClusterImage
+from streaming.offsets.posing import as_told
 from streaming.sinks.batch import SinkDecision
 from streaming.sinks.rows import NO_ROWS, image_rows, partition_rows
 from streaming.sinks.stacking import stack_decisions
@@ -25,7 +27,6 @@ from streaming.wire.messages import ApiKey
 from streaming.wire.partition_rows import (
     BrokerNode,
     EncodedBody,
-    Endpoint,
     LiveLeader,
     PartitionRows,
 )
@@ -90,12 +91,16 @@ Plan = dict[int, list[SharedRequest]]
 
 
 class Planner:
-    """Turns persisted decisions into requests, looking at an image that has folded them already."""
+    """Turns persisted decisions into requests, looking at an image that has folded them already.
 
-    def __init__(self, image: ClusterImage, listener: str) -> None:
+    posed_topic: of which brokers are told that this node leads it, None for none.
+    """
+
+    def __init__(self, image: ClusterImage, listener: str, posed_topic: str | None = None) -> None:
         """Take the image and the listener on which brokers reach leaders (inter-broker)."""
         self._image = image
         self._listener = listener
+        self._posed_topic = posed_topic
 
     def plan(self, decisions: Iterable[SinkDecision]) -> Plan:
         """Return the requests for every registered broker that has to hear of the decisions."""
@@ -171,17 +176,25 @@ class Planner:
             if len(at):
                 yield self._request(ApiKey.STOP_REPLICA, stop_rows(columns, at, decision.extra))
 
+    def _as_told(self, rows: PartitionRows) -> PartitionRows:
+        if self._posed_topic is None or self._image.controller_node is None:
+            return rows
+        return as_told(rows, self._posed_topic, self._image.controller_id)
+
     def _metadata(self, rows: PartitionRows) -> SharedRequest:
-        request = self._request(ApiKey.UPDATE_METADATA, rows)
+        request = self._request(ApiKey.UPDATE_METADATA, self._as_told(rows))
         nodes = [broker.node for _, broker in sorted(self._image.brokers.items())]
         ours = self._image.controller_node
         request.brokers = [*nodes, ours] if ours is not None else nodes
         return request
 
     def _leader_and_isr(self, rows: PartitionRows) -> SharedRequest:
+        rows = self._as_told(rows)
         request = self._request(ApiKey.LEADER_AND_ISR, rows)
-        brokers = self._image.brokers
-        leaders = [brokers[id_].node for id_ in np.unique(rows.leader).tolist() if id_ in brokers]
+        nodes = {id_: broker.node for id_, broker in self._image.brokers.items()}
+        if self._image.controller_node is not None:
+            nodes[self._image.controller_id] = self._image.controller_node
+        leaders = [nodes[id_] for id_ in np.unique(rows.leader).tolist() if id_ in nodes]
         request.leaders = [leader for node in leaders if (leader := self._address(node))]
         return request
 
@@ -218,14 +231,6 @@ def _while_deleted(rows: PartitionRows, deleted: npt.NDArray[np.bool_]) -> Parti
         leader_epoch=np.where(deleted, np.int32(0), rows.leader_epoch),
         partition_epoch=np.where(deleted, np.int32(0), rows.partition_epoch),
     )
-
-
-def endpoint_on(node: BrokerNode, listener: str) -> Endpoint | None:
-    """Return a broker's endpoint on the controller's listener; its first when none is
-    configured.
-    """
-    fitting = (end for end in node.endpoints if not listener or end.listener == listener)
-    return next(fitting, None)
 
 
 def stop_rows(columns: dict[str, Column], at: Rows, extra: dict[str, object]) -> PartitionRows:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from state.decisions import DecisionKind
-from streaming.sinks.plan import Planner, endpoint_on
+from streaming.image.brokers import endpoint_on
+from streaming.sinks.plan import Planner
 from streaming.wire.messages import ApiKey, decode_request, encode_request_header
 from streaming.wire.partition_rows import BrokerNode, Endpoint
 from tests.fixtures.story import LISTENER, OURSELVES

@@ -1,0 +1,139 @@
+"""Record batches (magic 2): made, read, and told apart by their headers.
+
+kafka-python's builder and reader do the records and the checksum; base offset and leader epoch
+stand in front of what the checksum covers, so a batch is made once and stamped when it is appended.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
+
+_HEAD = struct.Struct(">qiib")  # base offset, length of what follows, leader epoch, magic
+_OFFSET_AND_LENGTH_BYTES = 12
+_LEADER_EPOCH = struct.Struct(">i")
+_LEADER_EPOCH_AT = 12
+_BASE_OFFSET = struct.Struct(">q")
+_LAST_OFFSET_DELTA = struct.Struct(">i")
+_LAST_OFFSET_DELTA_AT = 23
+_LEAST_BATCH_BYTES = 61
+_MAGIC = 2
+_UNLIMITED_BYTES = 2**31 - 1
+_NO_PRODUCER = (-1, -1)
+_NO_SEQUENCE = -1
+
+_CONTROL_KEY = struct.Struct(">hh")  # version, type: 0 abort, 1 commit
+_END_TXN_MARKER = struct.Struct(">hi")  # version, coordinator epoch
+
+
+@dataclass(frozen=True, slots=True)
+class NewRecord:
+    """A record to be appended; value is None for a tombstone."""
+
+    timestamp_ms: int
+    key: bytes
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSpan:
+    """Where a batch stands in bytes, and which offsets and leader epoch it has."""
+
+    start: int
+    end: int
+    base_offset: int
+    last_offset: int
+    leader_epoch: int
+
+
+class _ControlBatch(DefaultRecordBatchBuilder):  # type: ignore[misc] # kafka-python is untyped
+    """A batch that holds a transaction's marker."""
+
+    def _get_attributes(self, include_compression_type: bool = True) -> int:
+        return int(super()._get_attributes(include_compression_type) | self.CONTROL_MASK)
+
+
+def encode_batch(records: Sequence[NewRecord], producer: tuple[int, int] | None = None) -> bytes:
+    """Return a batch at offset 0; with a producer (id, epoch) it is part of its transaction."""
+    producer_id, epoch = producer or _NO_PRODUCER
+    sequence = _NO_SEQUENCE if producer is None else 0
+    transactional = producer is not None
+    builder = DefaultRecordBatchBuilder(
+        _MAGIC, 0, transactional, producer_id, epoch, sequence, _UNLIMITED_BYTES
+    )
+    for offset, record in enumerate(records):
+        builder.append(offset, record.timestamp_ms, record.key, record.value, [])
+    return bytes(builder.build())
+
+
+def encode_marker(
+    producer: tuple[int, int], coordinator_epoch: int, *, committed: bool, timestamp_ms: int
+) -> bytes:
+    """Return the batch that ends a producer's transaction (EndTransactionMarker)."""
+    producer_id, epoch = producer
+    builder = _ControlBatch(_MAGIC, 0, True, producer_id, epoch, _NO_SEQUENCE, _UNLIMITED_BYTES)
+    key, value = _CONTROL_KEY.pack(0, committed), _END_TXN_MARKER.pack(0, coordinator_epoch)
+    builder.append(0, timestamp_ms, key, value, [])
+    return bytes(builder.build())
+
+
+def stamped(batch: bytes, base_offset: int, leader_epoch: int) -> bytes:
+    """Return the batch at an offset, of a leader epoch."""
+    stamped_batch = bytearray(batch)
+    _BASE_OFFSET.pack_into(stamped_batch, 0, base_offset)
+    _LEADER_EPOCH.pack_into(stamped_batch, _LEADER_EPOCH_AT, leader_epoch)
+    return bytes(stamped_batch)
+
+
+def spans(data: bytes) -> Iterator[BatchSpan]:
+    """Yield the whole batches in bytes as a broker sends them: the last one may be cut off."""
+    start = 0
+    while len(data) - start >= _LEAST_BATCH_BYTES:
+        base_offset, length, leader_epoch, _ = _HEAD.unpack_from(data, start)
+        end = start + _OFFSET_AND_LENGTH_BYTES + length
+        if end > len(data):
+            return
+        (delta,) = _LAST_OFFSET_DELTA.unpack_from(data, start + _LAST_OFFSET_DELTA_AT)
+        yield BatchSpan(start, end, base_offset, base_offset + delta, leader_epoch)
+        start = end
+
+
+@dataclass(frozen=True, slots=True)
+class ReadBatch:
+    """A batch with its records read.
+
+    producer_id: -1 outside transactions. committed: what a marker says, None for a batch that is
+    none.
+    """
+
+    last_offset: int
+    leader_epoch: int
+    producer_id: int
+    transactional: bool
+    committed: bool | None
+    records: list[NewRecord]
+
+
+def read_batches(data: bytes) -> Iterator[ReadBatch]:
+    """Yield the whole batches with their records, whatever they are compressed with."""
+    for span in spans(data):
+        batch = DefaultRecordBatch(memoryview(data)[span.start : span.end])
+        records = [NewRecord(one.timestamp, one.key, one.value) for one in batch]
+        control = batch.is_control_batch
+        yield ReadBatch(
+            span.last_offset,
+            span.leader_epoch,
+            batch.producer_id,
+            batch.is_transactional,
+            _is_commit(records) if control else None,
+            [] if control else records,
+        )
+
+
+def _is_commit(marker: Sequence[NewRecord]) -> bool:
+    _, kind = cast("tuple[int, int]", _CONTROL_KEY.unpack_from(marker[0].key))
+    return kind == 1

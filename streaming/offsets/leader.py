@@ -1,0 +1,155 @@
+"""This node as leader of __consumer_offsets: appends, and knows what the brokers in sync have.
+
+Lives on the gateway's event loop. Followers tell by fetching how far they are; what all brokers of
+the ISR have is safe, whoever dies. Nothing is written here but in memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from streaming.image.cluster_image import ClusterImage
+from streaming.offsets.partition_facts import PartitionFacts, partition_facts
+from streaming.offsets.partition_log import UNKNOWN, PartitionLog
+
+
+@dataclass(frozen=True, slots=True)
+class Pending:
+    """What waits until a partition's high watermark is at an offset."""
+
+    offset: int
+    done: asyncio.Future[None]
+
+
+class LeaderStopped(Exception):
+    """This node leads the partition no more; what was appended may be kept or not."""
+
+
+class OffsetsLeader:
+    """The partitions of the topic that this node leads, by number.
+
+    on_change is called when a partition begins or an ISR may be changed; it must not raise.
+    """
+
+    def __init__(self, now_s: Callable[[], float]) -> None:
+        """Lead nothing yet. now_s: the event loop's clock."""
+        self._now_s = now_s
+        self._logs: dict[int, PartitionLog] = {}
+        self._broker_epochs: dict[int, int] = {}
+        self._pending: dict[int, list[Pending]] = {}
+        self._changed = asyncio.Event()
+        self.facts: Mapping[int, PartitionFacts] = {}
+
+    @property
+    def logs(self) -> Mapping[int, PartitionLog]:
+        """The partitions that are led."""
+        return self._logs
+
+    def lead(self, partitions: Sequence[int]) -> None:
+        """Lead partitions from now on, each with a log that has not begun."""
+        for partition in partitions:
+            self._logs[partition] = PartitionLog(partition, self.facts[partition].told_epoch)
+
+    def stop(self) -> None:
+        """Lead nothing any more; who waits is told."""
+        self._logs.clear()
+        for waiting in self._pending.values():
+            for one in waiting:
+                if not one.done.done():
+                    one.done.set_exception(LeaderStopped("the leadership has ended"))
+        self._pending.clear()
+        self._wake()
+
+    def look_at(self, image: ClusterImage) -> None:
+        """Take leader epochs, ISRs and live brokers from the image."""
+        self.facts = partition_facts(image)
+        epochs = {id_: broker.epoch for id_, broker in image.brokers.items()}
+        gone = {id_ for id_, epoch in self._broker_epochs.items() if epochs.get(id_) != epoch}
+        self._broker_epochs = epochs
+        for log in self._logs.values():
+            for broker in gone:
+                log.followers.pop(broker, None)
+            facts = self.facts.get(log.partition)
+            if facts is not None and facts.posed and facts.told_epoch != log.epoch:
+                log.change_epoch(facts.told_epoch)
+            self._settle(log)
+
+    def broker_epoch(self, broker_id: int) -> int:
+        """Return a registered broker's epoch, -1 for one that is not."""
+        return self._broker_epochs.get(broker_id, UNKNOWN)
+
+    def append(self, partition: int, batch: bytes) -> asyncio.Future[None]:
+        """Append a batch; the future ends once all brokers in sync have it.
+
+        Raises LeaderStopped, which the future may raise too.
+        """
+        log = self._logs.get(partition)
+        if log is None or not log.begun:
+            raise LeaderStopped(f"partition {partition} is not led")
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._pending.setdefault(partition, []).append(Pending(log.append(batch), done))
+        self._wake()
+        return done
+
+    def fetched(self, log: PartitionLog, broker_id: int, position: int) -> None:
+        """Take how far a follower is."""
+        follower = log.follower(broker_id)
+        follower.position = position
+        if not log.begun or position >= log.end:
+            follower.caught_up_s = self._now_s()
+        self._settle(log)
+
+    async def changed(self, timeout_s: float) -> None:
+        """Wait until something was appended, begun or replicated, or the time is over."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._changed.wait()
+        except TimeoutError:
+            pass
+
+    def wanted_isr(self, log: PartitionLog, lag_max_s: float) -> tuple[int, ...]:
+        """Return the ISR as it should be: replicas that have what is safe come in, those that have
+        been behind for longer than lag_max_s go out.
+
+        Source: Partition.maybeExpandIsr, getOutOfSyncReplicas. ZooKeeper's leader always stays.
+        """
+        facts = self.facts[log.partition]
+        if not log.begun:
+            return facts.isr
+        late_s = self._now_s() - lag_max_s
+        stays = {
+            broker
+            for broker in facts.isr
+            if broker == facts.leader or log.follower(broker).caught_up_s >= late_s
+        }
+        joins = {
+            broker
+            for broker in facts.live
+            if broker not in facts.isr and log.follower(broker).position >= log.high_watermark
+        }
+        return tuple(broker for broker in facts.replicas if broker in stays | joins)
+
+    def _settle(self, log: PartitionLog) -> None:
+        facts = self.facts.get(log.partition)
+        if facts is None:
+            return
+        if log.begin_if_agreed(facts.in_sync):
+            now_s = self._now_s()
+            for follower in log.followers.values():
+                follower.caught_up_s = now_s
+            self._wake()
+        elif log.advance(facts.in_sync):
+            waiting = self._pending.get(log.partition, [])
+            safe = [one for one in waiting if one.offset <= log.high_watermark]
+            self._pending[log.partition] = waiting[len(safe) :]
+            for one in safe:
+                if not one.done.done():
+                    one.done.set_result(None)
+            self._wake()
+
+    def _wake(self) -> None:
+        """Let everybody who waits look again."""
+        self._changed.set()
+        self._changed = asyncio.Event()

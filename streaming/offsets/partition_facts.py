@@ -1,0 +1,59 @@
+"""What the image says about the partitions that this node leads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from state.partitions.matrix import unpad
+from streaming.image.cluster_image import ClusterImage
+from streaming.offsets.posing import BEHIND, FIRST_POSED_EPOCH, GROUP_TOPIC
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionFacts:
+    """One partition: leader and leader_epoch as ZooKeeper has them, told_epoch as brokers know it.
+
+    in_sync: live brokers of the ISR; live: live replicas.
+    """
+
+    partition: int
+    leader: int
+    leader_epoch: int
+    partition_epoch: int
+    recovery: int
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+    in_sync: tuple[int, ...]
+    live: tuple[int, ...]
+
+    @property
+    def told_epoch(self) -> int:
+        """The leader epoch under which brokers fetch from us."""
+        return self.leader_epoch - int(BEHIND)
+
+    @property
+    def posed(self) -> bool:
+        """Whether brokers may have been told that we lead it."""
+        return self.leader >= 0 and self.leader_epoch >= FIRST_POSED_EPOCH
+
+
+def partition_facts(image: ClusterImage) -> dict[int, PartitionFacts]:
+    """Return what is known of the topic's partitions, by number; nothing without the topic."""
+    rows = image.rows_of(GROUP_TOPIC)
+    found = {}
+    for row in range(rows.start, rows.stop):
+        columns = {name: column[row] for name, column in image.columns.items()}
+        replicas, isr = tuple(unpad(columns["replicas"])), tuple(unpad(columns["isr"]))
+        number = int(columns["partition"])
+        found[number] = PartitionFacts(
+            partition=number,
+            leader=int(columns["leader"]),
+            leader_epoch=int(columns["leader_epoch"]),
+            partition_epoch=int(columns["partition_epoch"]),
+            recovery=int(columns["recovery"]),
+            replicas=replicas,
+            isr=isr,
+            in_sync=tuple(broker for broker in isr if broker in image.brokers),
+            live=tuple(broker for broker in replicas if broker in image.brokers),
+        )
+    return found

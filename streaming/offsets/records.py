@@ -1,0 +1,204 @@
+"""The records of __consumer_offsets, as Kafka's own coordinator writes and reads them.
+
+A key is an int16 version and its fields: 0 and 1 an offset (group, topic, partition), 2 a group. A
+value is an int16 version and its fields; no value is a tombstone. Source: OffsetCommitKey,
+OffsetCommitValue, GroupMetadataKey and GroupMetadataValue of Kafka 3.9, whose highest versions that
+are not flexible are written: every broker from 2.3 on reads them.
+"""
+
+from __future__ import annotations
+
+import functools
+import struct
+from base64 import b64decode, b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from streaming.wire.schema_codec import MessageSchema
+
+KeyValue = tuple[bytes, bytes | None]
+
+_VERSION = struct.Struct(">h")
+_LENGTH = struct.Struct(">h")
+_PARTITION = struct.Struct(">i")
+_OFFSET_EPOCH = struct.Struct(">hqi")
+_COMMIT_EXPIRE = struct.Struct(">qq")
+_INT64 = struct.Struct(">q")
+
+_OFFSET_KEY = 1
+_GROUP_KEY = 2
+_GROUP_VALUE = 3
+_OFFSET_VALUE = 3
+_OFFSET_VALUE_EXPIRING = 1
+_LAST_OFFSET_VALUE = 4
+_LAST_GROUP_VALUE = 4
+_UNKNOWN_EPOCH = -1
+_NEVER = -1
+
+
+class UnreadableRecord(Exception):
+    """A record that no version of Kafka's coordinator up to 3.9 writes; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetRecord:
+    """One committed offset; value is None for a tombstone, else the fields of RECORD."""
+
+    group: str
+    topic: str
+    partition: int
+    value: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRecord:
+    """One group's metadata; value is None for a tombstone, else the fields of RECORD."""
+
+    group: str
+    value: dict[str, Any] | None
+
+
+@functools.cache
+def _group_schema() -> MessageSchema:
+    return MessageSchema("GroupMetadataValue", "streaming.wire.schemas")
+
+
+def encode_record(group: str, record: Mapping[str, Any]) -> KeyValue:
+    """Return key and value of a record as change_group carries it (docs/decision-log.md)."""
+    value = record["value"]
+    if record["type"] == "group_metadata":
+        return _group_key(group), None if value is None else _group_value(value)
+    key = _offset_key(group, record["topic"], record["partition"])
+    return key, None if value is None else _offset_value(value)
+
+
+def decode_record(key: bytes, value: bytes | None) -> OffsetRecord | GroupRecord | None:
+    """Return the record, None for one that coordinators of 3.9 pass over (an unknown key).
+
+    Raises UnreadableRecord.
+    """
+    try:
+        (version,) = _VERSION.unpack_from(key)
+        if version > _GROUP_KEY:
+            return None
+        group, end = _read_string(key, _VERSION.size)
+        if version == _GROUP_KEY:
+            return GroupRecord(group, None if value is None else _read_group(value))
+        topic, end = _read_string(key, end)
+        (partition,) = _PARTITION.unpack_from(key, end)
+        read = None if value is None else _read_offset(value)
+        return OffsetRecord(group, topic, partition, read)
+    except (struct.error, UnicodeDecodeError, ValueError) as error:
+        raise UnreadableRecord(f"key {key[:100]!r}: {error}") from error
+
+
+def _group_key(group: str) -> bytes:
+    return _VERSION.pack(_GROUP_KEY) + _string(group)
+
+
+def _offset_key(group: str, topic: str, partition: int) -> bytes:
+    return _VERSION.pack(_OFFSET_KEY) + _string(group) + _string(topic) + _PARTITION.pack(partition)
+
+
+def _offset_value(value: Mapping[str, Any]) -> bytes:
+    """Version 3 has the leader epoch; version 1 has a time to expire, which 3 has not."""
+    metadata = _string(value["metadata"])
+    if value["expire_ms"] is None:
+        head = _OFFSET_EPOCH.pack(_OFFSET_VALUE, value["offset"], value["leader_epoch"])
+        return head + metadata + _INT64.pack(value["commit_ms"])
+    head = _VERSION.pack(_OFFSET_VALUE_EXPIRING) + _INT64.pack(value["offset"])
+    return head + metadata + _COMMIT_EXPIRE.pack(value["commit_ms"], value["expire_ms"])
+
+
+def _read_offset(data: bytes) -> dict[str, Any]:
+    (version,) = _VERSION.unpack_from(data)
+    if not 0 <= version < _LAST_OFFSET_VALUE:
+        raise ValueError(f"offset value version {version}, allowed 0 to {_LAST_OFFSET_VALUE - 1}")
+    epoch, expire_ms = _UNKNOWN_EPOCH, _NEVER
+    if version >= _OFFSET_VALUE:
+        _, offset, epoch = _OFFSET_EPOCH.unpack_from(data)
+        metadata, end = _read_string(data, _OFFSET_EPOCH.size)
+    else:
+        (offset,) = _INT64.unpack_from(data, _VERSION.size)
+        metadata, end = _read_string(data, _VERSION.size + _INT64.size)
+    (commit_ms,) = _INT64.unpack_from(data, end)
+    if version == _OFFSET_VALUE_EXPIRING:
+        (expire_ms,) = _INT64.unpack_from(data, end + _INT64.size)
+    return {
+        "offset": offset,
+        "leader_epoch": epoch,
+        "metadata": metadata,
+        "commit_ms": commit_ms,
+        "expire_ms": None if expire_ms == _NEVER else expire_ms,
+    }
+
+
+def _group_value(value: Mapping[str, Any]) -> bytes:
+    since_ms = value["state_since_ms"]
+    body = {
+        "protocol_type": value["protocol_type"] or "",
+        "generation": value["generation"],
+        "protocol": value["protocol"],
+        "leader": value["leader"],
+        "current_state_timestamp": _NEVER if since_ms is None else since_ms,
+        "members": [_member_body(member) for member in value["members"]],
+    }
+    return _VERSION.pack(_GROUP_VALUE) + _group_schema().encode(_GROUP_VALUE, body)
+
+
+def _member_body(member: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "member_id": member["member"],
+        "group_instance_id": member["instance"],
+        "client_id": member["client"],
+        "client_host": member["host"],
+        "rebalance_timeout": member["rebalance_timeout_ms"],
+        "session_timeout": member["session_timeout_ms"],
+        "subscription": b64decode(member["subscription"]),
+        "assignment": b64decode(member["assignment"]),
+    }
+
+
+def _read_group(data: bytes) -> dict[str, Any]:
+    (version,) = _VERSION.unpack_from(data)
+    if not 0 <= version < _LAST_GROUP_VALUE:
+        raise ValueError(f"group value version {version}, allowed 0 to {_LAST_GROUP_VALUE - 1}")
+    body, _ = _group_schema().decode_prefix(version, data, _VERSION.size)
+    since_ms = body["current_state_timestamp"]
+    return {
+        "protocol_type": body["protocol_type"],
+        "generation": body["generation"],
+        "protocol": body["protocol"],
+        "leader": body["leader"],
+        "state_since_ms": None if since_ms == _NEVER else since_ms,
+        "members": [_member_of(member) for member in body["members"]],
+    }
+
+
+def _member_of(body: Mapping[str, Any]) -> dict[str, Any]:
+    session_ms, rebalance_ms = body["session_timeout"], body["rebalance_timeout"]
+    return {
+        "member": body["member_id"],
+        "instance": body["group_instance_id"],
+        "client": body["client_id"],
+        "host": body["client_host"],
+        # Version 0 knows one timeout for both.
+        "rebalance_timeout_ms": session_ms if rebalance_ms == _NEVER else rebalance_ms,
+        "session_timeout_ms": session_ms,
+        "subscription": b64encode(body["subscription"]).decode(),
+        "assignment": b64encode(body["assignment"]).decode(),
+    }
+
+
+def _string(text: str) -> bytes:
+    encoded = text.encode()
+    return _LENGTH.pack(len(encoded)) + encoded
+
+
+def _read_string(data: bytes, start: int) -> tuple[str, int]:
+    (length,) = _LENGTH.unpack_from(data, start)
+    begin = start + _LENGTH.size
+    if length < 0 or begin + length > len(data):
+        raise ValueError(f"string of {length} bytes at byte {start} of {len(data)}")
+    return data[begin : begin + length].decode(), begin + length

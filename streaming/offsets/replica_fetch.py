@@ -1,0 +1,187 @@
+"""Answers Fetch of brokers that follow the partitions which this node leads.
+
+An answer names every partition that was asked for, also those without news: without a fetch session
+a broker takes anything else for broken and asks again at once. It waits until there is news, and no
+longer than the broker says. Source: ReplicaManager.fetchMessages, Partition.readRecords.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from state.payloads import topic_id_to_text
+from state.protocol_errors import ProtocolError
+from streaming.gateway.calls import Call
+from streaming.gateway.protocol_errors import GatewayError
+from streaming.image.cluster_image import ClusterImage
+from streaming.offsets.leader import OffsetsLeader
+from streaming.offsets.partition_log import PartitionLog
+from streaming.offsets.posing import GROUP_TOPIC
+from streaming.wire.schema_codec import Body
+
+logger = logging.getLogger(__name__)
+
+ReadHistory = Callable[[int, int, int], Awaitable[bytes]]
+"""Returns bytes of a partition from an offset on, about so many; b"" when they cannot be had."""
+
+_TOPIC_IDS_SINCE = 13
+_LAST_EPOCHS_SINCE = 12
+_NOT_LED = int(GatewayError.NOT_LEADER_OR_FOLLOWER)
+_LATER = int(GatewayError.UNKNOWN_LEADER_EPOCH)
+_NOTHING = -1
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A partition that a broker asks for; log is None when this node does not lead it."""
+
+    topic: Body
+    request: Body
+    log: PartitionLog | None
+
+
+@dataclass(slots=True)
+class _Answer:
+    """What it gets; older: the offset from which records must be read elsewhere, None for none.
+    news: there is no need to wait.
+    """
+
+    body: Body
+    news: bool = True
+    older: int | None = None
+
+
+class ReplicaFetch:
+    """What a broker gets when it fetches from this node as a follower."""
+
+    def __init__(
+        self,
+        leader: OffsetsLeader,
+        image: Callable[[], ClusterImage | None],
+        read_history: ReadHistory,
+    ) -> None:
+        """Take what is led, how topic ids are known, and where older records are read."""
+        self._leader = leader
+        self._image = image
+        self._read_history = read_history
+        self._too_old: set[int] = set()
+
+    async def handle(self, call: Call, broker_id: int) -> Body:
+        """Answer when there is news for the broker, or max_wait_ms is over."""
+        if call.version < _LAST_EPOCHS_SINCE and broker_id not in self._too_old:
+            self._too_old.add(broker_id)
+            logger.error(
+                "broker %d cannot follow: its inter.broker.protocol is below 2.7", broker_id
+            )
+        asked = self._asked(call)
+        for one in asked:
+            self._take_position(one, broker_id)
+        answers = [self._answer(one, broker_id) for one in asked]
+        if not any(one.news for one in answers):
+            await self._leader.changed(call.body["max_wait_ms"] / 1000)
+            answers = [self._answer(one, broker_id) for one in asked]
+        await asyncio.gather(*map(self._add_older, asked, answers))
+        bodies = [answer.body for answer in answers]
+        return {"responses": _by_topic(call.body["topics"], bodies)}
+
+    def _asked(self, call: Call) -> list[_Asked]:
+        found = []
+        for topic in call.body["topics"]:
+            led = self._name(call, topic) == GROUP_TOPIC and call.version >= _LAST_EPOCHS_SINCE
+            for request in topic["partitions"]:
+                log = self._leader.logs.get(request["partition"]) if led else None
+                found.append(_Asked(topic, request, log))
+        return found
+
+    def _name(self, call: Call, topic: Body) -> str | None:
+        if call.version < _TOPIC_IDS_SINCE:
+            return str(topic["topic"])
+        image, topic_id = self._image(), topic["topic_id"]
+        text = None if topic_id is None else topic_id_to_text(topic_id.bytes)
+        return None if image is None or text is None else image.topic_name(text)
+
+    def _take_position(self, asked: _Asked, broker_id: int) -> None:
+        """Take how far the broker is, up to where its log is ours."""
+        log, request = asked.log, asked.request
+        facts = None if log is None else self._leader.facts.get(log.partition)
+        if log is None or facts is None or request["current_leader_epoch"] != log.epoch:
+            return
+        if broker_id not in facts.replicas:
+            return
+        position = request["fetch_offset"]
+        if log.begun:
+            diverging = log.divergence(request["last_fetched_epoch"], position)
+            position = position if diverging is None else diverging.end_offset
+        self._leader.fetched(log, broker_id, position)
+
+    def _answer(self, asked: _Asked, broker_id: int) -> _Answer:
+        log, request = asked.log, asked.request
+        number = request["partition"]
+        if log is None:
+            return _Answer(_failed(number, _NOT_LED))
+        if request["current_leader_epoch"] != log.epoch:
+            fenced = request["current_leader_epoch"] < log.epoch
+            return _Answer(
+                _failed(number, int(ProtocolError.FENCED_LEADER_EPOCH) if fenced else _LATER)
+            )
+        if not log.begun:
+            return _Answer(_failed(number, _LATER), news=False)
+        body = _read(number, log)
+        diverging = log.divergence(request["last_fetched_epoch"], request["fetch_offset"])
+        if diverging is not None:
+            body["diverging_epoch"] = {
+                "epoch": diverging.epoch,
+                "end_offset": diverging.end_offset,
+            }
+            return _Answer(body)
+        if request["fetch_offset"] < log.start:
+            return _Answer(body, older=request["fetch_offset"])
+        body["records"] = log.read(request["fetch_offset"], request["partition_max_bytes"])
+        follower = log.follower(broker_id)
+        news = bool(body["records"]) or follower.told < log.high_watermark
+        follower.told = log.high_watermark
+        return _Answer(body, news)
+
+    async def _add_older(self, asked: _Asked, answer: _Answer) -> None:
+        if answer.older is None:
+            return
+        number, limit = asked.request["partition"], asked.request["partition_max_bytes"]
+        records = await self._read_history(number, answer.older, limit)
+        answer.body = {**answer.body, "records": records} if records else _failed(number, _LATER)
+
+
+def _read(partition: int, log: PartitionLog) -> Body:
+    # The log's start is told to be 0: a follower never has to cut off what it has at the front.
+    return {
+        "partition_index": partition,
+        "error_code": ProtocolError.NONE,
+        "high_watermark": log.high_watermark,
+        "last_stable_offset": log.high_watermark,
+        "log_start_offset": 0,
+        "records": b"",
+    }
+
+
+def _failed(partition: int, error: int) -> Body:
+    return {
+        "partition_index": partition,
+        "error_code": error,
+        "high_watermark": _NOTHING,
+        "records": b"",
+    }
+
+
+def _by_topic(topics: list[Body], answers: list[Body]) -> list[dict[str, Any]]:
+    rest = iter(answers)
+    return [
+        {
+            "topic": topic["topic"],
+            "topic_id": topic["topic_id"],
+            "partitions": [next(rest) for _ in topic["partitions"]],
+        }
+        for topic in topics
+    ]

@@ -1,0 +1,134 @@
+"""Takes the leadership of __consumer_offsets from the brokers, by partition, and keeps it.
+
+elected (leader epochs are raised, brokers told) -> begun (brokers in sync say how far they are)
+-> loaded (what stands there has become events). All of it is done again whenever what was decided
+since may be unknown here: after a claim of the role, and after the job came back.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Protocol
+
+from state.events import EventKind
+from state.protocol_errors import ProtocolError
+from streaming.gateway.ports import Decider, DecisionTimedOut, NotController
+from streaming.offsets.history import HistoryUnreadable
+from streaming.offsets.leader import LeaderStopped, OffsetsLeader
+from streaming.offsets.posing import GROUP_TOPIC
+from streaming.offsets.upkeep import IsrUpkeep
+
+logger = logging.getLogger(__name__)
+
+_LOOK_S = 1.0
+_PAUSE_S = 1.0
+_ENDS_A_TERM = (NotController, DecisionTimedOut, HistoryUnreadable, LeaderStopped, TimeoutError)
+
+
+class Coordinator(Protocol):
+    """Who is told how far partitions are; see streaming.front.groups."""
+
+    def elected(self, partitions: dict[int, int]) -> None:
+        """Partitions (number: leader epoch) are led by us, and not loaded."""
+
+    async def load(self, partition: int, epoch: int, end: int) -> None:
+        """Read a partition up to an offset and append what stands there."""
+
+    def resigned(self) -> None:
+        """Nothing is led any more."""
+
+
+class TakeOver:
+    """Runs for as long as the front does, on its event loop; `restart` makes it begin again."""
+
+    def __init__(
+        self,
+        leader: OffsetsLeader,
+        decider: Decider,
+        upkeep: IsrUpkeep,
+        coordinator: Coordinator,
+        *,
+        is_controller: Callable[[], bool],
+        has_job: Callable[[], bool],
+        timeout_s: float,
+    ) -> None:
+        """Prepare; a term begins when this node is the controller and has a job, and it outlives
+        the job: what is known is answered while a new one starts.
+        """
+        self._leader = leader
+        self._decider = decider
+        self._upkeep = upkeep
+        self._coordinator = coordinator
+        self._is_controller = is_controller
+        self._has_job = has_job
+        self._timeout_s = timeout_s
+        self._stale = asyncio.Event()
+
+    def restart(self) -> None:
+        """End the present term: what was decided since may not be known here."""
+        self._stale.set()
+
+    async def run(self) -> None:
+        """Take over whenever it is possible; cancel to stop."""
+        while True:
+            self._stale.clear()
+            if self._is_controller() and self._has_job() and self._led_by_brokers():
+                try:
+                    await self._term()
+                except* _ENDS_A_TERM as errors:
+                    logger.info("groups are taken over again: %r", errors.exceptions)
+                finally:
+                    self._leader.stop()
+                    self._coordinator.resigned()
+            await asyncio.sleep(_PAUSE_S)
+
+    def _led_by_brokers(self) -> list[int]:
+        """Return the partitions that have a leader and are not led by us."""
+        facts = self._leader.facts.values()
+        led = self._leader.logs
+        return [one.partition for one in facts if one.leader >= 0 and one.partition not in led]
+
+    async def _term(self) -> None:
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._until_stale())
+            tasks.create_task(_forever(self._upkeep.look))
+            loaded: set[int] = set()
+            while True:
+                if not self._is_controller():
+                    raise NotController("the role is lost")
+                if taken := self._led_by_brokers():
+                    await self._elect(taken)
+                for log in list(self._leader.logs.values()):
+                    if log.begun and log.partition not in loaded:
+                        await self._coordinator.load(log.partition, log.epoch, log.end)
+                        loaded.add(log.partition)
+                await self._leader.changed(_LOOK_S)
+
+    async def _until_stale(self) -> None:
+        await self._stale.wait()
+        raise LeaderStopped("the job came back")
+
+    async def _elect(self, partitions: Sequence[int]) -> None:
+        """Raise the leader epochs, so that all are newer than what brokers were told.
+
+        We lead from before that on: brokers fetch as soon as they hear of it.
+        """
+        before = {one: self._leader.facts[one].leader_epoch for one in partitions}
+        self._leader.lead(partitions)
+        kind = EventKind.RAISE_LEADER_EPOCHS_REQUESTED
+        payload = {"topic": GROUP_TOPIC}
+        reply = await self._decider.submit(kind, GROUP_TOPIC, payload, self._timeout_s)
+        if reply["error"] != ProtocolError.NONE:
+            raise LeaderStopped(f"leader epochs were not raised: error {reply['error']}")
+        told = {one: self._leader.facts[one].told_epoch for one in partitions}
+        if stale := [one for one in partitions if told[one] <= before[one]]:
+            raise LeaderStopped(f"partitions {stale} were changed by somebody else meanwhile")
+        self._coordinator.elected(told)
+
+
+async def _forever(look: Callable[[], Awaitable[None]]) -> None:
+    while True:
+        await look()
+        await asyncio.sleep(_LOOK_S)

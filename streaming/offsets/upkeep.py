@@ -1,0 +1,92 @@
+"""Keeps the ISRs of the partitions that this node leads as their leader keeps them on a broker.
+
+A change is asked for with the event of AlterPartition, in the name of ZooKeeper's leader:
+to the controller it is as if that broker had asked.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from state.events import EventKind
+from streaming.gateway.ports import Decider
+from streaming.offsets.leader import OffsetsLeader
+from streaming.offsets.partition_log import PartitionLog
+from streaming.offsets.posing import GROUP_TOPIC
+
+logger = logging.getLogger(__name__)
+
+_ALTER_PARTITION_VERSION = 3
+_MEMORY_MAX_BYTES = 64 * 1024 * 1024
+
+
+class IsrUpkeep:
+    """Asks for the ISRs that are wanted, and lets go of records that every replica has."""
+
+    def __init__(
+        self, leader: OffsetsLeader, decider: Decider, *, lag_max_s: float, timeout_s: float
+    ) -> None:
+        """lag_max_s: replica.lag.time.max.ms; timeout_s: how long a decision may take."""
+        self._leader = leader
+        self._decider = decider
+        self._lag_max_s = lag_max_s
+        self._timeout_s = timeout_s
+
+    async def look(self) -> None:
+        """Ask for all changes that are wanted now, and wait until they are decided.
+
+        Raises NotController, DecisionTimedOut.
+        """
+        wanted: dict[int, list[tuple[PartitionLog, tuple[int, ...]]]] = {}
+        for log in self._leader.logs.values():
+            facts = self._leader.facts.get(log.partition)
+            if facts is None or not facts.posed:
+                continue
+            self._forget(log, facts.live)
+            isr = self._leader.wanted_isr(log, self._lag_max_s)
+            if set(isr) != set(facts.isr):
+                wanted.setdefault(facts.leader, []).append((log, isr))
+        for leader_id, changes in wanted.items():
+            await self._ask(leader_id, changes)
+
+    async def _ask(
+        self, leader_id: int, changes: list[tuple[PartitionLog, tuple[int, ...]]]
+    ) -> None:
+        for log, isr in changes:
+            logger.info("partition %d: the ISR shall be %s", log.partition, list(isr))
+            log.joining = frozenset(isr) - frozenset(self._leader.facts[log.partition].isr)
+        payload = {
+            "broker_id": leader_id,
+            "broker_epoch": self._leader.broker_epoch(leader_id),
+            "version": _ALTER_PARTITION_VERSION,
+            "topic": GROUP_TOPIC,
+            "topic_id": None,
+            "partitions": [self._change(log, isr) for log, isr in changes],
+        }
+        try:
+            kind = EventKind.ALTER_PARTITION_REQUESTED
+            await self._decider.submit(kind, GROUP_TOPIC, payload, self._timeout_s)
+        finally:
+            for log, _ in changes:
+                log.joining = frozenset()
+
+    def _change(self, log: PartitionLog, isr: Iterable[int]) -> dict[str, Any]:
+        facts = self._leader.facts[log.partition]
+        return {
+            "partition": log.partition,
+            "leader_epoch": facts.leader_epoch,
+            "partition_epoch": facts.partition_epoch,
+            "recovery": facts.recovery,
+            "isr": list(isr),
+            "isr_epochs": [self._leader.broker_epoch(broker) for broker in isr],
+        }
+
+    def _forget(self, log: PartitionLog, live: Iterable[int]) -> None:
+        """Let go of what all live replicas have; of more when it is too much."""
+        positions = [log.follower(broker).position for broker in live]
+        if log.begun and positions:
+            log.forget_before(min(*positions, log.high_watermark))
+            if log.memory_bytes > _MEMORY_MAX_BYTES:
+                log.forget_before(log.high_watermark)

@@ -1,0 +1,126 @@
+"""Records of __consumer_offsets, against bytes laid out by hand and against each other."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streaming.offsets.batches import (
+    NewRecord,
+    encode_batch,
+    encode_marker,
+    read_batches,
+    spans,
+    stamped,
+)
+from streaming.offsets.records import (
+    GroupRecord,
+    OffsetRecord,
+    UnreadableRecord,
+    decode_record,
+    encode_record,
+)
+
+OFFSET = {"offset": 7, "leader_epoch": 3, "metadata": "m", "commit_ms": 9, "expire_ms": None}
+MEMBER = {
+    "member": "c-1",
+    "instance": None,
+    "client": "c",
+    "host": "/127.0.0.1",
+    "rebalance_timeout_ms": 300_000,
+    "session_timeout_ms": 45_000,
+    "subscription": "AAEC",
+    "assignment": "",
+}
+GROUP = {
+    "protocol_type": "consumer",
+    "generation": 4,
+    "protocol": "range",
+    "leader": "c-1",
+    "state_since_ms": 123,
+    "members": [MEMBER],
+}
+
+
+def test_an_offset_is_laid_out_as_kafka_does() -> None:
+    record = {"type": "offset", "topic": "t", "partition": 2, "value": OFFSET}
+    key, value = encode_record("g", record)
+    assert key == bytes.fromhex("0001 0001 67 0001 74 00000002")
+    assert value == bytes.fromhex("0003 0000000000000007 00000003 0001 6d 0000000000000009")
+    assert decode_record(key, value) == OffsetRecord("g", "t", 2, OFFSET)
+
+
+def test_an_offset_that_expires_has_no_leader_epoch() -> None:
+    expiring = OFFSET | {"expire_ms": 11}
+    record = {"type": "offset", "topic": "t", "partition": 2, "value": expiring}
+    key, value = encode_record("g", record)
+    assert value == bytes.fromhex("0001 0000000000000007 0001 6d 0000000000000009 000000000000000b")
+    assert decode_record(key, value) == OffsetRecord("g", "t", 2, expiring | {"leader_epoch": -1})
+
+
+def test_a_group_is_laid_out_as_kafka_does() -> None:
+    key, value = encode_record("g", {"type": "group_metadata", "value": GROUP})
+    assert key == bytes.fromhex("0002 0001 67")
+    assert value is not None
+    assert value.startswith(bytes.fromhex("0003 0008") + b"consumer" + bytes.fromhex("00000004"))
+    assert decode_record(key, value) == GroupRecord("g", GROUP)
+
+
+@pytest.mark.parametrize("kind", ["offset", "group_metadata"])
+def test_without_a_value_it_is_a_tombstone(kind: str) -> None:
+    record = {"type": kind, "topic": "t", "partition": 0, "value": None}
+    key, value = encode_record("g", record)
+    assert value is None
+    decoded = decode_record(key, value)
+    assert decoded is not None
+    assert decoded.value is None
+
+
+def test_what_no_coordinator_of_these_versions_writes() -> None:
+    assert decode_record(bytes.fromhex("0003 0001 67"), b"") is None, "of KIP-848's coordinator"
+    key, _ = encode_record("g", {"type": "group_metadata", "value": None})
+    with pytest.raises(UnreadableRecord, match="version 9"):
+        decode_record(key, bytes.fromhex("0009"))
+    with pytest.raises(UnreadableRecord):
+        decode_record(key[:-1], None)
+
+
+TEXT = st.text(max_size=20)
+VALUES = st.fixed_dictionaries(
+    {
+        "offset": st.integers(0, 2**63 - 1),
+        "leader_epoch": st.integers(-1, 2**31 - 1),
+        "metadata": TEXT,
+        "commit_ms": st.integers(0, 2**62),
+        "expire_ms": st.none(),
+    }
+)
+
+
+@given(group=TEXT, topic=TEXT, partition=st.integers(0, 2**31 - 1), value=VALUES)
+def test_offsets_survive(group: str, topic: str, partition: int, value: dict) -> None:
+    record = {"type": "offset", "topic": topic, "partition": partition, "value": value}
+    assert decode_record(*encode_record(group, record)) == OffsetRecord(
+        group, topic, partition, value
+    )
+
+
+def test_a_batch_is_stamped_without_touching_its_checksum() -> None:
+    records = [NewRecord(5, b"k", b"v"), NewRecord(6, b"l", None)]
+    batch = stamped(encode_batch(records), 100, 7)
+    (span,) = spans(batch)
+    assert (span.base_offset, span.last_offset, span.leader_epoch) == (100, 101, 7)
+    (read,) = read_batches(batch)
+    assert read.records == records
+    assert (read.last_offset, read.leader_epoch, read.transactional) == (101, 7, False)
+    assert list(spans(batch + batch[:-1])) == [span], "a batch that is cut off is not there"
+
+
+def test_batches_of_a_transaction_and_its_marker() -> None:
+    (data,) = read_batches(encode_batch([NewRecord(5, b"k", b"v")], producer=(9, 1)))
+    assert (data.producer_id, data.transactional, data.committed) == (9, True, None)
+    for committed in (True, False):
+        marker = encode_marker((9, 1), 3, committed=committed, timestamp_ms=6)
+        (read,) = read_batches(marker)
+        assert (read.producer_id, read.committed, read.records) == (9, committed, [])
