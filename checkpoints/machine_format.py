@@ -11,11 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from checkpoints.group_format import decode_group_slot, encode_group_slot, is_group_slot
 from state.blocks import decode_block, encode_block
 from state.cluster.authority import Authority, Phase
 from state.cluster.brokers import Brokers
 from state.cluster.machine import Cluster
 from state.errors import CorruptBlock
+from state.groups.slot import GroupSlot
 from state.partitions.slot import Slot
 from state.partitions.table import COLUMN_NAMES, Columns, Deletion, PartitionTable, Topic
 from state.payloads import BrokerRegistration, topic_id_from_text, topic_id_to_text
@@ -27,6 +29,8 @@ READABLE_VERSIONS = (1, 2)
 
 def encode_machine(machine: Machine) -> bytes:
     """Return the machine's bytes; equal machines give equal bytes."""
+    if isinstance(machine, GroupSlot):
+        return encode_group_slot(machine)
     common = {
         "format": FORMAT_VERSION,
         "authority": asdict(machine.authority),
@@ -68,6 +72,8 @@ def decode_machine(data: bytes) -> Machine:
 
     Version 1 knew no pause, no shutdown check and no pace of a rebalance: they have their defaults.
     """
+    if is_group_slot(data):
+        return decode_group_slot(data)
     columns, extra = decode_block(data)
     if extra.get("format") not in READABLE_VERSIONS:
         raise CorruptBlock(

@@ -127,6 +127,7 @@ PAYLOADS: Mapping[EventKind, Callable[[dict[str, Any]], AnyPayload]] = {
     EventKind.CONTROLLER_RESUMED: control_payloads.controller_resumed,
     EventKind.CONTROLLED_SHUTDOWN_ALLOWED: control_payloads.controlled_shutdown_allowed,
     EventKind.CONTROLLED_SHUTDOWN_CHECKED: control_payloads.controlled_shutdown_checked,
+    **{EventKind(kind): read for kind, read in kinds.READERS.items()},
 }
 
 

@@ -14,15 +14,19 @@ from state.cluster.machine import CLUSTER_HANDLERS, Cluster
 from state.decisions import Decision, DecisionKind, json_decision
 from state.errors import MalformedEvent
 from state.events import Event, parse_payload
+from state.groups.handlers import GROUP_HANDLERS
+from state.groups.slot import GroupSlot
 from state.partitions.handlers import SLOT_HANDLERS
 from state.partitions.slot import Slot
-from state.routing import ALL, CLUSTER_KEY, scope
+from state.routing import ALL, CLUSTER_KEY, is_group_key, scope
 
-Machine: TypeAlias = Slot | Cluster
+Machine: TypeAlias = Slot | Cluster | GroupSlot
 
 
 def new_machine(key: int) -> Machine:
     """Return the initial machine of a state key."""
+    if is_group_key(key):
+        return GroupSlot()
     return Cluster() if key == CLUSTER_KEY else Slot()
 
 
@@ -35,7 +39,7 @@ def step(machine: Machine, event: Event) -> list[Decision]:
     """Fold one event; one that cannot be read, or that nobody but a topic's slot could fold, is set
     aside.
     """
-    handlers: Any = CLUSTER_HANDLERS if isinstance(machine, Cluster) else SLOT_HANDLERS
+    handlers: Any = _handlers(machine)
     try:
         payload = parse_payload(event)
     except MalformedEvent as error:
@@ -49,6 +53,12 @@ def step(machine: Machine, event: Event) -> list[Decision]:
         )
     found: list[Decision] = handler(machine, event, payload)
     return found
+
+
+def _handlers(machine: Machine) -> Any:
+    if isinstance(machine, GroupSlot):
+        return GROUP_HANDLERS
+    return CLUSTER_HANDLERS if isinstance(machine, Cluster) else SLOT_HANDLERS
 
 
 def set_aside(event: Event, reason: str) -> Decision:

@@ -5,25 +5,38 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from state.routing import ALL, CLUSTER, CLUSTER_KEY
+from state.routing import (
+    ALL,
+    ALL_GROUPS,
+    CLUSTER,
+    CLUSTER_KEY,
+    GROUP_KEY,
+    GROUP_SCOPE,
+    GROUP_SLOTS,
+)
 
 KEY = "machine"
 
 
-def route(events: DataFrame, slots: int) -> DataFrame:
+def route(events: DataFrame, slots: int, group_slots: int = GROUP_SLOTS) -> DataFrame:
     """Return the events, once per machine that folds them, with the state key in column `machine`.
 
     The rule is `state.routing.machine_keys`; the scope was computed where the record was read.
     """
-    return events.withColumn(KEY, F.explode(machine_keys(F.col("scope"), slots))).drop("scope")
+    keys = machine_keys(F.col("scope"), slots, group_slots)
+    return events.withColumn(KEY, F.explode(keys)).drop("scope")
 
 
-def machine_keys(scope: Column, slots: int) -> Column:
+def machine_keys(scope: Column, slots: int, group_slots: int = GROUP_SLOTS) -> Column:
     """Return the array of state keys for a column of scopes."""
     everyone = F.array(*[F.lit(key) for key in (CLUSTER_KEY, *range(slots))])
+    all_groups = F.array(*[F.lit(key) for key in range(GROUP_KEY, GROUP_KEY + group_slots)])
+    group_slot = (F.lit(GROUP_KEY) + (scope - GROUP_SCOPE) % group_slots).cast("int")
     slot = (scope % slots).cast("int")
     return (
         F.when(scope == ALL, everyone)
         .when(scope == CLUSTER, F.array(F.lit(CLUSTER_KEY)))
+        .when(scope == ALL_GROUPS, all_groups)
+        .when(scope >= GROUP_SCOPE, F.array(group_slot))
         .otherwise(F.array(slot))
     )

@@ -22,12 +22,13 @@ def image_of(machines: Iterable[Machine]) -> ClusterImage:
     """
     image = ClusterImage()
     known = list(machines)
+    image.paused = any(isinstance(one, Cluster) and one.authority.paused for one in known)
     if not any(isinstance(one, Cluster) and _has_loaded(one) for one in known):
         return image
     for machine in known:
         if isinstance(machine, Cluster):
             image.update_brokers(brokers_body(machine, introduced=[], complete=False))
-        else:
+        elif isinstance(machine, Slot):
             _add_slot(image, machine)
     return image
 
@@ -59,7 +60,7 @@ def unfinished_deletions(machines: Iterable[Machine]) -> list[MergedDecision]:
 
 
 def _has_loaded(cluster: Cluster) -> bool:
-    return cluster.authority.phase is Phase.ACTIVE
+    return cluster.authority.phase in {Phase.ACTIVE, Phase.PAUSED}
 
 
 def _add_slot(image: ClusterImage, slot: Slot) -> None:

@@ -1,0 +1,188 @@
+"""A consumer group: its members, what it waits for, and its offsets."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from state.groups.offset_store import OffsetStore
+from state.groups.payloads import Protocols
+from state.groups.states import GroupState
+from state.groups.subscription import CONSUMER, subscribed_topics
+
+NEVER = (1 << 63) - 1
+"""A deadline that does not come."""
+
+
+@dataclass(slots=True)
+class Member:
+    """A member of a group.
+
+    metadata and assignment are base64. join_request, sync_request: id of the request that waits.
+    deadline_ms: when it is given up unless heard of; None while it waits for the others. is_new:
+    its first generation has not begun, so it can be given up while it waits. pending_sync: its
+    SyncGroup of this generation has not come.
+    """
+
+    id: str
+    instance: str | None
+    client: str
+    host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocols: Protocols
+    assignment: str = ""
+    join_request: str | None = None
+    sync_request: str | None = None
+    deadline_ms: int | None = None
+    is_new: bool = False
+    pending_sync: bool = False
+
+    def metadata(self, protocol: str) -> str:
+        """Return the member's metadata for a protocol; raises KeyError when it knows none."""
+        return dict(reversed(self.protocols))[protocol]
+
+    @property
+    def waits(self) -> bool:
+        """Whether it waits for the group rather than the group for it."""
+        return not self.is_new and (self.join_request is not None or self.sync_request is not None)
+
+
+class JoinTimer(NamedTuple):
+    """When joining ends; remaining_ms: by how much an initial delay may still grow, None after the
+    first generation.
+    """
+
+    deadline_ms: int
+    remaining_ms: int | None
+
+
+@dataclass(slots=True)
+class Group:
+    """State of one group.
+
+    partition: of `__consumer_offsets`. state_since_ms: None when it was loaded from a record that
+    does not say. pending: deadlines in ms of member ids that were given out and not used yet.
+    new_member_added: the initial delay is prolonged. subscribed: topics of the generation's
+    subscriptions, None when not known. assigned_by: the write that carried the assignments.
+    """
+
+    name: str
+    partition: int
+    state: GroupState = GroupState.EMPTY
+    generation: int = 0
+    protocol_type: str | None = None
+    protocol: str | None = None
+    leader: str | None = None
+    state_since_ms: int | None = None
+    members: dict[str, Member] = field(default_factory=dict)
+    pending: dict[str, int] = field(default_factory=dict)
+    join_timer: JoinTimer | None = None
+    sync_deadline_ms: int | None = None
+    new_member_added: bool = False
+    subscribed: tuple[str, ...] | None = None
+    assigned_by: tuple[int, int] | None = None
+    store: OffsetStore = field(default_factory=OffsetStore)
+    instances: dict[str, str] = field(default_factory=dict, init=False)
+    support: Counter[str] = field(default_factory=Counter, init=False)
+
+    def __post_init__(self) -> None:
+        """Derive what is not stored."""
+        for member in self.members.values():
+            self._count(member)
+
+    def _count(self, member: Member) -> None:
+        if member.instance is not None:
+            self.instances[member.instance] = member.id
+        self.support.update({name for name, _ in member.protocols})
+
+    def add(self, member: Member, protocol_type: str) -> None:
+        """Take a member in; the first one of a group leads it and says its protocol type."""
+        if not self.members:
+            self.protocol_type = protocol_type
+        if self.leader is None:
+            self.leader = member.id
+        self.members[member.id] = member
+        self._count(member)
+        self.pending.pop(member.id, None)
+
+    def drop(self, member: Member) -> None:
+        """Take a member out; the next one in order of joining leads in its place."""
+        del self.members[member.id]
+        if member.instance is not None:
+            del self.instances[member.instance]
+        self.support.subtract({name for name, _ in member.protocols})
+        if self.leader == member.id:
+            self.leader = next(iter(self.members), None)
+
+    def rename(self, member: Member, new_id: str) -> None:
+        """Give a member another id; it keeps its place and its part as leader."""
+        old_id, member.id = member.id, new_id
+        self.members = {one.id: one for one in self.members.values()}
+        if member.instance is not None:
+            self.instances[member.instance] = new_id
+        if self.leader == old_id:
+            self.leader = new_id
+
+    def offer(self, member: Member, protocols: Protocols) -> None:
+        """Replace the protocols that a member offers."""
+        self.support.subtract({name for name, _ in member.protocols})
+        member.protocols = protocols
+        self.support.update({name for name, _ in protocols})
+
+    def supports(self, protocol_type: str, protocols: Protocols) -> bool:
+        """Return whether a member with these protocols can take part."""
+        if self.state is GroupState.EMPTY:
+            return bool(protocol_type) and bool(protocols)
+        everyone = len(self.members)
+        return self.protocol_type == protocol_type and any(
+            self.support[name] == everyone for name, _ in protocols
+        )
+
+    def vote(self) -> str:
+        """Return the protocol that most members prefer among those that all know; of equals the
+        one that was voted for first.
+        """
+        everyone = len(self.members)
+        votes: Counter[str] = Counter(
+            next(name for name, _ in member.protocols if self.support[name] == everyone)
+            for member in self.members.values()
+        )
+        return max(votes, key=votes.__getitem__)
+
+    def topics(self) -> tuple[str, ...] | None:
+        """Return what the members are subscribed to under the group's protocol; None: not known."""
+        if self.protocol_type != CONSUMER:
+            return None
+        if not self.members:
+            return ()
+        protocol = self.protocol
+        if protocol is None:
+            return None
+        return subscribed_topics(one.metadata(protocol) for one in self.members.values())
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """The longest time that a member wants to be waited for."""
+        return max((one.rebalance_timeout_ms for one in self.members.values()), default=0)
+
+    @property
+    def all_joined(self) -> bool:
+        """Whether every member waits for the next generation and nobody else is to come."""
+        return not self.pending and all(
+            one.join_request is not None for one in self.members.values()
+        )
+
+    @property
+    def next_deadline_ms(self) -> int:
+        """When the first of its timers is due, NEVER when none is armed."""
+        found = NEVER if self.join_timer is None else self.join_timer.deadline_ms
+        if self.sync_deadline_ms is not None and self.sync_deadline_ms < found:
+            found = self.sync_deadline_ms
+        for deadline_ms in self.pending.values():
+            found = min(found, deadline_ms)
+        for member in self.members.values():
+            if member.deadline_ms is not None and member.deadline_ms < found:
+                found = member.deadline_ms
+        return found

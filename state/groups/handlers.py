@@ -1,0 +1,259 @@
+"""From an event to the groups it concerns, and from what was done to decisions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeAlias
+
+from state.decisions import Decision, DecisionKind, json_decision
+from state.events import Event
+from state.groups import ownership, payloads, refusals
+from state.groups.bucket import Bucket
+from state.groups.buckets import bucket_of_key, group_bucket, timer_name
+from state.groups.expiration import expire
+from state.groups.group import NEVER, Group
+from state.groups.offsets import complete_transaction
+from state.groups.presence import heartbeat
+from state.groups.requests import take
+from state.groups.slot import GroupSlot
+from state.groups.tables import Phase
+from state.groups.timers import fire
+from state.groups.turn import Turn
+
+Gone: TypeAlias = bool
+"""Whether a group is to be forgotten."""
+
+
+def concern(
+    slot: GroupSlot, event: Event, name: str, act: Callable[[Turn, Group], Gone]
+) -> list[Decision]:
+    """Do something with a group that exists, after its timers that are due."""
+    bucket = slot.bucket(group_bucket(name))
+    group = bucket.get(name)
+    if group is None:
+        return []
+    turn = Turn(event.offset, event.time_ms, slot.config)
+    fire(turn, group, event.time_ms)
+    turn.now_ms = event.time_ms
+    gone = act(turn, group)
+    return finish(bucket, turn, group, gone=gone)
+
+
+def finish(bucket: Bucket, turn: Turn, group: Group, *, gone: Gone) -> list[Decision]:
+    """Let timers fire that are due at once, and return what was decided about a group."""
+    if gone:
+        if group.name in bucket.entries:
+            bucket.remove(group.name)
+        return described(turn, group)
+    fire(turn, group, turn.now_ms)
+    if group.name not in bucket.entries:
+        bucket.add(group)
+    found = described(turn, group)
+    deadline_ms = bucket.settle(group.name).deadline_ms
+    return [*found, *_arm(bucket, turn.offset, group_bucket(group.name), deadline_ms)]
+
+
+def described(turn: Turn, group: Group) -> list[Decision]:
+    """Return the decision about a group, none when nothing was noted."""
+    steps = turn.steps()
+    if not steps:
+        return []
+    body = {"group": group.name, "partition": group.partition, "steps": steps}
+    return [json_decision(turn.offset, DecisionKind.CHANGE_GROUP, body)]
+
+
+def _arm(bucket: Bucket, offset: int, number: int, deadline_ms: int) -> list[Decision]:
+    if deadline_ms >= (NEVER if bucket.armed_ms is None else bucket.armed_ms):
+        return []
+    bucket.armed_ms = deadline_ms
+    timer = {"timer": timer_name(number), "deadline_ms": deadline_ms}
+    return [json_decision(offset, DecisionKind.ARM_TIMER, timer)]
+
+
+def requested(slot: GroupSlot, event: Event, request: payloads.GroupRequest) -> list[Decision]:
+    """Take a request about one group, which may not exist."""
+    bucket = slot.bucket(group_bucket(request.group))
+    group = bucket.get(request.group)
+    turn = Turn(event.offset, event.time_ms, slot.config)
+    if group is not None:
+        fire(turn, group, event.time_ms)
+        turn.now_ms = event.time_ms
+    kept = take(turn, group, request, slot.phase(request.partition))
+    if kept is not None:
+        return finish(bucket, turn, kept, gone=False)
+    nobody = Group(request.group, request.partition)
+    return finish(bucket, turn, group or nobody, gone=True)
+
+
+def heard(slot: GroupSlot, event: Event, received: payloads.HeartbeatsReceived) -> list[Decision]:
+    """Keep members that were heard of."""
+    of_group: dict[str, list[payloads.Heartbeat]] = {}
+    for one in received.heartbeats:
+        of_group.setdefault(one.group, []).append(one)
+
+    def act(turn: Turn, group: Group) -> Gone:
+        for one in of_group[group.name]:
+            heartbeat(turn, group, one)
+        return False
+
+    return _each(slot, event, of_group, act)
+
+
+def _each(
+    slot: GroupSlot, event: Event, names: Iterable[str], act: Callable[[Turn, Group], Gone]
+) -> list[Decision]:
+    return [decision for name in names for decision in concern(slot, event, name, act)]
+
+
+def _only_timers(turn: Turn, group: Group) -> Gone:
+    return False
+
+
+def timer_due(slot: GroupSlot, event: Event, due: payloads.GroupTimerDue) -> list[Decision]:
+    """Let the timers of a bucket fire, and tell the clock the next deadline."""
+    number = bucket_of_key(event.key)
+    bucket = slot.bucket(number)
+    # While it counts as armed for ever past, the groups' own deadlines are not told one by one.
+    bucket.armed_ms = 0
+    found = _each(slot, event, bucket.due(event.time_ms), _only_timers)
+    bucket.armed_ms = None
+    next_ms = bucket.next_deadline_ms()
+    return [*found, *_arm(bucket, event.offset, number, NEVER if next_ms is None else next_ms)]
+
+
+def expiration_due(
+    slot: GroupSlot, event: Event, due: payloads.OffsetsExpirationDue
+) -> list[Decision]:
+    """Remove what has expired in a bucket."""
+    bucket = slot.bucket(bucket_of_key(event.key))
+    retention_ms = slot.config.offsets_retention_ms
+    names = sorted(
+        name
+        for name, entry in bucket.entries.items()
+        if entry.deadline_ms <= event.time_ms or entry.may_expire(event.time_ms, retention_ms)
+    )
+    return _each(slot, event, names, expire)
+
+
+def configured(
+    slot: GroupSlot, event: Event, changed: payloads.GroupCoordinatorConfigured
+) -> list[Decision]:
+    """Take configuration, after all timers that were due under the old one."""
+    found = []
+    for number in slot.numbers():
+        due = slot.bucket(number).due(event.time_ms)
+        found.extend(_each(slot, event, due, _only_timers))
+    slot.config = slot.config.configured(changed.config)
+    return found
+
+
+def elected(
+    slot: GroupSlot, event: Event, became: payloads.GroupPartitionsElected
+) -> list[Decision]:
+    """Begin to load partitions."""
+    ownership.elected(slot, became.partitions, became.epoch)
+    return []
+
+
+def loaded(slot: GroupSlot, event: Event, done: payloads.GroupPartitionsLoaded) -> list[Decision]:
+    """Serve partitions."""
+    ownership.loaded(slot, done.partitions, done.epoch)
+    return []
+
+
+def resigned(
+    slot: GroupSlot, event: Event, ended: payloads.GroupPartitionsResigned
+) -> list[Decision]:
+    """Forget the groups of partitions that another broker coordinates."""
+
+    def act(turn: Turn, group: Group) -> Gone:
+        ownership.unload(turn, group)
+        return True
+
+    given_up = ownership.resigned(slot, ended.partitions, ended.epoch)
+    found: list[Decision] = []
+    if given_up:
+        for number in slot.numbers():
+            names = slot.bucket(number).of_partitions(given_up)
+            found.extend(_each(slot, event, names, act))
+    return found
+
+
+def observed(slot: GroupSlot, event: Event, seen: payloads.GroupObserved) -> list[Decision]:
+    """Take a group over, while its partition is loading."""
+    held = slot.partitions.get(seen.partition)
+    bucket = slot.bucket(group_bucket(seen.group))
+    if held != (seen.epoch, Phase.LOADING) or seen.group in bucket.entries:
+        return []
+    turn = Turn(event.offset, event.time_ms, slot.config)
+    return finish(bucket, turn, ownership.observed_group(turn, seen), gone=False)
+
+
+def transaction_completed(
+    slot: GroupSlot, event: Event, done: payloads.TransactionCompleted
+) -> list[Decision]:
+    """End a producer's transaction in all groups of the partitions that got its marker."""
+
+    def act(turn: Turn, group: Group) -> Gone:
+        complete_transaction(turn, group, done)
+        return False
+
+    found: list[Decision] = []
+    for number in sorted(slot.transactional | slot.opened.keys()):
+        bucket = slot.bucket(number)
+        names = [
+            name
+            for name in bucket.of_partitions(done.partitions)
+            if bucket.entries[name].transactions
+        ]
+        found.extend(_each(slot, event, names, act))
+    return found
+
+
+def refused(slot: GroupSlot, event: Event, refusal: payloads.GroupRecordsRefused) -> list[Decision]:
+    """Take back what could not be appended."""
+    bucket = slot.bucket(group_bucket(refusal.group))
+    if bucket.get(refusal.group) is None:
+        turn = Turn(event.offset, event.time_ms, slot.config)
+        refusals.refused(turn, None, refusal)
+        return described(turn, Group(refusal.group, refusal.partition))
+
+    def act(turn: Turn, group: Group) -> Gone:
+        refusals.refused(turn, group, refusal)
+        return False
+
+    return concern(slot, event, refusal.group, act)
+
+
+def overtaken(
+    slot: GroupSlot, event: Event, records: payloads.GroupRecordsOvertaken
+) -> list[Decision]:
+    """Note that records were appended late."""
+
+    def act(turn: Turn, group: Group) -> Gone:
+        refusals.overtaken(turn, group, records)
+        return False
+
+    return concern(slot, event, records.group, act)
+
+
+GROUP_HANDLERS: dict[type, Callable[[GroupSlot, Event, Any], list[Decision]]] = {
+    payloads.JoinGroupRequested: requested,
+    payloads.SyncGroupRequested: requested,
+    payloads.LeaveGroupRequested: requested,
+    payloads.OffsetCommitRequested: requested,
+    payloads.TxnOffsetCommitRequested: requested,
+    payloads.OffsetDeleteRequested: requested,
+    payloads.DeleteGroupRequested: requested,
+    payloads.GroupObserved: observed,
+    payloads.GroupRecordsRefused: refused,
+    payloads.GroupRecordsOvertaken: overtaken,
+    payloads.HeartbeatsReceived: heard,
+    payloads.GroupTimerDue: timer_due,
+    payloads.OffsetsExpirationDue: expiration_due,
+    payloads.GroupCoordinatorConfigured: configured,
+    payloads.GroupPartitionsElected: elected,
+    payloads.GroupPartitionsLoaded: loaded,
+    payloads.GroupPartitionsResigned: resigned,
+    payloads.TransactionCompleted: transaction_completed,
+}

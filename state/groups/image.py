@@ -1,0 +1,117 @@
+"""The read side of groups: change_group decisions folded into what requests are answered from.
+
+What a write changes is folded when its records are appended; until then its offsets are in flight.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from state.groups.image_changes import CHANGES, CREATES, GroupView
+from state.groups.offset_rows import OffsetRow, TopicPartition
+from state.groups.ownership import loaded_fields
+from state.groups.slot import GroupSlot
+
+WriteId = tuple[int, int]
+"""Offset of the event and index of the write in its decision."""
+
+
+@dataclass(slots=True)
+class Decided:
+    """A decision about a group, opened; writes: its steps with records by their id."""
+
+    group: str
+    steps: list[dict[str, Any]]
+    writes: dict[WriteId, dict[str, Any]]
+
+
+@dataclass(slots=True)
+class GroupImage:
+    """Every group by name, and the writes that are on their way with the group of each."""
+
+    groups: dict[str, GroupView] = field(default_factory=dict)
+    in_flight: dict[WriteId, tuple[str, dict[str, Any]]] = field(default_factory=dict)
+    unstable: Counter[tuple[str, str, int]] = field(default_factory=Counter)
+
+    def apply(self, offset: int, body: bytes) -> None:
+        """Fold a decision whose records, if it has any, are appended."""
+        for write in self.begin(offset, body).writes:
+            self.appended(write)
+
+    def begin(self, offset: int, body: bytes) -> Decided:
+        """Fold what is true at once and note the writes; each ends with appended or refused."""
+        decision = orjson.loads(body)
+        group = decision["group"]
+        decided = Decided(group, decision["steps"], {})
+        for step in decided.steps:
+            if "records" in step and not step.get("quiet"):
+                write = (offset, step["write"])
+                decided.writes[write] = step
+                self.in_flight[write] = (group, step)
+                self.unstable.update(_keys(group, step))
+            else:
+                self._fold(group, step)
+        return decided
+
+    def appended(self, write: WriteId) -> None:
+        """Fold what a write changed."""
+        group, step = self._end(write)
+        self._fold(group, step)
+
+    def refused(self, write: WriteId) -> list[tuple[TopicPartition, OffsetRow | None]]:
+        """Drop a write; return what stays committed for the partitions it was about."""
+        group, step = self._end(write)
+        view = self.groups.get(group)
+        rows = {} if view is None else view.offsets
+        partitions = [(topic, partition) for _, topic, partition in _keys(group, step)]
+        return [(one, rows.get(one)) for one in partitions]
+
+    def is_unstable(self, group: str, partition: TopicPartition) -> bool:
+        """Return whether a commit of this partition is on its way or waits for a marker."""
+        if self.unstable[group, *partition] > 0:
+            return True
+        view = self.groups.get(group)
+        return view is not None and any(partition in rows for rows in view.pending.values())
+
+    def add_slot(self, slot: GroupSlot) -> None:
+        """Take the groups of a machine, as after a restart."""
+        for number in slot.numbers():
+            bucket = slot.bucket(number)
+            for name in bucket.entries:
+                group = bucket.get(name)
+                assert group is not None
+                view = GroupView()
+                CHANGES["group_loaded"](view, loaded_fields(group))
+                self.groups[name] = view
+
+    def _end(self, write: WriteId) -> tuple[str, dict[str, Any]]:
+        group, step = self.in_flight.pop(write)
+        for key in _keys(group, step):
+            self.unstable[key] -= 1
+            if not self.unstable[key]:
+                del self.unstable[key]
+        return group, step
+
+    def _fold(self, group: str, step: dict[str, Any]) -> None:
+        for change in step["changes"]:
+            name = change["change"]
+            if name == "group_removed":
+                self.groups.pop(group, None)
+            elif name in CREATES:
+                self.groups[group] = view = GroupView()
+                CHANGES[name](view, change)
+            elif (known := self.groups.get(group)) is not None:
+                # What a write changes may come when the group is gone.
+                CHANGES[name](known, change)
+
+
+def _keys(group: str, step: dict[str, Any]) -> list[tuple[str, str, int]]:
+    return [
+        (group, record["topic"], record["partition"])
+        for record in step["records"]
+        if record["type"] == "offset"
+    ]

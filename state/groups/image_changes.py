@@ -1,0 +1,171 @@
+"""What each change of a change_group decision does to the image of its group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from state.groups.offset_rows import OffsetRow, TopicPartition, read_rows
+from state.groups.states import GroupState
+
+
+@dataclass(slots=True)
+class MemberView:
+    """A member as it is described; metadata and assignment are base64."""
+
+    instance: str | None
+    client: str
+    host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    metadata: str = ""
+    assignment: str = ""
+
+
+@dataclass(slots=True)
+class GroupView:
+    """A group as requests see it; what Group has under the same names means the same."""
+
+    state: GroupState = GroupState.EMPTY
+    generation: int = 0
+    protocol_type: str | None = None
+    protocol: str | None = None
+    leader: str | None = None
+    members: dict[str, MemberView] = field(default_factory=dict)
+    instances: dict[str, str] = field(default_factory=dict)
+    offsets: dict[TopicPartition, OffsetRow] = field(default_factory=dict)
+    pending: dict[int, dict[TopicPartition, OffsetRow]] = field(default_factory=dict)
+
+
+def _created(view: GroupView, change: Mapping[str, Any]) -> None:
+    """Nothing is known of it yet."""
+
+
+def _add(view: GroupView, change: Mapping[str, Any]) -> None:
+    member, instance = change["member"], change["instance"]
+    view.members[member] = MemberView(
+        instance,
+        change["client"],
+        change["host"],
+        change["session_timeout_ms"],
+        change["rebalance_timeout_ms"],
+        change.get("metadata", ""),
+        change.get("assignment", ""),
+    )
+    if instance is not None:
+        view.instances[instance] = member
+    if "protocol_type" in change:
+        view.protocol_type = change["protocol_type"]
+
+
+def _member_replaced(view: GroupView, change: Mapping[str, Any]) -> None:
+    old, new = change["member"], change["new_member"]
+    view.members = {new if one == old else one: held for one, held in view.members.items()}
+    view.instances[change["instance"]] = new
+    if view.leader == old:
+        view.leader = new
+
+
+def _member_removed(view: GroupView, change: Mapping[str, Any]) -> None:
+    view.members.pop(change["member"], None)
+    if view.instances.get(change["instance"]) == change["member"]:
+        del view.instances[change["instance"]]
+
+
+def _rebalance_started(view: GroupView, change: Mapping[str, Any]) -> None:
+    view.state = GroupState.PREPARING
+
+
+def _generation_started(view: GroupView, change: Mapping[str, Any]) -> None:
+    view.state = GroupState.COMPLETING
+    view.generation = change["generation"]
+    view.protocol_type = change["protocol_type"]
+    view.protocol = change["protocol"]
+    view.leader = change["leader"]
+    for member, _, metadata in change["members"]:
+        view.members[member].metadata = metadata
+        view.members[member].assignment = ""
+
+
+def _assignment_distributed(view: GroupView, change: Mapping[str, Any]) -> None:
+    """A group that went on while the records were on their way does not go back."""
+    if view.state is not GroupState.COMPLETING or view.generation != change["generation"]:
+        return
+    view.state = GroupState.STABLE
+    for member, assignment in change["assignments"]:
+        if member in view.members:
+            view.members[member].assignment = assignment
+
+
+def _group_emptied(view: GroupView, change: Mapping[str, Any]) -> None:
+    view.state = GroupState.EMPTY
+    view.generation = change["generation"]
+    view.protocol = view.leader = None
+
+
+def _group_loaded(view: GroupView, change: Mapping[str, Any]) -> None:
+    metadata = change["metadata"]
+    view.state = GroupState(change["state"])
+    view.generation = metadata["generation"]
+    view.protocol_type = metadata["protocol_type"] or None
+    view.protocol = metadata["protocol"]
+    view.leader = metadata["leader"]
+    for member in metadata["members"]:
+        _add(view, member)
+    view.offsets = read_rows(change["offsets"])
+    view.pending = {producer: read_rows(rows) for producer, rows in change["pending"]}
+
+
+def _offsets_committed(view: GroupView, change: Mapping[str, Any]) -> None:
+    """What was appended later stays, in whichever order the writes end."""
+    for partition, row in read_rows(change["offsets"]).items():
+        held = view.offsets.get(partition)
+        if held is None or held.position <= row.position:
+            view.offsets[partition] = row
+
+
+def _transaction_pending(view: GroupView, change: Mapping[str, Any]) -> None:
+    view.pending.setdefault(change["producer_id"], {}).update(read_rows(change["offsets"]))
+
+
+def _transaction_completed(view: GroupView, change: Mapping[str, Any]) -> None:
+    view.pending.pop(change["producer_id"], None)
+    _offsets_committed(view, change)
+
+
+def _transaction_reverted(view: GroupView, change: Mapping[str, Any]) -> None:
+    rows = view.pending.get(change["producer_id"], {})
+    for topic, partition in change["partitions"]:
+        rows.pop((topic, partition), None)
+    if not rows:
+        view.pending.pop(change["producer_id"], None)
+
+
+def _offsets_removed(view: GroupView, change: Mapping[str, Any]) -> None:
+    for topic, partition in change["partitions"]:
+        view.offsets.pop((topic, partition), None)
+        for rows in view.pending.values():
+            rows.pop((topic, partition), None)
+
+
+CHANGES: Mapping[str, Callable[[GroupView, Mapping[str, Any]], None]] = {
+    "group_created": _created,
+    "member_added": _add,
+    "member_replaced": _member_replaced,
+    "member_removed": _member_removed,
+    "rebalance_started": _rebalance_started,
+    "generation_started": _generation_started,
+    "assignment_distributed": _assignment_distributed,
+    "group_emptied": _group_emptied,
+    "group_loaded": _group_loaded,
+    "offsets_committed": _offsets_committed,
+    "transaction_pending": _transaction_pending,
+    "transaction_completed": _transaction_completed,
+    "transaction_reverted": _transaction_reverted,
+    "offsets_removed": _offsets_removed,
+}
+"""By the change's name; group_removed drops the group itself."""
+
+CREATES = frozenset({"group_created", "group_loaded"})
+"""Changes that a group begins with."""

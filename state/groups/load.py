@@ -1,0 +1,78 @@
+"""What a partition of `__consumer_offsets` holds, out of its records in order.
+
+Kafka's GroupMetadataManager.doLoadGroupsAndOffsets: the last record of a group or offset counts, a
+null value ends it, and offsets of a transaction count from its marker on unless a later record of
+the partition stands there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from state.groups.offset_rows import OffsetRow, TopicPartition, rows_values
+
+GroupPartition = tuple[str, TopicPartition]
+"""A group and a partition that it commits."""
+
+
+class LoadedPartition:
+    """The groups and offsets of one partition, as far as it was read."""
+
+    def __init__(self) -> None:
+        """Begin before the first record."""
+        self._groups: dict[str, dict[str, Any]] = {}
+        self._offsets: dict[GroupPartition, OffsetRow] = {}
+        self._pending: dict[int, dict[GroupPartition, OffsetRow]] = {}
+
+    def group_metadata(self, group: str, metadata: dict[str, Any] | None) -> None:
+        """Take a group's record; metadata is as in group_observed, None for a tombstone."""
+        if metadata is None:
+            self._groups.pop(group, None)
+        else:
+            self._groups[group] = metadata
+
+    def offset_commit(
+        self, group: str, partition: TopicPartition, row: OffsetRow | None, producer: int | None
+    ) -> None:
+        """Take an offset's record, None for a tombstone; producer: of a transactional batch.
+
+        The row's position is `loaded_position` of the first record of its batch.
+        """
+        rows = self._offsets if producer is None else self._pending.setdefault(producer, {})
+        if row is None:
+            rows.pop((group, partition), None)
+        else:
+            rows[group, partition] = row
+
+    def marker(self, producer: int, *, committed: bool) -> None:
+        """Take the marker that ends a producer's transaction."""
+        rows = self._pending.pop(producer, {})
+        if not committed:
+            return
+        for key, row in rows.items():
+            held = self._offsets.get(key)
+            if held is None or held.position < row.position:
+                self._offsets[key] = row
+
+    def observed(self, partition: int, epoch: int) -> Iterator[dict[str, Any]]:
+        """Yield the payload of a group_observed event for each group, by name."""
+        offsets: dict[str, dict[TopicPartition, OffsetRow]] = {}
+        for (group, of), row in self._offsets.items():
+            offsets.setdefault(group, {})[of] = row
+        pending: dict[str, dict[int, dict[TopicPartition, OffsetRow]]] = {}
+        for producer, rows in self._pending.items():
+            for (group, of), row in rows.items():
+                pending.setdefault(group, {}).setdefault(producer, {})[of] = row
+        for group in sorted({*self._groups, *offsets, *pending}):
+            yield {
+                "partition": partition,
+                "epoch": epoch,
+                "group": group,
+                "metadata": self._groups.get(group),
+                "offsets": rows_values(offsets.get(group, {})),
+                "pending": [
+                    [producer, rows_values(rows)]
+                    for producer, rows in pending.get(group, {}).items()
+                ],
+            }

@@ -1,0 +1,93 @@
+"""A group's offsets, opened only when they are needed.
+
+Heartbeats and rebalances of a group pass its offsets on as they are stored.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import orjson
+
+from state.groups.offset_rows import OffsetRow, TopicPartition
+
+Rows: TypeAlias = dict[TopicPartition, OffsetRow]
+_NOTHING = b""
+
+
+class OffsetStore:
+    """Committed offsets, and offsets of transactions without a marker by producer id.
+
+    Stored as JSON: [rows, [[producer id, rows]]], rows being [topic, [[partition, ...row]]] by
+    topic, so that a topic's name stands there once.
+    """
+
+    __slots__ = ("_encoded", "_pending", "_rows")
+
+    def __init__(self, encoded: bytes | None = None) -> None:
+        """Take stored offsets; none, and so open at once, by default."""
+        self._encoded: bytes | None = encoded
+        self._rows: Rows = {}
+        self._pending: dict[int, Rows] = {}
+
+    def _open(self) -> None:
+        if self._encoded is None:
+            return
+        if self._encoded:
+            committed, pending = orjson.loads(self._encoded)
+            self._rows = _flat(committed)
+            self._pending = {producer: _flat(rows) for producer, rows in pending}
+        self._encoded = None
+
+    @property
+    def rows(self) -> Rows:
+        """The committed offsets; what is changed in them is kept."""
+        self._open()
+        return self._rows
+
+    @property
+    def pending(self) -> dict[int, Rows]:
+        """The offsets of open transactions; what is changed in them is kept."""
+        self._open()
+        return self._pending
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the offsets have been looked at."""
+        return self._encoded is None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is neither an offset nor an open transaction."""
+        return not self.rows and not self.pending
+
+    def remove(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        """Drop partitions, in open transactions too, and return those that had an offset."""
+        for rows in self.pending.values():
+            for one in partitions:
+                rows.pop(one, None)
+        return [one for one in partitions if self.rows.pop(one, None) is not None]
+
+    def encoded(self) -> bytes:
+        """Return the stored form; equal stores that were opened give equal bytes."""
+        if self._encoded is not None:
+            return self._encoded
+        if not self._rows and not self._pending:
+            return _NOTHING
+        pending = [[producer, _by_topic(rows)] for producer, rows in sorted(self._pending.items())]
+        return orjson.dumps([_by_topic(self._rows), pending])
+
+
+def _by_topic(rows: Rows) -> list[list[object]]:
+    found: dict[str, list[list[object]]] = {}
+    for (topic, partition), row in sorted(rows.items()):
+        found.setdefault(topic, []).append([partition, *row])
+    return [[topic, of_topic] for topic, of_topic in found.items()]
+
+
+def _flat(by_topic: list[tuple[str, list[list[int]]]]) -> Rows:
+    return {
+        (topic, values[0]): OffsetRow._make(values[1:])
+        for topic, of_topic in by_topic
+        for values in of_topic
+    }

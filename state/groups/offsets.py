@@ -1,0 +1,210 @@
+"""Committing offsets, in transactions or not, and removing them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from state.groups import records
+from state.groups.group import Group
+from state.groups.membership import member_error, touch
+from state.groups.offset_rows import OffsetRow, TopicPartition, rows_values
+from state.groups.payloads import (
+    DeleteGroupRequested,
+    OffsetCommitRequested,
+    OffsetDeleteRequested,
+    TransactionCompleted,
+    TxnOffsetCommitRequested,
+)
+from state.groups.rebalance import move
+from state.groups.states import GroupState
+from state.groups.subscription import CONSUMER
+from state.groups.tables import (
+    COMMIT,
+    DELETE_GROUP,
+    OFFSET_APPEND_ERRORS,
+    OFFSET_DELETE,
+    TXN_COMMIT,
+    Act,
+    Api,
+)
+from state.groups.turn import Turn
+from state.protocol_errors import ProtocolError
+
+Commit = OffsetCommitRequested | TxnOffsetCommitRequested
+
+
+def api_of(request: Commit) -> Api:
+    """Return which of the two requests it is."""
+    transactional = isinstance(request, TxnOffsetCommitRequested)
+    return Api.TXN_OFFSET_COMMIT if transactional else Api.OFFSET_COMMIT
+
+
+def commit(turn: Turn, group: Group, request: Commit) -> None:
+    """Take one OffsetCommit or TxnOffsetCommit."""
+    transactional = isinstance(request, TxnOffsetCommitRequested)
+    error = _verification_error(request) or commit_error(group, request)
+    if error is None:
+        cell = (TXN_COMMIT if transactional else COMMIT)[group.state]
+        error = cell if isinstance(cell, ProtocolError) else None
+    if error is not None:
+        turn.reply(request.request_id, api_of(request), error, partitions=[])
+        return
+    member = group.members.get(request.member)
+    if member is not None and not transactional:
+        touch(turn, member)
+    _store(turn, group, request)
+
+
+def _verification_error(request: Commit) -> ProtocolError | None:
+    if isinstance(request, OffsetCommitRequested) or not request.verification_error:
+        return None
+    code = request.verification_error
+    return OFFSET_APPEND_ERRORS.get(code) or ProtocolError(code)
+
+
+def commit_error(group: Group, request: Commit) -> ProtocolError | None:
+    """Return why a commit is not from a member of the present generation, or from nobody's.
+
+    Who is no member (generation -1) may commit while the group is empty, and in transactions always
+    unless it names a member: the first versions of TxnOffsetCommit name none.
+    """
+    if group.state is GroupState.DEAD:
+        return None
+    empty = group.state is GroupState.EMPTY
+    if request.generation < 0 and empty:
+        return None
+    if request.generation >= 0 or request.member or request.instance is not None:
+        error = member_error(group, request.member, request.instance)
+        if error is None and request.generation != group.generation:
+            error = ProtocolError.ILLEGAL_GENERATION
+        return error
+    transactional = isinstance(request, TxnOffsetCommitRequested)
+    return None if transactional or empty else ProtocolError.UNKNOWN_MEMBER_ID
+
+
+def _store(turn: Turn, group: Group, request: Commit) -> None:
+    expire_ms = None
+    if isinstance(request, OffsetCommitRequested) and request.retention_ms is not None:
+        expire_ms = turn.now_ms + request.retention_ms
+    limit = turn.config.offset_metadata_max_bytes
+    rows: dict[TopicPartition, OffsetRow] = {}
+    too_large: list[TopicPartition] = []
+    for partition, offset, leader_epoch, metadata in request.offsets:
+        if _java_length(metadata) > limit:
+            too_large.append(partition)
+        else:
+            rows[partition] = OffsetRow(
+                offset, leader_epoch, metadata, turn.now_ms, expire_ms, turn.offset
+            )
+    error = ProtocolError.OFFSET_METADATA_TOO_LARGE
+    if not rows:
+        turn.reply(
+            request.request_id,
+            api_of(request),
+            error if too_large else ProtocolError.NONE,
+            partitions=[],
+        )
+        return
+    written = records.offset_records(rows, turn.now_ms)
+    if isinstance(request, TxnOffsetCommitRequested):
+        producer = (request.producer_id, request.producer_epoch)
+        group.store.pending.setdefault(request.producer_id, {}).update(rows)
+        step = turn.write(written, producer=producer, undo={"producer_id": request.producer_id})
+        step.change(
+            "transaction_pending", producer_id=request.producer_id, offsets=rows_values(rows)
+        )
+    else:
+        group.store.rows.update(rows)
+        step = turn.write(written)
+        step.change("offsets_committed", offsets=rows_values(rows))
+    step.reply(
+        request.request_id,
+        api_of(request),
+        ProtocolError.NONE,
+        partitions=[[*partition, error] for partition in too_large],
+    )
+
+
+def _java_length(text: str) -> int:
+    """Return the length in UTF-16 units, which is how the limit is meant."""
+    return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def complete_transaction(turn: Turn, group: Group, done: TransactionCompleted) -> None:
+    """Publish a transaction's offsets, or drop them; one that was appended later stays."""
+    rows = group.store.pending.pop(done.producer_id, None)
+    if rows is None:
+        return
+    visible: dict[TopicPartition, OffsetRow] = {}
+    if done.committed:
+        committed = group.store.rows
+        for partition, row in sorted(rows.items()):
+            held = committed.get(partition)
+            if held is None or held.position < row.position:
+                committed[partition] = visible[partition] = row
+    turn.change(
+        "transaction_completed",
+        producer_id=done.producer_id,
+        committed=done.committed,
+        offsets=rows_values(visible),
+    )
+
+
+def delete_offsets(turn: Turn, group: Group, request: OffsetDeleteRequested) -> bool:
+    """Delete offsets of topics that nobody is subscribed to; return whether the group is gone."""
+    cell = OFFSET_DELETE[group.state]
+    if cell is Act.DELETE_UNSUBSCRIBED and group.protocol_type != CONSUMER:
+        cell = ProtocolError.NON_EMPTY_GROUP
+    if isinstance(cell, ProtocolError):
+        turn.reply(request.request_id, Api.OFFSET_DELETE, cell, partitions=[])
+        return False
+    kept: set[TopicPartition] = set()
+    if cell is Act.DELETE_UNSUBSCRIBED:
+        topics = group.subscribed
+        kept = {one for one in request.partitions if topics is None or one[0] in topics}
+    free = [one for one in request.partitions if one not in kept]
+    gone = remove_offsets(turn, group, group.store.remove(free), "deleted")
+    errors = [
+        [*one, ProtocolError.GROUP_SUBSCRIBED_TO_TOPIC if one in kept else ProtocolError.NONE]
+        for one in request.partitions
+    ]
+    turn.reply(request.request_id, Api.OFFSET_DELETE, ProtocolError.NONE, partitions=errors)
+    return gone
+
+
+def delete_group(turn: Turn, group: Group, request: DeleteGroupRequested) -> bool:
+    """Delete a group without members; return whether it is gone."""
+    cell = DELETE_GROUP[group.state]
+    if isinstance(cell, ProtocolError):
+        turn.reply(request.request_id, Api.DELETE_GROUP, cell)
+        return False
+    held = sorted(group.store.rows)
+    group.store.remove(held)
+    move(turn, group, GroupState.DEAD)
+    remove_offsets(turn, group, held, "deleted")
+    turn.reply(request.request_id, Api.DELETE_GROUP, ProtocolError.NONE)
+    return True
+
+
+def remove_offsets(
+    turn: Turn, group: Group, removed: Iterable[TopicPartition], reason: str
+) -> bool:
+    """Write tombstones for offsets that were taken out, and for a group that has nothing left;
+    return whether it is gone.
+
+    A group without a generation only ever held offsets: it has no record to end.
+    """
+    partitions = list(removed)
+    if group.state is GroupState.EMPTY and group.store.is_empty:
+        move(turn, group, GroupState.DEAD)
+    gone = group.state is GroupState.DEAD
+    tombstones = records.offset_tombstones(partitions, turn.now_ms)
+    if gone and group.generation > 0:
+        tombstones.append(records.group_tombstone(turn.now_ms))
+    if partitions:
+        turn.change("offsets_removed", partitions=[list(one) for one in partitions], reason=reason)
+    if gone:
+        turn.change("group_removed", reason=reason)
+    if tombstones:
+        turn.write(tombstones, quiet=True)
+    return gone

@@ -1,0 +1,138 @@
+"""Becoming and ceasing to be coordinator of partitions, and taking over what they hold."""
+
+from __future__ import annotations
+
+from state.groups import replies
+from state.groups.group import Group, Member
+from state.groups.membership import touch
+from state.groups.offset_rows import rows_values
+from state.groups.payloads import GroupObserved, ObservedMember, ObservedMetadata
+from state.groups.rebalance import prepare
+from state.groups.slot import GroupSlot, Ownership
+from state.groups.states import GroupState
+from state.groups.tables import Phase
+from state.groups.timers import disarm
+from state.groups.turn import Turn
+from state.protocol_errors import ProtocolError
+
+
+def elected(slot: GroupSlot, partitions: tuple[int, ...], epoch: int) -> None:
+    """Begin to load partitions; those that are owned already stay so, older epochs are ignored."""
+    for partition in partitions:
+        held = slot.partitions.get(partition)
+        if held is None or epoch >= held.epoch:
+            owned = held is not None and held.phase is Phase.OWNED
+            slot.partitions[partition] = Ownership(epoch, Phase.OWNED if owned else Phase.LOADING)
+
+
+def loaded(slot: GroupSlot, partitions: tuple[int, ...], epoch: int) -> None:
+    """Serve partitions whose groups have been observed."""
+    for partition in partitions:
+        if slot.partitions.get(partition) == Ownership(epoch, Phase.LOADING):
+            slot.partitions[partition] = Ownership(epoch, Phase.OWNED)
+
+
+def resigned(slot: GroupSlot, partitions: tuple[int, ...], epoch: int | None) -> list[int]:
+    """Give partitions up and return those whose groups are to be forgotten; older epochs are
+    ignored.
+    """
+    given_up = []
+    for partition in partitions:
+        held = slot.partitions.get(partition)
+        if held is None:
+            if epoch is not None:
+                slot.partitions[partition] = Ownership(epoch, Phase.NONE)
+        elif epoch is None or epoch >= held.epoch:
+            slot.partitions[partition] = Ownership(
+                held.epoch if epoch is None else epoch, Phase.NONE
+            )
+            given_up.append(partition)
+    return given_up
+
+
+def unload(turn: Turn, group: Group) -> None:
+    """Answer everybody who waits that another broker coordinates the group."""
+    for member in group.members.values():
+        if member.join_request is not None:
+            replies.refuse_join(turn, member.join_request, ProtocolError.NOT_COORDINATOR, member.id)
+        if member.sync_request is not None:
+            replies.refuse_sync(turn, member.sync_request, ProtocolError.NOT_COORDINATOR)
+    disarm(group)
+    turn.change("group_removed", reason="unloaded")
+
+
+def observed_group(turn: Turn, observed: GroupObserved) -> Group:
+    """Return a group as it was found, with sessions that begin now; one that is larger than allowed
+    rebalances, so that the members who are too many can commit.
+    """
+    group = Group(observed.group, observed.partition, state_since_ms=turn.now_ms)
+    if observed.metadata is not None:
+        _take_metadata(group, observed.metadata)
+    group.store.rows.update(observed.offsets)
+    group.store.pending.update(observed.pending)
+    turn.change("group_loaded", **loaded_fields(group))
+    for member in group.members.values():
+        touch(turn, member)
+    if len(group.members) > turn.config.max_size:
+        prepare(turn, group, f"more than {turn.config.max_size} members were loaded")
+    return group
+
+
+def _take_metadata(group: Group, metadata: ObservedMetadata) -> None:
+    group.state = GroupState.STABLE if metadata.members else GroupState.EMPTY
+    group.generation = metadata.generation
+    group.protocol = metadata.protocol
+    group.leader = metadata.leader
+    group.state_since_ms = metadata.state_since_ms
+    for one in metadata.members:
+        group.add(_member(one, metadata.protocol or ""), metadata.protocol_type)
+    group.protocol_type = metadata.protocol_type or None
+    group.subscribed = group.topics()
+
+
+def _member(one: ObservedMember, protocol: str) -> Member:
+    return Member(
+        one.member,
+        one.instance,
+        one.client,
+        one.host,
+        one.session_timeout_ms,
+        one.rebalance_timeout_ms,
+        ((protocol, one.metadata),),
+        one.assignment,
+    )
+
+
+def loaded_fields(group: Group) -> dict[str, object]:
+    """Return a whole group as the change group_loaded, and an image, take it."""
+    protocol = group.protocol
+    members = [
+        {
+            "member": one.id,
+            "instance": one.instance,
+            "client": one.client,
+            "host": one.host,
+            "session_timeout_ms": one.session_timeout_ms,
+            "rebalance_timeout_ms": one.rebalance_timeout_ms,
+            "metadata": _metadata(one, protocol),
+            "assignment": one.assignment,
+        }
+        for one in group.members.values()
+    ]
+    return {
+        "state": group.state,
+        "metadata": {
+            "generation": group.generation,
+            "protocol_type": group.protocol_type or "",
+            "protocol": protocol,
+            "leader": group.leader,
+            "state_since_ms": group.state_since_ms,
+            "members": members,
+        },
+        "offsets": rows_values(group.store.rows),
+        "pending": [[one, rows_values(rows)] for one, rows in group.store.pending.items()],
+    }
+
+
+def _metadata(member: Member, protocol: str | None) -> str:
+    return dict(reversed(member.protocols)).get(protocol or "", "")

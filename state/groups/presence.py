@@ -1,0 +1,81 @@
+"""Heartbeat and LeaveGroup: members that are there, and members that go."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from state.groups.group import Group
+from state.groups.membership import Members, member_error, touch
+from state.groups.payloads import Heartbeat, LeaveGroupRequested, LeavingMember
+from state.groups.rebalance import remove_member, remove_pending
+from state.groups.states import GroupState
+from state.groups.tables import HEARTBEAT, LEAVE, Api
+from state.groups.turn import Turn
+from state.protocol_errors import ProtocolError
+
+ALIVE = frozenset({ProtocolError.NONE, ProtocolError.REBALANCE_IN_PROGRESS})
+"""Answers to a Heartbeat that comes from a member of the present generation."""
+
+
+class Beating(Members, Protocol):
+    """What a heartbeat is answered from: a group or its image."""
+
+    @property
+    def state(self) -> GroupState:
+        """The group's state."""
+
+    @property
+    def generation(self) -> int:
+        """The group's generation."""
+
+
+def heartbeat_answer(group: Beating, heard: Heartbeat) -> ProtocolError:
+    """Return what the heartbeat of a member is answered with."""
+    cell = HEARTBEAT[group.state]
+    assert isinstance(cell, ProtocolError)
+    if group.state is GroupState.DEAD:
+        return cell
+    error = member_error(group, heard.member, heard.instance)
+    if error is None and heard.generation != group.generation:
+        error = ProtocolError.ILLEGAL_GENERATION
+    return cell if error is None else error
+
+
+def heartbeat(turn: Turn, group: Group, heard: Heartbeat) -> None:
+    """Keep a member that was heard of; it was answered when it came."""
+    if heartbeat_answer(group, heard) in ALIVE:
+        touch(turn, group.members[heard.member])
+
+
+def leave(turn: Turn, group: Group, request: LeaveGroupRequested) -> None:
+    """Take one LeaveGroup; versions up to 2 have one member and its error on top."""
+    cell = LEAVE[group.state]
+    if isinstance(cell, ProtocolError):
+        turn.reply(request.request_id, Api.LEAVE_GROUP, cell, members=[])
+        return
+    rows = [[one.member, one.instance, _leave_one(turn, group, one)] for one in request.members]
+    turn.reply(request.request_id, Api.LEAVE_GROUP, ProtocolError.NONE, members=rows)
+
+
+def unknown_members(request: LeaveGroupRequested) -> list[list[object]]:
+    """Return the answers for members of a group that is not there."""
+    unknown = ProtocolError.UNKNOWN_MEMBER_ID
+    return [[one.member, one.instance, unknown] for one in request.members]
+
+
+def _leave_one(turn: Turn, group: Group, leaving: LeavingMember) -> ProtocolError:
+    name = leaving.member
+    if not name:
+        # An administrator removes a static member by its instance.
+        name = group.instances.get(leaving.instance or "", "")
+        if not name:
+            return ProtocolError.UNKNOWN_MEMBER_ID
+    elif name in group.pending:
+        remove_pending(turn, group, name)
+        return ProtocolError.NONE
+    else:
+        error = member_error(group, name, leaving.instance)
+        if error is not None:
+            return error
+    remove_member(turn, group, group.members[name], "left")
+    return ProtocolError.NONE

@@ -1,0 +1,143 @@
+"""Records that could not be appended, or that others overtook: what is taken back and answered."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+from state.groups import replies
+from state.groups.group import Group
+from state.groups.membership import touch
+from state.groups.offset_rows import rows_values
+from state.groups.payloads import GroupRecordsOvertaken, GroupRecordsRefused
+from state.groups.rebalance import maybe_prepare
+from state.groups.states import GroupState
+from state.groups.tables import METADATA_APPEND_ERRORS, OFFSET_APPEND_ERRORS, Api
+from state.groups.turn import Turn
+from state.protocol_errors import ProtocolError
+
+
+def refused(turn: Turn, group: Group | None, event: GroupRecordsRefused) -> None:
+    """Take back what the write had changed, and answer who waited for it.
+
+    undo says what it was: the assignments of a generation, the new id of a static member, offsets
+    of a transaction; without it, committed offsets.
+    """
+    undo = event.undo or {}
+    if "generation" in undo:
+        _refuse_assignment(turn, group, event, undo)
+    elif "instance" in undo:
+        _refuse_new_id(turn, group, event, undo)
+    elif "producer_id" in undo:
+        _refuse_transaction(turn, group, event, undo)
+    else:
+        _refuse_offsets(turn, group, event)
+
+
+def _refuse_assignment(
+    turn: Turn, group: Group | None, event: GroupRecordsRefused, undo: Mapping[str, Any]
+) -> None:
+    """Empty the assignments and rebalance, if the group is still where the write left it."""
+    error = _mapped(METADATA_APPEND_ERRORS, event.error)
+    current = (
+        group is not None
+        and group.state is GroupState.STABLE
+        and group.generation == undo["generation"]
+        and group.assigned_by == event.write
+    )
+    for request_id in _waiting(event):
+        replies.refuse_sync(
+            turn, request_id, error if current else ProtocolError.REBALANCE_IN_PROGRESS
+        )
+    if current and group is not None:
+        for member in group.members.values():
+            member.assignment = ""
+        maybe_prepare(turn, group, f"assignments were not stored: {error.name}")
+
+
+def _refuse_new_id(
+    turn: Turn, group: Group | None, event: GroupRecordsRefused, undo: Mapping[str, Any]
+) -> None:
+    """Give a static member its old id back; the client asks again, without an id."""
+    error = _mapped(METADATA_APPEND_ERRORS, event.error)
+    if group is not None and group.instances.get(undo["instance"]) == undo["member"]:
+        member = group.members[undo["member"]]
+        member.session_timeout_ms = undo["session_timeout_ms"]
+        member.rebalance_timeout_ms = undo["rebalance_timeout_ms"]
+        group.rename(member, undo["old_member"])
+        touch(turn, member)
+    fields = replies.join_fields("")
+    if group is not None:
+        fields |= {
+            "generation": group.generation,
+            "protocol_type": group.protocol_type,
+            "protocol": group.protocol,
+            "leader": undo["old_leader"],
+        }
+    for request_id in _waiting(event):
+        turn.reply(request_id, Api.JOIN_GROUP, error, **fields)
+
+
+def _refuse_transaction(
+    turn: Turn, group: Group | None, event: GroupRecordsRefused, undo: Mapping[str, Any]
+) -> None:
+    if group is not None:
+        producer = undo["producer_id"]
+        rows = group.store.pending.get(producer, {})
+        for partition in event.offsets:
+            rows.pop(partition, None)
+        if not rows:
+            group.store.pending.pop(producer, None)
+        turn.change(
+            "transaction_reverted",
+            producer_id=producer,
+            partitions=[list(one) for one in event.offsets],
+        )
+    _answer_commit(turn, event, Api.TXN_OFFSET_COMMIT)
+
+
+def _refuse_offsets(turn: Turn, group: Group | None, event: GroupRecordsRefused) -> None:
+    """Put back what is appended, where no later commit stands."""
+    if group is not None:
+        rows = group.store.rows
+        for partition, appended in event.offsets.items():
+            held = rows.get(partition)
+            if held is not None and held.position == event.write[0]:
+                if appended is None:
+                    del rows[partition]
+                else:
+                    rows[partition] = appended
+    _answer_commit(turn, event, Api.OFFSET_COMMIT)
+
+
+def _answer_commit(turn: Turn, event: GroupRecordsRefused, api: Api) -> None:
+    error = _mapped(OFFSET_APPEND_ERRORS, event.error)
+    for reply in event.replies:
+        turn.reply(
+            str(reply["request_id"]), api, error, partitions=cast("Any", reply)["partitions"]
+        )
+
+
+def _waiting(event: GroupRecordsRefused) -> list[str]:
+    return [str(reply["request_id"]) for reply in event.replies]
+
+
+def _mapped(errors: Mapping[int, ProtocolError], code: int) -> ProtocolError:
+    return errors.get(code) or ProtocolError(code)
+
+
+def overtaken(turn: Turn, group: Group, event: GroupRecordsOvertaken) -> None:
+    """Let records count as the last ones appended, which they are."""
+    rows = {one: row._replace(position=turn.offset) for one, row in event.offsets.items()}
+    if event.producer_id is None:
+        group.store.rows.update(rows)
+        turn.change("offsets_committed", offsets=rows_values(rows))
+        return
+    pending = group.store.pending.get(event.producer_id, {})
+    moved = {
+        one: row
+        for one, row in rows.items()
+        if one in pending and pending[one].position == event.write[0]
+    }
+    pending.update(moved)
+    turn.change("transaction_pending", producer_id=event.producer_id, offsets=rows_values(moved))

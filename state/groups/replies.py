@@ -1,0 +1,80 @@
+"""The bodies of replies to members."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from state.groups.group import Group, Member
+from state.groups.tables import Api
+from state.groups.turn import Step, Turn
+from state.protocol_errors import ProtocolError
+
+NO_GENERATION = -1
+
+
+def refuse_join(turn: Turn, request_id: str, error: ProtocolError, member: str = "") -> None:
+    """Answer a JoinGroup with an error; member: the id the client is to go on with."""
+    turn.reply(request_id, Api.JOIN_GROUP, error, **join_fields(member))
+
+
+def join_fields(member: str) -> dict[str, Any]:
+    """Return the fields of a JoinGroup reply that names no generation."""
+    return {
+        "member": member,
+        "generation": NO_GENERATION,
+        "protocol_type": None,
+        "protocol": None,
+        "leader": None,
+        "skip_assignment": False,
+        "members": [],
+    }
+
+
+def generation_fields(
+    group: Group, member: Member, *, leader: str | None, everyone: bool, skip_assignment: bool
+) -> dict[str, Any]:
+    """Return the fields of a JoinGroup reply about the present generation.
+
+    leader: the id named as leader. everyone: with the members' metadata, as leaders need it.
+    """
+    return {
+        "member": member.id,
+        "generation": group.generation,
+        "protocol_type": group.protocol_type,
+        "protocol": group.protocol,
+        "leader": leader,
+        "skip_assignment": skip_assignment,
+        "members": metadata_rows(group) if everyone else [],
+    }
+
+
+def metadata_rows(group: Group) -> list[list[str | None]]:
+    """Return [member, instance, metadata under the group's protocol] of each member."""
+    assert group.protocol is not None
+    protocol = group.protocol
+    return [[one.id, one.instance, one.metadata(protocol)] for one in group.members.values()]
+
+
+def refuse_sync(turn: Turn, request_id: str, error: ProtocolError) -> None:
+    """Answer a SyncGroup with an error."""
+    turn.reply(request_id, Api.SYNC_GROUP, error, **sync_fields())
+
+
+def sync_fields() -> dict[str, Any]:
+    """Return the fields of a SyncGroup reply without assignment."""
+    return {"protocol_type": None, "protocol": None, "assignment": ""}
+
+
+def give_assignment(step: Step | Turn, group: Group, member: Member, request_id: str) -> None:
+    """Answer a SyncGroup with the member's assignment.
+
+    It is what `assigned_by` wrote, which may not have been appended yet.
+    """
+    fields: dict[str, Any] = {
+        "protocol_type": group.protocol_type,
+        "protocol": group.protocol,
+        "assignment": member.assignment,
+    }
+    if isinstance(step, Turn) and group.assigned_by is not None:
+        fields["after"] = list(group.assigned_by)
+    step.reply(request_id, Api.SYNC_GROUP, ProtocolError.NONE, **fields)

@@ -1,0 +1,130 @@
+"""Which request does what, with a group or without one."""
+
+from __future__ import annotations
+
+from state.groups import payloads, presence, replies
+from state.groups.group import Group
+from state.groups.join import join
+from state.groups.offsets import api_of, commit, delete_group, delete_offsets
+from state.groups.payloads import GroupRequest
+from state.groups.sync import sync
+from state.groups.tables import Api, Phase, status_error
+from state.groups.turn import Turn
+from state.protocol_errors import ProtocolError
+
+
+def take(turn: Turn, group: Group | None, request: GroupRequest, phase: Phase) -> Group | None:
+    """Take a request; return the group if there is one afterwards.
+
+    phase: what we are for the group's partition.
+    """
+    error = status_error(api_of_request(request), request.group, phase)
+    if error is not None:
+        refuse(turn, request, error)
+        return group
+    match request:
+        case payloads.JoinGroupRequested():
+            return _join(turn, group, request)
+        case payloads.OffsetCommitRequested() | payloads.TxnOffsetCommitRequested():
+            return _commit(turn, group, request)
+        case _:
+            return _of_existing(turn, group, request)
+
+
+def _join(turn: Turn, group: Group | None, request: payloads.JoinGroupRequested) -> Group | None:
+    config = turn.config
+    bounds = (config.min_session_timeout_ms, config.max_session_timeout_ms)
+    if not bounds[0] <= request.session_timeout_ms <= bounds[1]:
+        refuse(turn, request, ProtocolError.INVALID_SESSION_TIMEOUT)
+        return group
+    if group is None:
+        if request.member:
+            refuse(turn, request, ProtocolError.UNKNOWN_MEMBER_ID)
+            return None
+        group = _create(turn, request)
+    join(turn, group, request)
+    return group
+
+
+def _commit(
+    turn: Turn,
+    group: Group | None,
+    request: payloads.OffsetCommitRequested | payloads.TxnOffsetCommitRequested,
+) -> Group | None:
+    transactional = isinstance(request, payloads.TxnOffsetCommitRequested)
+    if group is None:
+        if request.generation >= 0 and not transactional:
+            refuse(turn, request, ProtocolError.ILLEGAL_GENERATION)
+            return None
+        group = _create(turn, request)
+    commit(turn, group, request)
+    return group
+
+
+def _create(turn: Turn, request: GroupRequest) -> Group:
+    turn.change("group_created")
+    return Group(request.group, request.partition, state_since_ms=turn.now_ms)
+
+
+def _of_existing(turn: Turn, group: Group | None, request: GroupRequest) -> Group | None:
+    if group is None:
+        _refuse_without_group(turn, request)
+        return None
+    gone = False
+    match request:
+        case payloads.SyncGroupRequested():
+            sync(turn, group, request)
+        case payloads.LeaveGroupRequested():
+            presence.leave(turn, group, request)
+        case payloads.OffsetDeleteRequested():
+            gone = delete_offsets(turn, group, request)
+        case payloads.DeleteGroupRequested():
+            gone = delete_group(turn, group, request)
+        case _:
+            raise AssertionError(f"no request that needs a group: {request}")
+    return None if gone else group
+
+
+def _refuse_without_group(turn: Turn, request: GroupRequest) -> None:
+    match request:
+        case payloads.SyncGroupRequested():
+            refuse(turn, request, ProtocolError.UNKNOWN_MEMBER_ID)
+        case payloads.LeaveGroupRequested():
+            members = presence.unknown_members(request)
+            turn.reply(request.request_id, Api.LEAVE_GROUP, ProtocolError.NONE, members=members)
+        case _:
+            refuse(turn, request, ProtocolError.GROUP_ID_NOT_FOUND)
+
+
+def api_of_request(request: GroupRequest) -> Api:
+    """Return which request it is."""
+    match request:
+        case payloads.JoinGroupRequested():
+            return Api.JOIN_GROUP
+        case payloads.SyncGroupRequested():
+            return Api.SYNC_GROUP
+        case payloads.LeaveGroupRequested():
+            return Api.LEAVE_GROUP
+        case payloads.OffsetCommitRequested() | payloads.TxnOffsetCommitRequested():
+            return api_of(request)
+        case payloads.OffsetDeleteRequested():
+            return Api.OFFSET_DELETE
+        case _:
+            return Api.DELETE_GROUP
+
+
+def refuse(turn: Turn, request: GroupRequest, error: ProtocolError) -> None:
+    """Answer a request with an error as a whole."""
+    api = api_of_request(request)
+    match api:
+        case Api.JOIN_GROUP:
+            assert isinstance(request, payloads.JoinGroupRequested)
+            replies.refuse_join(turn, request.request_id, error, request.member)
+        case Api.SYNC_GROUP:
+            replies.refuse_sync(turn, request.request_id, error)
+        case Api.LEAVE_GROUP:
+            turn.reply(request.request_id, api, error, members=[])
+        case Api.DELETE_GROUP:
+            turn.reply(request.request_id, api, error)
+        case _:
+            turn.reply(request.request_id, api, error, partitions=[])

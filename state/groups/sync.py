@@ -1,0 +1,78 @@
+"""SyncGroup: the leader's assignments, and handing them out."""
+
+from __future__ import annotations
+
+from state.groups import records, replies
+from state.groups.group import Group, Member
+from state.groups.membership import await_sync, member_error, touch
+from state.groups.payloads import SyncGroupRequested
+from state.groups.rebalance import move, sync_received
+from state.groups.states import GroupState
+from state.groups.tables import SYNC, Act
+from state.groups.turn import Step, Turn
+from state.protocol_errors import ProtocolError
+
+
+def sync(turn: Turn, group: Group, request: SyncGroupRequested) -> None:
+    """Take one SyncGroup."""
+    cell = SYNC[group.state]
+    error = _error(group, request)
+    if error is None and isinstance(cell, ProtocolError):
+        error = cell
+    if error is not None:
+        replies.refuse_sync(turn, request.request_id, error)
+        return
+    member = group.members[request.member]
+    if cell is Act.GIVE_ASSIGNMENT:
+        sync_received(group, member)
+        replies.give_assignment(turn, group, member, request.request_id)
+        touch(turn, member)
+        return
+    await_sync(turn, member, request.request_id)
+    sync_received(group, member)
+    if group.leader == member.id:
+        _distribute(turn, group, request.assignments)
+
+
+def _error(group: Group, request: SyncGroupRequested) -> ProtocolError | None:
+    if group.state is GroupState.DEAD:
+        return None
+    error = member_error(group, request.member, request.instance)
+    if error is not None:
+        return error
+    if request.generation != group.generation:
+        return ProtocolError.ILLEGAL_GENERATION
+    for said, held in (
+        (request.protocol_type, group.protocol_type),
+        (request.protocol, group.protocol),
+    ):
+        if said is not None and said != held:
+            return ProtocolError.INCONSISTENT_GROUP_PROTOCOL
+    return None
+
+
+def _distribute(turn: Turn, group: Group, assignments: dict[str, str]) -> None:
+    """Persist the assignments, then hand them to those who wait; who was not assigned anything gets
+    an empty assignment.
+    """
+    for member in group.members.values():
+        member.assignment = assignments.get(member.id, "")
+    group.assigned_by = turn.next_write
+    step = turn.write(
+        [records.group_metadata(group, turn.now_ms)], undo={"generation": group.generation}
+    )
+    move(turn, group, GroupState.STABLE)
+    step.change(
+        "assignment_distributed",
+        generation=group.generation,
+        assignments=[[one.id, one.assignment] for one in group.members.values()],
+    )
+    for member in group.members.values():
+        _hand_out(turn, group, member, step)
+
+
+def _hand_out(turn: Turn, group: Group, member: Member, step: Step) -> None:
+    if member.sync_request is not None:
+        replies.give_assignment(step, group, member, member.sync_request)
+        member.sync_request = None
+        touch(turn, member)

@@ -1,0 +1,159 @@
+"""What is answered to each request: by the group's state, and where the group is not served at all.
+
+A cell is the error to answer with, or what to do. Source: Kafka's GroupCoordinator; the pages of
+`validateGroupStatus` are STATUS_ERRORS.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum, StrEnum, auto
+from typing import TypeAlias
+
+from state.groups.states import GroupState
+from state.protocol_errors import ProtocolError
+
+
+class Api(StrEnum):
+    """Requests about groups; the values stand in replies."""
+
+    JOIN_GROUP = "join_group"
+    SYNC_GROUP = "sync_group"
+    LEAVE_GROUP = "leave_group"
+    HEARTBEAT = "heartbeat"
+    OFFSET_COMMIT = "offset_commit"
+    TXN_OFFSET_COMMIT = "txn_offset_commit"
+    OFFSET_FETCH = "offset_fetch"
+    OFFSET_DELETE = "offset_delete"
+    DELETE_GROUP = "delete_group"
+    DESCRIBE_GROUPS = "describe_groups"
+    LIST_GROUPS = "list_groups"
+
+
+class Act(Enum):
+    """What to do where a request is not answered by its state alone."""
+
+    ADD_MEMBER = auto()
+    REJOIN = auto()
+    REPEAT_UNLESS_CHANGED = auto()
+    REPEAT_UNLESS_LEADER_OR_CHANGED = auto()
+    AWAIT_ASSIGNMENT = auto()
+    GIVE_ASSIGNMENT = auto()
+    REMOVE_MEMBERS = auto()
+    STORE = auto()
+    DELETE_ALL = auto()
+    DELETE_UNSUBSCRIBED = auto()
+
+
+Cell: TypeAlias = ProtocolError | Act
+Row: TypeAlias = Mapping[GroupState, Cell]
+
+
+def _row(empty: Cell, preparing: Cell, completing: Cell, stable: Cell, dead: Cell) -> Row:
+    return dict(zip(GroupState, (empty, preparing, completing, stable, dead), strict=True))
+
+
+_E = ProtocolError
+_AWAY = ProtocolError.COORDINATOR_NOT_AVAILABLE
+
+JOIN_NEW = _row(Act.ADD_MEMBER, Act.ADD_MEMBER, Act.ADD_MEMBER, Act.ADD_MEMBER, _AWAY)
+"""JoinGroup without a member id."""
+
+JOIN_KNOWN = _row(
+    _E.UNKNOWN_MEMBER_ID,
+    Act.REJOIN,
+    Act.REPEAT_UNLESS_CHANGED,
+    Act.REPEAT_UNLESS_LEADER_OR_CHANGED,
+    _AWAY,
+)
+"""JoinGroup of a member."""
+
+SYNC = _row(
+    _E.UNKNOWN_MEMBER_ID,
+    _E.REBALANCE_IN_PROGRESS,
+    Act.AWAIT_ASSIGNMENT,
+    Act.GIVE_ASSIGNMENT,
+    _AWAY,
+)
+LEAVE = _row(Act.REMOVE_MEMBERS, Act.REMOVE_MEMBERS, Act.REMOVE_MEMBERS, Act.REMOVE_MEMBERS, _AWAY)
+HEARTBEAT = _row(_E.UNKNOWN_MEMBER_ID, _E.REBALANCE_IN_PROGRESS, _E.NONE, _E.NONE, _AWAY)
+COMMIT = _row(Act.STORE, Act.STORE, _E.REBALANCE_IN_PROGRESS, Act.STORE, _AWAY)
+TXN_COMMIT = _row(Act.STORE, Act.STORE, Act.STORE, Act.STORE, _AWAY)
+OFFSET_DELETE = _row(
+    Act.DELETE_ALL,
+    Act.DELETE_UNSUBSCRIBED,
+    Act.DELETE_UNSUBSCRIBED,
+    Act.DELETE_UNSUBSCRIBED,
+    _E.GROUP_ID_NOT_FOUND,
+)
+DELETE_GROUP = _row(
+    Act.DELETE_ALL,
+    _E.NON_EMPTY_GROUP,
+    _E.NON_EMPTY_GROUP,
+    _E.NON_EMPTY_GROUP,
+    _E.GROUP_ID_NOT_FOUND,
+)
+
+
+class Phase(StrEnum):
+    """What we are for a partition of `__consumer_offsets`."""
+
+    NONE = "none"
+    LOADING = "loading"
+    OWNED = "owned"
+
+
+LOADING_ANSWERS: Mapping[Api, ProtocolError] = {
+    **dict.fromkeys(Api, ProtocolError.COORDINATOR_LOAD_IN_PROGRESS),
+    Api.SYNC_GROUP: ProtocolError.REBALANCE_IN_PROGRESS,
+    Api.HEARTBEAT: ProtocolError.NONE,
+}
+"""Old clients know COORDINATOR_LOAD_IN_PROGRESS neither of SyncGroup nor of Heartbeat."""
+
+EMPTY_NAME_ALLOWED = frozenset(
+    {Api.OFFSET_COMMIT, Api.OFFSET_FETCH, Api.DESCRIBE_GROUPS, Api.DELETE_GROUP}
+)
+"""Requests that the group named "" may be asked with: offsets were once committed under it."""
+
+
+def group_id_error(api: Api, group: str | None) -> ProtocolError:
+    """Return INVALID_GROUP_ID where a request may not name this group, else NONE."""
+    if group is None or (not group and api not in EMPTY_NAME_ALLOWED):
+        return ProtocolError.INVALID_GROUP_ID
+    return ProtocolError.NONE
+
+
+def status_error(api: Api, group: str | None, phase: Phase) -> ProtocolError | None:
+    """Return what is answered without looking at the group, None when it is to be looked at."""
+    if group_id_error(api, group):
+        return ProtocolError.INVALID_GROUP_ID
+    if phase is Phase.LOADING:
+        return LOADING_ANSWERS[api]
+    return ProtocolError.NOT_COORDINATOR if phase is Phase.NONE else None
+
+
+METADATA_APPEND_ERRORS: Mapping[int, ProtocolError] = {
+    _E.UNKNOWN_TOPIC_OR_PARTITION: _E.COORDINATOR_NOT_AVAILABLE,
+    _E.NOT_ENOUGH_REPLICAS: _E.COORDINATOR_NOT_AVAILABLE,
+    _E.NOT_ENOUGH_REPLICAS_AFTER_APPEND: _E.COORDINATOR_NOT_AVAILABLE,
+    _E.NOT_LEADER_OR_FOLLOWER: _E.NOT_COORDINATOR,
+    _E.KAFKA_STORAGE_ERROR: _E.NOT_COORDINATOR,
+    _E.REQUEST_TIMED_OUT: _E.REBALANCE_IN_PROGRESS,
+    _E.MESSAGE_TOO_LARGE: _E.UNKNOWN_SERVER_ERROR,
+    _E.RECORD_LIST_TOO_LARGE: _E.UNKNOWN_SERVER_ERROR,
+    _E.INVALID_FETCH_SIZE: _E.UNKNOWN_SERVER_ERROR,
+}
+"""What clients hear when a group's record could not be appended; other errors as they are."""
+
+OFFSET_APPEND_ERRORS: Mapping[int, ProtocolError] = {
+    _E.NETWORK_EXCEPTION: _E.COORDINATOR_LOAD_IN_PROGRESS,
+    _E.UNKNOWN_TOPIC_OR_PARTITION: _E.COORDINATOR_NOT_AVAILABLE,
+    _E.NOT_ENOUGH_REPLICAS: _E.COORDINATOR_NOT_AVAILABLE,
+    _E.NOT_ENOUGH_REPLICAS_AFTER_APPEND: _E.COORDINATOR_NOT_AVAILABLE,
+    _E.NOT_LEADER_OR_FOLLOWER: _E.NOT_COORDINATOR,
+    _E.KAFKA_STORAGE_ERROR: _E.NOT_COORDINATOR,
+    _E.MESSAGE_TOO_LARGE: _E.INVALID_COMMIT_OFFSET_SIZE,
+    _E.RECORD_LIST_TOO_LARGE: _E.INVALID_COMMIT_OFFSET_SIZE,
+    _E.INVALID_FETCH_SIZE: _E.INVALID_COMMIT_OFFSET_SIZE,
+}
+"""What clients hear when committed offsets could not be appended; other errors as they are."""

@@ -1,0 +1,53 @@
+"""A group's timers: which is due first, and what it does."""
+
+from __future__ import annotations
+
+from state.groups.group import NEVER, Group
+from state.groups.rebalance import (
+    join_timer_fired,
+    remove_member,
+    remove_pending,
+    sync_timer_fired,
+)
+from state.groups.states import GroupState
+from state.groups.turn import Turn
+
+
+def fire(turn: Turn, group: Group, until_ms: int) -> None:
+    """Let all timers fire that are due by then, in deadline order, each at its own deadline.
+
+    Of those due together: member ids given out, sessions in order of joining, joining, syncing.
+    """
+    while (deadline_ms := group.next_deadline_ms) <= until_ms:
+        turn.now_ms = deadline_ms
+        _fire_first(turn, group, deadline_ms)
+
+
+def disarm(group: Group) -> None:
+    """Forget all timers."""
+    group.pending.clear()
+    group.join_timer = None
+    group.sync_deadline_ms = None
+    for member in group.members.values():
+        member.deadline_ms = None
+
+
+def _fire_first(turn: Turn, group: Group, deadline_ms: int) -> None:
+    assert deadline_ms < NEVER
+    if group.state is GroupState.DEAD:
+        disarm(group)
+        return
+    for name, due_ms in group.pending.items():
+        if due_ms == deadline_ms:
+            remove_pending(turn, group, name)
+            return
+    for member in group.members.values():
+        if member.deadline_ms == deadline_ms:
+            member.deadline_ms = None
+            if not member.waits:
+                remove_member(turn, group, member, "session_expired")
+            return
+    if group.join_timer is not None and group.join_timer.deadline_ms == deadline_ms:
+        join_timer_fired(turn, group)
+    else:
+        sync_timer_fired(turn, group)

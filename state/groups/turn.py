@@ -1,0 +1,94 @@
+"""What one event does to one group, noted in order: the body of a change_group decision."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from state.groups.config import GroupConfig
+from state.groups.tables import Api
+from state.protocol_errors import ProtocolError
+
+
+class Step:
+    """Changes and replies that are true together; with records, once these are appended."""
+
+    __slots__ = ("body", "turn")
+
+    def __init__(self, turn: Turn, **fields: Any) -> None:
+        """Begin a step of a turn; fields are those of a write."""
+        self.turn = turn
+        self.body: dict[str, Any] = {"changes": [], "replies": [], **fields}
+
+    def change(self, name: str, **fields: Any) -> None:
+        """Note what changed, at the turn's present time."""
+        self.body["changes"].append({"change": name, "at_ms": self.turn.now_ms, **fields})
+
+    def reply(self, request_id: str, api: Api, error: ProtocolError, **fields: Any) -> None:
+        """Note an answer."""
+        self.body["replies"].append(
+            {"request_id": request_id, "api": api, "error": error, **fields}
+        )
+
+
+class Turn:
+    """One event about one group.
+
+    offset: the event's. now_ms: the deadline of the timer that fires, else the event's time.
+    """
+
+    __slots__ = ("_steps", "_writes", "config", "now_ms", "offset")
+
+    def __init__(self, offset: int, now_ms: int, config: GroupConfig) -> None:
+        """Begin with nothing noted."""
+        self.offset = offset
+        self.now_ms = now_ms
+        self.config = config
+        self._steps: list[Step] = []
+        self._writes = 0
+
+    def change(self, name: str, **fields: Any) -> None:
+        """Note what changed and needs no record."""
+        self._plain().change(name, **fields)
+
+    def reply(self, request_id: str, api: Api, error: ProtocolError, **fields: Any) -> None:
+        """Note an answer that waits for no record."""
+        self._plain().reply(request_id, api, error, **fields)
+
+    def write(
+        self,
+        records: Sequence[dict[str, Any]],
+        *,
+        undo: dict[str, Any] | None = None,
+        quiet: bool = False,
+        producer: tuple[int, int] | None = None,
+    ) -> Step:
+        """Note records to append and return the step of what follows from them.
+
+        undo: what the machine needs back if they are refused. quiet: a refusal counts for nothing.
+        """
+        fields: dict[str, Any] = {"records": list(records), "write": self._writes}
+        if undo is not None:
+            fields["undo"] = undo
+        if quiet:
+            fields["quiet"] = True
+        if producer is not None:
+            fields["producer"] = list(producer)
+        self._writes += 1
+        step = Step(self, **fields)
+        self._steps.append(step)
+        return step
+
+    @property
+    def next_write(self) -> tuple[int, int]:
+        """The id that the next write will have."""
+        return self.offset, self._writes
+
+    def _plain(self) -> Step:
+        if not self._steps or "records" in self._steps[-1].body:
+            self._steps.append(Step(self))
+        return self._steps[-1]
+
+    def steps(self) -> list[dict[str, Any]]:
+        """Return the steps as they stand in the decision."""
+        return [step.body for step in self._steps]
