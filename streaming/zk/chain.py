@@ -99,7 +99,7 @@ class Chain:
         not fit the znode, it and all after it are conflicts. Otherwise they may be tried (again).
         """
         for last in range(len(self._ops) - 1, self.done - 1, -1):
-            if _leaves(self._ops[last], current):
+            if leaves(self._ops[last], current):
                 version = -1 if current is None else current.version
                 for op in self._ops[self.done : last + 1]:
                     yield self._places[self.done], _already(op, version)
@@ -115,7 +115,7 @@ class Chain:
             self.done += 1
 
 
-def _leaves(op: WriteOp, current: ZNode | None) -> bool:
+def leaves(op: WriteOp, current: ZNode | None) -> bool:
     """Tell whether the znode is as this write leaves it."""
     if isinstance(op, Delete):
         return current is None

@@ -20,12 +20,13 @@ import orjson
 
 from checkpoints.read import folded_until
 from state.events import Event
-from streaming.image.restore import image_of, timers_of
+from streaming.image.restore import image_of, timers_of, unfinished_deletions
 from streaming.job import unfolded_events
 from streaming.log.embedded import EmbeddedLogReader
 from streaming.paths import DataDir
 from streaming.settings_loader import load_settings
 from streaming.sinks.assembly import Sinks, open_sinks
+from streaming.sinks.batch import opened
 from streaming.zk.fenced import FencedWriter
 from streaming.zk.znodes.controller import (
     PRODUCER_ID_BLOCK_PATH,
@@ -69,10 +70,13 @@ class Points:
 
 
 class LocalJob:
-    """One life of a job on a data folder."""
+    """One life of a job on a data folder. meddled: others write to ZooKeeper before one batch."""
 
-    def __init__(self, data_dir: Path, connect: str, points: Points) -> None:
+    def __init__(
+        self, data_dir: Path, connect: str, points: Points, *, meddled: bool = True
+    ) -> None:
         self.points = points
+        self.meddled = meddled
         self.closed = False
         self.folders = DataDir(data_dir)
         self.checkpoint = self.folders.checkpoint
@@ -113,7 +117,8 @@ class LocalJob:
         self.sinks.link.start()
         assert self.sinks.link.wait_connected(20)
         self._watch()
-        self.sinks.pipeline.resend(self.folded)
+        deletions = unfinished_deletions(self.fold.machines())
+        self.sinks.pipeline.resend(self.folded, opened(deletions))
 
     def _watch(self) -> None:
         pipeline, around = self.sinks.pipeline, self.points.around
@@ -160,7 +165,7 @@ class LocalJob:
                 end = min(reader.end_offset(), self.folded + BATCH_EVENTS)
             if end == self.folded:
                 return None
-            if self.batch_id == MEDDLED_BATCH:
+            if self.meddled and self.batch_id == MEDDLED_BATCH:
                 self._meddle()
             _write(planned, b'v1\n{}\n{"offset":%d}' % end)
             self.points.pass_by("planned")

@@ -24,6 +24,7 @@ from tests.fixtures.story import LISTENER, OURSELVES, endpoints
 from tests.unit.sinks.support import Job
 
 WAIT_S = 20.0
+_ROOTS = ("/brokers/topics", "/config/topics", "/admin", "/latest_producer_id_block")
 TOPIC_ID = "xVg7K6qyTvmxpuD7RnqU_w"
 
 
@@ -78,7 +79,7 @@ def claimed(session: ZkSession) -> int:
 def tree(session: ZkSession, *roots: str) -> dict[str, tuple[bytes, int]]:
     """All znodes below some paths: data and version."""
     found: dict[str, tuple[bytes, int]] = {}
-    waiting = list(roots or ("/brokers/topics", "/config/topics", "/latest_producer_id_block"))
+    waiting = list(roots or _ROOTS)
     while waiting:
         path = waiting.pop()
         znode = session.get(path)

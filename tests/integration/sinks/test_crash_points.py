@@ -10,14 +10,20 @@ from typing import Any
 
 import pytest
 
+from state.decisions import DecisionKind
 from streaming.log.embedded import EmbeddedLogReader
+from streaming.zk.znodes import parse_topic
 from tests.integration.sinks.local_job import Killed, Points
+from tests.integration.sinks.stories import ELECTION, PLAN, SCENARIOS
 from tests.integration.sinks.support import tree, wait_for
-from tests.integration.sinks.world import World, story_of
+from tests.integration.sinks.world import World
 
 ROOT = Path(__file__).parents[3]
 BOUND_S = 60
+TREE = {"/brokers/topics", "/config/topics", "/admin"}
 STEPS = ("decision log", "zookeeper", "say", "mark", "deliver", "append")
+
+every_scenario = pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
 
 
 def undisturbed(world: World) -> tuple[dict[str, Any], list[str]]:
@@ -32,7 +38,7 @@ def test_the_story_has_conflicts_and_refusals(new_world):
     """What the tests below are about does happen."""
     world = new_world()
     found, names = undisturbed(world)
-    recorded = len(story_of(world.stubs.ports, 1).events)
+    recorded = len(world.scenario.tell(world.stubs.ports, 1).events)
     kinds = [kind for kind, *_ in found["events"][recorded:]]
     assert kinds.count("partition_states_observed") == 1
     assert kinds.count("topic_removed") == 1
@@ -51,10 +57,48 @@ def test_the_story_has_conflicts_and_refusals(new_world):
     }
 
 
-def test_killed_between_any_two_steps(new_world):
-    wanted, names = undisturbed(new_world())
+def kinds_written(found: dict[str, Any]) -> set[str]:
+    return {record.kind for record in found["decisions"]}
+
+
+def test_the_story_of_deletions_has_every_write_of_one(new_world):
+    found, _ = undisturbed(new_world(SCENARIOS["deletions"]))
+    assert kinds_written(found) > {
+        DecisionKind.MARK_TOPIC_DELETION,
+        DecisionKind.UNMARK_TOPIC_DELETION,
+        DecisionKind.DELETE_TOPIC,
+        DecisionKind.COMPLETE_REASSIGNMENT,
+    }
+    left = {path for path in found["znodes"] if "/partitions" not in path}
+    assert left - TREE == {
+        "/brokers/topics/t",
+        "/config/topics/t",
+        "/brokers/topics/u",
+        "/config/topics/u",
+        "/admin/delete_topics",
+        "/admin/delete_topics/u",
+    }
+
+
+def test_the_story_of_moves_has_every_write_of_one(new_world):
+    found, _ = undisturbed(new_world(SCENARIOS["moves"]))
+    assert kinds_written(found) > {
+        DecisionKind.REWRITE_ASSIGNMENT,
+        DecisionKind.COMPLETE_REASSIGNMENT,
+        DecisionKind.REMOVE_REASSIGNMENTS,
+        DecisionKind.DELETE_ADMIN_ZNODE,
+    }
+    topic = parse_topic(found["znodes"]["/brokers/topics/t"][0])
+    assert topic.replicas == {0: [2, 3], 1: [1, 2], 2: [1]}
+    assert (topic.adding, topic.removing) == ({}, {})
+    assert not {PLAN, ELECTION} & found["znodes"].keys()
+
+
+@every_scenario
+def test_killed_between_any_two_steps(new_world, scenario):
+    wanted, names = undisturbed(new_world(scenario))
     for at, name in enumerate(names):
-        world = new_world()
+        world = new_world(scenario)
         job = world.open(Points(at))
         with pytest.raises(Killed, match=name):
             job.start()
@@ -92,10 +136,11 @@ def test_killed_for_real(new_world, name):
     job.close()
 
 
-def test_killed_again_and_again(new_world):
+@every_scenario
+def test_killed_again_and_again(new_world, scenario):
     """A job that only ever gets one more step done gets everything done."""
-    wanted, _ = undisturbed(new_world())
-    world = new_world()
+    wanted, _ = undisturbed(new_world(scenario))
+    world = new_world(scenario)
     for steps in range(400):
         job = world.open(Points(min(steps, 40)))
         try:

@@ -9,6 +9,7 @@ from streaming.zk.claim import claim_controller
 from tests.fixtures.story import Story
 from tests.fixtures.stub_brokers import leader_and_isr_states, metadata_states
 from tests.integration.sinks import local_job
+from tests.integration.sinks.stories import Scenario, put_topic_of_others
 from tests.integration.sinks.support import state_of, wait_for, write_state
 
 UM, LISR = ApiKey.UPDATE_METADATA, ApiKey.LEADER_AND_ISR
@@ -36,7 +37,6 @@ def heard(world, broker):
 
 def begun(new_world, monkeypatch, write):
     """A world whose log has an election, topic t and what `write` adds; batches of any size."""
-    monkeypatch.setattr(local_job, "MEDDLED_BATCH", -1)
     monkeypatch.setattr(local_job, "BATCH_EVENTS", 100)
 
     def story(ports, version):
@@ -46,7 +46,7 @@ def begun(new_world, monkeypatch, write):
         write(told, ports)
         return told
 
-    return new_world(story)
+    return new_world(Scenario(story, put_topic_of_others))
 
 
 def later(world, write):

@@ -1,0 +1,145 @@
+"""The znode writes that decisions stand for, in the order in which they depend on one another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from state.decisions import Action, DecisionKind
+from streaming.sinks.batch import SinkDecision
+from streaming.zk.ops import Create, Delete, SetData, WriteOp
+from streaming.zk.znodes.controller import (
+    PRODUCER_ID_BLOCK_PATH,
+    ProducerIdBlock,
+    producer_id_block_bytes,
+)
+from streaming.zk.znodes.notifications import config_bytes
+from streaming.zk.znodes.partition_state import partition_state_bytes
+from streaming.zk.znodes.paths import entity_config_path, topic_deletion_path, topic_path
+from streaming.zk.znodes.topic import TopicZNode, topic_bytes
+
+WHOLE, CONFIG, PRESENT = -1, -2, -3
+"""Targets that are no row of a block; PRESENT: whatever is there will do."""
+
+_CREATE = int(Action.CREATE)
+_WRITE = int(Action.WRITE)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What an operation is for: a decision, and the row of its block, or WHOLE, CONFIG, PRESENT."""
+
+    decision: SinkDecision
+    row: int
+
+
+Write = tuple[WriteOp, Target]
+Stage = dict[DecisionKind, Callable[[SinkDecision], Iterator[Write]]]
+
+
+def writes_of(stage: Stage, decision: SinkDecision) -> Iterator[Write]:
+    """Return what a decision writes in a stage: nothing if it failed, nothing for lost rows."""
+    return iter(()) if decision.failed else stage[decision.kind](decision)
+
+
+def _create_topic_ops(decision: SinkDecision) -> Iterator[Write]:
+    body = decision.extra
+    replicas = {int(partition): ids for partition, ids in body["assignment"].items()}
+    znode = TopicZNode(replicas, topic_id=body["topic_id"])
+    config = Create(entity_config_path("topics", body["topic"]), config_bytes(body["configs"]))
+    yield config, Target(decision, CONFIG)
+    yield Create(topic_path(body["topic"]), topic_bytes(znode)), Target(decision, WHOLE)
+
+
+def _rewrite_ops(decision: SinkDecision) -> Iterator[Write]:
+    body = decision.extra
+    replicas, adding, removing = (
+        {int(partition): ids for partition, ids in body[name].items()}
+        for name in ("assignment", "adding", "removing")
+    )
+    znode = TopicZNode(replicas, body["topic_id"], adding, removing)
+    op = SetData(topic_path(body["topic"]), topic_bytes(znode), body["expected_version"])
+    yield op, Target(decision, WHOLE)
+
+
+def _producer_id_ops(decision: SinkDecision) -> Iterator[Write]:
+    body = decision.extra
+    data = producer_id_block_bytes(
+        ProducerIdBlock(body["broker"], body["block_start"], body["block_end"])
+    )
+    expected = body["expected_version"]
+    path = PRODUCER_ID_BLOCK_PATH
+    op = Create(path, data) if expected < 0 else SetData(path, data, expected)
+    yield op, Target(decision, WHOLE)
+
+
+def _mark_ops(decision: SinkDecision) -> Iterator[Write]:
+    yield Create(topic_deletion_path(decision.extra["topic"])), Target(decision, PRESENT)
+
+
+def _unmark_ops(decision: SinkDecision) -> Iterator[Write]:
+    yield Delete(topic_deletion_path(decision.extra["topic"])), Target(decision, WHOLE)
+
+
+def _delete_ops(decision: SinkDecision) -> Iterator[Write]:
+    body = decision.extra
+    yield Delete(body["path"], body["expected_version"]), Target(decision, WHOLE)
+
+
+def _folder_ops(decision: SinkDecision) -> Iterator[Write]:
+    """Create the folders above new partitions; one that is there already counts as created."""
+    columns, topics = decision.columns, decision.extra["topics"]
+    created = np.flatnonzero((columns["actions"] & _CREATE != 0) & ~decision.lost)
+    for topic in np.unique(columns["topic"][created]).tolist():
+        first = int(created[columns["topic"][created] == topic][0])
+        yield Create(f"{topic_path(topics[topic])}/partitions"), Target(decision, first)
+    for row in created.tolist():
+        folder = (
+            f"{topic_path(topics[columns['topic'][row]])}/partitions/{columns['partition'][row]}"
+        )
+        yield Create(folder), Target(decision, row)
+
+
+def _state_ops(decision: SinkDecision) -> Iterator[Write]:
+    columns = decision.columns
+    rows = np.flatnonzero((columns["actions"] & _WRITE != 0) & ~decision.lost)
+    data = partition_state_bytes(
+        columns["leader"][rows],
+        columns["leader_epoch"][rows],
+        columns["isr"][rows],
+        columns["controller_epoch"][rows],
+        columns["recovery"][rows],
+    )
+    folders = [f"{topic_path(topic)}/partitions/" for topic in decision.extra["topics"]]
+    described = zip(
+        rows.tolist(),
+        data,
+        columns["topic"][rows].tolist(),
+        columns["partition"][rows].tolist(),
+        (columns["partition_epoch"][rows] - 1).tolist(),
+        (columns["actions"][rows] & _CREATE != 0).tolist(),
+        strict=True,
+    )
+    for row, znode, topic, partition, expected, is_new in described:
+        path = f"{folders[topic]}{partition}/state"
+        op = Create(path, znode) if is_new else SetData(path, znode, expected)
+        yield op, Target(decision, row)
+
+
+STAGES: tuple[Stage, ...] = (
+    {
+        DecisionKind.CREATE_TOPIC: _create_topic_ops,
+        DecisionKind.REWRITE_ASSIGNMENT: _rewrite_ops,
+        DecisionKind.MARK_TOPIC_DELETION: _mark_ops,
+        DecisionKind.UNMARK_TOPIC_DELETION: _unmark_ops,
+        DecisionKind.WRITE_PRODUCER_ID_BLOCK: _producer_id_ops,
+    },
+    {DecisionKind.CHANGE_PARTITIONS: _folder_ops},
+    {DecisionKind.CHANGE_PARTITIONS: _state_ops},
+    {DecisionKind.COMPLETE_REASSIGNMENT: _rewrite_ops},
+    {DecisionKind.DELETE_ADMIN_ZNODE: _delete_ops},
+)
+"""Writes in the order in which they depend on one another: topics, partition folders, states, ends
+of reassignments, and the requests that are answered by them."""
