@@ -6,10 +6,10 @@ STAMP := $(VENV)/.installed-from-lock
 ARGS ?=
 PARTITIONS ?= 100000
 RUNS ?= 1
-NEEDS_JVM := integration or spark or e2e or slow
+NEEDS_JVM := integration or spark or e2e
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run fmt check test conformance bench bench-controller golden lock clean java-17
+.PHONY: help setup demo run fmt check test test-long conformance bench bench-controller golden lock clean java-17
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## /{printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,10 +46,13 @@ check: setup ## format, lint, types, import contract, purity, unit and property 
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/python -m pytest --numprocesses auto -m "not ($(NEEDS_JVM))" --ignore tests/conformance tests
+	$(BIN)/python -m pytest --numprocesses auto -m "not ($(NEEDS_JVM) or slow)" --ignore tests/conformance tests
 
 test: java-17 check conformance ## check, conformance, and all that needs Spark, ZooKeeper or Kafka
-	$(BIN)/python -m pytest -m "$(NEEDS_JVM)" --ignore tests/conformance tests
+	$(BIN)/python -m pytest -m "($(NEEDS_JVM)) and not slow" --ignore tests/conformance tests
+
+test-long: setup java-17 ## 50 random sequences, by Kafka's own controller and by ours: half an hour
+	$(BIN)/python -m pytest -m slow tests
 
 conformance: setup ## the scenario files of tests/conformance
 	$(BIN)/python -m pytest tests/conformance
@@ -61,7 +64,7 @@ bench-controller: setup java-17 ## Kafka's own controller and helmstream side by
 	$(BIN)/python -m tests.bench.controller --partitions $(PARTITIONS) --runs $(RUNS) $(ARGS)
 
 golden: setup ## rewrite the golden files; review them with git diff
-	$(BIN)/python -m pytest --rewrite-golden -m "not ($(NEEDS_JVM))" tests
+	$(BIN)/python -m pytest --rewrite-golden -m "not ($(NEEDS_JVM) or slow)" tests
 
 COMPILE := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-annotate --no-emit-index-url --no-emit-find-links --custom-compile-command "make lock"

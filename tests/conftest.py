@@ -15,7 +15,12 @@ pytest_plugins = [
 ]
 
 TESTS = Path(__file__).parent
-MARKER_OF_FOLDER = {"integration": "integration", "spark": "spark", "e2e": "e2e"}
+MARKER_OF_FOLDER = {
+    "integration": "integration",
+    "differential": "integration",
+    "spark": "spark",
+    "e2e": "e2e",
+}
 
 settings.register_profile("dev", max_examples=50, deadline=None)
 settings.register_profile(

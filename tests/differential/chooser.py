@@ -1,0 +1,294 @@
+"""Chooses the next step: the same seed and the same cluster give the same step.
+
+Only what can happen to a real cluster is chosen; a leader's wishes come from leaders that live.
+What Kafka's controller cannot survive, or what a comparison can say nothing about, is left out;
+docs/differences.md lists it.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+
+from tests.differential.model import Model, Partition
+from tests.differential.steps import (
+    PREFERRED_ELECTION_PATH,
+    REASSIGNMENT_PATH,
+    UNCLEAN,
+    Step,
+)
+
+BROKERS = (1, 2, 3, 4, 5, 6)
+_MOST_TOPICS = 5
+_MOST_PARTITIONS = 4
+_FEWEST_LIVE = 2
+NO_LEADER = -1
+
+
+@dataclass(slots=True)
+class Chooser:
+    """live: registered brokers; leaving: one that has asked to shut down and has to go next;
+    failed: (broker, partitions) of the one broker with a failed disk.
+    """
+
+    random: Random
+    live: set[int] = field(default_factory=lambda: set(BROKERS))
+    leaving: int | None = None
+    failed: tuple[int, set[Partition]] | None = None
+    created: int = 0
+
+    def next(self, model: Model) -> Step:
+        """Choose a step that is possible now, and remember what it does to brokers."""
+        if self.leaving is not None:
+            return self._noted(Step("kill_brokers", {"brokers": [self.leaving]}))
+        while True:
+            if not model.topics and (step := self.create(model)) is not None:
+                return step
+            (kind,) = self.random.choices(list(_WEIGHTS), list(_WEIGHTS.values()))
+            step = kind(self, model)
+            if step is not None:
+                return self._noted(step)
+
+    def _noted(self, step: Step) -> Step:
+        brokers = set(step.of.get("brokers", ()))
+        match step.name:
+            case "start_brokers":
+                self.live |= brokers
+            case "kill_brokers":
+                self.live -= brokers
+                self.leaving = None
+            case "shut_down_broker":
+                self.leaving = step.of["broker"]
+            case "fail_disk":
+                self.failed = (step.of["broker"], set(step.of["partitions"]))
+        if self.failed is not None and self.failed[0] in brokers:
+            self.failed = None
+        return step
+
+    def _some(self, ids: set[int], most: int) -> list[int]:
+        count = min(self.random.choice([1, 1, 2, 3][: most + 1]), len(ids), most)
+        return sorted(self.random.sample(sorted(ids), count))
+
+    def _replicas(self, among: set[int], factor: int) -> list[int]:
+        return self.random.sample(sorted(among), min(factor, len(among)))
+
+    def _assignment(self, among: set[int], most: int) -> list[list[int]]:
+        factor = min(self.random.choice([1, 2, 2, 3, 3]), len(among))
+        return [self._replicas(among, factor) for _ in range(self.random.randint(1, most))]
+
+    def start(self, model: Model) -> Step | None:
+        down = set(BROKERS) - self.live
+        return Step("start_brokers", {"brokers": self._some(down, 3)}) if down else None
+
+    def kill(self, model: Model) -> Step | None:
+        spare = len(self.live) - _FEWEST_LIVE
+        if spare <= 0:
+            return None
+        return Step("kill_brokers", {"brokers": self._some(self.live, min(spare, 2))})
+
+    def bounce(self, model: Model) -> Step | None:
+        return Step("bounce_brokers", {"brokers": self._some(self.live, 2)})
+
+    def shut_down(self, model: Model) -> Step | None:
+        if len(self.live) <= _FEWEST_LIVE:
+            return None
+        return Step("shut_down_broker", {"broker": self.random.choice(sorted(self.live))})
+
+    def create(self, model: Model) -> Step | None:
+        if len(model.topics) >= _MOST_TOPICS:
+            return None
+        name = self._new_name()
+        if self.random.random() < 0.4:
+            assignment = self._assignment(self.live, 3)
+            return Step("request_topic", {"topic": name, "assignment": assignment})
+        among = self.live if self.random.random() < 0.7 else set(BROKERS)
+        return Step(
+            "create_topic",
+            {
+                "topic": name,
+                "assignment": self._assignment(among, 3),
+                "topic_id": self._topic_id(),
+                "unclean": self.random.choice([None, None, None, "true", "false"]),
+            },
+        )
+
+    def _new_name(self) -> str:
+        self.created += 1
+        return f"t{self.created}"
+
+    def _topic_id(self) -> str:
+        return base64.urlsafe_b64encode(self.random.randbytes(16)).rstrip(b"=").decode()
+
+    def grow(self, model: Model) -> Step | None:
+        names = sorted(model.topics.keys() - model.moving_topics() - model.deleting)
+        names = [name for name in names if len(model.topics[name].replicas) < _MOST_PARTITIONS]
+        if not names:
+            return None
+        name = self.random.choice(names)
+        present = model.topics[name].replicas
+        factor = len(present[0])
+        by_request = self.random.random() < 0.5
+        among = self.live if by_request else set(BROKERS)
+        if len(among) < factor:
+            return None
+        added = [self._replicas(among, factor)]
+        if by_request:
+            count = len(present) + len(added)
+            of = {"topic": name, "count": count, "assignment": added}
+            return Step("request_partitions", of)
+        return Step("add_partitions", {"topic": name, "assignment": added})
+
+    def delete(self, model: Model) -> Step | None:
+        # A topic in motion: Kafka deletes it and blocks all later reassignments.
+        names = sorted(model.topics.keys() - model.moving_topics() - model.deleting)
+        if len(names) < 2:
+            return None
+        kind = self.random.choice(["delete_topic", "request_deletion"])
+        return Step(kind, {"topic": self.random.choice(names)})
+
+    def alter_isr(self, model: Model) -> Step | None:
+        able = {one: ids for one in model.partitions() if len(ids := self._isr_of(model, one)) > 1}
+        if not able:
+            return None
+        moving = [one for one in able if model.moving(one)]
+        behind = [one for one in able if set(model.states[one]["isr"]) != set(able[one])]
+        chosen = self.random.choice([*able, *moving * 4, *behind])
+        candidates = able[chosen]
+        leader = model.states[chosen]["leader"]
+        if self.random.random() < 0.65:
+            isr = candidates
+        else:
+            others = [id_ for id_ in candidates if id_ != leader]
+            count = self.random.randint(0, len(others))
+            isr = [leader, *self.random.sample(others, count)]
+        now = model.states[chosen]["isr"]
+        isr = [id_ for id_ in now if id_ in isr] + [id_ for id_ in isr if id_ not in now]
+        if isr == now:
+            return None
+        kind = "alter_isr" if self.random.random() < 0.8 else "write_isr"
+        return Step(kind, {"topic": chosen[0], "partition": chosen[1], "isr": isr})
+
+    def _isr_of(self, model: Model, partition: Partition) -> list[int]:
+        """Return who may be in sync: all that live, if the leader does."""
+        state = model.states.get(partition)
+        if state is None or not self._healthy(state["leader"], partition):
+            return []
+        replicas = model.topics[partition[0]].replicas[partition[1]]
+        return [id_ for id_ in replicas if self._healthy(id_, partition)]
+
+    def _healthy(self, broker: int, partition: Partition) -> bool:
+        if broker not in self.live or broker == self.leaving:
+            return False
+        return self.failed is None or broker != self.failed[0] or partition not in self.failed[1]
+
+    def reassign(self, model: Model) -> Step | None:
+        able = [one for one in model.partitions() if one in model.states]
+        if not able:
+            return None
+        if self.random.random() < 0.5:
+            chosen = self.random.choice(able)
+            target = self._target(model, chosen, self.live)
+            return self._requested(model, chosen, target)
+        if REASSIGNMENT_PATH in model.admin:
+            return None
+        some = sorted(self.random.sample(able, min(self.random.choice([1, 1, 2]), len(able))))
+        targets = {one: self._target(model, one, set(BROKERS)) for one in some}
+        if not all(self._keeps_a_leader(model, *one) for one in targets.items()):
+            return None
+        return Step("reassign", {"targets": targets})
+
+    def _requested(self, model: Model, chosen: Partition, target: list[int] | None) -> Step | None:
+        wanted = model.origin(chosen) if target is None else target
+        if not self._keeps_a_leader(model, chosen, wanted):
+            return None
+        of = {"topic": chosen[0], "partition": chosen[1], "target": target}
+        return Step("request_reassignment", of)
+
+    def _keeps_a_leader(self, model: Model, chosen: Partition, target: list[int]) -> bool:
+        """Return whether a replica in sync stays that can lead: Kafka's controller goes on without
+        one, and the partition is lost to its clients.
+        """
+        state = model.states[chosen]
+        stay = {*target, *model.origin(chosen)}
+        able = {id_ for id_ in state["isr"] if self._healthy(id_, chosen)}
+        return state["leader"] in {NO_LEADER, *stay} or not able.isdisjoint(stay)
+
+    def _target(self, model: Model, partition: Partition, among: set[int]) -> list[int]:
+        present = model.topics[partition[0]].replicas[partition[1]]
+        if self.random.random() < 0.2:
+            return self.random.sample(present, len(present))
+        return self._replicas(among, self.random.choice([1, 2, 2, 3]))
+
+    def cancel(self, model: Model) -> Step | None:
+        moving = [one for one in model.partitions() if model.moving(one)]
+        if not moving:
+            return None
+        return self._requested(model, self.random.choice(moving), None)
+
+    def elect(self, model: Model) -> Step | None:
+        # One that never had a leader: Kafka's event dies, for good when it came through ZooKeeper.
+        able = [one for one in model.partitions() if one in model.states]
+        if not able:
+            return None
+        some = sorted(self.random.sample(able, self.random.randint(1, len(able))))
+        kind = self.random.choice(["preferred", "preferred", "znode", "unclean", "unclean"])
+        if kind == "znode":
+            if PREFERRED_ELECTION_PATH in model.admin:
+                return None
+            return Step("elect_preferred", {"partitions": some})
+        number = 0 if kind == "preferred" else 1
+        return Step("request_election", {"election_type": number, "partitions": some})
+
+    def fail_disk(self, model: Model) -> Step | None:
+        if self.failed is not None:
+            return None
+        hosted = [
+            (broker, one)
+            for one in model.partitions()
+            if one in model.states
+            for broker in model.topics[one[0]].replicas[one[1]]
+            if broker in self.live
+        ]
+        if not hosted:
+            return None
+        broker, _ = self.random.choice(hosted)
+        able = [one for id_, one in hosted if id_ == broker]
+        some = sorted(self.random.sample(able, self.random.randint(1, len(able))))
+        return Step("fail_disk", {"broker": broker, "partitions": some})
+
+    def configure(self, model: Model) -> Step | None:
+        value = self.random.choice(
+            [{}, {UNCLEAN: "true"}, {UNCLEAN: "false"}, {"retention.ms": "9"}]
+        )
+        if self.random.random() < 0.25:
+            return Step(
+                "configure_brokers", {"config": {k: v for k, v in value.items() if k == UNCLEAN}}
+            )
+        names = sorted(model.topics.keys() - model.deleting)
+        if not names:
+            return None
+        return Step("configure_topic", {"topic": self.random.choice(names), "config": value})
+
+    def change_controller(self, model: Model) -> Step | None:
+        # Whether a request that is open is found or resumed first depends on time.
+        return None if model.admin else Step("change_controller")
+
+
+_WEIGHTS: dict[Callable[[Chooser, Model], Step | None], int] = {
+    Chooser.start: 14,
+    Chooser.kill: 10,
+    Chooser.bounce: 5,
+    Chooser.shut_down: 4,
+    Chooser.create: 14,
+    Chooser.grow: 5,
+    Chooser.delete: 6,
+    Chooser.alter_isr: 18,
+    Chooser.reassign: 10,
+    Chooser.cancel: 4,
+    Chooser.elect: 8,
+    Chooser.fail_disk: 4,
+    Chooser.configure: 6,
+    Chooser.change_controller: 2,
+}

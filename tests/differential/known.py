@@ -1,0 +1,48 @@
+"""The differences that are meant, each as narrow as its line in docs/differences.md."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+
+from streaming.zk.znodes import topic_deletion_path
+from tests.differential.compare import Difference, Look
+from tests.differential.steps import REASSIGNMENT_PATH
+
+Known = Callable[[Difference, Look], bool]
+
+_HOSTED = re.compile(r"broker \d+, hosted of (?P<topic>.+)-\d+")
+
+
+def _request_list_unchanged(found: Difference, now: Look) -> bool:
+    """Both have the same list; Kafka's controller wrote it again."""
+    return found.where == f"{REASSIGNMENT_PATH}, rise of the version" and found.ours < found.stock
+
+
+def _hosted_in_deletion(found: Difference, now: Look) -> bool:
+    """Kafka's controller told a broker to host what it is to delete."""
+    told = _HOSTED.fullmatch(found.where)
+    if told is None or found.ours is not None:
+        return False
+    return topic_deletion_path(told["topic"]) in now.stock
+
+
+KNOWN: Mapping[str, Known] = {
+    "a reassignment ends or is asked for while others stand in `/admin/reassign_partitions`": (
+        _request_list_unchanged
+    ),
+    "LeaderAndIsr about topics that are being deleted": _hosted_in_deletion,
+}
+"""By what the first column of the table says."""
+
+
+def sorted_out(found: Iterable[Difference], now: Look) -> tuple[list[Difference], set[str]]:
+    """Return the differences that nobody knows, and the names of those that are known."""
+    unknown, names = [], set()
+    for one in found:
+        name = next((name for name, known in KNOWN.items() if known(one, now)), None)
+        if name is None:
+            unknown.append(one)
+        else:
+            names.add(name)
+    return unknown, names

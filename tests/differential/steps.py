@@ -1,0 +1,317 @@
+"""What can happen to a cluster, and how it is done to one side.
+
+A step is data: what it does and with what, so that two sides get the same and a report can show it.
+What a step returns is what the controller answered, in a form that two sides can be compared by.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from state.protocol_errors import ProtocolError
+from streaming.wire.messages import ApiKey
+from streaming.zk.ops import Create, SetData
+from streaming.zk.znodes import (
+    CONFIG_CHANGE_PREFIX,
+    CONFIG_CHANGES_PATH,
+    CONTROLLER_PATH,
+    ISR_CHANGE_PATH,
+    ISR_CHANGE_PREFIX,
+    LOG_DIR_EVENT_PATH,
+    LOG_DIR_EVENT_PREFIX,
+    TopicZNode,
+    config_bytes,
+    config_change_bytes,
+    entity_config_path,
+    isr_change_bytes,
+    log_dir_event_bytes,
+    parse_topic,
+    partition_state_path,
+    topic_bytes,
+    topic_deletion_path,
+    topic_path,
+)
+from streaming.zk.znodes.admin import preferred_election_bytes, reassignment_bytes
+from tests.differential.cluster import Cluster
+
+PREFERRED_ELECTION_PATH = "/admin/preferred_replica_election"
+REASSIGNMENT_PATH = "/admin/reassign_partitions"
+UNCLEAN = "unclean.leader.election.enable"
+TIMEOUT_MS = 1_000
+"""How long Kafka's controller waits for brokers to follow before it answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """Something that happens; name is a key of ACTIONS, of what is done with."""
+
+    name: str
+    of: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return " ".join([self.name, *(f"{key}={value}" for key, value in self.of.items())])
+
+    def apply(self, cluster: Cluster) -> Any:
+        """Do it to one side."""
+        return ACTIONS[self.name](cluster, **self.of)
+
+
+def start_brokers(cluster: Cluster, brokers: list[int]) -> None:
+    cluster.register(brokers)
+
+
+def kill_brokers(cluster: Cluster, brokers: list[int]) -> None:
+    cluster.drop(brokers)
+
+
+def bounce_brokers(cluster: Cluster, brokers: list[int]) -> None:
+    cluster.bounce(brokers)
+
+
+def shut_down_broker(cluster: Cluster, broker: int) -> Any:
+    body = {"broker_id": broker, "broker_epoch": cluster.epochs[broker]}
+    answer = cluster.ask(ApiKey.CONTROLLED_SHUTDOWN, 3, body)
+    remaining = [
+        (one["topic_name"], one["partition_index"]) for one in answer["remaining_partitions"]
+    ]
+    return answer["error_code"], sorted(remaining)
+
+
+def create_topic(
+    cluster: Cluster,
+    topic: str,
+    assignment: list[list[int]],
+    topic_id: str | None,
+    unclean: str | None,
+) -> None:
+    """Write a topic into ZooKeeper, as tools and brokers do."""
+    config = {} if unclean is None else {UNCLEAN: unclean}
+    version = 2 if topic_id is None else 3
+    znode = TopicZNode(dict(enumerate(assignment)), topic_id, version=version)
+    _multi(
+        cluster,
+        Create(entity_config_path("topics", topic), config_bytes(config)),
+        Create(topic_path(topic), topic_bytes(znode)),
+    )
+
+
+def request_topic(cluster: Cluster, topic: str, assignment: list[list[int]]) -> Any:
+    """CreateTopics."""
+    listed = [
+        {"partition_index": partition, "broker_ids": ids}
+        for partition, ids in enumerate(assignment)
+    ]
+    asked = {
+        "name": topic,
+        "num_partitions": -1,
+        "replication_factor": -1,
+        "assignments": listed,
+        "configs": [],
+    }
+    body = {"topics": [asked], "timeout_ms": TIMEOUT_MS, "validate_only": False}
+    answer = cluster.ask(ApiKey.CREATE_TOPICS, 7, body)
+    return [_in_time(one["error_code"]) for one in answer["topics"]]
+
+
+def add_partitions(cluster: Cluster, topic: str, assignment: list[list[int]]) -> None:
+    """Write a topic's znode with more partitions, as tools do."""
+    znode = cluster.session.get(topic_path(topic))
+    assert znode is not None
+    now = parse_topic(znode.data)
+    more = {len(now.replicas) + number: ids for number, ids in enumerate(assignment)}
+    grown = TopicZNode(
+        {**now.replicas, **more}, now.topic_id, now.adding, now.removing, now.version
+    )
+    cluster.session.set(topic_path(topic), topic_bytes(grown))
+
+
+def request_partitions(
+    cluster: Cluster, topic: str, count: int, assignment: list[list[int]]
+) -> Any:
+    """CreatePartitions."""
+    asked = {
+        "name": topic,
+        "count": count,
+        "assignments": [{"broker_ids": ids} for ids in assignment],
+    }
+    body = {"topics": [asked], "timeout_ms": TIMEOUT_MS, "validate_only": False}
+    answer = cluster.ask(ApiKey.CREATE_PARTITIONS, 3, body)
+    return [_in_time(one["error_code"]) for one in answer["results"]]
+
+
+def delete_topic(cluster: Cluster, topic: str) -> None:
+    """Name a topic under /admin/delete_topics, as tools do."""
+    cluster.session.create(topic_deletion_path(topic))
+
+
+def request_deletion(cluster: Cluster, topic: str) -> Any:
+    """DeleteTopics."""
+    asked = {"name": topic, "topic_id": uuid.UUID(int=0)}
+    body = {"topics": [asked], "timeout_ms": TIMEOUT_MS}
+    answer = cluster.ask(ApiKey.DELETE_TOPICS, 6, body)
+    return [_in_time(one["error_code"]) for one in answer["responses"]]
+
+
+def alter_isr(cluster: Cluster, topic: str, partition: int, isr: list[int]) -> Any:
+    """AlterPartition from the partition's leader."""
+    state, version = _state(cluster, topic, partition)
+    topic_id = cluster.topic_id(topic)
+    asked = {
+        "partition_index": partition,
+        "leader_epoch": state["leader_epoch"],
+        "leader_recovery_state": 0,
+        "partition_epoch": version,
+    }
+    if topic_id is None:
+        asked["new_isr"] = isr
+        named: dict[str, Any] = {"topic_name": topic}
+    else:
+        asked["new_isr_with_epochs"] = [
+            {"broker_id": id_, "broker_epoch": cluster.epochs[id_]} for id_ in isr
+        ]
+        named = {"topic_id": topic_id}
+    body = {
+        "broker_id": state["leader"],
+        "broker_epoch": cluster.epochs[state["leader"]],
+        "topics": [{**named, "partitions": [asked]}],
+    }
+    answer = cluster.ask(ApiKey.ALTER_PARTITION, 1 if topic_id is None else 3, body)
+    codes = [one["error_code"] for entry in answer["topics"] for one in entry["partitions"]]
+    return answer["error_code"], codes
+
+
+def write_isr(cluster: Cluster, topic: str, partition: int, isr: list[int]) -> None:
+    """A leader of an old inter-broker protocol writes its state and leaves a notification."""
+    state, version = _state(cluster, topic, partition)
+    state.pop("leader_recovery_state", None)
+    cluster.session.set(
+        partition_state_path(topic, partition), orjson.dumps({**state, "isr": isr}), version
+    )
+    cluster.session.create_sequential(
+        f"{ISR_CHANGE_PATH}/{ISR_CHANGE_PREFIX}", isr_change_bytes([(topic, partition)])
+    )
+
+
+def request_reassignment(
+    cluster: Cluster, topic: str, partition: int, target: list[int] | None
+) -> Any:
+    """AlterPartitionReassignments; without a target what is under way is cancelled."""
+    asked = {"partition_index": partition, "replicas": target}
+    body = {"timeout_ms": 10_000, "topics": [{"name": topic, "partitions": [asked]}]}
+    answer = cluster.ask(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, body)
+    codes = [one["error_code"] for entry in answer["responses"] for one in entry["partitions"]]
+    return answer["error_code"], codes
+
+
+def reassign(cluster: Cluster, targets: Mapping[tuple[str, int], list[int]]) -> None:
+    """Ask through /admin/reassign_partitions."""
+    cluster.session.create(REASSIGNMENT_PATH, reassignment_bytes(targets))
+
+
+def request_election(
+    cluster: Cluster, election_type: int, partitions: list[tuple[str, int]]
+) -> Any:
+    """ElectLeaders; type 0 preferred, 1 unclean."""
+    by_topic: dict[str, list[int]] = {}
+    for topic, partition in partitions:
+        by_topic.setdefault(topic, []).append(partition)
+    body = {
+        "election_type": election_type,
+        "topic_partitions": [{"topic": name, "partitions": ps} for name, ps in by_topic.items()],
+        "timeout_ms": TIMEOUT_MS,
+    }
+    answer = cluster.ask(ApiKey.ELECT_LEADERS, 2, body)
+    results = [
+        (entry["topic"], one["partition_id"], _in_time(one["error_code"]))
+        for entry in answer["replica_election_results"]
+        for one in entry["partition_result"]
+    ]
+    return answer["error_code"], sorted(results)
+
+
+def elect_preferred(cluster: Cluster, partitions: list[tuple[str, int]]) -> None:
+    """Ask through /admin/preferred_replica_election."""
+    cluster.session.create(PREFERRED_ELECTION_PATH, preferred_election_bytes(partitions))
+
+
+def fail_disk(cluster: Cluster, broker: int, partitions: list[tuple[str, int]]) -> None:
+    """A broker loses a log directory with these partitions, and says so."""
+    error = int(ProtocolError.KAFKA_STORAGE_ERROR)
+    cluster.stubs[broker].errors.update(dict.fromkeys(partitions, error))
+    cluster.session.create_sequential(
+        f"{LOG_DIR_EVENT_PATH}/{LOG_DIR_EVENT_PREFIX}", log_dir_event_bytes(broker)
+    )
+
+
+def configure_topic(cluster: Cluster, topic: str, config: Mapping[str, str]) -> None:
+    _configure(cluster, "topics", topic, config)
+
+
+def configure_brokers(cluster: Cluster, config: Mapping[str, str]) -> None:
+    """Set the default of all brokers."""
+    _configure(cluster, "brokers", "<default>", config)
+
+
+def change_controller(cluster: Cluster) -> None:
+    """Take the role away: whoever had it claims it again."""
+    cluster.session.delete(CONTROLLER_PATH)
+
+
+ACTIONS: Mapping[str, Callable[..., Any]] = {
+    action.__name__: action
+    for action in (
+        start_brokers,
+        kill_brokers,
+        bounce_brokers,
+        shut_down_broker,
+        create_topic,
+        request_topic,
+        add_partitions,
+        request_partitions,
+        delete_topic,
+        request_deletion,
+        alter_isr,
+        write_isr,
+        request_reassignment,
+        reassign,
+        request_election,
+        elect_preferred,
+        fail_disk,
+        configure_topic,
+        configure_brokers,
+        change_controller,
+    )
+}
+
+
+def _configure(cluster: Cluster, kind: str, name: str, config: Mapping[str, str]) -> None:
+    path = entity_config_path(kind, name)
+    data = config_bytes(config)
+    present = cluster.session.get(path)
+    change = config_change_bytes(f"{kind}/{name}")
+    _multi(cluster, Create(path, data) if present is None else SetData(path, data, -1))
+    cluster.session.create_sequential(f"{CONFIG_CHANGES_PATH}/{CONFIG_CHANGE_PREFIX}", change)
+
+
+def _state(cluster: Cluster, topic: str, partition: int) -> tuple[dict[str, Any], int]:
+    znode = cluster.session.get(partition_state_path(topic, partition))
+    assert znode is not None
+    return orjson.loads(znode.data), znode.version
+
+
+def _multi(cluster: Cluster, *ops: Create | SetData) -> None:
+    results = cluster.session.multi(ops)
+    assert all(code == 0 for code, _ in results), (ops, results)
+
+
+def _in_time(error: int) -> int:
+    """Return an answer as if brokers had followed in time: who waits for them how long differs."""
+    return int(ProtocolError.NONE) if error == _REQUEST_TIMED_OUT else error
+
+
+_REQUEST_TIMED_OUT = 7

@@ -1,0 +1,51 @@
+"""Random sequences of what happens to clusters, by Kafka 3.9's own controller and by ours."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.differential.run import Outcome, Run
+from tests.differential.servers import Servers
+
+STEPS = 30
+TIMEOUT_S = 900
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[Servers]:
+    """ZooKeeper servers in a folder with a short path: that of a Unix socket may not be long."""
+    with tempfile.TemporaryDirectory(prefix="hs-") as folder, Servers(Path(folder)) as servers:
+        yield servers
+
+
+def outcome(servers: Servers, seed: int, *, spark: bool = False) -> Outcome:
+    run = Run(seed, *servers.places(str(seed)), spark=spark)
+    try:
+        return run.take(STEPS)
+    finally:
+        run.close()
+
+
+@pytest.mark.timeout(TIMEOUT_S)
+@pytest.mark.parametrize("seed", [1, 2])
+def test_both_controllers_do_the_same(servers: Servers, seed: int) -> None:
+    found = outcome(servers, seed)
+    assert not found.differences, found.report()
+
+
+@pytest.mark.timeout(TIMEOUT_S)
+def test_the_job_in_spark_does_the_same(servers: Servers) -> None:
+    found = outcome(servers, 3, spark=True)
+    assert not found.differences, found.report()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(TIMEOUT_S)
+@pytest.mark.parametrize("seed", range(1, 51))
+def test_fifty_seeds(servers: Servers, seed: int) -> None:
+    found = outcome(servers, seed)
+    assert not found.differences, found.report()
