@@ -6,7 +6,7 @@ from pathlib import Path
 
 import orjson
 
-from checkpoints.machine_format import FORMAT_VERSION
+from checkpoints.machine_format import FORMAT_VERSION, READABLE_VERSIONS
 
 LAYOUT_FILE = "helmstream.json"
 
@@ -16,23 +16,37 @@ class CheckpointMismatch(Exception):
 
 
 def check_layout(checkpoint: Path, *, slots: int, partitions: int) -> None:
-    """Compare a checkpoint with what is configured; note it down for a new checkpoint.
+    """Compare a checkpoint with what is configured; note it down for a new checkpoint, and the
+    present state format for one in an earlier format.
 
     Raises CheckpointMismatch naming the setting, the checkpoint's value and the configured one.
     """
-    wanted = {"slots": slots, "shuffle.partitions": partitions, "state.format": FORMAT_VERSION}
+    wanted = {"slots": slots, "shuffle.partitions": partitions}
     path = checkpoint / LAYOUT_FILE
-    if not path.exists():
-        checkpoint.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(orjson.dumps(wanted, option=orjson.OPT_INDENT_2))
-        return
-    made_with = orjson.loads(path.read_bytes())
+    if path.exists():
+        made_with = orjson.loads(path.read_bytes())
+        _refuse_other(checkpoint, made_with, wanted)
+        if made_with["state.format"] == FORMAT_VERSION:
+            return
+    checkpoint.mkdir(parents=True, exist_ok=True)
+    wanted["state.format"] = FORMAT_VERSION
+    temporary = path.with_suffix(".tmp")
+    temporary.write_bytes(orjson.dumps(wanted, option=orjson.OPT_INDENT_2))
+    temporary.replace(path)
+
+
+def _refuse_other(checkpoint: Path, made_with: dict[str, int], wanted: dict[str, int]) -> None:
     for key, value in wanted.items():
         if made_with.get(key) != value:
             raise CheckpointMismatch(
                 f"the checkpoint {checkpoint} was made with {key} = {made_with.get(key)}, "
-                f"now it is {value}; set it back, or start with another data.dir"
+                f"now it is {value}; set it back, or move it: helmstream checkpoint reslot"
             )
+    if made_with.get("state.format") not in READABLE_VERSIONS:
+        raise CheckpointMismatch(
+            f"the checkpoint {checkpoint} has state.format = {made_with.get('state.format')}, "
+            f"this program reads {', '.join(map(str, READABLE_VERSIONS))}"
+        )
 
 
 def slots_of(checkpoint: Path) -> int:

@@ -10,13 +10,14 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from streaming.commands import log
+from streaming.commands import checkpoint, log
 from streaming.commands.demo import demo
 from streaming.commands.diff import diff
 from streaming.commands.explain import explain
 from streaming.commands.frame import run_framed
 from streaming.commands.replay import replay
 from streaming.commands.roles import front, job, run
+from streaming.commands.state import state
 from streaming.commands.status import status
 from streaming.commands.tap import tap
 
@@ -37,7 +38,9 @@ app.command()(tap)
 app.command()(explain)
 app.command()(replay)
 app.command()(diff)
+app.command()(state)
 app.add_typer(log.app, name="log")
+app.add_typer(checkpoint.app, name="checkpoint")
 
 
 def _print_version(wanted: bool) -> None:

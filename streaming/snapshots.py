@@ -23,7 +23,7 @@ def checkpoint_at(path: Path) -> Path:
     """
     inside = DataDir(path).checkpoint
     found = inside if inside.is_dir() else path
-    if not found.is_dir():
+    if not (found / "commits").is_dir():
         raise CheckpointMismatch(f"{path}: there is no checkpoint")
     return found
 

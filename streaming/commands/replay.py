@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,13 +13,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from streaming.commands.options import ConfigFiles
+from streaming.commands.spark import LazySpark
 from streaming.errors import ConfigurationError
 from streaming.settings import Settings
 from streaming.settings_loader import load_settings
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from checkpoints.snapshot import Snapshot
     from streaming.log.recorded import RecordedLog
     from streaming.replay.plan import ReplayPlan
@@ -95,8 +95,8 @@ def replay(
     settings = replay_settings(config, slots, batch)
     chosen = what_if_from(what_if or ())
     reader = open_recorded(log)
-    engine = Engine(settings, local)
-    try:
+    with LazySpark(settings) as spark, closing(reader):
+        engine = Engine(settings, local, spark)
         plan = ReplayPlan(
             log=log,
             end=end_of(reader, until),
@@ -109,9 +109,6 @@ def replay(
         )
         plan.claim()
         run_plan(plan, reader, engine)
-    finally:
-        engine.stop()
-        reader.close()
 
 
 def replay_settings(config: list[Path] | None, slots: int | None, batch: int | None) -> Settings:
@@ -123,13 +120,13 @@ def replay_settings(config: list[Path] | None, slots: int | None, batch: int | N
 
 
 class Engine:
-    """What folds: this process, or a Spark session that is opened when it is first needed."""
+    """What folds: this process, or a query in a Spark session."""
 
-    def __init__(self, settings: Settings, local: bool) -> None:
+    def __init__(self, settings: Settings, local: bool, spark: LazySpark) -> None:
         """Take settings of mode replay; start nothing."""
-        self.settings = settings
+        self._settings = settings
         self._local = local
-        self._stop: Callable[[], None] | None = None
+        self._spark = spark
 
     def snapshot(self, path: Path) -> Snapshot:
         """Return the machines at `path`, spread over as many slots as are wanted.
@@ -139,7 +136,12 @@ class Engine:
         from checkpoints.reslot import reslot
         from streaming.snapshots import load_snapshot
 
-        return reslot(load_snapshot(path, self._spark), self.settings.slots)
+        return reslot(load_snapshot(path, self._spark), self._settings.slots)
+
+    def warm(self) -> None:
+        """Start what takes long, so that it does not count as folding."""
+        if not self._local:
+            self._spark()
 
     def fold(self, plan: ReplayPlan, reader: RecordedLog, progress: Callable[[int], None]) -> None:
         """Fold what the plan asks for."""
@@ -150,25 +152,7 @@ class Engine:
         else:
             from streaming.replay.spark import replay_through_spark
 
-            replay_through_spark(self._spark(), self.settings, plan, reader, progress)
-
-    def warm(self) -> None:
-        """Start what takes long, so that it does not count as folding."""
-        if not self._local:
-            self._spark()
-
-    def _spark(self) -> SparkSession:
-        from streaming.local_fs import local_fs_jar
-        from streaming.spark_session import open_spark
-
-        spark = open_spark(self.settings, local_fs_jar())
-        self._stop = spark.stop
-        return spark
-
-    def stop(self) -> None:
-        """Stop the session if there is one."""
-        if self._stop is not None:
-            self._stop()
+            replay_through_spark(self._spark(), self._settings, plan, reader, progress)
 
 
 def run_plan(plan: ReplayPlan, reader: RecordedLog, engine: Engine) -> None:

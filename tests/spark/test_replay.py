@@ -16,7 +16,7 @@ from checkpoints.reslot import reslot
 from checkpoints.what_if import rewritten
 from state.events import Event
 from streaming.cli import main
-from streaming.commands import replay as command
+from streaming.commands.spark import LazySpark
 from streaming.log.api import LogRecord, NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
 from streaming.log.json_lines import write_json_lines
@@ -148,8 +148,7 @@ def test_a_replay_goes_on_from_a_checkpoint_with_other_slots_and_tasks(
 @pytest.fixture
 def shared_session(spark, monkeypatch):
     """Commands use the tests' session and leave it open."""
-    monkeypatch.setattr("streaming.spark_session.open_spark", lambda *_: spark)
-    monkeypatch.setattr(command.Engine, "stop", lambda _: None)
+    monkeypatch.setattr(LazySpark, "__call__", lambda _: spark)
 
 
 @pytest.mark.usefixtures("shared_session")

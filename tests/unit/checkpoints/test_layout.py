@@ -5,8 +5,8 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from checkpoints.layout import LAYOUT_FILE, CheckpointMismatch, check_layout
-from checkpoints.machine_format import FORMAT_VERSION
+from checkpoints.layout import LAYOUT_FILE, CheckpointMismatch, check_layout, slots_of
+from checkpoints.machine_format import FORMAT_VERSION, READABLE_VERSIONS
 
 
 def test_a_new_checkpoint_is_noted_down_and_found_again(tmp_path):
@@ -20,7 +20,7 @@ def test_a_new_checkpoint_is_noted_down_and_found_again(tmp_path):
 @pytest.mark.parametrize(
     ("slots", "partitions", "sentence"),
     [
-        (16, 2, r"was made with slots = 64, now it is 16; set it back, or start with another data"),
+        (16, 2, r"was made with slots = 64, now it is 16; set it back, or move it: helmstream"),
         (64, 1, r"was made with shuffle\.partitions = 2, now it is 1; set it back"),
     ],
 )
@@ -31,10 +31,25 @@ def test_another_layout_is_refused_with_both_values(tmp_path, slots, partitions,
     assert str(tmp_path) in str(refused.value)
 
 
-def test_another_state_format_is_refused(tmp_path):
+def test_a_state_format_that_is_not_read_is_refused(tmp_path):
     check_layout(tmp_path, slots=4, partitions=1)
     noted = orjson.loads((tmp_path / LAYOUT_FILE).read_bytes())
     noted["state.format"] = FORMAT_VERSION + 1
     (tmp_path / LAYOUT_FILE).write_bytes(orjson.dumps(noted))
-    with pytest.raises(CheckpointMismatch, match=rf"state\.format = {FORMAT_VERSION + 1}, now"):
+    with pytest.raises(CheckpointMismatch, match=rf"state\.format = {FORMAT_VERSION + 1}, this"):
         check_layout(tmp_path, slots=4, partitions=1)
+
+
+@pytest.mark.parametrize("version", READABLE_VERSIONS)
+def test_an_earlier_state_format_is_gone_on_from_and_noted_as_the_present_one(tmp_path, version):
+    noted = {"slots": 4, "shuffle.partitions": 1, "state.format": version}
+    (tmp_path / LAYOUT_FILE).write_bytes(orjson.dumps(noted))
+    check_layout(tmp_path, slots=4, partitions=1)
+    noted["state.format"] = FORMAT_VERSION
+    assert orjson.loads((tmp_path / LAYOUT_FILE).read_bytes()) == noted
+    assert slots_of(tmp_path) == 4
+
+
+def test_a_folder_that_is_no_checkpoint_is_refused(tmp_path):
+    with pytest.raises(CheckpointMismatch, match="is no checkpoint of helmstream"):
+        slots_of(tmp_path)

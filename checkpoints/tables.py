@@ -1,0 +1,131 @@
+"""The content of the machines as tables: one row a partition.
+
+docs/state-format.md names the columns. `read_partitions` is for notebooks; the command
+`helmstream state` shows the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from checkpoints.machine_format import decode_machine
+from checkpoints.read import state_frame
+from state.partitions.legal import PartitionState, ReplicaState
+from state.partitions.matrix import NONE, Bools, Int32s
+from state.partitions.slot import Slot
+from state.payloads import topic_id_to_text
+from state.step import Machine
+
+_IDS = pa.list_(pa.int32())
+PARTITION_SCHEMA = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("topic_id", pa.string()),
+        ("slot", pa.int32()),
+        ("state", pa.string()),
+        ("leader", pa.int32()),
+        ("leader_epoch", pa.int32()),
+        ("isr", _IDS),
+        ("replicas", _IDS),
+        ("partition_epoch", pa.int32()),
+        ("controller_epoch", pa.int32()),
+        ("recovery", pa.int32()),
+        ("adding", _IDS),
+        ("removing", _IDS),
+        ("offline_dirs", _IDS),
+        ("replica_states", pa.list_(pa.string())),
+        ("deleting", pa.bool_()),
+    ]
+)
+_PARTITION_STATES = np.array([state.name.lower() for state in PartitionState])
+_REPLICA_STATES = np.array([state.name.lower() for state in ReplicaState])
+_DDL = {
+    pa.string(): "string",
+    pa.int32(): "int",
+    pa.bool_(): "boolean",
+    _IDS: "array<int>",
+    pa.list_(pa.string()): "array<string>",
+}
+
+
+def read_partitions(spark: SparkSession, checkpoint: Path, batch: int | None = None) -> DataFrame:
+    """Return the partitions as of a committed micro-batch, the last one by default.
+
+    Columns: topic string, partition int, topic_id string (null: none), slot int, state string
+    (new, online, offline), leader int (-1: none), leader_epoch int, isr and replicas array<int> in
+    order, partition_epoch int (version of the state znode; -1: there is none, then leader and isr
+    mean nothing), controller_epoch int, recovery int, adding, removing and offline_dirs array<int>
+    (the replicas of which that is so), replica_states array<string> (as replicas), deleting
+    boolean (queued for deletion). Decoded on the executors. Raises CheckpointMismatch when the
+    batch is not retained.
+    """
+    states = state_frame(spark, checkpoint, batch)
+    schema = ", ".join(f"{field.name} {_DDL[field.type]}" for field in PARTITION_SCHEMA)
+    return states.mapInArrow(_open, schema)
+
+
+def _open(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        keys, states = (batch.column(name).to_pylist() for name in ("machine", "state"))
+        for key, data in zip(keys, states, strict=True):
+            machine = decode_machine(data)
+            if isinstance(machine, Slot):
+                yield partition_rows(key, machine)
+
+
+def partition_table(machines: Mapping[int, Machine]) -> pa.Table:
+    """Return the partitions of all slots, by topic and partition, as PARTITION_SCHEMA says."""
+    found = [
+        partition_rows(key, machine)
+        for key, machine in machines.items()
+        if isinstance(machine, Slot)
+    ]
+    table = pa.Table.from_batches(found, PARTITION_SCHEMA)
+    return table.sort_by([("topic", "ascending"), ("partition", "ascending")])
+
+
+def partition_rows(key: int, slot: Slot) -> pa.RecordBatch:
+    """Return one slot's partitions as PARTITION_SCHEMA says, in no particular order."""
+    rows, topics = slot.table.rows, slot.table.topics
+    assigned = rows.replicas != NONE
+    names = np.array([topic.name for topic in topics], dtype=object)
+    ids = np.array([topic_id_to_text(topic.topic_id) for topic in topics], dtype=object)
+    columns = {
+        "topic": names[rows.topic] if len(rows) else [],
+        "partition": rows.partition,
+        "topic_id": ids[rows.topic] if len(rows) else [],
+        "slot": np.full(len(rows), key, dtype=np.int32),
+        "state": _PARTITION_STATES[rows.state],
+        "leader": rows.leader,
+        "leader_epoch": rows.leader_epoch,
+        "isr": _lists(rows.isr, rows.isr != NONE),
+        "replicas": _lists(rows.replicas, assigned),
+        "partition_epoch": rows.zk_version,
+        "controller_epoch": rows.controller_epoch,
+        "recovery": rows.recovery.astype(np.int32),
+        "adding": _lists(rows.replicas, rows.adding & assigned),
+        "removing": _lists(rows.replicas, rows.removing & assigned),
+        "offline_dirs": _lists(rows.replicas, rows.offline_dir & assigned),
+        "replica_states": _lists(_REPLICA_STATES[rows.replica_state], assigned),
+        "deleting": slot.table.is_of(slot.table.deletions),
+    }
+    arrays = [
+        column
+        if isinstance(column, pa.Array)
+        else pa.array(column, PARTITION_SCHEMA.field(at).type)
+        for at, column in enumerate(columns.values())
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=PARTITION_SCHEMA)
+
+
+def _lists(matrix: Int32s, chosen: Bools) -> pa.Array:
+    """Return one list a row: the cells of matrix [n, W] where chosen holds, in order."""
+    ends = np.concatenate([[0], np.cumsum(chosen.sum(axis=1))]).astype(np.int32)
+    values = pa.array(matrix[chosen])
+    return pa.ListArray.from_arrays(pa.array(ends), values)

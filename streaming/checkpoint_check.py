@@ -1,0 +1,119 @@
+"""Whether a checkpoint is whole, and whether the log still leads to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from checkpoints.layout import CheckpointMismatch
+from checkpoints.machine_format import decode_machine, encode_machine
+from checkpoints.read import committed_batches, snapshot_of
+from checkpoints.replay import States, batches, fold_batch
+from checkpoints.snapshot import Snapshot
+from state.errors import CorruptBlock
+from state.events import Event
+from state.partitions.slot import Slot
+from state.routing import topic_scope
+from streaming.log.api import LogError, LogReader
+from streaming.log.embedded import EmbeddedLogReader
+from streaming.paths import DataDir
+
+_FOLDED_AT_ONCE = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at; passed is None when it could not be."""
+
+    what: str
+    passed: bool | None
+    found: str
+
+
+def verify_checkpoint(spark: SparkSession, folders: DataDir) -> list[Check]:
+    """Look at a checkpoint and the event log beside it.
+
+    Its files, every machine's bytes, that each topic is in its slot, that the log has what comes
+    next; and where the log reaches back, that the oldest retained batch's machines and the events
+    since give the last batch's machines, byte for byte.
+    """
+    checkpoint = folders.checkpoint
+    try:
+        last = snapshot_of(spark, checkpoint)
+    except CheckpointMismatch as error:
+        return [Check("batches", False, str(error))]
+    committed = committed_batches(checkpoint)
+    span = f"{committed[0]} to {committed[-1]}, folded up to {last.offset}"
+    found = [Check("batches", True, span), _machines(last)]
+    if not found[-1].passed:
+        return found
+    found.append(_places(last))
+    try:
+        with EmbeddedLogReader(folders.events) as reader:
+            found.append(_next_event(reader, last.offset))
+            found.append(_folded_again(spark, checkpoint, reader, last))
+    except LogError as error:
+        found.append(Check("event log", False, str(error)))
+    return found
+
+
+def _machines(last: Snapshot) -> Check:
+    for key, data in last.states.items():
+        try:
+            decode_machine(data)
+        except CorruptBlock as error:
+            return Check("machines", False, f"machine {key}: {error}")
+    size_bytes = sum(map(len, last.states.values()))
+    return Check("machines", True, f"{len(last.states)}, {size_bytes:,} bytes")
+
+
+def _places(last: Snapshot) -> Check:
+    count = 0
+    for key, data in last.states.items():
+        machine = decode_machine(data)
+        if isinstance(machine, Slot):
+            for topic in machine.table.topics:
+                if topic_scope(topic.name) % last.slots != key:
+                    return Check("places", False, f"topic {topic.name} is in slot {key}")
+            count += len(machine.table.topics)
+    return Check("places", True, f"{count} topics in {last.slots} slots")
+
+
+def _next_event(reader: LogReader, offset: int) -> Check:
+    start, end = reader.start_offset(), reader.end_offset()
+    return Check("event log", start <= offset <= end, f"has offsets {start} to {end}")
+
+
+def _folded_again(
+    spark: SparkSession, checkpoint: Path, reader: LogReader, last: Snapshot
+) -> Check:
+    what = "folded again"
+    oldest = committed_batches(checkpoint)[0]
+    first = snapshot_of(spark, checkpoint, oldest)
+    if first.offset == last.offset:
+        return Check(what, None, "one batch only, nothing to fold")
+    if not reader.start_offset() <= first.offset <= last.offset <= reader.end_offset():
+        return Check(what, None, f"the log does not have {first.offset} to {last.offset}")
+    states = dict(first.states)
+    records = reader.read(first.offset, last.offset)
+    events = (Event(r.offset, r.time_ms, r.kind, r.key, r.payload) for r in records)
+    for batch in batches(events, _FOLDED_AT_ONCE):
+        fold_batch(states, batch, last.slots)
+    differing = _differing(states, last.states)
+    if differing:
+        return Check(what, False, f"other bytes in machines {differing}")
+    count = last.offset - first.offset
+    return Check(what, True, f"{count} events since batch {oldest} give the same bytes")
+
+
+def _differing(states: Mapping[int, bytes], wanted: States) -> list[int]:
+    """Return the keys of machines that are not the same, all written in the present format."""
+
+    def present(data: bytes | None) -> bytes | None:
+        return None if data is None else encode_machine(decode_machine(data))
+
+    keys = sorted(states.keys() | wanted.keys())
+    return [key for key in keys if present(states.get(key)) != present(wanted.get(key))]

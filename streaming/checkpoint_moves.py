@@ -1,0 +1,102 @@
+"""Checkpoints made anew: with other slots or shuffle partitions, from a file, from the log.
+
+The event log's offset goes with the machines, so the job goes on where the old checkpoint ended.
+The one that is replaced is kept beside it.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from checkpoints.layout import CheckpointMismatch
+from checkpoints.machine_format import decode_machine
+from checkpoints.replay import States, batches, fold_batch
+from checkpoints.reslot import reslot
+from checkpoints.snapshot import Snapshot, write_snapshot
+from checkpoints.tables import partition_table
+from state.events import Event
+from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
+from streaming.paths import DataDir
+from streaming.seed import seed_checkpoint
+from streaming.settings import Settings
+from streaming.snapshots import MACHINES_FILE
+
+_FOLDED_AT_ONCE = 10_000
+
+
+@contextmanager
+def job_stopped(folders: DataDir) -> Iterator[None]:
+    """Hold the job's lock; raises LogLocked naming the process when a job runs."""
+    with EmbeddedLogWriter(folders.decisions):
+        yield
+
+
+def export_checkpoint(snapshot: Snapshot, folder: Path) -> None:
+    """Write the machines (to go on from) and the partitions (to look at) as Parquet files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_snapshot(folder / MACHINES_FILE, snapshot)
+    machines = {key: decode_machine(data) for key, data in snapshot.states.items()}
+    pq.write_table(partition_table(machines), folder / "partitions.parquet")
+
+
+def replace_checkpoint(
+    spark: SparkSession, settings: Settings, folders: DataDir, snapshot: Snapshot
+) -> Path | None:
+    """Make the data folder's checkpoint one of these machines, in the slots and shuffle partitions
+    of the settings; return where the one before is kept, None when there was none.
+
+    Raises CheckpointMismatch when one from an earlier replacement is still there, or when the log
+    does not have what comes next.
+    """
+    kept = folders.checkpoint.with_name("checkpoint.before")
+    if kept.exists():
+        raise CheckpointMismatch(f"{kept} is left from the last replacement: remove it first")
+    _check_log(folders, snapshot.offset)
+    fresh = Path(tempfile.mkdtemp(prefix="checkpoint.", dir=folders.root))
+    with tempfile.TemporaryDirectory() as scratch:
+        file = Path(scratch) / MACHINES_FILE
+        write_snapshot(file, reslot(snapshot, settings.slots))
+        seed_checkpoint(spark, settings, file, fresh)
+    replaced = folders.checkpoint.exists()
+    if replaced:
+        folders.checkpoint.rename(kept)
+    fresh.rename(folders.checkpoint)
+    return kept if replaced else None
+
+
+def _check_log(folders: DataDir, offset: int) -> None:
+    with EmbeddedLogReader(folders.events) as reader:
+        start, end = reader.start_offset(), reader.end_offset()
+    if not start <= offset <= end:
+        raise CheckpointMismatch(
+            f"the machines have folded up to {offset}, "
+            f"the log {folders.events} has {start} to {end}"
+        )
+
+
+def fold_whole_log(folders: DataDir, slots: int, progress: Callable[[int, int], None]) -> Snapshot:
+    """Return the machines that the whole event log leads to.
+
+    progress: called with (folded, end). Raises CheckpointMismatch when retention has taken the
+    log's beginning: what it leads to is then unknown.
+    """
+    states: States = {}
+    with EmbeddedLogReader(folders.events) as reader:
+        start, end = reader.start_offset(), reader.end_offset()
+        if start:
+            raise CheckpointMismatch(
+                f"the log {folders.events} starts at {start}, its beginning is gone; start with "
+                "an empty data.dir instead: the cluster is then loaded again"
+            )
+        records = reader.read(start, end)
+        events = (Event(r.offset, r.time_ms, r.kind, r.key, r.payload) for r in records)
+        for batch in batches(events, _FOLDED_AT_ONCE):
+            fold_batch(states, batch, slots)
+            progress(batch[-1].offset + 1, end)
+    return Snapshot(end, slots, states)

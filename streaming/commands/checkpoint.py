@@ -1,0 +1,142 @@
+"""`helmstream checkpoint`: look at a checkpoint, move it, make it anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from streaming.commands.options import ConfigFiles, DataDir, Overrides, settings_from
+from streaming.commands.spark import LazySpark
+
+app = typer.Typer(help="Look at a checkpoint, move it, make it anew.", no_args_is_help=True)
+_PASSED = {True: ("ok", "green"), False: ("wrong", "bold red"), None: ("not checked", "yellow")}
+
+
+@app.callback()
+def checkpoint() -> None:
+    """Look at a checkpoint, move it, make it anew."""
+
+
+@app.command()
+def verify(
+    config: ConfigFiles = None, overrides: Overrides = None, data_dir: DataDir = None
+) -> None:
+    """Check files, machines and event log, and fold the retained events again.
+
+    Exit code 0 when nothing is wrong, 1 when something is.
+    """
+    from streaming.checkpoint_check import verify_checkpoint
+    from streaming.paths import DataDir as Folders
+
+    settings = settings_from(config, overrides, data_dir)
+    with LazySpark(settings) as spark:
+        checks = verify_checkpoint(spark(), Folders(settings.data_dir))
+    table = Table("check", "result", "found", box=None, header_style="bold")
+    for check in checks:
+        table.add_row(check.what, Text(*_PASSED[check.passed]), Text(check.found))
+    Console(highlight=False).print(table)
+    raise typer.Exit(1 if any(check.passed is False for check in checks) else 0)
+
+
+@app.command("export")
+def export(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where the files go.")],
+    batch: Annotated[
+        int | None, typer.Option("--batch", min=0, help="As of this batch; the last by default.")
+    ] = None,
+    config: ConfigFiles = None,
+    overrides: Overrides = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Write the machines and a table of the partitions as Parquet files; the job may run."""
+    from streaming.checkpoint_moves import export_checkpoint
+    from streaming.snapshots import load_snapshot
+
+    settings = settings_from(config, overrides, data_dir)
+    with LazySpark(settings) as spark:
+        snapshot = load_snapshot(settings.data_dir, spark, batch)
+    export_checkpoint(snapshot, folder)
+    _say(f"{len(snapshot.states)} machines, folded up to {snapshot.offset}, in {folder}")
+
+
+@app.command("import")
+def import_(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FROM", help="What export wrote, a replay's folder, or another checkpoint."
+        ),
+    ],
+    config: ConfigFiles = None,
+    overrides: Overrides = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Make the data folder's checkpoint one of these machines, with the settings' slots and
+    shuffle.partitions. The job must be stopped; the checkpoint before is kept beside it.
+    """
+    _replace(config, overrides, data_dir, source)
+
+
+@app.command()
+def reslot(
+    config: ConfigFiles = None, overrides: Overrides = None, data_dir: DataDir = None
+) -> None:
+    """Make the checkpoint fit the settings' slots and shuffle.partitions (--set slots=16).
+
+    The job must be stopped; the checkpoint before is kept beside the new one.
+    """
+    _replace(config, overrides, data_dir, None)
+
+
+@app.command()
+def rebuild(
+    config: ConfigFiles = None, overrides: Overrides = None, data_dir: DataDir = None
+) -> None:
+    """Make the checkpoint anew out of the whole event log. The job must be stopped."""
+    from rich.progress import Progress
+
+    from streaming.checkpoint_moves import fold_whole_log, job_stopped, replace_checkpoint
+    from streaming.paths import DataDir as Folders
+
+    settings = settings_from(config, overrides, data_dir)
+    folders = Folders(settings.data_dir)
+    with LazySpark(settings) as spark, job_stopped(folders):
+        with Progress(console=Console(stderr=True)) as bar:
+            task = bar.add_task("folding", total=None)
+            snapshot = fold_whole_log(
+                folders,
+                settings.slots,
+                lambda folded, end: bar.update(task, completed=folded, total=end),
+            )
+        kept = replace_checkpoint(spark(), settings, folders, snapshot)
+    _say_replaced(kept, snapshot.offset)
+
+
+def _replace(
+    config: ConfigFiles, overrides: Overrides, data_dir: DataDir, source: Path | None
+) -> None:
+    from streaming.checkpoint_moves import job_stopped, replace_checkpoint
+    from streaming.paths import DataDir as Folders
+    from streaming.snapshots import load_snapshot
+
+    settings = settings_from(config, overrides, data_dir)
+    folders = Folders(settings.data_dir)
+    with LazySpark(settings) as spark, job_stopped(folders):
+        snapshot = load_snapshot(source or settings.data_dir, spark)
+        kept = replace_checkpoint(spark(), settings, folders, snapshot)
+    _say_replaced(kept, snapshot.offset)
+
+
+def _say_replaced(kept: Path | None, offset: int) -> None:
+    _say(f"the new checkpoint goes on from offset {offset}")
+    if kept is not None:
+        _say(f"the one before is in {kept}: remove it when all is well")
+
+
+def _say(text: str) -> None:
+    Console(highlight=False).print(text, soft_wrap=True)

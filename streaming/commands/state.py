@@ -1,0 +1,159 @@
+"""`helmstream state`: what the machines hold, as of any retained micro-batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import orjson
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from streaming.commands.options import ConfigFiles, DataDir, Overrides, settings_from
+from streaming.commands.spark import LazySpark
+from streaming.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from state.step import Machine
+
+Row = dict[str, Any]
+
+
+def state(
+    *,
+    what: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[TOPIC] | diff N M",
+            help="A topic, to see its partitions; or diff and two batches, to see what changed.",
+        ),
+    ] = None,
+    batch: Annotated[
+        int | None, typer.Option("--batch", min=0, help="As of this batch; the last by default.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print each row as a JSON line instead.")
+    ] = False,
+    config: ConfigFiles = None,
+    overrides: Overrides = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Show the machines' content out of the checkpoint, also while the job runs.
+
+    Of a diff the exit code is 0 when nothing changed, 1 when something did.
+    """
+    from streaming.snapshots import checkpoint_at
+
+    asked = what or []
+    settings = settings_from(config, overrides, data_dir)
+    checkpoint = checkpoint_at(settings.data_dir)
+    console = Console(highlight=False)
+    with LazySpark(settings) as spark:
+        if len(asked) == 3 and asked[0] == "diff":
+            before, after = (_machines(spark, checkpoint, _number(one)) for one in asked[1:])
+            changes = changed_rows(_partitions(before), _partitions(after))
+            _show(console, changes, f"batch {asked[1]} to {asked[2]}", as_json=as_json)
+            raise typer.Exit(1 if changes else 0)
+        if len(asked) > 1:
+            raise ConfigurationError(f"state {' '.join(asked)}: allowed are TOPIC, or diff N M")
+        machines = _machines(spark, checkpoint, batch)
+    if asked:
+        rows = [row for row in _partitions(machines) if row["topic"] == asked[0]]
+        if not rows:
+            raise ConfigurationError(f"no machine has a topic {asked[0]!r}")
+        _show(console, rows, asked[0], as_json=as_json)
+        return
+    summary = summary_of(machines)
+    _show(console, summary["brokers"], "brokers", as_json=as_json)
+    _show(console, summary["topics"], "topics", as_json=as_json)
+
+
+def _machines(spark: LazySpark, checkpoint: Path, batch: int | None) -> dict[int, Machine]:
+    from checkpoints.read import read_machines
+
+    return read_machines(spark(), checkpoint, batch)
+
+
+def _partitions(machines: Mapping[int, Machine]) -> list[Row]:
+    from checkpoints.tables import partition_table
+
+    rows: list[Row] = partition_table(machines).to_pylist()
+    return rows
+
+
+def _number(text: str) -> int:
+    if not text.isdecimal():
+        raise ConfigurationError(f"state diff {text!r}: allowed are numbers of batches")
+    return int(text)
+
+
+def summary_of(machines: Mapping[int, Machine]) -> dict[str, list[Row]]:
+    """Return the brokers with their epochs, and the topics with counts of their partitions."""
+    from state.cluster.machine import Cluster
+
+    clusters = [one for one in machines.values() if isinstance(one, Cluster)]
+    brokers = [
+        {
+            "broker": broker.id,
+            "epoch": broker.epoch,
+            "rack": broker.rack,
+            "shutting_down": broker.id in cluster.brokers.shutting_down,
+        }
+        for cluster in clusters
+        for _, broker in sorted(cluster.brokers.by_id.items())
+    ]
+    topics: dict[str, Row] = {}
+    for row in _partitions(machines):
+        topic = topics.setdefault(
+            row["topic"],
+            {"topic": row["topic"], "slot": row["slot"], "partitions": 0}
+            | dict.fromkeys(("offline", "under_replicated", "reassigning"), 0)
+            | {"deleting": row["deleting"]},
+        )
+        topic["partitions"] += 1
+        topic["offline"] += row["state"] == "offline"
+        topic["under_replicated"] += len(row["isr"]) < len(row["replicas"])
+        topic["reassigning"] += bool(row["adding"] or row["removing"])
+    return {"brokers": brokers, "topics": list(topics.values())}
+
+
+def changed_rows(before: list[Row], after: list[Row]) -> list[Row]:
+    """Return one row for each field of a partition that differs; a partition that is only there
+    once is a row of its own.
+    """
+    old = {(row["topic"], row["partition"]): row for row in before}
+    new = {(row["topic"], row["partition"]): row for row in after}
+    found = []
+    for place in sorted(old.keys() | new.keys()):
+        one, other = old.get(place), new.get(place)
+        name = f"{place[0]}-{place[1]}"
+        if one is None or other is None:
+            found.append({"partition": name, "field": "all", "before": one, "after": other})
+        else:
+            found += [
+                {"partition": name, "field": field, "before": one[field], "after": other[field]}
+                for field in one
+                if one[field] != other[field]
+            ]
+    return found
+
+
+def _show(console: Console, rows: list[Row], title: str, *, as_json: bool) -> None:
+    if as_json:
+        for row in rows:
+            console.out(orjson.dumps(row).decode())
+        return
+    if not rows:
+        console.print(f"{title}: nothing")
+        return
+    table = Table(*rows[0], title=title, title_justify="left", box=None, header_style="bold")
+    for row in rows:
+        table.add_row(*(Text(_text(value)) for value in row.values()))
+    console.print(table)
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else orjson.dumps(value).decode()
