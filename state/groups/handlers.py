@@ -174,8 +174,11 @@ def resigned(
     found: list[Decision] = []
     if given_up:
         for number in slot.numbers():
-            names = slot.bucket(number).of_partitions(given_up)
-            found.extend(_each(slot, event, names, act))
+            bucket = slot.bucket(number)
+            found.extend(_each(slot, event, bucket.of_partitions(given_up), act))
+            if not bucket.entries:
+                # The clock may have forgotten the timer with the role, and nobody needs it now.
+                bucket.armed_ms = None
     return found
 
 

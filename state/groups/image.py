@@ -25,6 +25,7 @@ class Decided:
     """A decision about a group, opened; writes: its steps with records by their id."""
 
     group: str
+    partition: int
     steps: list[dict[str, Any]]
     writes: dict[WriteId, dict[str, Any]]
 
@@ -46,7 +47,7 @@ class GroupImage:
         """Fold what is true at once and note the writes; each ends with appended or refused."""
         decision = orjson.loads(body)
         group = decision["group"]
-        decided = Decided(group, decision["steps"], {})
+        decided = Decided(group, decision["partition"], decision["steps"], {})
         for step in decided.steps:
             if "records" in step and not step.get("quiet"):
                 write = (offset, step["write"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from state.groups.group import Group
@@ -12,6 +13,9 @@ from state.groups.states import GroupState
 from state.groups.tables import HEARTBEAT, LEAVE, Api
 from state.groups.turn import Turn
 from state.protocol_errors import ProtocolError
+
+MEMBERS_SINCE = 3
+"""Version of LeaveGroup from which on it has a list of members."""
 
 ALIVE = frozenset({ProtocolError.NONE, ProtocolError.REBALANCE_IN_PROGRESS})
 """Answers to a Heartbeat that comes from a member of the present generation."""
@@ -48,19 +52,23 @@ def heartbeat(turn: Turn, group: Group, heard: Heartbeat) -> None:
 
 
 def leave(turn: Turn, group: Group, request: LeaveGroupRequested) -> None:
-    """Take one LeaveGroup; versions up to 2 have one member and its error on top."""
+    """Take one LeaveGroup."""
     cell = LEAVE[group.state]
     if isinstance(cell, ProtocolError):
         turn.reply(request.request_id, Api.LEAVE_GROUP, cell, members=[])
         return
-    rows = [[one.member, one.instance, _leave_one(turn, group, one)] for one in request.members]
-    turn.reply(request.request_id, Api.LEAVE_GROUP, ProtocolError.NONE, members=rows)
+    answer_leave(turn, request, [_leave_one(turn, group, one) for one in request.members])
 
 
-def unknown_members(request: LeaveGroupRequested) -> list[list[object]]:
-    """Return the answers for members of a group that is not there."""
-    unknown = ProtocolError.UNKNOWN_MEMBER_ID
-    return [[one.member, one.instance, unknown] for one in request.members]
+def answer_leave(turn: Turn, request: LeaveGroupRequested, errors: Sequence[ProtocolError]) -> None:
+    """Answer with an error for each member; below version 3 the only one's is the request's."""
+    old = request.version < MEMBERS_SINCE
+    rows = [
+        [one.member, one.instance, error]
+        for one, error in zip(request.members, errors, strict=True)
+    ]
+    error = errors[0] if old and errors else ProtocolError.NONE
+    turn.reply(request.request_id, Api.LEAVE_GROUP, error, members=rows)
 
 
 def _leave_one(turn: Turn, group: Group, leaving: LeavingMember) -> ProtocolError:

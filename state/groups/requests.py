@@ -90,8 +90,8 @@ def _refuse_without_group(turn: Turn, request: GroupRequest) -> None:
         case payloads.SyncGroupRequested():
             refuse(turn, request, ProtocolError.UNKNOWN_MEMBER_ID)
         case payloads.LeaveGroupRequested():
-            members = presence.unknown_members(request)
-            turn.reply(request.request_id, Api.LEAVE_GROUP, ProtocolError.NONE, members=members)
+            unknown = [ProtocolError.UNKNOWN_MEMBER_ID] * len(request.members)
+            presence.answer_leave(turn, request, unknown)
         case _:
             refuse(turn, request, ProtocolError.GROUP_ID_NOT_FOUND)
 

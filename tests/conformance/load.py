@@ -19,11 +19,22 @@ CONTROLLER_FIELDS = {
     "derived",
     "note",
 }
+GROUP_FIELDS = {
+    "id",
+    "from",
+    "tests",
+    "applies_to",
+    "needs",
+    "implementation",
+    "config",
+    "steps",
+    "note",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One line of a file; a scenario of the group coordinator has only its id and area.
+    """One line of a file; a scenario of the group coordinator has its whole object in given.
 
     problem: why the line cannot be run, empty when it can.
     """
@@ -46,7 +57,9 @@ def _scenario(line: bytes, place: str) -> Scenario:
     try:
         body = orjson.loads(line)
         if "steps" in body:
-            return Scenario(body["id"], "groups")
+            unknown = sorted(body.keys() - GROUP_FIELDS)
+            problem = f"{place}: unknown scenario fields {unknown}" if unknown else ""
+            return Scenario(body["id"], "groups", body, problem=problem)
         unknown = sorted(body.keys() - CONTROLLER_FIELDS)
         problem = f"{place}: unknown scenario fields {unknown}" if unknown else ""
         return Scenario(

@@ -7,10 +7,16 @@ import traceback
 from tests.conformance.checks import check
 from tests.conformance.events import make_happen, understand
 from tests.conformance.given import build
+from tests.conformance.groups.run import run_steps
 from tests.conformance.load import Scenario
-from tests.conformance.verdict import Failure, NotUnderstoodError, Outcome, SkippedError, Verdict
-
-GROUPS_LATER = "comes with the group coordinator: there is no group machine yet"
+from tests.conformance.verdict import (
+    Failure,
+    Findings,
+    NotUnderstoodError,
+    Outcome,
+    SkippedError,
+    Verdict,
+)
 
 
 def run(scenario: Scenario) -> Verdict:
@@ -32,12 +38,15 @@ def _run(scenario: Scenario) -> Verdict:
     if scenario.problem:
         raise NotUnderstoodError(scenario.problem)
     if scenario.area == "groups":
-        raise SkippedError(GROUPS_LATER)
+        return _verdict(scenario, run_steps(scenario.given))
     understand(scenario.when)
     world = build(scenario)
     for event in scenario.when:
         make_happen(world, event)
-    found = check(world, scenario.then)
+    return _verdict(scenario, check(world, scenario.then))
+
+
+def _verdict(scenario: Scenario, found: Findings) -> Verdict:
     if found.failures:
         return Verdict(scenario.id, Outcome.FAILED, tuple(found.failures))
     if found.unchecked:

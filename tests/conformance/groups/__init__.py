@@ -1,0 +1,1 @@
+"""Scenarios of the group coordinator, driven through the group machines."""

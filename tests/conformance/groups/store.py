@@ -1,0 +1,154 @@
+"""A store of records that can fail, hold back, and end appends out of order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from state.groups.image import GroupImage, WriteId
+from state.groups.offset_rows import read_rows, row_values, rows_values
+from state.protocol_errors import ProtocolError
+from tests.conformance.verdict import NotUnderstoodError
+
+Give = Callable[[dict[str, Any]], None]
+Outcome = tuple[str, dict[str, Any]]
+MOVED = ProtocolError.NOT_LEADER_OR_FOLLOWER
+
+
+@dataclass(slots=True)
+class Write:
+    """A write that has not ended, or has."""
+
+    id: WriteId
+    group: str
+    partition: int
+    step: dict[str, Any]
+    log_offset: int | None = None
+    late: bool = False
+
+
+@dataclass(slots=True)
+class Store:
+    """`__consumer_offsets`.
+
+    error: what appends end with. holds: they wait for a release. gone: there is no local log.
+    tombstones: (group, topic and partition or None) in the order they were appended.
+    """
+
+    error: ProtocolError = ProtocolError.NONE
+    holds: bool = False
+    gone: bool = False
+    held: list[Write] = field(default_factory=list)
+    ended: list[Write] = field(default_factory=list)
+    refused: set[WriteId] = field(default_factory=set)
+    tombstones: list[tuple[str, tuple[str, int] | None]] = field(default_factory=list)
+    records: int = 0
+
+    def take(self, image: GroupImage, offset: int, body: bytes, give: Give) -> list[Outcome]:
+        """Carry out a decision; return events that tell what came of it."""
+        decided = image.begin(offset, body)
+        outcomes: list[Outcome] = []
+        for step in decided.steps:
+            if "records" not in step:
+                self._reply(step, give)
+            elif step.get("quiet"):
+                self._tidy(decided.group, step)
+                self._reply(step, give)
+            else:
+                write = Write((offset, step["write"]), decided.group, decided.partition, step)
+                outcomes += self._append(image, write, give)
+        return outcomes
+
+    def _append(self, image: GroupImage, write: Write, give: Give) -> list[Outcome]:
+        if self.holds:
+            self.held.append(write)
+            return []
+        error = MOVED if self.gone else self.error
+        return self.end(image, write, error, None, give)
+
+    def _tidy(self, group: str, step: dict[str, Any]) -> None:
+        if self.gone or self.error:
+            return
+        for record in step["records"]:
+            if record["value"] is None:
+                offset = record["type"] == "offset"
+                of = (record["topic"], record["partition"]) if offset else None
+                self.tombstones.append((group, of))
+
+    def _reply(self, step: dict[str, Any], give: Give) -> None:
+        for reply in step["replies"]:
+            after = tuple(reply.pop("after", (-1, -1)))
+            assert after not in self.refused, "a reply rests on a write that was refused"
+            give(reply)
+
+    def release(
+        self,
+        image: GroupImage,
+        request_id: str,
+        error: ProtocolError,
+        log_offset: int | None,
+        give: Give,
+    ) -> list[Outcome]:
+        """End the held write that answers a request."""
+        for write in self.held:
+            if any(one["request_id"] == request_id for one in write.step["replies"]):
+                self.held.remove(write)
+                return self.end(image, write, error, log_offset, give)
+        raise NotUnderstoodError(f"no append of {request_id} is held")
+
+    def end(
+        self,
+        image: GroupImage,
+        write: Write,
+        error: ProtocolError,
+        log_offset: int | None,
+        give: Give,
+    ) -> list[Outcome]:
+        """Let a write succeed or fail."""
+        if error:
+            self.refused.add(write.id)
+            return [("group_records_refused", self._refusal(image, write, error))]
+        image.appended(write.id)
+        self._reply(write.step, give)
+        self.records += 1
+        write.log_offset = log_offset
+        self.ended.append(write)
+        return self._overtaken(write.group)
+
+    @staticmethod
+    def _refusal(image: GroupImage, write: Write, error: ProtocolError) -> dict[str, Any]:
+        kept = image.refused(write.id)
+        return {
+            "partition": write.partition,
+            "group": write.group,
+            "write": list(write.id),
+            "error": error,
+            "replies": write.step["replies"],
+            "undo": write.step.get("undo"),
+            "offsets": [[*of, None if row is None else row_values(of, row)] for of, row in kept],
+        }
+
+    def _overtaken(self, group: str) -> list[Outcome]:
+        """Tell of writes that stand in the log behind writes decided after them."""
+        placed = [one for one in self.ended if one.group == group and one.log_offset is not None]
+        found = []
+        for early in placed:
+            behind = any(
+                later.id > early.id and later.log_offset < early.log_offset for later in placed
+            )
+            if behind and not early.late:
+                early.late = True
+                found.append(("group_records_overtaken", _late(early)))
+        return found
+
+
+def _late(write: Write) -> dict[str, Any]:
+    [change] = write.step["changes"]
+    return {
+        "partition": write.partition,
+        "group": write.group,
+        "write": list(write.id),
+        "producer_id": change.get("producer_id"),
+        "offsets": rows_values(read_rows(change["offsets"])),
+    }
