@@ -18,6 +18,7 @@ from streaming.commands.frame import run_framed
 from streaming.commands.replay import replay
 from streaming.commands.roles import front, job, run
 from streaming.commands.state import state
+from streaming.commands.shadow import shadow
 from streaming.commands.status import status
 from streaming.commands.tap import tap
 
@@ -40,6 +41,7 @@ app.command()(replay)
 app.command()(diff)
 app.command()(state)
 app.add_typer(log.app, name="log")
+app.command()(shadow)
 app.add_typer(checkpoint.app, name="checkpoint")
 
 

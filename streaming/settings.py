@@ -112,6 +112,8 @@ class Settings(BaseModel):
     @classmethod
     def _refuse_truth_for_number(cls, value: object, info: ValidationInfo) -> object:
         # To Python, and so to pydantic, true is the number 1.
+    shadow_window_ms: Annotated[int, Field(ge=100)]
+
         numeric = cls.model_fields[str(info.field_name)].annotation is int
         if numeric and isinstance(value, bool):
             raise ValueError("true and false are not numbers")

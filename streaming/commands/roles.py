@@ -14,7 +14,10 @@ from streaming.commands.options import ConfigFiles, DataDir, Overrides, settings
 from streaming.errors import ConfigurationError
 from streaming.settings import Settings
 
-_INSTEAD = {"replay": "; to fold a recorded log again: helmstream replay LOG --out FOLDER"}
+_INSTEAD = {
+    "replay": "; to fold a recorded log again: helmstream replay LOG --out FOLDER",
+    "shadow": "; to watch a live cluster: helmstream shadow --zookeeper HOST:PORT",
+}
 ZooKeeper = Annotated[
     str | None,
     typer.Option(

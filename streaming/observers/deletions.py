@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from state.events import EventKind
-from streaming.observers.ports import EventAppender, event
-from streaming.observers.topics import TopicsObserver
+from streaming.observers.ports import EventAppender, Topics, event
 from streaming.observers.tree import Dirty, WatchedTree
 from streaming.zk.multiread import read_many
 from streaming.zk.znodes import DELETE_TOPICS_PATH, TOPICS_PATH, topic_deletion_path
@@ -17,7 +16,7 @@ class DeletionsObserver:
     are deleted, or when there is no such topic: that is decided from the log.
     """
 
-    def __init__(self, tree: WatchedTree, log: EventAppender, topics: TopicsObserver) -> None:
+    def __init__(self, tree: WatchedTree, log: EventAppender, topics: Topics) -> None:
         """Start with no name seen."""
         self._tree = tree
         self._log = log

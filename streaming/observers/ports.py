@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
 from typing import Any, Protocol
 
@@ -11,6 +11,7 @@ import orjson
 
 from state.events import EventKind
 from streaming.log.api import NewRecord
+from streaming.observers.tree import Dirty
 
 
 class EventAppender(Protocol):
@@ -21,6 +22,22 @@ class EventAppender(Protocol):
 
     def append_async(self, records: Sequence[NewRecord]) -> Future[range]:
         """Append events without waiting; order of calls is order of offsets."""
+
+
+class Topics(Protocol):
+    """The topics as they were read last."""
+
+    def __contains__(self, name: str) -> bool:
+        """Return whether a topic of that name was read."""
+
+    def topic_id(self, name: str) -> str | None:
+        """Return the id that a topic was read with; None when it has none or is not known."""
+
+    def look(self, dirty: Dirty) -> None:
+        """Read what may differ, and append it."""
+
+    def configs_changed(self, topics: Iterable[str]) -> None:
+        """Read the configuration of topics again, and append what differs."""
 
 
 Counters = Counter[str]

@@ -1,0 +1,107 @@
+"""What is compared: a partition's leadership and a topic's assignment."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Partition = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Leadership:
+    """A partition's state; version is that of its znode."""
+
+    leader: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    recovery: int
+    version: int
+
+    def agrees_with(self, other: Leadership) -> bool:
+        """Return whether both name the same leader and in-sync replicas, whatever it took."""
+        return (self.leader, self.isr, self.recovery) == (other.leader, other.isr, other.recovery)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it with names."""
+        return {
+            "leader": self.leader,
+            "leader_epoch": self.leader_epoch,
+            "isr": list(self.isr),
+            "recovery": self.recovery,
+            "version": self.version,
+        }
+
+
+def from_state(state: Sequence[Any] | None) -> Leadership | None:
+    """Read a state tuple as events carry it: [leader, leader_epoch, isr, controller_epoch,
+    recovery, version].
+    """
+    if state is None:
+        return None
+    leader, leader_epoch, isr, _, recovery, version = state
+    return Leadership(leader, leader_epoch, tuple(isr), recovery, version)
+
+
+def from_row(row: Mapping[str, Any]) -> Leadership:
+    """Read an opened row of change_partitions."""
+    return Leadership(
+        row["leader"],
+        row["leader_epoch"],
+        tuple(row["isr"]),
+        row["recovery"],
+        row["partition_epoch"],
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Motion:
+    """A partition's replica list, and which of them come and go; ids in order, ascending."""
+
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...] = ()
+    removing: tuple[int, ...] = ()
+
+    @property
+    def moving(self) -> bool:
+        """Whether replicas come or go."""
+        return bool(self.adding or self.removing)
+
+    @property
+    def target(self) -> tuple[int, ...]:
+        """The replicas it ends with."""
+        return tuple(id_ for id_ in self.replicas if id_ not in self.removing)
+
+    @property
+    def origin(self) -> tuple[int, ...]:
+        """The replicas it had before."""
+        return tuple(id_ for id_ in self.replicas if id_ not in self.adding)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return it with names."""
+        return {
+            "replicas": list(self.replicas),
+            "adding": list(self.adding),
+            "removing": list(self.removing),
+        }
+
+
+Assignment = dict[int, Motion]
+"""How a topic's partitions are placed, by number."""
+
+
+def assignment_of(
+    replicas: Mapping[int, Sequence[int]],
+    adding: Mapping[int, Sequence[int]],
+    removing: Mapping[int, Sequence[int]],
+) -> Assignment:
+    """Return an assignment out of lists by partition."""
+    return {
+        number: Motion(
+            tuple(ids),
+            tuple(sorted(adding.get(number, ()))),
+            tuple(sorted(removing.get(number, ()))),
+        )
+        for number, ids in replicas.items()
+    }

@@ -1,0 +1,50 @@
+"""What one look at a live cluster brings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from streaming.log.api import NewRecord
+from streaming.shadow.leadership import Assignment, Leadership, Partition
+
+
+@dataclass(frozen=True, slots=True)
+class SeenTopic:
+    """A topic's znode."""
+
+    topic_id: str | None
+    assignment: Assignment
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A controller was elected and everything was read again.
+
+    held: the states our machine was given; states that the new controller had written by then are
+    among the look's results instead. first: it is our first look, and the controller is not new.
+    """
+
+    epoch: int
+    held: Mapping[Partition, Leadership | None]
+    first: bool
+
+
+@dataclass(slots=True)
+class Look:
+    """Results were read before inputs, so that no result is older than its input.
+
+    inputs: events in order. states, topics: what changed; None: it is gone. load: set when
+    everything that was known is out of date. time_ms: wall clock.
+    """
+
+    time_ms: int
+    inputs: list[NewRecord] = field(default_factory=list)
+    states: dict[Partition, Leadership | None] = field(default_factory=dict)
+    topics: dict[str, SeenTopic | None] = field(default_factory=dict)
+    failed_log_dirs: set[int] = field(default_factory=set)
+    load: Load | None = None
+
+    def __bool__(self) -> bool:
+        """Return whether it brings anything."""
+        return bool(self.inputs or self.states or self.topics or self.load)

@@ -1,0 +1,304 @@
+"""One partition beside a live controller: what we decided, what it did, and which agrees.
+
+Inputs that ZooKeeper shows (brokers, topics, marks, configurations) are in the log before the
+states that follow from them are looked at. Requests that only the live controller hears
+(AlterPartition, controlled shutdown, elections) show in their results alone: they are guessed from
+the result and asked of our machine too, whose answer is then compared like any other decision.
+
+The rules rest on what leader epochs mean: a controller's change raises the epoch, a leader's change
+of its own ISR does not. So a state of our epoch and leader with another ISR was altered by the
+leader, one of a lower epoch came before our decision, and one of a higher epoch is a decision that
+we did not make.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Protocol
+
+from streaming.shadow.leadership import Leadership, Partition
+from streaming.shadow.verdicts import Difference, Status, Verdict
+
+
+class AskKind(StrEnum):
+    """What our machine is asked or told because of something that the live controller did."""
+
+    ALTER_ISR = "alter_isr"
+    ELECT_PREFERRED = "elect_preferred"
+    ELECT_UNCLEAN = "elect_unclean"
+    SHUT_DOWN = "shut_down"
+    FAIL_LOG_DIR = "fail_log_dir"
+    OVERTAKEN = "overtaken"
+    ADOPT = "adopt"
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One guess about one partition; state: the one asked for, or (OVERTAKEN, ADOPT) the one that
+    ZooKeeper holds. basis: our state, which it is asked on.
+    """
+
+    kind: AskKind
+    subject: Partition
+    broker: int = -1
+    state: Leadership | None = None
+    basis: Leadership | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """A change of ours that waits to be seen; offset: of the event it follows."""
+
+    offset: int
+    kind: str
+    state: Leadership
+
+
+@dataclass(frozen=True, slots=True)
+class Ruling:
+    """What a look at a book leads to; settled: nothing is open any more."""
+
+    verdicts: tuple[Verdict, ...] = ()
+    ask: Ask | None = None
+    settled: bool = False
+
+
+WAIT = Ruling()
+SETTLED = Ruling(settled=True)
+
+
+class Surroundings(Protocol):
+    """What a ruling needs to know beside the partition."""
+
+    window_ms: int
+    """How long a decision may wait for its match."""
+    grace_ms: int
+    """How long a state that contradicts our decision may be a step on the way to it."""
+
+    @property
+    def brokers(self) -> Mapping[int, int]:
+        """Epochs of the registered brokers by id."""
+
+    @property
+    def failed_log_dirs(self) -> Set[int]:
+        """Brokers that announced a failed log directory."""
+
+    def deleting(self, topic: str) -> bool:
+        """Return whether a topic is being deleted."""
+
+    def reassigning(self, subject: Partition) -> bool:
+        """Return whether a partition is, or was a moment ago, being reassigned."""
+
+    def preferred(self, subject: Partition) -> int:
+        """Return a partition's first replica, -1 when it is not known."""
+
+
+@dataclass(slots=True)
+class PartitionBook:
+    """held: the live state that ours rests on. mine: as our machine has it. live: as ZooKeeper has
+    it. None: there is none. changed_ms: when mine or live changed last.
+    """
+
+    subject: Partition
+    held: Leadership | None = None
+    mine: Leadership | None = None
+    live: Leadership | None = None
+    open: list[Decided] = field(default_factory=list)
+    changed_ms: int = 0
+    refusal: str = ""
+    _tried: set[str] = field(default_factory=set)
+
+    def decided(self, decided: Decided | None, state: Leadership, now_ms: int) -> None:
+        """Take a row of our machine; decided: None when it only says what it knows."""
+        if state != self.mine:
+            self.mine, self.changed_ms = state, now_ms
+        if decided is not None:
+            self.open.append(decided)
+
+    def saw(self, live: Leadership | None, now_ms: int) -> None:
+        """Take a state of ZooKeeper."""
+        if live != self.live:
+            self.live, self.changed_ms = live, now_ms
+            self._tried.clear()
+            self.refusal = ""
+
+    def begin(self, held: Leadership | None) -> None:
+        """Start afresh from a load."""
+        self.held, self.mine = held, held
+        self.open.clear()
+        self._tried.clear()
+
+    def rule(self, around: Surroundings, now_ms: int) -> Ruling:
+        """Compare, and say what follows."""
+        mine, live = self.mine, self.live
+        if mine == live:
+            return self._agree(adopt=False)
+        if around.deleting(self.subject[0]):
+            return WAIT  # the deletion's end is compared, not the way there
+        over = now_ms - self.changed_ms >= around.window_ms
+        if mine is None or live is None:
+            return self._diverge(Status.MISSED if live is None else Status.EXTRA, over)
+        if (
+            mine.agrees_with(live)
+            and live.leader_epoch >= mine.leader_epoch
+            and live.version >= mine.version
+        ):
+            return self._same_outcome(around, mine, live, over)
+        if self.held is not None and live.version <= self.held.version:
+            return self._unmoved(over)
+        return self._moved(around, mine, live, now_ms)
+
+    def _unmoved(self, over: bool) -> Ruling:
+        """The live controller has done nothing since the state we decided on."""
+        if self.open:
+            return self._diverge(Status.MISSED, over)
+        return self._diverge(Status.EXTRA, True) if self.refusal else self._adopt()
+
+    def _moved(
+        self, around: Surroundings, mine: Leadership, live: Leadership, now_ms: int
+    ) -> Ruling:
+        if live.leader_epoch < mine.leader_epoch:
+            return self._overtaken(live)
+        waited_ms = now_ms - self.changed_ms
+        in_term = (live.leader_epoch, live.leader) == (mine.leader_epoch, mine.leader)
+        if in_term or not self.open or waited_ms >= around.grace_ms:
+            for name, ask in self._guesses(around, mine, live):
+                if name not in self._tried:
+                    self._tried.add(name)
+                    return self._guessed(ask)
+        status = Status.DIFFERED if self.open else Status.EXTRA
+        return self._diverge(status, waited_ms >= around.window_ms)
+
+    def _guessed(self, ask: Ask) -> Ruling:
+        if ask.kind is AskKind.ALTER_ISR and ask.state == self.live:
+            self.held = self.live  # what our machine makes of it rests on this state
+        return Ruling(ask=ask)
+
+    def _same_outcome(
+        self, around: Surroundings, mine: Leadership, live: Leadership, over: bool
+    ) -> Ruling:
+        if self.open or live.leader_epoch == mine.leader_epoch:
+            return self._agree(adopt=True)
+        if around.reassigning(self.subject):
+            verdict = self._verdict(Status.EXPLAINED, "leader_epoch_bumped")
+            return Ruling((_explained(verdict, Difference.SEVERAL_CHANGES),), self._adoption())
+        return self._diverge(Status.EXTRA, over)
+
+    def _agree(self, *, adopt: bool) -> Ruling:
+        assert self.mine is not None or not self.open
+        steps = (
+            self.mine is not None
+            and self.live is not None
+            and self.live.leader_epoch > self.mine.leader_epoch
+        )
+        verdicts = []
+        for decided in self.open:
+            last = decided is self.open[-1]
+            status = Status.AGREED if last else Status.PASSED_OVER
+            verdict = self._verdict(status, decided.kind, decided)
+            if last and steps:
+                verdict = _explained(verdict, Difference.SEVERAL_CHANGES)
+            verdicts.append(verdict)
+        ask = self._adoption() if adopt else None
+        self.open.clear()
+        self.held = self.live
+        return Ruling(tuple(verdicts), ask, settled=ask is None)
+
+    def _adopt(self) -> Ruling:
+        ask = self._adoption()
+        self.held = self.live
+        if self.live is None:
+            self.mine = None  # our machine says nothing about a state that it drops
+        return Ruling(ask=ask)
+
+    def _adoption(self) -> Ask:
+        return Ask(AskKind.ADOPT, self.subject, state=self.live, basis=self.mine)
+
+    def _overtaken(self, live: Leadership) -> Ruling:
+        """Our decision rested on a state that was changed before it: decide again."""
+        self.held = live
+        verdicts = tuple(
+            self._verdict(Status.PASSED_OVER, one.kind, one, "decided again on what came before it")
+            for one in self.open
+        )
+        self.open.clear()
+        return Ruling(verdicts, Ask(AskKind.OVERTAKEN, self.subject, state=live, basis=self.mine))
+
+    def _diverge(self, status: Status, over: bool) -> Ruling:
+        """Wait for the window's end, then say so and go on from the live state."""
+        if not over:
+            return WAIT
+        first = self.open[0] if self.open else None
+        kind = self.open[-1].kind if self.open else "nothing_decided"
+        verdict = self._verdict(status, kind, first, self.refusal)
+        self.open.clear()
+        return Ruling((verdict,), self._adopt().ask)
+
+    def _guesses(
+        self, around: Surroundings, mine: Leadership, live: Leadership
+    ) -> Iterator[tuple[str, Ask]]:
+        """Yield the requests that may have led from our state to the live one, likeliest first."""
+        gained = [id_ for id_ in live.isr if id_ not in mine.isr]
+        lost = [id_ for id_ in mine.isr if id_ not in live.isr]
+        leads = mine.leader in around.brokers
+        if (live.leader_epoch, live.leader) == (mine.leader_epoch, mine.leader):
+            if leads and (live.version > mine.version or not self.open):
+                yield "isr", self._ask(AskKind.ALTER_ISR, mine.leader, live)
+            return
+        if self.open and self.held is not None and live.version > self.held.version + 1:
+            yield "unseen", self._ask(AskKind.OVERTAKEN, state=self._unseen(self.held, live))
+        if gained and leads:
+            grown = Leadership(
+                mine.leader, mine.leader_epoch, (*mine.isr, *gained), live.recovery, mine.version
+            )
+            yield "grown", self._ask(AskKind.ALTER_ISR, mine.leader, grown)
+        if mine.leader < 0 <= live.leader and live.leader not in mine.isr:
+            yield "unclean", self._ask(AskKind.ELECT_UNCLEAN)
+        moved = live.leader != mine.leader and not lost
+        if moved and live.leader == around.preferred(self.subject):
+            yield "preferred", self._ask(AskKind.ELECT_PREFERRED)
+        for broker in lost:
+            if broker in around.failed_log_dirs:
+                yield f"log dir {broker}", self._ask(AskKind.FAIL_LOG_DIR, broker)
+            elif broker in around.brokers:
+                yield f"shutdown {broker}", self._ask(AskKind.SHUT_DOWN, broker)
+
+    def _unseen(self, held: Leadership, live: Leadership) -> Leadership:
+        """Return the ISR change that went unseen between the state we decided on and the live one:
+        the leader's, who may have taken members in or left some out.
+        """
+        gained = tuple(id_ for id_ in live.isr if id_ not in held.isr)
+        kept = tuple(id_ for id_ in held.isr if id_ in live.isr or id_ == held.leader)
+        isr = (*held.isr, *gained) if gained else kept
+        return Leadership(held.leader, held.leader_epoch, isr, held.recovery, live.version - 1)
+
+    def _ask(self, kind: AskKind, broker: int = -1, state: Leadership | None = None) -> Ask:
+        return Ask(kind, self.subject, broker, state, self.mine)
+
+    def _verdict(
+        self, status: Status, kind: str, decided: Decided | None = None, why: str = ""
+    ) -> Verdict:
+        return Verdict(
+            status,
+            kind,
+            *self.subject,
+            None if decided is None else decided.offset,
+            None if decided is None else (self.mine or decided.state).as_json(),
+            None if self.live is None else self.live.as_json(),
+            why,
+        )
+
+
+def _explained(verdict: Verdict, difference: Difference) -> Verdict:
+    return Verdict(
+        Status.EXPLAINED,
+        verdict.kind,
+        verdict.topic,
+        verdict.partition,
+        verdict.offset,
+        verdict.decided,
+        verdict.live,
+        difference,
+    )

@@ -1,0 +1,243 @@
+"""Reads a live cluster without touching it: inputs as events, and what its controller did."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+
+from state.admin_payloads import PREFERRED_ELECTION_PATH, REASSIGN_PARTITIONS_PATH
+from state.events import EventKind
+from streaming.front.load_events import elected, overridable
+from streaming.log.api import NewRecord
+from streaming.observers.admin import AdminObserver
+from streaming.observers.brokers import BrokersObserver
+from streaming.observers.configs import ConfigsObserver
+from streaming.observers.deletions import DeletionsObserver
+from streaming.observers.ports import Counters, event
+from streaming.observers.states import StateTuple
+from streaming.observers.tree import Dirty, DirtyPaths, WatchedTree
+from streaming.settings import Settings
+from streaming.shadow.leadership import Leadership, Partition, from_state
+from streaming.shadow.looks import Load, Look
+from streaming.shadow.states_reader import StatesReader
+from streaming.shadow.topics_reader import TopicsReader
+from streaming.zk.claim import ControllerClaim
+from streaming.zk.multiread import read_many
+from streaming.zk.reader import ZkReader
+from streaming.zk.types import ZNode
+from streaming.zk.znodes import (
+    BROKER_IDS_PATH,
+    CONFIG_CHANGES_PATH,
+    CONTROLLER_EPOCH_PATH,
+    CONTROLLER_PATH,
+    DELETE_TOPICS_PATH,
+    LOG_DIR_EVENT_PATH,
+    parse_epoch,
+    parse_log_dir_event,
+)
+
+logger = logging.getLogger(__name__)
+
+_CONTROLLER_EPOCH = 3  # place in a state tuple
+
+
+class Inputs:
+    """Collects what observers append."""
+
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self.records: list[NewRecord] = []
+
+    def append(self, records: Sequence[NewRecord]) -> range:
+        """Collect events; offsets are not known yet."""
+        self.records += records
+        return range(0)
+
+    def append_async(self, records: Sequence[NewRecord]) -> Future[range]:
+        """Collect events."""
+        done: Future[range] = Future()
+        done.set_result(self.append(records))
+        return done
+
+    def take(self) -> list[NewRecord]:
+        """Return what was collected."""
+        taken, self.records = self.records, []
+        return taken
+
+
+class ClusterReader:
+    """Looks at a live cluster; used by one thread.
+
+    Every method raises the errors of streaming.zk.errors; a look that failed is made again whole.
+    """
+
+    def __init__(self, session: ZkReader, settings: Settings, wake: Callable[[], None]) -> None:
+        """Read through a connected session; wake is called when there may be something new."""
+        self._settings = settings.model_copy(update={"auto_leader_rebalance_enable": False})
+        self._session = session
+        self.dirty = DirtyPaths(wake)
+        self.counters: Counters = Counter()
+        self._tree = WatchedTree(session, self.dirty)
+        self._inputs = Inputs()
+        self._states = StatesReader(self._tree, self.counters)
+        self._controller: int | None = None  # czxid of /controller
+        self._loaded = False
+        self._results: dict[Partition, Leadership | None] = {}
+        self._failed: set[int] = set()
+        self._observe()
+
+    def look(self) -> Look:
+        """Return what changed: results first, then inputs, then whether the controller did."""
+        dirty = self.dirty.take()
+        try:
+            return self._look(dirty)
+        except BaseException:
+            self.dirty.mark(Dirty(everything=True))
+            raise
+
+    def _look(self, dirty: Dirty) -> Look:
+        look = Look(_now_ms())
+        if self._controller is not None:
+            self._results |= self._states.look(dirty)
+            self._look_at_inputs(dirty)
+        holder = self._tree.get(CONTROLLER_PATH)
+        if holder is None:
+            return self._resigned(look)
+        if holder.czxid != self._controller:
+            return self._load(holder)
+        look.inputs = self._inputs.take()
+        look.topics = self._topics.take_seen()
+        look.states, self._results = self._results, {}
+        look.failed_log_dirs, self._failed = self._failed, set()
+        fresh = self._topics.take_fresh()
+        if fresh:
+            self._states.add(self._topics.partitions())
+            self.dirty.mark(Dirty(frozenset(fresh)))
+        return look
+
+    def _observe(self) -> None:
+        tree, inputs, counters = self._tree, self._inputs, self.counters
+        inputs.take()
+        self._results.clear()
+        self._topics = TopicsReader(tree, self.dirty, inputs, counters)
+        self._brokers = BrokersObserver(tree, inputs, self._settings.controller_id, counters)
+        self._deletions = DeletionsObserver(tree, inputs, self._topics)
+        self._admin = AdminObserver(tree, inputs, counters)
+        defaults = overridable(self._settings)
+        self._configs = ConfigsObserver(tree, inputs, self._topics, defaults, counters)
+
+    def _look_at_inputs(self, dirty: Dirty) -> None:
+        if CONFIG_CHANGES_PATH in dirty:
+            self._configs.look()
+        if BROKER_IDS_PATH in dirty or dirty.below(BROKER_IDS_PATH):
+            self._brokers.look()
+        self._topics.look(dirty)
+        if LOG_DIR_EVENT_PATH in dirty:
+            self._look_at_log_dirs()
+        self._admin.look(dirty)
+        if DELETE_TOPICS_PATH in dirty:
+            self._deletions.look()
+
+    def _look_at_log_dirs(self) -> None:
+        """Append which brokers say that they lost a log directory.
+
+        The live controller deletes what they say as soon as it has heard of it.
+        """
+        names = self._tree.children(LOG_DIR_EVENT_PATH)
+        paths = [f"{LOG_DIR_EVENT_PATH}/{name}" for name in names]
+        said = [data for data in read_many(self._session, paths).data if data] if paths else []
+        brokers = sorted({parse_log_dir_event(data) for data in said})
+        if brokers:
+            body = {"broker_ids": brokers}
+            self._inputs.append([event(EventKind.LOG_DIR_FAILURE_NOTIFIED, body)])
+        self._failed |= set(brokers)
+
+    def _resigned(self, look: Look) -> Look:
+        """Nobody is the controller: our machine decides nothing until somebody is."""
+        self._inputs.take()
+        if self._controller is None:
+            return Look(look.time_ms)
+        self._controller = None
+        return Look(look.time_ms, [_resigned("no controller")])
+
+    def _load(self, holder: ZNode) -> Look:
+        """Read everything, as the controller that was just elected does."""
+        look = Look(_now_ms())
+        epoch = self._session.get(CONTROLLER_EPOCH_PATH)
+        number = 0 if epoch is None else parse_epoch(epoch.data)
+        claim = ControllerClaim(
+            self._settings.controller_id, number, 0 if epoch is None else epoch.version, 0
+        )
+        before = self._states.cached() if self._loaded else None
+        self._observe()
+        self._inputs.append(
+            [
+                *([_resigned("another controller was elected")] if self._loaded else []),
+                elected(claim, [], self._settings),
+            ]
+        )
+        self._configs.start()
+        self._brokers.look()
+        self._configs.look_at_cluster_default()
+        held = self._load_topics(number, before)
+        self._tree.children(LOG_DIR_EVENT_PATH)
+        self._deletions.look()
+        body = {"topics": len(self._topics)}
+        self._inputs.append([event(EventKind.RESYNC_COMPLETED, body)])
+        self._admin.look(Dirty(frozenset([PREFERRED_ELECTION_PATH, REASSIGN_PARTITIONS_PATH])))
+        look.load = Load(
+            number, {one: from_state(state) for one, state in held.items()}, before is None
+        )
+        look.inputs = self._inputs.take()
+        look.topics = self._topics.take_seen()
+        look.states = self._written_since(held)
+        self._controller, self._loaded = holder.czxid, True
+        self.dirty.mark(Dirty(frozenset([CONTROLLER_PATH])))  # it may be gone again by now
+        return look
+
+    def _load_topics(
+        self, epoch: int, before: dict[Partition, StateTuple | None] | None
+    ) -> dict[Partition, StateTuple | None]:
+        """Append all topics, and return the states they were appended with.
+
+        before: the states as they were seen last, None at the first load. What the new controller
+        wrote since is not given to our machine, which is to decide it itself.
+        """
+        held: dict[Partition, StateTuple | None] = {}
+
+        def states(partitions: list[Partition]) -> dict[Partition, StateTuple | None]:
+            self._states.replace(partitions)
+            for one, state in self._states.cached().items():
+                written = before is not None and _written_under(state, epoch)
+                held[one] = (before or {}).get(one) if written else state
+            return held
+
+        self._topics.load(states)
+        return held
+
+    def _written_since(
+        self, held: dict[Partition, StateTuple | None]
+    ) -> dict[Partition, Leadership | None]:
+        return {
+            one: from_state(state)
+            for one, state in self._states.cached().items()
+            if state != held.get(one)
+        }
+
+
+def _written_under(state: StateTuple | None, epoch: int) -> bool:
+    if state is None:
+        return False
+    written = state[_CONTROLLER_EPOCH]
+    return isinstance(written, int) and written >= epoch
+
+
+def _resigned(reason: str) -> NewRecord:
+    return event(EventKind.CONTROLLER_RESIGNED, {"reason": reason})
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

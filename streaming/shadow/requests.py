@@ -1,0 +1,176 @@
+"""The events that guesses become: what the live controller was asked, asked of our machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import count, groupby
+from typing import Any
+
+from state.events import EventKind
+from state.partitions.states import ADOPTED, OVERTAKEN
+from state.protocol_errors import ProtocolError
+from streaming.log.api import NewRecord
+from streaming.observers.ports import event
+from streaming.shadow.leadership import Leadership, Partition
+from streaming.shadow.partition_book import Ask, AskKind
+
+_NOT_STATED = -1
+_NEWEST = 3
+
+_ORDER = list(AskKind)
+
+
+class Requests:
+    """Makes events out of guesses; each has an id by which its reply is known again."""
+
+    def __init__(self) -> None:
+        """Start with no request made."""
+        self._numbers = count()
+
+    def of(
+        self, asks: Iterable[Ask], brokers: Mapping[int, int], controller_epoch: int
+    ) -> list[NewRecord]:
+        """Return the events of some guesses, what concerns one topic and broker in one.
+
+        brokers: epochs by id.
+        """
+        ordered = sorted(asks, key=lambda ask: (_ORDER.index(ask.kind), ask.broker, ask.subject))
+        records: list[NewRecord] = []
+        for (kind, broker), alike in groupby(ordered, key=lambda ask: (ask.kind, ask.broker)):
+            if kind is AskKind.SHUT_DOWN:
+                records.append(self._shutdown(broker))
+                continue
+            for topic, of_topic in groupby(alike, key=lambda ask: ask.subject[0]):
+                epochs = (brokers.get(broker, _NOT_STATED), controller_epoch)
+                records.append(self._event(kind, topic, broker, list(of_topic), epochs))
+        return records
+
+    def _event(
+        self,
+        kind: AskKind,
+        topic: str,
+        broker: int,
+        asks: Sequence[Ask],
+        epochs: tuple[int, int],
+    ) -> NewRecord:
+        broker_epoch, controller_epoch = epochs
+        partitions = [ask.subject[1] for ask in asks]
+        match kind:
+            case AskKind.ALTER_ISR:
+                return event(
+                    EventKind.ALTER_PARTITION_REQUESTED,
+                    {
+                        "request_id": self._request_id(),
+                        "broker_id": broker,
+                        "broker_epoch": broker_epoch,
+                        "version": _NEWEST,
+                        "topic": topic,
+                        "partitions": [_altered(ask) for ask in asks],
+                    },
+                    topic,
+                )
+            case AskKind.ELECT_PREFERRED | AskKind.ELECT_UNCLEAN:
+                body = {
+                    "request_id": self._request_id(),
+                    "topic": topic,
+                    "election_type": kind.removeprefix("elect_"),
+                    "partitions": partitions,
+                }
+                return event(EventKind.ELECT_LEADERS_REQUESTED, body, topic)
+            case AskKind.FAIL_LOG_DIR:
+                errors = [int(ProtocolError.KAFKA_STORAGE_ERROR)] * len(asks)
+                body = _answer(broker, broker_epoch, topic, partitions, errors)
+                return event(EventKind.LEADER_AND_ISR_ANSWERED, body, topic)
+            case _:
+                body = {
+                    "topic": topic,
+                    "cause": OVERTAKEN if kind is AskKind.OVERTAKEN else ADOPTED,
+                    "partitions": partitions,
+                    "states": [_state(ask.state, controller_epoch) for ask in asks],
+                }
+                return event(EventKind.PARTITION_STATES_OBSERVED, body, topic)
+
+    def reassign(
+        self, topic: str, targets: Mapping[int, Sequence[int] | None]
+    ) -> tuple[str, NewRecord]:
+        """Return (request id, event) of reassignments of a topic's partitions, None: taken back."""
+        request_id = self._request_id()
+        body = {
+            "request_id": request_id,
+            "topic": topic,
+            "partitions": list(targets),
+            "targets": [None if ids is None else list(ids) for ids in targets.values()],
+        }
+        return request_id, event(EventKind.ALTER_REASSIGNMENTS_REQUESTED, body, topic)
+
+    def _shutdown(self, broker: int) -> NewRecord:
+        return event(
+            EventKind.CONTROLLED_SHUTDOWN_REQUESTED,
+            {
+                "request_id": self._request_id(),
+                "broker_id": broker,
+                "broker_epoch": _NOT_STATED,
+                "version": _NEWEST,
+            },
+        )
+
+    def _request_id(self) -> str:
+        return f"shadow-{next(self._numbers)}"
+
+
+def replicas_deleted(
+    topic: str, stopped: Iterable[tuple[int, int]], brokers: Mapping[int, int]
+) -> list[NewRecord]:
+    """Return the answers of brokers that deleted the (broker, partition)s of a topic."""
+    records = []
+    for broker, of_broker in groupby(sorted(stopped), key=lambda pair: pair[0]):
+        partitions = [partition for _, partition in of_broker]
+        errors = [int(ProtocolError.NONE)] * len(partitions)
+        body = _answer(broker, brokers.get(broker, _NOT_STATED), topic, partitions, errors)
+        records.append(event(EventKind.STOP_REPLICA_ANSWERED, body, topic))
+    return records
+
+
+def subjects_of(reply: Mapping[str, Any]) -> Iterable[tuple[Partition, int]]:
+    """Yield (partition, error) of each partition that a reply answers for."""
+    listed = reply.get("partitions")
+    for one in listed if isinstance(listed, list) else ():
+        if isinstance(one, dict):
+            yield (reply["topic"], one["partition"]), int(reply["error"] or one["error"])
+
+
+def _answer(
+    broker: int, broker_epoch: int, topic: str, partitions: list[int], errors: list[int]
+) -> dict[str, Any]:
+    return {
+        "broker_id": broker,
+        "broker_epoch": broker_epoch,
+        "topic": topic,
+        "partitions": partitions,
+        "errors": errors,
+    }
+
+
+def _altered(ask: Ask) -> dict[str, Any]:
+    assert ask.state is not None
+    assert ask.basis is not None
+    return {
+        "partition": ask.subject[1],
+        "leader_epoch": ask.basis.leader_epoch,
+        "partition_epoch": ask.basis.version,
+        "recovery": ask.state.recovery,
+        "isr": list(ask.state.isr),
+    }
+
+
+def _state(state: Leadership | None, controller_epoch: int) -> list[Any] | None:
+    if state is None:
+        return None
+    return [
+        state.leader,
+        state.leader_epoch,
+        list(state.isr),
+        controller_epoch,
+        state.recovery,
+        state.version,
+    ]

@@ -1,0 +1,148 @@
+"""The shadow's main loop: looks come in, our machine folds them, and both are compared."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from streaming.log.api import NewRecord
+from streaming.shadow.comparison import Comparison
+from streaming.shadow.engine import Engine
+from streaming.shadow.looks import Look
+from streaming.shadow.reader import ClusterReader
+from streaming.shadow.report import Report
+from streaming.shadow.verdicts import Verdict
+from streaming.zk.errors import ZooKeeperError
+from streaming.zk.reader import ZkReader
+
+logger = logging.getLogger(__name__)
+
+_TICK_S = 0.25
+_RETRY_S = 1.0
+_STEPS = 12
+"""How many guesses may follow from one another before the next look is taken."""
+
+
+class Shadow:
+    """Compares what an engine decides with what a live controller does; used by one thread."""
+
+    def __init__(self, engine: Engine, comparison: Comparison, report: Report) -> None:
+        """Start with nothing known."""
+        self._engine = engine
+        self._comparison = comparison
+        self._report = report
+        self.events = 0
+        self.epoch = -1
+
+    @property
+    def comparison(self) -> Comparison:
+        """What is compared."""
+        return self._comparison
+
+    def take(self, look: Look, now_ms: int) -> None:
+        """Take a look at the cluster: its inputs first, then its results."""
+        first = False
+        if look.load is not None:
+            first, self.epoch = look.load.first, look.load.epoch
+            self._say(self._comparison.begin(look.load), now_ms)
+        self._fold(look.inputs, now_ms, void=first)
+        self._comparison.saw(look)
+        self.settle(now_ms)
+
+    def settle(self, now_ms: int) -> None:
+        """Compare what is open; may be called at any time."""
+        for _ in range(_STEPS):
+            settled = self._comparison.settle(now_ms)
+            self._say(settled.verdicts, now_ms)
+            if not settled.records:
+                return
+            self._fold(settled.records, now_ms)
+
+    def _fold(self, records: Sequence[NewRecord], now_ms: int, *, void: bool = False) -> None:
+        if not records:
+            return
+        self._comparison.fed(records, now_ms)
+        until = self._engine.append(records).stop
+        self.events += len(records)
+        for batch in self._engine.decided(until):
+            self._say(self._comparison.decided(batch.decisions, now_ms, void=void), now_ms)
+
+    def _say(self, verdicts: Sequence[Verdict], now_ms: int) -> None:
+        for verdict in verdicts:
+            self._report.take(verdict, now_ms)
+
+
+def follow(
+    shadow: Shadow,
+    looks: queue.SimpleQueue[Look],
+    stopped: threading.Event,
+    on_tick: Callable[[], None],
+) -> None:
+    """Take looks as they come, until stopped."""
+    while not stopped.is_set():
+        try:
+            look = looks.get(timeout=_TICK_S)
+        except queue.Empty:
+            shadow.settle(wall_clock_ms())
+        else:
+            shadow.take(look, wall_clock_ms())
+        on_tick()
+
+
+class Watcher:
+    """Looks at the cluster on a thread of its own whenever something may have changed."""
+
+    def __init__(
+        self,
+        session: ZkReader,
+        open_reader: Callable[[Callable[[], None]], ClusterReader],
+        stopped: threading.Event,
+    ) -> None:
+        """open_reader: makes the reader, given what it calls to wake the thread."""
+        self.looks: queue.SimpleQueue[Look] = queue.SimpleQueue()
+        self.failure: Exception | None = None
+        self._session = session
+        self._wake = threading.Event()
+        self._reader = open_reader(self._wake.set)
+        self._stopped = stopped
+        self._thread = threading.Thread(target=self._run, name="cluster-reader", daemon=True)
+
+    def start(self) -> None:
+        """Start to look."""
+        self._wake.set()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread; `stopped` must be set."""
+        self._wake.set()
+        self._thread.join(timeout=self._session.session_timeout_ms / 1000)
+
+    def _run(self) -> None:
+        try:
+            while not self._stopped.is_set():
+                self._wake.wait()
+                self._wake.clear()
+                self._look()
+        except Exception as error:
+            logger.exception("the cluster cannot be followed any more")
+            self.failure = error
+            self._stopped.set()
+
+    def _look(self) -> None:
+        try:
+            look = self._reader.look()
+        except ZooKeeperError as error:
+            logger.info("a look at ZooKeeper is repeated: %s", error)
+            self._stopped.wait(_RETRY_S)
+            self._wake.set()
+            return
+        if look:
+            self.looks.put(look)
+
+
+def wall_clock_ms() -> int:
+    """Return the milliseconds since the epoch."""
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,169 @@
+"""One topic beside a live controller: its assignment, and its deletion.
+
+Reassignments that clients ask for reach the live controller alone; they show as replicas that come
+and go in the topic's znode, and are asked of our machine too. A deletion ends for us when brokers
+answer, which only the live controller hears: that the topic is gone says that they did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from streaming.shadow.leadership import Assignment, Motion
+from streaming.shadow.verdicts import Difference, Status, Verdict
+
+Targets = Mapping[int, tuple[int, ...] | None]
+"""Replicas to end with by partition; None: a reassignment is taken back."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRuling:
+    """What a look at a book leads to. reassign: to be asked of our machine. delete: our machine is
+    to hear that the topic was marked (mark) and that brokers answered. replace: it is to take the
+    topic as it is. settled: nothing is open any more.
+    """
+
+    verdicts: tuple[Verdict, ...] = ()
+    reassign: Targets = field(default_factory=dict)
+    mark: bool = False
+    answers: frozenset[tuple[int, int]] = frozenset()
+    replace: bool = False
+    settled: bool = False
+
+
+WAIT = TopicRuling()
+
+
+@dataclass(slots=True)
+class TopicBook:
+    """mine: the assignment as our machine has it. live: as ZooKeeper has it; None: it is gone.
+    held: the live one that both agreed on last.
+
+    open: (offset, kind) of our rewrites that wait to be seen. stopped: the (broker, partition)s
+    that our machine had deleted and waits for. changed_ms: when mine or live changed last.
+    """
+
+    name: str
+    topic_id: str | None
+    mine: Assignment
+    live: Assignment | None
+    held: Assignment
+    marked: bool = False
+    stopped: set[tuple[int, int]] = field(default_factory=set)
+    open: list[tuple[int, str]] = field(default_factory=list)
+    changed_ms: int = 0
+    refusal: str = ""
+    _asked: Targets | None = None
+    _answered: set[tuple[int, int]] = field(default_factory=set)
+
+    def saw(self, live: Assignment | None, now_ms: int) -> None:
+        """Take the topic's znode."""
+        if live != self.live:
+            self.live, self.changed_ms = live, now_ms
+            self._asked, self.refusal = None, ""
+
+    def decided(self, offset: int, kind: str, body: Mapping[str, Any], now_ms: int) -> None:
+        """Take a rewrite of ours."""
+        lists = {
+            name: {int(number): tuple(ids) for number, ids in body[name].items()}
+            for name in ("assignment", "adding", "removing")
+        }
+        self.mine = {
+            number: Motion(
+                replicas,
+                tuple(sorted(lists["adding"].get(number, ()))),
+                tuple(sorted(lists["removing"].get(number, ()))),
+            )
+            for number, replicas in lists["assignment"].items()
+        }
+        self.open.append((offset, kind))
+        self.changed_ms = now_ms
+
+    def replace(self, live: Assignment) -> None:
+        """Go on from the topic as ZooKeeper has it."""
+        self.mine = self.held = live
+
+    def rule(self, window_ms: int, now_ms: int) -> TopicRuling:
+        """Compare, and say what follows."""
+        over = now_ms - self.changed_ms >= window_ms
+        if self.live is None:
+            return self._gone(over)
+        if self.live == self.mine:
+            verdicts = tuple(
+                self._verdict(Status.AGREED, kind, offset) for offset, kind in self.open
+            )
+            self.open.clear()
+            self.held = self.live
+            return TopicRuling(verdicts, settled=True)
+        targets = {} if self.live == self.held else self._targets(self.live)
+        if targets and targets != self._asked:
+            self._asked = targets
+            return TopicRuling(reassign=targets)
+        return self._differs() if over else WAIT
+
+    def _gone(self, over: bool) -> TopicRuling:
+        if not self.marked:
+            self.marked = True
+            return TopicRuling(mark=True)
+        answers = frozenset(self.stopped - self._answered)
+        if answers:
+            self._answered |= answers
+            return TopicRuling(answers=answers)
+        if not over:
+            return WAIT
+        moving = any(one.moving for one in self.mine.values())
+        verdict = Verdict(
+            Status.EXPLAINED if moving else Status.EXTRA,
+            "delete_topic",
+            self.name,
+            None,
+            None,
+            None,
+            "gone",
+            Difference.DELETION_DURING_REASSIGNMENT if moving else "we wait for replicas",
+        )
+        return TopicRuling((verdict,), replace=True)
+
+    def _targets(self, live: Assignment) -> dict[int, tuple[int, ...] | None]:
+        """Return what must have been asked for where the live assignment is not ours; nothing
+        where ours gets there by itself.
+        """
+        found: dict[int, tuple[int, ...] | None] = {}
+        for number, there in live.items():
+            here = self.mine.get(number)
+            if here is None or here == there:
+                continue
+            if here.moving and not there.moving and there.replicas == here.target:
+                continue  # it ends when all replicas are in sync
+            if here.moving and not there.moving and there.replicas == here.origin:
+                found[number] = None
+            elif here.target != there.target or there.moving:
+                found[number] = there.target
+        return found
+
+    def _differs(self) -> TopicRuling:
+        offset, kind = self.open[0] if self.open else (None, "nothing_decided")
+        status = Status.DIFFERED if self.open else Status.EXTRA
+        if self.live == self.held:
+            status = Status.MISSED
+        verdict = self._verdict(status, kind, offset)
+        self.open.clear()
+        return TopicRuling((verdict,), replace=True)
+
+    def _verdict(self, status: Status, kind: str, offset: int | None) -> Verdict:
+        return Verdict(
+            status,
+            kind,
+            self.name,
+            None,
+            offset,
+            _as_json(self.mine),
+            None if self.live is None else _as_json(self.live),
+            self.refusal,
+        )
+
+
+def _as_json(assignment: Assignment) -> dict[str, Any]:
+    return {str(number): one.as_json() for number, one in sorted(assignment.items())}

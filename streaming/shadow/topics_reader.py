@@ -1,0 +1,183 @@
+"""The topics of a live cluster: new ones and new partitions as inputs, assignments as results."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from state.events import EventKind
+from streaming.log.api import NewRecord
+from streaming.observers.overrides import Overrides, overrides
+from streaming.observers.ports import Counters, EventAppender, event
+from streaming.observers.states import StateTuple
+from streaming.observers.topics import observed
+from streaming.observers.tree import Dirty, DirtyPaths, WatchedTree
+from streaming.shadow.leadership import Partition, assignment_of
+from streaming.shadow.looks import SeenTopic
+from streaming.zk.multiread import read_many
+from streaming.zk.types import ZNode
+from streaming.zk.znodes import (
+    TOPICS_PATH,
+    TopicZNode,
+    entity_config_path,
+    parse_topic,
+    partition_state_path,
+    topic_path,
+)
+
+logger = logging.getLogger(__name__)
+
+States = Callable[[list[Partition]], Mapping[Partition, StateTuple | None]]
+"""Reads the states of partitions, as they are to be handed to our machine."""
+
+
+@dataclass(slots=True)
+class _Known:
+    czxid: int
+    version: int
+    own: Overrides
+    topic_id: str | None
+    partitions: frozenset[int]
+
+
+class TopicsReader:
+    """Appends topics and partitions that are new, without any state: what the live controller makes
+    of them is a result. It stands where an active front has a TopicsObserver.
+    """
+
+    def __init__(
+        self, tree: WatchedTree, dirty: DirtyPaths, inputs: EventAppender, counters: Counters
+    ) -> None:
+        """Start with no topic known; dirty is where the tree marks what changed."""
+        self._tree = tree
+        self._dirty = dirty
+        self._inputs = inputs
+        self._counters = counters
+        self._known: dict[str, _Known] = {}
+        self._seen: dict[str, SeenTopic | None] = {}
+        self._fresh: list[str] = []
+
+    def __contains__(self, name: str) -> bool:
+        """Return whether a topic of that name was read."""
+        return name in self._known
+
+    def __len__(self) -> int:
+        """Return the number of topics."""
+        return len(self._known)
+
+    def topic_id(self, name: str) -> str | None:
+        """Return the id that a topic was read with."""
+        known = self._known.get(name)
+        return None if known is None else known.topic_id
+
+    def take_seen(self) -> dict[str, SeenTopic | None]:
+        """Return the topics that differ since this was asked last; None: gone."""
+        seen, self._seen = self._seen, {}
+        return seen
+
+    def take_fresh(self) -> list[str]:
+        """Return the state znodes that nobody watches yet."""
+        fresh, self._fresh = self._fresh, []
+        return fresh
+
+    def partitions(self) -> list[Partition]:
+        """Return all partitions, by topic and number."""
+        return [
+            (name, number)
+            for name, known in sorted(self._known.items())
+            for number in sorted(known.partitions)
+        ]
+
+    def load(self, states: States) -> None:
+        """Read all topics, then their states, and append them."""
+        read = self._read(self._tree.children(TOPICS_PATH))
+        for name, znode, topic, own in read:
+            self._know(name, znode, topic, own)
+        self._fresh.clear()  # they are read now
+        held = states(self.partitions())
+        for name, znode, topic, own in read:
+            of_topic = [held.get((name, number)) for number in topic.replicas]
+            self._inputs.append([observed(name, topic, znode.version, own, of_topic)])
+
+    def look(self, dirty: Dirty) -> None:
+        """Read what may differ; new topics and partitions are appended."""
+        changed = [name for name in dirty.below(TOPICS_PATH) if "/" not in name]
+        if TOPICS_PATH in dirty:
+            names = self._tree.children(TOPICS_PATH)
+            for gone in sorted(self._known.keys() - set(names)):
+                self._forget(gone)
+            new = [name for name in names if dirty.everything or name not in self._known]
+            changed = sorted({*changed, *new} & set(names))
+        for name, znode, topic, own in self._read(changed):
+            self._take(name, znode, topic, own)
+
+    def configs_changed(self, topics: Iterable[str]) -> None:
+        """Read the configuration of topics again and append overrides that differ."""
+        names = sorted(set(topics) & self._known.keys())
+        records: list[NewRecord] = []
+        for name, own in zip(names, self._overrides(names), strict=True):
+            if own != self._known[name].own:
+                body = {
+                    "topic": name,
+                    "unclean": own.unclean,
+                    "min_insync_replicas": own.min_insync,
+                }
+                records.append(event(EventKind.TOPIC_CONFIG_CHANGED, body, name))
+                self._known[name].own = own
+        if records:
+            self._inputs.append(records)
+
+    def _take(self, name: str, znode: ZNode, topic: TopicZNode, own: Overrides) -> None:
+        known = self._known.get(name)
+        if known is not None and known.czxid != znode.czxid:
+            # Deleted and created again: first our machine hears of the end, at the next look of
+            # the beginning.
+            self._forget(name)
+            self._dirty.mark(Dirty(frozenset([topic_path(name)])))
+            return
+        if known is not None and known.version == znode.version:
+            return
+        grown = known is None or not topic.replicas.keys() <= known.partitions
+        self._know(name, znode, topic, own if known is None else known.own)
+        if grown:
+            none = [None] * len(topic.replicas)
+            self._inputs.append([observed(name, topic, znode.version, own, none)])
+
+    def _know(self, name: str, znode: ZNode, topic: TopicZNode, own: Overrides) -> None:
+        before = self._known.get(name)
+        numbers = frozenset(topic.replicas)
+        new = numbers if before is None else numbers - before.partitions
+        self._fresh += [partition_state_path(name, number) for number in sorted(new)]
+        self._known[name] = _Known(znode.czxid, znode.version, own, topic.topic_id, numbers)
+        assignment = assignment_of(topic.replicas, topic.adding, topic.removing)
+        self._seen[name] = SeenTopic(topic.topic_id, assignment)
+
+    def _forget(self, name: str) -> None:
+        del self._known[name]
+        self._seen[name] = None
+
+    def _read(self, names: Sequence[str]) -> list[tuple[str, ZNode, TopicZNode, Overrides]]:
+        found = []
+        znodes = self._tree.get_many([topic_path(name) for name in names])
+        own = self._overrides(names)
+        for name, znode, overridden in zip(names, znodes, own, strict=True):
+            if znode is None:
+                if name in self._known:
+                    self._forget(name)
+                continue
+            try:
+                found.append((name, znode, parse_topic(znode.data), overridden))
+            except ValueError as error:
+                logger.warning("topic %s is passed over: %s", name, error)
+                self._counters["broken_topic_znodes"] += 1
+        return found
+
+    def _overrides(self, names: Sequence[str]) -> list[Overrides]:
+        if not names:
+            return []
+        paths = [entity_config_path("topics", name) for name in names]
+        znodes = read_many(self._tree.session, paths).data
+        return [
+            overrides(path, data, self._counters) for path, data in zip(paths, znodes, strict=True)
+        ]

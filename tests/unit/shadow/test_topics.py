@@ -1,0 +1,143 @@
+"""Reassignments and deletions beside a live controller, which alone hears what is asked of it."""
+
+from __future__ import annotations
+
+import pytest
+
+from state.events import EventKind
+from streaming.observers.ports import event
+from streaming.shadow.leadership import Motion
+from streaming.shadow.verdicts import Difference, Status
+from tests.unit.shadow.support import GRACE_MS, Beside, broker, seen, state
+
+TO_4 = Motion((2, 4, 1, 3), (4,), (1, 3))
+
+
+@pytest.fixture
+def beside() -> Beside:
+    """Partition t-0 is on 1, 2, 3, led by 1 at epoch 4 and version 9; broker 4 is idle."""
+    return Beside(brokers=(1, 2, 3, 4))
+
+
+def test_a_reassignment_by_request(beside: Beside) -> None:
+    beside.look(topics={"t": seen(TO_4)}, live=state(1, [1, 2, 3], 5, 10))
+    assert beside.statuses() == [
+        (Status.AGREED, "rewrite_assignment"),
+        (Status.AGREED, "leader_epoch_bumped"),
+    ]
+    beside.look(live=state(1, [1, 2, 3, 4], 5, 11))
+    beside.look(live=state(2, [1, 2, 3, 4], 6, 12))
+    beside.look(topics={"t": seen(Motion((2, 4)))}, live=state(2, [2, 4], 8, 14))
+    said = beside.statuses()
+    assert (Status.AGREED, "complete_reassignment") in said
+    assert (Status.EXPLAINED, "replica_left_isr") in said
+    assert {status for status, _ in said} <= {Status.AGREED, Status.EXPLAINED, Status.PASSED_OVER}
+    beside.wait()
+    assert beside.statuses() == []
+    assert beside.ours() == state(2, [2, 4], 8, 14)
+
+
+def test_a_reassignment_whose_steps_nobody_saw(beside: Beside) -> None:
+    beside.look(topics={"t": seen(Motion((2, 4)))}, live=state(2, [2, 4], 8, 14))
+    beside.wait(GRACE_MS)
+    said = beside.statuses()
+    assert (Status.AGREED, "complete_reassignment") in said
+    assert {status for status, _ in said} <= {Status.AGREED, Status.EXPLAINED, Status.PASSED_OVER}
+    assert beside.ours() == state(2, [2, 4], 8, 14)
+
+
+def test_a_reassignment_through_zookeeper_is_not_asked_twice(beside: Beside) -> None:
+    body = {"topic": "t", "partitions": [0], "targets": [[2, 4]]}
+    asked = event(EventKind.ALTER_REASSIGNMENTS_REQUESTED, body, "t")
+    beside.look(asked, topics={"t": seen(Motion((1, 2, 3)))})
+    assert beside.kinds() == [EventKind.ALTER_REASSIGNMENTS_REQUESTED]
+    beside.look(topics={"t": seen(TO_4)}, live=state(1, [1, 2, 3], 5, 10))
+    assert beside.statuses() == [
+        (Status.AGREED, "rewrite_assignment"),
+        (Status.AGREED, "leader_epoch_bumped"),
+    ]
+    assert beside.kinds() == [EventKind.ALTER_REASSIGNMENTS_REQUESTED]
+
+
+def test_a_reassignment_that_is_not_begun_is_missed(beside: Beside) -> None:
+    body = {"topic": "t", "partitions": [0], "targets": [[2, 4]]}
+    beside.look(event(EventKind.ALTER_REASSIGNMENTS_REQUESTED, body, "t"))
+    beside.wait()
+    assert (Status.MISSED, "rewrite_assignment") in beside.statuses()
+
+
+def test_a_reassignment_is_taken_back(beside: Beside) -> None:
+    beside.look(topics={"t": seen(TO_4)}, live=state(1, [1, 2, 3], 5, 10))
+    beside.look(topics={"t": seen(Motion((2, 1, 3)))}, live=state(1, [1, 2, 3], 6, 11))
+    beside.wait()
+    assert {status for status, _ in beside.statuses()} <= {Status.AGREED, Status.EXPLAINED}
+    assert beside.ours().leader == 1
+
+
+def test_a_deletion(beside: Beside) -> None:
+    beside.look(event(EventKind.TOPIC_DELETION_REQUESTED, {"topic": "t"}, "t"))
+    beside.look(live=state(1, [1, 2, 3], 5, 10))
+    beside.wait(60_000)
+    assert beside.statuses() == [], "brokers take their time, and the end counts"
+    beside.look(topics={"t": None})
+    assert beside.statuses() == [(Status.AGREED, "delete_topic")]
+    assert beside.shadow.comparison.partitions == 0
+
+
+def test_a_deletion_that_nobody_saw_begin(beside: Beside) -> None:
+    beside.look(topics={"t": None})
+    assert beside.statuses() == [(Status.AGREED, "delete_topic")]
+    assert EventKind.TOPIC_DELETION_REQUESTED in beside.kinds()
+
+
+def test_a_deletion_waits_for_a_dead_broker(beside: Beside) -> None:
+    beside.look(beside.brokers(unregistered=[3]), live=state(1, [1, 2], 5, 10))
+    beside.statuses()
+    beside.look(event(EventKind.TOPIC_DELETION_REQUESTED, {"topic": "t"}, "t"))
+    beside.look(beside.brokers(registered=[broker(3, 203)]), topics={"t": None})
+    assert beside.statuses() == [(Status.AGREED, "delete_topic")]
+
+
+def test_a_topic_that_is_gone_while_a_replica_is_not(beside: Beside) -> None:
+    beside.look(beside.brokers(unregistered=[3]), live=state(1, [1, 2], 5, 10))
+    beside.statuses()
+    beside.look(topics={"t": None})
+    beside.wait()
+    assert beside.statuses() == [(Status.EXTRA, "delete_topic")]
+    assert beside.shadow.comparison.partitions == 0
+
+
+def test_a_topic_that_is_deleted_while_it_moves_is_explained(beside: Beside) -> None:
+    beside.look(topics={"t": seen(TO_4)}, live=state(1, [1, 2, 3], 5, 10))
+    beside.statuses()
+    beside.look(topics={"t": None})
+    beside.wait()
+    [verdict] = beside.notes.verdicts
+    assert (verdict.status, verdict.why) == (
+        Status.EXPLAINED,
+        Difference.DELETION_DURING_REASSIGNMENT,
+    )
+
+
+def test_a_topic_is_created_again(beside: Beside) -> None:
+    beside.look(topics={"t": None})
+    beside.look(beside.topic([[3, 1]], [None]), topics={"t": seen(Motion((3, 1)))})
+    beside.look(live=state(3, [3, 1]))
+    assert beside.statuses() == [
+        (Status.AGREED, "delete_topic"),
+        (Status.AGREED, "new_partition_elected"),
+    ]
+
+
+def test_another_assignment_is_taken_over(beside: Beside) -> None:
+    """One that we would refuse: broker 9 is not there."""
+    beside.look(topics={"t": seen(Motion((9, 1, 2, 3), (9,), (1, 2, 3)))})
+    beside.wait()
+    [verdict] = beside.notes.verdicts
+    assert verdict.status is Status.EXTRA
+    assert "alter_reassignments" in verdict.why
+    beside.notes.verdicts.clear()
+    beside.look(live=state(1, [1, 2, 3], 5, 10))
+    beside.wait()
+    beside.look(beside.brokers(unregistered=[1]), live=state(2, [2, 3], 6, 11))
+    assert beside.statuses()[-1] == (Status.AGREED, "offline_partition_elected")
