@@ -121,8 +121,10 @@ def _replicas(slot: Slot, request: CreateTopicRequested) -> Int32s:
 
 
 def _assigned(slot: Slot, assignment: dict[int, tuple[int, ...]]) -> Int32s:
-    """Check a manual assignment: partitions 0..n-1, no broker twice, all equally long, only known
-    brokers.
+    """Check a manual assignment: partitions 0..n-1, no broker twice, all equally long.
+
+    A broker that is down, or never was there, may be named: its replica waits for it. This node
+    hosts nothing.
     """
     if sorted(assignment) != list(range(len(assignment))) or not assignment:
         raise Rejected(
@@ -141,11 +143,10 @@ def _assigned(slot: Slot, assignment: dict[int, tuple[int, ...]]) -> Int32s:
                 ProtocolError.INVALID_REPLICA_ASSIGNMENT,
                 f"partition {partition} names a broker twice: {list(ids)}",
             )
-        unknown = sorted(set(ids) - slot.brokers.by_id.keys())
-        if unknown:
+        if min(ids) < 0 or slot.authority.controller_id in ids:
             raise Rejected(
                 ProtocolError.INVALID_REPLICA_ASSIGNMENT,
-                f"partition {partition} names unknown brokers: {unknown}",
+                f"partition {partition} names what is no broker: {list(ids)}",
             )
     return pad_rows([assignment[partition] for partition in range(len(assignment))])
 

@@ -100,7 +100,7 @@ REFUSED_BY_THE_QUERY = {
         topic("x", assignments=[{"partition_index": 1, "broker_ids": [1]}]),
         39,
     ),
-    "unknown broker": (topic("x", assignments=assigned([9])), 39),
+    "no broker": (topic("x", assignments=assigned([-1])), 39),
 }
 
 

@@ -50,6 +50,13 @@ def test_a_manual_assignment_is_taken_as_it_is() -> None:
     assert said[CREATE]["assignment"] == {"0": [3, 1], "1": [1, 2]}
 
 
+def test_a_manual_assignment_may_name_brokers_that_are_down() -> None:
+    said = create(Controller(), "t", assignment={"0": [9, 3], "1": [9, 8]})
+    assert said[CREATE]["assignment"] == {"0": [9, 3], "1": [9, 8]}
+    [row] = said[DecisionKind.CHANGE_PARTITIONS]
+    assert (row["partition"], row["leader"], row["isr"]) == (0, 3, [3])
+
+
 @pytest.mark.parametrize(
     "assignment",
     [
@@ -58,7 +65,8 @@ def test_a_manual_assignment_is_taken_as_it_is() -> None:
         {"0": []},
         {"0": [1], "1": [1, 2]},
         {"0": [1, 1]},
-        {"0": [1, 9]},
+        {"0": [1, -3]},
+        {"0": [1, 1000]},
     ],
 )
 def test_a_manual_assignment_that_cannot_be(assignment: dict[str, list[int]]) -> None:
