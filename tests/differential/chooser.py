@@ -42,7 +42,7 @@ class Chooser:
     def next(self, model: Model) -> Step:
         """Choose a step that is possible now, and remember what it does to brokers."""
         if self.leaving is not None:
-            return self._noted(Step("kill_brokers", {"brokers": [self.leaving]}))
+            return self._noted(Step("change_brokers", {"killed": [self.leaving]}))
         while True:
             if not model.topics and (step := self.create(model)) is not None:
                 return step
@@ -52,18 +52,16 @@ class Chooser:
                 return self._noted(step)
 
     def _noted(self, step: Step) -> Step:
-        brokers = set(step.of.get("brokers", ()))
+        killed = set(step.of.get("killed", ()))
         match step.name:
-            case "start_brokers":
-                self.live |= brokers
-            case "kill_brokers":
-                self.live -= brokers
+            case "change_brokers":
+                self.live = (self.live | set(step.of.get("started", ()))) - killed
                 self.leaving = None
             case "shut_down_broker":
                 self.leaving = step.of["broker"]
             case "fail_disk":
                 self.failed = (step.of["broker"], set(step.of["partitions"]))
-        if self.failed is not None and self.failed[0] in brokers:
+        if self.failed is not None and self.failed[0] in killed | set(step.of.get("bounced", ())):
             self.failed = None
         return step
 
@@ -80,16 +78,26 @@ class Chooser:
 
     def start(self, model: Model) -> Step | None:
         down = set(BROKERS) - self.live
-        return Step("start_brokers", {"brokers": self._some(down, 3)}) if down else None
+        return Step("change_brokers", {"started": self._some(down, 3)}) if down else None
 
     def kill(self, model: Model) -> Step | None:
         spare = len(self.live) - _FEWEST_LIVE
         if spare <= 0:
             return None
-        return Step("kill_brokers", {"brokers": self._some(self.live, min(spare, 2))})
+        return Step("change_brokers", {"killed": self._some(self.live, min(spare, 2))})
 
     def bounce(self, model: Model) -> Step | None:
-        return Step("bounce_brokers", {"brokers": self._some(self.live, 2)})
+        return Step("change_brokers", {"bounced": self._some(self.live, 2)})
+
+    def change_all(self, model: Model) -> Step | None:
+        """Some start, some die, some bounce, in one transaction."""
+        down = set(BROKERS) - self.live
+        if not down or len(self.live) <= _FEWEST_LIVE:
+            return None
+        killed = self._some(self.live, 1)
+        bounced = self._some(self.live - set(killed), 1)
+        started = self._some(down, 2)
+        return Step("change_brokers", {"started": started, "killed": killed, "bounced": bounced})
 
     def shut_down(self, model: Model) -> Step | None:
         if len(self.live) <= _FEWEST_LIVE:
@@ -99,7 +107,7 @@ class Chooser:
     def create(self, model: Model) -> Step | None:
         if len(model.topics) >= _MOST_TOPICS:
             return None
-        name = self._new_name()
+        name = self._new_name(model)
         if self.random.random() < 0.4:
             assignment = self._assignment(self.live, 3)
             return Step("request_topic", {"topic": name, "assignment": assignment})
@@ -114,7 +122,10 @@ class Chooser:
             },
         )
 
-    def _new_name(self) -> str:
+    def _new_name(self, model: Model) -> str:
+        gone = sorted({f"t{number + 1}" for number in range(self.created)} - model.topics.keys())
+        if gone and self.random.random() < 0.3:
+            return self.random.choice(gone)
         self.created += 1
         return f"t{self.created}"
 
@@ -167,8 +178,17 @@ class Chooser:
         isr = [id_ for id_ in now if id_ in isr] + [id_ for id_ in isr if id_ not in now]
         if isr == now:
             return None
-        kind = "alter_isr" if self.random.random() < 0.8 else "write_isr"
-        return Step(kind, {"topic": chosen[0], "partition": chosen[1], "isr": isr})
+        of = {"topic": chosen[0], "partition": chosen[1], "isr": isr}
+        if self.random.random() < 0.2:
+            return Step("write_isr", of)
+        return Step("alter_isr", {**of, "wrong": self._wrong()})
+
+    def _wrong(self) -> dict[str, int]:
+        """Return what a leader that is late, or ahead, is wrong about; mostly nothing."""
+        if self.random.random() < 0.8:
+            return {}
+        what = self.random.choice(["leader_epoch", "partition_epoch", "broker_epoch"])
+        return {what: self.random.choice([-1, 1])}
 
     def _isr_of(self, model: Model, partition: Partition) -> list[int]:
         """Return who may be in sync: all that live, if the leader does."""
@@ -241,6 +261,43 @@ class Chooser:
         number = 0 if kind == "preferred" else 1
         return Step("request_election", {"election_type": number, "partitions": some})
 
+    def mistake(self, model: Model) -> Step | None:
+        """A request that is refused."""
+        topics = sorted(model.topics)
+        known = self.random.choice(topics) if topics else "t0"
+        down = sorted(set(BROKERS) - self.live)
+        nobody = down[0] if down else 9
+        assign, topic, target = "assignment", "topic", "target"
+        mistakes = [
+            Step("request_topic", {topic: known, assign: [[self.random.choice(BROKERS)]]}),
+            Step("request_topic", {topic: "mistaken", assign: [[nobody]]}),
+            Step("request_topic", {topic: "mistaken", assign: [[1, 1]]}),
+            Step("request_partitions", {topic: "none", "count": 2, assign: [[1]]}),
+            Step("request_partitions", {topic: known, "count": 1, assign: []}),
+            Step("request_deletion", {topic: "none"}),
+            Step("delete_topic", {topic: "none"}),
+            Step("request_election", {"election_type": 0, "partitions": [("none", 0)]}),
+            Step("request_reassignment", {topic: "none", "partition": 0, target: [1]}),
+            Step("request_reassignment", {topic: known, "partition": 9, target: None}),
+            Step("request_reassignment", {topic: known, "partition": 0, target: []}),
+            Step("request_reassignment", {topic: known, "partition": 0, target: [2, 2]}),
+            Step("request_reassignment", {topic: known, "partition": 0, target: [-2]}),
+        ]
+        if down:
+            of = {topic: known, "partition": 0, target: [nobody]}
+            mistakes.append(Step("request_reassignment", of))
+        return self.random.choice(mistakes)
+
+    def grow_deleted(self, model: Model) -> Step | None:
+        """Somebody adds a partition to a topic that is being deleted."""
+        names = sorted(model.topics.keys() & model.deleting)
+        if not names:
+            return None
+        name = self.random.choice(names)
+        factor = len(model.topics[name].replicas[0])
+        added = self._replicas(set(BROKERS), factor)
+        return Step("add_partitions", {"topic": name, "assignment": [added]})
+
     def fail_disk(self, model: Model) -> Step | None:
         if self.failed is not None:
             return None
@@ -280,10 +337,13 @@ _WEIGHTS: dict[Callable[[Chooser, Model], Step | None], int] = {
     Chooser.start: 14,
     Chooser.kill: 10,
     Chooser.bounce: 5,
+    Chooser.change_all: 4,
     Chooser.shut_down: 4,
     Chooser.create: 14,
     Chooser.grow: 5,
     Chooser.delete: 6,
+    Chooser.grow_deleted: 3,
+    Chooser.mistake: 6,
     Chooser.alter_isr: 18,
     Chooser.reassign: 10,
     Chooser.cancel: 4,

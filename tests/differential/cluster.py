@@ -105,31 +105,26 @@ class Cluster:
             self._gateway = GatewayClient(self.controller.port)
         return self._gateway.ask(api, version, body)
 
-    def register(self, ids: Iterable[int]) -> None:
-        """Start brokers that are down: they listen, and appear in one transaction."""
-        for broker_id in ids:
+    def change_brokers(
+        self, started: Iterable[int] = (), killed: Iterable[int] = (), bounced: Iterable[int] = ()
+    ) -> None:
+        """Let brokers start, die, and register anew, all in one transaction.
+
+        A broker that dies or bounces has whole disks when it is there again.
+        """
+        for broker_id in started:
             if not self.stubs.listening(broker_id):
                 self.stubs.start(broker_id)
-        self._multi([self._registration(broker_id) for broker_id in ids])
-        self._read_epochs(ids)
-
-    def drop(self, ids: Iterable[int]) -> None:
-        """Let brokers die: they disappear in one transaction, with their failed disks."""
-        self._multi([Delete(broker_path(broker_id)) for broker_id in ids])
-        for broker_id in ids:
-            del self.epochs[broker_id]
+        for broker_id in (*killed, *bounced):
             self.stubs[broker_id].errors = {}
-            self.stubs.stop(broker_id)
-
-    def bounce(self, ids: Iterable[int]) -> None:
-        """Register brokers anew in the transaction that ends their old registrations."""
-        for broker_id in ids:
-            self.stubs[broker_id].errors = {}
-        deletions: list[MultiOp] = [Delete(broker_path(broker_id)) for broker_id in ids]
-        self._multi([*deletions, *(self._registration(broker_id) for broker_id in ids)])
-        self._read_epochs(ids)
-        for broker_id in ids:
+        deletions: list[MultiOp] = [Delete(broker_path(id_)) for id_ in (*killed, *bounced)]
+        self._multi([*deletions, *(self._registration(id_) for id_ in (*started, *bounced))])
+        self._read_epochs([*started, *bounced])
+        for broker_id in bounced:
             self.stubs.hang_up(broker_id)
+        for broker_id in killed:
+            del self.epochs[broker_id]
+            self.stubs.stop(broker_id)
 
     def topic_id(self, topic: str) -> uuid.UUID | None:
         """Return the id in a topic's znode."""

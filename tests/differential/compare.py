@@ -18,6 +18,7 @@ from streaming.zk.znodes import TOPICS_PATH, partition_state_path
 from tests.differential.cluster import Tree
 from tests.differential.told import Partition, State, Told
 
+CURRENT = "(0, 0)"
 _DRAWN_ID = "drawn"
 
 

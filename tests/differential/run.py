@@ -76,7 +76,7 @@ class Run:
         self.ours.controlled_by(ours)
         for cluster, controller in ((self.stock, stock), (self.ours, ours)):
             controller.wait(cluster.session)
-            cluster.register(BROKERS)
+            cluster.change_brokers(started=BROKERS)
         self._first_epochs = [_epoch(cluster) for cluster in (self.stock, self.ours)]
         self._before = self._look(*self._settled())
 

@@ -61,16 +61,8 @@ class Step:
         return ACTIONS[self.name](cluster, **self.of)
 
 
-def start_brokers(cluster: Cluster, brokers: list[int]) -> None:
-    cluster.register(brokers)
-
-
-def kill_brokers(cluster: Cluster, brokers: list[int]) -> None:
-    cluster.drop(brokers)
-
-
-def bounce_brokers(cluster: Cluster, brokers: list[int]) -> None:
-    cluster.bounce(brokers)
+def change_brokers(cluster: Cluster, **changed: list[int]) -> None:
+    cluster.change_brokers(**changed)
 
 
 def shut_down_broker(cluster: Cluster, broker: int) -> Any:
@@ -157,27 +149,29 @@ def request_deletion(cluster: Cluster, topic: str) -> Any:
     return [_in_time(one["error_code"]) for one in answer["responses"]]
 
 
-def alter_isr(cluster: Cluster, topic: str, partition: int, isr: list[int]) -> Any:
-    """AlterPartition from the partition's leader."""
+def alter_isr(
+    cluster: Cluster, topic: str, partition: int, isr: list[int], wrong: Mapping[str, int]
+) -> Any:
+    """AlterPartition from the partition's leader; wrong: by how much it is off in what it says."""
     state, version = _state(cluster, topic, partition)
     topic_id = cluster.topic_id(topic)
     asked = {
         "partition_index": partition,
-        "leader_epoch": state["leader_epoch"],
+        "leader_epoch": state["leader_epoch"] + wrong.get("leader_epoch", 0),
         "leader_recovery_state": 0,
-        "partition_epoch": version,
+        "partition_epoch": version + wrong.get("partition_epoch", 0),
     }
     if topic_id is None:
         asked["new_isr"] = isr
         named: dict[str, Any] = {"topic_name": topic}
     else:
         asked["new_isr_with_epochs"] = [
-            {"broker_id": id_, "broker_epoch": cluster.epochs[id_]} for id_ in isr
+            {"broker_id": id_, "broker_epoch": cluster.epochs.get(id_, -1)} for id_ in isr
         ]
         named = {"topic_id": topic_id}
     body = {
         "broker_id": state["leader"],
-        "broker_epoch": cluster.epochs[state["leader"]],
+        "broker_epoch": cluster.epochs[state["leader"]] + wrong.get("broker_epoch", 0),
         "topics": [{**named, "partitions": [asked]}],
     }
     answer = cluster.ask(ApiKey.ALTER_PARTITION, 1 if topic_id is None else 3, body)
@@ -265,9 +259,7 @@ def change_controller(cluster: Cluster) -> None:
 ACTIONS: Mapping[str, Callable[..., Any]] = {
     action.__name__: action
     for action in (
-        start_brokers,
-        kill_brokers,
-        bounce_brokers,
+        change_brokers,
         shut_down_broker,
         create_topic,
         request_topic,

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
 from tests.differential.run import Outcome, Run
@@ -13,13 +9,6 @@ from tests.differential.servers import Servers
 
 STEPS = 30
 TIMEOUT_S = 900
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[Servers]:
-    """ZooKeeper servers in a folder with a short path: that of a Unix socket may not be long."""
-    with tempfile.TemporaryDirectory(prefix="hs-") as folder, Servers(Path(folder)) as servers:
-        yield servers
 
 
 def outcome(servers: Servers, seed: int, *, spark: bool = False) -> Outcome:

@@ -56,7 +56,7 @@ def test_what_a_comparison_cannot_survive_is_not_chosen() -> None:
 def test_only_one_broker_has_a_failed_disk_until_it_starts_again() -> None:
     failed = None
     for step in steps(3, 1000):
-        if failed in step.of.get("brokers", ()):
+        if failed in (*step.of.get("killed", ()), *step.of.get("bounced", ())):
             failed = None
         if step.name == "fail_disk":
             assert failed is None
@@ -67,4 +67,4 @@ def test_a_broker_that_asked_to_shut_down_goes_next() -> None:
     chosen = steps(4, 1000)
     for step, after in itertools.pairwise(chosen):
         if step.name == "shut_down_broker":
-            assert after == Step("kill_brokers", {"brokers": [step.of["broker"]]})
+            assert after == Step("change_brokers", {"killed": [step.of["broker"]]})
