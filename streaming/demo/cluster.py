@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -53,14 +53,24 @@ class DemoCluster:
     Everything runs on free loopback ports. `stop` ends it all; what is left behind is the folder.
     """
 
-    def __init__(self, folder: Path, options: Sequence[str] = ()) -> None:
-        """Start ZooKeeper; options are --config and --set options for front and job.
+    def __init__(
+        self,
+        folder: Path,
+        options: Sequence[str] = (),
+        *,
+        version: str = DEFAULT_VERSION,
+        broker_config: Mapping[str, str] | None = None,
+    ) -> None:
+        """Start ZooKeeper; options are --config and --set options for front and job, broker_config
+        overrides broker properties.
 
         Kafka's jars must be in the cache, or are fetched without a word. Raises JavaMissing,
         JavaTooOld, ArtifactsUnavailable, ChildDied, NotReady.
         """
         self.folders = DataDir(folder / "helmstream")
-        self.embedded = EmbeddedCluster(folder / "embedded", BROKERS, DEFAULT_VERSION)
+        self.embedded = EmbeddedCluster(
+            folder / "embedded", BROKERS, version, config=dict(broker_config or {})
+        )
         (self._gateway_port,) = free_ports(1)
         ours = [f"gateway.port={self._gateway_port}", *_SETTINGS, *self.embedded.settings()]
         config = [*(f"--set={one}" for one in ours), *options]

@@ -16,11 +16,12 @@ from streaming.zk.client import ZkSession
 
 @pytest.fixture
 def demo(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[DemoCluster]:
+    """Arguments of DemoCluster beside its folder may come as the fixture's parameter."""
     # Its log is full of refused connections, and pytest would keep their sockets with the records.
     kafka_log = logging.getLogger("kafka")
     level = kafka_log.level
     kafka_log.setLevel(logging.CRITICAL)
-    cluster = DemoCluster(tmp_path, getattr(request, "param", ()))
+    cluster = DemoCluster(tmp_path, **getattr(request, "param", {}))
     yield cluster
     cluster.stop()
     kafka_log.setLevel(level)

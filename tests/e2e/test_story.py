@@ -7,10 +7,7 @@ the producer runs, a step also fails when a partition does not ack again.
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
-from pathlib import Path
 
-import psutil
 import pytest
 
 from streaming.demo.checks import all_in_sync, batches_went_on, leaders_only_on
@@ -23,10 +20,9 @@ from streaming.demo.steps import (
     crashed_returns,
     returned_is_in_sync,
 )
-from streaming.demo.story import Look, Step, Told, perform
-from streaming.supervisor.processes import FRONT, JOB
-
-_LOG_LINES = 40
+from streaming.demo.story import Look, Step
+from streaming.supervisor.processes import FRONT
+from tests.e2e.telling import check_nothing_lost, signal_job, tell
 
 pytestmark = [
     pytest.mark.timeout(420),
@@ -37,36 +33,6 @@ pytestmark = [
 
 LEASE_MS = 20_000
 """Short enough for a test that waits for its end."""
-
-
-def tell(demo: DemoCluster, steps: Sequence[Step]) -> list[Told]:
-    """Perform all steps; fail with the ends of all logs at the first that is not seen."""
-    story = []
-    for step in steps:
-        told = perform(step, demo)
-        if told.missing is not None:
-            pytest.fail(f"{step.name}: {told.missing}\n{log_ends(demo)}", pytrace=False)
-        story.append(told)
-    return story
-
-
-def check_nothing_lost(demo: DemoCluster) -> None:
-    demo.stop_traffic()
-    verdict = demo.verdict()
-    assert verdict.acked > 0
-    assert not verdict.lost, f"{verdict}: {verdict.lost[:10]}\n{log_ends(demo)}"
-    assert verdict.duplicates == 0
-
-
-def log_ends(demo: DemoCluster) -> str:
-    return "\n".join(f"--- {path}\n{_end(path)}" for path in demo.log_files())
-
-
-def _end(path: Path) -> str:
-    if not path.exists():
-        return "(no log)"
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    return "\n".join(lines[-_LOG_LINES:])
 
 
 def test_the_demos_story(demo: DemoCluster) -> None:
@@ -90,15 +56,6 @@ def stop_the_job_and_kill_a_broker(demo: DemoCluster) -> None:
 
 def continue_the_job(demo: DemoCluster) -> None:
     signal_job(demo, signal.SIGCONT)
-
-
-def signal_job(demo: DemoCluster, number: signal.Signals) -> None:
-    """Signal the driver, its JVM and its Python workers."""
-    child = demo.supervisor.roles[JOB].child
-    assert child is not None
-    driver = psutil.Process(child.pid)
-    for process in [driver, *driver.children(recursive=True)]:
-        process.send_signal(number)
 
 
 def kill_the_front(demo: DemoCluster) -> None:
@@ -148,7 +105,9 @@ MORE_CRASHES = (
 )
 
 
-@pytest.mark.parametrize("demo", [[f"--set=controller.lease.ms={LEASE_MS}"]], indirect=True)
+@pytest.mark.parametrize(
+    "demo", [{"options": [f"--set=controller.lease.ms={LEASE_MS}"]}], indirect=True
+)
 def test_a_stopped_job_and_a_killed_front(demo: DemoCluster) -> None:
     tell(demo, MORE_CRASHES)
     check_nothing_lost(demo)

@@ -1,0 +1,55 @@
+"""Steps as assertions: the first that is not seen fails with the ends of all logs."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+
+import psutil
+import pytest
+
+from streaming.demo.cluster import DemoCluster
+from streaming.demo.story import Step, Told, perform
+from streaming.supervisor.processes import JOB
+
+_LOG_LINES = 40
+
+
+def tell(demo: DemoCluster, steps: Sequence[Step]) -> list[Told]:
+    """Perform all steps; fail with the ends of all logs at the first that is not seen."""
+    story = []
+    for step in steps:
+        told = perform(step, demo)
+        if told.missing is not None:
+            pytest.fail(f"{step.name}: {told.missing}\n{log_ends(demo)}", pytrace=False)
+        story.append(told)
+    return story
+
+
+def check_nothing_lost(demo: DemoCluster) -> None:
+    demo.stop_traffic()
+    verdict = demo.verdict()
+    assert verdict.acked > 0
+    assert not verdict.lost, f"{verdict}: {verdict.lost[:10]}\n{log_ends(demo)}"
+    assert verdict.duplicates == 0
+
+
+def log_ends(demo: DemoCluster) -> str:
+    return "\n".join(f"--- {path}\n{_end(path)}" for path in demo.log_files())
+
+
+def _end(path: Path) -> str:
+    if not path.exists():
+        return "(no log)"
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    return "\n".join(lines[-_LOG_LINES:])
+
+
+def signal_job(demo: DemoCluster, number: signal.Signals) -> None:
+    """Signal the driver, its JVM and its Python workers."""
+    child = demo.supervisor.roles[JOB].child
+    assert child is not None
+    driver = psutil.Process(child.pid)
+    for process in [driver, *driver.children(recursive=True)]:
+        process.send_signal(number)
