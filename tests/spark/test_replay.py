@@ -159,3 +159,21 @@ def test_the_command_prints_the_digest_last(events, log, tmp_path, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith(f"folded {len(log)} events up to offset {len(log)}")
     assert lines[-1] == f"digest {wanted(log)}"
+
+
+def test_the_decisions_are_a_stream_for_others(spark, replay, events, log, tmp_path):
+    """docs/decision-log.md: the source of the event log reads the decision log too."""
+    replay(events)
+    stream = spark.readStream.format("helmstream_log")
+    stream = stream.option("path", str(tmp_path / "out" / "decisions")).load()
+    found: list[Any] = []
+    query = (
+        stream.writeStream.option("checkpointLocation", str(tmp_path / "others"))
+        .foreachBatch(lambda rows, _: found.extend(rows.select("key", "payload").collect()))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    assert [(row["key"], bytes(row["payload"])) for row in found] == [
+        (f"{one.offset}:{one.ordinal}", one.body) for one in fold_log(log, 1)[1]
+    ]
