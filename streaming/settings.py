@@ -11,6 +11,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
+from streaming.offsets.posing import GROUP_TOPIC
+
 Positive = Annotated[int, Field(ge=1)]
 Port = Annotated[int, Field(ge=0, le=65535)]
 # The description of a text setting is what an error message says is allowed.
@@ -91,6 +93,7 @@ class Settings(BaseModel):
     num_partitions: Positive
 
     groups_takeover_enable: bool
+    groups_max: Positive
     replica_lag_time_max_ms: Positive
     group_min_session_timeout_ms: Positive
     group_max_session_timeout_ms: Positive
@@ -107,6 +110,11 @@ class Settings(BaseModel):
     def controller_listener(self) -> str:
         """The listener on which brokers hear the controller (ControllerChannelManager), or ""."""
         return self.control_plane_listener_name or self.inter_broker_listener_name
+
+    @property
+    def posed_topic(self) -> str | None:
+        """The topic of which brokers are told that this node leads it, None for none."""
+        return GROUP_TOPIC if self.groups_takeover_enable else None
 
     @field_validator("*", mode="before")
     @classmethod

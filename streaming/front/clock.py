@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 
 from state.events import EventKind
+from state.groups.buckets import bucket_of_timer
 from streaming.log.api import NewRecord
 from streaming.observers.ports import event
 
@@ -60,12 +61,15 @@ class Clock:
         now_ms = self._now_ms()
         due = sorted((d, timer) for timer, d in self._deadlines.items() if d <= now_ms)
         if due:
-            self._append(
-                [
-                    event(EventKind.TIMER_DUE, {"timer": timer, "deadline_ms": deadline_ms})
-                    for deadline_ms, timer in due
-                ]
-            )
+            self._append([_due(timer, deadline_ms) for deadline_ms, timer in due])
         for _, timer in due:
             del self._deadlines[timer]
         self._schedule()
+
+
+def _due(timer: str, deadline_ms: int) -> NewRecord:
+    body = {"timer": timer, "deadline_ms": deadline_ms}
+    bucket = bucket_of_timer(timer)
+    if bucket is None:
+        return event(EventKind.TIMER_DUE, body)
+    return event(EventKind.GROUP_TIMER_DUE, body, str(bucket))

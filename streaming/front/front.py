@@ -47,7 +47,7 @@ class Front:
         self._settings = settings
         self._loop = asyncio.get_running_loop()
         self._counters: Counters = Counter()
-        self._failure: Exception | None = None
+        self._failure: BaseException | None = None
         self._stopped = asyncio.Event()
         self._holder: int | None = None
         self._cluster_id = ""
@@ -73,15 +73,18 @@ class Front:
             on_batch=self._batch_completed,
             on_reobserve=self._observe_again,
             on_image=self._image_changed,
+            on_groups=self._groups_decided,
         )
         self._link = LinkServer(DataDir(settings.data_dir).link, self._append, self._feed)
         self._status = StatusServer(socket_path(settings.data_dir), self.status)
         self._groups = Groups(
             settings,
             self._decider,
+            self._append,
             self.image,
             is_controller=self.is_controller,
             has_job=lambda: self._feed.progress.pid is not None,
+            counters=self._counters,
         )
         self._gateway = FrontGateway(settings, self, self._decider, self._groups.handlers())
         self._term: Term | None = None
@@ -175,7 +178,7 @@ class Front:
         await self._status.start()
         self._watch_lease()
         self._authority.start()
-        self._groups.start()
+        self._groups.start(self._fail)
 
     async def _stop(self) -> None:
         """Give the role back first: the job may still fold that, and brokers elect at once."""
@@ -200,7 +203,7 @@ class Front:
         """Call on the event loop; from the log's and the controller's threads."""
         self._loop.call_soon_threadsafe(call, *arguments)
 
-    def _fail(self, error: Exception) -> None:
+    def _fail(self, error: BaseException) -> None:
         self._failure = self._failure or error
         self._stopped.set()
 
@@ -209,6 +212,7 @@ class Front:
         if phase in {Phase.RESIGNING, Phase.LOST}:
             self._clock.clear()  # the machines disarm theirs on the same event
             self._decider.fail_all()
+            self._groups.role_lost()
 
     def _log_grew(self, end_offset: int) -> None:
         self._lease.appended(end_offset, self._loop.time())
@@ -221,6 +225,9 @@ class Front:
             self._lease.job_gone(self._loop.time())
         self._lease_changed()
 
+    def _groups_decided(self, decisions: Sequence[tuple[int, bytes]]) -> None:
+        self._groups.decided(decisions)
+
     def _image_changed(self, image: ClusterImage | None, fresh: bool) -> None:
         if image is not None:
             self._groups.look_at(image)
@@ -229,6 +236,7 @@ class Front:
 
     def _batch_completed(self, head: dict[str, Any]) -> None:
         self._lease.batch_completed(head["end_offset"] or 0, self._loop.time())
+        self._groups.batch_completed(head["end_offset"] or 0)
         self._lease_changed()
         if head.get("fenced") and self._term is not None:
             self._term.suspect()

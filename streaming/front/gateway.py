@@ -29,6 +29,7 @@ def node_config(settings: Settings) -> NodeConfig:
         defaults=TopicDefaults(settings.num_partitions, settings.default_replication_factor),
         request_timeout_s=request_timeout_s,
         configs={key: _text(getattr(settings, field)) for key, field in known_keys().items()},
+        posed_topic=settings.posed_topic,
         passing=PassingLimits(
             answer_timeout_s=request_timeout_s,
             answer_max_bytes=settings.socket_request_max_bytes,

@@ -1,26 +1,30 @@
-"""What the front has to coordinate groups: the log's leadership and what is answered from it."""
+"""All parts of the front that coordinate groups, put together; nothing of it runs unless asked."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
+from state.events import EventKind
+from streaming.front.decider import RequestDecider
+from streaming.front.group_coordination import Append, GroupCoordination
 from streaming.gateway import not_leader
 from streaming.gateway.calls import Call, Handler
-from streaming.gateway.ports import Decider
+from streaming.gateway.groups.apis import group_apis
+from streaming.gateway.groups.requests import GroupRequests
 from streaming.image.cluster_image import ClusterImage
+from streaming.log.embedded import wall_clock_ms
+from streaming.observers.ports import Counters, event
 from streaming.offsets.history import History
 from streaming.offsets.leader import OffsetsLeader
 from streaming.offsets.replica_fetch import ReplicaFetch
 from streaming.offsets.take_over import TakeOver
+from streaming.offsets.txn_markers import TxnMarkers
 from streaming.offsets.upkeep import IsrUpkeep
 from streaming.settings import Settings
 from streaming.wire.messages import ApiKey
 from streaming.wire.schema_codec import Body
-
-logger = logging.getLogger(__name__)
 
 _CONSUMER = -1
 
@@ -31,40 +35,93 @@ class Groups:
     def __init__(
         self,
         settings: Settings,
-        decider: Decider,
+        decider: RequestDecider,
+        append: Append,
         image: Callable[[], ClusterImage | None],
+        *,
         is_controller: Callable[[], bool],
         has_job: Callable[[], bool],
+        counters: Counters,
     ) -> None:
         """Make the parts; `start` lets them work."""
         self._enabled = settings.groups_takeover_enable
-        self._timeout_s = settings.request_timeout_ms / 1000
-        loop = asyncio.get_running_loop()
-        self.leader = OffsetsLeader(loop.time)
-        self._history = History(self.leader, image, settings.controller_listener, self._timeout_s)
+        self._append = append
+        self._expiration_s = settings.offsets_retention_check_interval_ms / 1000
+        timeout_s = settings.request_timeout_ms / 1000
+        self.leader = OffsetsLeader(asyncio.get_running_loop().time)
+        self._history = History(self.leader, image, settings.controller_listener, timeout_s)
         self._fetch = ReplicaFetch(self.leader, image, self._history.read)
-        upkeep = IsrUpkeep(
+        self._markers = TxnMarkers(self.leader, self._transaction_completed, wall_clock_ms)
+        self._coordination = GroupCoordination(
+            settings,
             self.leader,
-            decider,
-            lag_max_s=settings.replica_lag_time_max_ms / 1000,
-            timeout_s=self._timeout_s,
+            self._history,
+            append,
+            is_controller=is_controller,
+            counters=counters,
         )
+        lag_max_s = settings.replica_lag_time_max_ms / 1000
         self._take_over = TakeOver(
             self.leader,
             decider,
-            upkeep,
-            self,
+            IsrUpkeep(self.leader, decider, lag_max_s=lag_max_s, timeout_s=timeout_s),
+            self._coordination,
             is_controller=is_controller,
             has_job=has_job,
-            timeout_s=self._timeout_s,
+            timeout_s=timeout_s,
         )
-        self._task: asyncio.Task[None] | None = None
+        self._requests = GroupRequests(self._coordination, timeout_s, settings.groups_max)
+        self._tasks: list[asyncio.Task[None]] = []
 
     def handlers(self) -> Mapping[int, Handler]:
         """Return what the gateway serves because of groups."""
-        return {ApiKey.FETCH: self.fetch} if self._enabled else {}
+        if not self._enabled:
+            return {}
+        return {
+            **group_apis(self._requests),
+            ApiKey.FETCH: self._fetched,
+            ApiKey.WRITE_TXN_MARKERS: self._markers.handle,
+        }
 
-    async def fetch(self, call: Call) -> Body:
+    def look_at(self, image: ClusterImage) -> None:
+        """Take an image that may have changed."""
+        if self._enabled:
+            self.leader.look_at(image)
+
+    def decided(self, decisions: Sequence[tuple[int, bytes]]) -> None:
+        """Take change_group decisions (event offset, body) in order."""
+        self._coordination.decisions.take(decisions)
+
+    def batch_completed(self, end_offset: int) -> None:
+        """Take how far the job has decided."""
+        self._coordination.batch_completed(end_offset)
+
+    def job_came_back(self) -> None:
+        """Take everything over again: what was decided meanwhile may not have come here."""
+        self._take_over.restart()
+
+    def role_lost(self) -> None:
+        """Tell everybody who waits that another node coordinates now."""
+        self._coordination.role_lost()
+
+    def start(self, on_failure: Callable[[BaseException], None]) -> None:
+        """Begin to take groups over; on_failure is told of what must not happen."""
+        if self._enabled:
+            for work in (self._take_over.run(), self._expire()):
+                task = asyncio.create_task(work)
+                task.add_done_callback(lambda done: _report(done, on_failure))
+                self._tasks.append(task)
+
+    async def stop(self) -> None:
+        """Stop leading."""
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+        self._history.close()
+
+    async def _fetched(self, call: Call) -> Body:
         """Answer followers; consumers are told that we lead nothing that they may read."""
         state = call.body["replica_state"]
         replica = call.body["replica_id"] if state is None else state["replica_id"]
@@ -72,36 +129,19 @@ class Groups:
             return await self._fetch.handle(call, replica)
         return await not_leader.fetch(call)
 
-    def look_at(self, image: ClusterImage) -> None:
-        """Take an image that has changed."""
-        if self._enabled:
-            self.leader.look_at(image)
+    async def _transaction_completed(
+        self, producer_id: int, committed: bool, partitions: list[int]
+    ) -> None:
+        body = {"producer_id": producer_id, "committed": committed, "partitions": partitions}
+        appended = self._append([event(EventKind.TRANSACTION_COMPLETED, body)])
+        await asyncio.wrap_future(appended)
 
-    def job_came_back(self) -> None:
-        """Take everything over again: what was decided meanwhile may not have come here."""
-        self._take_over.restart()
+    async def _expire(self) -> None:
+        while True:
+            await asyncio.sleep(self._expiration_s)
+            self._coordination.expire_offsets()
 
-    def start(self) -> None:
-        """Begin to take groups over."""
-        if self._enabled:
-            self._task = asyncio.create_task(self._take_over.run())
 
-    async def stop(self) -> None:
-        """Stop leading."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
-        self._history.close()
-
-    def elected(self, partitions: dict[int, int]) -> None:
-        logger.info("leading __consumer_offsets: %s", partitions)
-
-    async def load(self, partition: int, epoch: int, end: int) -> None:
-        read = 0
-        async for data in self._history.whole(partition, end):
-            read += len(data)
-        logger.info("partition %d begins at %d; read %d bytes", partition, end, read)
-
-    def resigned(self) -> None:
-        logger.info("leading __consumer_offsets no more")
+def _report(done: asyncio.Task[None], on_failure: Callable[[BaseException], None]) -> None:
+    if not done.cancelled() and (error := done.exception()) is not None:
+        on_failure(error)

@@ -34,7 +34,8 @@ class JobFeed:
 
     on_presence(connected) and on_batch(head) are called when the job comes, goes, and completes a
     batch; on_reobserve(topics) when it took topics back that ZooKeeper has otherwise.
-    on_image(image, fresh) when the image may have changed, fresh when a job has come (back).
+    on_image(image, fresh) when the image may have changed, fresh when a job has come (back);
+    on_groups(decisions) with those about groups: (event offset, body).
     """
 
     def __init__(
@@ -48,6 +49,7 @@ class JobFeed:
         on_batch: Callable[[dict[str, Any]], None],
         on_reobserve: Callable[[list[str]], None],
         on_image: Callable[[ClusterImage | None, bool], None],
+        on_groups: Callable[[list[tuple[int, bytes]]], None],
     ) -> None:
         """Start without an image: it comes with a job that has one, or with what a job decides."""
         self.image: ClusterImage | None = None
@@ -60,6 +62,7 @@ class JobFeed:
         self._on_batch = on_batch
         self._on_reobserve = on_reobserve
         self._on_image = on_image
+        self._on_groups = on_groups
         self._takers: dict[str, Callable[[Message], None]] = {
             "image": self._take_image,
             "decisions": self._take_decisions,
@@ -98,8 +101,11 @@ class JobFeed:
     def _take_decisions(self, message: Message) -> None:
         decisions = message.head["decisions"]
         bodies = unpack_parts(message.body, [size for _, _, size in decisions])
-        for (_, kind, _), body in zip(decisions, bodies, strict=True):
-            if kind == DecisionKind.ARM_TIMER:
+        groups: list[tuple[int, bytes]] = []
+        for (offset, kind, _), body in zip(decisions, bodies, strict=True):
+            if kind == DecisionKind.CHANGE_GROUP:
+                groups.append((offset, body))
+            elif kind == DecisionKind.ARM_TIMER:
                 timer = orjson.loads(body)
                 self._clock.arm(timer["timer"], timer["deadline_ms"])
             elif kind == DecisionKind.SET_ASIDE:
@@ -110,6 +116,7 @@ class JobFeed:
                 self.image = ClusterImage()
                 self.image.apply(kind, body)
         self._on_image(self.image, False)
+        self._on_groups(groups)
 
     def _take_replies(self, message: Message) -> None:
         self._decider.answer(message.head["replies"])

@@ -50,6 +50,7 @@ class NodeConfig:
     defaults: TopicDefaults
     request_timeout_s: float
     configs: Mapping[str, str]
+    posed_topic: str | None = None
     passing: PassingLimits = field(default_factory=PassingLimits)
     chance: random.Random = field(default_factory=random.SystemRandom)
 
@@ -106,7 +107,7 @@ def _served_here(
         ApiKey.LIST_OFFSETS: not_leader.list_offsets,
         ApiKey.METADATA: Metadata(view, nodes, creation).handle,
         ApiKey.CONTROLLED_SHUTDOWN: ControlledShutdown(deciding).handle,
-        ApiKey.FIND_COORDINATOR: FindCoordinator(view, nodes, creation).handle,
+        ApiKey.FIND_COORDINATOR: FindCoordinator(view, nodes, creation, node.posed_topic).handle,
         ApiKey.LIST_GROUPS: list_groups,
         ApiKey.CREATE_TOPICS: create_topics.handle,
         ApiKey.DELETE_TOPICS: DeleteTopics(admin).handle,

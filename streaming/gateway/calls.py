@@ -22,12 +22,15 @@ class BoundListener:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One decoded request; listener is the one its connection came in on, frame its bytes."""
+    """One decoded request; listener is the one its connection came in on, frame its bytes,
+    client_host where it came from, written as Java does (/127.0.0.1).
+    """
 
     header: RequestHeader
     body: Body
     listener: BoundListener
     frame: bytes
+    client_host: str = ""
 
     @property
     def version(self) -> int:

@@ -73,7 +73,8 @@ class Connection:
         # With this, drain() waits until the operating system has taken everything, so that a close
         # never throws away an answer.
         self._writer.transport.set_write_buffer_limits(high=0)
-        self._peer = "{}:{}".format(*(self._writer.get_extra_info("peername") or ("?", "?"))[:2])
+        host, port = (self._writer.get_extra_info("peername") or ("?", "?"))[:2]
+        self._peer, self._client_host = f"{host}:{port}", f"/{host}"
 
     async def serve(self) -> None:
         """Answer requests until the end; what goes wrong ends this connection only."""
@@ -136,7 +137,7 @@ class Connection:
     async def _handle(self, request: Request, request_frame: bytes) -> bytes:
         header = request.header
         self._counters[f"requests_{APIS[header.api_key].name}"] += 1
-        call = Call(header, request.body, self._listener, request_frame)
+        call = Call(header, request.body, self._listener, request_frame, self._client_host)
         try:
             body = await self._apis.handlers[header.api_key](call)
             if isinstance(body, bytes):

@@ -7,14 +7,14 @@ from enum import IntEnum
 
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Call
-from streaming.gateway.nodes import NO_NODE, Node, Nodes
+from streaming.gateway.nodes import NO_NODE, NO_NODE_ID, Node, Nodes
 from streaming.gateway.passing.creation import AutoCreation
 from streaming.gateway.ports import ClusterView
 from streaming.gateway.protocol_errors import GatewayError
 from streaming.image.cluster_image import ClusterImage
+from streaming.offsets.posing import GROUP_TOPIC
 from streaming.wire.schema_codec import Body
 
-GROUP_TOPIC = "__consumer_offsets"
 TRANSACTION_TOPIC = "__transaction_state"
 INTERNAL_TOPICS = frozenset({GROUP_TOPIC, TRANSACTION_TOPIC})
 
@@ -41,8 +41,17 @@ class FindCoordinator:
     Share groups (KIP-932) have no coordinator in these versions.
     """
 
-    def __init__(self, view: ClusterView, nodes: Nodes, creation: AutoCreation) -> None:
-        """Take what is known of the cluster and its nodes, and who creates topics."""
+    def __init__(
+        self,
+        view: ClusterView,
+        nodes: Nodes,
+        creation: AutoCreation,
+        posed_topic: str | None = None,
+    ) -> None:
+        """Take what is known of the cluster and its nodes, who creates topics, and of which topic
+        brokers are told that this node leads it.
+        """
+        self._posed_topic = posed_topic
         self._view = view
         self._nodes = nodes
         self._creation = creation
@@ -53,7 +62,7 @@ class FindCoordinator:
         nodes = {} if image is None else self._nodes.on(call.listener, image)
         batched = call.version >= _BATCHED_SINCE
         keys: list[str] = call.body["coordinator_keys"] if batched else [call.body["key"]]
-        answers = [_coordinator(call, image, nodes, key) for key in keys]
+        answers = [self._coordinator(call, image, nodes, key) for key in keys]
         topic = _TOPIC_OF.get(call.body["key_type"])
         if keys and topic and image is not None and topic not in image.topic_ids:
             listener = call.listener.name
@@ -66,28 +75,33 @@ class FindCoordinator:
             ]
         }
 
+    def _coordinator(
+        self, call: Call, image: ClusterImage | None, nodes: dict[int, Node], key: str
+    ) -> Body:
+        topic = _TOPIC_OF.get(call.body["key_type"])
+        node = NO_NODE
+        if topic is None:
+            share = call.body["key_type"] == _KeyType.SHARE and call.version >= _SHARE_SINCE
+            unknown = ProtocolError.INVALID_REQUEST
+            error = GatewayError.COORDINATOR_NOT_AVAILABLE if share else unknown
+        else:
+            leader = NO_NODE_ID if image is None else _leader(image, topic, key)
+            if topic == self._posed_topic and leader != NO_NODE_ID:
+                leader = self._nodes.controller_id()
+            node = nodes.get(leader, NO_NODE)
+            found = node is not NO_NODE
+            error = ProtocolError.NONE if found else GatewayError.COORDINATOR_NOT_AVAILABLE
+        return {"error_code": error, "node_id": node.id, "host": node.host, "port": node.port}
 
-def _coordinator(call: Call, image: ClusterImage | None, nodes: dict[int, Node], key: str) -> Body:
-    topic = _TOPIC_OF.get(call.body["key_type"])
-    node = NO_NODE
-    if topic is None:
-        share = call.body["key_type"] == _KeyType.SHARE and call.version >= _SHARE_SINCE
-        error = GatewayError.COORDINATOR_NOT_AVAILABLE if share else ProtocolError.INVALID_REQUEST
-    else:
-        node = NO_NODE if image is None else _leader(image, nodes, topic, key)
-        found = node is not NO_NODE
-        error = ProtocolError.NONE if found else GatewayError.COORDINATOR_NOT_AVAILABLE
-    return {"error_code": error, "node_id": node.id, "host": node.host, "port": node.port}
 
-
-def _leader(image: ClusterImage, nodes: dict[int, Node], topic: str, key: str) -> Node:
+def _leader(image: ClusterImage, topic: str, key: str) -> int:
     rows = image.rows_of(topic)
     count = rows.stop - rows.start
     if count == 0:
-        return NO_NODE
+        return NO_NODE_ID
     # Internal topics never lose partitions: partition p stands in row p.
     row = rows.start + (java_string_hash(key) & 0x7FFFFFFF) % count
-    return nodes.get(int(image.columns["leader"][row]), NO_NODE)
+    return int(image.columns["leader"][row])
 
 
 def java_string_hash(text: str) -> int:

@@ -37,6 +37,7 @@ TOPIC_OPERATIONS = _bits(
     _Operation.DESCRIBE_CONFIGS,
     _Operation.ALTER_CONFIGS,
 )
+GROUP_OPERATIONS = _bits(_Operation.READ, _Operation.DELETE, _Operation.DESCRIBE)
 CLUSTER_OPERATIONS = _bits(
     _Operation.CREATE,
     _Operation.ALTER,

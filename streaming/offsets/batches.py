@@ -110,6 +110,7 @@ class ReadBatch:
     none.
     """
 
+    base_offset: int
     last_offset: int
     leader_epoch: int
     producer_id: int
@@ -125,6 +126,7 @@ def read_batches(data: bytes) -> Iterator[ReadBatch]:
         records = [NewRecord(one.timestamp, one.key, one.value) for one in batch]
         control = batch.is_control_batch
         yield ReadBatch(
+            span.base_offset,
             span.last_offset,
             span.leader_epoch,
             batch.producer_id,

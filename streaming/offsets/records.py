@@ -53,7 +53,7 @@ class OffsetRecord:
 
 @dataclass(frozen=True, slots=True)
 class GroupRecord:
-    """One group's metadata; value is None for a tombstone, else the fields of RECORD."""
+    """One group's metadata; value is None for a tombstone, else as in group_observed."""
 
     group: str
     value: dict[str, Any] | None
@@ -186,7 +186,7 @@ def _member_of(body: Mapping[str, Any]) -> dict[str, Any]:
         # Version 0 knows one timeout for both.
         "rebalance_timeout_ms": session_ms if rebalance_ms == _NEVER else rebalance_ms,
         "session_timeout_ms": session_ms,
-        "subscription": b64encode(body["subscription"]).decode(),
+        "metadata": b64encode(body["subscription"]).decode(),
         "assignment": b64encode(body["assignment"]).decode(),
     }
 

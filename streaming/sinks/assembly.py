@@ -12,7 +12,6 @@ from streaming.link.job_side import JobLink
 from streaming.log.api import LogRecord, LogWriter
 from streaming.log.decision_writer import IdempotentLogWriter
 from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
-from streaming.offsets.posing import GROUP_TOPIC
 from streaming.paths import DataDir
 from streaming.settings import Settings
 from streaming.sinks.answers import AnswerSink
@@ -101,7 +100,7 @@ def open_sinks(
         link=link,
         image=image,
         image_lock=image_lock,
-        planner=Planner(image, settings.controller_listener, posed_topic(settings)),
+        planner=Planner(image, settings.controller_listener, settings.posed_topic),
         timers=timers,
         retention=_retention(
             settings, folders, {folders.decisions: decisions, folders.outcomes: outcomes}
@@ -110,11 +109,6 @@ def open_sinks(
         doubts=doubts,
     )
     return Sinks(pipeline, link, brokers, answers, zookeeper, decisions, outcomes, stopped)
-
-
-def posed_topic(settings: Settings) -> str | None:
-    """Return the topic of which brokers are told that this node leads it, None for none."""
-    return GROUP_TOPIC if settings.groups_takeover_enable else None
 
 
 def _broker_sink(settings: Settings, answers: AnswerSink, report: DeliveryReport) -> BrokerSink:

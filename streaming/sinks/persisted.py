@@ -15,6 +15,7 @@ VISIBLE = frozenset(
         DecisionKind.UPDATE_BROKERS,
         DecisionKind.CHANGE_PARTITIONS,
         DecisionKind.FORGET_TOPIC,
+        DecisionKind.CHANGE_GROUP,
         DecisionKind.ARM_TIMER,
         DecisionKind.SET_ASIDE,
     }

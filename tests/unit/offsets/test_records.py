@@ -64,7 +64,9 @@ def test_a_group_is_laid_out_as_kafka_does() -> None:
     assert key == bytes.fromhex("0002 0001 67")
     assert value is not None
     assert value.startswith(bytes.fromhex("0003 0008") + b"consumer" + bytes.fromhex("00000004"))
-    assert decode_record(key, value) == GroupRecord("g", GROUP)
+    read = MEMBER | {"metadata": MEMBER["subscription"]}
+    del read["subscription"]
+    assert decode_record(key, value) == GroupRecord("g", GROUP | {"members": [read]})
 
 
 @pytest.mark.parametrize("kind", ["offset", "group_metadata"])

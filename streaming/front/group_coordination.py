@@ -1,0 +1,175 @@
+"""Which groups this node coordinates, and what of them is decided, loaded, and asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from typing import Any
+
+from state.events import EventKind
+from state.groups.buckets import group_bucket
+from state.groups.image import GroupImage
+from state.groups.load import LoadedPartition
+from state.groups.payloads import Heartbeat
+from state.groups.tables import Phase
+from streaming.front.decider import RequestDecider
+from streaming.front.group_decisions import GroupDecisions
+from streaming.front.heartbeats import HeartbeatLog
+from streaming.gateway.coordinators import java_string_hash
+from streaming.log.api import NewRecord
+from streaming.observers.ports import Counters, event
+from streaming.offsets.history import History
+from streaming.offsets.leader import OffsetsLeader
+from streaming.offsets.loading import fold_records
+from streaming.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+Append = Callable[[Sequence[NewRecord]], Future[range]]
+
+_CHUNK_EVENTS = 1_000
+
+
+class GroupCoordination:
+    """The front's side of groups; a GroupService and a Coordinator, on the front's event loop."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        leader: OffsetsLeader,
+        history: History,
+        append: Append,
+        *,
+        is_controller: Callable[[], bool],
+        counters: Counters,
+    ) -> None:
+        """Coordinate nothing yet."""
+        self._config = coordinator_config(settings)
+        self._leader = leader
+        self._history = history
+        self._append = append
+        self._is_controller = is_controller
+        self._counters = counters
+        self._decider = RequestDecider(append, is_controller, counters)
+        self._heartbeats = HeartbeatLog(asyncio.get_running_loop(), append)
+        self.decisions = GroupDecisions(leader, self._decider.answer)
+        self._epochs: dict[int, int] = {}
+        self._loaded: dict[int, int] = {}
+        self._served: set[int] = set()
+
+    @property
+    def image(self) -> GroupImage:
+        """Return the groups as decided so far."""
+        return self.decisions.image
+
+    def partition_of(self, group: str) -> int:
+        """Return the group's partition of __consumer_offsets, -1 while there are none."""
+        count = len(self._leader.facts)
+        return (java_string_hash(group) & 0x7FFFFFFF) % count if count else -1
+
+    def phase(self, partition: int) -> Phase:
+        """Return what this node is for a partition: brokers name us before we know its groups."""
+        if partition in self._served:
+            return Phase.OWNED
+        known = self._is_controller() and partition in self._leader.facts
+        return Phase.LOADING if known else Phase.NONE
+
+    def phases(self) -> list[Phase]:
+        """Return what this node is for each partition."""
+        return [self.phase(partition) for partition in self._leader.facts]
+
+    async def submit(
+        self, kind: str, group: str, payload: dict[str, Any], timeout_s: float
+    ) -> dict[str, Any]:
+        """Append an event and return its reply; raises NotController, DecisionTimedOut."""
+        return await self._decider.submit(kind, group, payload, timeout_s)
+
+    def heard(self, heartbeat: Heartbeat) -> None:
+        """Take a heartbeat of a member that is there; it was answered."""
+        view = self.image.groups.get(heartbeat.group)
+        if view is not None and heartbeat.member in view.members:
+            session_ms = view.members[heartbeat.member].session_timeout_ms
+            self._heartbeats.heard(heartbeat, session_ms)
+
+    def batch_completed(self, end_offset: int) -> None:
+        """Serve partitions of which everything that was loaded is decided."""
+        for partition, offset in list(self._loaded.items()):
+            if end_offset > offset:
+                del self._loaded[partition]
+                self._served.add(partition)
+
+    def role_lost(self) -> None:
+        """Tell everybody who waits."""
+        self._served.clear()
+        self._decider.fail_all()
+
+    def expire_offsets(self) -> None:
+        """Have the offsets of all groups looked through for those whose time is over."""
+        buckets = sorted({group_bucket(group) for group in self.image.groups})
+        kind = EventKind.OFFSETS_EXPIRATION_DUE
+        self._append([event(kind, {}, str(bucket)) for bucket in buckets])
+
+    def elected(self, partitions: dict[int, int]) -> None:
+        """Partitions (number: leader epoch) are led by us, and not loaded."""
+        numbers = list(partitions)
+        records = [
+            event(EventKind.GROUP_PARTITIONS_RESIGNED, {"partitions": numbers, "epoch": None}),
+            event(EventKind.GROUP_COORDINATOR_CONFIGURED, {"config": self._config}),
+        ]
+        for epoch in sorted(set(partitions.values())):
+            of_epoch = [one for one, its in partitions.items() if its == epoch]
+            body = {"partitions": of_epoch, "epoch": epoch}
+            records.append(event(EventKind.GROUP_PARTITIONS_ELECTED, body))
+        self._epochs.update(partitions)
+        appended = asyncio.wrap_future(self._append(records))
+        appended.add_done_callback(lambda done: self._taken_over(numbers, done))
+        logger.info("leading __consumer_offsets: %s", partitions)
+
+    def _taken_over(self, partitions: list[int], appended: asyncio.Future[range]) -> None:
+        """What was decided up to the resignation belongs to a term before this one."""
+        if not appended.cancelled() and appended.exception() is None:
+            self.decisions.taken_over(partitions, appended.result().start + 1)
+
+    async def load(self, partition: int, epoch: int, end: int) -> None:
+        """Read a partition up to an offset and append what stands there."""
+        loaded, size = LoadedPartition(), 0
+        async for data in self._history.whole(partition, end):
+            size += len(data)
+            unreadable = await asyncio.to_thread(fold_records, loaded, data, end)
+            self._counters["unreadable_group_records"] += unreadable
+        elected = self._epochs[partition]
+        records = [
+            event(EventKind.GROUP_OBSERVED, body, body["group"])
+            for body in loaded.observed(partition, elected)
+        ]
+        for start in range(0, len(records), _CHUNK_EVENTS):
+            await asyncio.wrap_future(self._append(records[start : start + _CHUNK_EVENTS]))
+        body = {"partitions": [partition], "epoch": elected}
+        told = self._append([event(EventKind.GROUP_PARTITIONS_LOADED, body)])
+        self._loaded[partition] = (await asyncio.wrap_future(told)).start
+        logger.info("partition %d: %d groups in %d bytes", partition, len(records), size)
+
+    def resigned(self) -> None:
+        """Nothing is led any more."""
+        if self._epochs:
+            body = {"partitions": list(self._epochs), "epoch": None}
+            self._append([event(EventKind.GROUP_PARTITIONS_RESIGNED, body)])
+        self._epochs.clear()
+        self._loaded.clear()
+        self._heartbeats.forget()
+        self.decisions.begin()
+        self.role_lost()
+
+
+def coordinator_config(settings: Settings) -> Mapping[str, int]:
+    """Return what decisions about groups depend on, by Kafka's names."""
+    return {
+        "group.min.session.timeout.ms": settings.group_min_session_timeout_ms,
+        "group.max.session.timeout.ms": settings.group_max_session_timeout_ms,
+        "group.max.size": settings.group_max_size,
+        "group.initial.rebalance.delay.ms": settings.group_initial_rebalance_delay_ms,
+        "offset.metadata.max.bytes": settings.offset_metadata_max_bytes,
+        "offsets.retention.ms": settings.offsets_retention_minutes * 60_000,
+    }

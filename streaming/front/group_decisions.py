@@ -1,0 +1,115 @@
+"""Carries decisions about groups out: records are appended, then their changes and replies hold.
+
+Decisions come in order, and records of a partition are appended in that order, so nobody hears of
+anything before all brokers in sync have it. Those that were decided before a partition was taken
+over are passed over: what counts is what was loaded from it since.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from state.groups.image import GroupImage, WriteId
+from streaming.offsets.batches import NewRecord, encode_batch
+from streaming.offsets.leader import LeaderStopped, OffsetsLeader
+from streaming.offsets.records import encode_record
+
+Answer = Callable[[Iterable[dict[str, Any]]], None]
+
+_BATCH_MAX_RECORDS = 5_000
+
+
+@dataclass(slots=True)
+class _Batch:
+    """Records of one partition that are appended together, and the writes they belong to."""
+
+    producer: tuple[int, int] | None
+    records: list[NewRecord] = field(default_factory=list)
+    writes: list[tuple[WriteId, dict[str, Any]]] = field(default_factory=list)
+
+
+class GroupDecisions:
+    """Folds change_group decisions into an image and answers requests as they come true."""
+
+    def __init__(self, leader: OffsetsLeader, answer: Answer) -> None:
+        """Take where records are appended, and who hands replies to those who wait."""
+        self._leader = leader
+        self._answer = answer
+        self._since: dict[int, int] = {}
+        self._waiting: dict[WriteId, list[dict[str, Any]]] = {}
+        self.image = GroupImage()
+
+    def begin(self) -> None:
+        """Forget all groups: partitions are taken over anew."""
+        self.image = GroupImage()
+        self._since.clear()
+        self._waiting.clear()
+
+    def taken_over(self, partitions: Iterable[int], offset: int) -> None:
+        """Take decisions about these partitions from the event at this offset on."""
+        self._since.update(dict.fromkeys(partitions, offset))
+
+    def take(self, decisions: Sequence[tuple[int, bytes]]) -> None:
+        """Take change_group decisions (event offset, body) in order."""
+        batches: dict[int, list[_Batch]] = {}
+        for offset, body in decisions:
+            partition = orjson.loads(body)["partition"]
+            since = self._since.get(partition)
+            if since is None or offset < since:
+                continue
+            decided = self.image.begin(offset, body)
+            for step in decided.steps:
+                if "records" in step:
+                    of_partition = batches.setdefault(partition, [])
+                    self._add(of_partition, (offset, step["write"]), decided.group, step)
+                else:
+                    self._reply(step["replies"])
+        for partition, of_partition in batches.items():
+            for batch in of_partition:
+                self._append(partition, batch)
+
+    def _add(self, batches: list[_Batch], write: WriteId, group: str, step: dict[str, Any]) -> None:
+        producer = step.get("producer")
+        named = None if producer is None else (producer[0], producer[1])
+        last = batches[-1] if batches else None
+        together = last is not None and last.producer == named and named is None
+        if last is None or not together or len(last.records) >= _BATCH_MAX_RECORDS:
+            last = _Batch(named)
+            batches.append(last)
+        last.records += [
+            NewRecord(one["timestamp_ms"], *encode_record(group, one)) for one in step["records"]
+        ]
+        last.writes.append((write, step))
+        self._waiting[write] = []
+
+    def _append(self, partition: int, batch: _Batch) -> None:
+        image = self.image
+        try:
+            done = self._leader.append(partition, encode_batch(batch.records, batch.producer))
+        except LeaderStopped:
+            return  # it is taken over again, and who waits was told
+        done.add_done_callback(lambda future: self._appended(image, batch, future))
+
+    def _appended(self, image: GroupImage, batch: _Batch, done: asyncio.Future[None]) -> None:
+        if done.cancelled() or done.exception() is not None or image is not self.image:
+            return
+        for write, step in batch.writes:
+            if not step.get("quiet"):
+                image.appended(write)
+            later = self._waiting.pop(write, [])
+            self._answer([*step["replies"], *later])
+
+    def _reply(self, replies: Iterable[dict[str, Any]]) -> None:
+        """Answer at once, but for those that count only if an earlier write is appended."""
+        for reply in replies:
+            after = reply.get("after")
+            waiting = None if after is None else self._waiting.get((after[0], after[1]))
+            if waiting is None:
+                self._answer([reply])
+            else:
+                waiting.append(reply)

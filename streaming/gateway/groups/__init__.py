@@ -1,0 +1,1 @@
+"""Requests of consumers and of who looks after groups, answered while this node coordinates."""

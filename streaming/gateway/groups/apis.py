@@ -1,0 +1,30 @@
+"""The table of what the gateway serves about groups: API key -> handler."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from streaming.gateway.calls import Handler
+from streaming.gateway.groups.membership import Membership
+from streaming.gateway.groups.offsets import Offsets
+from streaming.gateway.groups.overview import Overview
+from streaming.gateway.groups.requests import GroupRequests
+from streaming.wire.messages import ApiKey
+
+
+def group_apis(requests: GroupRequests) -> Mapping[int, Handler]:
+    """Return the handlers of members' and administrators' requests."""
+    membership, offsets, overview = Membership(requests), Offsets(requests), Overview(requests)
+    return {
+        ApiKey.OFFSET_COMMIT: offsets.commit,
+        ApiKey.OFFSET_FETCH: offsets.fetch,
+        ApiKey.JOIN_GROUP: membership.join,
+        ApiKey.HEARTBEAT: membership.heartbeat,
+        ApiKey.LEAVE_GROUP: membership.leave,
+        ApiKey.SYNC_GROUP: membership.sync,
+        ApiKey.DESCRIBE_GROUPS: overview.describe,
+        ApiKey.LIST_GROUPS: overview.list,
+        ApiKey.TXN_OFFSET_COMMIT: offsets.commit_in_transaction,
+        ApiKey.DELETE_GROUPS: overview.delete,
+        ApiKey.OFFSET_DELETE: offsets.delete,
+    }

@@ -1,0 +1,149 @@
+"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup: a member's life."""
+
+from __future__ import annotations
+
+import uuid
+from base64 import b64decode, b64encode
+from typing import Any
+
+from state.groups.answers import heartbeat_error
+from state.groups.payloads import Heartbeat
+from state.groups.presence import ALIVE
+from state.groups.tables import Api
+from state.protocol_errors import ProtocolError
+from streaming.gateway.calls import Call
+from streaming.gateway.groups.requests import GroupRequests
+from streaming.wire.schema_codec import Body
+
+_REBALANCE_TIMEOUT_SINCE = 1
+_NULL_PROTOCOL_SINCE = 7
+_PROTOCOL_IN_SYNC_SINCE = 5
+_MANY_MEMBERS_SINCE = 3
+_SYNC_WAITS_S = 1_800.0
+"""A SyncGroup waits for the leader as long as the group's rebalance timeout, which is at most what
+clients sensibly set; the machines answer it by then.
+"""
+
+
+class Membership:
+    """Answers what members ask."""
+
+    def __init__(self, requests: GroupRequests) -> None:
+        """Take who decides."""
+        self._requests = requests
+
+    async def join(self, call: Call) -> Body:
+        """Answer JoinGroup, once the group's rebalance lets it."""
+        body = call.body
+        session_ms, client = body["session_timeout_ms"], call.header.client_id or ""
+        with_rebalance = call.version >= _REBALANCE_TIMEOUT_SINCE
+        rebalance_ms = body["rebalance_timeout_ms"] if with_rebalance else session_ms
+        instance = body["group_instance_id"]
+        payload = {
+            "member": body["member_id"],
+            "new_member": f"{instance if instance is not None else client}-{uuid.uuid4()}",
+            "instance": instance,
+            "client": client,
+            "host": call.client_host,
+            "session_timeout_ms": session_ms,
+            "rebalance_timeout_ms": rebalance_ms,
+            "protocol_type": body["protocol_type"],
+            "protocols": [[one["name"], _text(one["metadata"])] for one in body["protocols"]],
+            "reason": body["reason"],
+        }
+        waits_s = max(rebalance_ms, session_ms, 0) / 1000
+        reply = await self._requests.reply(Api.JOIN_GROUP, call, body["group_id"], payload, waits_s)
+        return _joined(call, reply)
+
+    async def sync(self, call: Call) -> Body:
+        """Answer SyncGroup, once the leader has said who gets what."""
+        body = call.body
+        named = call.version >= _PROTOCOL_IN_SYNC_SINCE
+        payload = {
+            "generation": body["generation_id"],
+            "member": body["member_id"],
+            "instance": body["group_instance_id"],
+            "protocol_type": body["protocol_type"] if named else None,
+            "protocol": body["protocol_name"] if named else None,
+            "assignments": [
+                [one["member_id"], _text(one["assignment"])] for one in body["assignments"]
+            ],
+        }
+        reply = await self._requests.reply(
+            Api.SYNC_GROUP, call, body["group_id"], payload, _SYNC_WAITS_S
+        )
+        return {
+            "error_code": reply["error"],
+            "protocol_type": reply.get("protocol_type"),
+            "protocol_name": reply.get("protocol"),
+            "assignment": b64decode(reply.get("assignment", "")),
+        }
+
+    async def heartbeat(self, call: Call) -> Body:
+        """Answer Heartbeat at once, from what is decided so far."""
+        body, service = call.body, self._requests.service
+        heard = Heartbeat(
+            body["group_id"],
+            body["member_id"],
+            body["group_instance_id"],
+            body["generation_id"],
+        )
+        phase = service.phase(service.partition_of(heard.group))
+        error = heartbeat_error(service.image, phase, heard)
+        if error in ALIVE:
+            service.heard(heard)
+        return {"error_code": error}
+
+    async def leave(self, call: Call) -> Body:
+        """Answer LeaveGroup of one member, from version 3 on of several."""
+        body = call.body
+        many = call.version >= _MANY_MEMBERS_SINCE
+        members = (
+            [
+                {
+                    "member": one["member_id"],
+                    "instance": one["group_instance_id"],
+                    "reason": one["reason"],
+                }
+                for one in body["members"]
+            ]
+            if many
+            else [{"member": body["member_id"], "instance": None}]
+        )
+        reply = await self._requests.reply(
+            Api.LEAVE_GROUP, call, body["group_id"], {"members": members}
+        )
+        rows = reply.get("members", [])
+        error = reply["error"]
+        if not many and error == ProtocolError.NONE and rows:
+            error = rows[0][2]
+        return {
+            "error_code": error,
+            "members": [
+                {"member_id": member, "group_instance_id": instance, "error_code": code}
+                for member, instance, code in rows
+            ],
+        }
+
+
+def _joined(call: Call, reply: dict[str, Any]) -> Body:
+    protocol = reply.get("protocol")
+    if protocol is None and call.version < _NULL_PROTOCOL_SINCE:
+        protocol = ""
+    return {
+        "error_code": reply["error"],
+        "generation_id": reply.get("generation", -1),
+        "protocol_type": reply.get("protocol_type"),
+        "protocol_name": protocol,
+        "leader": reply.get("leader") or "",
+        "skip_assignment": reply.get("skip_assignment", False),
+        "member_id": reply.get("member", call.body["member_id"]),
+        "members": [
+            {"member_id": member, "group_instance_id": instance, "metadata": b64decode(metadata)}
+            for member, instance, metadata in reply.get("members", [])
+        ],
+    }
+
+
+def _text(data: bytes) -> str:
+    return b64encode(data).decode()

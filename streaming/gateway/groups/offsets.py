@@ -1,0 +1,158 @@
+"""OffsetCommit, TxnOffsetCommit, OffsetFetch and OffsetDelete."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from state.groups.answers import FetchedOffset, fetch_offsets
+from state.groups.tables import Api
+from state.protocol_errors import ProtocolError
+from streaming.gateway.calls import Call
+from streaming.gateway.groups.requests import GroupRequests
+from streaming.wire.schema_codec import Body
+
+_MANY_GROUPS_SINCE = 8
+_TOP_LEVEL_ERROR_SINCE = 2
+_RETENTION_UNTIL = 4
+_NO_OFFSET = -1
+
+
+class Offsets:
+    """Answers what is asked about committed offsets."""
+
+    def __init__(self, requests: GroupRequests) -> None:
+        """Take who decides."""
+        self._requests = requests
+
+    async def commit(self, call: Call) -> Body:
+        """Answer OffsetCommit, once every broker in sync has what was committed."""
+        body = call.body
+        payload = {
+            "member": body["member_id"],
+            "instance": body["group_instance_id"],
+            "generation": body["generation_id_or_member_epoch"],
+            "retention_ms": body["retention_time_ms"] if call.version <= _RETENTION_UNTIL else None,
+            "offsets": _offsets(body["topics"]),
+        }
+        return await self._committed(Api.OFFSET_COMMIT, call, payload)
+
+    async def commit_in_transaction(self, call: Call) -> Body:
+        """Answer TxnOffsetCommit; what it commits counts once the transaction is committed."""
+        body = call.body
+        payload = {
+            "transactional_id": body["transactional_id"],
+            "producer_id": body["producer_id"],
+            "producer_epoch": body["producer_epoch"],
+            "member": body["member_id"],
+            "instance": body["group_instance_id"],
+            "generation": body["generation_id"],
+            "verification_error": int(ProtocolError.NONE),
+            "offsets": _offsets(body["topics"]),
+        }
+        return await self._committed(Api.TXN_OFFSET_COMMIT, call, payload)
+
+    async def _committed(self, api: Api, call: Call, payload: dict[str, Any]) -> Body:
+        reply = await self._requests.reply(api, call, call.body["group_id"], payload)
+        errors = {(topic, number): code for topic, number, code in reply.get("partitions", [])}
+        return {
+            "topics": [
+                {
+                    "name": topic["name"],
+                    "partitions": [
+                        {
+                            "partition_index": one["partition_index"],
+                            "error_code": errors.get(
+                                (topic["name"], one["partition_index"]), reply["error"]
+                            ),
+                        }
+                        for one in topic["partitions"]
+                    ],
+                }
+                for topic in call.body["topics"]
+            ]
+        }
+
+    async def fetch(self, call: Call) -> Body:
+        """Answer OffsetFetch from what is decided so far, from version 8 on for several groups."""
+        if call.version >= _MANY_GROUPS_SINCE:
+            return {"groups": [self._fetch(call, one) for one in call.body["groups"]]}
+        answer = self._fetch(call, call.body)
+        if call.version < _TOP_LEVEL_ERROR_SINCE and answer["error_code"] != ProtocolError.NONE:
+            answer["topics"] = _refused(call.body["topics"], answer["error_code"])
+        return {"topics": answer["topics"], "error_code": answer["error_code"]}
+
+    def _fetch(self, call: Call, asked: Mapping[str, Any]) -> Body:
+        service, group = self._requests.service, asked["group_id"]
+        topics = asked["topics"]
+        partitions = None if topics is None else _partitions(topics, "partition_indexes")
+        error, found = fetch_offsets(
+            service.image,
+            service.phase(service.partition_of(group)),
+            group,
+            partitions,
+            require_stable=call.body["require_stable"],
+        )
+        return {"group_id": group, "topics": _fetched(found), "error_code": error}
+
+    async def delete(self, call: Call) -> Body:
+        """Answer OffsetDelete."""
+        body = call.body
+        asked = [
+            [topic["name"], one["partition_index"]]
+            for topic in body["topics"]
+            for one in topic["partitions"]
+        ]
+        reply = await self._requests.reply(
+            Api.OFFSET_DELETE, call, body["group_id"], {"partitions": asked}
+        )
+        topics: dict[str, list[Body]] = {}
+        for topic, number, code in reply.get("partitions", []):
+            answer = {"partition_index": number, "error_code": code}
+            topics.setdefault(topic, []).append(answer)
+        return {
+            "error_code": reply["error"],
+            "topics": [{"name": name, "partitions": rows} for name, rows in topics.items()],
+        }
+
+
+def _offsets(topics: Iterable[Mapping[str, Any]]) -> list[list[Any]]:
+    return [
+        [
+            topic["name"],
+            one["partition_index"],
+            one["committed_offset"],
+            one["committed_leader_epoch"],
+            one["committed_metadata"] or "",
+        ]
+        for topic in topics
+        for one in topic["partitions"]
+    ]
+
+
+def _partitions(topics: Iterable[Mapping[str, Any]], field: str) -> list[tuple[str, int]]:
+    return [(topic["name"], number) for topic in topics for number in topic[field]]
+
+
+def _fetched(found: Sequence[FetchedOffset]) -> list[Body]:
+    topics: dict[str, list[Body]] = {}
+    for one in found:
+        partition = {
+            "partition_index": one.partition,
+            "committed_offset": one.offset,
+            "committed_leader_epoch": one.leader_epoch,
+            "metadata": one.metadata,
+            "error_code": one.error,
+        }
+        topics.setdefault(one.topic, []).append(partition)
+    return [{"name": name, "partitions": rows} for name, rows in topics.items()]
+
+
+def _refused(topics: Iterable[Mapping[str, Any]] | None, error: int) -> list[Body]:
+    partitions = _partitions(topics or [], "partition_indexes")
+    return _fetched(
+        [
+            FetchedOffset(topic, number, _NO_OFFSET, -1, "", ProtocolError(error))
+            for topic, number in partitions
+        ]
+    )

@@ -1,0 +1,98 @@
+"""Requests about groups on their way to the machines and back.
+
+A request is an event; its answer comes with a decision, for JoinGroup and SyncGroup perhaps only
+when others have joined. What waits here is a future by request id: who hangs up leaves an id behind
+that the machines answer to nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from state.groups.image import GroupImage
+from state.groups.payloads import Heartbeat
+from state.groups.tables import Api, Phase, status_error
+from state.protocol_errors import ProtocolError
+from streaming.gateway.calls import Call
+from streaming.gateway.ports import DecisionTimedOut, NotController
+
+_EVENTS: Mapping[Api, str] = {
+    Api.JOIN_GROUP: "join_group_requested",
+    Api.SYNC_GROUP: "sync_group_requested",
+    Api.LEAVE_GROUP: "leave_group_requested",
+    Api.OFFSET_COMMIT: "offset_commit_requested",
+    Api.TXN_OFFSET_COMMIT: "txn_offset_commit_requested",
+    Api.OFFSET_DELETE: "offset_delete_requested",
+    Api.DELETE_GROUP: "delete_group_requested",
+}
+
+
+class GroupService(Protocol):
+    """What the process around the gateway knows of groups; used on the gateway's event loop."""
+
+    @property
+    def image(self) -> GroupImage:
+        """Return the groups as decided so far."""
+
+    def partition_of(self, group: str) -> int:
+        """Return the group's partition of __consumer_offsets, -1 while there are none."""
+
+    def phase(self, partition: int) -> Phase:
+        """Return what this node is for a partition."""
+
+    def phases(self) -> list[Phase]:
+        """Return what this node is for each partition."""
+
+    async def submit(
+        self, kind: str, group: str, payload: dict[str, Any], timeout_s: float
+    ) -> dict[str, Any]:
+        """Append an event with a fresh request_id and return the reply.
+
+        Raises NotController, DecisionTimedOut.
+        """
+
+    def heard(self, heartbeat: Heartbeat) -> None:
+        """Take a heartbeat of a member that is there; it was answered."""
+
+
+class GroupRequests:
+    """Has requests decided, and tells failures as the error codes that clients understand."""
+
+    def __init__(self, service: GroupService, timeout_s: float, groups_max: int) -> None:
+        """timeout_s: how long a decision may take; groups_max: groups beyond which no new one is
+        begun.
+        """
+        self.service = service
+        self._timeout_s = timeout_s
+        self._groups_max = groups_max
+
+    def status(self, api: Api, group: str | None) -> ProtocolError | None:
+        """Return what is answered without asking anybody, None when it is to be decided."""
+        partition = -1 if group is None else self.service.partition_of(group)
+        return status_error(api, group, self.service.phase(partition))
+
+    async def reply(
+        self, api: Api, call: Call, group: str | None, payload: dict[str, Any], waits_s: float = 0.0
+    ) -> dict[str, Any]:
+        """Return the reply to a request about a group, or {"error": code} alone.
+
+        waits_s: how long the answer may be held back by the group itself.
+        """
+        error = self.status(api, group)
+        if error is not None or group is None:
+            return {"error": error}
+        if api is Api.JOIN_GROUP and self._is_one_too_many(group):
+            return {"error": ProtocolError.GROUP_MAX_SIZE_REACHED}
+        partition = self.service.partition_of(group)
+        asked = {**payload, "group": group, "partition": partition, "version": call.version}
+        try:
+            return await self.service.submit(_EVENTS[api], group, asked, self._timeout_s + waits_s)
+        except NotController:
+            return {"error": ProtocolError.NOT_COORDINATOR}
+        except DecisionTimedOut:
+            return {"error": ProtocolError.COORDINATOR_NOT_AVAILABLE}
+
+    def _is_one_too_many(self, group: str) -> bool:
+        groups = self.service.image.groups
+        return len(groups) >= self._groups_max and group not in groups

@@ -1,0 +1,67 @@
+"""WriteTxnMarkers: transaction coordinators end transactions that committed offsets here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from state.protocol_errors import ProtocolError
+from streaming.gateway.calls import Call
+from streaming.gateway.protocol_errors import GatewayError
+from streaming.offsets.batches import encode_marker
+from streaming.offsets.leader import LeaderStopped, OffsetsLeader
+from streaming.offsets.posing import GROUP_TOPIC
+from streaming.wire.schema_codec import Body
+
+Completed = Callable[[int, bool, list[int]], Awaitable[None]]
+"""Has it known that a producer's transaction (id, committed) has ended in these partitions."""
+
+
+class TxnMarkers:
+    """Appends markers, and says so once all brokers in sync have them.
+
+    What a transaction committed counts from then on (GroupCoordinator.scheduleHandleTxnCompletion).
+    """
+
+    def __init__(
+        self, leader: OffsetsLeader, completed: Completed, now_ms: Callable[[], int]
+    ) -> None:
+        """Take where markers are appended, and who is told."""
+        self._leader = leader
+        self._completed = completed
+        self._now_ms = now_ms
+
+    async def handle(self, call: Call) -> Body:
+        """Answer with an error for each partition."""
+        markers = await asyncio.gather(*map(self._write, call.body["markers"]))
+        return {"markers": list(markers)}
+
+    async def _write(self, marker: dict[str, Any]) -> Body:
+        topics, ended = [], []
+        for topic in marker["topics"]:
+            partitions = []
+            for number in topic["partition_indexes"]:
+                error = await self._append(marker, topic["name"], number)
+                partitions.append({"partition_index": number, "error_code": error})
+                if error == ProtocolError.NONE:
+                    ended.append(number)
+            topics.append({"name": topic["name"], "partitions": partitions})
+        if ended:
+            await self._completed(marker["producer_id"], marker["transaction_result"], ended)
+        return {"producer_id": marker["producer_id"], "topics": topics}
+
+    async def _append(self, marker: dict[str, Any], topic: str, partition: int) -> int:
+        if topic != GROUP_TOPIC:
+            return GatewayError.NOT_LEADER_OR_FOLLOWER
+        batch = encode_marker(
+            (marker["producer_id"], marker["producer_epoch"]),
+            marker["coordinator_epoch"],
+            committed=marker["transaction_result"],
+            timestamp_ms=self._now_ms(),
+        )
+        try:
+            await self._leader.append(partition, batch)
+        except LeaderStopped:
+            return GatewayError.NOT_LEADER_OR_FOLLOWER
+        return ProtocolError.NONE

@@ -1,0 +1,148 @@
+"""The front's group coordination on real sockets: machines decide, made-up brokers follow."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import Future
+from contextlib import asynccontextmanager
+from typing import Any
+
+import orjson
+
+from state.decisions import DecisionKind
+from state.events import Event
+from state.groups.tables import Phase
+from state.routing import GROUP_KEY, machine_keys, scope
+from state.step import fold, new_machine
+from streaming.front.group_coordination import GroupCoordination
+from streaming.gateway.apis import NodeConfig, build_apis
+from streaming.gateway.connection import Limits
+from streaming.gateway.create_topics import TopicDefaults
+from streaming.gateway.groups.apis import group_apis
+from streaming.gateway.groups.requests import GroupRequests
+from streaming.gateway.server import Gateway
+from streaming.log.api import NewRecord
+from streaming.offsets.history import History
+from streaming.offsets.leader import OffsetsLeader
+from streaming.offsets.posing import GROUP_TOPIC
+from streaming.settings_loader import load_settings
+from tests.unit.gateway.support import LISTENERS, NODE_ID, FakeCluster, Rig
+
+PARTITIONS = 4
+TIMEOUT_S = 20.0
+
+
+class GroupWorld:
+    """Events are folded at once, at a time that stands still until `pass_ms`.
+
+    following: whether brokers take records; held: decisions wait, as while a batch runs.
+    """
+
+    def __init__(self, *options: str) -> None:
+        self.cluster = FakeCluster()
+        self.cluster.create(GROUP_TOPIC, [[1, 2]] * PARTITIONS)
+        body = {"request_id": "r", "topic": GROUP_TOPIC}
+        self.cluster.happen("raise_leader_epochs_requested", GROUP_TOPIC, body)
+        self.events: list[Event] = []
+        self.following = True
+        self.held: list[tuple[int, bytes]] | None = None
+        self.timers: dict[str, int] = {}
+        self._now_ms = 1_000
+        self._machine = new_machine(GROUP_KEY)
+        loop = asyncio.get_running_loop()
+        self.leader = OffsetsLeader(loop.time)
+        self.leader.look_at(self.cluster.known)
+        settings = load_settings(overrides=["group.initial.rebalance.delay.ms=0", *options])
+        history = History(self.leader, self.cluster.image, "INTERNAL", TIMEOUT_S)
+        self.groups = GroupCoordination(
+            settings,
+            self.leader,
+            history,
+            self.append,
+            is_controller=self.cluster.is_controller,
+            counters=Counter(),
+        )
+        self.requests = GroupRequests(self.groups, TIMEOUT_S, settings.groups_max)
+
+    async def take_over(self) -> None:
+        """Lead all partitions, which are empty, and serve them."""
+        self.leader.lead(range(PARTITIONS))
+        self.follow()
+        self.groups.elected({one: log.epoch for one, log in self.leader.logs.items()})
+        await asyncio.sleep(0)
+        for partition, log in self.leader.logs.items():
+            await self.groups.load(partition, log.epoch, log.end)
+        self.groups.batch_completed(self.events[-1].offset + 1)
+        assert set(self.groups.phases()) == {Phase.OWNED}
+
+    def follow(self) -> None:
+        """Let the brokers have everything."""
+        for log in self.leader.logs.values():
+            for broker in (1, 2):
+                self.leader.fetched(log, broker, max(log.end, 0))
+
+    def append(self, records: Sequence[NewRecord]) -> Future[range]:
+        """Fold events, and hand the decisions over in the loop's next turn."""
+        start = len(self.events)
+        for record in records:
+            event = Event(len(self.events), self._now_ms, record.kind, record.key, record.payload)
+            self.events.append(event)
+            assert machine_keys(scope(event.kind, event.key), 1, group_slots=1) == (GROUP_KEY,)
+            for decision in fold(self._machine, [event]):
+                assert decision.kind is not DecisionKind.SET_ASIDE, decision
+                if decision.kind is DecisionKind.ARM_TIMER:
+                    timer = orjson.loads(decision.body)
+                    self.timers[timer["timer"]] = timer["deadline_ms"]
+                else:
+                    self._hand_over((event.offset, decision.body))
+        done: Future[range] = Future()
+        done.set_result(range(start, len(self.events)))
+        return done
+
+    def _hand_over(self, decision: tuple[int, bytes]) -> None:
+        if self.held is not None:
+            self.held.append(decision)
+            return
+        loop = asyncio.get_running_loop()
+        loop.call_soon(self.groups.decisions.take, [decision])
+        if self.following:
+            loop.call_soon(self.follow)
+
+    def release(self) -> None:
+        """Hand over what was held."""
+        held, self.held = self.held or [], None
+        for decision in held:
+            self._hand_over(decision)
+
+    def pass_ms(self, ms: int) -> None:
+        """Let time pass, and the timers fire that are due by then."""
+        self._now_ms += ms
+        for timer, deadline_ms in sorted(self.timers.items(), key=lambda one: one[1]):
+            if deadline_ms <= self._now_ms:
+                del self.timers[timer]
+                body = orjson.dumps({"timer": timer, "deadline_ms": deadline_ms})
+                self.append([NewRecord("group_timer_due", timer.removeprefix("groups/"), body)])
+
+    def payloads(self, kind: str) -> list[dict[str, Any]]:
+        """Payloads of the events of a kind, in order."""
+        return [orjson.loads(event.payload) for event in self.events if event.kind == kind]
+
+
+@asynccontextmanager
+async def coordinating(*options: str) -> AsyncIterator[tuple[GroupWorld, Rig]]:
+    """A gateway that coordinates groups, all partitions taken over."""
+    world = GroupWorld(*options)
+    node = NodeConfig(
+        NODE_ID, TopicDefaults(1, 1), TIMEOUT_S, {"data.dir": "/data"}, posed_topic=GROUP_TOPIC
+    )
+    apis = build_apis(world.cluster, world.cluster, node, group_apis(world.requests))
+    gateway = Gateway(LISTENERS, apis, Limits())
+    await gateway.start()
+    rig = Rig(world.cluster, gateway)
+    try:
+        await world.take_over()
+        yield world, rig
+    finally:
+        await rig.close()
