@@ -11,14 +11,15 @@ import typer
 from rich.console import Console
 
 from streaming.commands import checkpoint, log
+from streaming.commands.control import allow_shutdown, pause, resume
 from streaming.commands.demo import demo
 from streaming.commands.diff import diff
 from streaming.commands.explain import explain
 from streaming.commands.frame import run_framed
 from streaming.commands.replay import replay
 from streaming.commands.roles import front, job, run
-from streaming.commands.state import state
 from streaming.commands.shadow import shadow
+from streaming.commands.state import state
 from streaming.commands.status import status
 from streaming.commands.tap import tap
 
@@ -35,13 +36,16 @@ app.command()(run)
 app.command()(front)
 app.command()(job)
 app.command()(status)
+app.command()(pause)
+app.command()(resume)
+app.command()(allow_shutdown)
 app.command()(tap)
 app.command()(explain)
+app.command()(shadow)
 app.command()(replay)
 app.command()(diff)
 app.command()(state)
 app.add_typer(log.app, name="log")
-app.command()(shadow)
 app.add_typer(checkpoint.app, name="checkpoint")
 
 

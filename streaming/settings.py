@@ -28,6 +28,10 @@ Host = Annotated[str, Field(pattern=r"^\S+$", description="a host name or addres
 KafkaVersion = Annotated[
     str, Field(pattern=r"^[23]\.\d+\.\d+$", description="a version such as 3.9.2, from 2.x to 3.9")
 ]
+ProtocolVersion = Annotated[
+    str,
+    Field(pattern=r"^[23]\.\d+(-IV\d+)?$", description="a version such as 3.9 or 3.9-IV0"),
+]
 Folder = Annotated[Path, AfterValidator(Path.expanduser), Field(description="a folder's path")]
 SparkMaster = Annotated[
     str,
@@ -80,6 +84,11 @@ class Settings(BaseModel):
     auto_leader_rebalance_enable: bool
     leader_imbalance_per_broker_percentage: Annotated[int, Field(ge=0, le=100)]
     leader_imbalance_check_interval_seconds: Positive
+    leader_rebalance_partitions_max: Positive
+    leader_rebalance_step_interval_ms: Positive
+    min_insync_replicas: Positive
+    controlled_shutdown_safety_check_enable: bool
+    inter_broker_protocol_version: ProtocolVersion
 
     gateway_host: Host
     gateway_port: Port
@@ -103,6 +112,8 @@ class Settings(BaseModel):
     offsets_retention_minutes: Positive
     offsets_retention_check_interval_ms: Positive
 
+    shadow_window_ms: Annotated[int, Field(ge=100)]
+
     embedded_brokers: Annotated[int, Field(ge=1, le=100)]
     embedded_kafka_version: KafkaVersion
 
@@ -116,12 +127,16 @@ class Settings(BaseModel):
         """The topic of which brokers are told that this node leads it, None for none."""
         return GROUP_TOPIC if self.groups_takeover_enable else None
 
+    @property
+    def inter_broker_protocol(self) -> tuple[int, int]:
+        """The inter-broker protocol as (major, minor)."""
+        major, minor = self.inter_broker_protocol_version.split("-")[0].split(".")
+        return int(major), int(minor)
+
     @field_validator("*", mode="before")
     @classmethod
     def _refuse_truth_for_number(cls, value: object, info: ValidationInfo) -> object:
         # To Python, and so to pydantic, true is the number 1.
-    shadow_window_ms: Annotated[int, Field(ge=100)]
-
         numeric = cls.model_fields[str(info.field_name)].annotation is int
         if numeric and isinstance(value, bool):
             raise ValueError("true and false are not numbers")

@@ -80,12 +80,10 @@ def _resync_completed(
     cluster: Cluster, event: Event, completed: payloads.ResyncCompleted
 ) -> list[Decision]:
     cluster.authority.loaded()
-    if cluster.authority.phase is not Phase.ACTIVE:
-        return []
     found = [
         _update_brokers(cluster, event, introduced=sorted(cluster.brokers.by_id), complete=True)
     ]
-    if cluster.authority.auto_leader_rebalance:
+    if cluster.authority.auto_leader_rebalance and not cluster.authority.paused:
         found.append(
             _arm(
                 cluster,
@@ -102,7 +100,7 @@ def _registrations_changed(
 ) -> list[Decision]:
     cluster.brokers.unregister((*changed.unregistered, *(broker.id for broker in changed.bounced)))
     cluster.brokers.register((*changed.registered, *changed.bounced, *changed.updated))
-    if cluster.authority.phase is not Phase.ACTIVE:
+    if cluster.authority.phase not in (Phase.ACTIVE, Phase.PAUSED):
         return []
     introduced = sorted(broker.id for broker in (*changed.registered, *changed.bounced))
     return [_update_brokers(cluster, event, introduced=introduced, complete=False)]

@@ -77,11 +77,14 @@ def on_cluster_config_changed(
 
 def on_resync_completed(slot: Slot, event: Event, completed: ResyncCompleted) -> list[Decision]:
     """Start both state machines on what was loaded (ReplicaStateMachine.startup,
-    PartitionStateMachine.startup).
+    PartitionStateMachine.startup); during a pause only tell what was loaded.
     """
     slot.authority.loaded()
-    if slot.authority.phase is not Phase.ACTIVE:
-        return []
+    if slot.authority.paused:
+        slot.table.deletions.clear()  # read again, and gone on with, when the pause is over
+        told = Changes(slot.table, event.offset)
+        told.metadata |= slot.table.rows.has_leadership
+        return told.decisions(slot.authority, slot.brokers)
     marks = deletion.start_loaded(slot, event.offset)
     changes = Changes(slot.table, event.offset)
     everything = np.arange(len(slot.table.rows))

@@ -4,10 +4,12 @@ create.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from state.cluster.authority import Phase
-from state.decisions import Decision, DecisionKind, json_decision
+from state.decisions import Decision, DecisionKind, Rule, json_decision
 from state.events import Event
 from state.partitions import deletion
 from state.partitions.assignment import assignment_decision, reassignment_end
@@ -41,21 +43,31 @@ def on_topic_observed(slot: Slot, event: Event, observed: TopicObserved) -> list
         return []
     replicas, repaired = without_controller(slot, observed)
     loading = slot.authority.phase is Phase.LOADING
-    known, named = _known_topic(slot, observed, afresh=loading)
-    changed = repaired or named
-    columns = observed_columns(observed, replicas, known)
+    known = _known_topic(slot, observed, afresh=loading)
+    rewritten = repaired or known.unwritten
+    columns = observed_columns(observed, replicas, known.index)
     if not loading and _grows_in_deletion(slot, observed):
         kind = DecisionKind.REWRITE_ASSIGNMENT
-        return [assignment_decision(slot, event.offset, known, kind)]
+        return [assignment_decision(slot, event.offset, known.index, kind)]
     if loading:
         slot.table.add_rows(columns)
-        return _rewrite(slot, event, observed, replicas) if changed else []
-    return _take_rows(slot, event, observed, columns, rewritten=changed)
+        return _rewrite(slot, event, observed, replicas) if rewritten else []
+    return _take_rows(slot, event, observed, columns, known, rewritten=rewritten)
 
 
-def _known_topic(slot: Slot, observed: TopicObserved, *, afresh: bool) -> tuple[int, bool]:
-    """Return (index of the observed topic, whether it has an id that is not in ZooKeeper yet); the
-    topic is added if it is new.
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Index of a topic. unwritten: it has an id that is not in ZooKeeper yet. renamed: it has
+    another id than brokers were told.
+    """
+
+    index: int
+    unwritten: bool
+    renamed: bool
+
+
+def _known_topic(slot: Slot, observed: TopicObserved, *, afresh: bool) -> _Known:
+    """Take the observed topic, added if it is new, with its overrides and its id.
 
     afresh: without rows, because a topic observed twice during a load is as the last observation
     says. A topic without an id gets the one that came with the observation, and keeps it when it
@@ -63,23 +75,21 @@ def _known_topic(slot: Slot, observed: TopicObserved, *, afresh: bool) -> tuple[
     """
     before = slot.table.topic(observed.topic)
     version = observed.zk_version if before is None else before.zk_version
+    told = None if before is None else before.topic_id
     if afresh:
         _forget_loaded(slot, observed.topic)
     known = slot.table.topic_index(observed.topic)
     if known is None:
-        topic = Topic(observed.topic, NO_TOPIC_ID, observed.unclean, version)
+        topic = Topic(observed.topic, told or NO_TOPIC_ID, observed.unclean, version)
         known = slot.table.add_topic(topic)
     topic = slot.table.topics[known]
     topic.zk_version = max(version, observed.zk_version)
     topic.unclean, topic.min_insync = observed.unclean, observed.min_insync
-    if observed.topic_id != NO_TOPIC_ID:
-        topic.topic_id = observed.topic_id
-        return known, False
-    if before is not None and before.topic_id != NO_TOPIC_ID:
-        topic.topic_id = before.topic_id
-        return known, observed.zk_version >= version
-    topic.topic_id = observed.new_topic_id
-    return known, topic.topic_id != NO_TOPIC_ID
+    minted = observed.new_topic_id if topic.topic_id == NO_TOPIC_ID else topic.topic_id
+    missing = observed.topic_id == NO_TOPIC_ID
+    topic.topic_id = minted if missing else observed.topic_id
+    unwritten = missing and minted != NO_TOPIC_ID and observed.zk_version >= version
+    return _Known(known, unwritten, told not in (None, topic.topic_id))
 
 
 def _forget_loaded(slot: Slot, name: str) -> None:
@@ -91,16 +101,23 @@ def _forget_loaded(slot: Slot, name: str) -> None:
 
 
 def _take_rows(
-    slot: Slot, event: Event, observed: TopicObserved, columns: Columns, *, rewritten: bool
+    slot: Slot,
+    event: Event,
+    observed: TopicObserved,
+    columns: Columns,
+    known: _Known,
+    *,
+    rewritten: bool,
 ) -> list[Decision]:
     new = slot.table.find(observed.topic, observed.partitions) < 0
     slot.table.add_rows(select(columns, new))
     changes = Changes(slot.table, event.offset)
     at = slot.table.find(observed.topic, observed.partitions)
-    topic = slot.table.topic_index(observed.topic)
-    if rewritten and topic is not None:
+    if rewritten:
         kind = DecisionKind.REWRITE_ASSIGNMENT
-        changes.also.append(assignment_decision(slot, event.offset, topic, kind))
+        changes.also.append(assignment_decision(slot, event.offset, known.index, kind))
+    if known.renamed:
+        _tell_id(slot, changes, at[~new])
     stored = observed.states.present
     start_rows(slot, changes, at[new & stored])
     create_partitions(slot, changes, at[new & ~stored])
@@ -108,6 +125,15 @@ def _take_rows(
     taken = adopt_states(slot, changes, at, observed.states, only=~new & stored)
     complete_reassignments(slot, changes, taken)
     return deletion.decide(slot, changes, observed.topic)
+
+
+def _tell_id(slot: Slot, changes: Changes, at: Rows) -> None:
+    """Tell everybody of rows `at` again: their topic has another id."""
+    rows = slot.table.rows
+    at = at[rows.has_leadership[at] & ~slot.table.in_deletion()[at]]
+    changes.metadata[at] = True
+    changes.recipients[at] |= slot.online_replicas(at)
+    changes.rule[at] = Rule.STATE_OBSERVED
 
 
 def _grows_in_deletion(slot: Slot, observed: TopicObserved) -> bool:

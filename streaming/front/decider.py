@@ -9,9 +9,23 @@ from concurrent.futures import Future
 from typing import Any
 
 from state.events import EventKind
-from streaming.gateway.ports import DecisionTimedOut, NotController
+from streaming.gateway.ports import DecisionTimedOut, NotController, Paused
 from streaming.log.api import NewRecord
 from streaming.observers.ports import Counters, event
+
+PAUSED_KINDS = frozenset(
+    {
+        EventKind.ALTER_PARTITION_REQUESTED,
+        EventKind.ALTER_REASSIGNMENTS_REQUESTED,
+        EventKind.CONTROLLED_SHUTDOWN_REQUESTED,
+        EventKind.CREATE_PARTITIONS_REQUESTED,
+        EventKind.CREATE_TOPIC_REQUESTED,
+        EventKind.DELETE_TOPIC_REQUESTED,
+        EventKind.ELECT_LEADERS_REQUESTED,
+    }
+)
+"""Requests that are about partitions: during a pause they are not even appended."""
+PAUSED_MESSAGE = "The controller is paused by an operator and decides nothing until it is resumed."
 
 
 class RequestDecider:
@@ -25,11 +39,15 @@ class RequestDecider:
         append: Callable[[list[NewRecord]], Future[range]],
         is_controller: Callable[[], bool],
         counters: Counters,
+        is_paused: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Append with `append`, and only while `is_controller`."""
+        """Append with `append`, and only while `is_controller`; while `is_paused` nothing of what
+        the pause is about.
+        """
         self._append = append
         self._is_controller = is_controller
         self._counters = counters
+        self._is_paused = is_paused
         self._waiting: dict[str, asyncio.Future[dict[str, Any]]] = {}
 
     @property
@@ -42,10 +60,12 @@ class RequestDecider:
     ) -> dict[str, Any]:
         """Append an event that carries a new request_id and return the body of its reply.
 
-        Raises NotController, DecisionTimedOut, LogError.
+        Raises NotController, Paused, DecisionTimedOut, LogError.
         """
         if not self._is_controller():
             raise NotController("this node is not the controller now")
+        if kind in PAUSED_KINDS and self._is_paused():
+            raise Paused(PAUSED_MESSAGE)
         request_id = uuid.uuid4().hex
         reply: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._waiting[request_id] = reply

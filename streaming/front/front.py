@@ -10,8 +10,10 @@ from concurrent.futures import Future
 from typing import Any
 
 from state.events import EventKind
+from streaming.control_socket import control_path
 from streaming.front.authority import Authority, Phase
 from streaming.front.clock import Clock
+from streaming.front.control import ControlServer
 from streaming.front.decider import RequestDecider
 from streaming.front.event_log import EventLog
 from streaming.front.gateway import FrontGateway
@@ -63,7 +65,9 @@ class Front:
         )
         self._signals = Signals()
         self._clock = Clock(self._loop, self._append, wall_clock_ms)
-        self._decider = RequestDecider(self._append, self.is_controller, self._counters)
+        self._decider = RequestDecider(
+            self._append, self.is_controller, self._counters, lambda: self._feed.paused
+        )
         self._feed = JobFeed(
             self._clock,
             self._decider,
@@ -77,6 +81,9 @@ class Front:
         )
         self._link = LinkServer(DataDir(settings.data_dir).link, self._append, self._feed)
         self._status = StatusServer(socket_path(settings.data_dir), self.status)
+        self._control = ControlServer(
+            control_path(settings.data_dir), self._append, self._load_again
+        )
         self._groups = Groups(
             settings,
             self._decider,
@@ -145,6 +152,7 @@ class Front:
         claim, progress = self._authority.claim, self._feed.progress
         return {
             "role": str(self._authority.phase),
+            "paused": self._feed.paused,
             "epoch": None if claim is None else claim.epoch,
             "in_doubt": claim is not None and self._signals.in_doubt,
             "controller": self._holder,
@@ -176,6 +184,7 @@ class Front:
             await self._gateway.start(self._gateway.configured)
         await self._link.start()
         await self._status.start()
+        await self._control.start()
         self._watch_lease()
         self._authority.start()
         self._groups.start(self._fail)
@@ -190,6 +199,7 @@ class Front:
         await self._groups.stop()
         await self._gateway.stop()
         await self._link.stop()
+        await self._control.stop()
         await self._status.stop()
 
     def _append(self, records: Sequence[NewRecord]) -> Future[range]:
@@ -248,6 +258,10 @@ class Front:
     def _observe_again(self, topics: list[str]) -> None:
         if self._term is not None:
             self._term.observe_again(topics)
+
+    def _load_again(self) -> None:
+        if self._term is not None:
+            self._term.load_again()
 
     def _lease_changed(self) -> None:
         self._signals.set_job_healthy(self._lease.job_healthy)

@@ -54,6 +54,7 @@ class JobFeed:
         """Start without an image: it comes with a job that has one, or with what a job decides."""
         self.image: ClusterImage | None = None
         self.progress = JobProgress()
+        self.paused = False
         self._clock = clock
         self._decider = decider
         self._counters = counters
@@ -95,6 +96,7 @@ class JobFeed:
     def _take_image(self, message: Message) -> None:
         if message.body:
             self.image = ClusterImage.from_snapshot(message.body)
+        self.paused = message.head.get("paused", False)
         self._clock.replace(message.head.get("timers", {}))
         self._on_image(self.image, True)
 
@@ -108,6 +110,8 @@ class JobFeed:
             elif kind == DecisionKind.ARM_TIMER:
                 timer = orjson.loads(body)
                 self._clock.arm(timer["timer"], timer["deadline_ms"])
+            elif kind == DecisionKind.SET_PAUSE:
+                self.paused = orjson.loads(body)["paused"]
             elif kind == DecisionKind.SET_ASIDE:
                 self._counters["set_aside_events"] += 1
             elif self.image is not None:

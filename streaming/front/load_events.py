@@ -6,6 +6,7 @@ from typing import Any
 
 from state.events import EventKind
 from streaming.log.api import NewRecord
+from streaming.observers.overrides import MIN_INSYNC, UNCLEAN
 from streaming.observers.ports import event
 from streaming.settings import Settings
 from streaming.zk.claim import ControllerClaim
@@ -16,16 +17,37 @@ Endpoints = list[dict[str, Any]]
 """[{listener, host, port, security_protocol}], as in a broker's registration."""
 
 
+_RECOVERY_SINCE = (3, 2)
+_TOPIC_IDS_SINCE = (2, 8)
+
+
+def overridable(settings: Settings) -> dict[str, Any]:
+    """Return the settings that the brokers' cluster-wide defaults go before."""
+    return {
+        UNCLEAN: settings.unclean_leader_election_enable,
+        MIN_INSYNC: settings.min_insync_replicas,
+    }
+
+
+def topics_have_ids(settings: Settings) -> bool:
+    """Return whether the brokers' inter-broker protocol knows topic ids."""
+    return settings.inter_broker_protocol >= _TOPIC_IDS_SINCE
+
+
 def elected(claim: ControllerClaim, endpoints: Endpoints, settings: Settings) -> NewRecord:
     """Return controller_elected, with the settings that decisions depend on."""
     config = {
-        "unclean.leader.election.enable": settings.unclean_leader_election_enable,
+        **overridable(settings),
+        "leader.recovery.supported": settings.inter_broker_protocol >= _RECOVERY_SINCE,
         "delete.topic.enable": settings.delete_topic_enable,
         "auto.leader.rebalance.enable": settings.auto_leader_rebalance_enable,
         "leader.imbalance.per.broker.percentage": settings.leader_imbalance_per_broker_percentage,
         "leader.imbalance.check.interval.ms": (
             settings.leader_imbalance_check_interval_seconds * 1000
         ),
+        "leader.rebalance.partitions.max": settings.leader_rebalance_partitions_max,
+        "leader.rebalance.step.interval.ms": settings.leader_rebalance_step_interval_ms,
+        "controlled.shutdown.safety.check.enable": settings.controlled_shutdown_safety_check_enable,
     }
     body = {
         "controller_id": claim.controller_id,

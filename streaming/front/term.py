@@ -7,7 +7,13 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from state.events import EventKind
-from streaming.front.load_events import Endpoints, elected, producer_id_block
+from streaming.front.load_events import (
+    Endpoints,
+    elected,
+    overridable,
+    producer_id_block,
+    topics_have_ids,
+)
 from streaming.front.preparation import create_missing, own_registration
 from streaming.front.signals import RoleLost, Signals
 from streaming.image.racks import controller_rack
@@ -157,6 +163,10 @@ class Term:
         while True:
             self._signals.wait_for_work(self._dirty)
             dirty = self._dirty.take()
+            if dirty.anew:
+                logger.info("everything is loaded again, under the same claim")
+                self.load()
+                continue
             try:
                 self._look(dirty)
             except ZooKeeperUnreachable as error:
@@ -171,6 +181,10 @@ class Term:
     def observe_again(self, topics: Iterable[str]) -> None:
         """Append topics as they are, even if they did not change; from any thread."""
         self._dirty.mark(Dirty(again=frozenset(topics)))
+
+    def load_again(self) -> None:
+        """Append an election and everything again, as after a claim, soon; from any thread."""
+        self._dirty.mark(Dirty(anew=True))
 
     def give_back(self) -> bool:
         """Delete /controller if it is ours; False when it was not."""
@@ -205,12 +219,14 @@ class Term:
         )
         tree, log, counters = self._tree, self._log, self._counters
         self._brokers = BrokersObserver(tree, log, claim.controller_id, counters)
-        self._topics = TopicsObserver(tree, log, counters, self._signals.check)
+        minted = topics_have_ids(self._settings)
+        check = self._signals.check
+        self._topics = TopicsObserver(tree, log, counters, check, mint_topic_ids=minted)
         self._notifications = NotificationsObserver(tree, writer, log, counters)
         self._admin = AdminObserver(tree, log, counters)
         self._deletions = DeletionsObserver(tree, log, self._topics)
-        unclean = self._settings.unclean_leader_election_enable
-        self._configs = ConfigsObserver(tree, log, self._topics, unclean, counters)
+        defaults = overridable(self._settings)
+        self._configs = ConfigsObserver(tree, log, self._topics, defaults, counters)
         return writer
 
     def _broker_listeners(self) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from state.events import EventKind
 from state.protocol_errors import ProtocolError
-from streaming.gateway.ports import ClusterView, Decider, DecisionTimedOut, NotController
+from streaming.gateway.ports import ClusterView, Decider, DecisionTimedOut, NotController, Paused
 from streaming.gateway.protocol_errors import GatewayError
 
 
@@ -32,6 +32,8 @@ class AdminRequests:
         timeout_s = min(max(timeout_ms, 0) / 1000, self._timeout_max_s)
         try:
             return await self._decider.submit(kind, topic, payload, timeout_s)
+        except Paused as paused:
+            return {"error": GatewayError.POLICY_VIOLATION, "message": str(paused)}
         except NotController:
             return {"error": ProtocolError.NOT_CONTROLLER}
         except DecisionTimedOut:

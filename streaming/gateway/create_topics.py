@@ -11,12 +11,13 @@ from typing import Any
 
 from state.events import EventKind
 from state.partitions.creation import is_legal_name
-from state.payloads import topic_id_from_text, topic_id_to_text
+from state.payloads import topic_id_from_text
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Call
-from streaming.gateway.ports import ClusterView, Decider, DecisionTimedOut, NotController
+from streaming.gateway.ports import ClusterView, Decider, DecisionTimedOut, NotController, Paused
 from streaming.gateway.protocol_errors import GatewayError
 from streaming.gateway.topic_configs import config_error
+from streaming.topic_ids import mint_topic_id
 from streaming.wire.schema_codec import Body
 
 PARTITIONS_MAX = 50_000
@@ -26,7 +27,6 @@ default limit (jute.maxbuffer) of 1 MiB, and no request makes the job build tabl
 _DEFAULT = -1
 _KRAFT_METADATA_TOPIC = "__cluster_metadata"
 _DYNAMIC_TOPIC_CONFIG = 1
-_RESERVED_IDS = frozenset({0, 1})
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,8 @@ class CreateTopics:
         kind = EventKind.CREATE_TOPIC_REQUESTED
         try:
             return await self._decider.submit(kind, topic["name"], payload, timeout_s)
+        except Paused as paused:
+            raise Refused(GatewayError.POLICY_VIOLATION, str(paused)) from None
         except NotController:
             raise Refused(ProtocolError.NOT_CONTROLLER) from None
         except DecisionTimedOut:
@@ -124,17 +126,6 @@ class CreateTopics:
             "start_index": self._chance.getrandbits(31),
             "shift": self._chance.getrandbits(31),
         }
-
-
-def mint_topic_id() -> str:
-    """Return a random topic id (version 4) in base64url; never 0 or 1, which are reserved, and
-    without a leading '-', which command lines would read as an option (Uuid.randomUuid).
-    """
-    while True:
-        topic_id = uuid.uuid4()
-        text = topic_id_to_text(topic_id.bytes)
-        if text is not None and topic_id.int not in _RESERVED_IDS and not text.startswith("-"):
-            return text
 
 
 def _check_name(name: str) -> None:

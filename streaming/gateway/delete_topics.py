@@ -68,7 +68,7 @@ class DeleteTopics:
         kind = EventKind.DELETE_TOPIC_REQUESTED
         timeout_ms = call.body["timeout_ms"]
         reply = await self._requests.reply(kind, found, payload, timeout_ms)
-        return _result(asked, _error(call, reply))
+        return _result(asked, _error(call, reply), reply.get("message"))
 
     def _name(self, topic_id: bytes) -> str | None:
         image, text = self._requests.view.image(), topic_id_to_text(topic_id)

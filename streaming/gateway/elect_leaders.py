@@ -72,7 +72,7 @@ class ElectLeaders:
         return {
             "topic": topic,
             "partition_result": [
-                _result(partition, errors.get(partition, reply["error"]))
+                _result(partition, errors.get(partition, reply["error"]), reply.get("message"))
                 for partition in partitions
             ],
         }
@@ -107,9 +107,9 @@ def _refused(body: Body, error: int) -> list[Body]:
     ]
 
 
-def _result(partition: int, error: int) -> Body:
+def _result(partition: int, error: int, message: str | None = None) -> Body:
     return {
         "partition_id": partition,
         "error_code": error,
-        "error_message": _MESSAGES.get(error),
+        "error_message": message or _MESSAGES.get(error),
     }

@@ -15,6 +15,10 @@ class NotController(Exception):
     """This node is not the controller now, or ceased to be while a reply was awaited."""
 
 
+class Paused(NotController):
+    """An operator wants nothing of the kind decided now; the message says so."""
+
+
 class Decider(Protocol):
     """Has requests decided by the query."""
 
@@ -24,7 +28,7 @@ class Decider(Protocol):
         """Append an event with a fresh request_id in its payload and return the reply's body.
 
         kind is an EventKind, key a topic name or "". The event is appended even when timeout_s is
-        0. Raises DecisionTimedOut, NotController; being cancelled must leave nothing behind.
+        0. Raises DecisionTimedOut, NotController, Paused; cancelling it must leave nothing behind.
         """
         ...
 

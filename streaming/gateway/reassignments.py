@@ -36,10 +36,12 @@ class AlterPartitionReassignments:
         replies = await asyncio.gather(
             *(self._alter(call, topic, targets) for topic, targets in asked.items())
         )
-        errors = {reply["error"] for reply in replies} - {ProtocolError.NONE}
-        if not self._requests.ready() or errors:
-            error = min(errors, default=ProtocolError.NOT_CONTROLLER)
-            return {"error_code": error, "error_message": None, "responses": []}
+        refused = [reply for reply in replies if reply["error"] != ProtocolError.NONE]
+        if refused or not self._requests.ready():
+            none = {"error": ProtocolError.NOT_CONTROLLER}
+            first = min(refused, key=lambda reply: reply["error"], default=none)
+            error, message = first["error"], first.get("message")
+            return {"error_code": error, "error_message": message, "responses": []}
         responses = [
             {"name": topic, "partitions": [_result(one) for one in reply["partitions"]]}
             for topic, reply in zip(asked, replies, strict=True)

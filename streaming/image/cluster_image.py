@@ -49,11 +49,13 @@ class ClusterImage:
     columns: the PARTITION_COLUMNS as in change_partitions blocks, all of length n. keys int64[n]:
     topic number << 32 | partition, ascending. Topic numbers are given in order of first sight. A
     topic whose deletion has started is not there: brokers do not tell of it either; deleting has
-    the names of those until they are gone.
+    the names of those until they are gone. paused: nothing is decided now, by an operator's wish;
+    it goes to the front beside snapshots, not in them.
     """
 
     def __init__(self) -> None:
         """Start empty: no brokers, no topics, controller epoch -1."""
+        self.paused = False
         self.controller_id = -1
         self.controller_epoch = -1
         self.epoch_zk_version = -1
@@ -84,6 +86,8 @@ class ClusterImage:
                 for topic in np.unique(columns["topic"][deleted]).tolist():
                     self.forget_topic(extra["topics"][topic])
                     self.deleting.add(extra["topics"][topic])
+            case DecisionKind.SET_PAUSE:
+                self.paused = orjson.loads(body)["paused"]
             case DecisionKind.UPDATE_BROKERS:
                 self.update_brokers(orjson.loads(body))
             case DecisionKind.FORGET_TOPIC:

@@ -8,7 +8,7 @@ job to front
              a job connects and replaces the one before; the front answers nothing
   append     {id, records: [[kind, key, size], ...]}
              body: the payloads one after the other
-  image      {timers: {name: deadline_ms}}
+  image      {timers: {name: deadline_ms}, paused?}
              body: ClusterImage.snapshot, which replaces the front's image, or nothing from a job
              that does not know the cluster before it is loaded; the armed timers are replaced
   decisions  {batch_id, decisions: [[offset, kind, size], ...]}

@@ -1,12 +1,14 @@
-"""Watches configuration changes that decisions depend on: unclean leader election."""
+"""Watches configuration changes that decisions depend on."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
+from typing import Any
 
 from state.events import EventKind
-from streaming.observers.ports import Counters, EventAppender, event
-from streaming.observers.topics import TopicsObserver, unclean_override
+from streaming.observers.overrides import overrides
+from streaming.observers.ports import Counters, EventAppender, Topics, event
 from streaming.observers.tree import WatchedTree
 from streaming.zk.multiread import read_many
 from streaming.zk.znodes import CONFIG_CHANGES_PATH, entity_config_path, parse_config_change
@@ -21,24 +23,24 @@ _TOPIC_PREFIX = "topics/"
 class ConfigsObserver:
     """Follows /config/changes: what it names is read, and appended when it differs.
 
-    Entries are only read; brokers delete them when they are old. The cluster-wide default that
-    brokers keep under brokers/<default> goes before our own setting, as it does in a broker.
+    Entries are only read; brokers delete them when they are old. The cluster-wide defaults that
+    brokers keep under brokers/<default> go before our own settings, as they do in a broker.
     """
 
     def __init__(
         self,
         tree: WatchedTree,
         log: EventAppender,
-        topics: TopicsObserver,
-        unclean_default: bool,
+        topics: Topics,
+        defaults: Mapping[str, Any],
         counters: Counters,
     ) -> None:
-        """Start from our own setting, unclean_default, as what was appended last."""
+        """Start from our own settings, defaults by key, as what was appended last."""
         self._tree = tree
         self._log = log
         self._topics = topics
-        self._setting = unclean_default
-        self._appended = unclean_default
+        self._settings = dict(defaults)
+        self._appended = dict(defaults)
         self._counters = counters
         self._seen: set[str] = set()
 
@@ -60,15 +62,15 @@ class ConfigsObserver:
         )
 
     def look_at_cluster_default(self) -> None:
-        """Read the cluster-wide default and append it when it differs."""
+        """Read the cluster-wide defaults and append those that differ."""
         path = entity_config_path("brokers", _ALL_BROKERS)
         znode = self._tree.session.get(path)
-        override = unclean_override(path, None if znode is None else znode.data, self._counters)
-        value = self._setting if override is None else override
-        if value != self._appended:
-            config = {"unclean.leader.election.enable": value}
-            self._log.append([event(EventKind.CLUSTER_CONFIG_CHANGED, {"config": config})])
-            self._appended = value
+        own = overrides(path, None if znode is None else znode.data, self._counters)
+        config = own.over(self._settings)
+        changed = {key: value for key, value in config.items() if value != self._appended[key]}
+        if changed:
+            self._log.append([event(EventKind.CLUSTER_CONFIG_CHANGED, {"config": changed})])
+            self._appended = config
 
     def _entities(self, names: list[str]) -> set[str]:
         if not names:

@@ -7,19 +7,21 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import Any
 
 from state.events import EventKind
 from streaming.log.api import NewRecord
+from streaming.observers.overrides import Overrides, overrides
 from streaming.observers.ports import Counters, EventAppender, event
 from streaming.observers.states import StateTuple, read_states
 from streaming.observers.tree import Dirty, WatchedTree
+from streaming.topic_ids import mint_topic_id
 from streaming.zk.multiread import read_many
 from streaming.zk.types import ZNode
 from streaming.zk.znodes import (
     TOPICS_PATH,
     TopicZNode,
     entity_config_path,
-    parse_config,
     parse_topic,
     topic_path,
 )
@@ -28,16 +30,15 @@ logger = logging.getLogger(__name__)
 
 TOPICS_PER_APPEND = 500
 _APPENDS_IN_FLIGHT = 4
-_UNCLEAN = "unclean.leader.election.enable"
 
 
 @dataclass(slots=True)
 class _Known:
-    """What was appended last about a topic: its znode's czxid and version, the override, its id."""
+    """What was appended last of a topic: its znode's czxid and version, its overrides, its id."""
 
     czxid: int
     version: int
-    unclean: bool | None
+    own: Overrides
     topic_id: str | None
 
 
@@ -55,12 +56,17 @@ class TopicsObserver:
         log: EventAppender,
         counters: Counters,
         check: Callable[[], None] = lambda: None,
+        *,
+        mint_topic_ids: bool = False,
     ) -> None:
-        """Start with no topic known; check is called between the groups of a long look."""
+        """Start with no topic known; check is called between the groups of a long look. With
+        mint_topic_ids topics that have no id are observed with one to get.
+        """
         self._tree = tree
         self._log = log
         self._counters = counters
         self._check = check
+        self._mint_topic_ids = mint_topic_ids
         self._known: dict[str, _Known] = {}
         self._broken: dict[str, tuple[int, int]] = {}  # czxid and version that cannot be read
 
@@ -96,11 +102,11 @@ class TopicsObserver:
         """Read the configuration of topics again and append overrides that differ."""
         names = sorted(set(topics) & self._known.keys())
         records = []
-        for name, unclean in zip(names, self._unclean_overrides(names), strict=True):
-            if unclean != self._known[name].unclean:
-                body = {"topic": name, "unclean": unclean}
+        for name, own in zip(names, self._overrides(names), strict=True):
+            if own != self._known[name].own:
+                body = {"topic": name, **_said(own)}
                 records.append(event(EventKind.TOPIC_CONFIG_CHANGED, body, name))
-                self._known[name].unclean = unclean
+                self._known[name].own = own
         if records:
             self._log.append(records)
 
@@ -128,20 +134,21 @@ class TopicsObserver:
             if znode is not None and self._differs(name, znode)
             if (topic := self._parsed(name, znode)) is not None
         ]
-        unclean = self._unclean_overrides([name for name, _, _ in changed])
+        overridden = self._overrides([name for name, _, _ in changed])
         partitions = [(name, p) for name, _, topic in changed for p in topic.replicas]
         states = iter(read_states(self._tree.session, partitions, self._counters))
         # All is read: from here on nothing can fail between what is yielded and what is known.
         # A topic that is gone has no watch any more; forgotten, it is read when it is listed again.
         missing = [name for name, znode in zip(names, znodes, strict=True) if znode is None]
         yield from self._forget(missing)
-        for (name, znode, topic), override in zip(changed, unclean, strict=True):
+        for (name, znode, topic), own in zip(changed, overridden, strict=True):
             known = self._known.get(name)
             if known is not None and known.czxid != znode.czxid:
                 yield _removed(name, known)
-            self._known[name] = _Known(znode.czxid, znode.version, override, topic.topic_id)
+            self._known[name] = _Known(znode.czxid, znode.version, own, topic.topic_id)
             of_topic = [next(states) for _ in topic.replicas]
-            yield observed(name, topic, znode.version, override, of_topic)
+            minted = mint_topic_id() if self._mint_topic_ids and not topic.topic_id else None
+            yield observed(name, topic, znode.version, own, of_topic, new_topic_id=minted)
 
     def _differs(self, name: str, znode: ZNode) -> bool:
         identity = (znode.czxid, znode.version)
@@ -158,14 +165,13 @@ class TopicsObserver:
             self._broken[name] = (znode.czxid, znode.version)
             return None
 
-    def _unclean_overrides(self, names: Sequence[str]) -> list[bool | None]:
+    def _overrides(self, names: Sequence[str]) -> list[Overrides]:
         if not names:
             return []
         paths = [entity_config_path("topics", name) for name in names]
         znodes = read_many(self._tree.session, paths).data
         return [
-            unclean_override(path, data, self._counters)
-            for path, data in zip(paths, znodes, strict=True)
+            overrides(path, data, self._counters) for path, data in zip(paths, znodes, strict=True)
         ]
 
 
@@ -174,33 +180,26 @@ def _removed(name: str, known: _Known) -> NewRecord:
     return event(EventKind.TOPIC_REMOVED, body, name)
 
 
-def unclean_override(path: str, data: bytes | None, counters: Counters) -> bool | None:
-    """Read unclean.leader.election.enable from a configuration znode; None when it has none.
-
-    A broken one counts as having none; it is logged and counted as broken_configs.
-    """
-    try:
-        value = parse_config(data or b"").get(_UNCLEAN)
-    except ValueError as error:
-        logger.warning("%s is passed over: %s", path, error)
-        counters["broken_configs"] += 1
-        return None
-    return None if value is None else value.strip().lower() == "true"
+def _said(own: Overrides) -> dict[str, Any]:
+    return {"unclean": own.unclean, "min_insync_replicas": own.min_insync}
 
 
 def observed(
     name: str,
     topic: TopicZNode,
     zk_version: int,
-    unclean: bool | None,
+    own: Overrides,
     states: Sequence[StateTuple | None],
+    *,
+    new_topic_id: str | None = None,
 ) -> NewRecord:
     """Return the topic_observed event; states in the order of topic.replicas."""
     partitions = list(topic.replicas)
     body = {
         "topic": name,
         "topic_id": topic.topic_id,
-        "unclean": unclean,
+        "new_topic_id": new_topic_id,
+        **_said(own),
         "partitions": partitions,
         "replicas": [topic.replicas[p] for p in partitions],
         "adding": [topic.adding.get(p, []) for p in partitions],

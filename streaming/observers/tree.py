@@ -22,12 +22,14 @@ class Dirty:
     """What one look must read again.
 
     paths: znodes whose watch fired. everything: all watches were dropped with the connection.
-    again: topics to be appended even if they are as they were appended last.
+    again: topics to be appended even if they are as they were appended last. anew: everything is
+    to be appended, by new observers.
     """
 
     paths: frozenset[str] = frozenset()
     everything: bool = False
     again: frozenset[str] = frozenset()
+    anew: bool = False
 
     def __contains__(self, path: str) -> bool:
         """Return whether a znode may differ."""
@@ -44,6 +46,7 @@ class Dirty:
             self.paths | other.paths,
             self.everything or other.everything,
             self.again | other.again,
+            self.anew or other.anew,
         )
 
 

@@ -16,6 +16,7 @@ VISIBLE = frozenset(
         DecisionKind.CHANGE_PARTITIONS,
         DecisionKind.FORGET_TOPIC,
         DecisionKind.CHANGE_GROUP,
+        DecisionKind.SET_PAUSE,
         DecisionKind.ARM_TIMER,
         DecisionKind.SET_ASIDE,
     }

@@ -130,15 +130,17 @@ def test_configuration_changes_that_matter_are_appended(zk_session, front):
     unclean = {"unclean.leader.election.enable": "true"}
     put_config(zk_session, "topics", "t", {"retention.ms": "1"})
     put_config(zk_session, "topics", "t", unclean)
-    assert front.wait_events("topic_config_changed", 1) == [{"topic": "t", "unclean": True}]
-    put_config(zk_session, "topics", "t", {})
-    assert front.wait_events("topic_config_changed", 2)[1] == {"topic": "t", "unclean": None}
+    own = {"topic": "t", "unclean": True, "min_insync_replicas": None}
+    assert front.wait_events("topic_config_changed", 1) == [own]
+    put_config(zk_session, "topics", "t", {"min.insync.replicas": "2"})
+    own = {"topic": "t", "unclean": None, "min_insync_replicas": 2}
+    assert front.wait_events("topic_config_changed", 2)[1] == own
     put_config(zk_session, "brokers", "<default>", unclean)
     put_config(zk_session, "brokers", "1", unclean)
     expected = {"config": {"unclean.leader.election.enable": True}}
     assert front.wait_events("cluster_config_changed", 1) == [expected]
-    put_config(zk_session, "brokers", "<default>", {})
-    expected = {"config": {"unclean.leader.election.enable": False}}
+    put_config(zk_session, "brokers", "<default>", {"min.insync.replicas": "3"})
+    expected = {"config": {"unclean.leader.election.enable": False, "min.insync.replicas": 3}}
     assert front.wait_events("cluster_config_changed", 2)[1] == expected
     # Brokers purge what is old; we never delete an entry.
     assert len(zk_session.children("/config/changes")) == 6
@@ -178,7 +180,7 @@ def test_a_zookeeper_that_comes_back_loses_and_doubles_nothing(
 def test_what_the_job_wants_observed_again_is_appended_unchanged(
     zk_session, start_front, start_job
 ):
-    put_topic(zk_session, "t", [[1]])
+    put_topic(zk_session, "t", [[1]], topic_id="xVg7K6qyTvmxpuD7RnqU_w")
     front = start_front()
     front.wait_listening()
     job = start_job()

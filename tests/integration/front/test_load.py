@@ -5,6 +5,7 @@ from __future__ import annotations
 import orjson
 import pytest
 
+from state.payloads import topic_id_from_text, topic_id_to_text
 from streaming.zk.claim import claim_controller
 from streaming.zk.znodes import (
     ProducerIdBlock,
@@ -31,7 +32,8 @@ def loaded(zk_session, start_front, start_job):
     put_topic(zk_session, "old", [[1, 2], [2, 1]], topic_id=TOPIC_ID)
     put_state(zk_session, "old", 1, (-1, 7, [2]))
     put_topic(zk_session, "new", [[2]], states=False)
-    put_config(zk_session, "topics", "old", {"unclean.leader.election.enable": "true"})
+    own = {"unclean.leader.election.enable": "true", "min.insync.replicas": "2"}
+    put_config(zk_session, "topics", "old", own)
     put_config(zk_session, "brokers", "<default>", {"unclean.leader.election.enable": "true"})
     zk_session.create(
         "/latest_producer_id_block", producer_id_block_bytes(ProducerIdBlock(2, 1000, 1999))
@@ -71,10 +73,15 @@ def test_the_election_and_the_brokers_of_a_load(loaded):
         "epoch_zk_version": 2,
         "config": {
             "unclean.leader.election.enable": False,
+            "min.insync.replicas": 1,
+            "leader.recovery.supported": True,
             "delete.topic.enable": True,
             "auto.leader.rebalance.enable": True,
             "leader.imbalance.per.broker.percentage": 10,
             "leader.imbalance.check.interval.ms": 300_000,
+            "leader.rebalance.partitions.max": 200,
+            "leader.rebalance.step.interval.ms": 1_000,
+            "controlled.shutdown.safety.check.enable": False,
         },
     }
     registered = events[1][2]
@@ -90,10 +97,12 @@ def test_the_election_and_the_brokers_of_a_load(loaded):
 
 def test_the_topics_of_a_load(loaded):
     _, events = loaded
+    assert topic_id_to_text(topic_id_from_text(events[3][2].pop("new_topic_id")))
     assert events[3][2] == {
         "topic": "new",
         "topic_id": None,
         "unclean": None,
+        "min_insync_replicas": None,
         "partitions": [0],
         "replicas": [[2]],
         "adding": [[]],
@@ -104,7 +113,9 @@ def test_the_topics_of_a_load(loaded):
     assert events[4][2] == {
         "topic": "old",
         "topic_id": TOPIC_ID,
+        "new_topic_id": None,
         "unclean": True,
+        "min_insync_replicas": 2,
         "partitions": [0, 1],
         "replicas": [[1, 2], [2, 1]],
         "adding": [[], []],
@@ -112,6 +123,17 @@ def test_the_topics_of_a_load(loaded):
         "states": [[1, 4, [1, 2], 1, 0, 1], [-1, 7, [2], 1, 0, 2]],
         "zk_version": 0,
     }
+
+
+def test_brokers_of_an_old_protocol_get_no_topic_ids(zk_session, start_front, start_job):
+    put_broker(zk_session, 1)
+    put_topic(zk_session, "t", [[1]])
+    front = start_front(inter_broker_protocol_version="2.7")
+    front.wait_listening()
+    start_job()
+    front.wait_events("resync_completed", 1)
+    assert front.of_kind("topic_observed")[0]["new_topic_id"] is None
+    assert not front.of_kind("controller_elected")[0]["config"]["leader.recovery.supported"]
 
 
 def test_what_a_controller_leaves_in_zookeeper(zk_session, start_front, start_job):

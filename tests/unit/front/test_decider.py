@@ -10,8 +10,8 @@ import orjson
 import pytest
 
 from state.events import EventKind
-from streaming.front.decider import RequestDecider
-from streaming.gateway.ports import DecisionTimedOut, NotController
+from streaming.front.decider import PAUSED_KINDS, RequestDecider
+from streaming.gateway.ports import DecisionTimedOut, NotController, Paused
 from streaming.log.api import LogClosed
 
 
@@ -61,6 +61,21 @@ def test_without_the_role_nothing_is_appended():
         with pytest.raises(NotController):
             await submit(decider(log, Counter(), holds=False))
         assert log.bodies == []
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("kind", sorted(PAUSED_KINDS))
+def test_a_pause_refuses_what_is_about_partitions_and_appends_nothing(kind):
+    async def scenario():
+        log = Log()
+        asked = RequestDecider(log.append, lambda: True, Counter(), lambda: True)
+        with pytest.raises(Paused, match="paused by an operator"):
+            await asked.submit(kind, "t", {}, 10.0)
+        assert log.bodies == []
+        with pytest.raises(DecisionTimedOut):
+            await submit(asked, 0)
+        assert len(log.bodies) == 1, "producer ids are not about partitions"
 
     asyncio.run(scenario())
 

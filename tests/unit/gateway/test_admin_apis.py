@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from streaming.gateway.ports import DecisionTimedOut, NotController
+from streaming.gateway.ports import DecisionTimedOut, NotController, Paused
 from streaming.wire.messages import ApiKey
 from tests.unit.gateway.support import Rig, with_gateway
 
@@ -185,5 +185,35 @@ def test_reassignments_are_for_the_controller() -> None:
         body = {"timeout_ms": 1000, "topics": None}
         answer = await rig.ask(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, body)
         assert answer["error_code"] == 41
+
+    with_gateway(scenario)
+
+
+def test_a_pause_is_explained_to_administrators_and_reads_go_on() -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.create("t", [[1, 2]])
+        rig.cluster.fail = Paused("paused, says the operator")
+        found = await grow(rig, 3, more("t", 2))
+        told = [(found["t"]["error_code"], found["t"]["error_message"])]
+        [result] = (await elect(rig, 2, {"t": [0]}))["replica_election_results"]
+        [partition] = result["partition_result"]
+        told.append((partition["error_code"], partition["error_message"]))
+        asked = [{"name": "t", "partitions": [{"partition_index": 0, "replicas": [2]}]}]
+        body = {"timeout_ms": 30_000, "topics": asked}
+        answer = await rig.ask(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, body)
+        told.append((answer["error_code"], answer["error_message"]))
+        body = {"topics": [{"name": "t", "topic_id": None}], "timeout_ms": 30_000}
+        [deleted] = (await rig.ask(ApiKey.DELETE_TOPICS, 6, body))["responses"]
+        told.append((deleted["error_code"], deleted["error_message"]))
+        new = {"name": "u", "num_partitions": 1, "replication_factor": 1}
+        new |= {"assignments": [], "configs": []}
+        body = {"topics": [new], "timeout_ms": 30_000, "validate_only": False}
+        [created] = (await rig.ask(ApiKey.CREATE_TOPICS, 7, body))["topics"]
+        told.append((created["error_code"], created["error_message"]))
+        assert told == [(44, "paused, says the operator")] * 5
+        answer = await rig.ask(
+            ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, {"timeout_ms": 30_000, "topics": None}
+        )
+        assert answer["error_code"] == 0
 
     with_gateway(scenario)

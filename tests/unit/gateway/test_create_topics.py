@@ -10,8 +10,8 @@ import pytest
 
 from state.payloads import topic_id_from_text
 from streaming.gateway import create_topics
-from streaming.gateway.create_topics import mint_topic_id
 from streaming.gateway.ports import DecisionTimedOut, NotController
+from streaming.topic_ids import mint_topic_id
 from streaming.wire.messages import ApiKey
 from tests.unit.gateway.support import Rig, with_gateway
 

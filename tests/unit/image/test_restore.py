@@ -75,14 +75,15 @@ def folded(log: list[Event], cuts: list[int], slots: int) -> tuple[Fold, Cluster
 @given(log=PLAUSIBLE_LOGS, data=st.data())
 def test_a_restored_image_is_the_one_that_was_lost(log: list[Event], data: st.DataObject) -> None:
     """While we are the controller. Between an election and the end of its load the machines hold
-    half of the new view, and readers go on with the old one.
+    half of the new view, and readers go on with the old one. A pause is known all the time.
     """
     cuts = sorted(data.draw(st.sets(st.integers(1, len(log)), max_size=4), label="cuts"))
     fold, image = folded(log, cuts, data.draw(st.sampled_from([1, 3]), label="slots"))
     machines = fold.machines()
     cluster = next(one for one in machines if isinstance(one, Cluster))
     restored = image_of(machines)
-    if cluster.authority.phase is not Phase.ACTIVE:
+    assert restored.paused == image.paused
+    if cluster.authority.phase not in {Phase.ACTIVE, Phase.PAUSED}:
         assert (len(restored), restored.brokers, restored.controller_epoch) == (0, {}, -1)
         return
     assert restored.brokers == image.brokers

@@ -15,7 +15,8 @@ from state.partitions.placement import (
 SIX = {0: "rack1", 1: "rack2", 2: "rack2", 3: "rack3", 4: "rack3", 5: "rack1"}
 
 
-def test_followers_shift_one_further_on_each_round() -> None:
+def test_the_worked_example_of_ten_partitions_with_three_replicas_on_five_brokers() -> None:
+    """Followers shift one further on each round."""
     placed = place_replicas(dict.fromkeys(range(5)), 10, 3, start_index=0, shift=0)
     assert placed.tolist() == [
         [0, 1, 2],

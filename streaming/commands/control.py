@@ -1,0 +1,83 @@
+"""Orders to a running helmstream: `pause`, `resume` and `allow-shutdown`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from streaming.commands.options import ConfigFiles, DataDir, Overrides, settings_from
+from streaming.control_socket import OrderRefused, give_order
+from streaming.status_socket import fetch_status
+
+Reason = Annotated[
+    str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept in the event log.")
+]
+Timeout = Annotated[
+    float, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="Wait for the effect.")
+]
+
+_POLL_S = 0.05
+
+
+def pause(
+    config: ConfigFiles = None,
+    overrides: Overrides = None,
+    data_dir: DataDir = None,
+    reason: Reason = "",
+    timeout_s: Timeout = 15.0,
+) -> None:
+    """Decide nothing about partitions until `resume`, but keep the controller role and answer.
+
+    Meanwhile no leader is elected when a broker dies, and no ISR shrinks: producers with acks=all
+    wait for a dead follower. The pause outlives restarts.
+    """
+    folder = settings_from(config, overrides, data_dir).data_dir
+    offset = give_order(folder, {"order": "pause", "reason": reason}, timeout_s)
+    _await_paused(folder, True, timeout_s)
+    Console().print(f"paused (event {offset}); go on with: helmstream resume")
+
+
+def resume(
+    config: ConfigFiles = None,
+    overrides: Overrides = None,
+    data_dir: DataDir = None,
+    reason: Reason = "",
+    timeout_s: Timeout = 15.0,
+) -> None:
+    """End a pause: everything is read again from ZooKeeper, and what happened is decided about."""
+    folder = settings_from(config, overrides, data_dir).data_dir
+    offset = give_order(folder, {"order": "resume", "reason": reason}, timeout_s)
+    _await_paused(folder, False, timeout_s)
+    Console().print(f"resumed (event {offset})")
+
+
+def allow_shutdown(
+    broker: Annotated[int, typer.Argument(help="The broker's id.", min=0)],
+    config: ConfigFiles = None,
+    overrides: Overrides = None,
+    data_dir: DataDir = None,
+    timeout_s: Timeout = 5.0,
+) -> None:
+    """Let a broker shut down once even if partitions fall below min.insync.replicas.
+
+    Overrides controlled.shutdown.safety.check.enable until the broker is gone.
+    """
+    folder = settings_from(config, overrides, data_dir).data_dir
+    offset = give_order(folder, {"order": "allow_shutdown", "broker_id": broker}, timeout_s)
+    Console().print(f"broker {broker} may shut down (event {offset})")
+
+
+def _await_paused(folder: Path, wanted: bool, timeout_s: float) -> None:
+    """Wait until the job has folded the order; raises OrderRefused when that takes too long."""
+    deadline_s = time.monotonic() + timeout_s
+    while fetch_status(folder, timeout_s)["paused"] is not wanted:
+        if time.monotonic() > deadline_s:
+            raise OrderRefused(
+                f"the order is in the log, but no job has folded it within {timeout_s:g} s; "
+                "it counts as soon as one does"
+            )
+        time.sleep(_POLL_S)

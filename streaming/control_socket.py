@@ -1,0 +1,57 @@
+"""How a running front is given an order: connect to its Unix socket, write one JSON object and a
+newline, read one JSON object.
+
+The answer is {"offset": n}, the order's event in the log, or {"error": text}.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from streaming.errors import HelmstreamError, NotRunning
+
+_CHUNK_BYTES = 65_536
+
+
+class OrderRefused(HelmstreamError):
+    """A front is there, but did not take the order."""
+
+
+def control_path(data_dir: Path) -> Path:
+    """Where the front of a data folder takes orders."""
+    return data_dir / "control.sock"
+
+
+def give_order(data_dir: Path, order: Mapping[str, Any], timeout_s: float) -> int:
+    """Give an order and return the offset of its event, which is durable; raises NotRunning and
+    OrderRefused.
+    """
+    path = control_path(data_dir)
+    try:
+        answer = orjson.loads(_ask(path, orjson.dumps(order) + b"\n", timeout_s))
+    except (FileNotFoundError, ConnectionRefusedError) as error:
+        raise NotRunning(
+            f"no helmstream is running with data.dir {data_dir}; start one with: helmstream run"
+        ) from error
+    except (OSError, orjson.JSONDecodeError) as error:
+        raise OrderRefused(f"no answer from {path}: {error}") from error
+    if "error" in answer:
+        raise OrderRefused(f"the order was not taken: {answer['error']}")
+    offset: int = answer["offset"]
+    return offset
+
+
+def _ask(path: Path, request: bytes, timeout_s: float) -> bytes:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(timeout_s)
+        connection.connect(str(path))
+        connection.sendall(request)
+        chunks = []
+        while chunk := connection.recv(_CHUNK_BYTES):
+            chunks.append(chunk)
+    return b"".join(chunks)

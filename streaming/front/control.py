@@ -1,0 +1,88 @@
+"""Takes operators' orders on a socket and puts them into the log."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from state.errors import MalformedEvent
+from state.events import Event, EventKind, parse_payload
+from streaming.log.api import LogError, NewRecord
+from streaming.observers.ports import event
+
+_ORDERS: Mapping[str, EventKind] = {
+    "pause": EventKind.CONTROLLER_PAUSED,
+    "resume": EventKind.CONTROLLER_RESUMED,
+    "allow_shutdown": EventKind.CONTROLLED_SHUTDOWN_ALLOWED,
+}
+_TIMEOUT_S = 10.0
+
+
+class ControlServer:
+    """Reads one order from whoever connects, answers it, and hangs up
+    (streaming.control_socket).
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        append: Callable[[list[NewRecord]], Future[range]],
+        on_resumed: Callable[[], None],
+    ) -> None:
+        """Append orders with `append`; on_resumed is called when the end of a pause is durable."""
+        self._path = path
+        self._append = append
+        self._on_resumed = on_resumed
+        self._server: asyncio.Server | None = None
+
+    async def start(self) -> None:
+        """Listen; a socket file that a killed front left behind is replaced."""
+        self._path.unlink(missing_ok=True)
+        self._server = await asyncio.start_unix_server(self._serve, self._path)
+
+    async def stop(self) -> None:
+        """Stop listening."""
+        if self._server is not None:
+            self._server.close()
+            await self._server.wait_closed()
+            self._path.unlink(missing_ok=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            async with asyncio.timeout(_TIMEOUT_S):
+                answer = await self._take(await reader.readline())
+                writer.write(orjson.dumps(answer))
+                await writer.drain()
+        except (OSError, TimeoutError, ValueError):
+            pass  # whoever asked is gone, or sends no end of it
+        finally:
+            writer.close()
+
+    async def _take(self, line: bytes) -> dict[str, Any]:
+        try:
+            record = order_event(line)
+            appended = await asyncio.wrap_future(self._append([record]))
+        except (MalformedEvent, LogError) as error:
+            return {"error": str(error)}
+        if record.kind == EventKind.CONTROLLER_RESUMED:
+            self._on_resumed()
+        return {"offset": appended.start}
+
+
+def order_event(line: bytes) -> NewRecord:
+    """Return the event of an order, {"order": name, ...} with the fields of its event; raises
+    MalformedEvent.
+    """
+    try:
+        body = dict(orjson.loads(line))
+        kind = _ORDERS[body.pop("order")]
+    except (ValueError, TypeError, KeyError) as error:
+        raise MalformedEvent(f"{line[:200]!r} is no order: {error!r}") from None
+    record = event(kind, body)
+    parse_payload(Event(0, 0, record.kind, record.key, record.payload))
+    return record

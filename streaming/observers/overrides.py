@@ -1,0 +1,51 @@
+"""What configuration znodes say about decisions, and no more of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from streaming.observers.ports import Counters
+from streaming.zk.znodes import parse_config
+
+logger = logging.getLogger(__name__)
+
+UNCLEAN = "unclean.leader.election.enable"
+MIN_INSYNC = "min.insync.replicas"
+
+
+@dataclass(frozen=True, slots=True)
+class Overrides:
+    """Values that an entity has of its own; None where it has none."""
+
+    unclean: bool | None = None
+    min_insync: int | None = None
+
+    def over(self, defaults: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the configuration with these values in place of the defaults."""
+        own = {UNCLEAN: self.unclean, MIN_INSYNC: self.min_insync}
+        return {**defaults, **{key: value for key, value in own.items() if value is not None}}
+
+
+def overrides(path: str, data: bytes | None, counters: Counters) -> Overrides:
+    """Read a configuration znode, None when it is missing.
+
+    A broken one counts as having nothing; it is logged and counted as broken_configs.
+    """
+    try:
+        config = parse_config(data or b"")
+        return Overrides(_truth(config.get(UNCLEAN)), _number(config.get(MIN_INSYNC)))
+    except ValueError as error:
+        logger.warning("%s is passed over: %s", path, error)
+        counters["broken_configs"] += 1
+        return Overrides()
+
+
+def _truth(text: str | None) -> bool | None:
+    return None if text is None else text.strip().lower() == "true"
+
+
+def _number(text: str | None) -> int | None:
+    return None if text is None else int(text)
