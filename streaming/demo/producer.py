@@ -40,8 +40,11 @@ class Producer:
     acks of one partition, the time since the last one included.
     """
 
-    def __init__(self, bootstrap_servers: Sequence[str], topic: str, partitions: int) -> None:
-        """Connect; raises KafkaError."""
+    def __init__(
+        self, bootstrap_servers: Sequence[str], topic: str, partitions: int, prefix: str = ""
+    ) -> None:
+        """Connect; values are the prefix and a number. Raises KafkaError."""
+        self._prefix = prefix.encode()
         self._client: Any = KafkaProducer(
             bootstrap_servers=list(bootstrap_servers),
             client_id="demo-producer",
@@ -74,12 +77,14 @@ class Producer:
         self._stopped.set()
         if self._thread.is_alive():
             self._thread.join(_FLUSH_TIMEOUT_S)
-        try:
-            self._client.flush(timeout=_FLUSH_TIMEOUT_S)
-        except KafkaError as error:
-            self.last_error = error
-        finally:
-            self._client.close(timeout=5)
+        for end in (
+            lambda: self._client.flush(timeout=_FLUSH_TIMEOUT_S),
+            lambda: self._client.close(timeout=5),  # which flushes what is left, too
+        ):
+            try:
+                end()
+            except KafkaError as error:
+                self.last_error = error
 
     @property
     def acked(self) -> list[Acked]:
@@ -120,7 +125,7 @@ class Producer:
 
     def _run(self) -> None:
         while not self._stopped.wait(_PAUSE_S):
-            value = b"%d" % self.sent
+            value = b"%s%d" % (self._prefix, self.sent)
             partition = self.sent % self._partitions
             self.sent += 1
             try:

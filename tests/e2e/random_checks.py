@@ -1,0 +1,156 @@
+"""What must hold when random operations are over, and what must hold soon even in between."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from streaming.demo.cluster import DemoCluster
+from streaming.demo.metadata import BrokerView
+from streaming.demo.sighting import PartitionSeen
+from streaming.demo.steps import OURS
+from streaming.zk.client import ZkSession
+from streaming.zk.errors import ZooKeeperError
+from streaming.zk.znodes import DELETE_TOPICS_PATH, TOPICS_PATH, TopicZNode, parse_topic, topic_path
+from tests.e2e.random_stage import ELECTION, PLAN
+
+Leaders = dict[tuple[str, int], int]
+
+_POLL_S = 0.5
+_REPLICA_FOLDER = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)")
+
+
+def wait_until_none(missing: Callable[[], list[str]], limit_s: float) -> list[str]:
+    """Wait until nothing is missing any more, and return what still is after limit_s."""
+    deadline_s = time.monotonic() + limit_s
+    while True:
+        try:
+            found = missing()
+        except ZooKeeperError as error:
+            found = [f"ZooKeeper does not answer: {error}"]
+        if not found or time.monotonic() > deadline_s:
+            return found
+        time.sleep(_POLL_S)
+
+
+def leaderless(demo: DemoCluster, down: set[int]) -> list[str]:
+    """Return the partitions that have no living leader although a member of their ISR lives."""
+    now = demo.look()
+    alive = now.brokers.keys() - down
+    return [
+        f"{topic}-{partition} is led by {seen.leader}, its ISR is {list(seen.isr)}"
+        for (topic, partition), seen in now.partitions.items()
+        if seen is not None and seen.leader not in alive and alive & set(seen.isr)
+    ]
+
+
+def may_ack(demo: DemoCluster, topic: str, down: set[int]) -> bool:
+    """Return whether some partition of a topic has a living leader and enough replicas in sync."""
+    seen = demo.look().of_topic(topic).values()
+    return any(
+        one is not None and one.leader not in down and len(set(one.isr) - down) > 1 for one in seen
+    )
+
+
+def unfinished(demo: DemoCluster, session: ZkSession) -> list[str]:
+    """Return what keeps a cluster whose brokers all run from being as it should be."""
+    now = demo.look()
+    found = [] if now.controller_id == OURS else [f"/controller names {now.controller_id}"]
+    found += [f"broker {id_} is away" for id_ in demo.embedded.brokers.keys() - now.brokers.keys()]
+    found += _left_over(session)
+    topics = _topics(session)
+    for name, topic in topics.items():
+        if topic.adding or topic.removing:
+            found.append(f"{name} still moves: {topic.adding} {topic.removing}")
+        for partition, replicas in topic.replicas.items():
+            found += _unhealthy(f"{name}-{partition}", replicas, now.partitions[name, partition])
+    found += _misinformed(demo)
+    found += [f"{one} has no folder" for one in sorted(_assigned(topics) - _folders(demo))]
+    return found
+
+
+def leftovers_of_absence(demo: DemoCluster, session: ZkSession) -> list[str]:
+    """Return what brokers keep because they missed that it ended, as with any controller.
+
+    Replicas on disks that were moved away while their broker was dead, and topics in the metadata
+    of brokers that were deleted while their session was over: UpdateMetadata only adds to it.
+    """
+    topics = _topics(session)
+    ghosts = [
+        f"{topic} in the metadata of {id_}"
+        for id_, view in demo.broker_views().items()
+        for topic in sorted({topic for topic, _ in view.leaders} - topics.keys() if view else ())
+    ]
+    return sorted(_folders(demo) - _assigned(topics)) + ghosts
+
+
+def _left_over(session: ZkSession) -> list[str]:
+    paths = [path for path in (PLAN, ELECTION) if session.get(path) is not None]
+    deletions = session.children(DELETE_TOPICS_PATH) or []
+    configs = set(session.children("/config/topics") or []) - set(session.children(TOPICS_PATH))
+    return [
+        *(f"{path} is left over" for path in paths),
+        *(f"the deletion of {topic} is left over" for topic in deletions),
+        *(f"the config of {topic} is left over" for topic in sorted(configs)),
+    ]
+
+
+def _topics(session: ZkSession) -> dict[str, TopicZNode]:
+    names = session.children(TOPICS_PATH) or []
+    znodes = {name: session.get(topic_path(name)) for name in names}
+    return {name: parse_topic(one.data) for name, one in znodes.items() if one is not None}
+
+
+def _unhealthy(name: str, replicas: list[int], seen: PartitionSeen | None) -> list[str]:
+    if seen is None:
+        return [f"{name} has no state"]
+    if seen.leader not in replicas:
+        return [f"{name} is led by {seen.leader}, its replicas are {replicas}"]
+    if sorted(seen.isr) != sorted(replicas):
+        return [f"the ISR of {name} is {list(seen.isr)}, its replicas are {replicas}"]
+    return []
+
+
+def _misinformed(demo: DemoCluster) -> list[str]:
+    now = demo.look()
+    leaders = {key: -1 if one is None else one.leader for key, one in now.partitions.items()}
+    found = []
+    for id_, view in demo.broker_views().items():
+        if view is None:
+            found.append(f"broker {id_} does not answer")
+        elif view.controller_id != now.controller_id:
+            found.append(f"broker {id_} takes {view.controller_id} for the controller")
+        elif _known(view, leaders) != leaders:
+            differ = dict(sorted(view.leaders.items() ^ leaders.items()))
+            found.append(f"broker {id_} knows other leaders: {differ}")
+    return found
+
+
+def _known(view: BrokerView, leaders: Leaders) -> Leaders:
+    """Return what a broker tells of topics that are there."""
+    topics = {topic for topic, _ in leaders}
+    return {at: leader for at, leader in view.leaders.items() if at[0] in topics}
+
+
+def _assigned(topics: dict[str, TopicZNode]) -> set[str]:
+    return {
+        f"{name}-{partition} on {id_}"
+        for name, topic in topics.items()
+        for partition, replicas in topic.replicas.items()
+        for id_ in replicas
+    }
+
+
+def _folders(demo: DemoCluster) -> set[str]:
+    return {
+        f"{folder.name} on {id_}"
+        for id_, broker in demo.embedded.brokers.items()
+        for folder in _log_folders(broker.data_dir / "logs")
+        if _REPLICA_FOLDER.fullmatch(folder.name)
+    }
+
+
+def _log_folders(logs: Path) -> list[Path]:
+    return [one for one in logs.iterdir() if one.is_dir()]

@@ -1,0 +1,172 @@
+"""Random operations on three real brokers while records flow: nothing acked is lost, all ends well.
+
+    python -m tests.e2e.random_operations --seed 7 --operations 200
+
+The seed decides on the operations; operations.txt in the folder tells them with what came of each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from streaming.demo.cluster import PARTITIONS, TOPIC, DemoCluster
+from streaming.demo.steps import OURS, start_everything
+from streaming.demo.verdict import Verdict
+from streaming.supervisor.embedded import SESSION_TIMEOUT_MS
+from streaming.zk.client import ZkSession
+from tests.e2e.random_checks import (
+    leaderless,
+    leftovers_of_absence,
+    may_ack,
+    unfinished,
+    wait_until_none,
+)
+from tests.e2e.random_plan import Operation, Plan
+from tests.e2e.random_stage import UNCLEAN, Stage
+from tests.e2e.random_traffic import Traffic
+from tests.integration.front.harness import put_config
+
+LEASE_MS = 20_000
+_START_S = 120.0
+_LEADERS_EVERY = 20
+_LEADERS_S = 60.0
+_QUIET_S = 240.0
+_ACKS_S = 60.0
+
+Say = Callable[[str], None]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How a run ended. misread: records that a consumer saw and that are not where it saw them.
+
+    wrong: what should not be. kept: what brokers keep because they were away when it ended.
+    """
+
+    seed: int
+    verdict: Verdict
+    producers: int
+    consumed: int
+    misread: int
+    wrong: list[str]
+    kept: list[str]
+    results: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def well(self) -> bool:
+        """Whether nothing was lost and nothing is wrong."""
+        return not (self.verdict.lost or self.misread or self.wrong) and self.verdict.acked > 0
+
+    def __str__(self) -> str:
+        """Tell all counts."""
+        lines = [
+            f"seed {self.seed}: {self.verdict}, consumed {self.consumed}, misread {self.misread}",
+            f"producers, with those that replaced stuck ones: {self.producers}",
+            f"kept by brokers that were away: {self.kept}",
+            *(f"  {count} x {result}" for result, count in sorted(self.results.items())),
+            *(f"WRONG: {one}" for one in self.wrong),
+            *(f"LOST: {one}" for one in self.verdict.lost[:10]),
+        ]
+        return "\n".join(lines)
+
+
+def run(demo: DemoCluster, session: ZkSession, seed: int, count: int, say: Say) -> Outcome:
+    """Perform a seed's operations and return how it ended."""
+    traffic = _prepare(demo, session)
+    try:
+        stage, results = Stage(demo, session), Counter[str]()
+        wrong = _perform(stage, traffic, Plan(seed, (TOPIC, PARTITIONS)).draw(count), results, say)
+        stage.return_all()
+        say("everything is back; waiting for quiet")
+        wrong += wait_until_none(lambda: unfinished(demo, session), _QUIET_S)
+        quiet_s = time.monotonic()
+        traffic.revive(acks_are_possible=True)
+        wrong += wait_until_none(lambda: traffic.silent(quiet_s), _ACKS_S)
+    finally:
+        traffic.stop()
+    verdict, consumed, misread = traffic.verdict()
+    kept = leftovers_of_absence(demo, session)
+    return Outcome(seed, verdict, traffic.producers, consumed, misread, wrong, kept, results)
+
+
+def _perform(
+    stage: Stage,
+    traffic: Traffic,
+    operations: Iterator[Operation],
+    results: Counter[str],
+    say: Say,
+) -> list[str]:
+    """Perform operations, and return which partitions lacked a leader in between."""
+    wrong: list[str] = []
+    for operation in operations:
+        began_s = time.monotonic()
+        result = stage.perform(operation)
+        say(f"{operation}: {result} in {time.monotonic() - began_s:.1f} s")
+        results[f"{operation.name}: {result}"] += 1
+        time.sleep(operation.pause_s)
+        traffic.revive(may_ack(stage.demo, TOPIC, stage.down))
+        if operation.number % _LEADERS_EVERY == _LEADERS_EVERY - 1 and not stage.abandoned:
+            found = wait_until_none(lambda: leaderless(stage.demo, stage.down), _LEADERS_S)
+            wrong += [f"after operation {operation.number}: {one}" for one in found]
+            say(f"  without {sorted(stage.down)}; wrongly without a leader: {found}")
+    return wrong
+
+
+def _prepare(demo: DemoCluster, session: ZkSession) -> Traffic:
+    start_everything(demo)
+
+    def missing() -> list[str]:
+        return [] if demo.look().controller_id == OURS else ["we do not control the cluster"]
+
+    _need(wait_until_none(missing, _START_S))
+    demo.create_topic(TOPIC, PARTITIONS)
+    # The cluster's default will change; what is produced to may not lose acknowledged records.
+    put_config(session, "topics", TOPIC, {"min.insync.replicas": "2", UNCLEAN: "false"})
+    _need(wait_until_none(lambda: unfinished(demo, session), _START_S))
+    return Traffic(demo.embedded.bootstrap_servers, TOPIC, PARTITIONS)
+
+
+def _need(missing: list[str]) -> None:
+    if missing:
+        raise RuntimeError(f"the cluster did not start: {missing}")
+
+
+def main() -> None:
+    """Run one seed in a folder, which stays."""
+    parser = argparse.ArgumentParser(description="random operations on real brokers")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--operations", type=int, default=200)
+    parser.add_argument("--folder", type=Path, help="where everything goes; default: a new one")
+    given = parser.parse_args()
+    folder = given.folder or Path(tempfile.mkdtemp(prefix="helmstream-random-"))
+    folder.mkdir(parents=True, exist_ok=True)
+    began_s = time.monotonic()
+    with (folder / "operations.txt").open("w", encoding="utf-8") as notes:
+
+        def say(line: str) -> None:
+            line = f"{time.strftime('%H:%M:%S')} {line}"
+            notes.write(f"{line}\n")
+            notes.flush()
+            sys.stdout.write(f"{line}\n")
+            sys.stdout.flush()
+
+        say(f"seed {given.seed}, {given.operations} operations, in {folder}")
+        demo = DemoCluster(folder, [f"--set=controller.lease.ms={LEASE_MS}"])
+        try:
+            with ZkSession(demo.embedded.connect, SESSION_TIMEOUT_MS) as session:
+                outcome = run(demo, session, given.seed, given.operations, say)
+            say(f"{outcome}\nafter {time.monotonic() - began_s:.0f} s")
+        finally:
+            demo.stop()
+    sys.exit(not outcome.well)
+
+
+if __name__ == "__main__":
+    main()

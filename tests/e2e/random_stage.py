@@ -1,0 +1,202 @@
+"""Carries operations out on a cluster: each is asked for until somebody answers, or given up."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kafka import KafkaAdminClient, TopicPartition, errors
+from kafka.errors import KafkaError
+
+from streaming.demo.cluster import DemoCluster
+from streaming.supervisor.processes import FRONT, JOB
+from streaming.zk.client import ZkSession
+from streaming.zk.errors import NodeExists
+from streaming.zk.znodes import topic_deletion_path, topic_path
+from streaming.zk.znodes.admin import preferred_election_bytes, reassignment_bytes
+from tests.e2e.random_plan import Operation
+from tests.integration.front.harness import put_config
+
+PLAN = "/admin/reassign_partitions"
+ELECTION = "/admin/preferred_replica_election"
+UNCLEAN = "unclean.leader.election.enable"
+
+_ANSWER_S = 15.0
+_ASK_MS = 10_000
+_AGAIN_S = 0.5
+_TERMINATE_S = 20.0
+_START_S = 60.0
+_PREFERRED, _UNCLEAN = 0, 1
+_NOBODY_DECIDED = (
+    errors.NotControllerError,
+    errors.RequestTimedOutError,
+    errors.KafkaTimeoutError,
+    errors.KafkaConnectionError,
+    errors.MetadataEmptyBrokerList,
+    errors.NodeNotReadyError,
+    errors.BrokerNotAvailableError,
+    errors.UnknownBrokerIdError,
+    RuntimeError,  # no controller is known
+    OSError,
+)
+
+
+class Stage:
+    """A cluster with traffic. `perform` returns what came of an operation in a word or two.
+
+    down: brokers that are stopped. abandoned: nobody starts front and job.
+    """
+
+    def __init__(self, demo: DemoCluster, session: ZkSession) -> None:
+        """Take a running cluster and a ZooKeeper session beside it."""
+        self.demo = demo
+        self.session = session
+        self.down: set[int] = set()
+        self.abandoned = False
+
+    def perform(self, operation: Operation) -> str:
+        """Carry one operation out."""
+        method = getattr(self, "_" + operation.name.replace(" ", "_"))
+        return str(method(**operation.of) or "done")
+
+    def return_all(self) -> None:
+        """Bring everything back that is away."""
+        for broker in self.demo.embedded.brokers.values():
+            if broker.running:
+                broker.resume()
+            else:
+                broker.start(_START_S)
+        if self.abandoned:
+            self._take_control_back()
+
+    def _create_topic(self, topic: str, assignment: Mapping[int, list[int]]) -> str:
+        return self._ask(lambda admin: admin.create_topics({topic: {"assignments": assignment}}))
+
+    def _delete_topic(self, topic: str) -> str:
+        return self._ask(lambda admin: admin.delete_topics([topic]))
+
+    def _mark_topic_for_deletion(self, topic: str) -> str:
+        return self._create(topic_deletion_path(topic), b"")
+
+    def _add_partitions(self, topic: str, count: int) -> str:
+        return self._ask(lambda admin: admin.create_partitions({topic: count}))
+
+    def _reassign(self, moves: Mapping[tuple[str, int], list[int]]) -> str:
+        return self._move(moves)
+
+    def _cancel_reassignment(self, partitions: list[tuple[str, int]]) -> str:
+        return self._move(dict.fromkeys(partitions))
+
+    def _move(self, moves: Mapping[tuple[str, int], list[int] | None]) -> str:
+        asked = {TopicPartition(*one): target for one, target in moves.items()}
+        return self._ask(lambda admin: _refusals(admin.alter_partition_reassignments(asked)))
+
+    def _reassign_by_znode(self, moves: Mapping[tuple[str, int], list[int]]) -> str:
+        return self._create(PLAN, reassignment_bytes(moves))
+
+    def _elect_preferred(self, partitions: list[tuple[str, int]]) -> str:
+        return self._elect(_PREFERRED, partitions)
+
+    def _elect_preferred_by_znode(self, partitions: list[tuple[str, int]]) -> str:
+        return self._create(ELECTION, preferred_election_bytes(partitions))
+
+    def _elect_unclean(self, partitions: list[tuple[str, int]]) -> str:
+        return self._elect(_UNCLEAN, partitions)
+
+    def _elect(self, how: int, partitions: list[tuple[str, int]]) -> str:
+        by_topic: dict[str, list[int]] = {}
+        for topic, partition in partitions:
+            by_topic.setdefault(topic, []).append(partition)
+        return self._ask(lambda admin: admin.elect_leaders(how, by_topic))
+
+    def _set_topic_config(self, topic: str, unclean: bool | None) -> str:
+        return self._set_config("topics", topic, unclean)
+
+    def _set_cluster_config(self, unclean: bool | None) -> str:
+        return self._set_config("brokers", "<default>", unclean)
+
+    def _set_config(self, entity_type: str, name: str, unclean: bool | None) -> str:
+        if entity_type == "topics" and self.session.get(topic_path(name)) is None:
+            return "no such topic"
+        config = {} if unclean is None else {UNCLEAN: str(unclean).lower()}
+        put_config(self.session, entity_type, name, config)
+        return "done"
+
+    def _kill_broker(self, broker: int) -> None:
+        self.down.add(broker)
+        self.demo.broker(broker).kill()
+
+    def _terminate_broker(self, broker: int) -> str:
+        self.down.add(broker)
+        ended = self.demo.broker(broker).terminate(_TERMINATE_S)
+        return "ended by itself" if ended else "killed in the end"
+
+    def _pause_broker(self, broker: int) -> None:
+        self.down.add(broker)
+        self.demo.broker(broker).pause()
+
+    def _return_broker(self, broker: int, was: str) -> None:
+        if was == "paused":
+            self.demo.broker(broker).resume()
+        else:
+            self.demo.broker(broker).start(_START_S)
+        self.down.discard(broker)
+
+    def _kill_job(self) -> None:
+        self.demo.supervisor.kill(JOB)
+
+    def _kill_front(self) -> None:
+        self.demo.supervisor.kill(FRONT)
+
+    def _kill_job_and_front(self) -> None:
+        self._kill_job()
+        self._kill_front()
+
+    def _abandon_control(self) -> None:
+        self.demo.kill_ours()
+        self.abandoned = True
+
+    def _take_control_back(self) -> None:
+        self.demo.start_ours()
+        self.abandoned = False
+
+    def _create(self, path: str, data: bytes) -> str:
+        try:
+            self.session.create(path, data)
+        except NodeExists:
+            return "there is one already"
+        return "done"
+
+    def _ask(self, call: Callable[[Any], Any]) -> str:
+        """Ask the controller, whoever it is, again and again while nobody answers."""
+        deadline_s = time.monotonic() + _ANSWER_S
+        while True:
+            try:
+                with self._admin() as admin:
+                    found = call(admin)
+                return found if isinstance(found, str) else "done"
+            except _NOBODY_DECIDED as error:
+                reason = type(error).__name__
+            except KafkaError as error:
+                return type(error).__name__
+            if time.monotonic() > deadline_s:
+                return f"no answer ({reason})"
+            time.sleep(_AGAIN_S)
+
+    @contextlib.contextmanager
+    def _admin(self) -> Any:
+        servers = [self.demo.gateway, *self.demo.embedded.bootstrap_servers]
+        admin: Any = KafkaAdminClient(
+            bootstrap_servers=servers, request_timeout_ms=_ASK_MS, bootstrap_timeout_ms=_ASK_MS
+        )
+        try:
+            yield admin
+        finally:
+            admin.close()
+
+
+def _refusals(answer: Mapping[Any, type[KafkaError] | None]) -> str:
+    refused = sorted({error.__name__ for error in answer.values() if error is not None})
+    return ", ".join(refused) or "done"

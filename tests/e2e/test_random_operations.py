@@ -1,0 +1,36 @@
+"""Random operations on real brokers; by hand: python -m tests.e2e.random_operations --help."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from streaming.demo.cluster import DemoCluster
+from streaming.zk.client import ZkSession
+from tests.e2e.random_operations import LEASE_MS, run
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.parametrize(
+        "demo", [{"options": [f"--set=controller.lease.ms={LEASE_MS}"]}], indirect=True
+    ),
+]
+
+
+def check(demo: DemoCluster, session: ZkSession, seed: int, operations: int) -> None:
+    told: list[str] = []
+    say: Callable[[str], None] = told.append
+    outcome = run(demo, session, seed, operations, say)
+    assert outcome.well, "\n".join([*told, str(outcome)])
+
+
+@pytest.mark.timeout(900)
+def test_a_few_random_operations(demo: DemoCluster, session: ZkSession) -> None:
+    check(demo, session, seed=4, operations=25)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+def test_two_hundred_random_operations(demo: DemoCluster, session: ZkSession) -> None:
+    check(demo, session, seed=21, operations=200)
