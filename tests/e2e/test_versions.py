@@ -1,0 +1,80 @@
+"""Brokers of other versions and inter-broker protocols, controlled from start to end.
+
+Below protocol 2.7 leaders write their ISRs themselves and notify us; 2.8 speaks AlterIsr, and looks
+the controller up among the registered brokers.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from kafka import KafkaAdminClient, TopicPartition
+
+from streaming.demo.cluster import DemoCluster
+from streaming.demo.steps import STORY
+from streaming.zk.client import ZkSession
+from streaming.zk.znodes import parse_topic, topic_path
+from tests.e2e.random_checks import unfinished, wait_until_none
+from tests.e2e.telling import check_nothing_lost, tell
+from tests.e2e.waiting import WAIT_S, wait_for
+
+ASK_MS = 60_000
+MOVED = "moved"
+UNTIL_THE_LAST_RETURN = STORY[:6]
+
+pytestmark = [
+    pytest.mark.timeout(420),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+
+def brokers(version: str, protocol: str, *, slow: bool) -> Any:
+    """A case: brokers of a version that speak an inter-broker protocol."""
+    setup = {"version": version, "broker_config": {"inter.broker.protocol.version": protocol}}
+    marks = [pytest.mark.slow] if slow else []
+    return pytest.param(setup, id=f"{version} with {protocol}", marks=marks)
+
+
+def replicas(session: ZkSession, topic: str) -> list[int] | None:
+    """The replicas of a topic's partition 0, None while they move or there is no topic."""
+    znode = session.get(topic_path(topic))
+    if znode is None:
+        return None
+    found = parse_topic(znode.data)
+    return None if found.adding or found.removing else found.replicas[0]
+
+
+def no_more(session: ZkSession, demo: DemoCluster) -> None:
+    missing = wait_until_none(lambda: unfinished(demo, session), WAIT_S)
+    assert not missing
+
+
+@pytest.mark.parametrize(
+    "demo",
+    [
+        brokers("2.8.2", "2.8", slow=False),
+        brokers("3.9.2", "2.6", slow=False),
+        brokers("2.8.2", "2.6", slow=True),
+        brokers("3.9.2", "2.8", slow=True),
+        brokers("3.9.2", "3.4", slow=True),
+    ],
+    indirect=True,
+)
+def test_brokers_of_other_versions(demo: DemoCluster, session: ZkSession) -> None:
+    tell(demo, UNTIL_THE_LAST_RETURN)
+    admin: Any = KafkaAdminClient(bootstrap_servers=[demo.gateway], request_timeout_ms=ASK_MS)
+    try:
+        admin.create_topics({MOVED: {"assignments": {0: [1, 2]}}}, timeout_ms=ASK_MS)
+        no_more(session, demo)
+        subject = TopicPartition(MOVED, 0)
+        moves = admin.alter_partition_reassignments({subject: [3, 1]}, timeout_ms=ASK_MS)
+        assert moves == {subject: None}
+        wait_for("the move", lambda: replicas(session, MOVED) == [3, 1])
+        no_more(session, demo)
+        admin.delete_topics([MOVED], timeout_ms=ASK_MS)
+        wait_for("the deletion", lambda: session.get(topic_path(MOVED)) is None)
+        no_more(session, demo)
+    finally:
+        admin.close()
+    check_nothing_lost(demo)
