@@ -52,7 +52,6 @@ class ConfigsObserver:
         """Read what new changes name, and append what differs."""
         names = self._tree.children(CONFIG_CHANGES_PATH)
         entities = self._entities([name for name in names if name not in self._seen])
-        self._seen = set(names)
         if _CLUSTER_DEFAULT in entities:
             self.look_at_cluster_default()
         self._topics.configs_changed(
@@ -60,6 +59,7 @@ class ConfigsObserver:
             for entity in entities
             if entity.startswith(_TOPIC_PREFIX)
         )
+        self._seen = set(names)  # not before: a look that loses the connection is repeated
 
     def look_at_cluster_default(self) -> None:
         """Read the cluster-wide defaults and append those that differ."""
