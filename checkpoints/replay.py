@@ -14,17 +14,19 @@ from checkpoints.fold import fold_state
 from state.decisions import Decision
 from state.events import Event
 from state.merge import MergedDecision, decision_digest_input, merge
-from state.routing import machine_keys, scope
+from state.routing import GROUP_SLOTS, machine_keys, scope
 
 States = dict[int, bytes]
 """Encoded machines by state key."""
 
 
-def fold_batch(states: States, batch: Iterable[Event], slots: int) -> list[MergedDecision]:
+def fold_batch(
+    states: States, batch: Iterable[Event], slots: int, group_slots: int = GROUP_SLOTS
+) -> list[MergedDecision]:
     """Fold events, ascending by offset, changing the states; return the merged decisions."""
     by_key: dict[int, list[Event]] = {}
     for event in batch:
-        for key in machine_keys(scope(event.kind, event.key), slots):
+        for key in machine_keys(scope(event.kind, event.key), slots, group_slots):
             by_key.setdefault(key, []).append(event)
     found: list[Decision] = []
     for key, events in by_key.items():
@@ -34,14 +36,17 @@ def fold_batch(states: States, batch: Iterable[Event], slots: int) -> list[Merge
 
 
 def fold_log(
-    events: Sequence[Event], slots: int, cuts: Iterable[int] = ()
+    events: Sequence[Event],
+    slots: int,
+    cuts: Iterable[int] = (),
+    group_slots: int = GROUP_SLOTS,
 ) -> tuple[States, list[MergedDecision]]:
     """Fold a whole log, cut into batches at the given positions; return (states, decisions)."""
     states: States = {}
     merged: list[MergedDecision] = []
     start = 0
     for end in [*sorted(set(cuts)), len(events)]:
-        merged.extend(fold_batch(states, events[start:end], slots))
+        merged.extend(fold_batch(states, events[start:end], slots, group_slots))
         start = end
     return states, merged
 

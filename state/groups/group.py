@@ -99,6 +99,7 @@ class Group:
 
     def add(self, member: Member, protocol_type: str) -> None:
         """Take a member in; the first one of a group leads it and says its protocol type."""
+        assert member.id not in self.members, f"{self.name} has a member {member.id}"
         if not self.members:
             self.protocol_type = protocol_type
         if self.leader is None:

@@ -65,6 +65,16 @@ def _member_replaced(view: GroupView, change: Mapping[str, Any]) -> None:
     view.instances[change["instance"]] = new
     if view.leader == old:
         view.leader = new
+    _member_updated(view, {**change, "member": new})
+    if new in view.members:
+        view.members[new].metadata = change["metadata"]
+
+
+def _member_updated(view: GroupView, change: Mapping[str, Any]) -> None:
+    member = view.members.get(change["member"])
+    if member is not None:
+        member.session_timeout_ms = change["session_timeout_ms"]
+        member.rebalance_timeout_ms = change["rebalance_timeout_ms"]
 
 
 def _member_removed(view: GroupView, change: Mapping[str, Any]) -> None:
@@ -153,6 +163,7 @@ CHANGES: Mapping[str, Callable[[GroupView, Mapping[str, Any]], None]] = {
     "group_created": _created,
     "member_added": _add,
     "member_replaced": _member_replaced,
+    "member_updated": _member_updated,
     "member_removed": _member_removed,
     "rebalance_started": _rebalance_started,
     "generation_started": _generation_started,

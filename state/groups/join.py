@@ -126,6 +126,12 @@ def _rejoin_or_repeat(turn: Turn, group: Group, request: JoinGroupRequested, act
         repeats = unchanged and act is Act.REPEAT_UNLESS_CHANGED
     if not repeats:
         _update(turn, group, member, request)
+        turn.change(
+            "member_updated",
+            member=member.id,
+            session_timeout_ms=member.session_timeout_ms,
+            rebalance_timeout_ms=member.rebalance_timeout_ms,
+        )
         maybe_prepare(turn, group, f"member {member.id} rejoined: {request.reason}")
         return
     everyone = leads and act is Act.REPEAT_UNLESS_CHANGED
@@ -136,9 +142,10 @@ def _rejoin_or_repeat(turn: Turn, group: Group, request: JoinGroupRequested, act
 
 
 def _update(turn: Turn, group: Group, member: Member, request: JoinGroupRequested) -> None:
+    """Take over what a member says of itself, and let it wait."""
     group.offer(member, request.protocols)
-    member.rebalance_timeout_ms = request.rebalance_timeout_ms
     member.session_timeout_ms = request.session_timeout_ms
+    member.rebalance_timeout_ms = request.rebalance_timeout_ms
     await_join(turn, member, request.request_id)
 
 
@@ -154,15 +161,23 @@ def _return_of_instance(
         "old_leader": group.leader,
         "session_timeout_ms": member.session_timeout_ms,
         "rebalance_timeout_ms": member.rebalance_timeout_ms,
+        "protocols": member.protocols,
     }
     replace_instance(turn, group, instance, request.new_member)
     touch(turn, member)
     _update(turn, group, member, request)
-    replaced = {"instance": instance, "member": undo["old_member"], "new_member": member.id}
+    replaced = {
+        "instance": instance,
+        "member": undo["old_member"],
+        "new_member": member.id,
+        "session_timeout_ms": member.session_timeout_ms,
+        "rebalance_timeout_ms": member.rebalance_timeout_ms,
+        "metadata": dict(reversed(member.protocols)).get(group.protocol or "", ""),
+    }
     match group.state:
         case GroupState.STABLE:
             if group.vote() == group.protocol:
-                _keep_generation(turn, group, request, undo)
+                _keep_generation(turn, group, request, undo, replaced)
                 return
             turn.change("member_replaced", **replaced)
             maybe_prepare(turn, group, f"protocol changes with {instance}: {request.reason}")
@@ -179,7 +194,11 @@ def _return_of_instance(
 
 
 def _keep_generation(
-    turn: Turn, group: Group, request: JoinGroupRequested, undo: dict[str, Any]
+    turn: Turn,
+    group: Group,
+    request: JoinGroupRequested,
+    undo: dict[str, Any],
+    replaced: dict[str, Any],
 ) -> None:
     """Persist the new id and answer with the present generation.
 
@@ -191,12 +210,7 @@ def _keep_generation(
     leads = skips and group.leader == member.id
     member.join_request = None
     step = turn.write([records.group_metadata(group, turn.now_ms)], undo=undo)
-    step.change(
-        "member_replaced",
-        instance=member.instance,
-        member=undo["old_member"],
-        new_member=member.id,
-    )
+    step.change("member_replaced", **replaced)
     fields = replies.generation_fields(
         group,
         member,

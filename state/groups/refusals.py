@@ -64,6 +64,7 @@ def _refuse_new_id(
         member = group.members[undo["member"]]
         member.session_timeout_ms = undo["session_timeout_ms"]
         member.rebalance_timeout_ms = undo["rebalance_timeout_ms"]
+        group.offer(member, tuple((name, metadata) for name, metadata in undo["protocols"]))
         group.rename(member, undo["old_member"])
         touch(turn, member)
     fields = replies.join_fields("")

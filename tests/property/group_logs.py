@@ -1,0 +1,407 @@
+"""Random logs of consumer groups that mean something.
+
+Hypothesis draws intents; `Author` turns them into events while folding them, so that requests carry
+the member ids and generations that clients were told, or stale ones on purpose.
+"""
+
+from __future__ import annotations
+
+import base64
+import random
+import struct
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+from hypothesis import strategies as st
+
+from checkpoints.fold import fold_state
+from state.decisions import DecisionKind
+from state.events import Event
+from state.groups.buckets import bucket_of_timer, group_bucket
+from state.groups.image import GroupImage
+from state.groups.offset_rows import row_values
+from state.merge import merge
+from state.routing import machine_keys, scope
+
+Intent = tuple[str, int, int, int]
+GROUPS = ("g", "h", "quite another", "group of a simple consumer")
+PARTITIONS = {name: number % 3 for number, name in enumerate(GROUPS)}
+INSTANCES = ("i1", "i2", None, None, None)
+REFUSALS = (3, 6, 7, 10, 19, 56)
+CONFIG = {
+    "group.min.session.timeout.ms": 1_000,
+    "group.max.session.timeout.ms": 60_000,
+    "group.initial.rebalance.delay.ms": 300,
+    "group.max.size": 4,
+    "offsets.retention.ms": 30_000,
+    "offset.metadata.max.bytes": 16,
+}
+
+
+def subscription(*topics: str) -> str:
+    """Return a consumer's metadata (base64)."""
+    named = b"".join(struct.pack(">h", len(one)) + one.encode() for one in topics)
+    return base64.b64encode(struct.pack(">hi", 1, len(topics)) + named).decode()
+
+
+PROTOCOLS = (
+    [["range", subscription("a")]],
+    [["range", subscription("a", "b")], ["roundrobin", ""]],
+    [["roundrobin", subscription("b")], ["range", subscription("a")]],
+)
+
+
+@dataclass(slots=True)
+class Client:
+    """What a client knows of itself."""
+
+    group: str
+    instance: str | None
+    protocols: list[list[str]]
+    member: str = ""
+    generation: int = -1
+    leads: bool = False
+    others: tuple[str, ...] = ()
+
+
+class Author:
+    """Writes a log; each method appends the event of one intent, told by up to three numbers."""
+
+    def __init__(self) -> None:
+        """Begin with a configured coordinator of all partitions."""
+        self.events: list[Event] = []
+        self.states: dict[int, bytes] = {}
+        self.decided: list[tuple[int, str, Any]] = []
+        self.image = GroupImage()
+        self.clients: list[Client] = []
+        self.requests: dict[str, tuple[Client, dict[str, Any]]] = {}
+        self.timers: dict[int, int] = {}
+        self.now_ms = 0
+        self.epoch = 1
+        self.refuses = 0
+        self.write("group_coordinator_configured", config=CONFIG)
+        everything = sorted(set(PARTITIONS.values()))
+        self.write("group_partitions_elected", partitions=everything, epoch=1)
+        self.write("group_partitions_loaded", partitions=everything, epoch=1)
+
+    def write(self, kind: str, key: str = "", **body: Any) -> None:
+        """Append an event, fold it, and take in what was decided."""
+        event = Event(len(self.events), self.now_ms, kind, key, orjson.dumps(body))
+        self.events.append(event)
+        found = []
+        for machine in machine_keys(scope(kind, key), 1, 1):
+            self.states[machine], decisions = fold_state(machine, self.states.get(machine), [event])
+            found.extend(decisions)
+        refused: list[tuple[str, dict[str, Any]]] = []
+        for one in merge(found):
+            opened = orjson.loads(one.body)
+            self.decided.append((one.offset, one.kind, opened))
+            if one.kind == DecisionKind.ARM_TIMER:
+                bucket = bucket_of_timer(opened["timer"])
+                assert bucket is not None
+                self.timers[bucket] = opened["deadline_ms"]
+            elif one.kind == DecisionKind.CHANGE_GROUP:
+                refused += self._store(one.offset, one.body, opened["partition"])
+        for group, refusal in refused:
+            self.write("group_records_refused", group, **refusal)
+
+    def _store(self, offset: int, body: bytes, partition: int) -> list[tuple[str, dict[str, Any]]]:
+        """Carry out a decision; every write fails while some are to."""
+        decided = self.image.begin(offset, body)
+        refused = []
+        for step in decided.steps:
+            write = (offset, step.get("write", -1))
+            if write not in decided.writes:
+                self._hear(step)
+            elif self.refuses:
+                self.refuses -= 1
+                kept = self.image.refused(write)
+                body_of = {
+                    "partition": partition,
+                    "group": decided.group,
+                    "write": list(write),
+                    "error": REFUSALS[offset % len(REFUSALS)],
+                    "replies": step["replies"],
+                    "undo": step.get("undo"),
+                    "offsets": [
+                        [*of, None if row is None else row_values(of, row)] for of, row in kept
+                    ],
+                }
+                refused.append((decided.group, body_of))
+            else:
+                self.image.appended(write)
+                self._hear(step)
+        return refused
+
+    def _hear(self, step: dict[str, Any]) -> None:
+        """Let clients learn from their replies."""
+        for reply in step["replies"]:
+            client, _ = self.requests[reply["request_id"]]
+            if reply["api"] != "join_group":
+                continue
+            if reply["error"] == 0:
+                client.member, client.generation = reply["member"], reply["generation"]
+                client.leads = reply["leader"] == reply["member"]
+                client.others = tuple(member for member, _, _ in reply["members"])
+            elif reply["error"] in (25, 79, 81, 82):
+                client.member = reply["member"] if reply["error"] == 79 else ""
+
+    def client(self, number: int) -> Client:
+        """Return one of the clients."""
+        if not self.clients:
+            self.clients.append(Client(GROUPS[0], None, PROTOCOLS[0]))
+        recent = self.clients[-6:]
+        return recent[number % len(recent)]
+
+    def ask(self, kind: str, asker: Client, /, **body: Any) -> None:
+        """Append a client's request."""
+        request_id = f"r{len(self.events)}"
+        fields = {
+            "request_id": request_id,
+            "partition": PARTITIONS[asker.group],
+            "group": asker.group,
+            **body,
+        }
+        self.requests[request_id] = (asker, fields)
+        self.write(kind, asker.group, **fields)
+
+    def _join(self, client: Client, member: str, b: int, c: int) -> None:
+        self.ask(
+            "join_group_requested",
+            client,
+            version=(3, 5, 9)[b % 3] if client.instance is None else (5, 9)[b % 2],
+            member=member,
+            new_member=f"{client.instance or 'm'}-{len(self.events)}",
+            instance=client.instance,
+            client="c",
+            host="/h",
+            session_timeout_ms=(2_000, 5_000)[c % 2],
+            rebalance_timeout_ms=(1_000, 4_000)[c % 2],
+            protocol_type="consumer",
+            protocols=client.protocols,
+        )
+
+    def start(self, a: int, b: int, c: int) -> None:
+        """A new client joins; one with the instance of another takes its place."""
+        group = GROUPS[a % 3]
+        self.clients.append(Client(group, INSTANCES[b % len(INSTANCES)], PROTOCOLS[c % 3]))
+        self._join(self.clients[-1], "", a, c)
+
+    def rejoin(self, a: int, b: int, c: int) -> None:
+        """A client joins again, sometimes with other metadata or without its id."""
+        client = self.client(a)
+        if b % 4 == 0:
+            client.protocols = PROTOCOLS[c % 3]
+        self._join(client, "" if b % 7 == 0 else client.member, b, c)
+
+    def sync(self, a: int, b: int, c: int) -> None:
+        """A client asks for its assignment; a leader brings those of all."""
+        client = self.client(a)
+        given = [[member, base64.b64encode(member.encode()).decode()] for member in client.others]
+        self.ask(
+            "sync_group_requested",
+            client,
+            version=5,
+            generation=client.generation - (b % 9 == 8),
+            member=client.member,
+            instance=client.instance,
+            protocol_type="consumer" if c % 2 else None,
+            protocol=None,
+            assignments=given if client.leads else [],
+        )
+
+    def settle(self, a: int, b: int, c: int) -> None:
+        """The clients of a group do what clients do: join, wait, and ask for their assignments."""
+        mine = [one for one in self.clients[-6:] if one.group == GROUPS[a % 3]]
+        for one in mine:
+            self._join(one, one.member, b, c)
+            if not one.member or c % 5 == 0:
+                self._join(one, one.member, b, c)
+        self.now_ms += 700
+        self.tick()
+        mine.sort(key=lambda one: one.leads, reverse=bool(b % 2))
+        for one in mine[: 4 - (b % 7 == 6)]:
+            self.sync(self.clients[-6:].index(one), 0, c)
+
+    def heartbeat(self, a: int, b: int, c: int) -> None:
+        """Some clients of a group are heard of."""
+        group = GROUPS[a % 3]
+        beats = [
+            [one.group, one.member, one.instance, one.generation]
+            for at, one in enumerate(self.clients)
+            if one.group == group and (at + b) % 3 and one.member
+        ]
+        self.write("heartbeats_received", str(group_bucket(group)), heartbeats=beats)
+
+    def leave(self, a: int, b: int, c: int) -> None:
+        """A client leaves, or an administrator removes a static member."""
+        client = self.client(a)
+        by_instance = client.instance is not None and b % 3 == 0
+        one = {"member": "" if by_instance else client.member, "instance": client.instance}
+        self.ask("leave_group_requested", client, version=(2, 4)[b % 2], members=[one])
+
+    def commit(self, a: int, b: int, c: int) -> None:
+        """A client commits, or somebody who is no member."""
+        client = self.client(a) if a % 5 else Client(GROUPS[3], None, [])
+        topic = "ab"[b % 2]
+        offsets = [
+            [topic, number, len(self.events), -1, "m" * (b % 20 if number else 0)]
+            for number in range(1 + c % 3)
+        ]
+        body: dict[str, Any] = {
+            "version": 8,
+            "member": client.member,
+            "instance": client.instance,
+            "generation": client.generation - (b % 9 == 8),
+            "offsets": offsets,
+        }
+        if c % 3 == 2:
+            self.ask(
+                "txn_offset_commit_requested",
+                client,
+                transactional_id="t",
+                producer_id=c % 2,
+                producer_epoch=0,
+                **body,
+            )
+        else:
+            self.ask("offset_commit_requested", client, **body)
+
+    def marker(self, a: int, b: int, c: int) -> None:
+        """A transaction ends."""
+        self.write(
+            "transaction_completed", producer_id=a % 2, committed=b % 3 > 0, partitions=[0, 1, 2]
+        )
+
+    def remove(self, a: int, b: int, c: int) -> None:
+        """Offsets, or a group, are deleted."""
+        client = Client(GROUPS[a % len(GROUPS)], None, [])
+        if b % 2:
+            self.ask("delete_group_requested", client, version=2)
+        else:
+            rows = [["ab"[b % 2], c % 3], ["b", 0]]
+            self.ask("offset_delete_requested", client, version=0, partitions=rows)
+
+    def expire(self, a: int, b: int, c: int) -> None:
+        """Somebody looks for expired offsets."""
+        self.write("offsets_expiration_due", str(group_bucket(GROUPS[a % len(GROUPS)])))
+
+    def wait(self, a: int, b: int, c: int) -> None:
+        """Time passes; the clock's events come, or are late."""
+        self.now_ms += (1, 250, 700, 2_500, 9_000, 40_000)[a % 6]
+        if b % 3:
+            self.tick()
+
+    def tick(self) -> None:
+        """The clock's events come for every timer that is due."""
+        due = sorted((at, bucket) for bucket, at in self.timers.items() if at <= self.now_ms)
+        for deadline_ms, bucket in due:
+            if self.timers.get(bucket) == deadline_ms:
+                del self.timers[bucket]
+                timer = f"groups/{bucket}"
+                self.write("group_timer_due", str(bucket), timer=timer, deadline_ms=deadline_ms)
+
+    def refuse(self, a: int, b: int, c: int) -> None:
+        """The next writes cannot be appended."""
+        self.refuses = 1 + a % 2
+
+    def repeat(self, a: int, b: int, c: int) -> None:
+        """A request comes again under another id, as after a reconnect."""
+        asked = [event for event in self.events[-8:] if b"request_id" in event.payload]
+        asked = [event for event in asked if event.kind.endswith("_requested")]
+        if asked:
+            event = asked[a % len(asked)]
+            body = orjson.loads(event.payload)
+            client, _ = self.requests[body["request_id"]]
+            del body["request_id"], body["partition"], body["group"]
+            if "new_member" in body:
+                body["new_member"] = f"m-{len(self.events)}"
+            self.ask(event.kind, client, **body)
+
+    def reload(self, a: int, b: int, c: int) -> None:
+        """Another broker coordinates a partition for a while, and we load what it left."""
+        partition = a % 3
+        self.epoch += 1
+        self.write("group_partitions_resigned", partitions=[partition], epoch=None)
+        if b % 5:
+            self.now_ms += 500
+            self.write("group_partitions_elected", partitions=[partition], epoch=self.epoch)
+            self._observe(partition, c)
+            self.write("group_partitions_loaded", partitions=[partition], epoch=self.epoch)
+
+    def _observe(self, partition: int, c: int) -> None:
+        for name in GROUPS:
+            if PARTITIONS[name] != partition:
+                continue
+            member = {
+                "member": f"loaded-{self.epoch}",
+                "instance": None,
+                "client": "c",
+                "host": "/h",
+                "session_timeout_ms": 3_000,
+                "rebalance_timeout_ms": 2_000,
+                "metadata": subscription("a"),
+                "assignment": "AAAA",
+            }
+            metadata = {
+                "generation": 7,
+                "protocol_type": "consumer",
+                "protocol": "range",
+                "leader": member["member"],
+                "state_since_ms": None,
+                "members": [member],
+            }
+            self.write(
+                "group_observed",
+                name,
+                partition=partition,
+                epoch=self.epoch,
+                group=name,
+                metadata=metadata if c % 2 else None,
+                offsets=[["a", 0, 5, -1, "", self.now_ms, None, 9 - (1 << 62)]],
+                pending=[[1, [["b", 0, 6, -1, "", self.now_ms, None, 8 - (1 << 62)]]]],
+            )
+
+
+WEIGHTS = {
+    "start": 5,
+    "rejoin": 5,
+    "sync": 4,
+    "settle": 4,
+    "heartbeat": 2,
+    "leave": 1,
+    "commit": 3,
+    "marker": 1,
+    "remove": 1,
+    "expire": 1,
+    "wait": 5,
+    "refuse": 1,
+    "repeat": 2,
+    "reload": 1,
+}
+_NAMES = [name for name, weight in WEIGHTS.items() for _ in range(weight)]
+_NUMBERS = st.integers(0, 63)
+INTENTS = st.lists(
+    st.tuples(st.sampled_from(_NAMES), _NUMBERS, _NUMBERS, _NUMBERS), min_size=1, max_size=50
+)
+
+
+def authored(intents: list[Intent]) -> Author:
+    """Return the author of the log that the intents tell."""
+    author = Author()
+    for name, *numbers in intents:
+        getattr(author, name)(*numbers)
+    return author
+
+
+def random_intents(seed: int, count: int) -> list[Intent]:
+    """Return intents for a long log."""
+    chance = random.Random(seed)
+    return [
+        (chance.choice(_NAMES), *(chance.randrange(64) for _ in range(3)))  # type: ignore[misc]
+        for _ in range(count)
+    ]
+
+
+LOGS = INTENTS.map(authored)
