@@ -3,21 +3,34 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any
 
 import orjson
 import typer
 from rich.console import Console
 
 from streaming.commands.options import ConfigFiles, DataDir, Overrides, settings_from
-from streaming.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from streaming.explain.story import Explanation, GroupExplanation
+
+_GROUP_STORY = 10
 
 
 def explain(
     *,
     subject: Annotated[
-        str, typer.Argument(metavar="TOPIC-PARTITION", help="A partition, such as orders-7.")
+        str,
+        typer.Argument(
+            metavar="TOPIC-PARTITION|GROUP",
+            help="A partition, such as orders-7, or a consumer group.",
+        ),
     ],
+    group: Annotated[
+        bool,
+        typer.Option("--group", help="It is a group, although its name looks like a partition's."),
+    ] = False,
     at: Annotated[
         str | None,
         typer.Option(
@@ -36,36 +49,56 @@ def explain(
     overrides: Overrides = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Explain a partition's last change: event, rule, candidates, znode version, brokers.
+    """Explain a partition's last change: event, rule, candidates, znode version, brokers; or what
+    happened to a group: who came and went and why, and which generations began.
 
     Reads the logs of a data folder; a controller that is running does not notice.
     """
-    from streaming.explain import render
     from streaming.explain.story import Explainer
-    from streaming.explain.story import as_json as as_object
     from streaming.paths import DataDir as Folders
 
-    topic, partition = parsed_subject(subject)
+    partition = None if group else parsed_partition(subject)
     moment = parsed_moment(at)
     with Explainer(Folders(settings_from(config, overrides, data_dir).data_dir)) as explainer:
-        if story is None:
-            found = [explainer.explain(topic, partition, **moment)]
+        if partition is None:
+            _show_group(explainer.group_story(subject, story or _GROUP_STORY, **moment), as_json)
+        elif story is None:
+            topic, number = partition
+            _show([explainer.explain(topic, number, **moment)], as_json)
         else:
-            found = explainer.story(topic, partition, story, **moment)
-    console = Console()
+            topic, number = partition
+            _show(explainer.story(topic, number, story, **moment), as_json)
+
+
+def _show(found: list[Explanation], as_json: bool) -> None:
+    from streaming.explain import render
+    from streaming.explain.story import as_json as as_object
+
     if as_json:
-        for one in found:
-            console.out(orjson.dumps(as_object(one)).decode(), highlight=False)
+        _print_lines(as_object(one) for one in found)
     else:
-        console.print(render.explanation(found[0]) if story is None else render.story(found))
+        Console().print(render.story(found) if len(found) > 1 else render.explanation(found[0]))
 
 
-def parsed_subject(subject: str) -> tuple[str, int]:
-    """The topic and the partition's number; raises ConfigurationError."""
+def _show_group(found: list[GroupExplanation], as_json: bool) -> None:
+    from streaming.explain import render
+    from streaming.explain.story import group_as_json
+
+    if as_json:
+        _print_lines(group_as_json(one) for one in found)
+    else:
+        Console().print(render.group_story(found))
+
+
+def _print_lines(objects: Iterable[dict[str, Any]]) -> None:
+    for one in objects:
+        Console().out(orjson.dumps(one).decode(), highlight=False)
+
+
+def parsed_partition(subject: str) -> tuple[str, int] | None:
+    """The topic and the partition's number; None when it is no partition's name."""
     match = re.fullmatch(r"(.+)-(\d+)", subject)
-    if match is None:
-        raise ConfigurationError(f"{subject!r} is not a partition such as orders-7")
-    return match[1], int(match[2])
+    return None if match is None else (match[1], int(match[2]))
 
 
 def parsed_moment(at: str | None) -> dict[str, int]:

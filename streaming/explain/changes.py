@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,20 +75,32 @@ def changes_before(reader: LogReader, end: int, topic: str, partition: int) -> I
 
     Raises LogError when the log is damaged.
     """
+    for offset, time_ms, said in by_event(
+        reader, end, lambda record: list(about(record, topic, partition))
+    ):
+        yield Change(partition, offset, time_ms, _by_kind(said))
+
+
+def by_event(
+    reader: LogReader, end: int, opened: Callable[[LogRecord], list[Said]]
+) -> Iterator[tuple[int, int, list[tuple[str, list[Said]]]]]:
+    """Yield (event offset, time in ms, [(kind, what `opened` makes of it)]) of the events about
+    which something was opened, the latest first, the decisions of each from last to first.
+    """
     offset, time_ms = -1, 0
     said: list[tuple[str, list[Said]]] = []
     for record in _backwards(reader, end):
         event = record_id(record).event_offset
         if event != offset:
             if said:
-                yield Change(partition, offset, time_ms, _by_kind(said))
+                yield offset, time_ms, said
             offset, said = event, []
         time_ms = record.time_ms
-        found = list(about(record, topic, partition))
+        found = opened(record)
         if found:
             said.append((record.kind, found))
     if said:
-        yield Change(partition, offset, time_ms, _by_kind(said))
+        yield offset, time_ms, said
 
 
 def about(record: LogRecord, topic: str, partition: int) -> Iterator[Said]:

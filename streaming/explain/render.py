@@ -14,7 +14,9 @@ from rich.tree import Tree
 from state.decisions import DecisionKind
 from state.partitions.ballots import Ballot, Finding
 from streaming.explain.changes import Said, error_of
-from streaming.explain.story import Explanation
+from streaming.explain.groups import sentence as group_sentence
+from streaming.explain.story import Explanation, GroupExplanation
+from streaming.log.api import LogRecord
 
 _PAYLOAD_CHARACTERS = 300
 _NOBODY = -1
@@ -50,10 +52,30 @@ def story(changes: Iterable[Explanation]) -> RenderableType:
     return Group(*(_chapter(one) for one in changes))
 
 
+def group_story(changes: Iterable[GroupExplanation]) -> RenderableType:
+    """A group's changes one below the other, the latest last."""
+    return Group(*(_group_chapter(one) for one in changes))
+
+
+def _group_chapter(one: GroupExplanation) -> RenderableType:
+    tree = Tree(_heading(one.change.offset, one.change.time_ms, one.event))
+    for change in one.change.changes:
+        tree.add(Text(group_sentence(change)))
+    errors = [
+        f"{each['api']} error {each['error']}" for each in one.change.replies if each["error"]
+    ]
+    if errors:
+        tree.add(Text(f"refused: {', '.join(errors)}", style="yellow"))
+    return tree
+
+
+def _heading(offset: int, time_ms: int, event: LogRecord | None) -> Text:
+    kind = "" if event is None else event.kind
+    return Text.assemble((f"{offset}  {_clock(time_ms)}  ", "bold"), (kind, "cyan"))
+
+
 def _chapter(one: Explanation) -> RenderableType:
-    kind = "" if one.event is None else one.event.kind
-    head = f"{one.change.offset}  {_clock(one.change.time_ms)}  "
-    tree = Tree(Text.assemble((head, "bold"), (kind, "cyan")))
+    tree = Tree(_heading(one.change.offset, one.change.time_ms, one.event))
     for line in sentences(one):
         tree.add(Text(line))
     confirmed = [str(id_) for id_ in one.told if id_ in one.outcome.confirmed_ms]

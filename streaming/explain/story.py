@@ -13,6 +13,7 @@ from checkpoints.retell import Retold, concerns, retell
 from state.events import Event
 from streaming.errors import HelmstreamError
 from streaming.explain.changes import Change, changes_before
+from streaming.explain.groups import GroupChange, group_changes_before
 from streaming.explain.outcomes import Outcome, outcome_of
 from streaming.log.api import LogError, LogReader, LogRecord
 from streaming.log.decision_writer import record_id
@@ -46,6 +47,18 @@ class Explanation:
     def lost(self) -> str | None:
         """Why the change was not written; None when it was, is not yet, or needed no write."""
         return self.outcome.lost(self.change.offset, self.topic, self.partition)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupExplanation:
+    """One change of a group: the event, None when the event log has let go of it, and what came of
+    it.
+    """
+
+    group: str
+    change: GroupChange
+    event: LogRecord | None
+    outcome: Outcome
 
 
 class Explainer:
@@ -97,15 +110,42 @@ class Explainer:
             raise NothingDecided(f"no change of {topic}-{partition} is in the decision log")
         return found[::-1]
 
+    def group_story(
+        self, group: str, count: int, *, at: int | None = None, time_ms: int | None = None
+    ) -> list[GroupExplanation]:
+        """Return the last changes of a group, the latest last; raises NothingDecided."""
+        changes = group_changes_before(self._decisions, self._end(at, time_ms), group)
+        found = [
+            GroupExplanation(
+                group,
+                change,
+                self._event_at(change.offset),
+                outcome_of(self._outcomes, change.offset, change.time_ms, ()),
+            )
+            for change in islice(changes, count)
+        ]
+        if not found:
+            raise NothingDecided(f"no change of group {group} is in the decision log")
+        return found[::-1]
+
     def _changes(
         self, topic: str, partition: int, at: int | None, time_ms: int | None
     ) -> Iterator[Change]:
+        return changes_before(self._decisions, self._end(at, time_ms), topic, partition)
+
+    def _end(self, at: int | None, time_ms: int | None) -> int:
         end = self._decisions.end_offset()
         if at is not None:
             end = _first_after(self._decisions, at)
         if time_ms is not None:
             end = min(end, first_at(self._decisions, time_ms + 1))
-        return changes_before(self._decisions, end, topic, partition)
+        return end
+
+    def _event_at(self, offset: int) -> LogRecord | None:
+        events = self._events
+        if events is None or not events.start_offset() <= offset < events.end_offset():
+            return None
+        return next(iter(events.read(offset, offset + 1)))
 
     def _explained(self, topic: str, partition: int, change: Change) -> Explanation:
         event, retold = self._retold(topic, change.offset)
@@ -122,7 +162,7 @@ class Explainer:
 
     def _retold(self, topic: str, offset: int) -> tuple[LogRecord | None, Retold | None]:
         events = self._events
-        if events is None or not events.start_offset() <= offset < events.end_offset():
+        if events is None or self._event_at(offset) is None:
             return None, None
         records = events.read(events.start_offset(), offset + 1)
         relevant = [one for one in records if concerns(one.kind, one.key, topic)]
@@ -170,13 +210,7 @@ def as_json(one: Explanation) -> dict[str, Any]:
     return {
         "topic": one.topic,
         "partition": one.partition,
-        "event": {
-            "offset": one.change.offset,
-            "time_ms": one.change.time_ms,
-            "kind": None if one.event is None else one.event.kind,
-            "key": None if one.event is None else one.event.key,
-            "payload": None if one.event is None else orjson.loads(one.event.payload),
-        },
+        "event": _event_as_json(one.change.offset, one.change.time_ms, one.event),
         "decided": dict(one.change.decided),
         "elections": None
         if one.retold is None
@@ -209,4 +243,28 @@ def as_json(one: Explanation) -> dict[str, Any]:
             }
             for broker in one.told
         ],
+    }
+
+
+def group_as_json(one: GroupExplanation) -> dict[str, Any]:
+    """Return a group's change as `helmstream explain --json` prints it."""
+    batch = one.outcome.batch
+    return {
+        "group": one.group,
+        "event": _event_as_json(one.change.offset, one.change.time_ms, one.event),
+        "changes": list(one.change.changes),
+        "replies": list(one.change.replies),
+        "persisted": None
+        if batch is None
+        else {"batch_id": batch["batch_id"], "written_at_ms": batch["written_at_ms"]},
+    }
+
+
+def _event_as_json(offset: int, time_ms: int, event: LogRecord | None) -> dict[str, Any]:
+    return {
+        "offset": offset,
+        "time_ms": time_ms,
+        "kind": None if event is None else event.kind,
+        "key": None if event is None else event.key,
+        "payload": None if event is None else orjson.loads(event.payload),
     }

@@ -18,6 +18,7 @@ from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
 from streaming.paths import DataDir
 from streaming.sinks.batch import decided_batch
 from tests.fixtures.story import Fold, Story
+from tests.property.group_logs import Author
 
 PORTS = {1: 11, 2: 12, 3: 13}
 
@@ -94,6 +95,13 @@ def run(recording: Recording, *arguments: str) -> int:
     with pytest.raises(SystemExit) as left:
         main(["explain", *arguments, "--data-dir", str(recording.folders.root)])
     return int(left.value.code or 0)
+
+
+def group_story(
+    recording: Recording, capsys: pytest.CaptureFixture[str], *arguments: str
+) -> list[dict[str, Any]]:
+    assert run(recording, "g", "--json", *arguments) == 0
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
 def explained(
@@ -237,7 +245,8 @@ def test_a_log_without_a_beginning(
 @pytest.mark.parametrize(
     ("arguments", "code", "why"),
     [
-        (["topic"], 2, "not a partition such as"),
+        (["my-topic"], 1, "no change of group my-topic"),
+        (["my-topic-0", "--group"], 1, "no change of group my-topic-0"),
         (["my-topic-1"], 1, "no change of my-topic-1"),
         (["my-topic-0", "--at", "noon"], 2, "--at 'noon'"),
     ],
@@ -252,3 +261,29 @@ def test_what_cannot_be_explained(
     recording.decide()
     assert run(recording, *arguments) == code
     assert why in capsys.readouterr().err
+
+
+def test_a_group(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A member joins, gets a generation, and is not heard of any more."""
+    author = Author()
+    author.start(0, 0, 0)
+    author.settle(0, 1, 0)
+    author.settle(0, 1, 0)
+    author.wait(5, 1, 0)
+    recording = Recording(tmp_path)
+    recording.story.events = author.events
+    recording.decide()
+    said = group_story(recording, capsys, "--story", "99")
+    assert [event["event"]["offset"] for event in said] == sorted(
+        event["event"]["offset"] for event in said
+    )
+    changes = [change for event in said for change in event["changes"]]
+    kinds = [change["change"] for change in changes]
+    assert kinds.index("member_added") < kinds.index("generation_started")
+    assert kinds.index("generation_started") < kinds.index("member_removed")
+    removed = next(one for one in changes if one["change"] == "member_removed")
+    assert removed["reason"] in {"session_expired", "rebalance_timeout", "sync_timeout"}
+    assert run(recording, "g") == 0
+    assert f"member removed: {removed['reason']}" in capsys.readouterr().out
+    assert len(group_story(recording, capsys, "--story", "1")) == 1
+    recording.close()

@@ -1,0 +1,59 @@
+"""What was decided about a consumer group, event by event."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from state.decisions import DecisionKind
+from streaming.explain.changes import Said, by_event
+from streaming.log.api import LogReader, LogRecord
+
+_ROUTINE = frozenset({"offsets_committed", "transaction_pending", "transaction_completed"})
+"""Changes that go on all the time and move no member."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupChange:
+    """All that one event did to a group's members, in order, and what was answered."""
+
+    offset: int
+    time_ms: int
+    changes: tuple[Said, ...]
+    replies: tuple[Said, ...]
+
+
+def group_changes_before(reader: LogReader, end: int, group: str) -> Iterator[GroupChange]:
+    """Yield the events that changed a group before offset `end` of the decision log, the latest
+    first; commits of offsets alone are passed over.
+    """
+    for offset, time_ms, said in by_event(reader, end, lambda record: _about(record, group)):
+        steps = [step for _, found in reversed(said) for body in found for step in body["steps"]]
+        changes = tuple(change for step in steps for change in step.get("changes", ()))
+        if any(change["change"] not in _ROUTINE for change in changes):
+            replies = tuple(reply for step in steps for reply in step.get("replies", ()))
+            yield GroupChange(offset, time_ms, changes, replies)
+
+
+def sentence(change: dict[str, Any]) -> str:
+    """Say what a change is, without the bytes that members carry."""
+    name = str(change["change"]).replace("_", " ")
+    said = [
+        f"{field} {change[field]}"
+        for field in ("member", "instance", "generation", "protocol", "leader", "new_member")
+        if change.get(field) is not None
+    ]
+    if isinstance(change.get("members"), list):
+        said.append(f"{len(change['members'])} members")
+    why = f": {change['reason']}" if change.get("reason") else ""
+    return f"{name}{why}" + (f" ({', '.join(said)})" if said else "")
+
+
+def _about(record: LogRecord, group: str) -> list[Said]:
+    if record.kind != DecisionKind.CHANGE_GROUP or group.encode() not in record.payload:
+        return []
+    body = orjson.loads(record.payload)
+    return [body] if body["group"] == group else []
