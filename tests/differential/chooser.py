@@ -117,7 +117,7 @@ class Chooser:
             {
                 "topic": name,
                 "assignment": self._assignment(among, 3),
-                "topic_id": self._topic_id(),
+                "topic_id": self.random.choice([None, *[self._topic_id()] * 5]),
                 "unclean": self.random.choice([None, None, None, "true", "false"]),
             },
         )
@@ -259,7 +259,10 @@ class Chooser:
                 return None
             return Step("elect_preferred", {"partitions": some})
         number = 0 if kind == "preferred" else 1
-        return Step("request_election", {"election_type": number, "partitions": some})
+        of = {"election_type": number, "partitions": some}
+        if len(able) == len(model.partitions()) and self.random.random() < 0.2:
+            of["partitions"] = None
+        return Step("request_election", of)
 
     def mistake(self, model: Model) -> Step | None:
         """A request that is refused."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 
 import orjson
 
@@ -14,6 +14,7 @@ from tests.differential.steps import REASSIGNMENT_PATH
 Known = Callable[[Difference, Look], bool]
 
 _HOSTED = re.compile(r"broker \d+, hosted of (?P<topic>.+)-(?P<partition>\d+)")
+_STOPPED = re.compile(r"broker (?P<broker>\d+), stopped (?P<topic>.+)-(?P<partition>\d+)")
 
 
 def _request_list_unchanged(found: Difference, now: Look) -> bool:
@@ -29,6 +30,16 @@ def _hosted_in_deletion(found: Difference, now: Look) -> bool:
     return topic_deletion_path(told["topic"]) in now.stock
 
 
+def _started_in_deletion(found: Difference, now: Look) -> bool:
+    """The same, seen from the order to stop that came before."""
+    told = _STOPPED.fullmatch(found.where)
+    if told is None or found.stock is not None:
+        return False
+    at = (told["topic"], int(told["partition"]))
+    hosted = at in now.stock_told[int(told["broker"])].hosted
+    return hosted and topic_deletion_path(told["topic"]) in now.stock
+
+
 def _told_the_outcome(found: Difference, now: Look) -> bool:
     """Kafka's controller told a broker a state that it replaced within the event, and then not the
     last one: the broker's replica is on a failed disk. Ours told it what the znode holds.
@@ -42,21 +53,23 @@ def _told_the_outcome(found: Difference, now: Look) -> bool:
     return is_outcome and found.ours["behind"] == CURRENT and found.stock["behind"] != CURRENT
 
 
-KNOWN: Mapping[str, Known] = {
-    "a reassignment ends or is asked for while others stand in `/admin/reassign_partitions`": (
-        _request_list_unchanged
+KNOWN: Sequence[tuple[str, Known]] = (
+    (
+        "a reassignment ends or is asked for while others stand in `/admin/reassign_partitions`",
+        _request_list_unchanged,
     ),
-    "LeaderAndIsr about topics that are being deleted": _hosted_in_deletion,
-    "several changes to a partition in one event": _told_the_outcome,
-}
-"""By what the first column of the table says."""
+    ("LeaderAndIsr about topics that are being deleted", _hosted_in_deletion),
+    ("LeaderAndIsr about topics that are being deleted", _started_in_deletion),
+    ("several changes to a partition in one event", _told_the_outcome),
+)
+"""What the first column of the table says, and how it shows."""
 
 
 def sorted_out(found: Iterable[Difference], now: Look) -> tuple[list[Difference], set[str]]:
     """Return the differences that nobody knows, and the names of those that are known."""
     unknown, names = [], set()
     for one in found:
-        name = next((name for name, known in KNOWN.items() if known(one, now)), None)
+        name = next((name for name, known in KNOWN if known(one, now)), None)
         if name is None:
             unknown.append(one)
         else:

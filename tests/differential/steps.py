@@ -208,15 +208,16 @@ def reassign(cluster: Cluster, targets: Mapping[tuple[str, int], list[int]]) -> 
 
 
 def request_election(
-    cluster: Cluster, election_type: int, partitions: list[tuple[str, int]]
+    cluster: Cluster, election_type: int, partitions: list[tuple[str, int]] | None
 ) -> Any:
-    """ElectLeaders; type 0 preferred, 1 unclean."""
+    """ElectLeaders; type 0 preferred, 1 unclean; of all partitions when none are named."""
     by_topic: dict[str, list[int]] = {}
-    for topic, partition in partitions:
+    for topic, partition in partitions or ():
         by_topic.setdefault(topic, []).append(partition)
+    listed = [{"topic": name, "partitions": numbers} for name, numbers in by_topic.items()]
     body = {
         "election_type": election_type,
-        "topic_partitions": [{"topic": name, "partitions": ps} for name, ps in by_topic.items()],
+        "topic_partitions": None if partitions is None else listed,
         "timeout_ms": TIMEOUT_MS,
     }
     answer = cluster.ask(ApiKey.ELECT_LEADERS, 2, body)

@@ -48,7 +48,7 @@ def test_what_a_comparison_cannot_survive_is_not_chosen() -> None:
         if step.name in {"delete_topic", "request_deletion"}:
             assert step.of["topic"] != "moving"
         if step.name in {"request_election", "elect_preferred"}:
-            assert ("quiet", 1) not in step.of["partitions"]
+            assert ("quiet", 1) not in (step.of["partitions"] or [("quiet", 1)])
         if step.name == "reassign":
             assert ("quiet", 1) not in step.of["targets"]
 
