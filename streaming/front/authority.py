@@ -146,7 +146,7 @@ class Authority:
             self._resign(term, str(wish))
         except (RoleLost, Fenced, ZooKeeperError) as loss:
             self._pause_s = self._pause_after_loss(time.monotonic() - claimed_s)
-            self._lose(str(loss))
+            self._lose(loss)
         finally:
             self._claim = None
             term.close()
@@ -171,12 +171,12 @@ class Authority:
         except ZooKeeperError as error:
             logger.warning("/controller goes with our session only: %s", error)
 
-    def _lose(self, reason: str) -> None:
-        logger.warning("the controller role is lost: %s", reason)
+    def _lose(self, loss: Exception) -> None:
+        logger.log(loss_level(loss), "the controller role is lost: %s", loss)
         self._counters["controller_losses"] += 1
         self._enter(Phase.LOST)
         if self._claim is not None:
-            self._append_resigned(reason)
+            self._append_resigned(str(loss))
 
     def _append_resigned(self, reason: str) -> None:
         self._log.append([event(EventKind.CONTROLLER_RESIGNED, {"reason": reason})])
@@ -190,3 +190,8 @@ class Authority:
         assert self._phase in PREVIOUS[phase], f"{self._phase} is never followed by {phase}"
         self._phase = phase
         self._on_phase(phase)
+
+
+def loss_level(loss: Exception) -> int:
+    """Return the level at which a loss is logged: that somebody else took the role is no fault."""
+    return logging.INFO if isinstance(loss, RoleLost | Fenced) else logging.WARNING

@@ -18,7 +18,7 @@ Endpoints = list[dict[str, Any]]
 
 
 _RECOVERY_SINCE = (3, 2)
-_TOPIC_IDS_SINCE = (2, 8)
+TOPIC_IDS_SINCE = (2, 8)
 
 
 def overridable(settings: Settings) -> dict[str, Any]:
@@ -31,7 +31,7 @@ def overridable(settings: Settings) -> dict[str, Any]:
 
 def topics_have_ids(settings: Settings) -> bool:
     """Return whether the brokers' inter-broker protocol knows topic ids."""
-    return settings.inter_broker_protocol >= _TOPIC_IDS_SINCE
+    return settings.inter_broker_protocol >= TOPIC_IDS_SINCE
 
 
 def elected(claim: ControllerClaim, endpoints: Endpoints, settings: Settings) -> NewRecord:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,7 +11,8 @@ from streaming.observers.notifications import write_fenced
 from streaming.zk.client import ZkSession
 from streaming.zk.fenced import FencedWriter
 from streaming.zk.multiread import read_many
-from streaming.zk.ops import Create
+from streaming.zk.ops import Create, SetData, WriteOp
+from streaming.zk.types import ZNode
 from streaming.zk.znodes import (
     BROKER_IDS_PATH,
     CONFIG_CHANGES_PATH,
@@ -26,7 +28,10 @@ from streaming.zk.znodes import (
     SecurityProtocol,
     broker_bytes,
     feature_bytes,
+    parse_feature,
 )
+
+logger = logging.getLogger(__name__)
 
 FOLDERS = (
     BROKER_IDS_PATH,
@@ -40,23 +45,43 @@ FOLDERS = (
 )
 """Folders that we read or write below; every broker creates them too (ZkData.PersistentZkPaths)."""
 
-_FEATURES_ENABLED = 1
+_FEATURES_SINCE = (2, 7)
+_FEATURE_VERSION_2_SINCE = (3, 3)
 
 
-def create_missing(session: ZkSession, writer: FencedWriter) -> None:
-    """Create what is missing of the folders, and /feature.
-
-    An inter-broker protocol of 2.7 or newer waits for an enabled /feature; an older one does not
-    look at it. One that is there is left as it is. Raises Fenced.
+def create_missing(session: ZkSession, writer: FencedWriter, protocol: tuple[int, int]) -> None:
+    """Create what is missing of the folders, and make /feature what brokers of this inter-broker
+    protocol expect. Raises Fenced.
     """
-    paths = [*FOLDERS, FEATURE_PATH]
-    data = read_many(session, paths).data
-    missing = {path for path, content in zip(paths, data, strict=True) if content is None}
-    for path in FOLDERS:
-        if path in missing:
+    data = read_many(session, FOLDERS).data
+    for path, content in zip(FOLDERS, data, strict=True):
+        if content is None:
             session.ensure_path(path)
-    if FEATURE_PATH in missing:
-        write_fenced(writer, [Create(FEATURE_PATH, feature_bytes(Feature(_FEATURES_ENABLED, {})))])
+    write = feature_write(session.get(FEATURE_PATH), protocol)
+    if write is not None:
+        write_fenced(writer, [write])
+
+
+def feature_write(present: ZNode | None, protocol: tuple[int, int]) -> WriteOp | None:
+    """Return what to write to /feature, None when it is as it has to be
+    (KafkaController.maybeSetupFeatureVersioning).
+
+    From inter-broker protocol 2.7 on brokers wait for it to be enabled, and it keeps its features;
+    below it is disabled and has none. One that cannot be read is left alone.
+    """
+    try:
+        held = None if present is None else parse_feature(present.data)
+    except ValueError as error:
+        logger.warning("%s", error)
+        return None
+    enabled = protocol >= _FEATURES_SINCE
+    kept = held.max_version_levels if held is not None and held.status and enabled else {}
+    wanted = Feature(int(enabled), kept, 2 if protocol >= _FEATURE_VERSION_2_SINCE else 1)
+    if present is None:
+        return Create(FEATURE_PATH, feature_bytes(wanted))
+    if wanted == held:
+        return None
+    return SetData(FEATURE_PATH, feature_bytes(wanted), present.version)
 
 
 def own_registration(endpoints: Sequence[Mapping[str, Any]], rack: str | None) -> bytes | None:

@@ -140,7 +140,7 @@ class Term:
         self._dirty.take()  # everything is read below
         self._log.append([elected(claim, self._endpoints, self._settings)])
         writer = self._observe(claim)
-        create_missing(self._session, writer)
+        create_missing(self._session, writer, self._settings.inter_broker_protocol)
         self._check_controller()
         self._configs.start()
         self._notifications.discard()

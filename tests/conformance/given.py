@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import orjson
 
 from checkpoints.machine_format import encode_machine
 from state.cluster.authority import LEADER_REBALANCE_TIMER, Authority, Phase, checked_config
@@ -31,7 +32,7 @@ from streaming.zk.znodes import (
 from tests.conformance import names
 from tests.conformance.given_tables import add_topic, set_replica_states
 from tests.conformance.load import Scenario
-from tests.conformance.verdict import SkippedError, only
+from tests.conformance.verdict import only
 from tests.conformance.world import CONTROLLER_ID, SLOTS, World
 
 GIVEN = {
@@ -79,13 +80,15 @@ def build(scenario: Scenario) -> World:
     """Return the world of a scenario's `given`."""
     given = scenario.given
     only(given, GIVEN, "given")
-    _refuse_later_issues(given)
     world = World()
     world.keep_dead = given.get("rpc_check") == "batch_input"
     mock = given.get("mock", {})
     only(mock, {"update_returns_zk_version"}, "given.mock")
     world.store.answers = mock.get("update_returns_zk_version")
     world.config = cluster_config(given)
+    world.protocol = _version(given.get("inter_broker_protocol"))
+    _lay_down(world, given.get("znodes", []))
+    world.labels = _id_labels(scenario)
     world.brokers_answer = scenario.area == "integration"
     world.strict = bool(given.get("strict_transitions", False))
     world.controller_broker = given.get("controller")
@@ -101,10 +104,21 @@ def build(scenario: Scenario) -> World:
     return world
 
 
-def _refuse_later_issues(given: dict[str, Any]) -> None:
-    if "znodes" in given:
-        paths = sorted(znode["path"] for znode in given["znodes"])
-        raise SkippedError(f"no decision writes {', '.join(paths)}: it is not the machines' matter")
+def _lay_down(world: World, znodes: list[dict[str, Any]]) -> None:
+    """Put znodes into the store; only writes to them are what the scenario is about."""
+    for znode in znodes:
+        only(znode, {"path", "value", "zk_version"}, "znode")
+        if znode["value"] is not None:
+            world.store.put(znode["path"], orjson.dumps(znode["value"]), znode["zk_version"])
+    world.watched = frozenset(znode["path"] for znode in znodes)
+
+
+def _id_labels(scenario: Scenario) -> dict[str, str]:
+    """Return what a scenario calls the ids of its topics."""
+    result = scenario.then.get("result", {})
+    said = [result.get(f"topic_ids_in_{place}", {}) for place in ("memory", "znode")]
+    said += [{one.get("topic"): one.get("topic_id_in_znode")} for one in scenario.when]
+    return {topic: label for ids in said for topic, label in ids.items() if label is not None}
 
 
 def cluster_config(given: dict[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import orjson
 
+from streaming.front.load_events import TOPIC_IDS_SINCE
 from streaming.zk.znodes import (
     TOPICS_PATH,
     entity_config_path,
@@ -15,6 +16,7 @@ from streaming.zk.znodes import (
     topic_path,
 )
 from tests.conformance.store import FakeZooKeeper
+from tests.conformance.world import World
 
 
 def states_now(store: FakeZooKeeper, topic: str, partitions: list[int]) -> list[list[Any] | None]:
@@ -49,14 +51,16 @@ def topics(store: FakeZooKeeper) -> list[str]:
     )
 
 
-def topic_now(store: FakeZooKeeper, topic: str) -> dict[str, Any]:
+def topic_now(world: World, topic: str) -> dict[str, Any]:
     """Return the body of topic_observed for a topic of the store."""
+    store = world.store
     node = store.nodes[topic_path(topic)]
     znode = parse_topic(node.data)
     partitions = list(znode.replicas)
     return {
         "topic": topic,
         "topic_id": znode.topic_id,
+        "new_topic_id": world.minted_id(topic) if world.protocol >= TOPIC_IDS_SINCE else None,
         "unclean": unclean(store, topic),
         "partitions": partitions,
         "replicas": [list(znode.replicas[partition]) for partition in partitions],

@@ -147,7 +147,7 @@ def _complete_reassignment(world: World, decision: MergedDecision) -> None:
     topic = orjson.loads(decision.body)["topic"]
     if (decision.offset, topic) in world.conflicts:
         world.happen("topic_removed", topic, topic=topic)
-        world.happen("topic_observed", topic, **topic_now(world.store, topic))
+        world.happen("topic_observed", topic, **topic_now(world, topic))
     else:
         _rewrite_assignment(world, decision)
 

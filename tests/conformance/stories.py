@@ -8,11 +8,14 @@ import orjson
 
 from state.cluster.authority import LEADER_REBALANCE_TIMER
 from state.protocol_errors import ProtocolError
+from streaming.front.preparation import feature_write
 from streaming.zk.claim import ControllerClaim, claim_controller
+from streaming.zk.ops import Check
 from streaming.zk.znodes import (
     CONTROLLER_EPOCH_PATH,
     CONTROLLER_PATH,
     DELETE_TOPICS_PATH,
+    FEATURE_PATH,
     controller_bytes,
     epoch_bytes,
 )
@@ -62,6 +65,10 @@ def elect_controller(world: World, event: dict[str, Any]) -> None:
     _register(world, event)
     world.store.remove(CONTROLLER_PATH)
     claim = claim_controller(world.store, CONTROLLER_ID, steal=False, now_ms=0)
+    assert isinstance(claim, ControllerClaim), f"the claim failed: {claim}"
+    write = feature_write(world.store.get(FEATURE_PATH), world.protocol)
+    if write is not None:
+        world.store.multi([Check(CONTROLLER_EPOCH_PATH, claim.epoch_zk_version), write])
     _load(world, claim)
 
 
@@ -89,7 +96,7 @@ def _load(world: World, claim: object) -> None:
     world.happen("broker_registrations_changed", registered=registered)
     topics = observe.topics(world.store)
     for topic in topics:
-        world.happen("topic_observed", topic, **observe.topic_now(world.store, topic))
+        world.happen("topic_observed", topic, **observe.topic_now(world, topic))
     marked = f"{DELETE_TOPICS_PATH}/"
     for path in sorted(world.store.nodes):
         if path.startswith(marked):

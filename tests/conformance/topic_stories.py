@@ -22,7 +22,7 @@ def create_topic(world: World, event: dict[str, Any]) -> None:
 
 
 def _observe(world: World, topic: str) -> None:
-    world.happen("topic_observed", topic, **observe.topic_now(world.store, topic))
+    world.happen("topic_observed", topic, **observe.topic_now(world, topic))
     settle(world)
 
 

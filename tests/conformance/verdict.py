@@ -47,16 +47,11 @@ class Findings:
     """What the checks of one scenario found."""
 
     failures: list[Failure] = field(default_factory=list)
-    unchecked: list[str] = field(default_factory=list)
 
     def expect(self, fact: str, expected: Any, came: Any) -> None:
         """Note a failure when what came is not what was expected."""
         if expected != came:
             self.failures.append(Failure(fact, expected, came))
-
-    def cannot_check(self, reason: str) -> None:
-        """Note a fact that cannot be checked: the scenario is then at best skipped."""
-        self.unchecked.append(reason)
 
 
 def only(fields: dict[str, Any], allowed: set[str], where: str) -> None:

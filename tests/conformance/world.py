@@ -22,6 +22,7 @@ from state.merge import MergedDecision, merge
 from state.partitions.slot import Slot
 from state.routing import CLUSTER_KEY, machine_keys, scope
 from streaming.sinks.reports import Block
+from tests.conformance import names
 from tests.conformance.store import FakeZooKeeper
 
 SLOTS = 3
@@ -67,6 +68,9 @@ class World:
     answer: dict[str, Any] = field(default_factory=dict)
     epoch_in_batch: int | None = None
     proposals: Block | None = None
+    protocol: tuple[int, int] = (3, 9)
+    watched: frozenset[str] = frozenset()
+    labels: dict[str, str] = field(default_factory=dict)
     at_risk: Block | None = None
     _pending: list[Event] = field(default_factory=list)
     _offset: int = 0
@@ -76,6 +80,10 @@ class World:
         time_ms = 1_000 + self._offset * 10
         self._pending.append(Event(self._offset, time_ms, kind, key, orjson.dumps(body)))
         self._offset += 1
+
+    def minted_id(self, topic: str) -> str | None:
+        """Return the id that a topic without one gets: what the scenario calls it, if it does."""
+        return names.topic_id(self.labels.get(topic, f"minted for {topic}"))
 
     def take_batch(self) -> list[Event]:
         """Return the events nobody has folded yet; none while the job is paused."""

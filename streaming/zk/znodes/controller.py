@@ -24,10 +24,14 @@ class ProducerIdBlock:
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """The cluster's finalized features; status 1 means enabled (IBP 2.7 and newer)."""
+    """The cluster's finalized features; status 1 means enabled (IBP 2.7 and newer), 0 disabled.
+
+    version 1 is written by IBP below 3.3.
+    """
 
     status: int
     max_version_levels: dict[str, int]
+    version: int = 2
 
 
 def controller_bytes(controller_id: int, timestamp_ms: int) -> bytes:
@@ -61,11 +65,12 @@ def parse_epoch(data: bytes) -> int:
 
 
 def feature_bytes(feature: Feature) -> bytes:
-    """Write /feature, version 2 (IBP 3.3 and newer)."""
+    """Write /feature, version 1 or 2."""
+    keys = ("max_version_level", "min_version_level")[: 3 - feature.version]
     levels = {
-        name: {"max_version_level": level} for name, level in feature.max_version_levels.items()
+        name: dict.fromkeys(keys, level) for name, level in feature.max_version_levels.items()
     }
-    return orjson.dumps({"features": levels, "version": 2, "status": feature.status})
+    return orjson.dumps({"features": levels, "version": feature.version, "status": feature.status})
 
 
 def parse_feature(data: bytes) -> Feature:
@@ -73,7 +78,7 @@ def parse_feature(data: bytes) -> Feature:
     try:
         znode = orjson.loads(data)
         levels = {name: int(v["max_version_level"]) for name, v in znode["features"].items()}
-        return Feature(int(znode["status"]), levels)
+        return Feature(int(znode["status"]), levels, int(znode["version"]))
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"broken {FEATURE_PATH}: {error!r} in {data!r}") from error
 
