@@ -16,10 +16,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 from streaming.shadow.leadership import Leadership, Partition
-from streaming.shadow.verdicts import Difference, Status, Verdict
+from streaming.shadow.verdicts import DIVERGENCES, Difference, Status, Verdict
 
 
 class AskKind(StrEnum):
@@ -160,7 +160,7 @@ class PartitionBook:
         self, around: Surroundings, mine: Leadership, live: Leadership, now_ms: int
     ) -> Ruling:
         if live.leader_epoch < mine.leader_epoch:
-            return self._overtaken(live)
+            return self._behind(around, live, now_ms)
         waited_ms = now_ms - self.changed_ms
         in_term = (live.leader_epoch, live.leader) == (mine.leader_epoch, mine.leader)
         if in_term or not self.open or waited_ms >= around.grace_ms:
@@ -170,6 +170,21 @@ class PartitionBook:
                     return self._guessed(ask)
         status = Status.DIFFERED if self.open else Status.EXTRA
         return self._diverge(status, waited_ms >= around.window_ms)
+
+    def _behind(self, around: Surroundings, live: Leadership, now_ms: int) -> Ruling:
+        """The live state is of an earlier term than ours: of one we decided too, or of the leader
+        before our decision.
+        """
+        for place, decided in enumerate(self.open):
+            same_term = decided.state.leader_epoch == live.leader_epoch
+            if same_term and decided.state.agrees_with(live):
+                self.held = live
+                verdicts = self._agreements(self.open[: place + 1])
+                del self.open[: place + 1]
+                return Ruling(verdicts)
+        if self.held is not None and live.leader_epoch == self.held.leader_epoch:
+            return self._overtaken(live)
+        return self._diverge(Status.DIFFERED, now_ms - self.changed_ms >= around.window_ms)
 
     def _guessed(self, ask: Ask) -> Ruling:
         if ask.kind is AskKind.ALTER_ISR and ask.state == self.live:
@@ -188,23 +203,27 @@ class PartitionBook:
 
     def _agree(self, *, adopt: bool) -> Ruling:
         assert self.mine is not None or not self.open
-        steps = (
-            self.mine is not None
-            and self.live is not None
-            and self.live.leader_epoch > self.mine.leader_epoch
-        )
-        verdicts = []
-        for decided in self.open:
-            last = decided is self.open[-1]
-            status = Status.AGREED if last else Status.PASSED_OVER
-            verdict = self._verdict(status, decided.kind, decided)
-            if last and steps:
-                verdict = _explained(verdict, Difference.SEVERAL_CHANGES)
-            verdicts.append(verdict)
+        verdicts = self._agreements(self.open)
+        if verdicts and self._more_steps():
+            verdicts = (*verdicts[:-1], _explained(verdicts[-1], Difference.SEVERAL_CHANGES))
         ask = self._adoption() if adopt else None
         self.open.clear()
         self.held = self.live
-        return Ruling(tuple(verdicts), ask, settled=ask is None)
+        return Ruling(verdicts, ask, settled=ask is None)
+
+    def _more_steps(self) -> bool:
+        """Return whether the live controller took more terms than we."""
+        mine, live = self.mine, self.live
+        return mine is not None and live is not None and live.leader_epoch > mine.leader_epoch
+
+    def _agreements(self, decided: list[Decided]) -> tuple[Verdict, ...]:
+        """Return that the last of some decisions was seen, and those before it were not."""
+        return tuple(
+            self._verdict(
+                Status.AGREED if one is decided[-1] else Status.PASSED_OVER, one.kind, one
+            )
+            for one in decided
+        )
 
     def _adopt(self) -> Ruling:
         ask = self._adoption()
@@ -249,11 +268,13 @@ class PartitionBook:
             return
         if self.open and self.held is not None and live.version > self.held.version + 1:
             yield "unseen", self._ask(AskKind.OVERTAKEN, state=self._unseen(self.held, live))
-        if gained and leads:
+        if gained and leads and live.version > mine.version + 1:
             grown = Leadership(
                 mine.leader, mine.leader_epoch, (*mine.isr, *gained), live.recovery, mine.version
             )
             yield "grown", self._ask(AskKind.ALTER_ISR, mine.leader, grown)
+        if live.leader_epoch == mine.leader_epoch:
+            return  # what follows are elections, and each raises the epoch
         if mine.leader < 0 <= live.leader and live.leader not in mine.isr:
             yield "unclean", self._ask(AskKind.ELECT_UNCLEAN)
         moved = live.leader != mine.leader and not lost
@@ -277,6 +298,12 @@ class PartitionBook:
     def _ask(self, kind: AskKind, broker: int = -1, state: Leadership | None = None) -> Ask:
         return Ask(kind, self.subject, broker, state, self.mine)
 
+    def _decided_value(self, status: Status, decided: Decided | None) -> dict[str, Any] | None:
+        if decided is None:
+            return None
+        value = self.mine if status in DIVERGENCES else None
+        return (value or decided.state).as_json()
+
     def _verdict(
         self, status: Status, kind: str, decided: Decided | None = None, why: str = ""
     ) -> Verdict:
@@ -285,7 +312,7 @@ class PartitionBook:
             kind,
             *self.subject,
             None if decided is None else decided.offset,
-            None if decided is None else (self.mine or decided.state).as_json(),
+            self._decided_value(status, decided),
             None if self.live is None else self.live.as_json(),
             why,
         )

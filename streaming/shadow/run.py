@@ -91,7 +91,12 @@ def _watch(
         finally:
             stopped.set()
             watcher.stop()
-            summary = report.close(events=shadow.events, partitions=shadow.comparison.partitions)
+            compared = shadow.comparison
+            summary = report.close(
+                events=shadow.events,
+                partitions=compared.partitions,
+                unsettled=compared.unsettled,
+            )
         if watcher.failure is not None:
             raise watcher.failure
     console.print_json(data=summary)

@@ -31,12 +31,7 @@ class Difference(StrEnum):
     """Differences from Kafka's controller that are meant, as docs/differences.md names them."""
 
     SEVERAL_CHANGES = "several changes to a partition in one event"
-    DEAD_REPLICA_IN_DELETION = "a replica of a topic that is being deleted loses its broker"
     DELETION_DURING_REASSIGNMENT = "deleting a topic that is being reassigned"
-    UNAVAILABLE_TARGET = (
-        "a reassignment, or its cancellation, to replicas of which none is in sync and alive, "
-        "while another replica leads"
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +88,7 @@ class Tally:
         """Return the sums by status, and by kind within it."""
         by_status: dict[str, dict[str, int]] = {}
         for (status, kind), count in sorted(self.counts.items()):
-            by_status.setdefault(str(status), {})[kind] = count
+            by_status.setdefault(str(status), {})[str(kind)] = count
         return {
             "divergences": self.divergences,
             **{str(status): self.of(status) for status in Status},

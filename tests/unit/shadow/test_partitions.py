@@ -208,3 +208,29 @@ def test_a_new_partition(beside: Beside) -> None:
     beside.look(beside.topic([[1, 2, 3], [2, 3, 1], [3]], [None, None, None]))
     beside.wait()
     assert beside.statuses() == [(Status.MISSED, "new_partition_elected")]
+
+
+def test_a_wrong_election_is_not_explained_away(beside: Beside) -> None:
+    """Each change takes a version and each election a term: there is no room for a guess."""
+    beside.look(live=state(1, [1, 2], 4, 10))
+    beside.look(beside.brokers(unregistered=[1]), live=state(3, [3], 5, 11))
+    beside.wait(GRACE_MS)
+    beside.wait()
+    assert beside.statuses() == [(Status.AGREED, ALTERED), (Status.DIFFERED, OFFLINE)]
+
+
+def test_a_step_that_was_decided_too_is_seen_before_the_next(beside: Beside) -> None:
+    beside.look(beside.brokers(unregistered=[1]))
+    beside.look(beside.brokers(unregistered=[2]))
+    beside.look(live=state(2, [2, 3], 5, 10))
+    assert beside.statuses() == [(Status.AGREED, OFFLINE)]
+    beside.look(live=state(3, [3], 6, 11))
+    assert beside.statuses() == [(Status.AGREED, OFFLINE)]
+
+
+def test_a_wrong_step_is_not_adopted_as_older_than_ours(beside: Beside) -> None:
+    beside.look(beside.brokers(unregistered=[1]))
+    beside.look(beside.brokers(unregistered=[2]))
+    beside.look(live=state(3, [3, 2], 5, 10))
+    beside.wait()
+    assert beside.statuses() == [(Status.DIFFERED, OFFLINE)]
