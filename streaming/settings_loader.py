@@ -67,6 +67,11 @@ def _check_hidden(settings: Settings) -> None:
             "gateway.hidden = true needs the listener that brokers and the controller use among"
             " themselves: set inter.broker.listener.name or control.plane.listener.name"
         )
+    if settings.gateway_hidden and settings.groups_takeover_enable:
+        raise ConfigurationError(
+            "gateway.hidden = true hides this node from clients, and groups.takeover.enable = true"
+            " lets it coordinate their groups: set one of them to false"
+        )
     if settings.gateway_hidden and bound and name not in bound.split(","):
         raise ConfigurationError(
             f"gateway.hidden = true announces listener {name!r} only, and gateway.listeners ="

@@ -154,6 +154,10 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
             ],
             "announces listener 'I' only",
         ),
+        (
+            ["inter.broker.listener.name=I", "groups.takeover.enable=true"],
+            "groups.takeover.enable",
+        ),
     ],
 )
 def test_a_hidden_gateway_needs_a_listener_of_the_brokers(others: list[str], message: str) -> None:

@@ -1,0 +1,63 @@
+"""A cluster whose group topic this node leads, as image and as a topic of rows."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import UUID
+
+from state.payloads import topic_id_from_text
+from streaming.gateway.calls import BoundListener, Call
+from streaming.offsets.batches import NewRecord, encode_batch
+from streaming.offsets.leader import OffsetsLeader
+from streaming.offsets.posing import GROUP_TOPIC
+from streaming.wire.messages import ApiKey, RequestHeader
+from tests.unit.gateway.support import FakeCluster
+
+BATCH = encode_batch([NewRecord(1, b"k", b"v")])
+FETCH_VERSION = 17
+
+
+class Led:
+    """Two partitions on brokers 1, 2 and 3, taken over; now_s is the clock."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.cluster = FakeCluster()
+        topic_id = self.cluster.create(GROUP_TOPIC, [[1, 2, 3], [2, 3, 1]])
+        self.topic_id = topic_id_from_text(topic_id)
+        self.leader = OffsetsLeader(lambda: self.now_s)
+        self.raise_epochs()
+        self.leader.lead([0, 1])
+
+    def raise_epochs(self) -> None:
+        body = {"request_id": "r", "topic": GROUP_TOPIC}
+        self.cluster.happen("raise_leader_epochs_requested", GROUP_TOPIC, body)
+        self.look()
+
+    def look(self) -> None:
+        self.leader.look_at(self.cluster.known)
+
+    def fetch(self, broker: int, offset: int, partition: int = 0) -> None:
+        """A broker says how far it is."""
+        self.leader.fetched(self.leader.logs[partition], broker, offset)
+
+    def begin(self, offset: int = 0) -> None:
+        """All brokers agree about partition 0."""
+        for broker in (1, 2, 3):
+            self.fetch(broker, offset)
+
+    def asked(self, partition: dict[str, Any], version: int = FETCH_VERSION) -> Call:
+        """A Fetch of one partition; what is not said has the value of a follower in step."""
+        log = self.leader.logs[0]
+        one = {
+            "partition": 0,
+            "current_leader_epoch": log.epoch,
+            "fetch_offset": max(log.end, 0),
+            "last_fetched_epoch": log.epoch,
+            "partition_max_bytes": 1_000_000,
+        }
+        named = {"topic": GROUP_TOPIC, "topic_id": UUID(bytes=self.topic_id)}
+        topic = {**named, "partitions": [one | partition]}
+        header = RequestHeader(ApiKey.FETCH, version, 1, "broker")
+        body = {"max_wait_ms": 20, "topics": [topic]}
+        return Call(header, body, BoundListener("INTERNAL", "127.0.0.1", 0), b"")

@@ -1,0 +1,179 @@
+"""What this node leads: which appends are safe when, and which ISR it wants."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from state.protocol_errors import ProtocolError
+from streaming.gateway.ports import NotController
+from streaming.offsets.leader import LeaderStopped
+from streaming.offsets.partition_log import UNKNOWN
+from streaming.offsets.posing import GROUP_TOPIC
+from streaming.offsets.upkeep import IsrUpkeep
+from tests.unit.offsets.support import BATCH, Led
+
+LAG_S = 30.0
+
+
+def run(scenario: Callable[[Led], Awaitable[None]]) -> None:
+    async def play() -> None:
+        await scenario(Led())
+
+    asyncio.run(play())
+
+
+def upkeep(led: Led) -> IsrUpkeep:
+    return IsrUpkeep(led.leader, led.cluster, lag_max_s=LAG_S, timeout_s=10.0)
+
+
+def isr(led: Led) -> tuple[int, ...]:
+    led.look()
+    return led.leader.facts[0].isr
+
+
+def test_an_append_is_done_when_every_broker_in_sync_has_it() -> None:
+    async def scenario(led: Led) -> None:
+        with pytest.raises(LeaderStopped):
+            led.leader.append(0, BATCH)
+        led.begin()
+        first, second = led.leader.append(0, BATCH), led.leader.append(0, BATCH)
+        led.fetch(1, 2)
+        led.fetch(2, 2)
+        led.fetch(3, 1)
+        assert (first.done(), second.done()) == (True, False)
+        led.fetch(3, 2)
+        assert second.done()
+
+    run(scenario)
+
+
+def test_a_broker_that_dies_holds_nothing_up() -> None:
+    async def scenario(led: Led) -> None:
+        led.begin()
+        done = led.leader.append(0, BATCH)
+        for broker in (1, 2):
+            led.fetch(broker, 1)
+        led.cluster.happen("broker_registrations_changed", "", {"unregistered": [3]})
+        led.look()
+        assert done.done()
+        assert led.leader.logs[0].follower(3).position == UNKNOWN, "it may come back with less"
+
+    run(scenario)
+
+
+def test_who_waits_is_told_when_the_leadership_ends() -> None:
+    async def scenario(led: Led) -> None:
+        led.begin()
+        done = led.leader.append(0, BATCH)
+        led.leader.stop()
+        with pytest.raises(LeaderStopped):
+            await done
+
+    run(scenario)
+
+
+def test_a_newer_epoch_goes_on_with_the_same_log() -> None:
+    async def scenario(led: Led) -> None:
+        led.begin(5)
+        epoch = led.leader.logs[0].epoch
+        led.raise_epochs()
+        log = led.leader.logs[0]
+        assert log.epoch == epoch + 2
+        assert (log.begun, log.end) == (True, 5)
+
+    run(scenario)
+
+
+def test_brokers_that_are_late_leave_the_isr_and_come_back() -> None:
+    async def scenario(led: Led) -> None:
+        led.begin()
+        await upkeep(led).look()
+        assert isr(led) == (1, 2, 3)
+        led.leader.append(0, BATCH)
+        led.now_s = LAG_S + 1
+        for broker in (1, 2):
+            led.fetch(broker, 1)
+        await upkeep(led).look()
+        assert isr(led) == (1, 2)
+        led.look()
+        assert led.leader.logs[0].high_watermark == 1
+        led.fetch(3, 1)
+        await upkeep(led).look()
+        assert isr(led) == (1, 2, 3)
+
+    run(scenario)
+
+
+def test_the_leader_in_zookeeper_stays_in_the_isr() -> None:
+    async def scenario(led: Led) -> None:
+        led.begin()
+        led.leader.append(0, BATCH)
+        led.now_s = LAG_S + 1
+        await upkeep(led).look()
+        assert isr(led) == (1,)
+
+    run(scenario)
+
+
+def test_who_is_asked_into_the_isr_counts_until_that_is_decided() -> None:
+    async def scenario(led: Led) -> None:
+        led.begin()
+        done = led.leader.append(0, BATCH)
+        led.now_s = LAG_S + 1
+        for broker in (1, 2):
+            led.fetch(broker, 1)
+        await upkeep(led).look()
+        led.look()
+        assert done.done()
+        led.fetch(3, 1)
+        led.cluster.gate = asyncio.Event()
+        asking = asyncio.create_task(upkeep(led).look())
+        await asyncio.sleep(0)
+        next_done = led.leader.append(0, BATCH)
+        for broker in (1, 2):
+            led.fetch(broker, 2)
+        assert not next_done.done()
+        led.cluster.gate.set()
+        await asking
+        led.look()
+        led.fetch(3, 2)
+        assert next_done.done()
+
+    run(scenario)
+
+
+def test_an_isr_that_is_not_decided_on_is_asked_for_again() -> None:
+    async def scenario(led: Led) -> None:
+        led.begin()
+        led.leader.append(0, BATCH)
+        led.now_s = LAG_S + 1
+        led.cluster.fail = NotController("not now")
+        with pytest.raises(NotController):
+            await upkeep(led).look()
+        led.cluster.fail = None
+        await upkeep(led).look()
+        assert isr(led) == (1,)
+
+    run(scenario)
+
+
+def test_the_isr_is_asked_for_in_the_name_of_zookeepers_leader() -> None:
+    async def scenario(led: Led) -> None:
+        led.begin()
+        led.leader.append(0, BATCH)
+        led.now_s = LAG_S + 1
+        await upkeep(led).look()
+        (asked,) = led.cluster.payloads("alter_partition_requested")
+        (change,) = asked["partitions"]
+        assert (asked["broker_id"], asked["broker_epoch"], asked["topic"]) == (1, 101, GROUP_TOPIC)
+        assert (change["partition"], change["isr"], change["isr_epochs"]) == (0, [1], [101])
+        replies: list[dict[str, Any]] = led.cluster.happen(
+            "raise_leader_epochs_requested", GROUP_TOPIC, {"request_id": "r", "topic": GROUP_TOPIC}
+        )
+        assert replies[0]["error"] == ProtocolError.NONE
+
+    run(scenario)

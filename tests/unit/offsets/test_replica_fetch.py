@@ -1,0 +1,154 @@
+"""What brokers get when they follow this node."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from state.protocol_errors import ProtocolError
+from streaming.gateway.protocol_errors import GatewayError
+from streaming.offsets.batches import spans
+from streaming.offsets.replica_fetch import ReplicaFetch
+from tests.unit.offsets.support import BATCH, FETCH_VERSION, Led
+
+OLDER = b"older records"
+
+
+class Fetching(Led):
+    """With broker 2 fetching; history: (partition, offset, bytes) that were asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.history: list[tuple[int, int, int]] = []
+        self.older = OLDER
+        self.replica_fetch = ReplicaFetch(self.leader, self.cluster.image, self._read)
+
+    async def _read(self, partition: int, offset: int, max_bytes: int) -> bytes:
+        self.history.append((partition, offset, max_bytes))
+        return self.older
+
+    async def ask(self, version: int = FETCH_VERSION, **partition: Any) -> dict[str, Any]:
+        body = await self.replica_fetch.handle(self.asked(partition, version), 2)
+        answer: dict[str, Any] = body["responses"][0]["partitions"][0]
+        return answer
+
+
+def run(scenario: Callable[[Fetching], Awaitable[None]]) -> None:
+    async def play() -> None:
+        await scenario(Fetching())
+
+    asyncio.run(play())
+
+
+@pytest.mark.parametrize("version", [12, 13, 15, 17])
+def test_followers_get_what_they_lack_and_say_what_they_have(version: int) -> None:
+    async def scenario(led: Fetching) -> None:
+        led.begin()
+        done = led.leader.append(0, BATCH)
+        answer = await led.ask(version, fetch_offset=0)
+        assert answer["error_code"] == 0
+        assert [span.base_offset for span in spans(answer["records"])] == [0]
+        for broker in (1, 3):
+            led.fetch(broker, 1)
+        assert not done.done()
+        answer = await led.ask(version, fetch_offset=1)
+        assert done.done()
+        assert (answer["records"], answer["high_watermark"]) == (b"", 1)
+
+    run(scenario)
+
+
+def test_an_answer_waits_for_news() -> None:
+    async def scenario(led: Fetching) -> None:
+        led.begin()
+        await led.ask()
+        asking = asyncio.create_task(led.ask())
+        await asyncio.sleep(0)
+        assert not asking.done()
+        led.leader.append(0, BATCH)
+        assert (await asking)["records"]
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [(-1, ProtocolError.FENCED_LEADER_EPOCH), (1, GatewayError.UNKNOWN_LEADER_EPOCH)],
+)
+def test_other_leader_epochs(change: int, error: int) -> None:
+    async def scenario(led: Fetching) -> None:
+        led.begin()
+        epoch = led.leader.logs[0].epoch + change
+        assert (await led.ask(current_leader_epoch=epoch))["error_code"] == error
+        assert led.leader.logs[0].high_watermark == 0
+
+    run(scenario)
+
+
+def test_before_all_agree_there_is_nothing_to_say() -> None:
+    async def scenario(led: Fetching) -> None:
+        led.fetch(1, 9)
+        asking = asyncio.create_task(led.ask(fetch_offset=7))
+        await asyncio.sleep(0)
+        led.fetch(3, 9)
+        answer = await asking
+        assert (answer["error_code"], answer["high_watermark"]) == (0, 7)
+        assert led.leader.logs[0].end == 7
+
+    run(scenario)
+
+
+def test_alone_it_is_told_to_come_again() -> None:
+    async def scenario(led: Fetching) -> None:
+        answer = await led.ask(fetch_offset=7)
+        assert answer["error_code"] == GatewayError.UNKNOWN_LEADER_EPOCH
+
+    run(scenario)
+
+
+def test_records_that_were_never_safe_are_cut_off() -> None:
+    async def scenario(led: Fetching) -> None:
+        led.begin(5)
+        before = led.leader.logs[0].epoch - 3
+        answer = await led.ask(fetch_offset=8, last_fetched_epoch=before)
+        assert answer["diverging_epoch"] == {"epoch": before, "end_offset": 5}
+        assert answer["records"] == b""
+        assert led.leader.logs[0].follower(2).position == 5
+
+    run(scenario)
+
+
+def test_what_stands_before_our_log_is_read_from_another_broker() -> None:
+    async def scenario(led: Fetching) -> None:
+        led.begin(5)
+        before = led.leader.logs[0].epoch - 3
+        answer = await led.ask(fetch_offset=3, last_fetched_epoch=before)
+        assert answer["records"] == OLDER
+        assert led.history == [(0, 3, 1_000_000)]
+        led.older = b""
+        answer = await led.ask(fetch_offset=3, last_fetched_epoch=before)
+        assert answer["error_code"] == GatewayError.UNKNOWN_LEADER_EPOCH, "it must ask again"
+
+    run(scenario)
+
+
+def test_old_protocols_and_other_partitions_are_not_led() -> None:
+    async def scenario(led: Fetching) -> None:
+        led.begin()
+        not_led = GatewayError.NOT_LEADER_OR_FOLLOWER
+        assert (await led.ask(11))["error_code"] == not_led
+        assert (await led.ask(partition=7))["error_code"] == not_led
+
+    run(scenario)
+
+
+def test_a_broker_that_has_no_replica_counts_for_nothing() -> None:
+    async def scenario(led: Fetching) -> None:
+        led.fetch(1, 5)
+        await led.replica_fetch.handle(led.asked({"fetch_offset": 5}), 4)
+        assert 4 not in led.leader.logs[0].followers
+
+    run(scenario)
