@@ -51,7 +51,7 @@ check: setup ## format, lint, types, import contract, purity, unit and property 
 test: java-17 check conformance ## check, conformance, and all that needs Spark, ZooKeeper or Kafka
 	$(BIN)/python -m pytest -m "($(NEEDS_JVM)) and not slow" --ignore tests/conformance tests
 
-test-long: setup java-17 ## 50 random sequences, by Kafka's own controller and by ours: half an hour
+test-long: setup java-17 ## random sequences beside Kafka's own controller and on real brokers: an hour
 	$(BIN)/python -m pytest -m slow tests
 
 conformance: setup ## the scenario files of tests/conformance

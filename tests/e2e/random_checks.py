@@ -35,14 +35,21 @@ def wait_until_none(missing: Callable[[], list[str]], limit_s: float) -> list[st
         time.sleep(_POLL_S)
 
 
-def leaderless(demo: DemoCluster, down: set[int]) -> list[str]:
-    """Return the partitions that have no living leader although a member of their ISR lives."""
+def leaderless(demo: DemoCluster, session: ZkSession, down: set[int]) -> list[str]:
+    """Return the partitions that have no living leader although a member of their ISR lives.
+
+    Those of topics that are being deleted have none.
+    """
+    deleted = set(session.children(DELETE_TOPICS_PATH) or [])
     now = demo.look()
     alive = now.brokers.keys() - down
     return [
         f"{topic}-{partition} is led by {seen.leader}, its ISR is {list(seen.isr)}"
         for (topic, partition), seen in now.partitions.items()
-        if seen is not None and seen.leader not in alive and alive & set(seen.isr)
+        if seen is not None
+        and topic not in deleted
+        and seen.leader not in alive
+        and alive & set(seen.isr)
     ]
 
 

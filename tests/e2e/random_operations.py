@@ -36,7 +36,7 @@ from tests.integration.front.harness import put_config
 LEASE_MS = 20_000
 _START_S = 120.0
 _LEADERS_EVERY = 20
-_LEADERS_S = 60.0
+_LEADERS_S = 120.0
 _QUIET_S = 240.0
 _ACKS_S = 60.0
 
@@ -113,7 +113,9 @@ def _perform(
         time.sleep(operation.pause_s)
         traffic.revive(may_ack(stage.demo, TOPIC, stage.down))
         if operation.number % _LEADERS_EVERY == _LEADERS_EVERY - 1 and not stage.abandoned:
-            found = wait_until_none(lambda: leaderless(stage.demo, stage.down), _LEADERS_S)
+            found = wait_until_none(
+                lambda: leaderless(stage.demo, stage.session, stage.down), _LEADERS_S
+            )
             wrong += [f"after operation {operation.number}: {one}" for one in found]
             say(f"  without {sorted(stage.down)}; wrongly without a leader: {found}")
     return wrong

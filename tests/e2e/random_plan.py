@@ -13,6 +13,7 @@ MOST_TOPICS = 6
 MOST_PARTITIONS = 6
 MOST_MAIN_PARTITIONS = 16
 LONGEST_PAUSE_S = 2.0
+RECOVERIES = 0.7
 # Each with its share of the operations; one that is not possible where it is drawn is drawn again.
 SHARES = {
     "create topic": 10,
@@ -178,7 +179,7 @@ class Plan:
         return {"broker": broker, "was": self.down.pop(broker)}
 
     def _kill_job(self) -> dict[str, Any] | None:
-        return None if self.abandoned else {}
+        return None if self.abandoned else self._recovery()
 
     _kill_front = _kill_job
     _kill_job_and_front = _kill_job
@@ -193,7 +194,11 @@ class Plan:
         if not self.abandoned:
             return None
         self.abandoned = False
-        return {}
+        return self._recovery()
+
+    def _recovery(self) -> dict[str, Any]:
+        """Draw whether the next operation waits until we decide again."""
+        return {"recover": self._random.random() < RECOVERIES}
 
     def _partition(self) -> tuple[str, int]:
         counts = {**self.topics, self.main[0]: self.main[1]}

@@ -11,6 +11,8 @@ from kafka import KafkaAdminClient, TopicPartition, errors
 from kafka.errors import KafkaError
 
 from streaming.demo.cluster import DemoCluster
+from streaming.errors import HelmstreamError
+from streaming.status_socket import fetch_status
 from streaming.supervisor.processes import FRONT, JOB
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import NodeExists
@@ -28,6 +30,8 @@ _ASK_MS = 10_000
 _AGAIN_S = 0.5
 _TERMINATE_S = 20.0
 _START_S = 60.0
+_RECOVERY_S = 120.0
+_STATUS_S = 5.0
 _PREFERRED, _UNCLEAN = 0, 1
 _NOBODY_DECIDED = (
     errors.NotControllerError,
@@ -69,7 +73,7 @@ class Stage:
             else:
                 broker.start(_START_S)
         if self.abandoned:
-            self._take_control_back()
+            self._take_control_back(recover=False)
 
     def _create_topic(self, topic: str, assignment: Mapping[int, list[int]]) -> str:
         return self._ask(lambda admin: admin.create_topics({topic: {"assignments": assignment}}))
@@ -144,23 +148,46 @@ class Stage:
             self.demo.broker(broker).start(_START_S)
         self.down.discard(broker)
 
-    def _kill_job(self) -> None:
+    def _kill_job(self, recover: bool) -> str:
         self.demo.supervisor.kill(JOB)
+        return self._recovered(recover)
 
-    def _kill_front(self) -> None:
+    def _kill_front(self, recover: bool) -> str:
         self.demo.supervisor.kill(FRONT)
+        return self._recovered(recover)
 
-    def _kill_job_and_front(self) -> None:
-        self._kill_job()
-        self._kill_front()
+    def _kill_job_and_front(self, recover: bool) -> str:
+        self.demo.supervisor.kill(JOB)
+        return self._kill_front(recover)
 
     def _abandon_control(self) -> None:
         self.demo.kill_ours()
         self.abandoned = True
 
-    def _take_control_back(self) -> None:
+    def _take_control_back(self, recover: bool) -> str:
         self.demo.start_ours()
         self.abandoned = False
+        return self._recovered(recover)
+
+    def _recovered(self, wanted: bool) -> str:
+        deadline_s = time.monotonic() + _RECOVERY_S
+        while wanted and not self._deciding():
+            if time.monotonic() > deadline_s:
+                return f"not in control after {_RECOVERY_S:g} s"
+            time.sleep(_AGAIN_S)
+        return "in control" if wanted else "done"
+
+    def _deciding(self) -> bool:
+        """Whether we have the role, and a new job has folded everything."""
+        try:
+            status = fetch_status(self.demo.folders.root, _STATUS_S)
+        except (HelmstreamError, OSError):
+            return False
+        role, job = status["role"], status["job"]
+        alive = self.demo.supervisor.roles[JOB].child
+        return (
+            role == "active" and job["lag"] == 0 and alive is not None and job["pid"] == alive.pid
+        )
 
     def _create(self, path: str, data: bytes) -> str:
         try:
