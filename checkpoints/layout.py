@@ -7,26 +7,31 @@ from pathlib import Path
 import orjson
 
 from checkpoints.machine_format import FORMAT_VERSION, READABLE_VERSIONS
+from state.routing import GROUP_SLOTS
 
 LAYOUT_FILE = "helmstream.json"
+GROUPS = "group.slots"
 
 
 class CheckpointMismatch(Exception):
     """A checkpoint that this program, as configured, must not go on from."""
 
 
-def check_layout(checkpoint: Path, *, slots: int, partitions: int) -> None:
+def check_layout(
+    checkpoint: Path, *, slots: int, partitions: int, group_slots: int = GROUP_SLOTS
+) -> None:
     """Compare a checkpoint with what is configured; note it down for a new checkpoint, and the
     present state format for one in an earlier format.
 
     Raises CheckpointMismatch naming the setting, the checkpoint's value and the configured one.
     """
-    wanted = {"slots": slots, "shuffle.partitions": partitions}
+    wanted = {"slots": slots, "shuffle.partitions": partitions, GROUPS: group_slots}
     path = checkpoint / LAYOUT_FILE
     if path.exists():
         made_with = orjson.loads(path.read_bytes())
-        _refuse_other(checkpoint, made_with, wanted)
-        if made_with["state.format"] == FORMAT_VERSION:
+        # One that was made before there were groups takes on any number of group slots.
+        _refuse_other(checkpoint, {GROUPS: group_slots, **made_with}, wanted)
+        if GROUPS in made_with and made_with["state.format"] == FORMAT_VERSION:
             return
     checkpoint.mkdir(parents=True, exist_ok=True)
     wanted["state.format"] = FORMAT_VERSION

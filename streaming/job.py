@@ -49,7 +49,12 @@ def run_job(settings: Settings) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     folders = DataDir(settings.data_dir)
-    check_layout(folders.checkpoint, slots=settings.slots, partitions=settings.shuffle_partitions)
+    check_layout(
+        folders.checkpoint,
+        slots=settings.slots,
+        partitions=settings.shuffle_partitions,
+        group_slots=settings.group_slots,
+    )
     spark = open_spark(settings, local_fs_jar())
     machines = restore(spark, settings, folders)
     folded = folded_until(folders.checkpoint)
@@ -115,7 +120,7 @@ def start_query(
 ) -> StreamingQuery:
     """Start the streaming query: the whole flow."""
     events = read_events(spark, settings, folders.events)
-    decisions = decide(route(events, settings.slots))
+    decisions = decide(route(events, settings.slots, settings.group_slots, settings.machines))
     return (
         decisions.writeStream.outputMode("append")
         .option("checkpointLocation", str(folders.checkpoint))

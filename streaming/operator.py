@@ -10,7 +10,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from checkpoints.fold import fold_state
+from state.decisions import Decision
 from state.events import Event
+from state.routing import NOBODY_KEY
 from streaming.router import KEY
 from streaming.sinks.batch import FOLDED
 
@@ -38,10 +40,7 @@ def fold_machine(
 ) -> Iterator[pd.DataFrame]:
     """Fold one machine's events of a micro-batch, in offset order, whatever order they come in."""
     events = _events(frames)
-    before = bytes(state.get[0]) if state.exists else None
-    after, decisions = fold_state(int(key[0]), before, events)
-    if after != before:
-        state.update((after,))
+    decisions = [] if key[0] == NOBODY_KEY else _fold(int(key[0]), events, state)
     times = {event.offset: event.time_ms for event in events}
     last = events[-1]
     yield pd.DataFrame(
@@ -52,6 +51,14 @@ def fold_machine(
             "body": [*(one.body for one in decisions), b""],
         }
     )
+
+
+def _fold(key: int, events: list[Event], state: GroupState) -> list[Decision]:
+    before = bytes(state.get[0]) if state.exists else None
+    after, decisions = fold_state(key, before, events)
+    if after != before:
+        state.update((after,))
+    return decisions
 
 
 def _events(frames: Iterator[pd.DataFrame]) -> list[Event]:

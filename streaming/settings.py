@@ -68,7 +68,9 @@ class Settings(BaseModel):
     log_retention_ms: Positive
     event_log_segment_bytes: Annotated[int, Field(ge=4_096)]
     event_log_batch_max_events: Positive
+    machines: Literal["controller", "groups", "all"]
     slots: Annotated[int, Field(ge=1, le=4_096)]
+    group_slots: Annotated[int, Field(ge=1, le=1_024)]
     shuffle_partitions: Annotated[int, Field(ge=1, le=4_096)]
     state_store: Literal["memory", "rocksdb"]
     spark_master: SparkMaster

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import orjson
@@ -16,23 +15,15 @@ from checkpoints.machine_format import encode_machine
 from checkpoints.read import folded_until, has_state, read_machines
 from state.decisions import DecisionKind
 from state.events import Event
-from state.merge import MergedDecision
-from state.routing import ALL, CLUSTER, machine_keys
-from streaming.job import read_events, run_job, start_query, unfolded_events
-from streaming.log.api import NewRecord
-from streaming.log.embedded import EmbeddedLogWriter
+from state.routing import ALL, ALL_GROUPS, CLUSTER, GROUP_SCOPE, machine_keys
+from streaming.job import read_events, run_job, unfolded_events
 from streaming.operator import decide
 from streaming.paths import DataDir
 from streaming.router import machine_keys as machine_keys_column
 from streaming.router import route
-from streaming.settings import Settings
-from streaming.settings_loader import load_settings
-from streaming.sinks.batch import DecidedBatch, decided_batch
 from tests.property.state_fold import fold_log
 from tests.property.state_logs import long_log
-
-BOUND_S = 60
-BATCH_EVENTS = 40
+from tests.spark.query_run import BATCH_EVENTS, Recorder, Run, settings_of
 
 
 @pytest.fixture(scope="module")
@@ -50,61 +41,6 @@ def log() -> list[Event]:
     events = long_log(11, plausible=True)
     assert len(events) > 3 * BATCH_EVENTS / 2
     return events
-
-
-def settings_of(data_dir: Path, **chosen: object) -> Settings:
-    values = {"data.dir": data_dir, "slots": 4, "shuffle.partitions": 1, **chosen}
-    values |= {"event.log.batch.max.events": chosen.get("cap", BATCH_EVENTS)}
-    values.pop("cap", None)
-    return load_settings((), [f"{key}={value}" for key, value in values.items()], {})
-
-
-def recorded(data_dir: Path, log: list[Event]) -> DataDir:
-    folders = DataDir(data_dir)
-    with EmbeddedLogWriter(folders.events) as writer:
-        writer.append([NewRecord(e.kind, e.key, e.payload, e.time_ms) for e in log])
-    return folders
-
-
-class Recorder:
-    """A pipeline that only keeps what it is given; it may fail in a batch, as a kill would."""
-
-    def __init__(self, fail_in: int | None = None) -> None:
-        self.batches: dict[int, DecidedBatch] = {}
-        self.fail_in = fail_in
-        self.pipeline = SimpleNamespace(process=self.process)
-
-    def process(self, batch_id: int, rows: Any) -> None:
-        assert batch_id not in self.batches
-        self.batches[batch_id] = decided_batch(batch_id, rows)
-        if batch_id == self.fail_in:
-            raise RuntimeError("killed in the middle of a batch")
-
-    def decisions(self) -> list[MergedDecision]:
-        return [one.id for _, batch in sorted(self.batches.items()) for one in batch.decisions]
-
-
-class Run:
-    """Queries over one data folder, with the job's own functions."""
-
-    def __init__(self, spark: Any, data_dir: Path, log: list[Event], **chosen: object) -> None:
-        self.spark = spark
-        self.settings = settings_of(data_dir, **chosen)
-        self.folders = recorded(data_dir, log)
-        spark.conf.set("spark.sql.shuffle.partitions", self.settings.shuffle_partitions)
-
-    def until_done(self, recorder: Recorder) -> Recorder:
-        """Fold everything that is in the log."""
-        query = start_query(self.spark, self.settings, self.folders, recorder)
-        try:
-            query.processAllAvailable()
-        finally:
-            query.stop()
-        return recorder
-
-    def states(self) -> dict[int, bytes]:
-        machines = read_machines(self.spark, self.folders.checkpoint)
-        return {key: encode_machine(machine) for key, machine in machines.items()}
 
 
 @pytest.mark.parametrize(
@@ -218,12 +154,24 @@ def test_an_event_on_which_a_machine_fails_is_set_aside_and_the_job_goes_on(spar
 
 def test_the_routers_column_is_the_rule(spark):
     """For scopes of every kind and slot counts of every parity."""
-    scopes = [ALL, CLUSTER, 0, 1, 2**31 - 1, 2**31, 2**32 - 1, *range(7, 2**32, 123_456_789)]
+    groups = [ALL_GROUPS, *(GROUP_SCOPE + bucket for bucket in (0, 1, 8, 1023))]
+    scopes = [
+        *groups,
+        ALL,
+        CLUSTER,
+        0,
+        1,
+        2**31 - 1,
+        2**31,
+        2**32 - 1,
+        *range(7, 2**32, 123_456_789),
+    ]
     rows = spark.createDataFrame([(one,) for one in scopes], "scope long")
     for slots in (1, 2, 7, 64):
-        keys = rows.select("scope", machine_keys_column(rows.scope, slots).alias("keys")).collect()
+        column = machine_keys_column(rows.scope, slots, slots + 1)
+        keys = rows.select("scope", column.alias("keys")).collect()
         assert {row.scope: tuple(row["keys"]) for row in keys} == {
-            one: machine_keys(one, slots) for one in scopes
+            one: machine_keys(one, slots, slots + 1) for one in scopes
         }
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from checkpoints.layout import LAYOUT_FILE, CheckpointMismatch, check_layout, slots_of
 from checkpoints.machine_format import FORMAT_VERSION, READABLE_VERSIONS
+from state.routing import GROUP_SLOTS
 
 
 def test_a_new_checkpoint_is_noted_down_and_found_again(tmp_path):
@@ -14,7 +15,20 @@ def test_a_new_checkpoint_is_noted_down_and_found_again(tmp_path):
     check_layout(checkpoint, slots=64, partitions=2)
     check_layout(checkpoint, slots=64, partitions=2)
     noted = orjson.loads((checkpoint / LAYOUT_FILE).read_bytes())
-    assert noted == {"slots": 64, "shuffle.partitions": 2, "state.format": FORMAT_VERSION}
+    assert noted == {
+        "slots": 64,
+        "shuffle.partitions": 2,
+        "group.slots": GROUP_SLOTS,
+        "state.format": FORMAT_VERSION,
+    }
+
+
+def test_a_checkpoint_from_before_there_were_groups_takes_on_any_number_of_group_slots(tmp_path):
+    noted = {"slots": 4, "shuffle.partitions": 1, "state.format": FORMAT_VERSION}
+    (tmp_path / LAYOUT_FILE).write_bytes(orjson.dumps(noted))
+    check_layout(tmp_path, slots=4, partitions=1, group_slots=64)
+    with pytest.raises(CheckpointMismatch, match=r"made with group\.slots = 64, now it is 32"):
+        check_layout(tmp_path, slots=4, partitions=1, group_slots=32)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +59,7 @@ def test_an_earlier_state_format_is_gone_on_from_and_noted_as_the_present_one(tm
     noted = {"slots": 4, "shuffle.partitions": 1, "state.format": version}
     (tmp_path / LAYOUT_FILE).write_bytes(orjson.dumps(noted))
     check_layout(tmp_path, slots=4, partitions=1)
-    noted["state.format"] = FORMAT_VERSION
+    noted |= {"state.format": FORMAT_VERSION, "group.slots": GROUP_SLOTS}
     assert orjson.loads((tmp_path / LAYOUT_FILE).read_bytes()) == noted
     assert slots_of(tmp_path) == 4
 
