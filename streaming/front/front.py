@@ -172,6 +172,7 @@ class Front:
             "timers": dict(self._clock.armed),
             "waiting_requests": self._decider.waiting,
             "gateway": self._gateway.counters(),
+            "groups": self._groups.status(),
             "counters": dict(sorted(self._counters.items())),
             "delivery": progress.delivery,
         }

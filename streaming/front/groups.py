@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from state.events import EventKind
 from streaming.front.decider import RequestDecider
@@ -101,8 +102,27 @@ class Groups:
         self._take_over.restart()
 
     def role_lost(self) -> None:
-        """Tell everybody who waits that another node coordinates now."""
+        """Tell everybody who waits that another node coordinates now; a claim that follows at once
+        begins anew too.
+        """
         self._coordination.role_lost()
+        self._take_over.restart()
+
+    def status(self) -> dict[str, Any]:
+        """Return how many groups there are, and for each partition how far it is with whom."""
+        return {
+            "groups": len(self._coordination.image.groups),
+            "partitions": {
+                log.partition: {
+                    "phase": str(self._coordination.phase(log.partition)),
+                    "epoch": log.epoch,
+                    "end_offset": log.end,
+                    "high_watermark": log.high_watermark,
+                    "memory_bytes": log.memory_bytes,
+                }
+                for log in self.leader.logs.values()
+            },
+        }
 
     def start(self, on_failure: Callable[[BaseException], None]) -> None:
         """Begin to take groups over; on_failure is told of what must not happen."""
