@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 import orjson
 
 from streaming.zk.znodes import partition_state_path, topic_deletion_path
+from tests.differential.chooser import NO_LEADER
 from tests.differential.compare import CURRENT, Difference, Look
 from tests.differential.steps import REASSIGNMENT_PATH
 
@@ -15,6 +16,7 @@ Known = Callable[[Difference, Look], bool]
 
 _HOSTED = re.compile(r"broker \d+, hosted of (?P<topic>.+)-(?P<partition>\d+)")
 _STOPPED = re.compile(r"broker (?P<broker>\d+), stopped (?P<topic>.+)-(?P<partition>\d+)")
+_STATE = re.compile(r"/brokers/topics/(?P<name>[^/]+)/partitions/\d+/state")
 
 
 def _request_list_unchanged(found: Difference, now: Look) -> bool:
@@ -47,10 +49,23 @@ def _told_the_outcome(found: Difference, now: Look) -> bool:
     told = _HOSTED.fullmatch(found.where)
     if told is None or found.stock is None or found.ours is None:
         return False
-    node = now.ours[partition_state_path(told["topic"], int(told["partition"]))]
-    state = orjson.loads(node.content)
+    node = now.ours.get(partition_state_path(told["topic"], int(told["partition"])))
+    state = {"leader": None, "isr": None} if node is None else orjson.loads(node.content)
     is_outcome = (found.ours["leader"], found.ours["isr"]) == (state["leader"], state["isr"])
     return is_outcome and found.ours["behind"] == CURRENT and found.stock["behind"] != CURRENT
+
+
+def _left_the_isr_in_deletion(found: Difference, now: Look) -> bool:
+    """Ours wrote, under its controller epoch, that the last replica in sync is gone too."""
+    path = found.where.partition(", rise of ")[0]
+    topic = _STATE.fullmatch(path)
+    if topic is None or not {path, topic_deletion_path(topic["name"])} <= now.stock.keys():
+        return False
+    if path not in now.ours:
+        return False
+    stock, ours = (orjson.loads(nodes[path].content) for nodes in (now.stock, now.ours))
+    same = stock | {"controller_epoch": 0} == ours | {"controller_epoch": 0}
+    return same and ours["leader"] == NO_LEADER and (path == found.where or found.stock == 0)
 
 
 KNOWN: Sequence[tuple[str, Known]] = (
@@ -60,6 +75,7 @@ KNOWN: Sequence[tuple[str, Known]] = (
     ),
     ("LeaderAndIsr about topics that are being deleted", _hosted_in_deletion),
     ("LeaderAndIsr about topics that are being deleted", _started_in_deletion),
+    ("a replica of a topic that is being deleted loses its broker", _left_the_isr_in_deletion),
     ("several changes to a partition in one event", _told_the_outcome),
 )
 """What the first column of the table says, and how it shows."""

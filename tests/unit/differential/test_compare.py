@@ -132,6 +132,42 @@ def test_a_list_of_reassignments_that_is_not_written_is_known_only_while_it_is_t
     assert [one.where for one in unknown] == [REASSIGNMENT_PATH]
 
 
+MARK = {"/admin/delete_topics/t": Node(b"", 0)}
+
+
+@pytest.mark.parametrize(
+    ("mark", "changed", "known"),
+    [
+        (MARK, {"leader": -1, "isr": [2]}, True),
+        ({}, {"leader": -1, "isr": [2]}, False),
+        (MARK, {"leader": 1, "isr": [2]}, False),
+    ],
+)
+def test_one_write_more_is_known_of_a_leaderless_partition_in_deletion(
+    mark: dict[str, Node], changed: dict[str, object], known: bool
+) -> None:
+    stock = {**mark, **state(3, 2, **changed)}
+    later = {**mark, **state(4, 3, **{**changed, "controller_epoch": 7})}
+    unknown, names = sorted_out(differences(Look(stock, stock), now := Look(stock, later)), now)
+    wheres = {STATE, f"{STATE}, rise of the version", f"{STATE}, rise of the leader epoch"}
+    assert {one.where for one in unknown} == (set() if known else wheres)
+    assert bool(names) is known
+
+
+@pytest.mark.parametrize(
+    ("stock_epochs", "our_epochs", "known"),
+    [((1, 2), (2, 3), True), ((2, 3), (2, 3), False), ((1, 2), (1, 2), False)],
+)
+def test_a_state_in_between_is_known_when_ours_is_the_outcome(
+    stock_epochs: tuple[int, int], our_epochs: tuple[int, int], known: bool
+) -> None:
+    stock = Told(hosted={("t", 0): State({"leader": -1, "isr": [1]}, stock_epochs)})
+    ours = Told(hosted={("t", 0): State({"leader": 1, "isr": [1, 2]}, our_epochs)})
+    now = look(stock, ours)
+    unknown, _ = sorted_out(differences(Look(state(), state()), now), now)
+    assert bool(unknown) is not known
+
+
 def test_every_known_difference_is_written_down() -> None:
     table = (Path(__file__).parents[3] / "docs" / "differences.md").read_text("utf-8")
     rows = {line.split("|")[1].strip() for line in table.splitlines() if line.startswith("| ")}
