@@ -93,6 +93,7 @@ def open_sinks(
     zookeeper = _zookeeper_sink(settings, stopped)
     pipeline = Pipeline(
         decisions=IdempotentLogWriter(decisions, EmbeddedLogReader(folders.decisions)),
+        decision_log=EmbeddedLogReader(folders.decisions),
         outcomes=outcomes,
         zookeeper=zookeeper,
         brokers=brokers,

@@ -2,7 +2,8 @@
 
 A broker is marked before anything is sent and cleared when its queue is empty. After a restart the
 marked ones are told everything again; that costs traffic and nothing else, since brokers ignore
-what they know by epoch.
+what they know by epoch. From which event on they may have missed something says where to look for
+what went meanwhile.
 """
 
 from __future__ import annotations
@@ -10,15 +11,26 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
 
 
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """What a broker has to confirm: what was decided on the events [since, until)."""
+
+    since: int
+    until: int
+
+    def __or__(self, other: Mark) -> Mark:
+        """Return the mark of both."""
+        return Mark(min(self.since, other.since), max(self.until, other.until))
+
+
 class PendingBrokers:
-    """The marked brokers with the offset up to which they have something to confirm, mirrored in
-    a small file.
-    """
+    """The marked brokers, mirrored in a small file: {"pending": {broker: [since, until]}}."""
 
     def __init__(self, path: Path) -> None:
         """Read the file; one that is missing or broken leaves it unknown who is marked."""
@@ -27,7 +39,7 @@ class PendingBrokers:
         self._known = True
         try:
             stored = orjson.loads(path.read_bytes())["pending"]
-            self._marked: dict[int, int] = {int(broker): end for broker, end in stored.items()}
+            self._marked = {int(broker): Mark(*mark) for broker, mark in stored.items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             self._marked = {}
             self._known = False
@@ -36,13 +48,26 @@ class PendingBrokers:
         """Return whether a broker may have missed something."""
         return not self._known or broker_id in self._marked
 
-    def mark(self, broker_ids: Iterable[int], end_offset: int) -> None:
-        """Mark brokers durably, until they confirm up to end_offset."""
+    def since(self, broker_ids: Iterable[int]) -> int | None:
+        """Return the first event about which one of these brokers may have missed something; None
+        when that is not known, or none of them is marked.
+        """
+        marks = [self._marked[broker].since for broker in broker_ids if broker in self._marked]
+        return min(marks, default=None)
+
+    def mark(self, broker_ids: Iterable[int], start_offset: int, end_offset: int) -> None:
+        """Mark brokers durably, for events from start_offset on, until they confirm up to
+        end_offset.
+        """
         with self._lock:
-            marks = {broker: max(end_offset, self._marked.get(broker, 0)) for broker in broker_ids}
-            fresh = marks.keys() - self._marked.keys()
+            fresh = Mark(start_offset, end_offset)
+            marks = {broker: fresh | self._marked.get(broker, fresh) for broker in broker_ids}
+            news = any(
+                broker not in self._marked or mark.since < self._marked[broker].since
+                for broker, mark in marks.items()
+            )
             self._marked.update(marks)
-            if fresh or not self._known:
+            if news or not self._known:
                 self._known = True
                 self._save(sync=True)
 
@@ -51,13 +76,16 @@ class PendingBrokers:
         a repetition.
         """
         with self._lock:
-            if self._marked.get(broker_id, end_offset + 1) <= end_offset:
+            mark = self._marked.get(broker_id)
+            if mark is not None and mark.until <= end_offset:
                 del self._marked[broker_id]
                 self._save(sync=False)
 
     def _save(self, *, sync: bool) -> None:
         temporary = self._path.with_suffix(".tmp")
-        marks = {str(broker): end for broker, end in sorted(self._marked.items())}
+        marks = {
+            str(broker): [mark.since, mark.until] for broker, mark in sorted(self._marked.items())
+        }
         with temporary.open("wb") as file:
             file.write(orjson.dumps({"pending": marks}))
             file.flush()

@@ -16,7 +16,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import orjson
@@ -25,7 +25,7 @@ import pyarrow as pa
 from state.decisions import DecisionKind
 from streaming.image.cluster_image import ClusterImage
 from streaming.link.job_side import JobLink, LinkDown
-from streaming.log.api import LogWriter, NewRecord
+from streaming.log.api import LogReader, LogWriter, NewRecord
 from streaming.log.decision_writer import IdempotentLogWriter, IdentifiedRecord, RecordId
 from streaming.sinks.appender import EventAppender
 from streaming.sinks.batch import DecidedBatch, SinkDecision, decided_batch
@@ -35,6 +35,7 @@ from streaming.sinks.outcomes import batch_events, lost_rows, replies
 from streaming.sinks.pending import PendingBrokers
 from streaming.sinks.persisted import persisted
 from streaming.sinks.plan import Plan, Planner
+from streaming.sinks.repeats import missed_ends
 from streaming.sinks.retention import Retention
 from streaming.sinks.zookeeper import ZooKeeperSink
 
@@ -48,6 +49,7 @@ class Pipeline:
         self,
         *,
         decisions: IdempotentLogWriter,
+        decision_log: LogReader,
         outcomes: LogWriter,
         zookeeper: ZooKeeperSink,
         brokers: BrokerSink,
@@ -63,6 +65,7 @@ class Pipeline:
     ) -> None:
         """Take the sinks, each ready for use."""
         self._decisions = decisions
+        self._decision_log = decision_log
         self._outcomes = outcomes
         self._zookeeper = zookeeper
         self._brokers = brokers
@@ -114,15 +117,15 @@ class Pipeline:
             if visible:
                 self._say(*_decisions_message(batch, visible))
             plan = self._planner.plan(_in_force(batch))
-            self._send(plan, batch.end_offset or 0)
+            self._send(plan, min(batch.time_ms, default=0), batch.end_offset or 0)
 
-    def _send(self, plan: Plan, end_offset: int) -> None:
-        self._pending.mark(plan, end_offset)
+    def _send(self, plan: Plan, start_offset: int, end_offset: int) -> None:
+        self._pending.mark(plan, start_offset, end_offset)
         self._brokers.deliver(dict(self._image.brokers), plan, end_offset)
 
     def resend(self, end_offset: int, deletions: Sequence[SinkDecision] = ()) -> None:
-        """Tell brokers that may have missed something everything again, and all of them of topics
-        in deletion (what `unfinished_deletions` found).
+        """Tell brokers that may have missed something everything again and what went meanwhile, and
+        all of them of topics in deletion (what `unfinished_deletions` found).
 
         end_offset: up to where the image was folded. A broker that was marked by a later batch
         stays marked: that batch is run again.
@@ -130,9 +133,16 @@ class Pipeline:
         with self._image_lock:
             missed = [broker for broker in self._image.brokers if self._pending.marked(broker)]
             plan = {broker: self._planner.everything_for(broker) for broker in missed}
+            for broker, requests in self._planner.plan(self._missed_ends(missed)).items():
+                if broker in plan:
+                    plan[broker].extend(requests)
             for broker, requests in self._planner.plan(deletions).items():
                 plan.setdefault(broker, []).extend(requests)
-            self._send(plan, end_offset)
+            self._send(plan, end_offset, end_offset)
+
+    def _missed_ends(self, brokers: Iterable[int]) -> list[SinkDecision]:
+        since = self._pending.since(brokers)
+        return [] if since is None else missed_ends(self._decision_log, since, self._image)
 
     def _append_outcomes(self, batch: DecidedBatch) -> None:
         events = batch_events(batch)

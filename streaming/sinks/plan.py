@@ -23,6 +23,7 @@ from streaming.offsets.posing import as_told
 from streaming.sinks.batch import SinkDecision
 from streaming.sinks.rows import NO_ROWS, image_rows, partition_rows
 from streaming.sinks.stacking import stack_decisions
+from streaming.sinks.undone import without_undone
 from streaming.wire.messages import ApiKey
 from streaming.wire.partition_rows import (
     BrokerNode,
@@ -104,7 +105,7 @@ class Planner:
 
     def plan(self, decisions: Iterable[SinkDecision]) -> Plan:
         """Return the requests for every registered broker that has to hear of the decisions."""
-        decided = _still_there(list(decisions))
+        decided = without_undone(decisions)
         updates = [one for one in decided if one.kind is DecisionKind.UPDATE_BROKERS]
         introduced = {broker for update in updates for broker in update.extra["introduced"]}
         plan: Plan = {broker: [] for broker in self._image.brokers}
@@ -204,21 +205,6 @@ class Planner:
 
     def _request(self, api: ApiKey, rows: PartitionRows) -> SharedRequest:
         return SharedRequest(api, self._image.controller_id, self._image.controller_epoch, rows)
-
-
-def _still_there(decisions: list[SinkDecision]) -> list[SinkDecision]:
-    """Return the decisions without rows of topics that are forgotten later on: a topic that was
-    deleted and created again may have fewer partitions than before.
-    """
-    forgotten: set[str] = set()
-    kept = []
-    for one in reversed(decisions):
-        if one.kind is DecisionKind.FORGET_TOPIC:
-            forgotten.add(one.extra["topic"])
-        gone = [at for at, topic in enumerate(one.extra.get("topics", ())) if topic in forgotten]
-        lost = one.lost | np.isin(one.columns["topic"], gone) if gone else one.lost
-        kept.append(replace(one, lost=lost))
-    return kept[::-1]
 
 
 def _while_deleted(rows: PartitionRows, deleted: npt.NDArray[np.bool_]) -> PartitionRows:

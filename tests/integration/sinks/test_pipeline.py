@@ -161,3 +161,47 @@ def test_outcomes_say_when_a_batch_was_written_and_confirmed(new_world, monkeypa
         body["broker_id"]: body["end_offset"] for kind, body in bodies if kind == "confirmed"
     }
     assert confirmed == {1: 4, 2: 4, 3: 4}
+
+
+def test_what_a_broker_was_to_delete_and_forget_is_told_again_after_a_restart(
+    new_world, monkeypatch
+):
+    """The image of the next job knows neither the replica nor the topic."""
+    world = begun(new_world, monkeypatch, lambda told, ports: told.create("gone", [[1]]))
+    job = world.start()
+    job.run()
+    job.wait_told()
+    missing = world.stubs[2]
+    missing.silent = True
+    missing.received.clear()
+
+    def end(told):
+        told.move("t", {0: [1, 3]})
+        told.write("delete_topic_requested", "gone", request_id="r", topic="gone")
+        told.replicas_deleted(1, "gone", [0])
+
+    later(world, end)
+    job.run()
+    job.die()
+    missing.silent = False
+    missing.received.clear()
+
+    world.start().wait_told()
+    stops = [one for one in missing.received if one.header.api_key is ApiKey.STOP_REPLICA]
+    assert [one.body["topic_states"] for one in stops] == [
+        [
+            {
+                "topic_name": "t",
+                "partition_states": [
+                    {"partition_index": 0, "leader_epoch": 1, "delete_partition": True}
+                ],
+            }
+        ]
+    ]
+    told = {
+        (topic, state["partition_index"]): state["leader"]
+        for request in missing.received
+        if request.header.api_key is UM
+        for topic, state in metadata_states(request)
+    }
+    assert told == {("t", 0): 1, ("gone", 0): -2}

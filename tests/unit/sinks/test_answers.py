@@ -25,7 +25,7 @@ class Ends:
         self.happened: list[tuple[str, object]] = []
         self.fail: Exception | None = None
         self.pending = PendingBrokers(folder / "pending.json")
-        self.pending.mark([2], 10)
+        self.pending.mark([2], 0, 10)
         clear = self.pending.clear
 
         def noted(broker, end) -> None:

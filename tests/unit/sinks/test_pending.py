@@ -20,7 +20,7 @@ def marked(path, *ids):
 
 def test_marks_are_on_disk_before_mark_returns_and_gone_after_clear(path):
     pending = PendingBrokers(path)
-    pending.mark([1, 2], 10)
+    pending.mark([1, 2], 0, 10)
     assert marked(path, 1, 2, 3) == [True, True, False]
     pending.clear(1, 10)
     assert marked(path, 1, 2, 3) == [False, True, False]
@@ -29,8 +29,8 @@ def test_marks_are_on_disk_before_mark_returns_and_gone_after_clear(path):
 
 def test_confirming_an_older_offset_leaves_a_newer_mark(path):
     pending = PendingBrokers(path)
-    pending.mark([1], 10)
-    pending.mark([1], 20)
+    pending.mark([1], 0, 10)
+    pending.mark([1], 0, 20)
     pending.clear(1, 10)
     assert pending.marked(1)
     assert marked(path, 1) == [True]
@@ -40,15 +40,15 @@ def test_confirming_an_older_offset_leaves_a_newer_mark(path):
 
 def test_a_mark_never_goes_back(path):
     pending = PendingBrokers(path)
-    pending.mark([1], 20)
-    pending.mark([1], 10)
+    pending.mark([1], 0, 20)
+    pending.mark([1], 0, 10)
     pending.clear(1, 10)
     assert pending.marked(1)
 
 
 def test_clearing_a_broker_that_is_not_marked_changes_nothing(path):
     pending = PendingBrokers(path)
-    pending.mark([1], 5)
+    pending.mark([1], 0, 5)
     pending.clear(2, 5)
     pending.clear(1, 5)
     pending.clear(1, 5)
@@ -61,27 +61,44 @@ def test_without_a_readable_file_every_broker_may_have_missed_something(path, co
         path.write_bytes(content)
     pending = PendingBrokers(path)
     assert pending.marked(1)
-    pending.mark([], 0)
+    pending.mark([], 0, 0)
     assert not pending.marked(1), "from now on it is known"
     assert orjson.loads(path.read_bytes()) == {"pending": {}}
 
 
 def test_a_crash_while_saving_leaves_the_file_before(path, monkeypatch):
     pending = PendingBrokers(path)
-    pending.mark([1], 5)
+    pending.mark([1], 0, 5)
     monkeypatch.setattr("os.fsync", lambda fd: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
-        pending.mark([2], 6)
+        pending.mark([2], 0, 6)
     assert marked(path, 1, 2) == [True, False]
 
 
 def test_what_a_restart_sends_again_does_not_confirm_a_later_batch(path):
     """The image of a restart has folded up to 10; the batch that ends at 20 is run again."""
-    PendingBrokers(path).mark([1, 2], 20)
+    PendingBrokers(path).mark([1, 2], 0, 20)
     again = PendingBrokers(path)
-    again.mark([1, 2], 10)
+    again.mark([1, 2], 0, 10)
     again.clear(1, 10)
     assert again.marked(1)
-    again.mark([1], 20)
+    again.mark([1], 0, 20)
     again.clear(1, 20)
     assert marked(path, 1, 2) == [False, True]
+
+
+def test_the_first_event_that_may_be_missing_stays_until_all_is_confirmed(path):
+    pending = PendingBrokers(path)
+    pending.mark([1], 5, 10)
+    pending.mark([1, 2], 10, 20)
+    assert (pending.since([1]), pending.since([2]), pending.since([1, 2])) == (5, 10, 5)
+    assert PendingBrokers(path).since([1, 2]) == 5
+    pending.clear(1, 20)
+    assert (pending.since([1]), pending.since([1, 2])) == (None, 10)
+
+
+def test_a_mark_that_begins_earlier_is_on_disk_at_once(path):
+    pending = PendingBrokers(path)
+    pending.mark([1], 10, 20)
+    pending.mark([1], 5, 20)
+    assert PendingBrokers(path).since([1]) == 5

@@ -98,11 +98,13 @@ def test_live_brokers_come_first_and_a_new_broker_gets_everything():
     plans.plan()
     plans.story.register({4: 14})
     plan = plans.plan()
-    assert apis(plan[1]) == [UM]
+    assert apis(plan[1]) == [UM, UM]
     assert live(plan[1][0]) == [1, 2, 3, 4, OURSELVES]
     assert metadata_states(plan[1][0]) == []
-    assert apis(plan[4]) == [UM], "it has no replica: t-1 was created without it"
-    assert announced(plan[4][0]) == {("u", 0): 3}
+    assert announced(plan[1][1]) == {("t", 1): 2}, "its other replica is not offline any more"
+    assert apis(plan[4]) == [UM, LISR]
+    assert announced(plan[4][0]) == {("t", 0): 1, ("t", 1): 2, ("u", 0): 3}
+    assert led(plan[4]) == {("t", 1): (2, 0, False)}
 
 
 def test_a_returning_broker_gets_its_replicas_the_others_what_changed():
@@ -265,3 +267,37 @@ def test_every_version_says_the_same(api):
             state for topic in body["topic_states"] for state in topic["partition_states"]
         ]
         assert [(state["leader"], state["isr"]) for state in states] == [(1, [1, 2])]
+
+
+def moved_away(plans):
+    """t-0 goes from 1 and 2 to 1 and 3: broker 2 is to delete its replica."""
+    plans.story.create("t", [[1, 2]])
+    plans.story.move("t", {0: [1, 3]})
+    plans.story.alter("t", 0, [1, 2, 3], leader_epoch=1, partition_epoch=1)
+
+
+def test_a_replica_that_goes_and_comes_back_in_one_batch_is_not_deleted():
+    plans = Plans()
+    plans.plan()
+    moved_away(plans)
+    assert STOP in apis(plans.plan()[2])
+
+    plans = Plans()
+    plans.plan()
+    moved_away(plans)
+    plans.story.move("t", {0: [1, 2]})
+    plan = plans.plan()
+    assert apis(plan[2]) == [LISR, UM]
+    assert plan[2][0].body["topic_states"][0]["partition_states"][0]["replicas"] == [1, 2, 3]
+
+
+def test_a_broker_that_comes_back_in_the_batch_in_which_it_went_is_not_stopped():
+    plans = Plans()
+    plans.plan()
+    plans.story.create("t", [[1, 2]])
+    plans.plan()
+    plans.story.unregister(2)
+    plans.story.register({2: 12}, add=200)
+    plan = plans.plan()
+    assert STOP not in apis(plan[2])
+    assert LISR in apis(plan[2])

@@ -1,0 +1,89 @@
+"""What brokers may have missed and the image cannot tell them: replicas they were to delete, topics
+that are gone.
+
+Everything else that a broker may have missed follows from the image. These are found in the
+decision log, and told again where they still hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from state.decisions import Action, DecisionKind
+from state.merge import MergedDecision
+from state.partitions.changes import EPOCH_DURING_DELETE
+from streaming.image.cluster_image import ClusterImage
+from streaming.log.api import LogReader
+from streaming.log.decision_writer import record_id
+from streaming.sinks.batch import SinkDecision, opened
+
+_KINDS = frozenset({DecisionKind.STOP_REPLICAS, DecisionKind.CHANGE_PARTITIONS})
+_DELETED = int(Action.DELETED)
+
+
+def missed_ends(reader: LogReader, since: int, image: ClusterImage) -> list[SinkDecision]:
+    """Return the decisions on events from `since` on by which replicas or topics went, reduced to
+    the rows that still hold; raises LogError.
+
+    A replica that is assigned again is there to stay, and a topic that exists again too.
+    """
+    found = []
+    for one in opened(_decided_since(reader, since)):
+        stops = one.kind is DecisionKind.STOP_REPLICAS
+        holds = _stops_that_hold(one, image) if stops else _topics_that_are_gone(one, image)
+        one.lost |= ~holds
+        if holds.any():
+            found.append(one)
+    return found
+
+
+def _decided_since(reader: LogReader, since: int) -> Iterator[MergedDecision]:
+    start, end = reader.start_offset(), reader.end_offset()
+    for record in reader.read(_first_at(reader, start, end, since), end):
+        if record.kind in _KINDS:
+            id_ = record_id(record)
+            kind = DecisionKind(record.kind)
+            yield MergedDecision(id_.event_offset, id_.ordinal, kind, record.payload)
+
+
+def _first_at(reader: LogReader, start: int, end: int, since: int) -> int:
+    """Return the offset of the first record about an event from `since` on: ids rise."""
+    while start < end:
+        middle = (start + end) // 2
+        (record,) = reader.read(middle, middle + 1)
+        if record_id(record).event_offset < since:
+            start = middle + 1
+        else:
+            end = middle
+    return start
+
+
+def _stops_that_hold(stops: SinkDecision, image: ClusterImage) -> npt.NDArray[np.bool_]:
+    """Return bool[n]: the replica is to be deleted, and its broker is none of the partition's.
+
+    What is deleted with its topic the machines know until it is done.
+    """
+    columns, extra = stops.columns, stops.extra
+    holds: npt.NDArray[np.bool_] = columns["delete"] & (
+        columns["leader_epoch"] != EPOCH_DURING_DELETE
+    )
+    for at in np.flatnonzero(holds).tolist():
+        name = extra["topics"][columns["topic"][at]]
+        same = image.topic_ids.get(name) == extra["topic_ids"][columns["topic"][at]]
+        rows = image.rows_of(name)
+        place = np.flatnonzero(image.columns["partition"][rows] == columns["partition"][at])
+        replicas = image.columns["replicas"][rows][place]
+        holds[at] = same and len(place) > 0 and columns["broker"][at] not in replicas
+    return holds
+
+
+def _topics_that_are_gone(changes: SinkDecision, image: ClusterImage) -> npt.NDArray[np.bool_]:
+    """Return bool[n]: the row says that its topic goes, and there is none of that name."""
+    known = {*image.topic_ids, *image.deleting}
+    gone = np.array([name not in known for name in changes.extra["topics"]], dtype=bool)
+    deleted = changes.columns["actions"] & _DELETED != 0
+    holds: npt.NDArray[np.bool_] = deleted & gone[changes.columns["topic"]]
+    return holds

@@ -1,0 +1,91 @@
+"""What is found in the decision log for a broker that may have missed it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from state.decisions import DecisionKind
+from streaming.log.decision_writer import IdempotentLogWriter, IdentifiedRecord, RecordId
+from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
+from streaming.sinks.repeats import missed_ends
+from tests.unit.sinks.support import Job
+
+
+class Logged(Job):
+    """A job whose decisions are in a log."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.writer = EmbeddedLogWriter(path)
+        self.reader = EmbeddedLogReader(path)
+        self.log = IdempotentLogWriter(self.writer, self.reader)
+        self.story.elect({1: 11, 2: 12, 3: 13})
+
+    def go_on(self) -> int:
+        """Fold, log and persist what was written; return the first event after it."""
+        batch = self.persist(self.decide())
+        self.log.append(
+            [
+                IdentifiedRecord(RecordId(one.offset, one.id.ordinal), one.kind, one.id.body)
+                for one in batch.decisions
+            ]
+        )
+        return len(self.story.events)
+
+    def missed(self, since: int) -> list[tuple[DecisionKind, list[int]]]:
+        """The kind of each decision that is found, and which of its rows hold."""
+        found = missed_ends(self.reader, since, self.image)
+        return [(one.kind, (~one.lost).nonzero()[0].tolist()) for one in found]
+
+    def end_move(self) -> int:
+        """Move t-0 from 1 and 2 to 1 and 3, so that 2 is to delete it; return the last event."""
+        self.story.move("t", {0: [1, 3]})
+        return self.story.alter("t", 0, [1, 2, 3], leader_epoch=1, partition_epoch=1)
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Iterator[Logged]:
+    job = Logged(tmp_path / "decisions")
+    job.story.create("t", [[1, 2]])
+    job.story.create("u", [[1, 2], [2, 1]])
+    job.go_on()
+    yield job
+    job.reader.close()
+    job.writer.close()
+
+
+def test_a_replica_that_was_to_be_deleted_is_found(job: Logged) -> None:
+    ended = job.end_move()
+    job.go_on()
+    assert job.missed(0) == job.missed(ended) == [(DecisionKind.STOP_REPLICAS, [0])]
+    assert job.missed(ended + 1) == []
+
+
+def test_a_replica_that_is_assigned_again_is_there_to_stay(job: Logged) -> None:
+    job.end_move()
+    job.go_on()
+    job.story.move("t", {0: [1, 3, 2]})
+    job.go_on()
+    assert job.missed(0) == []
+
+
+def test_stops_that_delete_nothing_are_not_repeated(job: Logged) -> None:
+    job.story.shut_down(2)
+    job.go_on()
+    assert job.missed(0) == []
+
+
+def test_a_topic_that_is_gone_is_found_and_one_that_is_not_yet_gone_is_not(job: Logged) -> None:
+    asked = job.story.write("delete_topic_requested", "u", request_id="r", topic="u")
+    job.go_on()
+    assert job.missed(0) == [], "its machine knows what is left to do"
+    for broker in (1, 2):
+        job.story.replicas_deleted(broker, "u", [0, 1])
+    job.go_on()
+    assert job.missed(asked) == [(DecisionKind.CHANGE_PARTITIONS, [0, 1])]
+    job.story.create("u", [[3]])
+    job.go_on()
+    assert job.missed(asked) == [], "there is a topic of that name"
