@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from streaming.front.user_configs import ZkUserConfigs
 from streaming.gateway.apis import NodeConfig, build_apis
 from streaming.gateway.calls import Handler
 from streaming.gateway.connection import Limits
@@ -29,6 +30,7 @@ def node_config(settings: Settings) -> NodeConfig:
         defaults=TopicDefaults(settings.num_partitions, settings.default_replication_factor),
         request_timeout_s=request_timeout_s,
         configs={key: _text(getattr(settings, field)) for key, field in known_keys().items()},
+        users=ZkUserConfigs(settings),
         posed_topic=settings.posed_topic,
         passing=PassingLimits(
             answer_timeout_s=request_timeout_s,

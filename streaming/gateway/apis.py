@@ -28,12 +28,13 @@ from streaming.gateway.passing.brokers import Brokers
 from streaming.gateway.passing.creation import AutoCreation
 from streaming.gateway.passing.pool import PassingLimits
 from streaming.gateway.passing.versions import our_range
-from streaming.gateway.ports import ClusterView, Decider
+from streaming.gateway.ports import ClusterView, Decider, UserConfigs
 from streaming.gateway.producer_ids import InitProducerId, ProducerIds
 from streaming.gateway.reassignments import (
     AlterPartitionReassignments,
     ListPartitionReassignments,
 )
+from streaming.gateway.scram import AlterUserScramCredentials
 from streaming.gateway.versions import Versions
 from streaming.wire.messages import ApiKey
 
@@ -43,13 +44,15 @@ class NodeConfig:
     """What the controller node is told about itself.
 
     request_timeout_s is the longest wait for a decision, configs are what tools may read of it by
-    name, chance is where placement takes its random numbers from.
+    name, users where their configurations are kept, chance is where placement takes its random
+    numbers from.
     """
 
     node_id: int
     defaults: TopicDefaults
     request_timeout_s: float
     configs: Mapping[str, str]
+    users: UserConfigs
     posed_topic: str | None = None
     passing: PassingLimits = field(default_factory=PassingLimits)
     chance: random.Random = field(default_factory=random.SystemRandom)
@@ -117,6 +120,7 @@ def _served_here(
         ApiKey.ELECT_LEADERS: ElectLeaders(admin).handle,
         ApiKey.ALTER_PARTITION_REASSIGNMENTS: AlterPartitionReassignments(admin).handle,
         ApiKey.LIST_PARTITION_REASSIGNMENTS: ListPartitionReassignments(admin).handle,
+        ApiKey.ALTER_USER_SCRAM_CREDENTIALS: AlterUserScramCredentials(admin, node.users).handle,
         ApiKey.ALTER_PARTITION: AlterPartition(view, deciding).handle,
         ApiKey.UPDATE_FEATURES: UpdateFeatures(admin).handle,
         ApiKey.DESCRIBE_CLUSTER: DescribeCluster(view, nodes).handle,

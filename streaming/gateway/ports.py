@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from streaming.image.cluster_image import ClusterImage
@@ -29,6 +30,18 @@ class Decider(Protocol):
 
         kind is an EventKind, key a topic name or "". The event is appended even when timeout_s is
         0. Raises DecisionTimedOut, NotController, Paused; cancelling it must leave nothing behind.
+        """
+        ...
+
+
+class UserConfigs(Protocol):
+    """Where configurations of users are kept."""
+
+    async def alter(self, user: str, changes: Mapping[str, str | None]) -> bool:
+        """Set configs of a user, or remove those that are None; False, and nothing is changed, when
+        one to be removed is not there.
+
+        Raises OSError when it cannot be done.
         """
         ...
 

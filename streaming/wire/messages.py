@@ -58,6 +58,7 @@ class ApiKey(IntEnum):
     ALTER_PARTITION_REASSIGNMENTS = 45
     LIST_PARTITION_REASSIGNMENTS = 46
     OFFSET_DELETE = 47
+    ALTER_USER_SCRAM_CREDENTIALS = 51
     ALTER_PARTITION = 56
     UPDATE_FEATURES = 57
     DESCRIBE_CLUSTER = 60
@@ -141,6 +142,7 @@ APIS: dict[int, Api] = {
         ),
         Api(ApiKey.LIST_PARTITION_REASSIGNMENTS, "ListPartitionReassignments", 0, 0, _KAFKA_PYTHON),
         Api(ApiKey.OFFSET_DELETE, "OffsetDelete", 0, 0, _KAFKA_PYTHON),
+        Api(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, "AlterUserScramCredentials", 0, 0, _KAFKA_PYTHON),
         Api(ApiKey.ALTER_PARTITION, "AlterPartition", 0, 3, _OURS),
         Api(ApiKey.UPDATE_FEATURES, "UpdateFeatures", 0, 1, _KAFKA_PYTHON),
         Api(ApiKey.DESCRIBE_CLUSTER, "DescribeCluster", 0, 1, _KAFKA_PYTHON),

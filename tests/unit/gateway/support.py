@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -49,6 +49,26 @@ BROKERS = (
 )
 
 
+class FakeUsers:
+    """Configurations of users, in memory; fail is raised instead of a change."""
+
+    def __init__(self) -> None:
+        self.configs: dict[str, dict[str, str]] = {}
+        self.fail: OSError | None = None
+
+    async def alter(self, user: str, changes: Mapping[str, str | None]) -> bool:
+        if self.fail is not None:
+            raise self.fail
+        config = dict(self.configs.get(user, {}))
+        for key, value in changes.items():
+            if value is not None:
+                config[key] = value
+            elif config.pop(key, None) is None:
+                return False
+        self.configs[user] = config
+        return True
+
+
 class FakeCluster:
     """The view and the decider of a gateway: real machines decide, one slot, no job, no log.
 
@@ -58,6 +78,7 @@ class FakeCluster:
 
     def __init__(self) -> None:
         self.cluster_id = CLUSTER_ID
+        self.users = FakeUsers()
         self.controller = True
         self.known = ClusterImage()
         self.has_image = True
@@ -233,6 +254,7 @@ async def running(limits: Limits | None = None) -> AsyncIterator[Rig]:
         defaults=TopicDefaults(partitions=2, replication_factor=1),
         request_timeout_s=30.0,
         configs={"num.partitions": "2", "data.dir": "/data"},
+        users=cluster.users,
         chance=random.Random(1),
     )
     apis = build_apis(cluster, cluster, node)

@@ -113,6 +113,18 @@ BODIES: dict[ApiKey, dict[str, Any]] = {
             }
         ]
     },
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: {
+        "deletions": [{"name": "u", "mechanism": 1}],
+        "upsertions": [
+            {
+                "name": "v",
+                "mechanism": 2,
+                "iterations": 4096,
+                "salt": b"s",
+                "salted_password": b"p",
+            }
+        ],
+    },
     ApiKey.DESCRIBE_LOG_DIRS: {"topics": [{"topic": "t", "partitions": [0]}]},
     ApiKey.LIST_TRANSACTIONS: {"state_filters": ["Ongoing"], "producer_id_filters": [1]},
     ApiKey.UPDATE_FEATURES: {"feature_updates": [{"feature": "x", "max_version_level": 1}]},

@@ -86,6 +86,7 @@ def test_no_version_is_beyond_kafka_3_9():
         "AlterPartitionReassignments": (0, 0),
         "ListPartitionReassignments": (0, 0),
         "OffsetDelete": (0, 0),
+        "AlterUserScramCredentials": (0, 0),
         "AlterPartition": (0, 3),
         "UpdateFeatures": (0, 1),
         "DescribeCluster": (0, 1),
