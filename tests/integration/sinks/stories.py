@@ -21,11 +21,15 @@ Ports = Mapping[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A log, what it finds in ZooKeeper, and whether somebody else writes there meanwhile."""
+    """A log, what it finds in ZooKeeper, and whether somebody else writes there meanwhile.
+
+    answers_recorded: what brokers answer to StopReplica is in the log already.
+    """
 
     tell: Callable[[Ports, int], Story]
     prepare: Callable[[ZkSession], None]
     meddled: bool = False
+    answers_recorded: bool = True
 
 
 def put_topic_of_others(session: ZkSession) -> None:
@@ -96,6 +100,18 @@ def story_of_deletions(ports: Ports, version: int) -> Story:
     return story
 
 
+def story_without_answers(ports: Ports, version: int) -> Story:
+    """Deletions that end when the brokers themselves answer."""
+    story = Story()
+    story.elect({id_: ports[id_] for id_ in (1, 2, 3)}, epoch_zk_version=version)
+    for topic in ("t", "u", "v"):
+        story.create(topic, [[1, 2], [2, 3]])
+    story.write("delete_topic_requested", "t", request_id="d", topic="t")
+    for topic in ("u", "nobody"):
+        story.write("topic_deletion_requested", topic, topic=topic)
+    return story
+
+
 def ask_for_moves(session: ZkSession) -> None:
     """What story_of_moves finds in ZooKeeper."""
     session.ensure_path("/admin")
@@ -131,6 +147,8 @@ def story_of_moves(ports: Ports, version: int) -> Story:
     story.create("alone", [[3]])
     return story
 
+
+ANSWERED = Scenario(story_without_answers, ask_for_deletions, answers_recorded=False)
 
 SCENARIOS = {
     "partitions": Scenario(story_of_partitions, put_topic_of_others, meddled=True),

@@ -13,8 +13,8 @@ import pytest
 from state.decisions import DecisionKind
 from streaming.log.embedded import EmbeddedLogReader
 from streaming.zk.znodes import parse_topic
-from tests.integration.sinks.local_job import Killed, Points
-from tests.integration.sinks.stories import ELECTION, PLAN, SCENARIOS
+from tests.integration.sinks.local_job import Killed, LocalJob, Points
+from tests.integration.sinks.stories import ANSWERED, ELECTION, PLAN, SCENARIOS
 from tests.integration.sinks.support import tree, wait_for
 from tests.integration.sinks.world import World
 
@@ -110,6 +110,42 @@ def test_killed_between_any_two_steps(new_world, scenario):
         job.close()
         for what, content in wanted.items():
             assert found[what] == content, f"{what} after point {at}: {name}"
+
+
+def fold_until(world: World, job: LocalJob, gone: set[str]) -> None:
+    """Fold what is in the log and what brokers answer until some topics are gone."""
+
+    def all_gone() -> bool:
+        job.run()
+        return not any(
+            path.split("/")[3:4] == [topic] for path in tree(world.session) for topic in gone
+        )
+
+    wait_for(f"the end of {gone}", all_gone)
+
+
+def test_killed_while_brokers_answer_for_their_deletions(new_world):
+    """Answers come when they come, so that only what is left in the end is the same."""
+    deleted, left = {"t", "u", "nobody"}, None
+    for at in (None, *range(0, 400, 6)):
+        world = new_world(ANSWERED)
+        job = world.open(Points(at))
+        try:
+            job.start()
+            fold_until(world, job, deleted)
+        except Killed:
+            job.die()
+        else:
+            job.close()
+            left = left or tree(world.session)
+            if at is not None:
+                break
+        job = world.start()
+        fold_until(world, job, deleted)
+        assert tree(world.session) == left, f"after point {at}"
+        job.close()
+    assert at > 40, "there were fewer points than steps"
+    assert {path.split("/")[3] for path in left if path.startswith("/brokers/topics/")} == {"v"}
 
 
 @pytest.mark.parametrize(

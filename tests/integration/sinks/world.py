@@ -99,8 +99,9 @@ def new_world(shared_zookeeper: str, stubs: StubBrokers) -> Iterator[Callable[..
             stubs[id_].leader_epochs.clear()
             stubs[id_].received.clear()
             stubs[id_].errors = {}
-            # What brokers answer to StopReplica is part of the recorded logs.
-            stubs[id_].stop_error = int(ProtocolError.STALE_BROKER_EPOCH)
+            # Such an answer makes no event, so that there are only those of the recorded log.
+            recorded = scenario.answers_recorded
+            stubs[id_].stop_error = int(ProtocolError.STALE_BROKER_EPOCH) if recorded else 0
         front.record(scenario.tell(stubs.ports, version).events)
         world = World(connect, session, stubs, front, data_dir, scenario)
         worlds.append(world)
