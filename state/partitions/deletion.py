@@ -170,9 +170,14 @@ def delete_topic(
     return json_decision(offset, DecisionKind.DELETE_TOPIC, body)
 
 
-def forget_topic(offset: int, name: str) -> Decision:
-    """Return the decision that nobody is told of a topic any more."""
-    return json_decision(offset, DecisionKind.FORGET_TOPIC, {"topic": name})
+def forget_topic(offset: int, name: str, *, observed_again: bool = False) -> Decision:
+    """Return the decision that nobody is told of a topic any more; observed_again: as it was, from
+    when it is told of as it is.
+    """
+    body: dict[str, object] = {"topic": name}
+    if observed_again:
+        body["observed_again"] = True
+    return json_decision(offset, DecisionKind.FORGET_TOPIC, body)
 
 
 def start_loaded(slot: Slot, offset: int) -> list[Decision]:

@@ -251,12 +251,16 @@ def on_topic_removed(slot: Slot, event: Event, removed: TopicRemoved) -> list[De
     What is said of an earlier topic of that name says nothing about this one.
     """
     topic = slot.table.topic(removed.topic)
-    if topic is None or removed.topic_id not in (None, topic_id_to_text(topic.topic_id)):
+    again = removed.observed_again
+    gone = deletion.forget_topic(event.offset, removed.topic, observed_again=again)
+    if topic is None:
+        return [] if again else [gone]  # it may have gone before it was observed again
+    if removed.topic_id not in (None, topic_id_to_text(topic.topic_id)):
         return []
-    if removed.observed_again or slot.authority.phase is Phase.LOADING:
+    if again or slot.authority.phase is Phase.LOADING:
         _forget_loaded(slot, removed.topic)
-        return [deletion.forget_topic(event.offset, removed.topic)]
-    found = [deletion.forget_topic(event.offset, removed.topic)]
+        return [gone]
+    found = [gone]
     if slot.authority.phase is Phase.ACTIVE:
         found += _ended_with(slot, event, removed.topic)
     slot.table.remove_topic(removed.topic)

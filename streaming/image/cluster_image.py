@@ -50,7 +50,8 @@ class ClusterImage:
     topic number << 32 | partition, ascending. Topic numbers are given in order of first sight. A
     topic whose deletion has started is not there: brokers do not tell of it either; deleting has
     the names of those until they are gone. paused: nothing is decided now, by an operator's wish;
-    it goes to the front beside snapshots, not in them.
+    it goes to the front beside snapshots, not in them. A topic that has to be observed again stays
+    as it was until it is.
     """
 
     def __init__(self) -> None:
@@ -63,6 +64,7 @@ class ClusterImage:
         self.brokers: dict[int, RegisteredBroker] = {}
         self.topic_ids: dict[str, str | None] = {}
         self.deleting: set[str] = set()
+        self._outdated: set[str] = set()
         self.version = 0
         self._numbers: dict[str, int] = {}
         self._names: list[str] = []
@@ -91,9 +93,12 @@ class ClusterImage:
             case DecisionKind.UPDATE_BROKERS:
                 self.update_brokers(orjson.loads(body))
             case DecisionKind.FORGET_TOPIC:
-                topic = orjson.loads(body)["topic"]
-                self.deleting.discard(topic)
-                self.forget_topic(topic)
+                forgotten = orjson.loads(body)
+                self.deleting.discard(forgotten["topic"])
+                if forgotten.get("observed_again"):
+                    self._outdated.add(forgotten["topic"])
+                else:
+                    self.forget_topic(forgotten["topic"])
 
     def update_brokers(self, body: Mapping[str, Any]) -> None:
         """Replace the registered brokers; a complete update starts a new image of topics too."""
@@ -111,6 +116,7 @@ class ClusterImage:
     def _clear_topics(self) -> None:
         self.topic_ids.clear()
         self.deleting.clear()
+        self._outdated.clear()
         self._numbers.clear()
         self._names.clear()
         self._names_by_id.clear()
@@ -121,6 +127,8 @@ class ClusterImage:
         self, columns: Mapping[str, Column], topics: list[str], ids: list[str | None]
     ) -> None:
         """Take rows of a change_partitions block: replace those that are there, add the others."""
+        for topic in self._outdated.intersection(topics):
+            self.forget_topic(topic)
         numbers = np.array([self._number(*pair) for pair in zip(topics, ids, strict=True)])
         if not len(numbers):
             return
@@ -164,6 +172,7 @@ class ClusterImage:
 
     def forget_topic(self, topic: str) -> None:
         """Drop a topic and its partitions."""
+        self._outdated.discard(topic)
         number = self._numbers.pop(topic, None)
         if number is None:
             return
@@ -217,6 +226,7 @@ class ClusterImage:
             "topics": names,
             "topic_ids": [self.topic_ids[name] for name in names],
             "deleting": sorted(self.deleting),
+            "outdated": sorted(self._outdated),
             "brokers": [broker.registration() for _, broker in sorted(self.brokers.items())],
             "controller_id": self.controller_id,
             "controller_epoch": self.controller_epoch,
@@ -232,8 +242,10 @@ class ClusterImage:
         image = cls()
         image.update_brokers({**extra, "complete": False})
         image.deleting.update(extra["deleting"])
+        outdated = set(extra["outdated"])
         if len(columns) > 1:
             image.upsert(columns, extra["topics"], extra["topic_ids"])
+        image._outdated = outdated
         return image
 
 

@@ -147,6 +147,25 @@ def test_brokers_are_replaced_as_a_whole_and_a_complete_update_starts_anew():
     assert content(image) == {("u", 0): (1, [1], [])}
 
 
+def test_a_topic_that_is_observed_again_stays_as_it_was_until_then():
+    image = ClusterImage()
+    image.upsert(block((0, 0, 1, [1]), (0, 1, 2, [2])), ["t"], [None])
+    again = orjson.dumps({"topic": "t", "observed_again": True})
+    image.apply(DecisionKind.FORGET_TOPIC, again)
+    assert len(image) == 2
+    image = ClusterImage.from_snapshot(image.snapshot())
+    assert len(image) == 2
+    image.upsert(block((0, 0, 3, [3, 1])), ["t"], [ID])
+    assert content(image) == {("t", 0): (3, [3, 1], [3])}
+    assert image.topic_name(ID) == "t"
+    image.apply(DecisionKind.FORGET_TOPIC, again)
+    image.apply(DecisionKind.FORGET_TOPIC, orjson.dumps({"topic": "t"}))
+    assert image.topic_names() == []
+    image.upsert(block((0, 0, 1, [1])), ["t"], [None])
+    image.upsert(block((0, 1, 1, [1])), ["t"], [None])
+    assert len(image) == 2, "nothing is outdated any more"
+
+
 def test_kinds_that_change_nothing_visible_are_passed_over():
     image = ClusterImage()
     for kind in DecisionKind:

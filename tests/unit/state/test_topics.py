@@ -70,11 +70,20 @@ def test_a_removed_topic_is_forgotten() -> None:
     controller = Controller()
     controller.topic("t", [[1]])
     controller.topic("u", [[2]])
-    assert controller.happen("topic_removed", "t", topic="t") == {
-        DecisionKind.FORGET_TOPIC: {"topic": "t"}
-    }
-    assert controller.happen("topic_removed", "t", topic="t") == {}
+    forgotten = {DecisionKind.FORGET_TOPIC: {"topic": "t"}}
+    assert controller.happen("topic_removed", "t", topic="t") == forgotten
     assert controller.row("u", 0)["leader"] == 2
+
+
+def test_a_topic_that_is_to_be_observed_again_is_told_of_as_it_was_until_it_is_or_goes() -> None:
+    controller = Controller()
+    controller.topic("t", [[1]])
+    again = {"topic": "t", "observed_again": True}
+    assert controller.happen("topic_removed", "t", **again) == {DecisionKind.FORGET_TOPIC: again}
+    assert controller.slot.table.topic("t") is None
+    assert controller.happen("topic_removed", "t", **again) == {}
+    forgotten = {DecisionKind.FORGET_TOPIC: {"topic": "t"}}
+    assert controller.happen("topic_removed", "t", topic="t") == forgotten
 
 
 def test_a_load_writes_nothing_where_all_is_well() -> None:
