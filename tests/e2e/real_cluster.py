@@ -1,0 +1,130 @@
+"""Real brokers of any versions, ZooKeeper, and a supervised helmstream that controls them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from streaming.embedded.broker import KafkaBroker
+from streaming.embedded.kafka_jars import DEFAULT_VERSION
+from streaming.embedded.ports import LOOPBACK, free_ports
+from streaming.embedded.zookeeper import EmbeddedZooKeeper
+from streaming.paths import DataDir
+from streaming.status_socket import fetch_status
+from streaming.supervisor.processes import Supervisor
+from streaming.zk.client import ZkSession
+from streaming.zk.znodes import CONTROLLER_PATH, partition_state_path, topic_path
+from tests.e2e.waiting import wait_for
+
+OURS = 1000
+SESSION_TIMEOUT_MS = 6_000
+_PATIENCE_MS = 60_000
+_JOIN_S = 10.0
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A broker's version and what is special about its configuration."""
+
+    version: str = DEFAULT_VERSION
+    config: Mapping[str, str] = field(default_factory=dict)
+
+
+class RealCluster:
+    """Starts everything in a folder, on free loopback ports; `stop` ends it."""
+
+    def __init__(
+        self,
+        folder: Path,
+        brokers: Mapping[int, Kind],
+        *,
+        listeners: str = "CLIENT,INTERNAL",
+        settings: Sequence[str] = (),
+    ) -> None:
+        self.zookeeper = EmbeddedZooKeeper(folder / "zookeeper")
+        connect = self.zookeeper.start()
+        self.connect = connect
+        self.brokers = {
+            id_: KafkaBroker(
+                id_, connect, folder / f"broker-{id_}", version=kind.version, config=kind.config
+            )
+            for id_, kind in brokers.items()
+        }
+        self.folders = DataDir(folder / "helmstream")
+        (self.port,) = free_ports(1)  # CLIENT's; INTERNAL has the next one
+        chosen = [
+            f"zookeeper.connect={connect}",
+            f"zookeeper.session.timeout.ms={SESSION_TIMEOUT_MS}",
+            "inter.broker.listener.name=INTERNAL",
+            f"gateway.listeners={listeners}",
+            f"gateway.port={self.port}",
+            f"controller.lease.ms={_PATIENCE_MS}",
+            f"request.timeout.ms={_PATIENCE_MS}",
+            *settings,
+        ]
+        self.supervisor = Supervisor(self.folders.root, [f"--set={one}" for one in chosen])
+        self.session = ZkSession(connect, SESSION_TIMEOUT_MS)
+        self._stopping = threading.Event()
+        self._supervision = threading.Thread(target=self._supervise, daemon=True)
+
+    @property
+    def gateway(self) -> str:
+        """The gateway's address for clients."""
+        return f"{LOOPBACK}:{self.port}"
+
+    def start(self) -> None:
+        """Start helmstream and the brokers side by side; returns under our control."""
+        self.supervisor.start()
+        self._supervision.start()
+        for broker in self.brokers.values():
+            broker.launch()
+        for broker in self.brokers.values():
+            broker.wait_until_ready()
+        self.session.connect()
+        wait_for("our control of all brokers", self._all_controlled)
+
+    def stop(self) -> None:
+        """Stop everything."""
+        self._stopping.set()
+        if self._supervision.is_alive():
+            self._supervision.join(_JOIN_S)
+        self.supervisor.stop()
+        self.session.close()
+        for broker in self.brokers.values():
+            broker.kill()
+        self.zookeeper.stop()
+
+    def json(self, path: str) -> dict[str, Any]:
+        """What a znode holds; {} when there is none."""
+        znode = self.session.get(path)
+        return {} if znode is None or not znode.data else orjson.loads(znode.data)
+
+    def state(self, topic: str, partition: int) -> dict[str, Any]:
+        """A partition's state as ZooKeeper has it."""
+        return self.json(partition_state_path(topic, partition))
+
+    def replicas(self, topic: str) -> dict[str, list[int]]:
+        """A topic's assignment as ZooKeeper has it."""
+        return self.json(topic_path(topic)).get("partitions", {})
+
+    def broker_log(self, broker_id: int) -> str:
+        """What a broker has logged so far."""
+        return self.brokers[broker_id].log_path.read_text(errors="replace")
+
+    def status(self) -> dict[str, Any]:
+        """What `helmstream status` shows."""
+        return fetch_status(self.folders.root, 10)
+
+    def _all_controlled(self) -> bool:
+        if self.json(CONTROLLER_PATH).get("brokerid") != OURS:
+            return False
+        status = self.status()
+        return status["role"] == "active" and status["brokers"] == sorted(self.brokers)
+
+    def _supervise(self) -> None:
+        self.supervisor.watch(self._stopping.is_set)

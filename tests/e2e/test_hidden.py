@@ -1,0 +1,91 @@
+"""This node announced on the brokers' own listener only: what works, and what it costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka import KafkaAdminClient, KafkaProducer
+
+from tests.e2e.real_cluster import OURS, Kind, RealCluster
+from tests.e2e.test_tools import in_sync
+from tests.e2e.waiting import wait_for
+from tests.fixtures.kafka_tools import NEW, KafkaTools
+
+pytestmark = [
+    pytest.mark.timeout(420),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
+    folder = tmp_path_factory.mktemp("hidden")
+    config = {"auto.create.topics.enable": "true", "default.replication.factor": "2"}
+    kinds = {id_: Kind(config=config) for id_ in (1, 2)}
+    cluster = RealCluster(folder, kinds, settings=["gateway.hidden=true"])
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture
+def at_broker(cluster: RealCluster, tmp_path: Path) -> KafkaTools:
+    address = cluster.brokers[1].bootstrap_server
+    return KafkaTools(NEW, ["--bootstrap-server", address], tmp_path)
+
+
+@pytest.fixture
+def at_gateway(cluster: RealCluster, tmp_path: Path) -> KafkaTools:
+    return KafkaTools(NEW, ["--bootstrap-server", cluster.gateway], tmp_path)
+
+
+def test_clients_of_brokers_see_brokers_alone(cluster: RealCluster) -> None:
+    admin: Any = KafkaAdminClient(bootstrap_servers=cluster.brokers[1].bootstrap_server)
+    seen = admin.describe_cluster()
+    admin.close()
+    assert sorted(broker["broker_id"] for broker in seen["brokers"]) == [1, 2]
+    assert [end["listener"] for end in registered(cluster)] == ["INTERNAL"]
+
+
+def registered(cluster: RealCluster) -> list[dict[str, str]]:
+    ends = cluster.json(f"/brokers/ids/{OURS}")["endpoints"]
+    return [{"listener": one.partition("://")[0]} for one in ends]
+
+
+def test_brokers_reach_us_and_their_clients_notice_nothing(
+    cluster: RealCluster, at_gateway: KafkaTools
+) -> None:
+    at_gateway("kafka-topics", "--create", "--topic", "used", "--replica-assignment", "1:2")
+    in_sync(cluster, "used", 1, 2)
+    servers = [broker.bootstrap_server for broker in cluster.brokers.values()]
+    producer = KafkaProducer(bootstrap_servers=servers, acks="all", enable_idempotence=True)
+    producer.send("used", b"before").get(60)
+    before = len(cluster.broker_log(1))
+    assert cluster.brokers[1].terminate(60)
+    assert "Controlled shutdown request returned successfully" in cluster.broker_log(1)[before:]
+    wait_for("the other leader", lambda: cluster.state("used", 0)["leader"] == 2)
+    producer.send("used", b"meanwhile").get(60)
+    cluster.brokers[1].start()
+    in_sync(cluster, "used", 1, 2)  # by AlterPartition
+    producer.send("made-by-a-broker", b"first").get(60)
+    producer.close()
+    in_sync(cluster, "made-by-a-broker", 1, 2)
+    assert OURS not in cluster.replicas("made-by-a-broker")["0"]
+
+
+def test_tools_that_need_the_controller_work_at_the_gateway_only(
+    at_broker: KafkaTools, at_gateway: KafkaTools
+) -> None:
+    patience = at_broker.file("patience", "default.api.timeout.ms=6000\nrequest.timeout.ms=5000\n")
+    create = ("--create", "--topic", "wanted", "--replica-assignment", "2:1")
+    describe = ("--describe", "--topic", "wanted")  # asks the controller what is moving
+    for asked in (create, describe):
+        refused = at_broker("kafka-topics", *asked, "--command-config", patience, fails=True)
+        assert "TimeoutException" in refused
+        at_gateway("kafka-topics", *asked)
+    assert "wanted" in at_broker("kafka-topics", "--list").split()
