@@ -1,0 +1,191 @@
+"""From the brokers' leadership to ours: what is told in which order, and what begins it anew."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from streaming.gateway.ports import DecisionTimedOut
+from streaming.offsets.take_over import TakeOver
+from streaming.offsets.upkeep import IsrUpkeep
+from tests.unit.gateway.support import BROKERS
+from tests.unit.offsets.support import Led
+
+WAIT_S = 20.0
+
+
+class Told:
+    """A coordinator that notes what it is told."""
+
+    def __init__(self) -> None:
+        self.said: list[tuple[Any, ...]] = []
+        self.hang = False
+
+    def elected(self, partitions: dict[int, int]) -> None:
+        self.said.append(("elected", partitions))
+
+    async def load(self, partition: int, epoch: int, end: int) -> None:
+        if self.hang:
+            await asyncio.Event().wait()
+        self.said.append(("loaded", partition, epoch, end))
+
+    def resigned(self) -> None:
+        self.said.append(("resigned",))
+
+
+class TakingOver(Led):
+    """Decisions come at once; brokers follow when they are made to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.leader.stop()
+        self.told = Told()
+        self.job = True
+        self.take_over = TakeOver(
+            self.leader,
+            self,
+            IsrUpkeep(self.leader, self, lag_max_s=30.0, timeout_s=WAIT_S),
+            self.told,
+            is_controller=self.cluster.is_controller,
+            has_job=lambda: self.job,
+            timeout_s=WAIT_S,
+        )
+
+    async def submit(
+        self, kind: str, key: str, payload: dict[str, Any], timeout_s: float
+    ) -> dict[str, Any]:
+        reply = await self.cluster.submit(kind, key, payload, timeout_s)
+        self.look()
+        return reply
+
+    def epoch(self, partition: int = 0) -> int:
+        return self.leader.facts[partition].told_epoch
+
+    async def all_follow(self, offset: int = 0) -> None:
+        await self.until(lambda: len(self.leader.logs) == 2)
+        for partition in (0, 1):
+            for broker in (1, 2, 3):
+                self.fetch(broker, offset, partition)
+
+    async def until(self, true: Callable[[], Any]) -> None:
+        async with asyncio.timeout(WAIT_S):
+            while not true():
+                await asyncio.sleep(0.01)
+
+
+def run(
+    scenario: Callable[[TakingOver], Awaitable[None]],
+    before: Callable[[TakingOver], None] = lambda _: None,
+) -> None:
+    async def play() -> None:
+        taking = TakingOver()
+        before(taking)
+        task = asyncio.create_task(taking.take_over.run())
+        try:
+            await scenario(taking)
+            assert not task.done()
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    asyncio.run(play())
+
+
+def test_epochs_are_raised_and_what_brokers_agree_on_is_loaded() -> None:
+    async def scenario(led: TakingOver) -> None:
+        before = led.epoch()
+        await led.all_follow(5)
+        await led.until(lambda: len(led.told.said) == 3)
+        epochs = {0: led.epoch(0), 1: led.epoch(1)}
+        assert epochs[0] == before + 2
+        assert led.told.said == [
+            ("elected", epochs),
+            ("loaded", 0, epochs[0], 5),
+            ("loaded", 1, epochs[1], 5),
+        ]
+        assert len(led.cluster.payloads("raise_leader_epochs_requested")) == 2
+
+    run(scenario)
+
+
+def test_without_a_job_nothing_begins() -> None:
+    def without(led: TakingOver) -> None:
+        led.job = False
+
+    async def scenario(led: TakingOver) -> None:
+        await asyncio.sleep(0.05)
+        assert not led.leader.logs
+        led.job = True
+        await led.until(lambda: led.told.said)
+
+    run(scenario, without)
+
+
+def test_a_term_outlives_the_job_and_begins_anew_when_it_is_back() -> None:
+    async def scenario(led: TakingOver) -> None:
+        await led.all_follow()
+        await led.until(lambda: len(led.told.said) == 3)
+        first = led.epoch()
+        led.job = False
+        await asyncio.sleep(0.05)
+        assert led.leader.logs
+        led.job = True
+        led.take_over.restart()
+        await led.until(lambda: ("resigned",) in led.told.said)
+        await led.until(lambda: len(led.told.said) == 5)
+        assert led.told.said[-1] == ("elected", {0: led.epoch(0), 1: led.epoch(1)})
+        assert led.epoch() == first + 2
+
+    run(scenario)
+
+
+def test_a_load_under_way_ends_with_the_term() -> None:
+    async def scenario(led: TakingOver) -> None:
+        led.told.hang = True
+        await led.all_follow()
+        await led.until(lambda: led.told.said)
+        led.take_over.restart()
+        await led.until(lambda: ("resigned",) in led.told.said)
+
+    run(scenario)
+
+
+def test_the_role_that_is_lost_ends_the_term() -> None:
+    async def scenario(led: TakingOver) -> None:
+        await led.all_follow()
+        await led.until(lambda: len(led.told.said) == 3)
+        led.cluster.controller = False
+        led.take_over.restart()
+        await led.until(lambda: ("resigned",) in led.told.said)
+        await asyncio.sleep(0.05)
+        assert not led.leader.logs
+
+    run(scenario)
+
+
+def test_a_decision_that_does_not_come_is_asked_for_again() -> None:
+    async def scenario(led: TakingOver) -> None:
+        led.cluster.fail = DecisionTimedOut("no reply")
+        await led.until(lambda: ("resigned",) in led.told.said)
+        led.cluster.fail = None
+        await led.until(lambda: any(said[0] == "elected" for said in led.told.said))
+
+    run(scenario)
+
+
+def test_a_partition_without_a_leader_is_taken_over_when_it_has_one() -> None:
+    def all_gone(led: TakingOver) -> None:
+        led.cluster.happen("broker_registrations_changed", "", {"unregistered": [1, 2, 3]})
+        led.look()
+
+    async def scenario(led: TakingOver) -> None:
+        await asyncio.sleep(0.05)
+        assert not led.leader.logs, "nobody could follow"
+        back = [broker | {"epoch": 200 + broker["id"]} for broker in BROKERS]
+        led.cluster.happen("broker_registrations_changed", "", {"registered": back})
+        led.look()
+        await led.all_follow()
+        await led.until(lambda: len(led.told.said) == 3)
+
+    run(scenario, all_gone)
