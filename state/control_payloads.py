@@ -34,10 +34,11 @@ class ControlledShutdownAllowed:
 @dataclass(frozen=True, slots=True)
 class ControlledShutdownChecked:
     """What all slots found about a broker's request: (topic, partition) of those that would be left
-    with fewer replicas in sync than min.insync.replicas.
+    with fewer replicas in sync than min.insync.replicas; live: the live brokers then, ascending.
     """
 
     request: ControlledShutdownRequested
+    live: tuple[int, ...]
     at_risk: tuple[tuple[str, int], ...]
 
 
@@ -65,6 +66,7 @@ def controlled_shutdown_checked(body: dict[str, Any]) -> ControlledShutdownCheck
     """Read controlled_shutdown_checked."""
     return ControlledShutdownChecked(
         request=controlled_shutdown_requested(body),
+        live=tuple(map(whole_number, body["live"])),
         at_risk=tuple(
             (text(topic), whole_number(partition)) for topic, partition in body["at_risk"]
         ),

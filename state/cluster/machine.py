@@ -143,13 +143,16 @@ def _shutdown_requested(
     error = _shutdown_error(cluster, request)
     checks = cluster.authority.checks_shutdown(cluster.brokers, request.broker_id)
     if error is ProtocolError.NONE and checks:
-        return [json_decision(event.offset, DecisionKind.CHECK_SHUTDOWN, asdict(request))]
+        body = asdict(request) | {"live": cluster.brokers.live_ids.tolist()}
+        return [json_decision(event.offset, DecisionKind.CHECK_SHUTDOWN, body)]
     return _answer_shutdown(cluster, event, request, error, refused=False)
 
 
 def _shutdown_checked(
     cluster: Cluster, event: Event, checked: control.ControlledShutdownChecked
 ) -> list[Decision]:
+    if checked.live != tuple(cluster.brokers.live_ids.tolist()):
+        return _shutdown_requested(cluster, event, checked.request)
     error = _shutdown_error(cluster, checked.request)
     refused = bool(checked.at_risk)
     return _answer_shutdown(cluster, event, checked.request, error, refused=refused)

@@ -40,9 +40,15 @@ def on_controlled_shutdown_requested(
 def on_controlled_shutdown_checked(
     slot: Slot, event: Event, checked: ControlledShutdownChecked
 ) -> list[Decision]:
-    """Relieve the broker if nothing is at risk; else move nothing and report what is."""
+    """Relieve the broker if nothing is at risk; else move nothing and report what is.
+
+    With other live brokers than when it was checked it is checked again: two that ask at the same
+    time may each be enough for the other only.
+    """
     if not _may_shut_down(slot, checked.request):
         return []
+    if checked.live != tuple(slot.brokers.live_ids.tolist()):
+        return on_controlled_shutdown_requested(slot, event, checked.request)
     if not checked.at_risk:
         return _relieve(slot, event, checked.request.broker_id)
     changes = Changes(slot.table, event.offset)

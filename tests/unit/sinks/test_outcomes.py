@@ -170,7 +170,7 @@ def test_a_shutdown_is_checked_by_all_slots_together():
     (event,) = batch_events(batch)
     assert (event.kind, body(event)) == (
         "controlled_shutdown_checked",
-        {**asked, "at_risk": [["t", 0], ["u", 0]]},
+        {**asked, "live": [1, 2, 3], "at_risk": [["t", 0], ["u", 0]]},
     )
     found.story.write(event.kind, **body(event))
     (answer,) = replies(found.decide(), Doubts())

@@ -151,3 +151,16 @@ def test_a_broker_that_bounced_since_the_check_is_not_relieved() -> None:
     said = checked(controller, said)
     assert said.keys() == {REPLY}
     assert said[REPLY]["error"] == ProtocolError.STALE_BROKER_EPOCH
+
+
+def test_two_that_ask_at_the_same_time_are_not_enough_for_each_other() -> None:
+    controller = checking(min_insync_replicas=2)
+    controller.topic("t", [[1, 2, 3]])
+    first, second = leave(controller, 1), leave(controller, 2)
+    checked(controller, first)
+    assert controller.row("t", 0)["isr"] == [2, 3]
+    again = checked(controller, second)
+    assert again.keys() == {CHECK, AT_RISK}, "1 is not live any more"
+    said = checked(controller, again)
+    assert names(said[REMAINING]) == ["t-0"]
+    assert controller.slot.brokers.shutting_down == {1}
