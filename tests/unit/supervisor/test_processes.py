@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from streaming.supervisor.processes import HopelessRole, Supervised
+from checkpoints.layout import check_layout
+from streaming.paths import DataDir
+from streaming.settings_loader import load_settings
+from streaming.supervisor.processes import JOB, HopelessRole, Supervised, role_command
 
 WAIT_S = 30.0
 
@@ -48,3 +51,19 @@ def test_a_process_that_cannot_run_as_configured_is_given_up_with_its_reason(
     log = tmp_path / "job.log"
     reason = f"the job cannot run: slots was 8, now it is 16 (its log is {log})"
     assert str(caught.value) == reason
+
+
+@pytest.mark.slow
+def test_a_job_whose_checkpoint_was_made_with_other_slots_is_given_up(tmp_path: Path) -> None:
+    settings = load_settings()
+    check_layout(
+        DataDir(tmp_path).checkpoint,
+        slots=settings.slots + 1,
+        partitions=settings.shuffle_partitions,
+        group_slots=settings.group_slots,
+    )
+    role = Supervised(JOB, role_command(JOB, tmp_path, []), tmp_path / "job.log")
+    role.start()
+    with pytest.raises(HopelessRole, match=r"the job cannot run: the checkpoint .* was made with"):
+        keep_until_started_again(role)
+    assert role.starts == 1
