@@ -57,6 +57,7 @@ def load_settings(
             "\n".join(_complaint(detail, sources) for detail in error.errors())
         ) from error
     _check_hidden(settings)
+    _check_groups(settings)
     return settings
 
 
@@ -67,15 +68,25 @@ def _check_hidden(settings: Settings) -> None:
             "gateway.hidden = true needs the listener that brokers and the controller use among"
             " themselves: set inter.broker.listener.name or control.plane.listener.name"
         )
-    if settings.gateway_hidden and settings.groups_takeover_enable:
-        raise ConfigurationError(
-            "gateway.hidden = true hides this node from clients, and groups.takeover.enable = true"
-            " lets it coordinate their groups: set one of them to false"
-        )
     if settings.gateway_hidden and bound and name not in bound.split(","):
         raise ConfigurationError(
             f"gateway.hidden = true announces listener {name!r} only, and gateway.listeners ="
             f" {bound!r} does not have it; add it, or leave gateway.listeners empty"
+        )
+
+
+def _check_groups(settings: Settings) -> None:
+    if not settings.groups_takeover_enable:
+        return
+    if settings.gateway_hidden:
+        raise ConfigurationError(
+            "gateway.hidden = true hides this node from clients, and groups.takeover.enable = true"
+            " lets it coordinate their groups: set one of them to false"
+        )
+    if settings.machines != "all":
+        raise ConfigurationError(
+            "groups.takeover.enable = true needs the controller's machines and those of groups in"
+            f" one query: set machines to 'all', it is {settings.machines!r}"
         )
 
 

@@ -165,6 +165,13 @@ def test_a_hidden_gateway_needs_a_listener_of_the_brokers(others: list[str], mes
         load_settings(overrides=["gateway.hidden=true", *others])
 
 
+@pytest.mark.parametrize("machines", ["controller", "groups"])
+def test_groups_are_taken_over_by_a_query_with_all_machines(machines: str) -> None:
+    overrides = ["groups.takeover.enable=true", f"machines={machines}"]
+    with pytest.raises(ConfigurationError, match="set machines to 'all'"):
+        load_settings(overrides=overrides)
+
+
 def test_a_hidden_gateway_may_listen_where_it_is_not_announced() -> None:
     overrides = ["gateway.hidden=true", "inter.broker.listener.name=I", "gateway.listeners=C,I"]
     assert load_settings(overrides=overrides).controller_listener == "I"
