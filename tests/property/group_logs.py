@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import random
-import struct
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +22,7 @@ from state.groups.image import GroupImage
 from state.groups.offset_rows import row_values
 from state.merge import merge
 from state.routing import machine_keys, scope
+from tests.unit.state.group_support import metadata
 
 Intent = tuple[str, int, int, int]
 GROUPS = ("g", "h", "quite another", "group of a simple consumer")
@@ -39,16 +39,10 @@ CONFIG = {
 }
 
 
-def subscription(*topics: str) -> str:
-    """Return a consumer's metadata (base64)."""
-    named = b"".join(struct.pack(">h", len(one)) + one.encode() for one in topics)
-    return base64.b64encode(struct.pack(">hi", 1, len(topics)) + named).decode()
-
-
 PROTOCOLS = (
-    [["range", subscription("a")]],
-    [["range", subscription("a", "b")], ["roundrobin", ""]],
-    [["roundrobin", subscription("b")], ["range", subscription("a")]],
+    [["range", metadata("a")]],
+    [["range", metadata("a", "b")], ["roundrobin", ""]],
+    [["roundrobin", metadata("b")], ["range", metadata("a")]],
 )
 
 
@@ -341,10 +335,10 @@ class Author:
                 "host": "/h",
                 "session_timeout_ms": 3_000,
                 "rebalance_timeout_ms": 2_000,
-                "metadata": subscription("a"),
+                "metadata": metadata("a"),
                 "assignment": "AAAA",
             }
-            metadata = {
+            found = {
                 "generation": 7,
                 "protocol_type": "consumer",
                 "protocol": "range",
@@ -358,7 +352,7 @@ class Author:
                 partition=partition,
                 epoch=self.epoch,
                 group=name,
-                metadata=metadata if c % 2 else None,
+                metadata=found if c % 2 else None,
                 offsets=[["a", 0, 5, -1, "", self.now_ms, None, 9 - (1 << 62)]],
                 pending=[[1, [["b", 0, 6, -1, "", self.now_ms, None, 8 - (1 << 62)]]]],
             )

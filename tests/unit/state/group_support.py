@@ -1,0 +1,136 @@
+"""A coordinator for unit tests: one slot, one partition, events in a line."""
+
+from __future__ import annotations
+
+import base64
+import struct
+from typing import Any
+
+import orjson
+
+from checkpoints.fold import fold_state
+from checkpoints.machine_format import decode_machine
+from state.decisions import DecisionKind
+from state.events import Event
+from state.groups.buckets import BUCKETS, group_bucket
+from state.groups.group import Group
+from state.groups.slot import GroupSlot
+from state.routing import GROUP_KEY
+
+PARTITION = 4
+
+
+def metadata(*topics: str) -> str:
+    """Return a consumer's subscription (base64)."""
+    names = [one.encode() for one in topics]
+    named = b"".join(struct.pack(">h", len(one)) + one for one in names)
+    return base64.b64encode(struct.pack(">hi", 0, len(topics)) + named).decode()
+
+
+class Coordinator:
+    """Folds events into the only group slot and keeps what is decided; every append succeeds."""
+
+    def __init__(self, **config: int) -> None:
+        self.state: bytes = b""
+        self.now_ms = 0
+        self.offset = 0
+        self.steps: list[dict[str, Any]] = []
+        self.timers: dict[str, int] = {}
+        self.replies: dict[str, dict[str, Any]] = {}
+        if config:
+            self.happen("group_coordinator_configured", config=config)
+        for kind in ("group_partitions_elected", "group_partitions_loaded"):
+            self.happen(kind, partitions=[PARTITION], epoch=1)
+
+    def happen(self, kind: str, key: str = "", /, **body: Any) -> list[dict[str, Any]]:
+        """Fold one event now; return the steps decided about groups."""
+        event = Event(self.offset, self.now_ms, kind, key, orjson.dumps(body))
+        self.offset += 1
+        self.state, decisions = fold_state(GROUP_KEY, self.state or None, [event])
+        found = []
+        for one in decisions:
+            opened = orjson.loads(one.body)
+            if one.kind == DecisionKind.ARM_TIMER:
+                self.timers[opened["timer"]] = opened["deadline_ms"]
+            elif one.kind == DecisionKind.CHANGE_GROUP:
+                found += opened["steps"]
+            else:
+                raise AssertionError(opened)
+        for step in found:
+            self.replies |= {reply["request_id"]: reply for reply in step["replies"]}
+        self.steps += found
+        return found
+
+    def ask(self, kind: str, group: str, /, **body: Any) -> str:
+        """Fold a request; return its id."""
+        request_id = f"r{self.offset}"
+        common = {"request_id": request_id, "partition": PARTITION, "group": group, "version": 9}
+        self.happen(kind, group, **{**common, **body})
+        return request_id
+
+    def answer(self, request_id: str) -> dict[str, Any]:
+        """Return the reply to a request."""
+        return self.replies[request_id]
+
+    def join(self, group: str, member: str = "", **chosen: Any) -> str:
+        """Fold a JoinGroup; return its id."""
+        body = {
+            "member": member,
+            "new_member": f"member-{self.offset}",
+            "instance": None,
+            "client": "client",
+            "host": "/host",
+            "session_timeout_ms": 10_000,
+            "rebalance_timeout_ms": 60_000,
+            "protocol_type": "consumer",
+            "protocols": [["range", metadata("a")]],
+        }
+        return self.ask("join_group_requested", group, **{**body, **chosen})
+
+    def sync(
+        self, group: str, member: str, generation: int, assignments: Any = (), **chosen: Any
+    ) -> str:
+        """Fold a SyncGroup; return its id."""
+        body = {"member": member, "generation": generation, "assignments": assignments}
+        return self.ask("sync_group_requested", group, **{**body, **chosen})
+
+    def commit(
+        self, group: str, offsets: Any, member: str = "", generation: int = -1, **chosen: Any
+    ) -> str:
+        """Fold an OffsetCommit; return its id."""
+        body = {"member": member, "generation": generation, "offsets": offsets}
+        return self.ask("offset_commit_requested", group, **{**body, **chosen})
+
+    def txn_commit(self, group: str, producer: int, offsets: Any) -> str:
+        """Fold a TxnOffsetCommit; return its id."""
+        body = {"member": "", "generation": -1, "producer_id": producer, "producer_epoch": 0}
+        return self.ask("txn_offset_commit_requested", group, **body, offsets=offsets)
+
+    def tick(self, to_ms: int) -> None:
+        """Move the clock; timers that are due on the way are told at their deadlines."""
+        while self.timers and min(self.timers.values()) <= to_ms:
+            deadline_ms, timer = min((due, name) for name, due in self.timers.items())
+            del self.timers[timer]
+            self.now_ms = max(self.now_ms, deadline_ms)
+            bucket = timer.removeprefix("groups/")
+            self.happen("group_timer_due", bucket, timer=timer, deadline_ms=deadline_ms)
+        self.now_ms = max(self.now_ms, to_ms)
+
+    @property
+    def slot(self) -> GroupSlot:
+        """The slot, decoded from its bytes."""
+        slot = decode_machine(self.state)
+        assert isinstance(slot, GroupSlot)
+        return slot
+
+    def group(self, name: str) -> Group | None:
+        """Return a group as the machine has it."""
+        return self.slot.bucket(group_bucket(name)).get(name)
+
+    def expire(self) -> list[dict[str, Any]]:
+        """Look for expired offsets everywhere; return the steps."""
+        return [
+            step
+            for bucket in range(BUCKETS)
+            for step in self.happen("offsets_expiration_due", str(bucket))
+        ]

@@ -1,0 +1,283 @@
+"""Rules of consumer groups that no scenario of Kafka's tests asserts."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from checkpoints.fold import fold_state
+from state.decisions import DecisionKind
+from state.events import Event
+from state.groups.answers import describe_group, fetch_offsets, heartbeat_error, list_groups
+from state.groups.buckets import BUCKETS, bucket_of_timer, group_bucket, timer_name
+from state.groups.image import GroupImage
+from state.groups.load import LoadedPartition
+from state.groups.offset_rows import OffsetRow, loaded_position
+from state.groups.payloads import Heartbeat
+from state.groups.states import GroupState
+from state.groups.subscription import subscribed_topics
+from state.groups.tables import Phase
+from state.protocol_errors import ProtocolError
+from state.routing import ALL_GROUPS, GROUP_KEY, GROUP_SCOPE, machine_keys, scope
+from tests.unit.state.group_support import Coordinator, metadata
+
+
+def stable(**config: int) -> tuple[Coordinator, str]:
+    """Return a coordinator with a stable group "g" of one member, and the member's id."""
+    coordinator = Coordinator(**config)
+    joined = coordinator.join("g", version=3)
+    coordinator.tick(3_000)
+    member = coordinator.answer(joined)["member"]
+    coordinator.sync("g", member, 1, [[member, "AAEC"]])
+    return coordinator, member
+
+
+def test_groups_have_machines_of_their_own_and_a_bucket_has_one_whatever_the_slots() -> None:
+    for name in ("g", "", "ü", "a.b"):
+        assert scope("join_group_requested", name) == GROUP_SCOPE + group_bucket(name)
+        bucket = str(group_bucket(name))
+        assert scope("heartbeats_received", bucket) == scope("join_group_requested", name)
+    assert scope("transaction_completed", "") == ALL_GROUPS
+    assert machine_keys(ALL_GROUPS, 8, 3) == (GROUP_KEY, GROUP_KEY + 1, GROUP_KEY + 2)
+    assert machine_keys(GROUP_SCOPE + 1023, 8, 16) == (GROUP_KEY + 15,)
+    assert bucket_of_timer(timer_name(17)) == 17
+    assert bucket_of_timer("leader_rebalance") is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "body", "reason"),
+    [
+        ("heartbeats_received", "x", {"heartbeats": []}, "is not a bucket"),
+        ("heartbeats_received", str(BUCKETS), {"heartbeats": []}, "is not a bucket"),
+        ("heartbeats_received", "0", {"heartbeats": [["g", "m", None, 1]]}, "not of bucket 0"),
+        (
+            "delete_group_requested",
+            "h",
+            {"request_id": "r", "partition": 0, "group": "g", "version": 2},
+            "payload is about group 'g'",
+        ),
+        ("transaction_completed", "", {"producer_id": 1, "committed": 1}, "neither true nor"),
+        ("join_group_requested", "g", {"request_id": "r"}, "'partition' is missing"),
+    ],
+    ids=str,
+)
+def test_an_event_that_cannot_be_read_is_set_aside(kind, key, body, reason) -> None:
+    _, found = fold_state(GROUP_KEY, None, [Event(0, 0, kind, key, orjson.dumps(body))])
+    assert [one.kind for one in found] == [DecisionKind.SET_ASIDE]
+    assert reason in orjson.loads(found[0].body)["reason"]
+
+
+def test_the_clock_is_told_the_earliest_deadline_and_not_each_later_one() -> None:
+    coordinator, member = stable()
+    [(timer, deadline_ms)] = coordinator.timers.items()
+    coordinator.now_ms += 1_000
+    heard = [["g", member, None, 1]]
+    coordinator.happen("heartbeats_received", str(group_bucket("g")), heartbeats=heard)
+    assert coordinator.timers == {timer: deadline_ms}
+    coordinator.tick(deadline_ms)
+    assert coordinator.group("g").state is GroupState.STABLE
+    assert coordinator.timers == {timer: deadline_ms + 1_000}
+    coordinator.tick(deadline_ms + 1_000)
+    assert coordinator.group("g").state is GroupState.EMPTY
+
+
+def test_a_clock_that_is_late_changes_nothing_but_the_event_it_is_told_with() -> None:
+    coordinator, member = stable()
+    coordinator.now_ms = 900_000
+    request = coordinator.commit("g", [["a", 0, 5, -1, ""]], member, 1)
+    assert coordinator.answer(request)["error"] == ProtocolError.UNKNOWN_MEMBER_ID
+    changes = [change for step in coordinator.steps[-3:] for change in step["changes"]]
+    assert [(one["change"], one["at_ms"]) for one in changes] == [
+        ("member_removed", 13_000),
+        ("rebalance_started", 13_000),
+        ("group_emptied", 13_000),
+    ]
+
+
+def test_an_absent_static_member_is_waited_for_until_its_session_ends() -> None:
+    coordinator = Coordinator()
+    coordinator.join("g", instance="i", version=5)
+    coordinator.tick(3_000)
+    other = coordinator.join("g", version=3, rebalance_timeout_ms=4_000, session_timeout_ms=50_000)
+    coordinator.tick(12_999)
+    assert other not in coordinator.replies
+    coordinator.tick(13_000)
+    assert coordinator.answer(other)["generation"] == 2
+    assert list(coordinator.group("g").instances) == []
+
+
+def test_a_leader_that_does_not_rejoin_is_followed_by_one_who_did() -> None:
+    coordinator = Coordinator()
+    timeouts = {"rebalance_timeout_ms": 5_000, "session_timeout_ms": 60_000}
+    first = coordinator.join("g", version=3, **timeouts)
+    second = coordinator.join("g", version=3, **timeouts)
+    coordinator.tick(3_000 + 2_000)
+    ids = [coordinator.answer(one)["member"] for one in (first, second)]
+    for one in reversed(ids):
+        coordinator.sync("g", one, 1, [[one, ""]])
+    again = coordinator.join("g", ids[1], version=3, protocols=[["range", ""]], **timeouts)
+    coordinator.tick(coordinator.now_ms + 5_000)
+    assert coordinator.answer(again)["leader"] == ids[1]
+    assert list(coordinator.group("g").members) == [ids[1]]
+
+
+def test_a_short_rebalance_timeout_does_not_ring_the_clock_without_end() -> None:
+    """A static member is waited for until its session ends, with nobody else in the group."""
+    coordinator = Coordinator()
+    coordinator.join("g", instance="i", version=5, rebalance_timeout_ms=1)
+    other = coordinator.join("g", version=3, rebalance_timeout_ms=1)
+    coordinator.tick(3_000)
+    leaving = coordinator.answer(other)["member"]
+    for one in coordinator.group("g").members:
+        coordinator.sync("g", one, 1, [])
+    coordinator.ask("leave_group_requested", "g", members=[{"member": leaving}])
+    before = coordinator.offset
+    coordinator.tick(12_999)
+    assert coordinator.group("g").state is GroupState.PREPARING
+    assert 50 < coordinator.offset - before < 105
+    coordinator.tick(13_000)
+    assert coordinator.group("g").state is GroupState.EMPTY
+
+
+def test_pending_ids_and_new_members_are_forgotten_when_nobody_comes() -> None:
+    coordinator = Coordinator()
+    coordinator.join("g", session_timeout_ms=6_000)
+    coordinator.tick(5_999)
+    assert len(coordinator.group("g").pending) == 1
+    coordinator.tick(6_000)
+    assert coordinator.group("g").pending == {}
+    assert coordinator.expire()[0]["changes"][0]["reason"] == "expired"
+    assert coordinator.group("g") is None
+
+
+def test_later_replies_name_the_write_that_they_rest_on() -> None:
+    coordinator, member = stable()
+    request = coordinator.sync("g", member, 1)
+    assert coordinator.answer(request)["after"] == [coordinator.group("g").assigned_by[0], 0]
+
+
+def test_transactions_open_only_the_buckets_that_take_part() -> None:
+    coordinator, _ = stable()
+    coordinator.txn_commit("simple", 7, [["a", 0, 5, -1, ""]])
+    before = coordinator.slot
+    done = {"producer_id": 7, "committed": True, "partitions": [4]}
+    [step] = coordinator.happen("transaction_completed", **done)
+    assert step["changes"][0]["offsets"][0][:3] == ["a", 0, 5]
+    assert before.transactional == {group_bucket("simple")}
+    assert coordinator.slot.transactional == set()
+    assert coordinator.happen("transaction_completed", **done) == []
+
+
+def test_observed_groups_count_from_when_they_were_observed() -> None:
+    coordinator = Coordinator()
+    coordinator.happen("group_partitions_resigned", partitions=[4], epoch=1)
+    coordinator.happen("group_partitions_elected", partitions=[4], epoch=2)
+    found = LoadedPartition()
+    member = {
+        "member": "m",
+        "instance": None,
+        "client": "c",
+        "host": "/h",
+        "session_timeout_ms": 7_000,
+        "rebalance_timeout_ms": 9_000,
+        "metadata": metadata("a"),
+        "assignment": "AA==",
+    }
+    rest = {"protocol_type": "consumer", "protocol": "range", "leader": "m"}
+    found.group_metadata(
+        "g", {**rest, "generation": 5, "state_since_ms": None, "members": [member]}
+    )
+    found.group_metadata("h", None)
+    row = OffsetRow(3, -1, "", 0, None, loaded_position(0))
+    found.offset_commit("g", ("a", 0), row, None)
+    found.offset_commit("h", ("a", 0), row, 9)
+    observed = list(found.observed(4, 2))
+    assert [one["group"] for one in observed] == ["g", "h"]
+    coordinator.now_ms = 50_000
+    for one in observed:
+        coordinator.happen("group_observed", one["group"], **one)
+    request = coordinator.commit("g", [["a", 0, 4, -1, ""]], "m", 5)
+    assert coordinator.answer(request)["error"] == ProtocolError.COORDINATOR_LOAD_IN_PROGRESS
+    coordinator.happen("group_partitions_loaded", partitions=[4], epoch=1)
+    coordinator.happen("group_partitions_loaded", partitions=[4], epoch=2)
+    group = coordinator.group("g")
+    assert (group.state, group.generation, group.next_deadline_ms) == ("Stable", 5, 57_000)
+    assert coordinator.group("h").store.pending == {9: {("a", 0): row}}
+    late = {**observed[0], "epoch": 2}
+    assert coordinator.happen("group_observed", "g", **late) == []
+    request = coordinator.commit("g", [["a", 0, 4, -1, ""]], "m", 5)
+    assert coordinator.answer(request)["error"] == ProtocolError.NONE
+
+
+def test_a_loaded_group_that_is_too_large_rebalances() -> None:
+    coordinator = Coordinator(**{"group.max.size": 1})
+    coordinator.happen("group_partitions_elected", partitions=[5], epoch=2)
+    members = [
+        {
+            "member": name,
+            "instance": None,
+            "client": "c",
+            "host": "/h",
+            "session_timeout_ms": 7_000,
+            "rebalance_timeout_ms": 9_000,
+            "metadata": "",
+            "assignment": "",
+        }
+        for name in "ab"
+    ]
+    metadata_of = {
+        "generation": 1,
+        "protocol_type": "consumer",
+        "protocol": "range",
+        "leader": "a",
+        "state_since_ms": 0,
+        "members": members,
+    }
+    body = {"partition": 5, "epoch": 2, "metadata": metadata_of, "offsets": [], "pending": []}
+    coordinator.happen("group_observed", "g", group="g", **body)
+    assert coordinator.group("g").state is GroupState.PREPARING
+
+
+def test_a_refusal_of_a_group_that_is_gone_is_answered_all_the_same() -> None:
+    coordinator = Coordinator()
+    reply = {"request_id": "r9", "api": "offset_commit", "error": 0, "partitions": []}
+    body = {"partition": 4, "write": [3, 0], "error": 19, "undo": None, "offsets": []}
+    coordinator.happen("group_records_refused", "g", group="g", replies=[reply], **body)
+    assert coordinator.answer("r9")["error"] == ProtocolError.COORDINATOR_NOT_AVAILABLE
+
+
+def test_answers_without_a_group() -> None:
+    image = GroupImage()
+    heard = Heartbeat("g", "m", None, 1)
+    assert heartbeat_error(image, Phase.OWNED, heard) is ProtocolError.UNKNOWN_MEMBER_ID
+    assert heartbeat_error(image, Phase.NONE, heard) is ProtocolError.NOT_COORDINATOR
+    assert describe_group(image, Phase.OWNED, "g").state == "Dead"
+    assert list_groups(image, [Phase.OWNED]) == (ProtocolError.NONE, [])
+    error, [row] = fetch_offsets(image, Phase.OWNED, "g", [("a", 0)], require_stable=True)
+    assert (error, row.offset, row.error) == (ProtocolError.NONE, -1, ProtocolError.NONE)
+
+
+def test_an_image_survives_writes_of_a_group_that_is_gone() -> None:
+    coordinator = Coordinator()
+    coordinator.commit("g", [["a", 0, 5, -1, ""]])
+    image = GroupImage()
+    decided = image.begin(9, decision(coordinator.steps))
+    image.begin(10, decision([{"changes": [{"change": "group_removed"}], "replies": []}]))
+    for write in decided.writes:
+        image.appended(write)
+    assert image.groups == {}
+    assert not image.is_unstable("g", ("a", 0))
+
+
+def decision(steps: list[dict[str, object]]) -> bytes:
+    return orjson.dumps({"group": "g", "partition": 4, "steps": steps})
+
+
+@pytest.mark.parametrize("data", ["", "AAA=", "//8AAAAB", "AAAAAAAC", "AAAAAAABAAVh"])
+def test_a_subscription_that_cannot_be_read_is_not_known(data: str) -> None:
+    assert subscribed_topics([metadata("a"), data]) is None
+
+
+def test_subscriptions_are_put_together() -> None:
+    assert subscribed_topics([metadata("b", "ü"), metadata("a", "b")]) == ("a", "b", "ü")
+    assert subscribed_topics([]) == ()
