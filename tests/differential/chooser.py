@@ -156,8 +156,11 @@ class Chooser:
         names = sorted(model.topics.keys() - model.moving_topics() - model.deleting)
         if len(names) < 2:
             return None
-        kind = self.random.choice(["delete_topic", "request_deletion"])
-        return Step(kind, {"topic": self.random.choice(names)})
+        name = self.random.choice(names)
+        # One that never had a leader is in no broker's metadata: Kafka says that it does not exist.
+        known = any(partition[0] == name for partition in model.states)
+        kind = self.random.choice(["delete_topic", "request_deletion" if known else "delete_topic"])
+        return Step(kind, {"topic": name})
 
     def alter_isr(self, model: Model) -> Step | None:
         able = {one: ids for one in model.partitions() if len(ids := self._isr_of(model, one)) > 1}

@@ -23,6 +23,13 @@ def log_end(data_dir: Path) -> int:
         return reader.end_offset()
 
 
+def set_aside(data_dir: Path) -> list[str]:
+    """Return the reasons for which our machines have set events aside; there should be none."""
+    with EmbeddedLogReader(DataDir(data_dir).decisions) as reader:
+        records = reader.read(reader.start_offset(), reader.end_offset())
+        return [str(one.payload) for one in records if one.kind == DecisionKind.SET_ASIDE]
+
+
 def explained(data_dir: Path, start: int) -> list[str]:
     """Return a line for each event from an offset on, and for each decision about it."""
     folders = DataDir(data_dir)

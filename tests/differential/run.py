@@ -17,7 +17,7 @@ from tests.differential.chooser import BROKERS, Chooser
 from tests.differential.cluster import Cluster, Tree
 from tests.differential.compare import Difference, Look, differences, nodes
 from tests.differential.controllers import OurController, StockController
-from tests.differential.explain import explained, log_end
+from tests.differential.explain import explained, log_end, set_aside
 from tests.differential.known import sorted_out
 from tests.differential.model import Model
 from tests.differential.steps import Step
@@ -99,6 +99,7 @@ class Run:
         found = self._compared()
         if answers[0] != answers[1]:
             found.append(Difference("answer", *answers))
+        found += [Difference("an event was set aside", None, one) for one in set_aside(self._log)]
         return found
 
     def close(self) -> None:
