@@ -25,6 +25,7 @@ OURS = 1000
 SESSION_TIMEOUT_MS = 6_000
 _PATIENCE_MS = 60_000
 _JOIN_S = 10.0
+_START_S = 240.0
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class RealCluster:
         for broker in self.brokers.values():
             broker.wait_until_ready()
         self.session.connect()
-        wait_for("our control of all brokers", self._all_controlled)
+        wait_for("our control of all brokers", self._all_controlled, _START_S)
 
     def stop(self) -> None:
         """Stop everything."""
