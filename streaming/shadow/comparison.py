@@ -14,13 +14,16 @@ from state.partitions.changes import EPOCH_DURING_DELETE
 from state.records import open_body
 from streaming.log.api import NewRecord
 from streaming.observers.ports import event
-from streaming.shadow.leadership import Leadership, Partition, assignment_of, from_row
+from streaming.shadow.guesses import Ask
+from streaming.shadow.leadership import Leadership, Motion, Partition, assignment_of, from_row
 from streaming.shadow.looks import Load, Look, SeenTopic
-from streaming.shadow.partition_book import Ask, Decided, PartitionBook
+from streaming.shadow.partition_book import Decided, PartitionBook
 from streaming.shadow.requests import Requests, replicas_deleted, subjects_of
 from streaming.shadow.topic_book import TopicBook, TopicRuling
 from streaming.shadow.verdicts import Status, Verdict
 from streaming.sinks.batch import SinkDecision
+
+_NOWHERE = Motion(())
 
 
 @dataclass(slots=True)
@@ -80,17 +83,13 @@ class Comparison:
 
     def reassigning(self, subject: Partition) -> bool:
         """Return whether a partition is being reassigned, or its topic's comparison is open."""
-        topic, number = subject
-        book = self._topics.get(topic)
-        motion = None if book is None else book.mine.get(number)
-        return topic in self._open_topics or (motion is not None and motion.moving)
+        return subject[0] in self._open_topics or self.motion(subject).moving
 
-    def preferred(self, subject: Partition) -> int:
-        """Return a partition's first replica, -1 when it is not known."""
+    def motion(self, subject: Partition) -> Motion:
+        """Return how a partition is placed by our machine; nowhere when it is not known."""
         topic, number = subject
         book = self._topics.get(topic)
-        motion = None if book is None else book.mine.get(number)
-        return motion.replicas[0] if motion is not None and motion.replicas else -1
+        return _NOWHERE if book is None else book.mine.get(number, _NOWHERE)
 
     def begin(self, load: Load) -> list[Verdict]:
         """Start afresh from a load; what waited is passed over."""

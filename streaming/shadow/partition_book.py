@@ -13,38 +13,12 @@ we did not make.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
-from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any
 
+from streaming.shadow.guesses import Ask, AskKind, Standing, Surroundings, guesses
 from streaming.shadow.leadership import Leadership, Partition
 from streaming.shadow.verdicts import DIVERGENCES, Difference, Status, Verdict
-
-
-class AskKind(StrEnum):
-    """What our machine is asked or told because of something that the live controller did."""
-
-    ALTER_ISR = "alter_isr"
-    ELECT_PREFERRED = "elect_preferred"
-    ELECT_UNCLEAN = "elect_unclean"
-    SHUT_DOWN = "shut_down"
-    FAIL_LOG_DIR = "fail_log_dir"
-    OVERTAKEN = "overtaken"
-    ADOPT = "adopt"
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """One guess about one partition; state: the one asked for, or (OVERTAKEN, ADOPT) the one that
-    ZooKeeper holds. basis: our state, which it is asked on.
-    """
-
-    kind: AskKind
-    subject: Partition
-    broker: int = -1
-    state: Leadership | None = None
-    basis: Leadership | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,32 +41,6 @@ class Ruling:
 
 WAIT = Ruling()
 SETTLED = Ruling(settled=True)
-
-
-class Surroundings(Protocol):
-    """What a ruling needs to know beside the partition."""
-
-    window_ms: int
-    """How long a decision may wait for its match."""
-    grace_ms: int
-    """How long a state that contradicts our decision may be a step on the way to it."""
-
-    @property
-    def brokers(self) -> Mapping[int, int]:
-        """Epochs of the registered brokers by id."""
-
-    @property
-    def failed_log_dirs(self) -> Set[int]:
-        """Brokers that announced a failed log directory."""
-
-    def deleting(self, topic: str) -> bool:
-        """Return whether a topic is being deleted."""
-
-    def reassigning(self, subject: Partition) -> bool:
-        """Return whether a partition is, or was a moment ago, being reassigned."""
-
-    def preferred(self, subject: Partition) -> int:
-        """Return a partition's first replica, -1 when it is not known."""
 
 
 @dataclass(slots=True)
@@ -164,7 +112,8 @@ class PartitionBook:
         waited_ms = now_ms - self.changed_ms
         in_term = (live.leader_epoch, live.leader) == (mine.leader_epoch, mine.leader)
         if in_term or not self.open or waited_ms >= around.grace_ms:
-            for name, ask in self._guesses(around, mine, live):
+            standing = Standing(self.subject, self.held, mine, live, bool(self.open))
+            for name, ask in guesses(around, standing):
                 if name not in self._tried:
                     self._tried.add(name)
                     return self._guessed(ask)
@@ -184,17 +133,29 @@ class PartitionBook:
                 return Ruling(verdicts)
         if self.held is not None and live.leader_epoch == self.held.leader_epoch:
             return self._overtaken(live)
+        if self._unseen_isr_changes(live) and self.mine is not None and self.mine.agrees_with(live):
+            return self._agree(adopt=True)  # with another ISR before it, it took fewer terms
         return self._diverge(Status.DIFFERED, now_ms - self.changed_ms >= around.window_ms)
 
+    def _unseen_isr_changes(self, live: Leadership) -> bool:
+        """Return whether leaders changed the ISR since the state we decided on: then there are more
+        versions than terms.
+        """
+        held = self.held
+        return held is not None and (
+            live.version - held.version > live.leader_epoch - held.leader_epoch
+        )
+
     def _guessed(self, ask: Ask) -> Ruling:
-        if ask.kind is AskKind.ALTER_ISR and ask.state == self.live:
+        if ask.state == self.live:
             self.held = self.live  # what our machine makes of it rests on this state
         return Ruling(ask=ask)
 
     def _same_outcome(
         self, around: Surroundings, mine: Leadership, live: Leadership, over: bool
     ) -> Ruling:
-        if self.open or live.leader_epoch == mine.leader_epoch:
+        same_term = live.leader_epoch == mine.leader_epoch
+        if self.open or same_term or self._unseen_isr_changes(live):
             return self._agree(adopt=True)
         if around.reassigning(self.subject):
             verdict = self._verdict(Status.EXPLAINED, "leader_epoch_bumped")
@@ -254,49 +215,6 @@ class PartitionBook:
         verdict = self._verdict(status, kind, first, self.refusal)
         self.open.clear()
         return Ruling((verdict,), self._adopt().ask)
-
-    def _guesses(
-        self, around: Surroundings, mine: Leadership, live: Leadership
-    ) -> Iterator[tuple[str, Ask]]:
-        """Yield the requests that may have led from our state to the live one, likeliest first."""
-        gained = [id_ for id_ in live.isr if id_ not in mine.isr]
-        lost = [id_ for id_ in mine.isr if id_ not in live.isr]
-        leads = mine.leader in around.brokers
-        if (live.leader_epoch, live.leader) == (mine.leader_epoch, mine.leader):
-            if leads and (live.version > mine.version or not self.open):
-                yield "isr", self._ask(AskKind.ALTER_ISR, mine.leader, live)
-            return
-        if self.open and self.held is not None and live.version > self.held.version + 1:
-            yield "unseen", self._ask(AskKind.OVERTAKEN, state=self._unseen(self.held, live))
-        if gained and leads and live.version > mine.version + 1:
-            grown = Leadership(
-                mine.leader, mine.leader_epoch, (*mine.isr, *gained), live.recovery, mine.version
-            )
-            yield "grown", self._ask(AskKind.ALTER_ISR, mine.leader, grown)
-        if live.leader_epoch == mine.leader_epoch:
-            return  # what follows are elections, and each raises the epoch
-        if mine.leader < 0 <= live.leader and live.leader not in mine.isr:
-            yield "unclean", self._ask(AskKind.ELECT_UNCLEAN)
-        moved = live.leader != mine.leader and not lost
-        if moved and live.leader == around.preferred(self.subject):
-            yield "preferred", self._ask(AskKind.ELECT_PREFERRED)
-        for broker in lost:
-            if broker in around.failed_log_dirs:
-                yield f"log dir {broker}", self._ask(AskKind.FAIL_LOG_DIR, broker)
-            elif broker in around.brokers:
-                yield f"shutdown {broker}", self._ask(AskKind.SHUT_DOWN, broker)
-
-    def _unseen(self, held: Leadership, live: Leadership) -> Leadership:
-        """Return the ISR change that went unseen between the state we decided on and the live one:
-        the leader's, who may have taken members in or left some out.
-        """
-        gained = tuple(id_ for id_ in live.isr if id_ not in held.isr)
-        kept = tuple(id_ for id_ in held.isr if id_ in live.isr or id_ == held.leader)
-        isr = (*held.isr, *gained) if gained else kept
-        return Leadership(held.leader, held.leader_epoch, isr, held.recovery, live.version - 1)
-
-    def _ask(self, kind: AskKind, broker: int = -1, state: Leadership | None = None) -> Ask:
-        return Ask(kind, self.subject, broker, state, self.mine)
 
     def _decided_value(self, status: Status, decided: Decided | None) -> dict[str, Any] | None:
         if decided is None:

@@ -11,8 +11,8 @@ from state.partitions.states import ADOPTED, OVERTAKEN
 from state.protocol_errors import ProtocolError
 from streaming.log.api import NewRecord
 from streaming.observers.ports import event
+from streaming.shadow.guesses import Ask, AskKind
 from streaming.shadow.leadership import Leadership, Partition
-from streaming.shadow.partition_book import Ask, AskKind
 
 _NOT_STATED = -1
 _NEWEST = 3

@@ -27,7 +27,7 @@ PARTITIONS = 6
 PLAN = "/admin/reassign_partitions"
 
 pytestmark = [
-    pytest.mark.timeout(420),
+    pytest.mark.timeout(480),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 
@@ -50,7 +50,12 @@ class Stage:
         command += ["--zookeeper", self.cluster.connect, "--data-dir", str(self.folder)]
         with (self.folder.parent / "shadow.out").open("wb") as out:
             self.shadow = subprocess.Popen(command, stdout=out, stderr=out)
+        wait_for("Spark", self.watching)
         wait_for("the shadow's load", self.decided)
+
+    def watching(self) -> bool:
+        """Whether the query has started, which on a busy machine takes its time."""
+        return (self.folder / "shadow-report.jsonl").exists()
 
     def decided(self) -> bool:
         if not (self.folder / "decisions" / "head").exists():

@@ -1,0 +1,142 @@
+"""What may have been asked of a live controller, guessed from what it did.
+
+A guess needs room: each change takes a version of the znode, and each election a term.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from streaming.shadow.leadership import Leadership, Motion, Partition
+
+
+class AskKind(StrEnum):
+    """What our machine is asked or told because of something that the live controller did."""
+
+    ALTER_ISR = "alter_isr"
+    ELECT_PREFERRED = "elect_preferred"
+    ELECT_UNCLEAN = "elect_unclean"
+    SHUT_DOWN = "shut_down"
+    FAIL_LOG_DIR = "fail_log_dir"
+    OVERTAKEN = "overtaken"
+    ADOPT = "adopt"
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One guess about one partition; state: the one asked for, or (OVERTAKEN, ADOPT) the one that
+    ZooKeeper holds. basis: our state, which it is asked on.
+    """
+
+    kind: AskKind
+    subject: Partition
+    broker: int = -1
+    state: Leadership | None = None
+    basis: Leadership | None = None
+
+
+class Surroundings(Protocol):
+    """What a ruling needs to know beside the partition."""
+
+    window_ms: int
+    """How long a decision may wait for its match."""
+    grace_ms: int
+    """How long a state that contradicts our decision may be a step on the way to it."""
+
+    @property
+    def brokers(self) -> Mapping[int, int]:
+        """Epochs of the registered brokers by id."""
+
+    @property
+    def failed_log_dirs(self) -> Set[int]:
+        """Brokers that announced a failed log directory."""
+
+    def deleting(self, topic: str) -> bool:
+        """Return whether a topic is being deleted."""
+
+    def reassigning(self, subject: Partition) -> bool:
+        """Return whether a partition is, or was a moment ago, being reassigned."""
+
+    def motion(self, subject: Partition) -> Motion:
+        """Return how a partition is placed by our machine; nowhere when it is not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What is to be explained. held: the live state that ours rests on. mine, live: ours, and
+    ZooKeeper's. waiting: a decision of ours waits for its match.
+    """
+
+    subject: Partition
+    held: Leadership | None
+    mine: Leadership
+    live: Leadership
+    waiting: bool
+
+    @property
+    def gained(self) -> list[int]:
+        """Who is in the live ISR and not in ours."""
+        return [id_ for id_ in self.live.isr if id_ not in self.mine.isr]
+
+    @property
+    def lost(self) -> list[int]:
+        """Who is in our ISR and not in the live one."""
+        return [id_ for id_ in self.mine.isr if id_ not in self.live.isr]
+
+    def ask(self, kind: AskKind, broker: int = -1, state: Leadership | None = None) -> Ask:
+        """Return a guess about it."""
+        return Ask(kind, self.subject, broker, state, self.mine)
+
+
+def guesses(around: Surroundings, it: Standing) -> Iterator[tuple[str, Ask]]:
+    """Yield what may have led from our state to the live one, likeliest first, each with a name."""
+    if (it.live.leader_epoch, it.live.leader) == (it.mine.leader_epoch, it.mine.leader):
+        yield from _isr_changes(around, it)
+        return
+    held, mine, live = it.held, it.mine, it.live
+    if it.waiting and held is not None and live.version > held.version + 1:
+        yield "unseen", it.ask(AskKind.OVERTAKEN, state=_unseen(held, live))
+    room = 0 if around.reassigning(it.subject) else 1
+    if it.gained and mine.leader in around.brokers and live.version > mine.version + room:
+        isr = (*mine.isr, *it.gained)
+        grown = Leadership(mine.leader, mine.leader_epoch, isr, live.recovery, mine.version)
+        yield "grown", it.ask(AskKind.ALTER_ISR, mine.leader, grown)
+    if live.leader_epoch > mine.leader_epoch:
+        yield from _elections(around, it)
+
+
+def _isr_changes(around: Surroundings, it: Standing) -> Iterator[tuple[str, Ask]]:
+    if it.waiting and it.live.version <= it.mine.version:
+        return
+    replicas = around.motion(it.subject).replicas
+    if any(id_ in replicas and id_ not in around.brokers for id_ in it.gained):
+        # They came in before they died, which we have heard of already.
+        yield "isr before", it.ask(AskKind.OVERTAKEN, state=it.live)
+    elif it.mine.leader in around.brokers:
+        yield "isr", it.ask(AskKind.ALTER_ISR, it.mine.leader, it.live)
+
+
+def _elections(around: Surroundings, it: Standing) -> Iterator[tuple[str, Ask]]:
+    mine, live, motion = it.mine, it.live, around.motion(it.subject)
+    if mine.leader < 0 <= live.leader and live.leader not in mine.isr:
+        yield "unclean", it.ask(AskKind.ELECT_UNCLEAN)
+    if live.leader != mine.leader and not it.lost and live.leader in motion.replicas[:1]:
+        yield "preferred", it.ask(AskKind.ELECT_PREFERRED)
+    for broker in (id_ for id_ in it.lost if id_ not in motion.removing):
+        if broker in around.failed_log_dirs:
+            yield f"log dir {broker}", it.ask(AskKind.FAIL_LOG_DIR, broker)
+        elif broker in around.brokers:
+            yield f"shutdown {broker}", it.ask(AskKind.SHUT_DOWN, broker)
+
+
+def _unseen(held: Leadership, live: Leadership) -> Leadership:
+    """Return the ISR change that went unseen between the state we decided on and the live one: the
+    leader's, who may have taken members in or left some out.
+    """
+    gained = tuple(id_ for id_ in live.isr if id_ not in held.isr)
+    kept = tuple(id_ for id_ in held.isr if id_ in live.isr or id_ == held.leader)
+    isr = (*held.isr, *gained) if gained else kept
+    return Leadership(held.leader, held.leader_epoch, isr, held.recovery, live.version - 1)
