@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from state.groups.bucket import Bucket, decode_bucket
+from state.groups.buckets import timer_name
 from state.groups.config import GroupConfig
 from state.groups.tables import Phase
 
@@ -43,6 +44,11 @@ class GroupSlot:
     def numbers(self) -> list[int]:
         """Return the buckets that have ever had a group, ascending."""
         return sorted([*self.stored, *self.opened])
+
+    def timers(self) -> dict[str, int]:
+        """Return the armed timers: deadline in ms by name."""
+        armed = {number: self.bucket(number).armed_ms for number in self.numbers()}
+        return {timer_name(one): at for one, at in armed.items() if at is not None}
 
     def phase(self, partition: int) -> Phase:
         """Return what we are for a partition."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from state.cluster.authority import Phase
 from state.cluster.machine import Cluster, brokers_body
+from state.groups.slot import GroupSlot
 from state.merge import MergedDecision, merge
 from state.partitions.changes import Changes
 from state.partitions.legal import ReplicaState
@@ -35,12 +36,13 @@ def image_of(machines: Iterable[Machine]) -> ClusterImage:
 
 def timers_of(machines: Iterable[Machine]) -> dict[str, int]:
     """Return the armed timers: deadline in ms by name."""
-    return {
-        name: deadline_ms
-        for machine in machines
-        if isinstance(machine, Cluster)
-        for name, deadline_ms in machine.timers.items()
-    }
+    found: dict[str, int] = {}
+    for machine in machines:
+        if isinstance(machine, Cluster):
+            found |= machine.timers
+        elif isinstance(machine, GroupSlot):
+            found |= machine.timers()
+    return found
 
 
 def unfinished_deletions(machines: Iterable[Machine]) -> list[MergedDecision]:

@@ -17,6 +17,7 @@ from state.groups.states import GroupState
 from state.groups.tables import Phase
 from state.routing import GROUP_KEY
 from state.step import new_machine
+from streaming.image.restore import timers_of
 from tests.unit.state.group_support import Coordinator, metadata
 
 FROZEN = Path(__file__).parents[2] / "frozen" / "groups-v1.bin"
@@ -59,6 +60,7 @@ def test_a_frozen_slot_says_what_it_said() -> None:
     assert slot.partitions == {4: Ownership(1, Phase.OWNED)}
     assert slot.transactional == {group_bucket("g")}
     assert slot.bucket(group_bucket("h")).armed_ms == 13_000
+    assert timers_of([slot]) == sample().timers
 
 
 def test_a_frozen_group_says_what_it_said() -> None:
