@@ -17,9 +17,8 @@ from state.groups.tables import Phase
 from state.routing import GROUP_KEY, machine_keys, scope
 from state.step import fold, new_machine
 from streaming.front.group_coordination import GroupCoordination
-from streaming.gateway.apis import NodeConfig, build_apis
+from streaming.gateway.apis import build_apis
 from streaming.gateway.connection import Limits
-from streaming.gateway.create_topics import TopicDefaults
 from streaming.gateway.groups.apis import group_apis
 from streaming.gateway.groups.requests import GroupRequests
 from streaming.gateway.server import Gateway
@@ -28,7 +27,7 @@ from streaming.offsets.history import History
 from streaming.offsets.leader import OffsetsLeader
 from streaming.offsets.posing import GROUP_TOPIC
 from streaming.settings_loader import load_settings
-from tests.unit.gateway.support import LISTENERS, NODE_ID, FakeCluster, Rig
+from tests.unit.gateway.support import LISTENERS, FakeCluster, Rig, node_config
 
 PARTITIONS = 4
 TIMEOUT_S = 20.0
@@ -134,9 +133,7 @@ class GroupWorld:
 async def coordinating(*options: str) -> AsyncIterator[tuple[GroupWorld, Rig]]:
     """A gateway that coordinates groups, all partitions taken over."""
     world = GroupWorld(*options)
-    node = NodeConfig(
-        NODE_ID, TopicDefaults(1, 1), TIMEOUT_S, {"data.dir": "/data"}, posed_topic=GROUP_TOPIC
-    )
+    node = node_config(world.cluster, posed_topic=GROUP_TOPIC)
     apis = build_apis(world.cluster, world.cluster, node, group_apis(world.requests))
     gateway = Gateway(LISTENERS, apis, Limits())
     await gateway.start()

@@ -245,19 +245,24 @@ class Rig:
         await self.gateway.stop()
 
 
-@asynccontextmanager
-async def running(limits: Limits | None = None) -> AsyncIterator[Rig]:
-    """A gateway with all APIs in front of a fresh FakeCluster."""
-    cluster = FakeCluster()
-    node = NodeConfig(
+def node_config(cluster: FakeCluster, **more: Any) -> NodeConfig:
+    """What a made-up node is told about itself."""
+    return NodeConfig(
         node_id=NODE_ID,
         defaults=TopicDefaults(partitions=2, replication_factor=1),
         request_timeout_s=30.0,
         configs={"num.partitions": "2", "data.dir": "/data"},
         users=cluster.users,
         chance=random.Random(1),
+        **more,
     )
-    apis = build_apis(cluster, cluster, node)
+
+
+@asynccontextmanager
+async def running(limits: Limits | None = None) -> AsyncIterator[Rig]:
+    """A gateway with all APIs in front of a fresh FakeCluster."""
+    cluster = FakeCluster()
+    apis = build_apis(cluster, cluster, node_config(cluster))
     gateway = Gateway(LISTENERS, apis, limits or Limits())
     await gateway.start()
     rig = Rig(cluster, gateway)
