@@ -54,11 +54,13 @@ def _refuse_other(checkpoint: Path, made_with: dict[str, int], wanted: dict[str,
         )
 
 
-def slots_of(checkpoint: Path) -> int:
-    """Return how many slots a checkpoint was made with; raises CheckpointMismatch when it does not
-    say.
+def slots_of(checkpoint: Path) -> tuple[int, int]:
+    """Return how many slots and group slots a checkpoint was made with.
+
+    Raises CheckpointMismatch when it does not say.
     """
     path = checkpoint / LAYOUT_FILE
     if not path.is_file():
         raise CheckpointMismatch(f"{checkpoint} is no checkpoint of helmstream: no {LAYOUT_FILE}")
-    return int(orjson.loads(path.read_bytes())["slots"])
+    made_with = orjson.loads(path.read_bytes())
+    return int(made_with["slots"]), int(made_with.get(GROUPS, GROUP_SLOTS))

@@ -90,4 +90,5 @@ def snapshot_of(spark: SparkSession, checkpoint: Path, batch_id: int | None = No
     Raises CheckpointMismatch when the batch is not retained or the folder says nothing of slots.
     """
     states = read_states(spark, checkpoint, batch_id)
-    return Snapshot(folded_until(checkpoint, batch_id), slots_of(checkpoint), states)
+    slots, group_slots = slots_of(checkpoint)
+    return Snapshot(folded_until(checkpoint, batch_id), slots, states, group_slots)

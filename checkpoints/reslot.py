@@ -1,7 +1,7 @@
-"""Spreads the topics of a snapshot over another number of slots.
+"""Spreads the topics and the groups of a snapshot over another number of slots.
 
-Decisions do not depend on where a topic is, so the machines go on as if there had always been that
-many slots.
+Decisions do not depend on where a topic or a group is, so the machines go on as if there had always
+been that many slots.
 """
 
 from __future__ import annotations
@@ -15,34 +15,55 @@ from checkpoints.layout import CheckpointMismatch
 from checkpoints.machine_format import decode_machine, encode_machine
 from checkpoints.snapshot import Snapshot
 from state.blocks import decode_block
+from state.groups.slot import GroupSlot
 from state.partitions.slot import Slot
 from state.partitions.table import COLUMN_NAMES, Columns, PartitionTable, Topic, stack
-from state.routing import topic_scope
+from state.routing import GROUP_KEY, topic_scope
 
 _OF_ONE_SLOT = frozenset({"topics", "deletions"})
 """Header fields of a slot's state that are its own; the others are the same in all slots."""
+_DISAGREEMENT = (
+    "the slots do not agree about the cluster; rebuild them from the log "
+    "(helmstream checkpoint rebuild)"
+)
 
 
-def reslot(snapshot: Snapshot, slots: int) -> Snapshot:
-    """Return the same machines with the topics in `slots` slots.
+def reslot(snapshot: Snapshot, slots: int, group_slots: int) -> Snapshot:
+    """Return the same machines with the topics in `slots` slots and the groups in `group_slots`.
 
-    Raises CheckpointMismatch when the slots do not agree about the cluster, which only an event
-    that failed in one of them leaves behind.
+    Raises CheckpointMismatch when the slots do not agree about what all of them know, which only an
+    event that failed in one of them leaves behind.
     """
-    if slots == snapshot.slots:
-        return snapshot
-    machines = {key: decode_machine(data) for key, data in sorted(snapshot.states.items())}
-    old = [machine for machine in machines.values() if isinstance(machine, Slot)]
-    _check_agreement(snapshot.states[key] for key in machines if isinstance(machines[key], Slot))
-    kept = {
-        key: snapshot.states[key]
-        for key, machine in machines.items()
-        if not isinstance(machine, Slot)
-    }
-    if old:
-        spread = _spread(old, slots)
-        kept |= {key: encode_machine(slot) for key, slot in enumerate(spread)}
-    return Snapshot(snapshot.offset, slots, dict(sorted(kept.items())))
+    states = dict(snapshot.states)
+    machines = {key: decode_machine(data) for key, data in sorted(states.items())}
+    if slots != snapshot.slots:
+        old = {key: one for key, one in machines.items() if isinstance(one, Slot)}
+        _check_agreement(states.pop(key) for key in old)
+        spread = _spread(list(old.values()), slots) if old else []
+        states |= {key: encode_machine(slot) for key, slot in enumerate(spread)}
+    if group_slots != snapshot.group_slots:
+        groups = {key: one for key, one in machines.items() if isinstance(one, GroupSlot)}
+        for key in groups:
+            del states[key]
+        moved = _spread_groups(list(groups.values()), group_slots) if groups else []
+        states |= {GROUP_KEY + at: encode_machine(slot) for at, slot in enumerate(moved)}
+    return Snapshot(snapshot.offset, slots, dict(sorted(states.items())), group_slots)
+
+
+def _spread_groups(old: Sequence[GroupSlot], slots: int) -> list[GroupSlot]:
+    if any((one.config, one.partitions) != (old[0].config, old[0].partitions) for one in old):
+        raise CheckpointMismatch(_DISAGREEMENT)
+    stored = {number: data for slot in old for number, data in slot.stored.items()}
+    transactional = {number for slot in old for number in slot.transactional}
+    return [
+        GroupSlot(
+            old[0].config,
+            dict(old[0].partitions),
+            {number: data for number, data in sorted(stored.items()) if number % slots == key},
+            {number for number in transactional if number % slots == key},
+        )
+        for key in range(slots)
+    ]
 
 
 def _check_agreement(states: Iterable[bytes]) -> None:
@@ -51,10 +72,7 @@ def _check_agreement(states: Iterable[bytes]) -> None:
         for data in states
     ]
     if any(one != shared[0] for one in shared):
-        raise CheckpointMismatch(
-            "the slots do not agree about controller and brokers; rebuild them from the log "
-            "(helmstream checkpoint rebuild)"
-        )
+        raise CheckpointMismatch(_DISAGREEMENT)
 
 
 def _spread(old: Sequence[Slot], slots: int) -> list[Slot]:

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 from checkpoints.layout import CheckpointMismatch
 from checkpoints.machine_format import FORMAT_VERSION
 from checkpoints.replay import States
+from state.routing import GROUP_SLOTS
 
 SNAPSHOT_VERSION = 1
 _METADATA_KEY = b"helmstream"
@@ -30,6 +31,7 @@ class Snapshot:
     offset: int
     slots: int
     states: States
+    group_slots: int = GROUP_SLOTS
 
 
 def write_snapshot(path: Path, snapshot: Snapshot) -> None:
@@ -39,6 +41,7 @@ def write_snapshot(path: Path, snapshot: Snapshot) -> None:
         "state.format": FORMAT_VERSION,
         "offset": snapshot.offset,
         "slots": snapshot.slots,
+        "group.slots": snapshot.group_slots,
     }
     rows = sorted(snapshot.states.items())
     table = pa.table(
@@ -69,4 +72,5 @@ def read_snapshot(path: Path) -> Snapshot:
             f"this program reads {SNAPSHOT_VERSION}"
         )
     keys, states = (table.column(name).to_pylist() for name in ("machine", "state"))
-    return Snapshot(about["offset"], about["slots"], dict(zip(keys, states, strict=True)))
+    found = dict(zip(keys, states, strict=True))
+    return Snapshot(about["offset"], about["slots"], found, about["group.slots"])

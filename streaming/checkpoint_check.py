@@ -101,7 +101,7 @@ def _folded_again(
     records = reader.read(first.offset, last.offset)
     events = (Event(r.offset, r.time_ms, r.kind, r.key, r.payload) for r in records)
     for batch in batches(events, _FOLDED_AT_ONCE):
-        fold_batch(states, batch, last.slots)
+        fold_batch(states, batch, last.slots, last.group_slots)
     differing = _differing(states, last.states)
     if differing:
         return Check(what, False, f"other bytes in machines {differing}")

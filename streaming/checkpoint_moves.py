@@ -61,7 +61,7 @@ def replace_checkpoint(
     fresh = Path(tempfile.mkdtemp(prefix="checkpoint.", dir=folders.root))
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / MACHINES_FILE
-        write_snapshot(file, reslot(snapshot, settings.slots))
+        write_snapshot(file, reslot(snapshot, settings.slots, settings.group_slots))
         seed_checkpoint(spark, settings, file, fresh)
     replaced = folders.checkpoint.exists()
     if replaced:
@@ -80,7 +80,9 @@ def _check_log(folders: DataDir, offset: int) -> None:
         )
 
 
-def fold_whole_log(folders: DataDir, slots: int, progress: Callable[[int, int], None]) -> Snapshot:
+def fold_whole_log(
+    folders: DataDir, settings: Settings, progress: Callable[[int, int], None]
+) -> Snapshot:
     """Return the machines that the whole event log leads to.
 
     progress: called with (folded, end). Raises CheckpointMismatch when retention has taken the
@@ -97,6 +99,6 @@ def fold_whole_log(folders: DataDir, slots: int, progress: Callable[[int, int], 
         records = reader.read(start, end)
         events = (Event(r.offset, r.time_ms, r.kind, r.key, r.payload) for r in records)
         for batch in batches(events, _FOLDED_AT_ONCE):
-            fold_batch(states, batch, slots)
+            fold_batch(states, batch, settings.slots, settings.group_slots)
             progress(batch[-1].offset + 1, end)
-    return Snapshot(end, slots, states)
+    return Snapshot(end, settings.slots, states, settings.group_slots)

@@ -74,12 +74,15 @@ def seed_checkpoint(
 ) -> None:
     """Write a new checkpoint with the machines of a snapshot file.
 
-    The snapshot has `settings.slots` slots. Raises CheckpointMismatch when it has others, or when
-    the checkpoint's folder is not empty.
+    The snapshot has the slots of the settings. Raises CheckpointMismatch when it has others, or
+    when the checkpoint's folder is not empty.
     """
-    slots = read_snapshot(snapshot).slots
-    if slots != settings.slots:
-        raise CheckpointMismatch(f"{snapshot} has slots = {slots}, wanted are {settings.slots}")
+    found = read_snapshot(snapshot)
+    given, wanted = (found.slots, found.group_slots), (settings.slots, settings.group_slots)
+    if given != wanted:
+        raise CheckpointMismatch(
+            f"{snapshot} has slots, group.slots = {given}, wanted are {wanted}"
+        )
     if checkpoint.exists() and any(checkpoint.iterdir()):
         raise CheckpointMismatch(f"the folder {checkpoint} for the new checkpoint is not empty")
     spark.dataSource.register(SnapshotSource)
@@ -93,7 +96,12 @@ def seed_checkpoint(
         .start()
     )
     query.awaitTermination()
-    check_layout(checkpoint, slots=settings.slots, partitions=settings.shuffle_partitions)
+    check_layout(
+        checkpoint,
+        slots=settings.slots,
+        partitions=settings.shuffle_partitions,
+        group_slots=settings.group_slots,
+    )
 
 
 def take_over(

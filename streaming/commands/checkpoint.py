@@ -110,7 +110,7 @@ def rebuild(
             task = bar.add_task("folding", total=None)
             snapshot = fold_whole_log(
                 folders,
-                settings.slots,
+                settings,
                 lambda folded, end: bar.update(task, completed=folded, total=end),
             )
         kept = replace_checkpoint(spark(), settings, folders, snapshot)

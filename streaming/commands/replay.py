@@ -102,6 +102,7 @@ def replay(
             end=end_of(reader, until),
             batch=settings.event_log_batch_max_events,
             slots=settings.slots,
+            group_slots=settings.group_slots,
             local=local,
             what_if=chosen,
             start=engine.snapshot(from_checkpoint) if from_checkpoint else None,
@@ -136,7 +137,8 @@ class Engine:
         from checkpoints.reslot import reslot
         from streaming.snapshots import load_snapshot
 
-        return reslot(load_snapshot(path, self._spark), self._settings.slots)
+        settings = self._settings
+        return reslot(load_snapshot(path, self._spark), settings.slots, settings.group_slots)
 
     def warm(self) -> None:
         """Start what takes long, so that it does not count as folding."""

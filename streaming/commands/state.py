@@ -27,8 +27,8 @@ def state(
     what: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[TOPIC] | diff N M",
-            help="A topic, to see its partitions; or diff and two batches, to see what changed.",
+            metavar="[TOPIC|GROUP] | diff N M",
+            help="A topic or a consumer group, to see all of it; or diff and two batches.",
         ),
     ] = None,
     batch: Annotated[
@@ -54,21 +54,14 @@ def state(
     with LazySpark(settings) as spark:
         if len(asked) == 3 and asked[0] == "diff":
             before, after = (_machines(spark, checkpoint, _number(one)) for one in asked[1:])
-            changes = changed_rows(_partitions(before), _partitions(after))
+            changes = changed_rows(_named(before), _named(after))
             _show(console, changes, f"batch {asked[1]} to {asked[2]}", as_json=as_json)
             raise typer.Exit(1 if changes else 0)
         if len(asked) > 1:
-            raise ConfigurationError(f"state {' '.join(asked)}: allowed are TOPIC, or diff N M")
+            raise ConfigurationError(f"state {' '.join(asked)}: allowed are TOPIC, GROUP, diff N M")
         machines = _machines(spark, checkpoint, batch)
-    if asked:
-        rows = [row for row in _partitions(machines) if row["topic"] == asked[0]]
-        if not rows:
-            raise ConfigurationError(f"no machine has a topic {asked[0]!r}")
-        _show(console, rows, asked[0], as_json=as_json)
-        return
-    summary = summary_of(machines)
-    _show(console, summary["brokers"], "brokers", as_json=as_json)
-    _show(console, summary["topics"], "topics", as_json=as_json)
+    for title, rows in (about(machines, asked[0]) if asked else summary_of(machines)).items():
+        _show(console, rows, title, as_json=as_json)
 
 
 def _machines(spark: LazySpark, checkpoint: Path, batch: int | None) -> dict[int, Machine]:
@@ -84,6 +77,35 @@ def _partitions(machines: Mapping[int, Machine]) -> list[Row]:
     return rows
 
 
+def _groups(machines: Mapping[int, Machine]) -> list[Row]:
+    from checkpoints.group_table import group_table
+
+    return group_table(machines)
+
+
+def _named(machines: Mapping[int, Machine]) -> dict[str, Row]:
+    """Return partitions and groups by what they are called."""
+    partitions = {f"{row['topic']}-{row['partition']}": row for row in _partitions(machines)}
+    return partitions | {f"group {row['group']}": row for row in _groups(machines)}
+
+
+def about(machines: Mapping[int, Machine], name: str) -> dict[str, list[Row]]:
+    """Return a topic's partitions, and a group with its members and offsets, by title.
+
+    Raises ConfigurationError when there is neither.
+    """
+    found: dict[str, list[Row]] = {}
+    partitions = [row for row in _partitions(machines) if row["topic"] == name]
+    if partitions:
+        found[f"topic {name}"] = partitions
+    for group in (row for row in _groups(machines) if row["group"] == name):
+        lists = {title: group.pop(title) for title in ("members", "offsets")}
+        found |= {f"group {name}": [group], **lists}
+    if not found:
+        raise ConfigurationError(f"no machine has a topic or a group {name!r}")
+    return found
+
+
 def _number(text: str) -> int:
     if not text.isdecimal():
         raise ConfigurationError(f"state diff {text!r}: allowed are numbers of batches")
@@ -91,7 +113,9 @@ def _number(text: str) -> int:
 
 
 def summary_of(machines: Mapping[int, Machine]) -> dict[str, list[Row]]:
-    """Return the brokers with their epochs, and the topics with counts of their partitions."""
+    """Return the brokers with their epochs, the topics with counts of their partitions, and the
+    groups with counts of their members and offsets.
+    """
     from state.cluster.machine import Cluster
 
     clusters = [one for one in machines.values() if isinstance(one, Cluster)]
@@ -117,24 +141,23 @@ def summary_of(machines: Mapping[int, Machine]) -> dict[str, list[Row]]:
         topic["offline"] += row["state"] == "offline"
         topic["under_replicated"] += len(row["isr"]) < len(row["replicas"])
         topic["reassigning"] += bool(row["adding"] or row["removing"])
-    return {"brokers": brokers, "topics": list(topics.values())}
+    groups = [
+        row | {"members": len(row["members"]), "offsets": len(row["offsets"])}
+        for row in _groups(machines)
+    ]
+    return {"brokers": brokers, "topics": list(topics.values()), "groups": groups}
 
 
-def changed_rows(before: list[Row], after: list[Row]) -> list[Row]:
-    """Return one row for each field of a partition that differs; a partition that is only there
-    once is a row of its own.
-    """
-    old = {(row["topic"], row["partition"]): row for row in before}
-    new = {(row["topic"], row["partition"]): row for row in after}
+def changed_rows(before: Mapping[str, Row], after: Mapping[str, Row]) -> list[Row]:
+    """Return one row for each field that differs; what is only there once is a row of its own."""
     found = []
-    for place in sorted(old.keys() | new.keys()):
-        one, other = old.get(place), new.get(place)
-        name = f"{place[0]}-{place[1]}"
+    for name in sorted(before.keys() | after.keys()):
+        one, other = before.get(name), after.get(name)
         if one is None or other is None:
-            found.append({"partition": name, "field": "all", "before": one, "after": other})
+            found.append({"what": name, "field": "all", "before": one, "after": other})
         else:
             found += [
-                {"partition": name, "field": field, "before": one[field], "after": other[field]}
+                {"what": name, "field": field, "before": one[field], "after": other[field]}
                 for field in one
                 if one[field] != other[field]
             ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 
-from checkpoints.replay import batches, fold_batch
+from checkpoints.replay import States, batches, fold_batch
 from checkpoints.snapshot import Snapshot, read_snapshot, write_snapshot
 from checkpoints.what_if import rewritten
 from state.events import Event
@@ -31,20 +31,24 @@ def replay_locally(plan: ReplayPlan, reader: LogReader, progress: Progress) -> N
     progress(folded)
     with DecisionLog(plan.out.decisions) as log:
         for batch in batches(_events(plan, reader, at.offset), plan.batch):
-            decisions = fold_batch(states, batch, plan.slots)
+            decisions = fold_batch(states, batch, plan.slots, plan.group_slots)
             log.append(decisions, {event.offset: event.time_ms for event in batch})
             folded = batch[-1].offset + 1
             progress(folded)
             if time.monotonic() - saved > _SAVE_EVERY_S:
-                write_snapshot(plan.machines, Snapshot(folded, plan.slots, states))
+                _save(plan, folded, states)
                 saved = time.monotonic()
-        write_snapshot(plan.machines, Snapshot(folded, plan.slots, states))
+        _save(plan, folded, states)
+
+
+def _save(plan: ReplayPlan, folded: int, states: States) -> None:
+    write_snapshot(plan.machines, Snapshot(folded, plan.slots, states, plan.group_slots))
 
 
 def _start(plan: ReplayPlan, reader: LogReader) -> Snapshot:
     if plan.machines.exists():
         return read_snapshot(plan.machines)
-    return plan.start or Snapshot(reader.start_offset(), plan.slots, {})
+    return plan.start or Snapshot(reader.start_offset(), plan.slots, {}, plan.group_slots)
 
 
 def _events(plan: ReplayPlan, reader: LogReader, start: int) -> Iterator[Event]:

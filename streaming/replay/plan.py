@@ -31,6 +31,7 @@ class ReplayPlan:
     end: int
     batch: int
     slots: int
+    group_slots: int
     local: bool
     what_if: Mapping[str, bool | int]
     start: Snapshot | None
@@ -51,6 +52,7 @@ class ReplayPlan:
             "log": str(self.log.resolve()),
             "engine": "local" if self.local else "spark",
             "slots": self.slots,
+            "group.slots": self.group_slots,
             "set": dict(sorted(self.what_if.items())),
             "from_offset": self.start.offset if self.start else None,
         }

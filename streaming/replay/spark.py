@@ -47,7 +47,12 @@ def replay_through_spark(
     checkpoint = plan.out.checkpoint
     if plan.start is not None and not has_state(checkpoint):
         _seed(spark, settings, plan.start, checkpoint)
-    check_layout(checkpoint, slots=plan.slots, partitions=settings.shuffle_partitions)
+    check_layout(
+        checkpoint,
+        slots=plan.slots,
+        partitions=settings.shuffle_partitions,
+        group_slots=plan.group_slots,
+    )
     folded = folded_until(checkpoint)
     if folded > plan.end:
         raise ConfigurationError(f"{plan.out.root} has folded up to {folded}, not {plan.end}")
@@ -105,7 +110,7 @@ def _start(
             progress(batch.end_offset)
 
     return (
-        decide(route(events, plan.slots))
+        decide(route(events, plan.slots, plan.group_slots))
         .writeStream.outputMode("append")
         .option("checkpointLocation", str(plan.out.checkpoint))
         .foreachBatch(write)

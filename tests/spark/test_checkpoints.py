@@ -12,12 +12,15 @@ import orjson
 import pyarrow.parquet as pq
 import pytest
 
+from checkpoints.group_table import group_table, read_groups
+from checkpoints.layout import check_layout
 from checkpoints.machine_format import decode_machine
 from checkpoints.read import committed_batches, folded_until
 from checkpoints.replay import fold_log
 from checkpoints.tables import partition_table, read_partitions
 from state.events import Event
 from state.merge import MergedDecision
+from state.routing import GROUP_KEY
 from streaming.cli import main
 from streaming.commands.spark import LazySpark
 from streaming.job import start_query
@@ -27,6 +30,7 @@ from streaming.paths import DataDir
 from streaming.settings import Settings
 from streaming.settings_loader import load_settings
 from streaming.sinks.batch import decided_batch
+from tests.property.group_logs import authored, random_intents
 from tests.property.state_logs import long_log
 
 CUT = 40
@@ -88,8 +92,6 @@ def decided(spark: Any, folder: Path, slots: int, partitions: int) -> list[Merge
 @pytest.fixture(scope="module")
 def original(spark, log, tmp_path_factory) -> Path:
     """A data folder that has folded the first events, in 4 slots."""
-    from checkpoints.layout import check_layout
-
     folder = tmp_path_factory.mktemp("original")
     append(folder, log[:CUT])
     check_layout(DataDir(folder).checkpoint, slots=4, partitions=1)
@@ -145,7 +147,7 @@ def test_the_state_is_shown_whole_by_topic_and_by_batch(command, log):
     assert {row["broker"] for row in summary if "broker" in row}
     assert topic in command("state")
     assert "it has 0 to 2" in command("state", "--batch", 99, code=2)
-    assert "no machine has a topic 'nobody'" in command("state", "nobody", code=2)
+    assert "no machine has a topic or a group 'nobody'" in command("state", "nobody", code=2)
 
 
 def test_two_batches_are_compared(command, log):
@@ -154,8 +156,35 @@ def test_two_batches_are_compared(command, log):
     changes = [orjson.loads(line) for line in lines]
     places = {f"{row['topic']}-{row['partition']}" for row in after if row not in before}
     gone = {f"{row['topic']}-{row['partition']}" for row in before if row not in after}
-    assert {change["partition"] for change in changes} == places | gone != set()
+    assert {change["what"] for change in changes} == places | gone != set()
     assert command("state", "diff", 1, 1) == "batch 1 to 1: nothing\n"
+
+
+def test_groups_are_a_table_and_are_shown(spark, command, folder):
+    """A history of consumer groups, folded by the same query."""
+    history = authored(random_intents(2, 60)).events
+    shutil.rmtree(folder / "events")
+    shutil.rmtree(folder / "checkpoint")
+    append(folder, history)
+    check_layout(DataDir(folder).checkpoint, slots=1, partitions=1)
+    found = decided(spark, folder, 1, 1)
+    states, wanted = fold_log(history, 1)
+    assert found == wanted
+    groups = group_table({key: decode_machine(data) for key, data in states.items()})
+    assert any(group["members"] for group in groups)
+    assert any(group["offsets"] for group in groups)
+    rows = read_groups(spark, DataDir(folder).checkpoint).orderBy("group").collect()
+    assert [row.asDict(recursive=True) for row in rows] == groups
+    shown = [orjson.loads(line) for line in command("state", "g", "--json").splitlines()]
+    assert shown[0]["group"] == "g"
+    assert " ok " in command("checkpoint", "verify")
+    shape = ["--set", "slots=3", "--set", "shuffle.partitions=1", "--set", "group.slots=5"]
+    command("checkpoint", "reslot", *shape)
+    later = read_groups(spark, DataDir(folder).checkpoint).orderBy("group").collect()
+    assert [row.asDict() | {"slot": 0} for row in later] == [
+        row.asDict() | {"slot": 0} for row in rows
+    ]
+    assert {row["slot"] - GROUP_KEY for row in later} <= set(range(5))
 
 
 def test_a_whole_checkpoint_is_found_whole(command):

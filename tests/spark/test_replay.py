@@ -15,6 +15,7 @@ from checkpoints.replay import Digest, fold_log
 from checkpoints.reslot import reslot
 from checkpoints.what_if import rewritten
 from state.events import Event
+from state.routing import GROUP_SLOTS
 from streaming.cli import main
 from streaming.commands.spark import LazySpark
 from streaming.log.api import LogRecord, NewRecord
@@ -26,6 +27,7 @@ from streaming.replay.decisions import digest_of
 from streaming.replay.plan import ReplayPlan
 from streaming.replay.spark import replay_through_spark
 from streaming.settings_loader import load_settings
+from tests.fixtures.unavailable import unavailable_partition
 from tests.property.state_logs import long_log
 
 UNCLEAN = "unclean.leader.election.enable"
@@ -68,6 +70,7 @@ def replay(spark, tmp_path):
             end=chosen.pop("end", None) or reader.end_offset(),
             batch=chosen.pop("batch", 1_000),
             slots=slots,
+            group_slots=settings.group_slots,
             local=False,
             what_if=chosen.pop("what_if", {}),
             start=chosen.pop("start", None),
@@ -118,14 +121,16 @@ def test_an_interrupted_replay_of_json_lines_goes_on(replay, log, tmp_path):
     assert replay(file, batch=20) == wanted(log)
 
 
-def test_a_what_if_changes_the_events_that_carry_settings(replay, events, log):
-    what_if = {UNCLEAN: False}
+def test_a_what_if_changes_the_events_that_carry_settings(replay, tmp_path):
+    log, what_if = unavailable_partition(), {UNCLEAN: True}
     other = [
         Event(e.offset, e.time_ms, e.kind, e.key, rewritten(e.kind, e.payload, what_if))
         for e in log
     ]
+    with EmbeddedLogWriter(tmp_path / "events") as writer:
+        writer.append([NewRecord(e.kind, e.key, e.payload, e.time_ms) for e in log])
     assert wanted(other) != wanted(log)
-    assert replay(events, what_if=what_if) == wanted(other)
+    assert replay(tmp_path / "events", what_if=what_if) == wanted(other)
 
 
 def test_a_replay_goes_on_from_a_checkpoint_with_other_slots_and_tasks(
@@ -136,7 +141,7 @@ def test_a_replay_goes_on_from_a_checkpoint_with_other_slots_and_tasks(
     start = snapshot_of(spark, checkpoint)
     assert (start.offset, start.slots) == (40, 4)
     assert start.states == fold_log(log[:40], 4)[0]
-    moved = reslot(start, 16)
+    moved = reslot(start, 16, GROUP_SLOTS)
     found = replay(events, out="tail", start=moved, slots=16, partitions=2)
     assert found == wanted(log, 40)
     tail = tmp_path / "tail" / "checkpoint"

@@ -61,7 +61,7 @@ def test_an_earlier_state_format_is_gone_on_from_and_noted_as_the_present_one(tm
     check_layout(tmp_path, slots=4, partitions=1)
     noted |= {"state.format": FORMAT_VERSION, "group.slots": GROUP_SLOTS}
     assert orjson.loads((tmp_path / LAYOUT_FILE).read_bytes()) == noted
-    assert slots_of(tmp_path) == 4
+    assert slots_of(tmp_path) == (4, GROUP_SLOTS)
 
 
 def test_a_folder_that_is_no_checkpoint_is_refused(tmp_path):

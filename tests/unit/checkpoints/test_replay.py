@@ -9,14 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from checkpoints.layout import CheckpointMismatch
 from checkpoints.machine_format import decode_machine
 from checkpoints.replay import Digest, batches, fold_batch, fold_log
 from checkpoints.reslot import reslot
 from checkpoints.snapshot import Snapshot, read_snapshot, write_snapshot
 from state.events import Event
 from state.merge import MergedDecision
-from state.routing import CLUSTER_KEY
+from state.routing import CLUSTER_KEY, GROUP_KEY, GROUP_SLOTS, topic_scope
+from tests.property.group_logs import LOGS as GROUP_LOGS
 from tests.property.state_logs import LOGS, WEIGHTS, authored
+from tests.unit.state.support import Controller
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +28,7 @@ def log() -> list[Event]:
     chance = random.Random(3)
     names = [function.__name__ for function in WEIGHTS]
     intents = [
-        (chance.choice(names), *(chance.randrange(64) for _ in range(4))) for _ in range(850)
+        (chance.choice(names), *(chance.randrange(64) for _ in range(4))) for _ in range(1_000)
     ]
     events = authored(intents)
     assert len(events) > 1_000
@@ -64,33 +67,57 @@ def test_topics_can_be_spread_over_other_slots_at_any_place(log, data):
     cut = data.draw(st.integers(0, len(log)), label="cut")
     before, after = data.draw(st.tuples(*[st.sampled_from([1, 4, 16])] * 2), label="slots")
     states, _ = fold_log(log[:cut], before)
-    moved = reslot(Snapshot(cut, before, states), after)
+    moved = reslot(Snapshot(cut, before, states), after, GROUP_SLOTS)
     assert moved.slots == after
-    assert max(moved.states, default=CLUSTER_KEY) < after
+    assert max((key for key in moved.states if key < GROUP_KEY), default=CLUSTER_KEY) < after
     rest = fold_batch(dict(moved.states), log[cut:], after)
     wanted = [one for one in fold_log(log, 1)[1] if one.offset >= cut]
     assert digest_of(rest) == digest_of(wanted)
 
 
-def test_spreading_there_and_back_keeps_every_partition(log):
-    states, _ = fold_log(log[:600], 4)
-    back = reslot(reslot(Snapshot(600, 4, states), 16), 4)
-    assert back.offset == 600
+@given(author=GROUP_LOGS, data=st.data())
+def test_groups_can_be_spread_over_other_slots_at_any_place(author, data):
+    log = author.events
+    cut = data.draw(st.integers(0, len(log)), label="cut")
+    before, after = data.draw(st.tuples(*[st.sampled_from([1, 3, 16])] * 2), label="slots")
+    states, _ = fold_log(log[:cut], 1, (), before)
+    moved = reslot(Snapshot(cut, 1, states, before), 1, after)
+    assert moved.group_slots == after
+    assert max(moved.states, default=GROUP_KEY) < GROUP_KEY + after
+    rest = fold_batch(dict(moved.states), log[cut:], 1, after)
+    wanted = [one for one in fold_log(log, 1, (), 1)[1] if one.offset >= cut]
+    assert digest_of(rest) == digest_of(wanted)
 
-    def partitions(states: dict[int, bytes]) -> list[object]:
-        tables = [decode_machine(states[key]).table for key in sorted(states) if key != CLUSTER_KEY]
-        return sorted(
-            (key, table.topics[topic].name, partition, version)
-            for key, table in enumerate(tables)
-            for topic, partition, version in zip(
-                table.rows.topic.tolist(),
-                table.rows.partition.tolist(),
-                table.rows.zk_version.tolist(),
-                strict=True,
-            )
-        )
 
-    assert partitions(back.states) == partitions(states) != []
+def test_slots_that_do_not_agree_are_not_spread(log):
+    states, _ = fold_log(log[:300], 4)
+    other, _ = fold_log(log[:20], 4)
+    with pytest.raises(CheckpointMismatch, match="the slots do not agree about the cluster"):
+        reslot(Snapshot(300, 4, {**states, 2: other[2]}), 2, GROUP_SLOTS)
+
+
+def test_spreading_there_and_back_keeps_every_partition():
+    controller = Controller()
+    for number in range(20):
+        controller.topic(f"topic-{number}", [[1, 2, 3], [2, 3]][: 1 + number % 2])
+    snapshot = Snapshot(23, 1, controller.states)
+    spread = reslot(snapshot, 16, GROUP_SLOTS)
+    back = reslot(reslot(spread, 4, GROUP_SLOTS), 16, GROUP_SLOTS)
+    assert back.states == spread.states
+
+    def names(states: dict[int, bytes]) -> dict[int, set[str]]:
+        slots = {key: decode_machine(data) for key, data in states.items() if key >= 0}
+        return {
+            key: {slot.table.topics[topic].name for topic in slot.table.rows.topic.tolist()}
+            for key, slot in slots.items()
+        }
+
+    wanted = {f"topic-{number}" for number in range(20)}
+    placed = names(spread.states)
+    assert set.union(*placed.values()) == wanted
+    assert all(topic_scope(name) % 16 == key for key, of_slot in placed.items() for name in of_slot)
+    rows = [len(decode_machine(data).table.rows) for key, data in spread.states.items() if key >= 0]
+    assert sum(rows) == 30
 
 
 def test_a_snapshot_is_read_back_as_it_was(log, tmp_path):

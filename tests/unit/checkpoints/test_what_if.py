@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import orjson
 import pytest
 
 from checkpoints.replay import fold_log
 from checkpoints.what_if import WHAT_IF_KEYS, in_events, rewritten
 from state.cluster.authority import CONFIG
-from state.events import Event
+from state.groups.readers import CONFIG_KEYS
 from state.records import open_body
 from streaming.errors import ConfigurationError
 from streaming.replay.settings_in_log import what_if_from
+from tests.fixtures.unavailable import unavailable_partition
 
 UNCLEAN = "unclean.leader.election.enable"
 
@@ -41,11 +44,20 @@ def test_other_events_stay_as_they_are():
 def test_every_setting_in_the_log_can_be_changed_under_kafkas_name():
     given = [f"{key}={'true' if kind is bool else 7}" for key, kind in WHAT_IF_KEYS.items()]
     found = what_if_from(given)
-    assert found.keys() == CONFIG.keys()
-    assert all(type(value) is CONFIG[key][1] for key, value in found.items())
+    assert found.keys() == {*CONFIG, *CONFIG_KEYS}
+    assert all(type(found[key]) is kind for key, (_, kind) in CONFIG.items())
     assert in_events({"leader.imbalance.check.interval.seconds": 3}) == {
         "leader.imbalance.check.interval.ms": 3_000
     }
+    assert in_events({"offsets.retention.minutes": 2}) == {"offsets.retention.ms": 120_000}
+
+
+def test_each_kind_of_event_gets_the_settings_it_carries():
+    config = {UNCLEAN: True, "group.max.size": 3}
+    groups = rewritten("group_coordinator_configured", event("", {}), config)
+    assert orjson.loads(groups)["config"] == {"group.max.size": 3}
+    elected = rewritten("controller_elected", event("", {}), config)
+    assert orjson.loads(elected)["config"] == {UNCLEAN: True}
 
 
 @pytest.mark.parametrize(
@@ -65,36 +77,11 @@ def test_what_is_not_allowed_is_refused_with_key_value_and_allowed(given, said):
 
 def test_a_partition_gets_its_leader_where_unclean_elections_had_been_allowed():
     """The whole ISR died; broker 2 lives and is assigned, but not in sync."""
-    broker = {"rack": None, "endpoints": []}
-    bodies = [
-        (
-            "controller_elected",
-            "",
-            {"controller_id": 9, "epoch": 1, "epoch_zk_version": 1, "endpoints": [], "config": {}},
-        ),
-        (
-            "broker_registrations_changed",
-            "",
-            {"registered": [{"id": id_, "epoch": id_, **broker} for id_ in (1, 2)]},
-        ),
-        (
-            "topic_observed",
-            "t",
-            {
-                "topic": "t",
-                "partitions": [0],
-                "replicas": [[1, 2]],
-                "states": [[1, 0, [1], 1, 0, 0]],
-            },
-        ),
-        ("resync_completed", "", {"topics": 1}),
-        ("broker_registrations_changed", "", {"unregistered": [1]}),
-    ]
 
     def last_leader(config: dict[str, bool | int]) -> tuple[int, str]:
         log = [
-            Event(at, at, kind, key, rewritten(kind, orjson.dumps(body), config))
-            for at, (kind, key, body) in enumerate(bodies)
+            replace(event, payload=rewritten(event.kind, event.payload, config))
+            for event in unavailable_partition()
         ]
         changed = [one for one in fold_log(log, 4)[1] if one.kind == "change_partitions"][-1]
         (row,) = open_body(changed.kind, changed.body)
