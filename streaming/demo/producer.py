@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -77,14 +77,14 @@ class Producer:
         self._stopped.set()
         if self._thread.is_alive():
             self._thread.join(_FLUSH_TIMEOUT_S)
-        for end in (
-            lambda: self._client.flush(timeout=_FLUSH_TIMEOUT_S),
-            lambda: self._client.close(timeout=5),  # which flushes what is left, too
-        ):
-            try:
-                end()
-            except KafkaError as error:
-                self.last_error = error
+        self._quietly(lambda: self._client.flush(timeout=_FLUSH_TIMEOUT_S))
+        self._quietly(lambda: self._client.close(timeout=5))  # which flushes what is left, too
+
+    def _quietly(self, end: Callable[[], object]) -> None:
+        try:
+            end()
+        except KafkaError as error:
+            self.last_error = error
 
     @property
     def acked(self) -> list[Acked]:

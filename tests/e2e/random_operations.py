@@ -38,7 +38,7 @@ _START_S = 120.0
 _LEADERS_EVERY = 20
 _LEADERS_S = 120.0
 _QUIET_S = 240.0
-_ACKS_S = 60.0
+_ACKS_S = 120.0
 
 Say = Callable[[str], None]
 
@@ -86,14 +86,23 @@ def run(demo: DemoCluster, session: ZkSession, seed: int, count: int, say: Say) 
         stage.return_all()
         say("everything is back; waiting for quiet")
         wrong += wait_until_none(lambda: unfinished(demo, session), _QUIET_S)
-        quiet_s = time.monotonic()
-        traffic.revive(acks_are_possible=True)
-        wrong += wait_until_none(lambda: traffic.silent(quiet_s), _ACKS_S)
+        wrong += _silent(traffic)
     finally:
         traffic.stop()
     verdict, consumed, misread = traffic.verdict()
     kept = leftovers_of_absence(demo, session)
     return Outcome(seed, verdict, traffic.producers, consumed, misread, wrong, kept, results)
+
+
+def _silent(traffic: Traffic) -> list[str]:
+    """Wait until every partition acks records again, and return what does not."""
+    quiet_s = time.monotonic()
+
+    def missing() -> list[str]:
+        traffic.revive(acks_are_possible=True)
+        return traffic.silent(quiet_s)
+
+    return wait_until_none(missing, _ACKS_S)
 
 
 def _perform(
