@@ -17,6 +17,8 @@ from streaming.wire.schema_codec import Body, MessageSchema
 _KAFKA_PYTHON = "kafka.protocol.schemas.resources"
 _OURS = "streaming.wire.schemas"
 _REQUEST_PREFIX = struct.Struct(">hhi")
+_CORRELATION_ID = struct.Struct(">i")
+_NO_TAGS = b"\0"
 _ERROR_CODE = struct.Struct(">h")
 _UNSUPPORTED_VERSION = 35
 
@@ -257,9 +259,8 @@ def encode_response(api_key: int, version: int, correlation_id: int, body: Body)
 def encode_response_header(api_key: int, version: int, correlation_id: int) -> bytes:
     """Encode a header alone, to go in front of a body that was encoded column-wise."""
     api = _api(api_key, version, correlation_id)
-    return _response_header().encode(
-        _response_header_version(api, version), {"correlation_id": correlation_id}
-    )
+    plain = _CORRELATION_ID.pack(correlation_id)
+    return plain + _NO_TAGS if _response_header_version(api, version) else plain
 
 
 def response_body(api_key: int, version: int, frame: bytes) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import uuid
 from base64 import b64decode, b64encode
 from typing import Any
@@ -13,6 +14,7 @@ from state.groups.tables import Api
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Call
 from streaming.gateway.groups.requests import GroupRequests
+from streaming.wire.messages import APIS, ApiKey
 from streaming.wire.schema_codec import Body
 
 _REBALANCE_TIMEOUT_SINCE = 1
@@ -79,7 +81,7 @@ class Membership:
             "assignment": b64decode(reply.get("assignment", "")),
         }
 
-    async def heartbeat(self, call: Call) -> Body:
+    async def heartbeat(self, call: Call) -> bytes:
         """Answer Heartbeat at once, from what is decided so far."""
         body, service = call.body, self._requests.service
         heard = Heartbeat(
@@ -92,7 +94,7 @@ class Membership:
         error = heartbeat_error(service.image, phase, heard)
         if error in ALIVE:
             service.heard(heard)
-        return {"error_code": error}
+        return _heartbeat_response(call.version, error)
 
     async def leave(self, call: Call) -> Body:
         """Answer LeaveGroup of one member, from version 3 on of several."""
@@ -124,6 +126,12 @@ class Membership:
                 for member, instance, code in rows
             ],
         }
+
+
+@functools.cache
+def _heartbeat_response(version: int, error: int) -> bytes:
+    """There are few different ones, and thousands a second."""
+    return APIS[ApiKey.HEARTBEAT].response.encode(version, {"error_code": error})
 
 
 def _joined(call: Call, reply: dict[str, Any]) -> Body:
