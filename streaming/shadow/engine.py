@@ -20,7 +20,7 @@ from streaming.settings import Settings
 from streaming.sinks.batch import DecidedBatch, decided_batch, opened
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 _FOLD_TIMEOUT_S = 120.0
 _POLL_S = 0.5
@@ -86,8 +86,13 @@ class LocalEngine:
 class SparkEngine:
     """Folds through the job's own query; goes on from the folder's checkpoint."""
 
-    def __init__(self, settings: Settings, folders: DataDir) -> None:
-        """Open the logs, start Spark and the query; raises LogLocked, CheckpointMismatch."""
+    def __init__(
+        self, settings: Settings, folders: DataDir, spark: SparkSession | None = None
+    ) -> None:
+        """Open the logs, start Spark unless a session is given, and the query.
+
+        Raises LogLocked, CheckpointMismatch.
+        """
         from streaming.job import read_events, warm_up  # noqa: PLC0415 - they need Spark
         from streaming.local_fs import local_fs_jar  # noqa: PLC0415
         from streaming.operator import decide  # noqa: PLC0415
@@ -102,9 +107,10 @@ class SparkEngine:
         self._log = self._open.enter_context(DecisionLog(folders.decisions))
         self._batches: queue.SimpleQueue[DecidedBatch] = queue.SimpleQueue()
         self._start = self._folded = self._events.end_offset()
-        self._spark = open_spark(settings, local_fs_jar())
-        warm_up(self._spark, settings)
-        events = read_events(self._spark, settings, folders.events)
+        session = spark or open_spark(settings, local_fs_jar())
+        self._own = None if spark is not None else session
+        warm_up(session, settings)
+        events = read_events(session, settings, folders.events)
         self._query = (
             decide(route(events, settings.slots))
             .writeStream.outputMode("append")
@@ -139,7 +145,8 @@ class SparkEngine:
     def close(self) -> None:
         """Stop the query and Spark, close the logs."""
         self._query.stop()
-        self._spark.stop()
+        if self._own is not None:
+            self._own.stop()
         self._open.close()
 
     def _take(self, decisions: DataFrame, batch_id: int) -> None:

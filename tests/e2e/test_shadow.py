@@ -1,4 +1,7 @@
-"""A shadow beside Kafka's own controller, through everything that brokers and admins do."""
+"""A shadow beside Kafka's own controller, through everything that brokers and admins do.
+
+It folds in its own process; that the query gives the same is in tests/spark.
+"""
 
 from __future__ import annotations
 
@@ -46,16 +49,11 @@ class Stage:
         self.session.connect()
 
     def start_shadow(self) -> None:
-        command = [sys.executable, "-m", "streaming.cli", "shadow", "--all", "--set=slots=2"]
+        command = [sys.executable, "-m", "streaming.cli", "shadow", "--local", "--all"]
         command += ["--zookeeper", self.cluster.connect, "--data-dir", str(self.folder)]
         with (self.folder.parent / "shadow.out").open("wb") as out:
             self.shadow = subprocess.Popen(command, stdout=out, stderr=out)
-        wait_for("Spark", self.watching)
         wait_for("the shadow's load", self.decided)
-
-    def watching(self) -> bool:
-        """Whether the query has started, which on a busy machine takes its time."""
-        return (self.folder / "shadow-report.jsonl").exists()
 
     def decided(self) -> bool:
         if not (self.folder / "decisions" / "head").exists():

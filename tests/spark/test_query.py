@@ -17,10 +17,12 @@ from state.decisions import DecisionKind
 from state.events import Event
 from state.routing import ALL, ALL_GROUPS, CLUSTER, GROUP_SCOPE, machine_keys
 from streaming.job import read_events, run_job, unfolded_events
+from streaming.log.api import NewRecord
 from streaming.operator import decide
 from streaming.paths import DataDir
 from streaming.router import machine_keys as machine_keys_column
 from streaming.router import route
+from streaming.shadow.engine import LocalEngine, SparkEngine
 from tests.property.state_fold import fold_log
 from tests.property.state_logs import long_log
 from tests.spark.query_run import BATCH_EVENTS, Recorder, Run, settings_of
@@ -154,7 +156,7 @@ def test_an_event_on_which_a_machine_fails_is_set_aside_and_the_job_goes_on(spar
 
 def test_the_routers_column_is_the_rule(spark):
     """For scopes of every kind and slot counts of every parity."""
-    groups = [ALL_GROUPS, *(GROUP_SCOPE + bucket for bucket in (0, 1, 8, 1023))]
+    groups = [ALL_GROUPS, *(GROUP_SCOPE + bucket for bucket in (0, 1, 8, 16_383))]
     scopes = [
         *groups,
         ALL,
@@ -206,3 +208,22 @@ def test_a_job_that_is_configured_otherwise_is_refused(tmp_path, key, value, sen
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
+
+
+def test_a_shadow_decides_alike_with_spark_and_without(spark, tmp_path, log):
+    """In two steps, each waited for."""
+    found = []
+    for engine in (
+        LocalEngine(settings_of(tmp_path / "local"), DataDir(tmp_path / "local")),
+        SparkEngine(settings_of(tmp_path / "spark"), DataDir(tmp_path / "spark"), spark),
+    ):
+        decided = []
+        for part in (log[:BATCH_EVENTS], log[BATCH_EVENTS : 2 * BATCH_EVENTS]):
+            until = engine.append([NewRecord(e.kind, e.key, e.payload, e.time_ms) for e in part])
+            batches = list(engine.decided(until.stop))
+            assert batches[-1].end_offset == until.stop
+            decided += [one.id for batch in batches for one in batch.decisions]
+        engine.close()
+        found.append(decided)
+    assert found[0]
+    assert found[0] == found[1]
