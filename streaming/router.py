@@ -42,7 +42,7 @@ def route(
 def machine_keys(scope: Column, slots: int, group_slots: int = GROUP_SLOTS) -> Column:
     """Return the array of state keys for a column of scopes."""
     everyone = F.array(*[F.lit(key) for key in (CLUSTER_KEY, *range(slots))])
-    all_groups = F.array(*[F.lit(key) for key in range(GROUP_KEY, GROUP_KEY + group_slots)])
+    all_groups = F.sequence(F.lit(GROUP_KEY), F.lit(GROUP_KEY + group_slots - 1))
     group_slot = (F.lit(GROUP_KEY) + (scope - GROUP_SCOPE) % group_slots).cast("int")
     slot = (scope % slots).cast("int")
     return (

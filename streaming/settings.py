@@ -70,7 +70,7 @@ class Settings(BaseModel):
     event_log_batch_max_events: Positive
     machines: Literal["controller", "groups", "all"]
     slots: Annotated[int, Field(ge=1, le=4_096)]
-    group_slots: Annotated[int, Field(ge=1, le=1_024)]
+    group_slots: Annotated[int, Field(ge=1, le=4_096)]
     shuffle_partitions: Annotated[int, Field(ge=1, le=4_096)]
     state_store: Literal["memory", "rocksdb"]
     spark_master: SparkMaster

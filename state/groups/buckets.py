@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import zlib
 
-BUCKETS = 1024
+BUCKETS = 16_384
 _TIMER_PREFIX = "groups/"
 
 
 def group_bucket(group: str) -> int:
-    """Return the bucket of a group: crc32 of its name, 0 to 1023."""
+    """Return the bucket of a group: crc32 of its name, 0 to 16,383."""
     return zlib.crc32(group.encode()) % BUCKETS
 
 

@@ -10,7 +10,16 @@ import argparse
 import subprocess
 import sys
 
-BENCHES = ("latency", "bulk", "zookeeper", "log", "log_source", "wire")
+BENCHES = (
+    "latency",
+    "bulk",
+    "zookeeper",
+    "log",
+    "log_source",
+    "wire",
+    "group_state",
+    "group_query",
+)
 
 
 def main() -> int:

@@ -132,7 +132,7 @@ def _txn_marker(world: World, step: dict[str, Any]) -> None:
 
 def _expire_offsets(world: World, step: dict[str, Any]) -> None:
     only(step, {"at_ms", "env"}, "expire_offsets")
-    for number in range(1024):
+    for number in world.buckets():
         world.happen("offsets_expiration_due", str(number), {})
 
 
@@ -230,6 +230,12 @@ def _marker(
     found.marker(body["producer_id"], committed={"COMMIT": True, "ABORT": False}[body["result"]])
 
 
+def _unknown_key(
+    found: LoadedPartition, body: dict[str, Any], producer: int | None, log_offset: int, now_ms: int
+) -> None:
+    """A key of a version that nobody knows is passed over."""
+
+
 _RECORDS: Mapping[str, Callable[[LoadedPartition, Any, int | None, int, int], None]] = {
     "offset_commit": _offset_commit,
     "offset_tombstone": _offset_tombstone,
@@ -237,4 +243,5 @@ _RECORDS: Mapping[str, Callable[[LoadedPartition, Any, int | None, int, int], No
     "group_tombstone": _group_tombstone,
     "group_metadata_tombstone": _group_tombstone,
     "txn_marker": _marker,
+    "unknown_key": _unknown_key,
 }

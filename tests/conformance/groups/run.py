@@ -82,9 +82,10 @@ def _storage(story: Story, step: dict[str, Any]) -> bool:
     """Carry out a step about the store; return whether it was one."""
     world, store = story.world, story.world.store
     if "storage_error" in step:
-        only(step, {"at_ms", "storage_error", "error"}, "storage_error")
+        only(step, {"at_ms", "storage_error", "error", "count"}, "storage_error")
         said = step["storage_error"]
         store.error = _error(step.get("error") if said is True else said)
+        store.errors_left = step.get("count")
     elif "storage_gone" in step:
         only(step, {"at_ms", "storage_gone"}, "storage_gone")
         store.gone = bool(step["storage_gone"])

@@ -32,11 +32,13 @@ class Write:
 class Store:
     """`__consumer_offsets`.
 
-    error: what appends end with. holds: they wait for a release. gone: there is no local log.
-    tombstones: (group, topic and partition or None) in the order they were appended.
+    error: what appends end with: the next `errors_left`, or all if that is None. holds: they wait
+    for a release. gone: there is no local log. tombstones: (group, topic and partition or
+    None) in the order they were appended.
     """
 
     error: ProtocolError = ProtocolError.NONE
+    errors_left: int | None = None
     holds: bool = False
     gone: bool = False
     held: list[Write] = field(default_factory=list)
@@ -64,8 +66,13 @@ class Store:
         if self.holds:
             self.held.append(write)
             return []
-        error = MOVED if self.gone else self.error
-        return self.end(image, write, error, None, give)
+        return self.end(image, write, MOVED if self.gone else self._next_error(), None, give)
+
+    def _next_error(self) -> ProtocolError:
+        if self.errors_left is None:
+            return self.error
+        self.errors_left -= 1
+        return self.error if self.errors_left >= 0 else ProtocolError.NONE
 
     def _tidy(self, group: str, step: dict[str, Any]) -> None:
         if self.gone or self.error:

@@ -132,6 +132,13 @@ class World:
         """Return a group as its machine has it."""
         return self.slot_of(name)[1].bucket(group_bucket(name)).get(name)
 
+    def buckets(self) -> list[int]:
+        """Return the buckets of all groups."""
+        slots = [decode_machine(data) for data in self.states.values()]
+        return sorted(
+            number for slot in slots if isinstance(slot, GroupSlot) for number in slot.numbers()
+        )
+
     def phase(self, group: str) -> Phase:
         """Return what we are for a group's partition."""
         return self.slot_of(group)[1].phase(partition_for(group))

@@ -12,7 +12,7 @@ from checkpoints.fold import fold_state
 from checkpoints.machine_format import decode_machine
 from state.decisions import DecisionKind
 from state.events import Event
-from state.groups.buckets import BUCKETS, group_bucket
+from state.groups.buckets import group_bucket
 from state.groups.group import Group
 from state.groups.slot import GroupSlot
 from state.routing import GROUP_KEY
@@ -131,6 +131,6 @@ class Coordinator:
         """Look for expired offsets everywhere; return the steps."""
         return [
             step
-            for bucket in range(BUCKETS)
+            for bucket in self.slot.numbers()
             for step in self.happen("offsets_expiration_due", str(bucket))
         ]

@@ -39,7 +39,7 @@ def test_groups_have_machines_of_their_own_and_a_bucket_has_one_whatever_the_slo
         assert scope("heartbeats_received", bucket) == scope("join_group_requested", name)
     assert scope("transaction_completed", "") == ALL_GROUPS
     assert machine_keys(ALL_GROUPS, 8, 3) == (GROUP_KEY, GROUP_KEY + 1, GROUP_KEY + 2)
-    assert machine_keys(GROUP_SCOPE + 1023, 8, 16) == (GROUP_KEY + 15,)
+    assert machine_keys(GROUP_SCOPE + BUCKETS - 1, 8, 16) == (GROUP_KEY + 15,)
     assert bucket_of_timer(timer_name(17)) == 17
     assert bucket_of_timer("leader_rebalance") is None
 
