@@ -108,7 +108,7 @@ class TakeOver:
 
     async def _until_stale(self) -> None:
         await self._stale.wait()
-        raise LeaderStopped("the job came back")
+        raise LeaderStopped("it is begun anew")
 
     async def _elect(self, partitions: Sequence[int]) -> None:
         """Raise the leader epochs, so that all are newer than what brokers were told.
