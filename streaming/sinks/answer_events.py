@@ -16,6 +16,9 @@ from streaming.sinks.outcomes import event_record
 from streaming.wire.messages import ApiKey
 
 _STALE_CONTROLLER_EPOCH = 11
+# About a partition the same code says that the leader epoch is known already. What a failed disk
+# means is decided; anything else nobody waits for.
+_EXPECTED = (ProtocolError.NONE, _STALE_CONTROLLER_EPOCH, ProtocolError.KAFKA_STORAGE_ERROR)
 
 
 def answer_events(answer: Answer, image: ClusterImage) -> list[NewRecord]:
@@ -69,6 +72,22 @@ def deletion_events(answer: Answer) -> list[NewRecord]:
         _answered(EventKind.STOP_REPLICA_ANSWERED, answer, topic, partitions)
         for topic, partitions in found.items()
     ]
+
+
+def refused_replicas(answer: Answer) -> dict[str, dict[int, int]]:
+    """Return the errors of a LeaderAndIsr, by topic and partition, of which no event tells.
+
+    103 (INCONSISTENT_TOPIC_ID) is a replica left by an earlier topic of that name: it was moved
+    away while its broker was dead. Until somebody deletes it the broker does not host this one.
+    """
+    whole = answer.body["error_code"]
+    if answer.request.api is not ApiKey.LEADER_AND_ISR or answer.body is NO_ERRORS or whole:
+        return {}
+    found = {
+        topic: {number: error for number, error in errors.items() if error not in _EXPECTED}
+        for topic, errors in _errors_by_topic(answer).items()
+    }
+    return {topic: errors for topic, errors in found.items() if errors}
 
 
 def _answered(kind: EventKind, answer: Answer, topic: str, partitions: dict[int, int]) -> NewRecord:

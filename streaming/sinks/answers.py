@@ -14,7 +14,7 @@ from typing import Any
 from state.protocol_errors import ProtocolError
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import NewRecord
-from streaming.sinks.answer_events import answer_events
+from streaming.sinks.answer_events import answer_events, refused_replicas
 from streaming.sinks.appender import JobStopping
 from streaming.sinks.channel import Answer
 from streaming.sinks.pending import PendingBrokers
@@ -82,6 +82,13 @@ class AnswerSink:
             logger.info("broker %s has registered again", answer.broker_id)
         elif error:
             logger.error("broker %s: %s answers %s", answer.broker_id, answer.request.api, error)
+        for topic, errors in refused_replicas(answer).items():
+            logger.warning(
+                "broker %s refuses replicas of topic %s, by partition: %s",
+                answer.broker_id,
+                topic,
+                errors,
+            )
         with self._image_lock:
             events = answer_events(answer, self._image)
         if events:

@@ -54,7 +54,10 @@ class Ends:
         return 0
 
     def storage_error(self) -> Answer:
-        named = [{"topic_name": "t", "partition_index": 0, "error_code": 56}]
+        return self.refusal(56)
+
+    def refusal(self, error: int) -> Answer:
+        named = [{"topic_name": "t", "partition_index": 0, "error_code": error}]
         body = {"error_code": 0, "partition_errors": named, "topics": None}
         return Answer(2, 102, self.replicas, body)
 
@@ -99,6 +102,14 @@ def test_an_answer_that_cannot_be_taken_does_not_stop_the_others(ends, caplog):
     ends.sink.close()
     assert ends.happened == [("appended", ["leader_and_isr_answered"])]
     assert "an answer of a broker could not be taken" in caplog.text
+
+
+@pytest.mark.parametrize(("error", "warned"), [(103, True), (6, True), (11, False), (56, False)])
+def test_a_refused_replica_is_told_unless_it_was_to_be_expected(ends, caplog, error, warned):
+    ends.sink.answered(ends.refusal(error))
+    ends.sink.close()
+    said = f"broker 2 refuses replicas of topic t, by partition: {{0: {error}}}"
+    assert (said in caplog.text) == warned
 
 
 @pytest.mark.parametrize(
