@@ -149,7 +149,7 @@ class ClusterReader:
         names = self._tree.children(LOG_DIR_EVENT_PATH)
         paths = [f"{LOG_DIR_EVENT_PATH}/{name}" for name in names]
         said = [data for data in read_many(self._session, paths).data if data] if paths else []
-        brokers = sorted({parse_log_dir_event(data) for data in said})
+        brokers = sorted({broker for data in said if (broker := _log_dir_event(data)) is not None})
         if brokers:
             body = {"broker_ids": brokers}
             self._inputs.append([event(EventKind.LOG_DIR_FAILURE_NOTIFIED, body)])
@@ -233,6 +233,14 @@ def _written_under(state: StateTuple | None, epoch: int) -> bool:
         return False
     written = state[_CONTROLLER_EPOCH]
     return isinstance(written, int) and written >= epoch
+
+
+def _log_dir_event(data: bytes) -> int | None:
+    try:
+        return parse_log_dir_event(data)
+    except ValueError as error:
+        logger.warning("a notification is passed over: %s", error)
+        return None
 
 
 def _resigned(reason: str) -> NewRecord:
