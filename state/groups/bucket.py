@@ -18,22 +18,32 @@ from state.groups.group import NEVER, Group
 from state.groups.states import GroupState
 
 _LENGTH_BYTES = 4
-_FIXED = ("partition", "deadline_ms", "commit_ms", "expire_ms", "removable", "transactions")
+_FIXED = (
+    "partition",
+    "deadline_ms",
+    "latest_ms",
+    "commit_ms",
+    "expire_ms",
+    "removable",
+    "transactions",
+)
 
 
 @dataclass(slots=True)
 class Entry:
     """One group: its bytes, or the group where it was opened.
 
-    deadline_ms: of its first timer. commit_ms, expire_ms: the first time of a commit, and of an
-    expiry that a commit brought with it; NEVER where there is none. removable: it is empty and has
-    no offsets. transactions: it has offsets of open transactions.
+    deadline_ms: of its first timer; latest_ms: by when it must hear of it. commit_ms, expire_ms:
+    the first time of a commit, and of an expiry that a commit brought with it; NEVER where there is
+    none. removable: it is empty and has no offsets. transactions: it has offsets of open
+    transactions.
     """
 
     members: bytes
     offsets: bytes
     partition: int
     deadline_ms: int
+    latest_ms: int
     commit_ms: int
     expire_ms: int
     removable: bool
@@ -47,7 +57,7 @@ class Entry:
 
 
 class Bucket:
-    """Groups by name, in the order they came, and the deadline the clock was told."""
+    """Groups by name, in the order they came, and by when the clock was told to ring."""
 
     __slots__ = ("armed_ms", "entries")
 
@@ -71,7 +81,7 @@ class Bucket:
         """Take a new group in."""
         assert group.name not in self.entries, f"group {group.name} is there"
         self.entries[group.name] = Entry(
-            b"", b"", group.partition, NEVER, NEVER, NEVER, False, False, group
+            b"", b"", group.partition, NEVER, NEVER, NEVER, NEVER, False, False, group
         )
 
     def remove(self, name: str) -> None:
@@ -83,7 +93,9 @@ class Bucket:
         entry = self.entries[name]
         group = entry.group
         assert group is not None
-        entry.deadline_ms = group.next_deadline_ms
+        entry.deadline_ms = entry.latest_ms = group.next_deadline_ms
+        if entry.deadline_ms != NEVER:
+            entry.latest_ms += group.slack_ms
         bare = not entry.offsets
         if group.store.is_open:
             rows = group.store.rows.values()
@@ -101,9 +113,9 @@ class Bucket:
         """Return the groups that have a timer due, by name."""
         return sorted(name for name, one in self.entries.items() if one.deadline_ms <= now_ms)
 
-    def next_deadline_ms(self) -> int | None:
-        """Return when the first timer of all groups is due; None without groups."""
-        return min((one.deadline_ms for one in self.entries.values()), default=None)
+    def first(self) -> Entry | None:
+        """Return the group that must hear of its timer first; None without groups."""
+        return min(self.entries.values(), key=lambda one: one.latest_ms, default=None)
 
     def of_partitions(self, partitions: Iterable[int]) -> list[str]:
         """Return the groups of partitions of `__consumer_offsets`, by name."""
@@ -123,6 +135,7 @@ class Bucket:
             {
                 "partition": np.array([one.partition for one in entries], dtype=np.int32),
                 "deadline_ms": np.array([one.deadline_ms for one in entries], dtype=np.int64),
+                "latest_ms": np.array([one.latest_ms for one in entries], dtype=np.int64),
                 "commit_ms": np.array([one.commit_ms for one in entries], dtype=np.int64),
                 "expire_ms": np.array([one.expire_ms for one in entries], dtype=np.int64),
                 "removable": np.array([one.removable for one in entries], dtype=np.bool_),

@@ -14,6 +14,12 @@ from state.groups.subscription import CONSUMER, subscribed_topics
 NEVER = (1 << 63) - 1
 """A deadline that does not come."""
 
+SLACK_MS = 1_000
+"""How late the end of a session may be noticed at most, so that many of them cost one batch."""
+
+SLACK_PART = 10
+"""And at most this part of the session."""
+
 
 @dataclass(slots=True)
 class Member:
@@ -187,3 +193,15 @@ class Group:
             if member.deadline_ms is not None and member.deadline_ms < found:
                 found = member.deadline_ms
         return found
+
+    @property
+    def slack_ms(self) -> int:
+        """How much later than its first deadline the group may hear of it: a little while nobody
+        waits for it.
+        """
+        if self.join_timer is not None or self.sync_deadline_ms is not None:
+            return 0
+        shortest_ms = min(
+            (one.session_timeout_ms for one in self.members.values()), default=SLACK_MS
+        )
+        return min(SLACK_MS, shortest_ms // SLACK_PART)

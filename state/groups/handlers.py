@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 from state.decisions import Decision, DecisionKind, json_decision
 from state.events import Event
 from state.groups import ownership, payloads, refusals
-from state.groups.bucket import Bucket
+from state.groups.bucket import Bucket, Entry
 from state.groups.buckets import bucket_of_key, group_bucket, timer_name
 from state.groups.expiration import expire
 from state.groups.group import NEVER, Group
@@ -49,8 +49,8 @@ def finish(bucket: Bucket, turn: Turn, group: Group, *, gone: Gone) -> list[Deci
     if group.name not in bucket.entries:
         bucket.add(group)
     found = described(turn, group)
-    deadline_ms = bucket.settle(group.name).deadline_ms
-    return [*found, *_arm(bucket, turn.offset, group_bucket(group.name), deadline_ms)]
+    entry = bucket.settle(group.name)
+    return [*found, *_arm(bucket, turn.offset, group_bucket(group.name), entry)]
 
 
 def described(turn: Turn, group: Group) -> list[Decision]:
@@ -62,11 +62,16 @@ def described(turn: Turn, group: Group) -> list[Decision]:
     return [json_decision(turn.offset, DecisionKind.CHANGE_GROUP, body)]
 
 
-def _arm(bucket: Bucket, offset: int, number: int, deadline_ms: int) -> list[Decision]:
-    if deadline_ms >= (NEVER if bucket.armed_ms is None else bucket.armed_ms):
+def _arm(bucket: Bucket, offset: int, number: int, entry: Entry | None) -> list[Decision]:
+    """Tell the clock of a group's timer, unless it rings early enough."""
+    if entry is None or entry.latest_ms >= (NEVER if bucket.armed_ms is None else bucket.armed_ms):
         return []
-    bucket.armed_ms = deadline_ms
-    timer = {"timer": timer_name(number), "deadline_ms": deadline_ms}
+    bucket.armed_ms = entry.latest_ms
+    timer = {
+        "timer": timer_name(number),
+        "deadline_ms": entry.deadline_ms,
+        "slack_ms": entry.latest_ms - entry.deadline_ms,
+    }
     return [json_decision(offset, DecisionKind.ARM_TIMER, timer)]
 
 
@@ -117,8 +122,7 @@ def timer_due(slot: GroupSlot, event: Event, due: payloads.GroupTimerDue) -> lis
     bucket.armed_ms = 0
     found = _each(slot, event, bucket.due(event.time_ms), _only_timers)
     bucket.armed_ms = None
-    next_ms = bucket.next_deadline_ms()
-    return [*found, *_arm(bucket, event.offset, number, NEVER if next_ms is None else next_ms)]
+    return [*found, *_arm(bucket, event.offset, number, bucket.first())]
 
 
 def expiration_due(

@@ -28,6 +28,7 @@ class Clock:
         self._append = append
         self._now_ms = now_ms
         self._deadlines: dict[str, int] = {}
+        self._slacks_ms: dict[str, int] = {}
         self._handle: asyncio.TimerHandle | None = None
 
     @property
@@ -35,14 +36,16 @@ class Clock:
         """Deadline in ms by timer."""
         return self._deadlines
 
-    def arm(self, timer: str, deadline_ms: int) -> None:
-        """Arm a timer, or move it."""
+    def arm(self, timer: str, deadline_ms: int, slack_ms: int = 0) -> None:
+        """Arm a timer, or move it; it may ring up to slack_ms late, together with others."""
         self._deadlines[timer] = deadline_ms
+        self._slacks_ms[timer] = slack_ms
         self._schedule()
 
     def replace(self, deadlines_ms: Mapping[str, int]) -> None:
         """Forget all timers and arm these."""
         self._deadlines = dict(deadlines_ms)
+        self._slacks_ms = {}
         self._schedule()
 
     def clear(self) -> None:
@@ -54,7 +57,11 @@ class Clock:
             self._handle.cancel()
             self._handle = None
         if self._deadlines:
-            delay_s = (min(self._deadlines.values()) - self._now_ms()) / 1000
+            latest_ms = min(
+                deadline_ms + self._slacks_ms.get(timer, 0)
+                for timer, deadline_ms in self._deadlines.items()
+            )
+            delay_s = (latest_ms - self._now_ms()) / 1000
             self._handle = self._loop.call_later(max(delay_s, 0.0), self._fire)
 
     def _fire(self) -> None:

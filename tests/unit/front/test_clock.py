@@ -50,6 +50,19 @@ def test_past_deadlines_are_due_at_once_in_order_and_once():
     assert run(scenario).due == [("c", 100), ("a", 900), ("b", 900)]
 
 
+def test_a_timer_with_slack_waits_for_others_that_ring_meanwhile():
+    async def scenario(clock, wall):
+        clock.arm("late", 990, slack_ms=60)
+        clock.arm("idle", 995, slack_ms=1_000_000)
+        await pass_the_loop()
+        assert not wall.due
+        wall.now_ms = 1_050
+        clock.arm("prompt", 1_050)
+        await pass_the_loop()
+
+    assert run(scenario).due == [("late", 990), ("idle", 995), ("prompt", 1_050)]
+
+
 def test_arming_again_moves_a_timer_and_clearing_forgets_it():
     async def scenario(clock, wall):
         clock.arm("t", 10_000_000)

@@ -36,6 +36,7 @@ class Coordinator:
         self.offset = 0
         self.steps: list[dict[str, Any]] = []
         self.timers: dict[str, int] = {}
+        self.slacks: dict[str, int] = {}
         self.replies: dict[str, dict[str, Any]] = {}
         if config:
             self.happen("group_coordinator_configured", config=config)
@@ -52,6 +53,7 @@ class Coordinator:
             opened = orjson.loads(one.body)
             if one.kind == DecisionKind.ARM_TIMER:
                 self.timers[opened["timer"]] = opened["deadline_ms"]
+                self.slacks[opened["timer"]] = opened["slack_ms"]
             elif one.kind == DecisionKind.CHANGE_GROUP:
                 found += opened["steps"]
             else:

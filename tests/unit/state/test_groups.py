@@ -81,6 +81,22 @@ def test_the_clock_is_told_the_earliest_deadline_and_not_each_later_one() -> Non
     assert coordinator.group("g").state is GroupState.EMPTY
 
 
+def test_the_end_of_a_session_may_be_told_late_but_not_what_somebody_waits_for() -> None:
+    coordinator, member = stable()
+    timer = timer_name(group_bucket("g"))
+    heard = {"heartbeats": [["g", member, None, 1]]}
+    assert (coordinator.timers[timer], coordinator.slacks[timer]) == (13_000, 0)
+    coordinator.tick(12_000)
+    coordinator.happen("heartbeats_received", str(group_bucket("g")), **heard)
+    coordinator.tick(13_000)
+    assert (coordinator.timers[timer], coordinator.slacks[timer]) == (22_000, 1_000)
+    coordinator.tick(21_000)
+    coordinator.happen("heartbeats_received", str(group_bucket("g")), **heard)
+    coordinator.join("g", version=3, rebalance_timeout_ms=1_500)
+    coordinator.ask("leave_group_requested", "g", members=[{"member": member}])
+    assert (coordinator.timers[timer], coordinator.slacks[timer]) == (22_500, 0)
+
+
 def test_a_clock_that_is_late_changes_nothing_but_the_event_it_is_told_with() -> None:
     coordinator, member = stable()
     coordinator.now_ms = 900_000
