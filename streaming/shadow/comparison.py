@@ -54,7 +54,7 @@ class Comparison:
         self._failed_log_dirs: set[int] = set()
         self._epoch = -1
         self._requests = Requests()
-        self._asked: dict[str, str] = {}
+        self._said: list[Verdict] = []
 
     @property
     def brokers(self) -> Mapping[int, int]:
@@ -111,14 +111,24 @@ class Comparison:
             self._partitions[subject] = book
         return verdicts
 
-    def fed(self, records: Iterable[NewRecord], now_ms: int) -> None:
-        """Take what our machine is about to fold: what it then knows of topics."""
+    def fed(self, records: Iterable[NewRecord], now_ms: int) -> list[NewRecord]:
+        """Take what our machine is to hear, and return what it is to fold: a topic that comes again
+        while it holds on to an earlier one is removed first.
+        """
+        folded: list[NewRecord] = []
         for record in records:
             if record.kind == EventKind.TOPIC_OBSERVED:
+                before = self._topics.get(record.key)
+                if before is not None and before.live is None:
+                    folded.append(_removed(before))
+                    self._said.append(before.deleted_without_us())
+                    self._forget(before.name)
                 self._observed(orjson.loads(record.payload), now_ms)
             marked = record.kind == EventKind.TOPIC_DELETION_REQUESTED
             if marked and record.key in self._topics:
                 self._topics[record.key].marked = True
+            folded.append(record)
+        return folded
 
     def _observed(self, body: Mapping[str, Any], now_ms: int) -> None:
         lists = (
@@ -256,7 +266,8 @@ class Comparison:
 
     def settle(self, now_ms: int) -> Settled:
         """Rule about everything that is open."""
-        settled = Settled()
+        settled = Settled(verdicts=self._said)
+        self._said = []
         for name in sorted(self._open_topics):
             self._settle_topic(self._topics[name], settled, now_ms)
         if settled.records:
@@ -305,6 +316,12 @@ class Comparison:
     def _states(self, book: TopicBook) -> list[Leadership | None]:
         books = (self._partitions.get((book.name, number)) for number in book.live or ())
         return [None if one is None else one.live for one in books]
+
+
+def _removed(book: TopicBook) -> NewRecord:
+    again = book.live is not None
+    body = {"topic": book.name, "topic_id": book.topic_id, "observed_again": again}
+    return event(EventKind.TOPIC_REMOVED, body, book.name)
 
 
 def _observed_again(book: TopicBook, states: list[Leadership | None]) -> NewRecord:

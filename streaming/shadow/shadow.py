@@ -64,9 +64,9 @@ class Shadow:
     def _fold(self, records: Sequence[NewRecord], now_ms: int, *, void: bool = False) -> None:
         if not records:
             return
-        self._comparison.fed(records, now_ms)
-        until = self._engine.append(records).stop
-        self.events += len(records)
+        folded = self._comparison.fed(records, now_ms)
+        until = self._engine.append(folded).stop
+        self.events += len(folded)
         for batch in self._engine.decided(until):
             self._say(self._comparison.decided(batch.decisions, now_ms, void=void), now_ms)
 

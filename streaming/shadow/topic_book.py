@@ -20,9 +20,9 @@ Targets = Mapping[int, tuple[int, ...] | None]
 
 @dataclass(frozen=True, slots=True)
 class TopicRuling:
-    """What a look at a book leads to. reassign: to be asked of our machine. delete: our machine is
-    to hear that the topic was marked (mark) and that brokers answered. replace: it is to take the
-    topic as it is. settled: nothing is open any more.
+    """What a look at a book leads to. reassign: to be asked of our machine. mark, answers: it
+    is to hear that the topic was marked, and that brokers deleted these (broker, partition)s.
+    replace: it is to take the topic as it is. settled: nothing is open any more.
     """
 
     verdicts: tuple[Verdict, ...] = ()
@@ -113,8 +113,12 @@ class TopicBook:
             return TopicRuling(answers=answers)
         if not over:
             return WAIT
+        return TopicRuling((self.deleted_without_us(),), replace=True)
+
+    def deleted_without_us(self) -> Verdict:
+        """Return that the topic is gone while our machine waits for replicas of it."""
         moving = any(one.moving for one in self.mine.values())
-        verdict = Verdict(
+        return Verdict(
             Status.EXPLAINED if moving else Status.EXTRA,
             "delete_topic",
             self.name,
@@ -124,7 +128,6 @@ class TopicBook:
             "gone",
             Difference.DELETION_DURING_REASSIGNMENT if moving else "we wait for replicas",
         )
-        return TopicRuling((verdict,), replace=True)
 
     def _targets(self, live: Assignment) -> dict[int, tuple[int, ...] | None]:
         """Return what must have been asked for where the live assignment is not ours; nothing

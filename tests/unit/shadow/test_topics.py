@@ -141,3 +141,18 @@ def test_another_assignment_is_taken_over(beside: Beside) -> None:
     beside.wait()
     beside.look(beside.brokers(unregistered=[1]), live=state(2, [2, 3], 6, 11))
     assert beside.statuses()[-1] == (Status.AGREED, "offline_partition_elected")
+
+
+def test_a_topic_comes_again_while_we_hold_on_to_the_earlier_one(beside: Beside) -> None:
+    """We wait for a dead broker's replica; the live controller has not."""
+    beside.look(beside.brokers(unregistered=[3]), live=state(1, [1, 2], 5, 10))
+    beside.statuses()
+    beside.look(topics={"t": None})
+    beside.look(beside.topic([[2, 1]], [None]), topics={"t": seen(Motion((2, 1)))})
+    beside.look(live=state(2, [2, 1]))
+    beside.wait()
+    assert beside.statuses() == [
+        (Status.EXTRA, "delete_topic"),
+        (Status.AGREED, "new_partition_elected"),
+    ]
+    assert beside.ours() == state(2, [2, 1])
