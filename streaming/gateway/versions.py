@@ -36,7 +36,10 @@ class Versions:
         if call.version >= _SOFTWARE_SINCE and not all(map(_SOFTWARE.fullmatch, software)):
             return {"error_code": ProtocolError.INVALID_REQUEST, "api_keys": []}
         theirs = await self._brokers.common_versions(call.listener.name)
-        ranges = self._served | common_ranges([self._passed, theirs])
+        # A client keeps to this answer while it is connected. One that comes before the brokers
+        # are known is told all; a version that a broker lacks closes the connection, as there.
+        passed = common_ranges([self._passed, theirs]) if theirs else self._passed
+        ranges = {**self._served, **passed}
         return {
             "error_code": ProtocolError.NONE,
             "api_keys": [_range(key, ranges[key]) for key in sorted(ranges)],

@@ -177,11 +177,6 @@ GROUP_APIS = frozenset(
 GATEWAY_APIS = frozenset(ApiKey(key) for key in APIS) - BROKER_APIS - GROUP_APIS
 """What the gateway always answers."""
 
-SHARED_APIS = frozenset(
-    {ApiKey.DESCRIBE_CONFIGS, ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS}
-)
-"""What it answers with the help of brokers, and advertises as far as they do."""
-
 
 @dataclass(frozen=True, slots=True)
 class RequestHeader:
