@@ -13,13 +13,13 @@ from state.events import EventKind
 from state.partitions.changes import EPOCH_DURING_DELETE
 from state.records import open_body
 from streaming.log.api import NewRecord
-from streaming.observers.ports import event
 from streaming.shadow.guesses import Ask
 from streaming.shadow.leadership import Leadership, Motion, Partition, assignment_of, from_row
 from streaming.shadow.looks import Load, Look, SeenTopic
 from streaming.shadow.partition_book import Decided, PartitionBook
-from streaming.shadow.requests import Requests, replicas_deleted, subjects_of
-from streaming.shadow.topic_book import TopicBook, TopicRuling
+from streaming.shadow.requests import Requests, subjects_of
+from streaming.shadow.topic_book import TopicBook
+from streaming.shadow.topic_events import removed, topic_events
 from streaming.shadow.verdicts import Status, Verdict
 from streaming.sinks.batch import SinkDecision
 
@@ -120,7 +120,7 @@ class Comparison:
             if record.kind == EventKind.TOPIC_OBSERVED:
                 before = self._topics.get(record.key)
                 if before is not None and before.live is None:
-                    folded.append(_removed(before))
+                    folded.append(removed(before))
                     self._said.append(before.deleted_without_us())
                     self._forget(before.name)
                 self._observed(orjson.loads(record.payload), now_ms)
@@ -286,61 +286,17 @@ class Comparison:
     def _settle_topic(self, book: TopicBook, settled: Settled, now_ms: int) -> None:
         ruling = book.rule(self.window_ms, now_ms)
         settled.verdicts += ruling.verdicts
-        settled.records += self._topic_records(book, ruling)
+        settled.records += topic_events(
+            book, ruling, self._requests, brokers=self._brokers, states=self._states(book)
+        )
         if ruling.settled:
             self._open_topics.discard(book.name)
         if ruling.replace:
             self._replace(book)
 
-    def _topic_records(self, book: TopicBook, ruling: TopicRuling) -> list[NewRecord]:
-        name = book.name
-        if ruling.reassign:
-            return [self._requests.reassign(name, ruling.reassign)[1]]
-        if ruling.mark:
-            body = {"topic": name, "topic_id": book.topic_id}
-            return [event(EventKind.TOPIC_DELETION_REQUESTED, body, name)]
-        if ruling.answers:
-            return replicas_deleted(name, ruling.answers, self._brokers)
-        if not ruling.replace:
-            return []
-        removed = {
-            "topic": name,
-            "topic_id": book.topic_id,
-            "observed_again": book.live is not None,
-        }
-        records = [event(EventKind.TOPIC_REMOVED, removed, name)]
-        if book.live is not None:
-            records.append(_observed_again(book, self._states(book)))
-        return records
-
     def _states(self, book: TopicBook) -> list[Leadership | None]:
         books = (self._partitions.get((book.name, number)) for number in book.live or ())
         return [None if one is None else one.live for one in books]
-
-
-def _removed(book: TopicBook) -> NewRecord:
-    again = book.live is not None
-    body = {"topic": book.name, "topic_id": book.topic_id, "observed_again": again}
-    return event(EventKind.TOPIC_REMOVED, body, book.name)
-
-
-def _observed_again(book: TopicBook, states: list[Leadership | None]) -> NewRecord:
-    live = book.live or {}
-    body = {
-        "topic": book.name,
-        "topic_id": book.topic_id,
-        "partitions": list(live),
-        "replicas": [one.replicas for one in live.values()],
-        "adding": [one.adding for one in live.values()],
-        "removing": [one.removing for one in live.values()],
-        "states": [
-            None
-            if state is None
-            else [state.leader, state.leader_epoch, state.isr, -1, state.recovery, state.version]
-            for state in states
-        ],
-    }
-    return event(EventKind.TOPIC_OBSERVED, body, book.name)
 
 
 def _passed_over(book: PartitionBook, decided: Decided, why: str) -> Verdict:

@@ -90,18 +90,15 @@ class Requests:
                 }
                 return event(EventKind.PARTITION_STATES_OBSERVED, body, topic)
 
-    def reassign(
-        self, topic: str, targets: Mapping[int, Sequence[int] | None]
-    ) -> tuple[str, NewRecord]:
-        """Return (request id, event) of reassignments of a topic's partitions, None: taken back."""
-        request_id = self._request_id()
+    def reassign(self, topic: str, targets: Mapping[int, Sequence[int] | None]) -> NewRecord:
+        """Return the event of reassignments of a topic's partitions, None: taken back."""
         body = {
-            "request_id": request_id,
+            "request_id": self._request_id(),
             "topic": topic,
             "partitions": list(targets),
             "targets": [None if ids is None else list(ids) for ids in targets.values()],
         }
-        return request_id, event(EventKind.ALTER_REASSIGNMENTS_REQUESTED, body, topic)
+        return event(EventKind.ALTER_REASSIGNMENTS_REQUESTED, body, topic)
 
     def _shutdown(self, broker: int) -> NewRecord:
         return event(
