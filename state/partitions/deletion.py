@@ -96,6 +96,12 @@ def decide(slot: Slot, changes: Changes, topic: str | None = None) -> list[Decis
     return found
 
 
+def resume(slot: Slot, changes: Changes) -> None:
+    """Start and retry what can be, before the event goes on to what may halt it again."""
+    if slot.table.deletions:
+        _resume(slot, changes, list(slot.table.deletions))
+
+
 def _resume(slot: Slot, changes: Changes, queued: list[str]) -> list[str]:
     """Start, retry or restart what can be; return the topics of which every replica is deleted."""
     deletions = slot.table.deletions

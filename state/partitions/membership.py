@@ -159,6 +159,7 @@ def _start_brokers(slot: Slot, changes: Changes, ids: list[int]) -> None:
         rows = slot.table.rows
         awaited = _hosted(slot, ids) & ~rows.removing
         resume_reassignments(slot, changes, np.flatnonzero(awaited.any(axis=1)))
+        deletion.resume(slot, changes)
 
 
 def _fail_brokers(slot: Slot, changes: Changes, ids: Sequence[int]) -> None:

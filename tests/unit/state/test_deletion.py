@@ -341,6 +341,17 @@ def test_a_load_with_a_dead_broker_halts_until_it_returns() -> None:
     assert stops(said).keys() == {1, 2, 3}
 
 
+def test_a_return_lets_a_deletion_go_on_even_if_another_broker_leaves_in_the_same_event() -> None:
+    controller = with_topic()
+    reload(controller, (1, 3))
+    said = controller.brokers(registered=[broker(2, 202)], unregistered=[3])
+    assert stops(said) == dict.fromkeys((1, 2, 3), (True, -2))
+    answer(controller, 1)
+    assert DELETE not in answer(controller, 2, epoch=202)
+    assert stops(controller.brokers(registered=[broker(3, 203)])) == {3: (True, -2)}
+    assert DELETE in answer(controller, 3, epoch=203)
+
+
 def test_a_load_finishes_a_deletion_that_was_cut_short() -> None:
     controller = Controller()
     controller.elect(6)
