@@ -37,7 +37,7 @@ LEASE_MS = 20_000
 _START_S = 120.0
 _LEADERS_EVERY = 20
 _LEADERS_S = 120.0
-_QUIET_S = 240.0
+_QUIET_S = 420.0
 _ACKS_S = 120.0
 
 Say = Callable[[str], None]
