@@ -19,6 +19,7 @@ BENCHES = (
     "wire",
     "group_state",
     "group_query",
+    "replay",
 )
 
 
