@@ -12,6 +12,7 @@ import pytest
 from streaming.front.authority import PREVIOUS, Authority, Phase
 from streaming.front.signals import GiveUpRole, RoleLost, Signals
 from streaming.log.api import LogClosed
+from streaming.observers.notifications import Fenced
 from streaming.zk.claim import ControllerClaim
 from streaming.zk.errors import SessionLost, ZooKeeperUnreachable
 
@@ -126,6 +127,16 @@ def test_a_zookeeper_that_is_gone_when_giving_back_is_no_failure():
     assert log.reasons == ["the test is over"]
 
 
+@pytest.mark.parametrize("step", ["claim", "load"])
+def test_any_error_during_initialisation_gives_the_role_up(step, monkeypatch):
+    """An error of ours too: the session ends, and this process with it."""
+    closed = []
+    monkeypatch.setattr(Term, "close", lambda term: closed.append(step))
+    with pytest.raises(ValueError, match="a fault of ours"):
+        serve(step, ValueError("a fault of ours"))
+    assert closed == [step]
+
+
 def test_a_log_that_fails_ends_the_thread_and_the_session():
     with pytest.raises(LogClosed):
         serve("follow", LogClosed("disk"))
@@ -161,3 +172,19 @@ def test_signals_wake_who_waits_and_the_first_reason_counts():
     signals.wait_for_work(["work"])
     signals.stop()
     assert signals.wait_for_job(60.0) is False
+
+
+@pytest.mark.parametrize(
+    ("loss", "level"),
+    [
+        (RoleLost("taken"), "INFO"),
+        (Fenced("fenced"), "INFO"),
+        (SessionLost("gone"), "WARNING"),
+        (ZooKeeperUnreachable("h:1", 5), "WARNING"),
+    ],
+)
+def test_that_somebody_else_took_the_role_is_no_fault(loss, level, caplog):
+    with caplog.at_level("INFO", "streaming.front.authority"):
+        serve("follow", loss)
+    told = [one.levelname for one in caplog.records if "is lost" in one.message]
+    assert told == [level]
