@@ -10,8 +10,10 @@ import orjson
 import pytest
 from kafka import KafkaAdminClient, TopicPartition
 
+from state.partitions.ballots import Finding
 from streaming.demo.cluster import DemoCluster
 from streaming.demo.steps import OURS, start_everything
+from streaming.explain.story import Explainer, Explanation
 from streaming.supervisor.processes import JOB
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import parse_topic, partition_state_path, topic_path
@@ -104,6 +106,13 @@ def test_preferred_replicas_lead_again_when_asked(
     wait_for("other leaders", lambda: _leaders(session) == [1, 2])
     demo.broker(3).start()
     wait_for("full ISRs", lambda: all(len(state(session, MOVING, p)["isr"]) == 2 for p in (0, 1)))
+    death = wait_for("every broker's word", lambda: explained(demo, "offline_partition_elected"))
+    assert dict(death.retold.ballots[0].candidates) == {
+        3: Finding.NOT_REGISTERED,
+        1: Finding.ELECTED,
+    }
+    assert (death.change.row["leader_before"], death.change.row["partition_epoch"]) == (3, 1)
+    assert death.told == (1, 2)
 
     admin.elect_leaders(0, {MOVING: [0]}, timeout_ms=ASK_MS)
     wait_for("one preferred leader", lambda: _leaders(session) == [3, 2])
@@ -113,6 +122,16 @@ def test_preferred_replicas_lead_again_when_asked(
 
     admin.create_partitions({MOVING: 3}, timeout_ms=ASK_MS)
     wait_for("a new partition", lambda: len(state(session, MOVING, 2).get("isr", [])) == 2)
+
+
+def explained(demo: DemoCluster, rule: str) -> Explanation | None:
+    """The change of the first partition by a rule, once all who had to hear of it confirmed it."""
+    with Explainer(demo.folders) as explainer:
+        story = explainer.story(MOVING, 0, 99)
+    found = [one for one in story if one.change.row is not None and one.change.row["rule"] == rule]
+    confirmed = [one for one in found if set(one.told) == one.outcome.confirmed_ms.keys()]
+    assert all(one.outcome.delivered_ms.keys() >= set(one.told) for one in confirmed)
+    return confirmed[0] if confirmed else None
 
 
 def _leaders(session: ZkSession) -> list[int]:

@@ -64,7 +64,7 @@ class Stage:
     def end_shadow(self) -> int:
         assert self.shadow is not None
         self.shadow.terminate()
-        return self.shadow.wait(60)
+        return self.shadow.wait(120)
 
     def stop(self) -> None:
         if self.shadow is not None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import orjson
 
+from state.partitions.ballots import Finding
+from streaming.explain.story import Explainer
 from streaming.wire.messages import ApiKey
 from streaming.zk.claim import claim_controller
 from tests.fixtures.story import Story
@@ -70,6 +72,35 @@ def test_nothing_is_told_that_is_not_written(new_world, monkeypatch):
     assert told == {(0, 1, 0, (1, 2, 3)), (0, 1, 1, (1, 2))}, "never that 2 leads: not written"
     (event,) = [orjson.loads(p) for kind, _, p in world.front.events() if kind.startswith("part")]
     assert event["cause"] == "conflict"
+
+
+def test_what_came_of_a_decision_can_be_explained(new_world, monkeypatch):
+    """Also that a write was lost, and what corrected it."""
+    world = begun(new_world, monkeypatch, lambda told, ports: None)
+    job = world.start()
+    job.run()
+    job.wait_told()
+    write_state(world.session, "t", 0, (1, 0, [1, 2]))
+    later(world, lambda told: told.unregister(1))
+    job.run()
+    job.wait_told()
+    with Explainer(world.front.folders) as explainer:
+        created, lost, corrected = explainer.story("t", 0, 9)
+    assert (created.lost, created.told) == (None, (1, 2, 3))
+    assert created.outcome.delivered_ms.keys() == created.outcome.confirmed_ms.keys() == {1, 2, 3}
+    assert all(
+        created.outcome.delivered_ms[one] <= created.outcome.confirmed_ms[one] for one in (1, 2, 3)
+    )
+    assert (lost.lost, lost.change.row["leader"]) == ("the znode held something else", 2)
+    assert (corrected.lost, corrected.event.kind) == (None, "partition_states_observed")
+    written = (corrected.change.row["leader"], corrected.change.row["partition_epoch"])
+    assert written == (2, state_of(world.session, "t", 0)[3])
+    (ballot,) = corrected.retold.ballots
+    assert dict(ballot.candidates) == {
+        1: Finding.NOT_REGISTERED,
+        2: Finding.ELECTED,
+        3: Finding.NOT_IN_SYNC,
+    }
 
 
 def test_a_replaced_controller_tells_brokers_nothing_and_the_front_what_happened(
