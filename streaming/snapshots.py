@@ -28,6 +28,11 @@ def checkpoint_at(path: Path) -> Path:
     return found
 
 
+def is_exported(path: Path) -> bool:
+    """Return whether `path` is an exported file, or a folder with one."""
+    return path.is_file() or (path / MACHINES_FILE).is_file()
+
+
 def load_snapshot(
     path: Path, spark: Callable[[], SparkSession], batch_id: int | None = None
 ) -> Snapshot:
@@ -35,9 +40,8 @@ def load_snapshot(
 
     batch_id: of a streaming checkpoint, the last one by default. Raises CheckpointMismatch.
     """
-    exported = path / MACHINES_FILE
-    if path.is_file() or exported.is_file():
-        return read_snapshot(path if path.is_file() else exported)
+    if is_exported(path):
+        return read_snapshot(path if path.is_file() else path / MACHINES_FILE)
     from checkpoints.read import snapshot_of  # noqa: PLC0415 - it needs Spark
 
     return snapshot_of(spark(), checkpoint_at(path), batch_id)

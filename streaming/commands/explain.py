@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import orjson
@@ -13,7 +14,9 @@ from rich.console import Console
 from streaming.commands.options import ConfigFiles, DataDir, Overrides, settings_from
 
 if TYPE_CHECKING:
+    from checkpoints.snapshot import Snapshot
     from streaming.explain.story import Explanation, GroupExplanation
+    from streaming.settings import Settings
 
 _GROUP_STORY = 10
 
@@ -42,6 +45,15 @@ def explain(
     story: Annotated[
         int | None, typer.Option("--story", metavar="N", min=1, help="The last N changes.")
     ] = None,
+    from_checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            "--from-checkpoint",
+            metavar="CHECKPOINT",
+            help="Machines of before the event, for when the event log does not reach back to an "
+            "election: a checkpoint, a data folder, or an exported file.",
+        ),
+    ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print JSON objects, one a line.")
     ] = False,
@@ -59,7 +71,9 @@ def explain(
 
     partition = None if group else parsed_partition(subject)
     moment = parsed_moment(at)
-    with Explainer(Folders(settings_from(config, overrides, data_dir).data_dir)) as explainer:
+    settings = settings_from(config, overrides, data_dir)
+    retained = None if from_checkpoint is None else _retained(from_checkpoint, settings)
+    with Explainer(Folders(settings.data_dir), retained) as explainer:
         if partition is None:
             _show_group(explainer.group_story(subject, story or _GROUP_STORY, **moment), as_json)
         elif story is None:
@@ -68,6 +82,13 @@ def explain(
         else:
             topic, number = partition
             _show(explainer.story(topic, number, story, **moment), as_json)
+
+
+def _retained(path: Path, settings: Settings) -> Callable[[int], Snapshot]:
+    from streaming.explain.retained import retained_before
+    from streaming.spark_session import open_spark
+
+    return lambda offset: retained_before(path, offset, lambda: open_spark(settings))
 
 
 def _show(found: list[Explanation], as_json: bool) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
@@ -10,7 +10,9 @@ from typing import Any
 import orjson
 
 from checkpoints.retell import Retold, concerns, retell
+from checkpoints.snapshot import Snapshot
 from state.events import Event
+from state.routing import topic_scope
 from streaming.errors import HelmstreamError
 from streaming.explain.changes import Change, changes_before
 from streaming.explain.groups import GroupChange, group_changes_before
@@ -30,9 +32,9 @@ class NothingDecided(HelmstreamError):
 class Explanation:
     """One change of a partition, with all that is known about it.
 
-    event: None when the event log has let go of it. retold: how it was decided; None when the log
-    does not reach back to an election of the controller. told: the brokers that had to hear of it,
-    ascending.
+    event: None when the event log has let go of it. retold: how it was decided; None when neither
+    the log reaches back to an election of the controller nor machines of before were given.
+    told: the brokers that had to hear of it, ascending.
     """
 
     topic: str
@@ -64,8 +66,13 @@ class GroupExplanation:
 class Explainer:
     """Explains partitions out of the logs of one data folder; somebody else may be writing them."""
 
-    def __init__(self, folders: DataDir) -> None:
-        """Open the logs; raises LogError when there are no decisions."""
+    def __init__(self, folders: DataDir, retained: Callable[[int], Snapshot] | None = None) -> None:
+        """Open the logs; raises LogError when there are no decisions.
+
+        retained: gives the machines as of before an event offset, asked where the event log does
+        not reach back to an election.
+        """
+        self._retained = retained
         self._decisions = EmbeddedLogReader(folders.decisions)
         self._events = _opened(folders, "events")
         self._outcomes = _opened(folders, "outcomes")
@@ -165,8 +172,17 @@ class Explainer:
         if events is None or self._event_at(offset) is None:
             return None, None
         records = events.read(events.start_offset(), offset + 1)
-        relevant = [one for one in records if concerns(one.kind, one.key, topic)]
-        return relevant[-1], retell([_event(one) for one in relevant], topic)
+        relevant = [_event(one) for one in records if concerns(one.kind, one.key, topic)]
+        retold = retell(relevant, topic)
+        if retold is None and self._retained is not None:
+            retold = self._retold_from(self._retained(offset), relevant, topic)
+        return self._event_at(offset), retold
+
+    def _retold_from(
+        self, snapshot: Snapshot, events: Sequence[Event], topic: str
+    ) -> Retold | None:
+        before = snapshot.states.get(topic_scope(topic) % snapshot.slots)
+        return retell([one for one in events if one.offset >= snapshot.offset], topic, before)
 
 
 def _opened(folders: DataDir, name: str) -> EmbeddedLogReader | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import orjson
 import pytest
 
+from checkpoints.snapshot import Snapshot, write_snapshot
 from streaming.cli import main
 from streaming.explain import changes
 from streaming.log.api import NewRecord
@@ -240,6 +242,30 @@ def test_a_log_without_a_beginning(
     assert said["event"]["kind"] is None
     assert run(recording, "my-topic-0") == 0
     assert "does not reach back" in " ".join(capsys.readouterr().out.split())
+
+
+def test_machines_of_before_take_the_place_of_the_log(
+    recording: Recording, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    recording.story.alter("my-topic", 0, [1, 3])
+    start = recording.decide() + 1
+    machines = tmp_path / "machines.parquet"
+    write_snapshot(machines, Snapshot(start, recording.fold.slots, dict(recording.fold.states)))
+    recording.story.unregister(1)
+    recording.decide()
+    recording.close()
+    shutil.rmtree(recording.folders.events)
+    last = recording.story.events[start]
+    with EmbeddedLogWriter(recording.folders.events, first_offset=start) as log:
+        log.append([NewRecord(last.kind, last.key, last.payload, last.time_ms)])
+    assert explained(recording, capsys)[0]["elections"] is None
+    (said,) = explained(recording, capsys, "--from-checkpoint", str(machines))
+    (election,) = said["elections"]
+    assert (election["isr"], election["leader"]) == ([1, 3], 3)
+    too_late = tmp_path / "later.parquet"
+    write_snapshot(too_late, Snapshot(start + 1, 2, dict(recording.fold.states)))
+    assert run(recording, "my-topic-0", "--from-checkpoint", str(too_late)) == 2
+    assert f"not before {start}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
