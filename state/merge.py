@@ -112,6 +112,8 @@ def _recode(index: Column, places: list[int]) -> Column:
 
 
 def _stack(name: str, arrays: list[Column]) -> Column:
+    if len(arrays) == 1:
+        return arrays[0]
     if arrays[0].ndim == 1:
         return np.concatenate(arrays)
     width = max(array.shape[1] for array in arrays)
