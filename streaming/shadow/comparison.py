@@ -165,6 +165,8 @@ class Comparison:
                     self._rewritten(one, now_ms, void)
                 case DecisionKind.DELETE_TOPIC:
                     verdicts += self._deleted(one)
+                case DecisionKind.UNMARK_TOPIC_DELETION:
+                    self._unmarked(one.extra["topic"])
                 case DecisionKind.REPLY:
                     self._replied(one.extra)
                 case _:
@@ -216,6 +218,11 @@ class Comparison:
                 "gone" if gone else "there",
             )
         ]
+
+    def _unmarked(self, topic: str) -> None:
+        """Deletion is not allowed: the topic lives on."""
+        if topic in self._topics:
+            self._topics[topic].marked = False
 
     def _replied(self, reply: Mapping[str, Any]) -> None:
         for (topic, number), error in subjects_of(reply):

@@ -40,7 +40,6 @@ class Ruling:
 
 
 WAIT = Ruling()
-SETTLED = Ruling(settled=True)
 
 
 @dataclass(slots=True)

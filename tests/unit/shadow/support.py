@@ -71,7 +71,10 @@ def broker(id_: int, epoch: int | None = None) -> dict[str, Any]:
 class Beside:
     """The live cluster has topic t with partition 0 on brokers 1, 2, 3, as `held` says."""
 
-    def __init__(self, held: Leadership | None = None, brokers: Sequence[int] = (1, 2, 3)) -> None:
+    def __init__(
+        self, held: Leadership | None = None, brokers: Sequence[int] = (1, 2, 3), **config: Any
+    ) -> None:
+        self.config = {"auto.leader.rebalance.enable": False, **config}
         self.now_ms = 1_000_000
         self.engine = MemoryEngine()
         self.notes = Notes()
@@ -97,7 +100,7 @@ class Beside:
                     "epoch": epoch,
                     "epoch_zk_version": epoch,
                     "endpoints": [],
-                    "config": {"auto.leader.rebalance.enable": False},
+                    "config": self.config,
                 },
             ),
             self.brokers(registered=[broker(id_) for id_ in brokers]),

@@ -156,3 +156,10 @@ def test_a_topic_comes_again_while_we_hold_on_to_the_earlier_one(beside: Beside)
         (Status.AGREED, "new_partition_elected"),
     ]
     assert beside.ours() == state(2, [2, 1])
+
+
+def test_a_mark_where_deletion_is_not_allowed_means_nothing() -> None:
+    beside = Beside(**{"delete.topic.enable": False})
+    beside.look(event(EventKind.TOPIC_DELETION_REQUESTED, {"topic": "t"}, "t"))
+    beside.look(beside.brokers(unregistered=[1]), live=state(2, [2, 3], 5, 10))
+    assert beside.statuses() == [(Status.AGREED, "offline_partition_elected")]
