@@ -34,7 +34,7 @@ from tests.e2e.random_traffic import Traffic
 from tests.integration.front.harness import put_config
 
 LEASE_MS = 20_000
-_START_S = 120.0
+_START_S = 300.0
 _LEADERS_EVERY = 20
 _LEADERS_S = 120.0
 _QUIET_S = 420.0
