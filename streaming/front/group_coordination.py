@@ -17,7 +17,7 @@ from state.groups.tables import Phase
 from streaming.front.decider import RequestDecider
 from streaming.front.group_decisions import GroupDecisions
 from streaming.front.heartbeats import HeartbeatLog
-from streaming.gateway.coordinators import java_string_hash
+from streaming.gateway.coordinators import coordinator_partition
 from streaming.log.api import NewRecord
 from streaming.observers.ports import Counters, event
 from streaming.offsets.history import History
@@ -67,7 +67,7 @@ class GroupCoordination:
     def partition_of(self, group: str) -> int:
         """Return the group's partition of __consumer_offsets, -1 while there are none."""
         count = len(self._leader.facts)
-        return (java_string_hash(group) & 0x7FFFFFFF) % count if count else -1
+        return coordinator_partition(group, count) if count else -1
 
     def phase(self, partition: int) -> Phase:
         """Return what this node is for a partition: brokers name us before we know its groups."""

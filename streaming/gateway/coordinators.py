@@ -100,8 +100,18 @@ def _leader(image: ClusterImage, topic: str, key: str) -> int:
     if count == 0:
         return NO_NODE_ID
     # Internal topics never lose partitions: partition p stands in row p.
-    row = rows.start + (java_string_hash(key) & 0x7FFFFFFF) % count
+    row = rows.start + coordinator_partition(key, count)
     return int(image.columns["leader"][row])
+
+
+def coordinator_partition(key: str, count: int) -> int:
+    """Return the partition of an internal topic with `count` of them that a group or transactional
+    id belongs to (GroupMetadataManager.partitionFor, TransactionStateManager.partitionFor).
+    """
+    value = java_string_hash(key)
+    signed = value - (1 << 32) if value >= 1 << 31 else value
+    # Java's Utils.abs: the least int has no positive twin, and counts as 0.
+    return 0 if signed == -(1 << 31) else abs(signed) % count
 
 
 def java_string_hash(text: str) -> int:

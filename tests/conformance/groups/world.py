@@ -23,7 +23,7 @@ from state.merge import merge
 from state.protocol_errors import ProtocolError
 from state.routing import GROUP_SCOPE, machine_keys, scope
 from state.step import new_machine
-from streaming.gateway.coordinators import java_string_hash
+from streaming.gateway.coordinators import coordinator_partition
 from tests.conformance.groups.store import Outcome, Store
 
 SLOTS = 3
@@ -32,7 +32,7 @@ PARTITIONS = 50
 
 def partition_for(group: str) -> int:
     """Return the partition of `__consumer_offsets` that a group belongs to."""
-    return (java_string_hash(group) & 0x7FFFFFFF) % PARTITIONS
+    return coordinator_partition(group, PARTITIONS)
 
 
 def to_base64(value: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streaming.gateway.coordinators import java_string_hash
+from streaming.gateway.coordinators import coordinator_partition, java_string_hash
 from streaming.gateway.passing.apis import PASSED_APIS
 from streaming.gateway.ports import DecisionTimedOut, NotController
 from streaming.wire.frames import frame
@@ -96,6 +96,18 @@ def test_describe_cluster_of_other_endpoint_types(endpoint_type: int, error: int
 )
 def test_string_hash_is_javas(text: str, value: int) -> None:
     assert java_string_hash(text) == value % 2**32
+
+
+@pytest.mark.parametrize(
+    ("key", "partition"),
+    [
+        pytest.param("mixed", 0, id="a positive hash"),
+        pytest.param("static", 3, id="a negative one, where a real broker of 3.9 put it"),
+        pytest.param("polygenelubricants", 0, id="the least int"),
+    ],
+)
+def test_the_partition_of_a_coordinator(key, partition):
+    assert coordinator_partition(key, 5) == partition
 
 
 def coordinators(version: int, answer: dict[str, Any]) -> list[tuple[int, int, str, int]]:
