@@ -15,8 +15,9 @@ import pytest
 from checkpoints.group_table import group_table, read_groups
 from checkpoints.layout import check_layout
 from checkpoints.machine_format import decode_machine
-from checkpoints.read import committed_batches, folded_until
+from checkpoints.read import committed_batches, folded_until, snapshot_of
 from checkpoints.replay import fold_log
+from checkpoints.snapshot import read_snapshot
 from checkpoints.tables import partition_table, read_partitions
 from state.events import Event
 from state.merge import MergedDecision
@@ -30,6 +31,7 @@ from streaming.paths import DataDir
 from streaming.settings import Settings
 from streaming.settings_loader import load_settings
 from streaming.sinks.batch import decided_batch
+from tests.fixtures.frozen import EVENTS, SLOTS, unpack_frozen_data
 from tests.property.group_logs import authored, random_intents
 from tests.property.state_logs import long_log
 
@@ -263,3 +265,16 @@ def test_machines_that_the_log_does_not_reach_are_refused(command, folder, log, 
     said = command("checkpoint", "import", tmp_path / "exported", code=2)
     assert f"folded up to {CUT}, the log" in said
     assert [one.name for one in folder.glob("checkpoint*")] == ["checkpoint"]
+
+
+def test_a_frozen_checkpoint_is_read_and_gone_on_from(spark, log, tmp_path):
+    """One that an earlier version made is as good as one of today."""
+    data = unpack_frozen_data(tmp_path)
+    checkpoint = DataDir(data).checkpoint
+    frozen = read_snapshot(data / "machines.parquet")
+    assert snapshot_of(spark, checkpoint) == frozen
+    later = Event(EVENTS, 1_700_000_000_000, "controller_resigned", "", b'{"reason":"the end"}')
+    append(data, [later])
+    check_layout(checkpoint, slots=SLOTS, partitions=1, group_slots=frozen.group_slots)
+    assert decided(spark, data, SLOTS, 1) == []
+    assert snapshot_of(spark, checkpoint).offset == EVENTS + 1
