@@ -111,8 +111,9 @@ class GroupImage:
 
 
 def _keys(group: str, step: dict[str, Any]) -> list[tuple[str, str, int]]:
+    """Return the offsets that a write is about."""
     return [
-        (group, record["topic"], record["partition"])
-        for record in step["records"]
-        if record["type"] == "offset"
+        (group, topic, partition)
+        for change in step["changes"]
+        for topic, partition, *_ in change.get("offsets", ())
     ]

@@ -105,7 +105,7 @@ def _store(turn: Turn, group: Group, request: Commit) -> None:
             partitions=[],
         )
         return
-    written = records.offset_records(rows, turn.now_ms)
+    written = records.committed_offsets(turn.now_ms)
     if isinstance(request, TxnOffsetCommitRequested):
         producer = (request.producer_id, request.producer_epoch)
         group.store.pending.setdefault(request.producer_id, {}).update(rows)

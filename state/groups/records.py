@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from state.groups.group import Group
-from state.groups.offset_rows import OffsetRow, TopicPartition
+from state.groups.offset_rows import TopicPartition
+
+_VALUE = ("offset", "leader_epoch", "metadata", "commit_ms", "expire_ms")
 
 
 def group_metadata(group: Group, timestamp_ms: int) -> dict[str, Any]:
@@ -41,26 +43,25 @@ def group_tombstone(timestamp_ms: int) -> dict[str, Any]:
     return {"type": "group_metadata", "timestamp_ms": timestamp_ms, "value": None}
 
 
-def offset_records(
-    rows: Mapping[TopicPartition, OffsetRow], timestamp_ms: int
-) -> list[dict[str, Any]]:
-    """Return the records of committed offsets."""
-    return [
-        {
-            "type": "offset",
-            "timestamp_ms": timestamp_ms,
-            "topic": topic,
-            "partition": partition,
-            "value": {
-                "offset": row.offset,
-                "leader_epoch": row.leader_epoch,
-                "metadata": row.metadata,
-                "commit_ms": row.commit_ms,
-                "expire_ms": row.expire_ms,
-            },
-        }
-        for (topic, partition), row in rows.items()
-    ]
+def committed_offsets(timestamp_ms: int) -> list[dict[str, Any]]:
+    """Return what stands for the records of a step's offsets: they are told in its change."""
+    return [{"type": "committed_offsets", "timestamp_ms": timestamp_ms}]
+
+
+def opened_records(step: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the records of a step one by one, those of committed offsets too."""
+    for record in step["records"]:
+        if record["type"] != "committed_offsets":
+            yield record
+            continue
+        for topic, partition, *row in step["changes"][0]["offsets"]:
+            yield {
+                "type": "offset",
+                "timestamp_ms": record["timestamp_ms"],
+                "topic": topic,
+                "partition": partition,
+                "value": dict(zip(_VALUE, row, strict=False)),
+            }
 
 
 def offset_tombstones(

@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 
 from state.groups.image import GroupImage, WriteId
+from state.groups.records import opened_records
 from streaming.offsets.batches import NewRecord, encode_batch
 from streaming.offsets.leader import LeaderStopped, OffsetsLeader
 from streaming.offsets.records import encode_record
@@ -82,7 +83,8 @@ class GroupDecisions:
             last = _Batch(named)
             batches.append(last)
         last.records += [
-            NewRecord(one["timestamp_ms"], *encode_record(group, one)) for one in step["records"]
+            NewRecord(one["timestamp_ms"], *encode_record(group, one))
+            for one in opened_records(step)
         ]
         last.writes.append((write, step))
         self._waiting[write] = []
