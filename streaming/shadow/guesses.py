@@ -21,6 +21,7 @@ class AskKind(StrEnum):
     ELECT_UNCLEAN = "elect_unclean"
     SHUT_DOWN = "shut_down"
     FAIL_LOG_DIR = "fail_log_dir"
+    REASSIGN = "reassign"
     OVERTAKEN = "overtaken"
     ADOPT = "adopt"
 
@@ -28,7 +29,7 @@ class AskKind(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Ask:
     """One guess about one partition; state: the one asked for, or (OVERTAKEN, ADOPT) the one that
-    ZooKeeper holds. basis: our state, which it is asked on.
+    ZooKeeper holds. basis: our state, which it is asked on. replicas: (REASSIGN) where to.
     """
 
     kind: AskKind
@@ -36,6 +37,7 @@ class Ask:
     broker: int = -1
     state: Leadership | None = None
     basis: Leadership | None = None
+    replicas: tuple[int, ...] = ()
 
 
 class Surroundings(Protocol):

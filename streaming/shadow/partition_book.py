@@ -159,6 +159,11 @@ class PartitionBook:
         if around.reassigning(self.subject):
             verdict = self._verdict(Status.EXPLAINED, "leader_epoch_bumped")
             return Ruling((_explained(verdict, Difference.SEVERAL_CHANGES),), self._adoption())
+        replicas = around.motion(self.subject).replicas
+        if replicas and "replicas it has" not in self._tried:
+            # Who is asked to move a partition to where it is raises the epoch and nothing else.
+            self._tried.add("replicas it has")
+            return Ruling(ask=Ask(AskKind.REASSIGN, self.subject, basis=mine, replicas=replicas))
         return self._diverge(Status.EXTRA, over)
 
     def _agree(self, *, adopt: bool) -> Ruling:

@@ -77,6 +77,8 @@ class Requests:
                     "partitions": partitions,
                 }
                 return event(EventKind.ELECT_LEADERS_REQUESTED, body, topic)
+            case AskKind.REASSIGN:
+                return self.reassign(topic, {ask.subject[1]: ask.replicas for ask in asks})
             case AskKind.FAIL_LOG_DIR:
                 errors = [int(ProtocolError.KAFKA_STORAGE_ERROR)] * len(asks)
                 body = _answer(broker, broker_epoch, topic, partitions, errors)

@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 from checkpoints.machine_format import decode_machine
 from state.decisions import DecisionKind
 from state.events import Event
-from state.partitions.matrix import unpad
 from state.partitions.slot import Slot
 from state.records import open_body
 from streaming.log.api import NewRecord
@@ -177,9 +176,6 @@ class Live:
         alive = sorted(self.registered)
         turned = alive[b % len(alive) :] + alive[: b % len(alive)]
         target = None if b % 7 == 0 else turned[: 1 + b % 3]
-        table = self.slot().table
-        if target == unpad(table.rows.replicas[int(table.rows_of("t")[a % len(REPLICAS)])]):
-            return  # the replicas that it has: nobody sees that this was asked
         by_znode = bool(a & 8) and target is not None
         self.hear(
             self.look(),

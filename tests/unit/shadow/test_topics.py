@@ -163,3 +163,13 @@ def test_a_mark_where_deletion_is_not_allowed_means_nothing() -> None:
     beside.look(event(EventKind.TOPIC_DELETION_REQUESTED, {"topic": "t"}, "t"))
     beside.look(beside.brokers(unregistered=[1]), live=state(2, [2, 3], 5, 10))
     assert beside.statuses() == [(Status.AGREED, "offline_partition_elected")]
+
+
+def test_a_reassignment_to_the_replicas_that_it_has(beside: Beside) -> None:
+    """It leaves no trace but a raised epoch."""
+    beside.look(live=state(1, [1, 2, 3], 5, 10))
+    assert beside.statuses() == [
+        (Status.AGREED, "complete_reassignment"),
+        (Status.AGREED, "leader_epoch_bumped"),
+    ]
+    assert beside.ours() == state(1, [1, 2, 3], 5, 10)
