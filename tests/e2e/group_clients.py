@@ -1,0 +1,200 @@
+"""Unmodified clients that consume as members of a group and commit all the time."""
+
+from __future__ import annotations
+
+import subprocess
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import orjson
+from confluent_kafka import Consumer, KafkaException
+from kafka import KafkaConsumer
+from kafka.errors import KafkaError
+
+from streaming.embedded.java import find_java
+from tests.e2e.waiting import wait_for
+from tests.fixtures.kafka_tools import NEW, class_path
+
+TOPIC = "t"
+SESSION_MS = 10_000
+_POLL_S = 0.2
+_JOIN_S = 30.0
+_GOES_ON_S = 180.0
+
+Offsets = dict[int, int]
+"""Committed offset by partition."""
+
+
+class Client(Protocol):
+    """What differs between clients."""
+
+    def commits(self) -> Iterator[Offsets | str | None]:
+        """Consume, and yield what each commit was acknowledged for, or the name of its error; None
+        when there was nothing to commit.
+        """
+
+    def close(self) -> None:
+        """Leave the group."""
+
+
+class Member(threading.Thread):
+    """A member of a group. acked: what was acknowledged; failures: errors of commits, after which
+    it goes on as clients do.
+    """
+
+    def __init__(self, group: str, client: Client) -> None:
+        super().__init__(name=f"member of {group}", daemon=True)
+        self.group = group
+        self.acked: Offsets = {}
+        self.commits = 0
+        self.failures: list[str] = []
+        self.error: BaseException | None = None
+        self._client = client
+        self._ended = threading.Event()
+
+    def run(self) -> None:
+        try:
+            for done in self._client.commits():
+                if self._ended.is_set():
+                    return
+                self._take(done)
+        except BaseException as error:  # noqa: BLE001 - shown by the test
+            self.error = error
+
+    def _take(self, done: Offsets | str | None) -> None:
+        if isinstance(done, str):
+            self.failures.append(done)
+        elif done:
+            self.commits += 1
+            for partition, offset in done.items():
+                self.acked[partition] = max(offset, self.acked.get(partition, 0))
+
+    def goes_on(self) -> None:
+        """Wait for commits after now."""
+        before = self.commits
+        wait_for(f"{self.name} commits", lambda: self.commits > before + 2, _GOES_ON_S)
+
+    def stop(self) -> None:
+        self._ended.set()
+        self.join(_JOIN_S)
+        self._client.close()
+
+
+class PythonClient:
+    """kafka-python."""
+
+    def __init__(self, brokers: Sequence[str], group: str, **config: Any) -> None:
+        self._consumer = KafkaConsumer(
+            TOPIC,
+            group_id=group,
+            bootstrap_servers=list(brokers),
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            session_timeout_ms=SESSION_MS,
+            heartbeat_interval_ms=1_000,
+            **config,
+        )
+
+    def commits(self) -> Iterator[Offsets | str | None]:
+        while True:
+            self._consumer.poll(int(_POLL_S * 1000))
+            assigned = self._consumer.assignment()
+            positions = {one.partition: self._consumer.position(one) for one in assigned}
+            try:
+                self._consumer.commit()
+            except KafkaError as error:
+                yield type(error).__name__
+            else:
+                yield {one: at for one, at in positions.items() if at is not None}
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+class RdClient:
+    """confluent-kafka, which is librdkafka."""
+
+    def __init__(self, brokers: Sequence[str], group: str, **config: Any) -> None:
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": ",".join(brokers),
+                "group.id": group,
+                "auto.offset.reset": "earliest",
+                "enable.auto.commit": False,
+                "session.timeout.ms": SESSION_MS,
+                "heartbeat.interval.ms": 1_000,
+                "log_level": 0,
+                **{name.replace("_", "."): value for name, value in config.items()},
+            }
+        )
+        self._consumer.subscribe([TOPIC])
+
+    def commits(self) -> Iterator[Offsets | str | None]:
+        while True:
+            message = self._consumer.poll(_POLL_S)
+            if message is None or message.error():
+                yield None
+                continue
+            try:
+                done = self._consumer.commit(message=message, asynchronous=False)
+            except KafkaException as error:
+                yield str(error.args[0].name())
+            else:
+                yield {one.partition: one.offset for one in done or () if not one.error}
+
+    def close(self) -> None:
+        self._consumer.close()
+
+
+class JavaClient:
+    """Kafka's own consumer, in its VerifiableConsumer, which prints what it does."""
+
+    def __init__(self, brokers: Sequence[str], group: str, folder: Path, *options: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        logging = folder / f"{group}.properties"
+        logging.write_text("log4j.rootLogger=OFF\n")
+        named = {
+            "--bootstrap-server": ",".join(brokers),
+            "--topic": TOPIC,
+            "--group-id": group,
+            "--session-timeout": str(SESSION_MS),
+            "--reset-policy": "earliest",
+        }
+        java = ["-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        self._process = subprocess.Popen(
+            [
+                str(find_java().executable),
+                *java,
+                f"-Dlog4j.configuration={logging.as_uri()}",
+                "-cp",
+                class_path(NEW),
+                "org.apache.kafka.tools.VerifiableConsumer",
+                *(word for pair in named.items() for word in pair),
+                *options,
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def commits(self) -> Iterator[Offsets | str | None]:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            said = orjson.loads(line)
+            if said["name"] != "offsets_committed":
+                yield None
+            elif said["success"]:
+                yield {one["partition"]: one["offset"] for one in said["offsets"]}
+            else:
+                yield str(said.get("error"))
+
+    def close(self) -> None:
+        self._process.terminate()
+        try:
+            self._process.wait(_JOIN_S)
+        finally:
+            self._process.kill()
+            self._process.wait()
+            if self._process.stdout is not None:
+                self._process.stdout.close()

@@ -1,0 +1,137 @@
+"""A topic that is written all the time, who coordinates groups, and what they have committed."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+
+from streaming.demo.cluster import DemoCluster
+from streaming.demo.metadata import ask_metadata
+from tests.e2e.group_clients import (
+    TOPIC,
+    Client,
+    JavaClient,
+    Member,
+    Offsets,
+    PythonClient,
+    RdClient,
+)
+from tests.fixtures.kafka_tools import KafkaTools
+
+PARTITIONS = 3
+GROUP_TOPIC = "__consumer_offsets"
+OURSELVES = 1000
+TAKING_GROUPS_OVER = {
+    "options": ("--set=groups.takeover.enable=true", "--set=group.initial.rebalance.delay.ms=0"),
+    "broker_config": {
+        "offsets.topic.replication.factor": "3",
+        "offsets.topic.num.partitions": "5",
+    },
+}
+"""A cluster whose groups go over to us."""
+
+_JOIN_S = 30.0
+_PATIENCE_MS = 60_000
+
+
+class Writer(threading.Thread):
+    """Produces a few records a second to every partition until it is stopped."""
+
+    def __init__(self, brokers: Sequence[str]) -> None:
+        super().__init__(name="writer", daemon=True)
+        self._producer = KafkaProducer(bootstrap_servers=list(brokers))
+        self._ended = threading.Event()
+
+    def run(self) -> None:
+        while not self._ended.wait(0.2):
+            for partition in range(PARTITIONS):
+                self._producer.send(TOPIC, b"x", partition=partition)
+
+    def stop(self) -> None:
+        self._ended.set()
+        self.join(_JOIN_S)
+        self._producer.close()
+
+
+def coordinators(demo: DemoCluster) -> set[int]:
+    """Return who leads the group topic, as all brokers tell it; -1 where one says nothing."""
+    found: set[int] = set()
+    for broker in demo.embedded.brokers.values():
+        if broker.running:
+            try:
+                view = ask_metadata(broker.client_port)
+            except OSError:
+                return {-1}
+            led = {leader for (topic, _), leader in view.leaders.items() if topic == GROUP_TOPIC}
+            found |= led or {-1}
+    return found
+
+
+def taken_over(demo: DemoCluster) -> bool:
+    """Return whether all brokers send clients to us."""
+    return coordinators(demo) == {OURSELVES}
+
+
+def committed(brokers: Sequence[str], group: str) -> Offsets:
+    """Return what the coordinator says is committed; waits while it cannot say."""
+    consumer = KafkaConsumer(
+        group_id=group, bootstrap_servers=list(brokers), enable_auto_commit=False
+    )
+    try:
+        found = {
+            one: consumer.committed(TopicPartition(TOPIC, one), timeout_ms=_PATIENCE_MS)
+            for one in range(PARTITIONS)
+        }
+    finally:
+        consumer.close()
+    return {one: offset or 0 for one, offset in found.items()}
+
+
+def nothing_lost(brokers: Sequence[str], members: Sequence[Member]) -> None:
+    """Fail when a commit that was acknowledged is not there."""
+    for member in members:
+        acked = dict(member.acked)  # what is acked later is not asked for
+        found = committed(brokers, member.group)
+        lost = {one: (offset, found[one]) for one, offset in acked.items() if found[one] < offset}
+        assert not lost, f"{member.group}: acked and found {lost}"
+        assert member.error is None, repr(member.error)
+
+
+class Stage:
+    """Groups of kafka-python, and later of librdkafka and Kafka's own consumer, that commit all the
+    time.
+    """
+
+    def __init__(self, demo: DemoCluster, tools: KafkaTools) -> None:
+        self.tools = tools
+        self.brokers = demo.embedded.bootstrap_servers
+        self._folder = demo.folders.root.parent
+        self.writer = Writer(self.brokers)
+        self.writer.start()
+        self.members: list[Member] = []
+        self.join("python", PythonClient(self.brokers, "python"))
+        self.join("python", PythonClient(self.brokers, "python"))
+
+    def join(self, group: str, client: Client) -> None:
+        """Let a client be a member."""
+        self.members.append(Member(group, client))
+        self.members[-1].start()
+
+    def join_others(self) -> None:
+        """Let the other clients come."""
+        sticky = {"partition_assignment_strategy": "cooperative-sticky"}
+        self.join("mixed", JavaClient(self.brokers, "mixed", self._folder))
+        self.join("mixed", RdClient(self.brokers, "mixed"))
+        self.join("static", RdClient(self.brokers, "static", group_instance_id="one", **sticky))
+
+    def check(self) -> None:
+        """All go on committing, and find what they committed."""
+        for member in self.members:
+            member.goes_on()
+        nothing_lost(self.brokers, self.members)
+
+    def stop(self) -> None:
+        for thread in (*self.members, self.writer):
+            thread.stop()

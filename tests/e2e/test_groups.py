@@ -1,0 +1,139 @@
+"""Consumer groups go over to us, live through our deaths, go back to the brokers and come again:
+no commit that was acknowledged is ever lost.
+
+Everything is real but Spark, so that a killed job is back in a moment.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from streaming.demo.cluster import DemoCluster
+from streaming.supervisor.processes import FRONT, JOB
+from tests.e2e.group_clients import TOPIC
+from tests.e2e.group_stage import (
+    PARTITIONS,
+    TAKING_GROUPS_OVER,
+    Stage,
+    committed,
+    coordinators,
+    taken_over,
+)
+from tests.e2e.waiting import wait_for
+from tests.fixtures.kafka_tools import NEW, KafkaTools
+from tests.fixtures.plain_job import plain_job_command
+
+DEATHS = 25
+START_S = 240.0
+"""A busy machine takes its time to start Spark."""
+
+pytestmark = [
+    pytest.mark.timeout(900),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.parametrize(
+        "demo",
+        [TAKING_GROUPS_OVER],
+        indirect=True,
+    ),
+]
+
+
+@pytest.fixture
+def stage(demo: DemoCluster) -> Iterator[Stage]:
+    job = demo.supervisor.roles[JOB]
+    job.command = plain_job_command(demo.folders.root, demo.supervisor.config)
+    demo.embedded.start_brokers()
+    tools = KafkaTools(
+        NEW, ["--bootstrap-server", demo.embedded.bootstrap_servers[0]], demo.folders.root.parent
+    )
+    replicas = ["--partitions", str(PARTITIONS), "--replication-factor", "3"]
+    tools("kafka-topics", "--create", "--topic", TOPIC, *replicas)
+    stage = Stage(demo, tools)
+    yield stage
+    stage.stop()
+
+
+def test_groups_live_through_every_death(demo: DemoCluster, stage: Stage) -> None:
+    stage.check()
+    demo.start_ours()
+    wait_for("our leadership", lambda: taken_over(demo), START_S)
+    stage.join_others()
+    stage.check()
+    look_at_groups(stage)
+    commit_in_transactions(stage)
+
+    demo.supervisor.kill(JOB)
+    stage.check()
+    demo.supervisor.kill(FRONT)
+    stage.check()
+    wait_for("our leadership", lambda: taken_over(demo), START_S)
+
+    follower = demo.broker(2)
+    follower.kill()
+    stage.check()
+    follower.start()
+    stage.check()
+
+    demo.kill_ours()
+    wait_for("the brokers' leadership", lambda: coordinators(demo) == {1, 2, 3})
+    stage.check()
+    demo.start_ours()
+    wait_for("our leadership", lambda: taken_over(demo), START_S)
+    stage.check()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(7_200)
+def test_no_commit_is_lost_over_many_deaths(demo: DemoCluster, stage: Stage) -> None:
+    """Front, job, or both die at any moment, also while groups are being taken over."""
+    chance = random.Random(DEATHS)
+    demo.start_ours()
+    wait_for("our leadership", lambda: taken_over(demo), START_S)
+    stage.join_others()
+    for _ in range(DEATHS):
+        for role in chance.choice([(JOB,), (FRONT,), (JOB, FRONT), (FRONT, JOB)]):
+            demo.supervisor.kill(role)
+        time.sleep(chance.choice([0, 1, 5, 20]))
+        stage.check()
+
+
+def look_at_groups(stage: Stage) -> None:
+    """Kafka's own tool sees all groups, and may do with one that is empty what it likes."""
+
+    def groups(*options: str) -> str:
+        return stage.tools("kafka-consumer-groups", "--timeout", "60000", *options)
+
+    listed = groups("--list", "--state")
+    for group in {member.group for member in stage.members}:
+        assert re.search(rf"^{group}\s+Stable", listed, re.MULTILINE), listed
+    described = groups("--describe", "--group", "static", "--members")
+    assert re.search(r"one-\S+\s+one\s+/127.0.0.1\s+rdkafka\s+3", described), described
+    reset = ["--group", "by-hand", "--topic", TOPIC, "--reset-offsets", "--execute"]
+    groups(*reset, "--to-offset", "1")
+    assert committed(stage.brokers, "by-hand") == dict.fromkeys(range(PARTITIONS), 1)
+    groups("--delete", "--group", "by-hand")
+    assert "by-hand" not in groups("--list")
+
+
+def commit_in_transactions(stage: Stage) -> None:
+    """Offsets that a transaction commits count when it is committed, and only then."""
+    place = {"bootstrap.servers": ",".join(stage.brokers)}
+    consumer = Consumer({**place, "group.id": "exact"})
+    producer = Producer({**place, "transactional.id": "exact"})
+    producer.init_transactions(START_S)
+    member = consumer.consumer_group_metadata()
+    for offset, end in ((5, producer.commit_transaction), (9, producer.abort_transaction)):
+        producer.begin_transaction()
+        producer.produce(TOPIC, b"x", partition=0)
+        at = [TopicPartition(TOPIC, 0, offset)]
+        producer.send_offsets_to_transaction(at, member, START_S)
+        end(START_S)
+        (found,) = consumer.committed([TopicPartition(TOPIC, 0)], START_S)  # once it is stable
+        assert found.offset == 5
+    consumer.close()
