@@ -1,0 +1,123 @@
+"""Requests about a group as a client makes them, one function each."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from state.protocol_errors import ProtocolError
+from streaming.wire.messages import APIS, ApiKey
+from tests.unit.front.group_world import GroupWorld, coordinating
+from tests.unit.gateway.support import Client, Rig
+
+GROUP = "g"
+Scenario = Callable[[GroupWorld, Rig], Awaitable[None]]
+
+
+def play(scenario: Scenario, *options: str) -> None:
+    async def run() -> None:
+        async with coordinating(*options) as (world, rig):
+            await scenario(world, rig)
+
+    asyncio.run(run())
+
+
+def versions(*keys: ApiKey) -> list[Any]:
+    return [
+        pytest.param(key, version, id=f"{APIS[key].name} {version}")
+        for key in keys
+        for version in range(APIS[key].min_version, APIS[key].max_version + 1)
+    ]
+
+
+def joining(member: str = "", instance: str | None = None, group: str = GROUP) -> dict[str, Any]:
+    return {
+        "group_id": group,
+        "session_timeout_ms": 10_000,
+        "rebalance_timeout_ms": 10_000,
+        "member_id": member,
+        "group_instance_id": instance,
+        "protocol_type": "consumer",
+        "protocols": [{"name": "range", "metadata": b"\x00\x01meta"}],
+    }
+
+
+async def join(client: Client, version: int = 9, **more: Any) -> dict[str, Any]:
+    """Join, again with the id that was given if one is required."""
+    answer = await client.ask(ApiKey.JOIN_GROUP, version, joining(**more))
+    if answer["error_code"] == ProtocolError.MEMBER_ID_REQUIRED:
+        more = more | {"member": answer["member_id"]}
+        answer = await client.ask(ApiKey.JOIN_GROUP, version, joining(**more))
+    return answer
+
+
+async def member_of(client: Client, version: int = 9, sync_version: int = 5) -> dict[str, Any]:
+    """Be the only member, with an assignment."""
+    joined = await join(client, version)
+    assert joined["error_code"] == 0, joined
+    answer = await sync(client, joined, sync_version)
+    assert answer["error_code"] == 0, answer
+    assert answer["assignment"] == b"mine"
+    return joined
+
+
+async def sync(client: Client, joined: dict[str, Any], version: int = 5) -> dict[str, Any]:
+    body = {
+        "group_id": GROUP,
+        "generation_id": joined["generation_id"],
+        "member_id": joined["member_id"],
+        "protocol_type": "consumer",
+        "protocol_name": "range",
+        "assignments": [{"member_id": joined["member_id"], "assignment": b"mine"}],
+    }
+    return await client.ask(ApiKey.SYNC_GROUP, version, body)
+
+
+async def heartbeat(client: Client, joined: dict[str, Any], version: int = 4) -> int:
+    body = {
+        "group_id": GROUP,
+        "generation_id": joined["generation_id"],
+        "member_id": joined["member_id"],
+    }
+    error: int = (await client.ask(ApiKey.HEARTBEAT, version, body))["error_code"]
+    return error
+
+
+def commit_body(joined: dict[str, Any] | None, offset: int = 7) -> dict[str, Any]:
+    partition = {
+        "partition_index": 0,
+        "committed_offset": offset,
+        "committed_leader_epoch": 3,
+        "committed_metadata": "m",
+    }
+    member = {} if joined is None else {"member_id": joined["member_id"]}
+    generation = -1 if joined is None else joined["generation_id"]
+    return {
+        "group_id": GROUP,
+        "generation_id_or_member_epoch": generation,
+        **member,
+        "topics": [{"name": "t", "partitions": [partition]}],
+    }
+
+
+async def commit(
+    client: Client, joined: dict[str, Any] | None, offset: int = 7, version: int = 9
+) -> int:
+    answer = await client.ask(ApiKey.OFFSET_COMMIT, version, commit_body(joined, offset))
+    code: int = answer["topics"][0]["partitions"][0]["error_code"]
+    return code
+
+
+async def fetched(client: Client, version: int = 9, **more: Any) -> dict[str, Any]:
+    asked = [{"name": "t", "partition_indexes": [0]}]
+    if version >= 8:
+        body: dict[str, Any] = {"groups": [{"group_id": GROUP, "topics": asked}], **more}
+        (answer,) = (await client.ask(ApiKey.OFFSET_FETCH, version, body))["groups"]
+    else:
+        body = {"group_id": GROUP, "topics": asked, **more}
+        answer = await client.ask(ApiKey.OFFSET_FETCH, version, body)
+    partition: dict[str, Any] = answer["topics"][0]["partitions"][0]
+    return partition

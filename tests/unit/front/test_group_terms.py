@@ -1,0 +1,183 @@
+"""What groups wait for, what they are told meanwhile, and what ends a term."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from state.groups.tables import Phase
+from state.protocol_errors import ProtocolError
+from streaming.wire.messages import ApiKey
+from tests.unit.front.group_requests import (
+    GROUP,
+    commit,
+    commit_body,
+    fetched,
+    heartbeat,
+    join,
+    joining,
+    member_of,
+    play,
+)
+from tests.unit.front.group_world import GroupWorld
+from tests.unit.gateway.support import NODE_ID, Rig
+
+
+def test_nobody_hears_of_a_commit_that_not_all_brokers_in_sync_have() -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client, other = await rig.client(), await rig.client()
+        world.following = False
+        client.write(ApiKey.OFFSET_COMMIT, 9, commit_body(None))
+        async with asyncio.timeout(10):
+            while not world.payloads("offset_commit_requested"):
+                await asyncio.sleep(0.01)
+        found = await fetched(other, require_stable=True)
+        assert found["error_code"] == ProtocolError.UNSTABLE_OFFSET_COMMIT
+        assert (await fetched(other))["committed_offset"] == -1
+        world.follow()
+        await client.read_frame()
+        assert (await fetched(other))["committed_offset"] == 7
+
+    play(scenario)
+
+
+def test_a_repeated_join_is_answered_and_the_one_before_too() -> None:
+    """The later request takes the place of the earlier one."""
+
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        first, second, again = [await rig.client() for _ in range(3)]
+        joined = await member_of(first)
+        required = await second.ask(ApiKey.JOIN_GROUP, 9, joining())
+        new = required["member_id"]
+        second.write(ApiKey.JOIN_GROUP, 9, joining(new))
+        async with asyncio.timeout(10):
+            while await heartbeat(first, joined) != ProtocolError.REBALANCE_IN_PROGRESS:
+                await asyncio.sleep(0.01)
+        again.write(ApiKey.JOIN_GROUP, 9, joining(new))
+        async with asyncio.timeout(10):
+            while len(world.payloads("join_group_requested")) < 5:
+                await asyncio.sleep(0.01)
+        rejoined = await join(first, member=joined["member_id"])
+        assert rejoined["generation_id"] == joined["generation_id"] + 1
+        assert len(rejoined["members"]) == 2
+        answers = [await second.read_frame(), await again.read_frame()]
+        assert all(answers), "each connection gets one answer"
+
+    play(scenario)
+
+
+def test_heartbeats_reach_the_log_together() -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client = await rig.client()
+        joined = await member_of(client)
+        for _ in range(5):
+            assert await heartbeat(client, joined) == 0
+        assert world.payloads("heartbeats_received") == []
+        async with asyncio.timeout(20):
+            while not world.payloads("heartbeats_received"):
+                await asyncio.sleep(0.05)
+        row = [GROUP, joined["member_id"], None, joined["generation_id"]]
+        assert world.payloads("heartbeats_received") == [{"heartbeats": [row]}]
+
+    play(scenario)
+
+
+def test_a_member_that_is_not_heard_of_is_gone() -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client = await rig.client()
+        joined = await member_of(client)
+        world.pass_ms(10_001)
+        async with asyncio.timeout(10):
+            while await heartbeat(client, joined) != ProtocolError.UNKNOWN_MEMBER_ID:
+                await asyncio.sleep(0.01)
+
+    play(scenario)
+
+
+def test_while_groups_load_clients_are_told_to_wait() -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client = await rig.client()
+        joined = await member_of(client)
+        client.write(ApiKey.JOIN_GROUP, 9, joining(joined["member_id"]))
+        await client.read_frame()
+        world.groups.resigned()
+        assert set(world.groups.phases()) == {Phase.LOADING}
+        assert await commit(client, joined) == ProtocolError.COORDINATOR_LOAD_IN_PROGRESS
+        assert await heartbeat(client, joined) == 0
+        world.cluster.controller = False
+        assert await commit(client, joined) == ProtocolError.NOT_COORDINATOR
+        assert await heartbeat(client, joined) == ProtocolError.NOT_COORDINATOR
+
+    play(scenario)
+
+
+def test_who_waits_is_told_when_the_role_is_lost() -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client = await rig.client()
+        world.following = False
+        asking = asyncio.create_task(commit(client, None))
+        async with asyncio.timeout(10):
+            while not world.payloads("offset_commit_requested"):
+                await asyncio.sleep(0.01)
+        world.groups.role_lost()
+        assert await asking == ProtocolError.NOT_COORDINATOR
+
+    play(scenario)
+
+
+def test_what_was_decided_before_a_take_over_is_not_appended_after_it() -> None:
+    """A batch that a killed job left behind is run again when partitions are taken over anew."""
+
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client = await rig.client()
+        world.held = []
+        asking = asyncio.create_task(commit(client, None))
+        async with asyncio.timeout(10):
+            while not world.held:
+                await asyncio.sleep(0.01)
+        late = list(world.held)
+        world.held = None
+        world.groups.resigned()
+        assert await asking == ProtocolError.NOT_COORDINATOR
+        world.groups.elected({one: log.epoch for one, log in world.leader.logs.items()})
+        await asyncio.sleep(0)
+        ends = {one: log.end for one, log in world.leader.logs.items()}
+        world.groups.decisions.take(late)
+        assert {one: log.end for one, log in world.leader.logs.items()} == ends
+        assert GROUP not in world.groups.image.groups
+
+    play(scenario)
+
+
+def test_members_of_one_group_too_many_are_refused() -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client = await rig.client()
+        joined = await member_of(client)
+        refused = await join(client, group="another")
+        assert refused["error_code"] == ProtocolError.GROUP_MAX_SIZE_REACHED
+        again = await join(client, member=joined["member_id"])
+        assert again["error_code"] == 0, "those that are there go on"
+
+    play(scenario, "groups.max=1")
+
+
+def test_a_group_without_a_name_is_refused() -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client = await rig.client()
+        answer = await join(client, group="")
+        assert answer["error_code"] == ProtocolError.INVALID_GROUP_ID
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("version", range(7))
+def test_this_node_is_found_as_coordinator(version: int) -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client = await rig.client()
+        body = {"key": GROUP, "key_type": 0, "coordinator_keys": [GROUP, "h"]}
+        answer = await client.ask(ApiKey.FIND_COORDINATOR, version, body)
+        found = answer["coordinators"] if version >= 4 else [answer]
+        assert {(one["error_code"], one["node_id"]) for one in found} == {(0, NODE_ID)}
+
+    play(scenario)
