@@ -123,14 +123,17 @@ class GroupCoordination:
             body = {"partitions": of_epoch, "epoch": epoch}
             records.append(event(EventKind.GROUP_PARTITIONS_ELECTED, body))
         self._epochs.update(partitions)
+        term = self.decisions.expect()
         appended = asyncio.wrap_future(self._append(records))
-        appended.add_done_callback(lambda done: self._taken_over(numbers, done))
+        appended.add_done_callback(lambda done: self._taken_over(term, numbers, done))
         logger.info("leading __consumer_offsets: %s", partitions)
 
-    def _taken_over(self, partitions: list[int], appended: asyncio.Future[range]) -> None:
+    def _taken_over(
+        self, term: int, partitions: list[int], appended: asyncio.Future[range]
+    ) -> None:
         """What was decided up to the resignation belongs to a term before this one."""
         if not appended.cancelled() and appended.exception() is None:
-            self.decisions.taken_over(partitions, appended.result().start + 1)
+            self.decisions.taken_over(term, partitions, appended.result().start + 1)
 
     async def load(self, partition: int, epoch: int, end: int) -> None:
         """Read a partition up to an offset and append what stands there."""

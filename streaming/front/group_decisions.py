@@ -42,6 +42,9 @@ class GroupDecisions:
         self._leader = leader
         self._answer = answer
         self._since: dict[int, int] = {}
+        self._term = 0
+        self._expected = 0
+        self._early: list[tuple[int, bytes]] = []
         self._waiting: dict[WriteId, list[dict[str, Any]]] = {}
         self.image = GroupImage()
 
@@ -50,13 +53,29 @@ class GroupDecisions:
         self.image = GroupImage()
         self._since.clear()
         self._waiting.clear()
+        self._early.clear()
+        self._expected = 0
+        self._term += 1
 
-    def taken_over(self, partitions: Iterable[int], offset: int) -> None:
+    def expect(self) -> int:
+        """Hold decisions back until `taken_over` says which of them count; return the term."""
+        self._expected += 1
+        return self._term
+
+    def taken_over(self, term: int, partitions: Iterable[int], offset: int) -> None:
         """Take decisions about these partitions from the event at this offset on."""
+        if term != self._term:
+            return
         self._since.update(dict.fromkeys(partitions, offset))
+        self._expected -= 1
+        early, self._early = self._early, []
+        self.take(early)
 
     def take(self, decisions: Sequence[tuple[int, bytes]]) -> None:
         """Take change_group decisions (event offset, body) in order."""
+        if self._expected:
+            self._early.extend(decisions)
+            return
         batches: dict[int, list[_Batch]] = {}
         for offset, body in decisions:
             partition = orjson.loads(body)["partition"]

@@ -181,3 +181,22 @@ def test_this_node_is_found_as_coordinator(version: int) -> None:
         assert {(one["error_code"], one["node_id"]) for one in found} == {(0, NODE_ID)}
 
     play(scenario)
+
+
+def test_decisions_that_come_before_it_is_known_which_count_are_kept() -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client = await rig.client()
+        decisions, term = world.groups.decisions, world.groups.decisions.expect()
+        asking = asyncio.create_task(commit(client, None))
+        async with asyncio.timeout(10):
+            while not world.payloads("offset_commit_requested"):
+                await asyncio.sleep(0.01)
+        await asyncio.sleep(0.05)
+        assert not asking.done()
+        decisions.taken_over(term - 1, [0], 0)
+        assert not asking.done(), "that was another term"
+        decisions.taken_over(term, [], 0)
+        world.follow()
+        assert await asking == 0
+
+    play(scenario)
