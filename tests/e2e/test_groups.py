@@ -30,6 +30,9 @@ from tests.fixtures.kafka_tools import NEW, KafkaTools
 from tests.fixtures.plain_job import plain_job_command
 
 DEATHS = 25
+BACKOFF_S = 0.2
+"""Who is killed on purpose need not wait longer each time."""
+
 START_S = 240.0
 """A busy machine takes its time to start Spark."""
 
@@ -99,6 +102,7 @@ def test_no_commit_is_lost_over_many_deaths(demo: DemoCluster, stage: Stage) -> 
     for _ in range(DEATHS):
         for role in chance.choice([(JOB,), (FRONT,), (JOB, FRONT), (FRONT, JOB)]):
             demo.supervisor.kill(role)
+            demo.supervisor.roles[role].backoff_s = BACKOFF_S
         time.sleep(chance.choice([0, 1, 5, 20]))
         stage.check()
 
