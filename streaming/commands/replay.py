@@ -162,9 +162,7 @@ def run_plan(plan: ReplayPlan, reader: RecordedLog, engine: Engine) -> None:
     from streaming.replay.decisions import digest_of
 
     engine.warm()
-    first = plan.start.offset if plan.start else reader.start_offset()
-    if first > plan.end:
-        raise ConfigurationError(f"the machines have folded up to {first}, not {plan.end}")
+    first = first_event(plan, reader)
     began = time.monotonic()
     folded: list[int] = []
     with _progress_bar() as bar:
@@ -186,6 +184,27 @@ def run_plan(plan: ReplayPlan, reader: RecordedLog, engine: Engine) -> None:
     )
     console.print(f"{digest.decisions} decisions in {plan.out.decisions}", soft_wrap=True)
     console.print(f"digest {digest.hexdigest()}", soft_wrap=True)
+
+
+def first_event(plan: ReplayPlan, reader: RecordedLog) -> int:
+    """Return the offset where the plan starts; say so where a log has lost its beginning.
+
+    Raises ConfigurationError when the log does not have what comes after the plan's machines.
+    """
+    start = reader.start_offset()
+    if plan.start is None:
+        if start:
+            Console(stderr=True).print(
+                f"the log starts at offset {start}: nothing is decided before the first "
+                "controller_elected in it; --from-checkpoint goes on from machines"
+            )
+        return start
+    if not start <= plan.start.offset <= plan.end:
+        raise ConfigurationError(
+            f"the machines have folded up to {plan.start.offset}, "
+            f"the log is to be folded from {start} to {plan.end}"
+        )
+    return plan.start.offset
 
 
 def _rate(events: int, seconds: float) -> str:

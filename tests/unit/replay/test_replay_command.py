@@ -186,3 +186,15 @@ def test_a_folder_with_something_else_is_left_alone(file, tmp_path, capsys):
 def test_mode_replay_sends_to_the_command(capsys):
     assert run("front", "--set", "mode=replay") == 2
     assert "helmstream replay LOG --out FOLDER" in capsys.readouterr().err
+
+
+def test_machines_that_the_log_does_not_follow_on_are_refused(file, tmp_path, replay, capsys):
+    replay(file, "--until", 30, "--out", tmp_path / "head")
+    lines = file.read_text("utf-8").splitlines(keepends=True)
+    file.write_text("".join(lines[31:]), "utf-8")
+    start = ["--from-checkpoint", tmp_path / "head" / "machines.parquet"]
+    assert run("replay", "--local", file, *start, "--out", tmp_path / "tail") == 2
+    said = capsys.readouterr().err.replace("\n", " ")
+    assert "have folded up to 30, the log is to be folded from 31 to" in said
+    assert run("replay", "--local", file, "--out", tmp_path / "without") == 0
+    assert "the log starts at offset 31" in capsys.readouterr().err
