@@ -118,7 +118,8 @@ def test_markers_are_answered_when_all_have_them_and_told_of() -> None:
         writing = TxnMarkers(led.leader, completed, lambda: 6)
         led.begin()
         asking = asyncio.create_task(writing.handle(markers(0, 7)))
-        await asyncio.sleep(0)
+        while led.leader.logs[0].end < 1:
+            await asyncio.sleep(0)
         assert told == []
         for broker in (1, 2, 3):
             led.fetch(broker, 1)
