@@ -56,11 +56,17 @@ Tree = dict[str, tuple[bytes, int]]
 
 
 class Controller(Protocol):
-    """A controller under comparison."""
+    """A controller under comparison.
+
+    timeout_ms: what it gets with requests; waits_for_brokers: it answers when brokers have
+    followed, or that time is over.
+    """
 
     name: str
     node_id: int
     port: int
+    timeout_ms: int
+    waits_for_brokers: bool
 
     def busy(self) -> str | None:
         """Return what it has not done yet, None when it is idle."""

@@ -31,6 +31,8 @@ class StockController:
 
     name = "Kafka"
     node_id = STOCK_ID
+    timeout_ms = 1_000
+    waits_for_brokers = True
 
     def __init__(self, connect: str, folder: Path) -> None:
         """Launch the broker; `wait` makes sure that it controls."""
@@ -63,6 +65,8 @@ class OurController:
 
     name = "helmstream"
     node_id = OUR_ID
+    timeout_ms = 60_000
+    waits_for_brokers = False
 
     def __init__(self, connect: str, folder: Path, *, spark: bool) -> None:
         """Start front and job; `wait` makes sure that they control."""
@@ -103,6 +107,7 @@ class OurController:
 
     def busy(self) -> str | None:
         """Return what front or job have not done yet."""
+        self._serving()
         try:
             status = self._status()
         except HelmstreamError as error:
@@ -124,9 +129,13 @@ class OurController:
             role.stop()
 
     def _serving(self) -> bool:
+        """Return whether the front is there; a job that ended is started again, as always."""
         for role in self._roles:
-            assert role.child is not None
-            role.child.check_running()
+            if role.role == JOB:
+                role.keep_running()
+            else:
+                assert role.child is not None
+                role.child.check_running()
         return socket_path(self.data_dir).exists()
 
     def _status(self) -> dict[str, Any]:

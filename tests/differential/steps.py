@@ -43,8 +43,6 @@ from tests.differential.model import Model
 PREFERRED_ELECTION_PATH = "/admin/preferred_replica_election"
 REASSIGNMENT_PATH = "/admin/reassign_partitions"
 UNCLEAN = "unclean.leader.election.enable"
-TIMEOUT_MS = 1_000
-"""How long Kafka's controller waits for brokers to follow before it answers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,9 +104,9 @@ def request_topic(cluster: Cluster, topic: str, assignment: list[list[int]]) -> 
         "assignments": listed,
         "configs": [],
     }
-    body = {"topics": [asked], "timeout_ms": TIMEOUT_MS, "validate_only": False}
+    body = {"topics": [asked], "timeout_ms": cluster.controller.timeout_ms, "validate_only": False}
     answer = cluster.ask(ApiKey.CREATE_TOPICS, 7, body)
-    return [_in_time(one["error_code"]) for one in answer["topics"]]
+    return [_in_time(cluster, one["error_code"]) for one in answer["topics"]]
 
 
 def add_partitions(cluster: Cluster, topic: str, assignment: list[list[int]]) -> None:
@@ -132,9 +130,9 @@ def request_partitions(
         "count": count,
         "assignments": [{"broker_ids": ids} for ids in assignment],
     }
-    body = {"topics": [asked], "timeout_ms": TIMEOUT_MS, "validate_only": False}
+    body = {"topics": [asked], "timeout_ms": cluster.controller.timeout_ms, "validate_only": False}
     answer = cluster.ask(ApiKey.CREATE_PARTITIONS, 3, body)
-    return [_in_time(one["error_code"]) for one in answer["results"]]
+    return [_in_time(cluster, one["error_code"]) for one in answer["results"]]
 
 
 def delete_topic(cluster: Cluster, topic: str) -> None:
@@ -145,9 +143,9 @@ def delete_topic(cluster: Cluster, topic: str) -> None:
 def request_deletion(cluster: Cluster, topic: str) -> Any:
     """DeleteTopics."""
     asked = {"name": topic, "topic_id": uuid.UUID(int=0)}
-    body = {"topics": [asked], "timeout_ms": TIMEOUT_MS}
+    body = {"topics": [asked], "timeout_ms": cluster.controller.timeout_ms}
     answer = cluster.ask(ApiKey.DELETE_TOPICS, 6, body)
-    return [_in_time(one["error_code"]) for one in answer["responses"]]
+    return [_in_time(cluster, one["error_code"]) for one in answer["responses"]]
 
 
 def alter_isr(
@@ -200,7 +198,10 @@ def request_reassignment(
 ) -> Any:
     """AlterPartitionReassignments; without a target what is under way is cancelled."""
     asked = {"partition_index": partition, "replicas": target}
-    body = {"timeout_ms": 10_000, "topics": [{"name": topic, "partitions": [asked]}]}
+    body = {
+        "timeout_ms": cluster.controller.timeout_ms,
+        "topics": [{"name": topic, "partitions": [asked]}],
+    }
     answer = cluster.ask(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, body)
     codes = [one["error_code"] for entry in answer["responses"] for one in entry["partitions"]]
     return answer["error_code"], codes
@@ -222,11 +223,11 @@ def request_election(
     body = {
         "election_type": election_type,
         "topic_partitions": None if partitions is None else listed,
-        "timeout_ms": TIMEOUT_MS,
+        "timeout_ms": cluster.controller.timeout_ms,
     }
     answer = cluster.ask(ApiKey.ELECT_LEADERS, 2, body)
     results = [
-        (entry["topic"], one["partition_id"], _in_time(one["error_code"]))
+        (entry["topic"], one["partition_id"], _in_time(cluster, one["error_code"]))
         for entry in answer["replica_election_results"]
         for one in entry["partition_result"]
     ]
@@ -306,9 +307,10 @@ def _multi(cluster: Cluster, *ops: Create | SetData) -> None:
     assert all(code == 0 for code, _ in results), (ops, results)
 
 
-def _in_time(error: int) -> int:
-    """Return an answer as if brokers had followed in time: who waits for them how long differs."""
-    return int(ProtocolError.NONE) if error == _REQUEST_TIMED_OUT else error
+def _in_time(cluster: Cluster, error: int) -> int:
+    """Return an answer as if brokers had followed in time: only Kafka's controller waits for it."""
+    waits = cluster.controller.waits_for_brokers
+    return int(ProtocolError.NONE) if waits and error == _REQUEST_TIMED_OUT else error
 
 
 _REQUEST_TIMED_OUT = 7

@@ -8,13 +8,14 @@ from tests.differential.run import Outcome, Run
 from tests.differential.servers import Servers
 
 STEPS = 30
+STEPS_IN_SPARK = 20
 TIMEOUT_S = 900
 
 
 def outcome(servers: Servers, seed: int, *, spark: bool = False) -> Outcome:
     run = Run(seed, *servers.places(str(seed)), spark=spark)
     try:
-        return run.take(STEPS)
+        return run.take(STEPS_IN_SPARK if spark else STEPS)
     finally:
         run.close()
 
