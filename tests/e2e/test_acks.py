@@ -25,7 +25,7 @@ MIN_ISR, UNCLEAN = "min.insync.replicas", "unclean.leader.election.enable"
 LEVELS = (0, 1, "all")
 
 pytestmark = [
-    pytest.mark.timeout(420),
+    pytest.mark.timeout(600),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 

@@ -39,7 +39,7 @@ QUIET_S = 120.0
 DEAD = 3
 
 pytestmark = [
-    pytest.mark.timeout(420),
+    pytest.mark.timeout(600),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 

@@ -24,7 +24,7 @@ MOVED = "moved"
 UNTIL_THE_LAST_RETURN = STORY[:6]
 
 pytestmark = [
-    pytest.mark.timeout(420),
+    pytest.mark.timeout(600),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 
