@@ -8,7 +8,7 @@ from collections.abc import Iterator
 # Everything a state machine needs; what is not here is asked for in a review.
 ALLOWED_IMPORTS = frozenset(
     {
-        "__future__", "abc", "array", "base64", "bisect", "collections", "copy", "dataclasses",
+        "__future__", "abc", "array", "base64", "binascii", "bisect", "collections", "copy", "dataclasses",
         "enum", "functools", "heapq", "itertools", "json", "math", "operator", "re", "string",
         "struct", "types", "typing", "zlib",
         "numpy", "orjson", "state",

@@ -106,7 +106,7 @@ def test_documents_name_targets_and_commands_that_exist(root: Path, name: str) -
     targets = {*re.findall(r"^([a-z][a-z0-9-]*):", (root / "Makefile").read_text(), re.MULTILINE)}
     commands = typer.main.get_command(app).commands
     assert set(re.findall(r"^\s*make ([a-z-]+)", code, re.MULTILINE)) <= targets
-    named = set(re.findall(r"^\s*(?:\S*/)?helmstream ([a-z]+)", code, re.MULTILINE))
+    named = set(re.findall(r"^\s*(?:\S*/)?helmstream ([a-z-]+)", code, re.MULTILINE))
     assert named <= set(commands)
     assert named or name != "README.md"
 
