@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import struct
 from collections.abc import Iterable
 
@@ -17,7 +16,7 @@ def subscribed_topics(metadata: Iterable[str]) -> tuple[str, ...] | None:
     for one in metadata:
         try:
             topics.update(_topics(base64.b64decode(one)))
-        except (struct.error, UnicodeDecodeError, ValueError, binascii.Error):
+        except (struct.error, ValueError):
             return None
     return tuple(sorted(topics))
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import random
-from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -22,41 +21,18 @@ from state.groups.image import GroupImage
 from state.groups.offset_rows import row_values
 from state.merge import merge
 from state.routing import machine_keys, scope
+from tests.property.group_parts import (
+    CONFIG,
+    GROUPS,
+    INSTANCES,
+    PARTITIONS,
+    PROTOCOLS,
+    REFUSALS,
+    Client,
+)
 from tests.unit.state.group_support import metadata
 
 Intent = tuple[str, int, int, int]
-GROUPS = ("g", "h", "quite another", "group of a simple consumer")
-PARTITIONS = {name: number % 3 for number, name in enumerate(GROUPS)}
-INSTANCES = ("i1", "i2", None, None, None)
-REFUSALS = (3, 6, 7, 10, 19, 56)
-CONFIG = {
-    "group.min.session.timeout.ms": 1_000,
-    "group.max.session.timeout.ms": 60_000,
-    "group.initial.rebalance.delay.ms": 300,
-    "group.max.size": 4,
-    "offsets.retention.ms": 30_000,
-    "offset.metadata.max.bytes": 16,
-}
-
-
-PROTOCOLS = (
-    [["range", metadata("a")]],
-    [["range", metadata("a", "b")], ["roundrobin", ""]],
-    [["roundrobin", metadata("b")], ["range", metadata("a")]],
-)
-
-
-@dataclass(slots=True)
-class Client:
-    """What a client knows of itself."""
-
-    group: str
-    instance: str | None
-    protocols: list[list[str]]
-    member: str = ""
-    generation: int = -1
-    leads: bool = False
-    others: tuple[str, ...] = ()
 
 
 class Author:

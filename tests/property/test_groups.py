@@ -20,7 +20,8 @@ from state.groups.slot import GroupSlot
 from state.groups.states import GroupState
 from state.merge import decision_digest_input
 from state.routing import GROUP_KEY
-from tests.property.group_logs import GROUPS, LOGS, Author, authored, random_intents
+from tests.property.group_logs import LOGS, Author, authored, random_intents
+from tests.property.group_parts import GROUPS
 from tests.property.state_fold import fold_log
 
 LONG = [authored(random_intents(seed, 400)) for seed in range(2)]
