@@ -8,9 +8,9 @@ from collections.abc import Iterator
 # Everything a state machine needs; what is not here is asked for in a review.
 ALLOWED_IMPORTS = frozenset(
     {
-        "__future__", "abc", "array", "base64", "binascii", "bisect", "collections", "copy", "dataclasses",
-        "enum", "functools", "heapq", "itertools", "json", "math", "operator", "re", "string",
-        "struct", "types", "typing", "zlib",
+        "__future__", "abc", "array", "base64", "binascii", "bisect", "collections", "copy",
+        "dataclasses", "enum", "functools", "heapq", "itertools", "json", "math", "operator", "re",
+        "string", "struct", "types", "typing", "zlib",
         "numpy", "orjson", "state",
     }
 )  # fmt: skip
