@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -36,16 +39,30 @@ class Kind:
     config: Mapping[str, str] = field(default_factory=dict)
 
 
+@contextmanager
+def running(
+    folder: Path, brokers: Mapping[int, Kind], settings: Sequence[str] = ()
+) -> Iterator[RealCluster]:
+    """A cluster under our control, for as long as the context lasts."""
+    # Its log is full of refused connections, and pytest would keep their sockets with the records.
+    kafka_log = logging.getLogger("kafka")
+    level = kafka_log.level
+    kafka_log.setLevel(logging.CRITICAL)
+    cluster = RealCluster(folder, brokers, settings)
+    try:
+        cluster.start()
+        yield cluster
+    finally:
+        cluster.stop()
+        kafka_log.setLevel(level)
+        gc.collect()
+
+
 class RealCluster:
     """Starts everything in a folder, on free loopback ports; `stop` ends it."""
 
     def __init__(
-        self,
-        folder: Path,
-        brokers: Mapping[int, Kind],
-        *,
-        listeners: str = "CLIENT,INTERNAL",
-        settings: Sequence[str] = (),
+        self, folder: Path, brokers: Mapping[int, Kind], settings: Sequence[str] = ()
     ) -> None:
         self.zookeeper = EmbeddedZooKeeper(folder / "zookeeper")
         connect = self.zookeeper.start()
@@ -62,7 +79,7 @@ class RealCluster:
             f"zookeeper.connect={connect}",
             f"zookeeper.session.timeout.ms={SESSION_TIMEOUT_MS}",
             "inter.broker.listener.name=INTERNAL",
-            f"gateway.listeners={listeners}",
+            "gateway.listeners=CLIENT,INTERNAL",
             f"gateway.port={self.port}",
             f"controller.lease.ms={_PATIENCE_MS}",
             f"request.timeout.ms={_PATIENCE_MS}",

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 
-from tests.e2e.real_cluster import OURS, Kind, RealCluster
+from tests.e2e.real_cluster import OURS, Kind, RealCluster, running
 from tests.e2e.test_tools import in_sync
 from tests.e2e.waiting import wait_for
 from tests.fixtures.kafka_tools import NEW, KafkaTools
@@ -22,15 +22,10 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
-    folder = tmp_path_factory.mktemp("hidden")
     config = {"auto.create.topics.enable": "true", "default.replication.factor": "2"}
     kinds = {id_: Kind(config=config) for id_ in (1, 2)}
-    cluster = RealCluster(folder, kinds, settings=["gateway.hidden=true"])
-    try:
-        cluster.start()
+    with running(tmp_path_factory.mktemp("hidden"), kinds, ["gateway.hidden=true"]) as cluster:
         yield cluster
-    finally:
-        cluster.stop()
 
 
 @pytest.fixture

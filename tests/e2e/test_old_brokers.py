@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from kafka import KafkaConsumer, KafkaProducer
 
-from tests.e2e.real_cluster import OURS, Kind, RealCluster
+from tests.e2e.real_cluster import OURS, Kind, RealCluster, running
 from tests.e2e.test_tools import described, in_sync, plan
 from tests.e2e.waiting import wait_for
 from tests.fixtures.kafka_tools import NEW, OLD, KafkaTools
@@ -39,12 +39,8 @@ _KINDS = {
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
-    cluster = RealCluster(tmp_path_factory.mktemp("old"), _KINDS)
-    try:
-        cluster.start()
+    with running(tmp_path_factory.mktemp("old"), _KINDS) as cluster:
         yield cluster
-    finally:
-        cluster.stop()
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from kafka import KafkaProducer
 
-from tests.e2e.real_cluster import Kind, RealCluster
+from tests.e2e.real_cluster import Kind, RealCluster, running
 from tests.e2e.waiting import wait_for
 from tests.fixtures.kafka_tools import NEW, OLD, KafkaTools
 
@@ -35,13 +35,9 @@ _AT_ONCE = 2
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
-    folder = tmp_path_factory.mktemp("tools")
-    cluster = RealCluster(folder, {id_: Kind(config=_CONFIG) for id_ in (1, 2, 3)})
-    try:
-        cluster.start()
+    kinds = {id_: Kind(config=_CONFIG) for id_ in (1, 2, 3)}
+    with running(tmp_path_factory.mktemp("tools"), kinds) as cluster:
         yield cluster
-    finally:
-        cluster.stop()
 
 
 PLACES = ("gateway", "broker")
