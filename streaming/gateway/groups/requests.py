@@ -27,6 +27,12 @@ _EVENTS: Mapping[Api, str] = {
     Api.DELETE_GROUP: "delete_group_requested",
 }
 
+_COMMITS = frozenset({Api.OFFSET_COMMIT, Api.TXN_OFFSET_COMMIT})
+_COMMIT_TIMEOUT_S = 5.0
+"""Kafka's default of offsets.commit.timeout.ms. Heartbeats of the same connection wait behind a
+commit, and a client that hears of none for a session timeout gives its membership up.
+"""
+
 
 class GroupService(Protocol):
     """What the process around the gateway knows of groups; used on the gateway's event loop."""
@@ -84,10 +90,13 @@ class GroupRequests:
             return {"error": error}
         if api is Api.JOIN_GROUP and self._is_one_too_many(group):
             return {"error": ProtocolError.GROUP_MAX_SIZE_REACHED}
+        timeout_s = self._timeout_s + waits_s
+        if api in _COMMITS:
+            timeout_s = min(timeout_s, _COMMIT_TIMEOUT_S)
         partition = self.service.partition_of(group)
         asked = {**payload, "group": group, "partition": partition, "version": call.version}
         try:
-            return await self.service.submit(_EVENTS[api], group, asked, self._timeout_s + waits_s)
+            return await self.service.submit(_EVENTS[api], group, asked, timeout_s)
         except NotController:
             return {"error": ProtocolError.NOT_COORDINATOR}
         except DecisionTimedOut:
