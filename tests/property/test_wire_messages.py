@@ -31,6 +31,7 @@ SIMPLE = {
         f"int{bits}": st.integers(-(1 << bits - 1), (1 << bits - 1) - 1) for bits in (8, 16, 32, 64)
     },
     "bool": st.booleans(),
+    "bytes": st.binary(max_size=9),
     "records": st.binary(max_size=9),
     "string": st.text(st.characters(codec="utf-8"), max_size=5) | st.just("x" * 200),
     "uuid": st.none() | st.integers(1, (1 << 128) - 1).map(lambda value: uuid.UUID(int=value)),
@@ -55,11 +56,12 @@ def _struct(fields: list[dict], version: int):
 
 def _value(field: dict, version: int):
     kind = field["type"]
-    if not kind.startswith("[]"):
-        values = SIMPLE[kind]
+    if "fields" in field:
+        values = _struct(field["fields"], version)
     else:
-        items = _struct(field["fields"], version) if "fields" in field else SIMPLE[kind[2:]]
-        values = st.lists(items, max_size=3)
+        values = SIMPLE[kind.removeprefix("[]")]
+    if kind.startswith("[]"):
+        values = st.lists(values, max_size=3)
     nullable = _covers(field.get("nullableVersions", "none"), version)
     return st.none() | values if nullable else values
 
