@@ -16,9 +16,10 @@ from streaming.status_socket import fetch_status
 from streaming.supervisor.processes import FRONT, JOB
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import NodeExists
-from streaming.zk.znodes import topic_deletion_path, topic_path
+from streaming.zk.znodes import broker_path, topic_deletion_path, topic_path
 from streaming.zk.znodes.admin import preferred_election_bytes, reassignment_bytes
 from tests.e2e.random_plan import Operation
+from tests.e2e.waiting import wait_for
 from tests.integration.front.harness import put_config
 
 PLAN = "/admin/reassign_partitions"
@@ -67,11 +68,11 @@ class Stage:
 
     def return_all(self) -> None:
         """Bring everything back that is away."""
-        for broker in self.demo.embedded.brokers.values():
+        for broker_id, broker in self.demo.embedded.brokers.items():
             if broker.running:
                 broker.resume()
             else:
-                broker.start(_START_S)
+                self._start_broker(broker_id)
         if self.abandoned:
             self._take_control_back(recover=False)
 
@@ -145,8 +146,14 @@ class Stage:
         if was == "paused":
             self.demo.broker(broker).resume()
         else:
-            self.demo.broker(broker).start(_START_S)
+            self._start_broker(broker)
         self.down.discard(broker)
+
+    def _start_broker(self, broker: int) -> None:
+        """Start a broker once its last session is over: until then it would not get its id."""
+        path = broker_path(broker)
+        wait_for(f"the end of {path}", lambda: self.session.get(path) is None, _START_S)
+        self.demo.broker(broker).start(_START_S)
 
     def _kill_job(self, recover: bool) -> str:
         self.demo.supervisor.kill(JOB)
