@@ -9,8 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from checkpoints.machine_format import decode_machine
-from checkpoints.read import state_frame
+from checkpoints.read import open_states, state_frame
 from state.groups.group import Group
 from state.groups.slot import GroupSlot
 from state.step import Machine
@@ -63,13 +62,10 @@ def read_groups(spark: SparkSession, checkpoint: Path, batch: int | None = None)
 
 
 def _open(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        keys, states = (batch.column(name).to_pylist() for name in ("machine", "state"))
-        for key, data in zip(keys, states, strict=True):
-            machine = decode_machine(data)
-            if isinstance(machine, GroupSlot):
-                rows = group_rows(key, machine)
-                yield pa.RecordBatch.from_pylist(rows, schema=GROUP_SCHEMA)
+    for key, machine in open_states(batches):
+        if isinstance(machine, GroupSlot):
+            rows = group_rows(key, machine)
+            yield pa.RecordBatch.from_pylist(rows, schema=GROUP_SCHEMA)
 
 
 def group_table(machines: Mapping[int, Machine]) -> list[dict[str, Any]]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import orjson
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from checkpoints.layout import CheckpointMismatch, slots_of
@@ -64,6 +66,14 @@ def state_frame(spark: SparkSession, checkpoint: Path, batch_id: int | None = No
         reader = reader.option("batchId", batch_id)
     rows = reader.load(str(checkpoint))
     return rows.selectExpr("key.machine AS machine", "value.groupState.data AS state")
+
+
+def open_states(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Machine]]:
+    """Yield state key and machine of each row of batches of a `state_frame`."""
+    for batch in batches:
+        keys, states = (batch.column(name).to_pylist() for name in ("machine", "state"))
+        for key, data in zip(keys, states, strict=True):
+            yield key, decode_machine(data)
 
 
 def read_states(spark: SparkSession, checkpoint: Path, batch_id: int | None = None) -> States:

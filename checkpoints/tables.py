@@ -13,8 +13,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from checkpoints.machine_format import decode_machine
-from checkpoints.read import state_frame
+from checkpoints.read import open_states, state_frame
 from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.matrix import NONE, Bools, Int32s
 from state.partitions.slot import Slot
@@ -71,12 +70,9 @@ def read_partitions(spark: SparkSession, checkpoint: Path, batch: int | None = N
 
 
 def _open(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        keys, states = (batch.column(name).to_pylist() for name in ("machine", "state"))
-        for key, data in zip(keys, states, strict=True):
-            machine = decode_machine(data)
-            if isinstance(machine, Slot):
-                yield partition_rows(key, machine)
+    for key, machine in open_states(batches):
+        if isinstance(machine, Slot):
+            yield partition_rows(key, machine)
 
 
 def partition_table(machines: Mapping[int, Machine]) -> pa.Table:

@@ -6,16 +6,14 @@ The answer is {"offset": n}, the order's event in the log, or {"error": text}.
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from streaming.errors import HelmstreamError, NotRunning
-
-_CHUNK_BYTES = 65_536
+from streaming.errors import HelmstreamError
+from streaming.front_socket import ask_front
 
 
 class OrderRefused(HelmstreamError):
@@ -33,25 +31,10 @@ def give_order(data_dir: Path, order: Mapping[str, Any], timeout_s: float) -> in
     """
     path = control_path(data_dir)
     try:
-        answer = orjson.loads(_ask(path, orjson.dumps(order) + b"\n", timeout_s))
-    except (FileNotFoundError, ConnectionRefusedError) as error:
-        raise NotRunning(
-            f"no helmstream is running with data.dir {data_dir}; start one with: helmstream run"
-        ) from error
+        answer = orjson.loads(ask_front(data_dir, path, orjson.dumps(order) + b"\n", timeout_s))
     except (OSError, orjson.JSONDecodeError) as error:
         raise OrderRefused(f"no answer from {path}: {error}") from error
     if "error" in answer:
         raise OrderRefused(f"the order was not taken: {answer['error']}")
     offset: int = answer["offset"]
     return offset
-
-
-def _ask(path: Path, request: bytes, timeout_s: float) -> bytes:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(timeout_s)
-        connection.connect(str(path))
-        connection.sendall(request)
-        chunks = []
-        while chunk := connection.recv(_CHUNK_BYTES):
-            chunks.append(chunk)
-    return b"".join(chunks)

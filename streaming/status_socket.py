@@ -5,15 +5,13 @@ The front writes the object when a connection is made and then closes it; nothin
 
 from __future__ import annotations
 
-import socket
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from streaming.errors import HelmstreamError, NotRunning
-
-_CHUNK_BYTES = 65_536
+from streaming.errors import HelmstreamError
+from streaming.front_socket import ask_front
 
 
 class NoStatus(HelmstreamError):
@@ -29,11 +27,7 @@ def fetch_status(data_dir: Path, timeout_s: float) -> dict[str, Any]:
     """The status of the front of `data_dir`; raises NotRunning and NoStatus."""
     path = socket_path(data_dir)
     try:
-        answer = _read_all(path, timeout_s)
-    except (FileNotFoundError, ConnectionRefusedError) as error:
-        raise NotRunning(
-            f"no helmstream is running with data.dir {data_dir}; start one with: helmstream run"
-        ) from error
+        answer = ask_front(data_dir, path, b"", timeout_s)
     except OSError as error:
         raise NoStatus(f"no status from {path}: {error}") from error
     try:
@@ -43,13 +37,3 @@ def fetch_status(data_dir: Path, timeout_s: float) -> dict[str, Any]:
     if not isinstance(status, dict):
         raise NoStatus(f"the status from {path} is not a JSON object")
     return status
-
-
-def _read_all(path: Path, timeout_s: float) -> bytes:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(timeout_s)
-        connection.connect(str(path))
-        chunks = []
-        while chunk := connection.recv(_CHUNK_BYTES):
-            chunks.append(chunk)
-    return b"".join(chunks)

@@ -12,6 +12,7 @@ import orjson
 
 from state.errors import MalformedEvent
 from state.events import Event, EventKind, parse_payload
+from streaming.front.unix_server import UnixServer
 from streaming.log.api import LogError, NewRecord
 from streaming.observers.ports import event
 
@@ -35,22 +36,17 @@ class ControlServer:
         on_resumed: Callable[[], None],
     ) -> None:
         """Append orders with `append`; on_resumed is called when the end of a pause is durable."""
-        self._path = path
         self._append = append
         self._on_resumed = on_resumed
-        self._server: asyncio.Server | None = None
+        self._server = UnixServer(path, self._serve)
 
     async def start(self) -> None:
-        """Listen; a socket file that a killed front left behind is replaced."""
-        self._path.unlink(missing_ok=True)
-        self._server = await asyncio.start_unix_server(self._serve, self._path)
+        """Listen."""
+        await self._server.start()
 
     async def stop(self) -> None:
         """Stop listening."""
-        if self._server is not None:
-            self._server.close()
-            await self._server.wait_closed()
-            self._path.unlink(missing_ok=True)
+        await self._server.stop()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import Protocol
 
+from streaming.front.unix_server import UnixServer
 from streaming.link.messages import (
     HEADER_BYTES,
     Message,
@@ -50,26 +51,21 @@ class LinkServer:
         handler: JobHandler,
     ) -> None:
         """Remember where to listen; `start` does."""
-        self._path = path
         self._append = append
         self._handler = handler
-        self._server: asyncio.Server | None = None
+        self._server = UnixServer(path, self._serve, buffer_bytes=_BUFFER_BYTES)
         self._job: asyncio.StreamWriter | None = None
         self._connections: set[asyncio.StreamWriter] = set()
 
     async def start(self) -> None:
-        """Listen; a socket file that a killed front left behind is replaced."""
-        self._path.unlink(missing_ok=True)
-        self._server = await asyncio.start_unix_server(self._serve, self._path, limit=_BUFFER_BYTES)
+        """Listen."""
+        await self._server.start()
 
     async def stop(self) -> None:
         """Hang up and stop listening."""
-        if self._server is not None:
-            self._server.close()
-            for writer in list(self._connections):
-                writer.close()
-            await self._server.wait_closed()
-            self._path.unlink(missing_ok=True)
+        for writer in list(self._connections):
+            writer.close()
+        await self._server.stop()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._connections.add(writer)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import orjson
 
+from streaming.front.unix_server import UnixServer
 from streaming.image.cluster_image import ClusterImage
 
 NO_LEADER = -1
@@ -20,21 +21,16 @@ class StatusServer:
 
     def __init__(self, path: Path, status: Callable[[], dict[str, Any]]) -> None:
         """Remember where to listen and what to say; `start` listens."""
-        self._path = path
         self._status = status
-        self._server: asyncio.Server | None = None
+        self._server = UnixServer(path, self._serve)
 
     async def start(self) -> None:
-        """Listen; a socket file that a killed front left behind is replaced."""
-        self._path.unlink(missing_ok=True)
-        self._server = await asyncio.start_unix_server(self._serve, self._path)
+        """Listen."""
+        await self._server.start()
 
     async def stop(self) -> None:
         """Stop listening."""
-        if self._server is not None:
-            self._server.close()
-            await self._server.wait_closed()
-            self._path.unlink(missing_ok=True)
+        await self._server.stop()
 
     async def _serve(self, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from streaming.observers.ports import Counters
-from streaming.zk.znodes import parse_config
+from streaming.zk.multiread import read_many
+from streaming.zk.reader import ZkReader
+from streaming.zk.znodes import entity_config_path, parse_config
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +43,15 @@ def overrides(path: str, data: bytes | None, counters: Counters) -> Overrides:
         logger.warning("%s is passed over: %s", path, error)
         counters["broken_configs"] += 1
         return Overrides()
+
+
+def topic_overrides(session: ZkReader, counters: Counters, names: Sequence[str]) -> list[Overrides]:
+    """Read what topics have of their own, in the order of their names; errors as read_many."""
+    if not names:
+        return []
+    paths = [entity_config_path("topics", name) for name in names]
+    znodes = read_many(session, paths).data
+    return [overrides(path, data, counters) for path, data in zip(paths, znodes, strict=True)]
 
 
 def _truth(text: str | None) -> bool | None:

@@ -11,17 +11,15 @@ from typing import Any
 
 from state.events import EventKind
 from streaming.log.api import NewRecord
-from streaming.observers.overrides import Overrides, overrides
+from streaming.observers.overrides import Overrides, topic_overrides
 from streaming.observers.ports import Counters, EventAppender, event
 from streaming.observers.states import StateTuple, read_states
 from streaming.observers.tree import Dirty, WatchedTree
 from streaming.topic_ids import mint_topic_id
-from streaming.zk.multiread import read_many
 from streaming.zk.types import ZNode
 from streaming.zk.znodes import (
     TOPICS_PATH,
     TopicZNode,
-    entity_config_path,
     parse_topic,
     topic_path,
 )
@@ -102,7 +100,9 @@ class TopicsObserver:
         """Read the configuration of topics again and append overrides that differ."""
         names = sorted(set(topics) & self._known.keys())
         records = []
-        for name, own in zip(names, self._overrides(names), strict=True):
+        for name, own in zip(
+            names, topic_overrides(self._tree.session, self._counters, names), strict=True
+        ):
             if own != self._known[name].own:
                 body = {"topic": name, **_said(own)}
                 records.append(event(EventKind.TOPIC_CONFIG_CHANGED, body, name))
@@ -134,7 +134,9 @@ class TopicsObserver:
             if znode is not None and self._differs(name, znode)
             if (topic := self._parsed(name, znode)) is not None
         ]
-        overridden = self._overrides([name for name, _, _ in changed])
+        overridden = topic_overrides(
+            self._tree.session, self._counters, [name for name, _, _ in changed]
+        )
         partitions = [(name, p) for name, _, topic in changed for p in topic.replicas]
         states = iter(read_states(self._tree.session, partitions, self._counters))
         # All is read: from here on nothing can fail between what is yielded and what is known.
@@ -164,15 +166,6 @@ class TopicsObserver:
             self._counters["broken_topic_znodes"] += 1
             self._broken[name] = (znode.czxid, znode.version)
             return None
-
-    def _overrides(self, names: Sequence[str]) -> list[Overrides]:
-        if not names:
-            return []
-        paths = [entity_config_path("topics", name) for name in names]
-        znodes = read_many(self._tree.session, paths).data
-        return [
-            overrides(path, data, self._counters) for path, data in zip(paths, znodes, strict=True)
-        ]
 
 
 def _removed(name: str, known: _Known) -> NewRecord:

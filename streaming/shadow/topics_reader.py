@@ -8,19 +8,17 @@ from dataclasses import dataclass
 
 from state.events import EventKind
 from streaming.log.api import NewRecord
-from streaming.observers.overrides import Overrides, overrides
+from streaming.observers.overrides import Overrides, topic_overrides
 from streaming.observers.ports import Counters, EventAppender, event
 from streaming.observers.states import StateTuple
 from streaming.observers.topics import observed
 from streaming.observers.tree import Dirty, DirtyPaths, WatchedTree
 from streaming.shadow.leadership import Partition, assignment_of
 from streaming.shadow.looks import SeenTopic
-from streaming.zk.multiread import read_many
 from streaming.zk.types import ZNode
 from streaming.zk.znodes import (
     TOPICS_PATH,
     TopicZNode,
-    entity_config_path,
     parse_topic,
     partition_state_path,
     topic_path,
@@ -116,7 +114,9 @@ class TopicsReader:
         """Read the configuration of topics again and append overrides that differ."""
         names = sorted(set(topics) & self._known.keys())
         records: list[NewRecord] = []
-        for name, own in zip(names, self._overrides(names), strict=True):
+        for name, own in zip(
+            names, topic_overrides(self._tree.session, self._counters, names), strict=True
+        ):
             if own != self._known[name].own:
                 body = {
                     "topic": name,
@@ -160,7 +160,7 @@ class TopicsReader:
     def _read(self, names: Sequence[str]) -> list[tuple[str, ZNode, TopicZNode, Overrides]]:
         found = []
         znodes = self._tree.get_many([topic_path(name) for name in names])
-        own = self._overrides(names)
+        own = topic_overrides(self._tree.session, self._counters, names)
         for name, znode, overridden in zip(names, znodes, own, strict=True):
             if znode is None:
                 if name in self._known:
@@ -172,12 +172,3 @@ class TopicsReader:
                 logger.warning("topic %s is passed over: %s", name, error)
                 self._counters["broken_topic_znodes"] += 1
         return found
-
-    def _overrides(self, names: Sequence[str]) -> list[Overrides]:
-        if not names:
-            return []
-        paths = [entity_config_path("topics", name) for name in names]
-        znodes = read_many(self._tree.session, paths).data
-        return [
-            overrides(path, data, self._counters) for path, data in zip(paths, znodes, strict=True)
-        ]
