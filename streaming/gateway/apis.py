@@ -28,6 +28,7 @@ from streaming.gateway.passing.brokers import Brokers
 from streaming.gateway.passing.creation import AutoCreation
 from streaming.gateway.passing.pool import PassingLimits
 from streaming.gateway.passing.versions import our_range
+from streaming.gateway.passing.without_role import WithoutRole
 from streaming.gateway.ports import ClusterView, Decider, UserConfigs
 from streaming.gateway.producer_ids import InitProducerId, ProducerIds
 from streaming.gateway.reassignments import (
@@ -82,6 +83,9 @@ def build_apis(
     }
     creation = AutoCreation(brokers)
     served = {**_served_here(view, decider, node, producer_ids, creation), **groups}
+    without_role = WithoutRole(view, brokers)
+    for key in (ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER):
+        served[key] = without_role.around(served[key])
     with_brokers = {key: api.versions for key, api in PASSED_APIS.items()}
     with_brokers |= {key: our_range(key) for key in shared}
     versions = Versions([*served, ApiKey.API_VERSIONS], with_brokers, brokers)

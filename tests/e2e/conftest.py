@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +12,7 @@ import pytest
 from streaming.demo.cluster import DemoCluster
 from streaming.supervisor.embedded import SESSION_TIMEOUT_MS
 from streaming.zk.client import ZkSession
+from tests.e2e.telling import log_ends
 
 
 @pytest.fixture
@@ -26,6 +27,18 @@ def demo(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[DemoCluster
     cluster.stop()
     kafka_log.setLevel(level)
     gc.collect()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item,
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Show what all servers logged last with a test that failed."""
+    report = yield
+    demo = getattr(item, "funcargs", {}).get("demo")
+    if report.failed and report.when == "call" and isinstance(demo, DemoCluster):
+        report.sections.append(("Ends of the servers' logs", log_ends(demo)))
+    return report
 
 
 @pytest.fixture

@@ -73,14 +73,18 @@ def state(session: ZkSession, name: str, partition: int = 0) -> dict[str, Any]:
     return {"leader": None, "isr": []} if znode is None else orjson.loads(znode.data)
 
 
-def stop_deciding(demo: DemoCluster, session: ZkSession) -> int:
-    """Stop the job until a broker has the role; return which."""
+def stop_deciding(demo: DemoCluster, session: ZkSession) -> None:
+    """Stop the job, and give it an event that waits until the lease is over."""
     signal_job(demo, signal.SIGSTOP)
-    # An event that waits until the lease is over.
     put_config(session, "topics", "elected", {"unclean.leader.election.enable": "false"})
+    controlling(demo)
+
+
+def controlling(demo: DemoCluster) -> int:
+    """Return which living broker has the role; wait for it."""
+    living = {id_ for id_, broker in demo.embedded.brokers.items() if broker.pid is not None}
     return wait_for(
-        "a broker in control",
-        lambda: (id_ := demo.look().controller_id) in demo.embedded.brokers and id_,
+        "a broker in control", lambda: (id_ := demo.look().controller_id) in living and id_
     )
 
 
@@ -131,9 +135,10 @@ def test_what_another_controller_did_and_left_is_found(
     asked([demo.gateway], "create_topics", wanted)
     assert wait_until_none(lambda: unfinished(demo, session), QUIET_S) == []
 
-    controlling = stop_deciding(demo, session)
+    stop_deciding(demo, session)
     change_everything(demo, session)
-    demo.broker(controlling).pause()
+    controller = demo.broker(controlling(demo))
+    controller.pause()
     try:
         leave_work(session)
         demo.broker(DEAD).start()
@@ -143,7 +148,7 @@ def test_what_another_controller_did_and_left_is_found(
         wait_for("the request to elect", lambda: session.get(ELECTION) is None)
         wait_for("the election", lambda: state(session, "elected")["leader"] == 2)
     finally:
-        demo.broker(controlling).resume()
+        controller.resume()
     assert wait_until_none(lambda: unfinished(demo, session), QUIET_S) == []
     assert {name for name, _ in demo.look().partitions} == {
         "grown", "moved", "elected", "shrunk", "made",

@@ -10,9 +10,16 @@ import pytest
 
 from streaming.gateway.passing.apis import PASSED_APIS
 from streaming.gateway.passing.pool import BrokerFailed, BrokerPool, PassingLimits, Target
-from streaming.wire.messages import ApiKey, encode_request
-from tests.unit.gateway.stub_broker import RANGES, StubBroker, ask_raw, brokers, ranges_of
-from tests.unit.gateway.support import Rig, with_gateway
+from streaming.wire.messages import ApiKey, decode_response, encode_request
+from tests.unit.gateway.stub_broker import (
+    RANGES,
+    StubBroker,
+    answering,
+    ask_raw,
+    brokers,
+    ranges_of,
+)
+from tests.unit.gateway.support import NODE_ID, Rig, with_gateway
 
 DESCRIBE_ACLS, DESCRIBE_QUOTAS = 29, 48
 BODY = b"whatever the client says \x00\xff"
@@ -246,3 +253,28 @@ def test_a_refused_connection_is_not_a_question_asked() -> None:
         assert not caught.value.asked
 
     run(scenario())
+
+
+@pytest.mark.parametrize(
+    ("api_key", "version"), [(ApiKey.METADATA, 1), (ApiKey.DESCRIBE_CLUSTER, 0)]
+)
+def test_without_the_role_a_broker_tells_who_controls(api_key: int, version: int) -> None:
+    async def scenario(rig: Rig) -> None:
+        stub = StubBroker(1, answer=answering(api_key, controller_id=2))
+        async with brokers(rig, stub):
+
+            async def controller() -> int:
+                body = {"topics": []} if api_key == ApiKey.METADATA else {}
+                raw_answer = await ask_raw(rig, encode_request(api_key, version, 5, "c", body))
+                return int(decode_response(api_key, version, raw_answer)[1]["controller_id"])
+
+            assert await controller() == NODE_ID
+            assert not stub.requests
+            rig.cluster.controller = False
+            assert await controller() == 2
+            assert len(stub.requests) == 1
+            await stub.stop()
+            assert await controller() == -1
+            await stub.start()
+
+    with_gateway(scenario)
