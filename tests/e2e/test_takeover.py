@@ -13,6 +13,7 @@ import pytest
 from kafka import KafkaAdminClient
 
 from streaming.demo.cluster import DemoCluster
+from streaming.demo.metadata import ask_metadata
 from streaming.demo.steps import OURS, start_everything
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import (
@@ -81,11 +82,15 @@ def stop_deciding(demo: DemoCluster, session: ZkSession) -> None:
 
 
 def controlling(demo: DemoCluster) -> int:
-    """Return which living broker has the role; wait for it."""
-    living = {id_ for id_, broker in demo.embedded.brokers.items() if broker.pid is not None}
-    return wait_for(
-        "a broker in control", lambda: (id_ := demo.look().controller_id) in living and id_
-    )
+    """Return which living broker has the role; wait until it has, and all that live say so."""
+    living = {id_: one for id_, one in demo.embedded.brokers.items() if one.pid is not None}
+
+    def agreed() -> int | None:
+        named = {ask_metadata(broker.client_port).controller_id for broker in living.values()}
+        holder = demo.look().controller_id
+        return holder if holder in living and named == {holder} else None
+
+    return wait_for("a broker in control", agreed)
 
 
 def change_everything(demo: DemoCluster, session: ZkSession) -> None:

@@ -1,4 +1,4 @@
-"""Has a broker tell who controls the cluster while this node does not.
+"""Has the controller in office answer for the cluster while this node has not the role.
 
 Clients that know this node go on asking it: some read only the controller's id from its answer and
 ask again, here, until they are told one.
@@ -11,12 +11,14 @@ from streaming.gateway.passing.brokers import Brokers
 from streaming.gateway.passing.pool import BrokerFailed
 from streaming.gateway.ports import ClusterView
 from streaming.wire.errors import WireError
-from streaming.wire.messages import response_body
+from streaming.wire.messages import ApiKey, response_body
 from streaming.wire.schema_codec import Body
+
+_NO_TOPICS: Body = {"topics": [], "allow_auto_topic_creation": False}
 
 
 class WithoutRole:
-    """Passes requests about the cluster on to a broker while this node has not the role."""
+    """Passes requests about the cluster on to the controller while that is not this node."""
 
     def __init__(self, view: ClusterView, brokers: Brokers) -> None:
         """Take who tells about the role, and who answers without it."""
@@ -26,16 +28,23 @@ class WithoutRole:
     def around(self, handler: Handler) -> Handler:
         """Return the handler of an API that this node answers itself while it has the role.
 
-        It also answers when no broker does: with the nodes it knew last, and no controller.
+        It also answers while no broker does or none has heard of another controller: with the nodes
+        it knew last, and no controller.
         """
 
         async def handle(call: Call) -> Body | bytes:
             if self._view.is_controller():
                 return await handler(call)
             try:
-                answer = await self._brokers.pass_on(call.listener.name, call.frame)
+                answer = await self._ask_controller(call)
                 return response_body(call.header.api_key, call.version, answer)
             except (BrokerFailed, WireError):
                 return await handler(call)
 
         return handle
+
+    async def _ask_controller(self, call: Call) -> bytes:
+        """Raises BrokerFailed, also when brokers still name this node."""
+        listener = call.listener.name
+        told = await self._brokers.ask(listener, ApiKey.METADATA, _NO_TOPICS)
+        return await self._brokers.pass_on(listener, call.frame, told["controller_id"])

@@ -260,8 +260,11 @@ def test_a_refused_connection_is_not_a_question_asked() -> None:
 )
 def test_without_the_role_a_broker_tells_who_controls(api_key: int, version: int) -> None:
     async def scenario(rig: Rig) -> None:
-        stub = StubBroker(1, answer=answering(api_key, controller_id=2))
-        async with brokers(rig, stub):
+        named = [NODE_ID, NODE_ID]
+        first = answering(ApiKey.METADATA, controller_id=lambda _: named[0])
+        second = answering(ApiKey.METADATA, api_key, controller_id=lambda _: named[1])
+        stubs = [StubBroker(1, answer=first), StubBroker(2, answer=second)]
+        async with brokers(rig, *stubs):
 
             async def controller() -> int:
                 body = {"topics": []} if api_key == ApiKey.METADATA else {}
@@ -269,12 +272,18 @@ def test_without_the_role_a_broker_tells_who_controls(api_key: int, version: int
                 return int(decode_response(api_key, version, raw_answer)[1]["controller_id"])
 
             assert await controller() == NODE_ID
-            assert not stub.requests
+            assert not stubs[0].requests + stubs[1].requests
             rig.cluster.controller = False
+            assert await controller() == -1  # both name this node, which knows better
+            named[:] = [2, 2]
+            for stub in stubs:
+                stub.requests.clear()
             assert await controller() == 2
-            assert len(stub.requests) == 1
-            await stub.stop()
+            assert len(stubs[1].requests) > 0
+            for stub in stubs:
+                await stub.stop()
             assert await controller() == -1
-            await stub.start()
+            for stub in stubs:
+                await stub.start()
 
     with_gateway(scenario)
