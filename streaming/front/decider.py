@@ -91,8 +91,12 @@ class RequestDecider:
             else:
                 reply.set_result(body)
 
-    def fail_all(self) -> None:
-        """Tell everybody who waits that we are the controller no more."""
+    def fail_all(
+        self,
+        kind: type[Exception] = NotController,
+        reason: str = "this node has lost the controller role",
+    ) -> None:
+        """Tell everybody who waits that no reply will come."""
         for reply in self._waiting.values():
             if not reply.done():
-                reply.set_exception(NotController("this node has lost the controller role"))
+                reply.set_exception(kind(reason))

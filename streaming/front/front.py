@@ -234,6 +234,7 @@ class Front:
             self._lease.job_connected()
         else:
             self._lease.job_gone(self._loop.time())
+            self._groups.job_gone()
         self._lease_changed()
 
     def _groups_decided(self, decisions: Sequence[tuple[int, bytes]]) -> None:

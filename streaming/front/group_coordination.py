@@ -18,6 +18,7 @@ from streaming.front.decider import RequestDecider
 from streaming.front.group_decisions import GroupDecisions
 from streaming.front.heartbeats import HeartbeatLog
 from streaming.gateway.coordinators import coordinator_partition
+from streaming.gateway.ports import NoJob
 from streaming.log.api import NewRecord
 from streaming.observers.ports import Counters, event
 from streaming.offsets.history import History
@@ -30,6 +31,7 @@ logger = logging.getLogger(__name__)
 Append = Callable[[Sequence[NewRecord]], Future[range]]
 
 _CHUNK_EVENTS = 1_000
+_NO_JOB = "no job is connected"
 
 
 class GroupCoordination:
@@ -43,6 +45,7 @@ class GroupCoordination:
         append: Append,
         *,
         is_controller: Callable[[], bool],
+        has_job: Callable[[], bool],
         counters: Counters,
     ) -> None:
         """Coordinate nothing yet."""
@@ -51,6 +54,7 @@ class GroupCoordination:
         self._history = history
         self._append = append
         self._is_controller = is_controller
+        self._has_job = has_job
         self._counters = counters
         self._decider = RequestDecider(append, is_controller, counters)
         self._heartbeats = HeartbeatLog(asyncio.get_running_loop(), append)
@@ -83,7 +87,9 @@ class GroupCoordination:
     async def submit(
         self, kind: str, group: str, payload: dict[str, Any], timeout_s: float
     ) -> dict[str, Any]:
-        """Append an event and return its reply; raises NotController, DecisionTimedOut."""
+        """Append an event and return its reply; raises NotController, NoJob, DecisionTimedOut."""
+        if not self._has_job():
+            raise NoJob(_NO_JOB)
         return await self._decider.submit(kind, group, payload, timeout_s)
 
     def heard(self, heartbeat: Heartbeat) -> None:
@@ -99,6 +105,10 @@ class GroupCoordination:
             if end_offset > offset:
                 del self._loaded[partition]
                 self._served.add(partition)
+
+    def job_gone(self) -> None:
+        """Tell everybody who waits: what was not decided is asked for again, once it is back."""
+        self._decider.fail_all(NoJob, _NO_JOB)
 
     def role_lost(self) -> None:
         """Tell everybody who waits."""

@@ -59,6 +59,7 @@ class Groups:
             self._history,
             append,
             is_controller=is_controller,
+            has_job=has_job,
             counters=counters,
         )
         lag_max_s = settings.replica_lag_time_max_ms / 1000
@@ -96,6 +97,10 @@ class Groups:
     def batch_completed(self, end_offset: int) -> None:
         """Take how far the job has decided."""
         self._coordination.batch_completed(end_offset)
+
+    def job_gone(self) -> None:
+        """Tell everybody who waits for what nobody decides."""
+        self._coordination.job_gone()
 
     def job_came_back(self) -> None:
         """Take everything over again: what was decided meanwhile may not have come here."""

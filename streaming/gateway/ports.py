@@ -16,6 +16,10 @@ class NotController(Exception):
     """This node is not the controller now, or ceased to be while a reply was awaited."""
 
 
+class NoJob(Exception):
+    """There is no job that would decide it, or it went away while a reply was awaited."""
+
+
 class Paused(NotController):
     """An operator wants nothing of the kind decided now; the message says so."""
 

@@ -12,10 +12,10 @@ from typing import Any, Protocol
 
 from state.groups.image import GroupImage
 from state.groups.payloads import Heartbeat
-from state.groups.tables import Api, Phase, status_error
+from state.groups.tables import LOADING_ANSWERS, Api, Phase, status_error
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Call
-from streaming.gateway.ports import DecisionTimedOut, NotController
+from streaming.gateway.ports import DecisionTimedOut, NoJob, NotController
 
 _EVENTS: Mapping[Api, str] = {
     Api.JOIN_GROUP: "join_group_requested",
@@ -55,7 +55,7 @@ class GroupService(Protocol):
     ) -> dict[str, Any]:
         """Append an event with a fresh request_id and return the reply.
 
-        Raises NotController, DecisionTimedOut.
+        Raises NotController, NoJob, DecisionTimedOut.
         """
 
     def heard(self, heartbeat: Heartbeat) -> None:
@@ -99,6 +99,10 @@ class GroupRequests:
             return await self.service.submit(_EVENTS[api], group, asked, timeout_s)
         except NotController:
             return {"error": ProtocolError.NOT_COORDINATOR}
+        except NoJob:
+            # Everything is loaded again when it is back. Until then nobody may wait here: a client
+            # whose heartbeats stand behind its commit gives its membership up.
+            return {"error": LOADING_ANSWERS[api]}
         except DecisionTimedOut:
             return {"error": ProtocolError.COORDINATOR_NOT_AVAILABLE}
 

@@ -36,7 +36,8 @@ TIMEOUT_S = 20.0
 class GroupWorld:
     """Events are folded at once, at a time that stands still until `pass_ms`.
 
-    following: whether brokers take records; held: decisions wait, as while a batch runs.
+    following: whether brokers take records; held: decisions wait, as while a batch runs; has_job:
+    whether somebody decides.
     """
 
     def __init__(self, *options: str) -> None:
@@ -46,6 +47,7 @@ class GroupWorld:
         self.cluster.happen("raise_leader_epochs_requested", GROUP_TOPIC, body)
         self.events: list[Event] = []
         self.following = True
+        self.has_job = True
         self.held: list[tuple[int, bytes]] | None = None
         self.timers: dict[str, int] = {}
         self._now_ms = 1_000
@@ -61,6 +63,7 @@ class GroupWorld:
             history,
             self.append,
             is_controller=self.cluster.is_controller,
+            has_job=lambda: self.has_job,
             counters=Counter(),
         )
         self.requests = GroupRequests(self.groups, TIMEOUT_S, settings.groups_max)

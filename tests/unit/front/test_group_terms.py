@@ -126,6 +126,31 @@ def test_who_waits_is_told_when_the_role_is_lost() -> None:
     play(scenario)
 
 
+def test_nobody_waits_for_a_job_that_is_away() -> None:
+    """Heartbeats stand behind a commit of the same client: its session must not end of that."""
+
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client, other = await rig.client(), await rig.client()
+        joined = await member_of(client)
+        world.following = False
+        asking = asyncio.create_task(commit(client, joined))
+        async with asyncio.timeout(10):
+            while not world.payloads("offset_commit_requested"):
+                await asyncio.sleep(0.01)
+        world.has_job = False
+        world.groups.job_gone()
+        assert await asking == ProtocolError.COORDINATOR_LOAD_IN_PROGRESS
+        events = len(world.events)
+        assert await commit(client, joined) == ProtocolError.COORDINATOR_LOAD_IN_PROGRESS
+        answer = await join(other)
+        assert answer["error_code"] == ProtocolError.COORDINATOR_LOAD_IN_PROGRESS
+        assert await heartbeat(client, joined) == 0
+        assert (await fetched(client))["error_code"] == 0, "what is known is answered"
+        assert len(world.events) == events
+
+    play(scenario)
+
+
 def test_what_was_decided_before_a_take_over_is_not_appended_after_it() -> None:
     """A batch that a killed job left behind is run again when partitions are taken over anew."""
 
