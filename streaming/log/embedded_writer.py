@@ -1,22 +1,15 @@
-"""The embedded log's only writer: a thread that makes what many threads append durable in groups.
-
-One group is everything that was waiting when the thread came back from the last fsync, so the cost
-of an fsync is shared by all who wait for it.
-"""
+"""The embedded log's only writer: what many threads append is made durable by one fsync a group."""
 
 from __future__ import annotations
 
 import fcntl
 import os
-import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
 from pathlib import Path
 
-from streaming.log.api import AppendFailed, LogClosed, LogError, NewRecord
+from streaming.log.api import AppendFailed, LogError, NewRecord
 from streaming.log.embedded_format import (
     HARD_RECORD_BYTES_MAX,
     Body,
@@ -28,10 +21,10 @@ from streaming.log.embedded_format import (
 from streaming.log.embedded_head import Head
 from streaming.log.embedded_recovery import Tail, find_tail
 from streaming.log.embedded_segment import SegmentWriter, create_segment, fsync_folder
+from streaming.log.group_commit import Append, GroupCommit, fail
 
 SEGMENT_BYTES = 64 * 1024 * 1024
 RECORD_BYTES_MAX = 64 * 1024 * 1024
-_GROUP_BYTES_MAX = 8 * 1024 * 1024
 
 
 class LogLocked(LogError):
@@ -41,15 +34,6 @@ class LogLocked(LogError):
 def wall_clock_ms() -> int:
     """Milliseconds since the epoch."""
     return time.time_ns() // 1_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class _Append:
-    """One call waiting for its group."""
-
-    bodies: list[Body]
-    size_bytes: int
-    future: Future[range]
 
 
 class EmbeddedLogWriter:
@@ -81,10 +65,6 @@ class EmbeddedLogWriter:
         self._clock = clock
         self._segment_bytes = segment_bytes
         self._record_bytes_max = record_bytes_max
-        self._waiting: deque[_Append] = deque()
-        self._wake = threading.Condition()
-        self._closing = False
-        self._broken: OSError | None = None
         self._folder.mkdir(parents=True, exist_ok=True)
         self._lock_fd = _take_lock(self._folder)
         try:
@@ -92,9 +72,7 @@ class EmbeddedLogWriter:
         except BaseException:
             os.close(self._lock_fd)
             raise
-        self._thread = threading.Thread(target=self._run, name=f"log-{self._folder.name}")
-        self._thread.daemon = True
-        self._thread.start()
+        self._groups = GroupCommit(str(self._folder), self._commit)
 
     def _open(self, first_offset: int) -> None:
         for leftover in self._folder.glob("*.tmp"):
@@ -115,20 +93,13 @@ class EmbeddedLogWriter:
         return self.append_async(records).result()
 
     def append_async(self, records: Sequence[NewRecord]) -> Future[range]:
-        future: Future[range] = Future()
         try:
             bodies = [encode_body(record, self._record_bytes_max) for record in records]
         except LogError as refused:
+            future: Future[range] = Future()
             future.set_exception(refused)
             return future
-        size_bytes = sum(len(body.text_and_payload) for body in bodies)
-        with self._wake:
-            if self._closing or self._broken:
-                future.set_exception(self._refusal())
-                return future
-            self._waiting.append(_Append(bodies, size_bytes, future))
-            self._wake.notify()
-        return future
+        return self._groups.submit(bodies, sum(len(body.text_and_payload) for body in bodies))
 
     def start_offset(self) -> int:
         return list_segments(self._folder)[0]
@@ -148,12 +119,8 @@ class EmbeddedLogWriter:
         return bases[0]
 
     def close(self) -> None:
-        with self._wake:
-            if self._closing:
-                return
-            self._closing = True
-            self._wake.notify()
-        self._thread.join()
+        if not self._groups.close():
+            return
         self._segment.close()
         self._head.close()
         os.close(self._lock_fd)
@@ -164,37 +131,7 @@ class EmbeddedLogWriter:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _refusal(self) -> LogClosed:
-        if self._broken is None:
-            return LogClosed(f"{self._folder}: the writer is closed")
-        reason = f"{self._folder}: the writer gave up, open the log again: {self._broken}"
-        return LogClosed(reason)
-
-    def _run(self) -> None:
-        while group := self._next_group():
-            if self._broken:
-                _fail(group, self._refusal())
-            else:
-                self._commit(group)
-
-    def _next_group(self) -> list[_Append]:
-        """Wait for appends and take them, in order; empty when closing and all is done."""
-        with self._wake:
-            while True:
-                self._wake.wait_for(lambda: self._waiting or self._closing)
-                if not self._waiting:
-                    return []
-                group: list[_Append] = []
-                size_bytes = 0
-                while self._waiting and (not group or size_bytes < _GROUP_BYTES_MAX):
-                    waiting = self._waiting.popleft()
-                    if waiting.future.set_running_or_notify_cancel():
-                        group.append(waiting)
-                        size_bytes += waiting.size_bytes
-                if group:
-                    return group
-
-    def _commit(self, group: list[_Append]) -> None:
+    def _commit(self, group: list[Append[Body]]) -> None:
         """Write, fsync, publish, tell: in this order."""
         try:
             data, ranges, tail = self._pack(group)
@@ -210,26 +147,25 @@ class EmbeddedLogWriter:
         except OSError as error:
             # After a failed fsync the kernel may have dropped the pages: what the file holds is
             # unknown until it is read again.
-            self._broken = error
-            _fail(group, self._refusal())
+            self._groups.give_up(group, error)
             return
         self._tail = Tail(self._segment.position, tail.next_offset, tail.time_ms)
         self._head.publish(tail.next_offset)
         for waiting, offsets in zip(group, ranges, strict=True):
             waiting.future.set_result(offsets)
 
-    def _pack(self, group: list[_Append]) -> tuple[bytes, list[range], Tail]:
+    def _pack(self, group: list[Append[Body]]) -> tuple[bytes, list[range], Tail]:
         first = offset = self._tail.next_offset
         time_ms = self._tail.time_ms
         parts: list[bytes] = []
         ranges: list[range] = []
         for waiting in group:
             now_ms = self._clock()
-            for body in waiting.bodies:
+            for body in waiting.records:
                 time_ms = max(now_ms, time_ms) if body.time_ms is None else body.time_ms
                 parts.extend(pack_record(offset, time_ms, offset - first, body))
                 offset += 1
-            ranges.append(range(offset - len(waiting.bodies), offset))
+            ranges.append(range(offset - len(waiting.records), offset))
         return b"".join(parts), ranges, Tail(self._tail.position, offset, time_ms)
 
     def _roll(self) -> None:
@@ -244,22 +180,16 @@ class EmbeddedLogWriter:
         self._tail = Tail(self._segment.position, self._tail.next_offset, self._tail.time_ms)
         full.close()
 
-    def _undo(self, group: list[_Append], error: Exception) -> None:
+    def _undo(self, group: list[Append[Body]], error: Exception) -> None:
         """Cut what a failed write left behind; the log stays usable when that works."""
         try:
             self._segment.cut(self._tail.position)
         except OSError as worse:
-            self._broken = worse
-            _fail(group, self._refusal())
+            self._groups.give_up(group, worse)
             return
         failed = AppendFailed(f"{self._folder}: nothing of this append was kept: {error}")
         failed.__cause__ = error
-        _fail(group, failed)
-
-
-def _fail(group: list[_Append], error: LogError) -> None:
-    for waiting in group:
-        waiting.future.set_exception(error)
+        fail(group, failed)
 
 
 def _take_lock(folder: Path) -> int:
