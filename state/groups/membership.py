@@ -44,6 +44,15 @@ def member_error(group: Members, member: str, instance: str | None) -> ProtocolE
     return None if member in group.members else ProtocolError.UNKNOWN_MEMBER_ID
 
 
+def sender_error(group: Members, member: str, instance: str | None) -> ProtocolError | None:
+    """Return what member_error does, for what a client sends as long as it consumes.
+
+    Without a member id it comes from nobody: its client has given the membership up and will join;
+    that another took its place would end it.
+    """
+    return member_error(group, member, instance) if member else ProtocolError.UNKNOWN_MEMBER_ID
+
+
 def admits(group: Group, member: str, max_size: int) -> bool:
     """Return whether there is room for a member that joins.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from state.groups import records
 from state.groups.group import Group
-from state.groups.membership import member_error, touch
+from state.groups.membership import member_error, sender_error, touch
 from state.groups.offset_rows import OffsetRow, TopicPartition, rows_values
 from state.groups.payloads import (
     DeleteGroupRequested,
@@ -73,12 +73,13 @@ def commit_error(group: Group, request: Commit) -> ProtocolError | None:
     empty = group.state is GroupState.EMPTY
     if request.generation < 0 and empty:
         return None
+    transactional = isinstance(request, TxnOffsetCommitRequested)
     if request.generation >= 0 or request.member or request.instance is not None:
-        error = member_error(group, request.member, request.instance)
+        check = member_error if transactional else sender_error
+        error = check(group, request.member, request.instance)
         if error is None and request.generation != group.generation:
             error = ProtocolError.ILLEGAL_GENERATION
         return error
-    transactional = isinstance(request, TxnOffsetCommitRequested)
     return None if transactional or empty else ProtocolError.UNKNOWN_MEMBER_ID
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from state.groups.group import Group
-from state.groups.membership import Members, member_error, touch
+from state.groups.membership import Members, member_error, sender_error, touch
 from state.groups.payloads import Heartbeat, LeaveGroupRequested, LeavingMember
 from state.groups.rebalance import remove_member, remove_pending
 from state.groups.states import GroupState
@@ -39,7 +39,7 @@ def heartbeat_answer(group: Beating, heard: Heartbeat) -> ProtocolError:
     assert isinstance(cell, ProtocolError)
     if group.state is GroupState.DEAD:
         return cell
-    error = member_error(group, heard.member, heard.instance)
+    error = sender_error(group, heard.member, heard.instance)
     if error is None and heard.generation != group.generation:
         error = ProtocolError.ILLEGAL_GENERATION
     return cell if error is None else error

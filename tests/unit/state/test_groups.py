@@ -32,6 +32,26 @@ def stable(**config: int) -> tuple[Coordinator, str]:
     return coordinator, member
 
 
+def test_a_static_member_that_gave_its_id_up_is_not_told_that_another_took_its_place() -> None:
+    coordinator = Coordinator()
+    joined = coordinator.join("g", instance="one")
+    coordinator.tick(3_000)
+    member = coordinator.answer(joined)["member"]
+    coordinator.sync("g", member, 1, [[member, "AAEC"]])
+    image = GroupImage()
+    image.add_slot(coordinator.slot)
+
+    def answers(sender: str) -> set[ProtocolError]:
+        asked = coordinator.commit("g", [["t", 0, 7, -1, ""]], sender, 1, instance="one")
+        committed = coordinator.answer(asked)["partitions"]
+        beat = heartbeat_error(image, Phase.OWNED, Heartbeat("g", sender, "one", 1))
+        return {beat, *(ProtocolError(error) for *_, error in committed)}
+
+    assert answers("") == {ProtocolError.UNKNOWN_MEMBER_ID}
+    assert answers("another") == {ProtocolError.FENCED_INSTANCE_ID}
+    assert answers(member) == {ProtocolError.NONE}
+
+
 def test_groups_have_machines_of_their_own_and_a_bucket_has_one_whatever_the_slots() -> None:
     for name in ("g", "", "ü", "a.b"):
         assert scope("join_group_requested", name) == GROUP_SCOPE + group_bucket(name)
