@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from state.cluster.authority import Authority
 from state.decisions import Decision, DecisionKind, json_decision
-from state.partitions.matrix import Bools, Int32s, keep, unpad
+from state.partitions.matrix import Bools, Int32s, any_in_row, keep, unpad
 from state.partitions.slot import Slot
 from state.partitions.table import PartitionTable
 from state.payloads import topic_id_to_text
@@ -58,7 +58,7 @@ def reassignment_end(
 
 
 def _listed(partitions: Int32s, replicas: Int32s, mask: Bools) -> dict[str, list[int]]:
-    some = mask.any(axis=1)
+    some = any_in_row(mask)
     lists = keep(replicas[some], mask[some])
     return {
         str(partition): unpad(row)

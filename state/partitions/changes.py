@@ -17,7 +17,7 @@ from state.cluster.authority import Authority
 from state.cluster.brokers import Brokers
 from state.decisions import Action, Decision, DecisionKind, Rule
 from state.partitions.assignment import reassignment_end, topic_write
-from state.partitions.matrix import NONE, Bools, Int32s, Rows, unpad
+from state.partitions.matrix import NONE, Bools, Int32s, Rows, any_in_row, unpad
 from state.partitions.table import PartitionTable
 from state.payloads import topic_id_to_text
 
@@ -84,11 +84,12 @@ class Changes:
             replica = np.full(len(at), NONE, dtype=np.int32)
             self.refusals.append(Refusal(at, replica, self.table.rows.state[at], target, reason))
 
-    def refuse_replicas(self, mask: Bools, target: int, reason: str) -> None:
-        """Report replica moves that are not made; mask bool[n, R]."""
-        at, column = np.nonzero(mask)
-        if len(at):
+    def refuse_replicas(self, at: Rows, mask: Bools, target: int, reason: str) -> None:
+        """Report replica moves that are not made: mask bool[k, R] of rows `at`."""
+        if mask.any():
             rows = self.table.rows
+            row, column = np.nonzero(mask)
+            at = at[row]
             current = rows.replica_state[at, column]
             self.refusals.append(Refusal(at, rows.replicas[at, column], current, target, reason))
 
@@ -111,7 +112,7 @@ class Changes:
         found = []
         deleted = self.table.in_deletion()
         self.recipients[deleted] = False
-        changed = np.flatnonzero(self.write | self.metadata | self.recipients.any(axis=1))
+        changed = np.flatnonzero(self.write | self.metadata | any_in_row(self.recipients))
         if len(changed):
             found.append(self._change_block(changed, deleted, authority, brokers))
         if self.stop.any() or self._left:
@@ -153,7 +154,7 @@ class Changes:
         return (
             self.write[at] * np.uint8(Action.WRITE)
             | self.create[at] * np.uint8(Action.CREATE)
-            | self.recipients[at].any(axis=1) * np.uint8(Action.LEADER_AND_ISR)
+            | any_in_row(self.recipients[at]) * np.uint8(Action.LEADER_AND_ISR)
             | self.metadata[at] * np.uint8(Action.UPDATE_METADATA)
             | self.is_new[at] * np.uint8(Action.IS_NEW)
             | (self.metadata & deleted)[at] * np.uint8(Action.DELETED)

@@ -18,7 +18,7 @@ from state.decisions import Decision, DecisionKind, json_decision
 from state.partitions.changes import Changes
 from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.machine import move_partitions, move_replicas
-from state.partitions.matrix import NONE, Bools
+from state.partitions.matrix import NONE, Bools, any_in_row
 from state.partitions.slot import Slot
 from state.partitions.table import Deletion
 from state.payloads import topic_id_to_text
@@ -52,7 +52,7 @@ def release(slot: Slot, names: Iterable[str]) -> None:
 def release_hosted(slot: Slot, hosted: Bools) -> None:
     """Let the deletions go on that a returning broker has replicas bool[n, R] of."""
     if slot.table.deletions:
-        at = np.flatnonzero(hosted.any(axis=1))
+        at = np.flatnonzero(any_in_row(hosted))
         topics = np.unique(slot.table.rows.topic[at]).tolist()
         release(slot, [slot.table.topics[topic].name for topic in topics])
 
@@ -69,7 +69,7 @@ def fail(slot: Slot, changes: Changes, mask: Bools) -> None:
     move_replicas(slot, changes, running, _R.OFFLINE)
     failed = mask & _in_states(slot, _R.OFFLINE, _R.DELETION_STARTED)
     move_replicas(slot, changes, failed, _R.DELETION_INELIGIBLE)
-    at = np.flatnonzero((mask & _in_states(slot, _R.DELETION_INELIGIBLE)).any(axis=1))
+    at = np.flatnonzero(any_in_row(mask & _in_states(slot, _R.DELETION_INELIGIBLE)))
     for topic in np.unique(rows.topic[at]).tolist():
         slot.table.deletions[slot.table.topics[topic].name].halted = True
 
@@ -124,7 +124,7 @@ def _resume(slot: Slot, changes: Changes, queued: list[str]) -> list[str]:
 
 def _any(slot: Slot, mask: Bools) -> set[str]:
     """Return the topics with a replica in mask bool[n, R]."""
-    topics = np.unique(slot.table.rows.topic[mask.any(axis=1)])
+    topics = np.unique(slot.table.rows.topic[any_in_row(mask)])
     return {slot.table.topics[topic].name for topic in topics.tolist()}
 
 
@@ -145,7 +145,7 @@ def _start(slot: Slot, changes: Changes, names: list[str]) -> None:
     for name in unseen:
         slot.table.deletions[name].started = True
     left = _of_topics(slot, names) & (rows.replicas != NONE)
-    changes.metadata |= left.any(axis=1) & rows.has_leadership
+    changes.metadata |= any_in_row(left) & rows.has_leadership
     online = slot.online_replicas(np.arange(len(rows)))
     fail(slot, changes, left & ~online)
     # A deleted replica on a broker that is down needs nothing more.

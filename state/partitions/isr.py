@@ -11,7 +11,17 @@ from state.decisions import Decision, DecisionKind, Rule, json_decision
 from state.events import Event
 from state.partitions import deletion
 from state.partitions.changes import Changes
-from state.partitions.matrix import NONE, Bools, Int32s, Rows, contains, equal_lists, lengths, unpad
+from state.partitions.matrix import (
+    NONE,
+    Bools,
+    Int32s,
+    Rows,
+    all_in_row,
+    contains,
+    equal_lists,
+    lengths,
+    unpad,
+)
 from state.partitions.reassignment import complete_reassignments
 from state.partitions.slot import Slot
 from state.payloads import AlterPartitionRequested
@@ -88,7 +98,7 @@ def _errors(slot: Slot, request: AlterPartitionRequested, at: Rows) -> Int32s:
         request.leader_epoch > rows.leader_epoch[at]
     )
     recovering = request.recovery == 1
-    online = (slot.online(at, request.isr) | (request.isr == NONE)).all(axis=1)
+    online = all_in_row(slot.online(at, request.isr) | (request.isr == NONE))
     members = lengths(request.isr)
     ineligible = (
         ProtocolError.INELIGIBLE_REPLICA
@@ -119,7 +129,7 @@ def _impossible(slot: Slot, request: AlterPartitionRequested, at: Rows) -> Bools
     rows = slot.table.rows
     leader = np.full((len(at), 1), request.broker_id, dtype=np.int32)
     assigned = contains(rows.replicas[at], request.isr) | (request.isr == NONE)
-    impossible: Bools = ~contains(request.isr, leader)[:, 0] | ~assigned.all(axis=1)
+    impossible: Bools = ~contains(request.isr, leader)[:, 0] | ~all_in_row(assigned)
     return impossible
 
 

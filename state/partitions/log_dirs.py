@@ -10,7 +10,7 @@ from state.events import Event
 from state.partitions import deletion
 from state.partitions.changes import Changes
 from state.partitions.legal import ReplicaState
-from state.partitions.matrix import Bools, Rows
+from state.partitions.matrix import Bools, Rows, any_in_row
 from state.partitions.membership import fail_replicas
 from state.partitions.reassignment import complete_reassignments
 from state.partitions.slot import Slot
@@ -33,7 +33,7 @@ def on_log_dir_failure_notified(
     asked = np.isin(rows.replicas, np.array(notified.broker_ids, dtype=np.int32))
     asked &= slot.brokers.registered(rows.replicas) & (rows.replica_state == ReplicaState.ONLINE)
     changes.recipients |= asked & rows.has_leadership[:, None]
-    changes.rule[changes.recipients.any(axis=1)] = Rule.REPLICA_STARTED
+    changes.rule[any_in_row(changes.recipients)] = Rule.REPLICA_STARTED
     return changes.decisions(slot.authority, slot.brokers)
 
 

@@ -21,7 +21,17 @@ from state.partitions.legal import (
     legal_partition_moves,
     legal_replica_moves,
 )
-from state.partitions.matrix import NONE, Bools, Int32s, Rows, contains, keep, lengths
+from state.partitions.matrix import (
+    NONE,
+    Bools,
+    Int32s,
+    Rows,
+    any_in_row,
+    contains,
+    count_in_row,
+    keep,
+    lengths,
+)
 from state.partitions.relist import replace_replicas
 from state.partitions.removal_order import last_to_leave
 from state.partitions.slot import Slot
@@ -48,6 +58,8 @@ def move_partitions(
 
     force_unclean lets an offline election ignore the topics' configuration.
     """
+    if len(at) == 0:
+        return
     rows = slot.table.rows
     legal = legal_partition_moves(rows.state[at], target)
     changes.refuse_partitions(at[~legal], target, ILLEGAL_MOVE)
@@ -56,8 +68,10 @@ def move_partitions(
         rows.state[at] = target
         return
     is_new = rows.state[at] == PartitionState.NEW
-    _initialise(slot, changes, at[is_new])
-    _elect(slot, changes, at[~is_new], strategy, force_unclean=force_unclean)
+    if is_new.any():
+        _initialise(slot, changes, at[is_new])
+    if not is_new.all():
+        _elect(slot, changes, at[~is_new], strategy, force_unclean=force_unclean)
 
 
 def _initialise(slot: Slot, changes: Changes, at: Rows) -> None:
@@ -141,61 +155,74 @@ def _outcome(
 
 def move_replicas(slot: Slot, changes: Changes, mask: Bools, target: ReplicaState) -> None:
     """Move the replicas in mask bool[n, R] to a state, with what brokers must be told about it."""
-    rows = slot.table.rows
-    legal = legal_replica_moves(rows.replica_state, target)
-    changes.refuse_replicas(mask & ~legal, target, ILLEGAL_MOVE)
-    mask = mask & legal
-    _REPLICA_MOVES[target](slot, changes, mask)
+    at = np.flatnonzero(any_in_row(mask))
+    if len(at) == 0:
+        return
+    asked = mask[at]
+    legal = legal_replica_moves(slot.table.rows.replica_state[at], target)
+    changes.refuse_replicas(at, asked & ~legal, target, ILLEGAL_MOVE)
+    moved = any_in_row(asked & legal)
+    _REPLICA_MOVES[target](slot, changes, at[moved], (asked & legal)[moved])
 
 
-def _to_new(slot: Slot, changes: Changes, mask: Bools) -> None:
+def _set_states(slot: Slot, at: Rows, mask: Bools, state: ReplicaState) -> None:
+    """Set the states of the replicas in mask bool[k, R] of rows `at`."""
+    states = slot.table.rows.replica_state
+    states[at] = np.where(mask, np.int8(state), states[at])
+
+
+def _to_new(slot: Slot, changes: Changes, at: Rows, mask: Bools) -> None:
     rows = slot.table.rows
-    leads = mask & (rows.replicas == rows.leader[:, None]) & rows.has_leadership[:, None]
-    changes.refuse_replicas(leads, ReplicaState.NEW, WOULD_LEAD)
+    led = rows.has_leadership[at][:, None]
+    leads = mask & (rows.replicas[at] == rows.leader[at][:, None]) & led
+    changes.refuse_replicas(at, leads, ReplicaState.NEW, WOULD_LEAD)
     mask = mask & ~leads
-    told = mask & rows.has_leadership[:, None]
-    changes.recipients |= told
-    started = told.any(axis=1)
-    changes.metadata |= started
-    changes.is_new |= started
-    rows.replica_state[mask] = ReplicaState.NEW
+    started = _start_replicas(changes, at, mask & led)
+    changes.is_new[started] = True
+    _set_states(slot, at, mask, ReplicaState.NEW)
 
 
-def _to_online(slot: Slot, changes: Changes, mask: Bools) -> None:
+def _to_online(slot: Slot, changes: Changes, at: Rows, mask: Bools) -> None:
     rows = slot.table.rows
-    told = mask & (rows.replica_state != ReplicaState.NEW) & rows.has_leadership[:, None]
-    changes.recipients |= told
-    started = told.any(axis=1)
-    changes.metadata |= started
-    changes.rule[started & (changes.rule == Rule.NONE)] = Rule.REPLICA_STARTED
-    rows.replica_state[mask] = ReplicaState.ONLINE
+    old = rows.replica_state[at] != ReplicaState.NEW
+    started = _start_replicas(changes, at, mask & old & rows.has_leadership[at][:, None])
+    changes.rule[started[changes.rule[started] == Rule.NONE]] = Rule.REPLICA_STARTED
+    _set_states(slot, at, mask, ReplicaState.ONLINE)
 
 
-def _to_offline(slot: Slot, changes: Changes, mask: Bools) -> None:
+def _start_replicas(changes: Changes, at: Rows, told: Bools) -> Rows:
+    """Send LeaderAndIsr to replicas in mask bool[k, R] of rows `at`; return the rows with one."""
+    changes.recipients[at] |= told
+    started = at[any_in_row(told)]
+    changes.metadata[started] = True
+    return started
+
+
+def _to_offline(slot: Slot, changes: Changes, at: Rows, mask: Bools) -> None:
     rows = slot.table.rows
-    changes.stop |= mask
-    at = np.flatnonzero(mask.any(axis=1))
-    stored = at[rows.has_leadership[at] | changes.create[at]]
+    changes.stop[at] |= mask
+    known = rows.has_leadership[at] | changes.create[at]
+    stored = at[known]
     changes.metadata[stored] = True
     changes.rule[stored[changes.rule[stored] == Rule.NONE]] = Rule.REPLICA_STOPPED
     ours = rows.controller_epoch[stored] <= slot.authority.epoch
     changes.refuse_partitions(stored[~ours], PartitionState.OFFLINE, NEWER_CONTROLLER)
-    _remove_from_isr(slot, changes, stored[ours], mask)
-    rows.replica_state[mask] = ReplicaState.OFFLINE
+    _remove_from_isr(slot, changes, stored[ours], mask[known][ours])
+    _set_states(slot, at, mask, ReplicaState.OFFLINE)
 
 
 def _remove_from_isr(slot: Slot, changes: Changes, at: Rows, mask: Bools) -> None:
-    """Take the masked replicas out of the ISRs; the last member stays, a leader among them is
-    lost.
+    """Take replicas in mask bool[k, R] of rows `at` out of the ISRs; the last member stays, a
+    leader among them is lost.
     """
     rows = slot.table.rows
-    gone = np.where(mask[at], rows.replicas[at], NONE)
+    gone = np.where(mask, rows.replicas[at], NONE)
     leaving = contains(gone, rows.isr[at])
-    hit = leaving.any(axis=1)
-    changes.recipients[at] |= (rows.replicas[at] != NONE) & ~mask[at]
+    hit = any_in_row(leaving)
+    changes.recipients[at] |= (rows.replicas[at] != NONE) & ~mask
     at, gone, leaving = at[hit], gone[hit], leaving[hit]
     isr = rows.isr[at]
-    emptied = lengths(isr) == leaving.sum(axis=1)
+    emptied = lengths(isr) == count_in_row(leaving)
     stays = emptied[:, None] & (isr == last_to_leave(isr)[:, None])
     lost = contains(gone, rows.leader[at][:, None])[:, 0]
     slot.table.replace_isr(at, keep(isr, (isr != NONE) & (~leaving | stays)))
@@ -205,26 +232,24 @@ def _remove_from_isr(slot: Slot, changes: Changes, at: Rows, mask: Bools) -> Non
     )
 
 
-def _to_deletion_started(slot: Slot, changes: Changes, mask: Bools) -> None:
-    changes.stop |= mask
-    changes.stop_delete |= mask
-    slot.table.rows.replica_state[mask] = ReplicaState.DELETION_STARTED
+def _to_deletion_started(slot: Slot, changes: Changes, at: Rows, mask: Bools) -> None:
+    changes.stop[at] |= mask
+    changes.stop_delete[at] |= mask
+    _set_states(slot, at, mask, ReplicaState.DELETION_STARTED)
 
 
-def _to_deletion_successful(slot: Slot, changes: Changes, mask: Bools) -> None:
-    slot.table.rows.replica_state[mask] = ReplicaState.DELETION_SUCCESSFUL
+def _to_deletion_successful(slot: Slot, changes: Changes, at: Rows, mask: Bools) -> None:
+    _set_states(slot, at, mask, ReplicaState.DELETION_SUCCESSFUL)
 
 
-def _to_deletion_ineligible(slot: Slot, changes: Changes, mask: Bools) -> None:
-    slot.table.rows.replica_state[mask] = ReplicaState.DELETION_INELIGIBLE
+def _to_deletion_ineligible(slot: Slot, changes: Changes, at: Rows, mask: Bools) -> None:
+    _set_states(slot, at, mask, ReplicaState.DELETION_INELIGIBLE)
 
 
-def _to_non_existent(slot: Slot, changes: Changes, mask: Bools) -> None:
+def _to_non_existent(slot: Slot, changes: Changes, at: Rows, mask: Bools) -> None:
     """Drop the replicas from their assignments."""
     rows = slot.table.rows
-    at = np.flatnonzero(mask.any(axis=1))
-    left = ~mask[at]
-    lists = keep(rows.replicas[at], left)
+    lists = keep(rows.replicas[at], ~mask)
     adding = contains(keep(rows.replicas[at], rows.adding[at]), lists)
     removing = contains(keep(rows.replicas[at], rows.removing[at]), lists)
     replace_replicas(changes, at, lists, adding, removing)

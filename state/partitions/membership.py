@@ -15,7 +15,7 @@ from state.partitions import deletion
 from state.partitions.changes import Changes
 from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.machine import move_partitions, move_replicas
-from state.partitions.matrix import NONE, Bools, Rows
+from state.partitions.matrix import NONE, Bools, Rows, any_in_row
 from state.partitions.reassignment import complete_reassignments, resume_reassignments
 from state.partitions.slot import Slot
 from state.partitions.table import PartitionTable
@@ -102,6 +102,8 @@ def start_rows(slot: Slot, changes: Changes, at: Rows) -> None:
     A replica starts ONLINE or, when it is not online, DELETION_INELIGIBLE; a partition ONLINE or
     OFFLINE by its leader, NEW when it never had one.
     """
+    if len(at) == 0:
+        return
     rows = slot.table.rows
     assigned = rows.replicas[at] != NONE
     online = slot.online_replicas(at)
@@ -158,7 +160,7 @@ def _start_brokers(slot: Slot, changes: Changes, ids: list[int]) -> None:
         deletion.release_hosted(slot, hosted)
         rows = slot.table.rows
         awaited = _hosted(slot, ids) & ~rows.removing
-        resume_reassignments(slot, changes, np.flatnonzero(awaited.any(axis=1)))
+        resume_reassignments(slot, changes, np.flatnonzero(any_in_row(awaited)))
         deletion.resume(slot, changes)
 
 

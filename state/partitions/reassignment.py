@@ -19,7 +19,18 @@ from state.partitions.changes import Changes
 from state.partitions.election import Strategy
 from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.machine import move_partitions, move_replicas
-from state.partitions.matrix import NONE, Bools, Int32s, Rows, contains, keep, pad_rows, unpad
+from state.partitions.matrix import (
+    NONE,
+    Bools,
+    Int32s,
+    Rows,
+    all_in_row,
+    any_in_row,
+    contains,
+    keep,
+    pad_rows,
+    unpad,
+)
 from state.partitions.relist import replace_replicas
 from state.partitions.slot import Slot
 from state.partitions.table import Columns
@@ -99,13 +110,13 @@ def resume_reassignments(slot: Slot, changes: Changes, at: Rows) -> None:
 def complete_reassignments(slot: Slot, changes: Changes, at: Rows) -> None:
     """Complete what is in motion among rows and can be completed."""
     at = at[in_motion(slot.table.rows, at) & ~_unled(slot, changes, at)]
-    _finish(slot, changes, at[_done(slot, at)])
+    if len(at):
+        _finish(slot, changes, at[_done(slot, at)])
 
 
 def in_motion(rows: Columns, at: Rows) -> Bools:
     """Return bool[k]: replicas of the row come or go."""
-    moving: Bools = np.any(rows.adding[at] | rows.removing[at], axis=1)
-    return moving
+    return any_in_row(rows.adding[at] | rows.removing[at])
 
 
 def _relist(changes: Changes, at: Rows, lists: Int32s, motions: Sequence[Motion]) -> None:
@@ -128,13 +139,15 @@ def _done(slot: Slot, at: Rows) -> Bools:
     rows = slot.table.rows
     target = (rows.replicas[at] != NONE) & ~rows.removing[at]
     in_sync = contains(rows.isr[at], rows.replicas[at])
-    complete = (in_sync | ~target).all(axis=1)
-    can_lead = (target & in_sync & slot.online_replicas(at)).any(axis=1)
+    complete = all_in_row(in_sync | ~target)
+    can_lead = any_in_row(target & in_sync & slot.online_replicas(at))
     done: Bools = (complete & can_lead) | ~in_motion(rows, at)
     return done
 
 
 def _advance(slot: Slot, changes: Changes, at: Rows) -> None:
+    if len(at) == 0:
+        return
     unled = _unled(slot, changes, at)
     _settle_unled(slot, changes, at[unled])
     at = at[~unled]
@@ -151,7 +164,7 @@ def _start(slot: Slot, changes: Changes, at: Rows) -> None:
     starting[at] = rows.adding[at] & (rows.replica_state[at] == ReplicaState.NON_EXISTENT)
     move_replicas(slot, changes, starting, ReplicaState.NEW)
     changes.recipients[at] |= rows.replicas[at] != NONE
-    changes.is_new[at] |= rows.adding[at].any(axis=1)
+    changes.is_new[at] |= any_in_row(rows.adding[at])
     changes.mark_written(at, Rule.LEADER_EPOCH_BUMPED)
 
 

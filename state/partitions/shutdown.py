@@ -18,7 +18,7 @@ from state.partitions.changes import Changes, topic_column
 from state.partitions.election import Strategy
 from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.machine import move_partitions, move_replicas
-from state.partitions.matrix import Bools, Rows, lengths
+from state.partitions.matrix import Bools, Rows, any_in_row, count_in_row, lengths
 from state.partitions.slot import Slot
 from state.payloads import ControlledShutdownRequested
 
@@ -54,9 +54,9 @@ def on_controlled_shutdown_checked(
     changes = Changes(slot.table, event.offset)
     mask = _hosted(slot, checked.request.broker_id)
     mask &= np.isin(np.arange(len(mask)), _named(slot, checked.at_risk))[:, None]
-    changes.refuse_replicas(mask, ReplicaState.OFFLINE, BELOW_MIN_INSYNC)
+    at = np.flatnonzero(any_in_row(mask))
+    changes.refuse_replicas(at, mask[at], ReplicaState.OFFLINE, BELOW_MIN_INSYNC)
     found = changes.decisions(slot.authority, slot.brokers)
-    at = np.flatnonzero(mask.any(axis=1))
     return [*found, *_listed(slot, event, DecisionKind.REPORT_REMAINING, at)]
 
 
@@ -81,7 +81,7 @@ def _hosted(slot: Slot, broker_id: int) -> Bools:
 def _movable(slot: Slot, broker_id: int) -> Bools:
     """Return bool[n]: the broker has a replica, others have too, and the partition is in use."""
     rows = slot.table.rows
-    several = _hosted(slot, broker_id).any(axis=1) & (lengths(rows.replicas) > 1)
+    several = any_in_row(_hosted(slot, broker_id)) & (lengths(rows.replicas) > 1)
     movable: Bools = several & rows.has_leadership & ~slot.table.in_deletion()
     return movable
 
@@ -90,8 +90,8 @@ def _at_risk(slot: Slot, broker_id: int) -> Bools:
     """Return bool[n]: the broker is in sync, and too few others that go on are."""
     isr = slot.table.rows.isr
     staying = slot.online_members(np.arange(len(isr))) & (isr != broker_id)
-    too_few = staying.sum(axis=1) < slot.min_insync_replicas()
-    at_risk: Bools = _movable(slot, broker_id) & (isr == broker_id).any(axis=1) & too_few
+    too_few = count_in_row(staying) < slot.min_insync_replicas()
+    at_risk: Bools = _movable(slot, broker_id) & any_in_row(isr == broker_id) & too_few
     return at_risk
 
 

@@ -84,8 +84,10 @@ def _take(slot: Slot, changes: Changes, at: Rows, states: States, use: Bools) ->
     """Copy stored states into rows `at` where `use` bool[k] holds, and return these rows: ONLINE or
     OFFLINE by their leader, unless their topic is being deleted.
     """
-    rows = slot.table.rows
     taken = at[use]
+    if len(taken) == 0:
+        return taken
+    rows = slot.table.rows
     for name in ("leader", "leader_epoch", "controller_epoch", "zk_version", "recovery"):
         getattr(rows, name)[taken] = getattr(states, name)[use]
     slot.table.replace_isr(taken, states.isr[use])
@@ -102,6 +104,8 @@ def _settle(slot: Slot, changes: Changes, at: Rows) -> None:
     """Make the rows hold what holds after every event: a leader where one can be, no offline member
     in an ISR.
     """
+    if len(at) == 0:
+        return
     rows = slot.table.rows
     at = at[~slot.table.in_deletion()[at]]
     move_partitions(slot, changes, at[~slot.online_leader(at)], PartitionState.ONLINE)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 import numpy.typing as npt
 
-from state.partitions.matrix import NONE, Bools, Int32s, Rows, widen
+from state.partitions.matrix import NONE, Bools, Int32s, Rows, any_in_row, widen
 
 NO_VERSION = -1
 NO_LEADER = -1
@@ -196,7 +196,7 @@ class PartitionTable:
     def reassigning(self) -> set[str]:
         """Return which of the topics queued for deletion are being reassigned."""
         rows = self.rows
-        moving = self.is_of(self.deletions) & (rows.adding | rows.removing).any(axis=1)
+        moving = self.is_of(self.deletions) & any_in_row(rows.adding | rows.removing)
         return {self.topics[topic].name for topic in np.unique(rows.topic[moving]).tolist()}
 
     def in_deletion(self) -> Bools:

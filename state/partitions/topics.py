@@ -16,7 +16,17 @@ from state.partitions.assignment import assignment_decision, reassignment_end
 from state.partitions.changes import Changes
 from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.machine import move_partitions, move_replicas
-from state.partitions.matrix import NONE, Bools, Int32s, Rows, contains, keep, unpad, widen
+from state.partitions.matrix import (
+    NONE,
+    Bools,
+    Int32s,
+    Rows,
+    any_in_row,
+    contains,
+    keep,
+    unpad,
+    widen,
+)
 from state.partitions.membership import elect_offline, start_rows
 from state.partitions.reassignment import (
     complete_reassignments,
@@ -146,6 +156,8 @@ def _grows_in_deletion(slot: Slot, observed: TopicObserved) -> bool:
 
 def create_partitions(slot: Slot, changes: Changes, at: Rows) -> None:
     """Take rows that exist nowhere yet to ONLINE (KafkaController.onNewPartitionCreation)."""
+    if len(at) == 0:
+        return
     rows = slot.table.rows
     mask = np.zeros(rows.replicas.shape, dtype=bool)
     mask[at] = rows.replicas[at] != NONE
@@ -195,13 +207,13 @@ def without_controller(slot: Slot, observed: TopicObserved) -> tuple[Int32s, boo
     if not ours.any():
         return replicas, False
     candidates = slot.brokers.live_ids
-    for row in np.flatnonzero(ours.any(axis=1)).tolist():
+    for row in np.flatnonzero(any_in_row(ours)).tolist():
         free = candidates[~np.isin(candidates, replicas[row])]
         free = free[free != slot.authority.controller_id]
         if len(free):
             replicas[row, ours[row]] = free[int(observed.partitions[row]) % len(free)]
     mask = (replicas != slot.authority.controller_id) & (replicas != NONE)
-    return _as_repaired_before(slot, observed, keep(replicas, mask), ours.any(axis=1)), True
+    return _as_repaired_before(slot, observed, keep(replicas, mask), any_in_row(ours)), True
 
 
 def _as_repaired_before(

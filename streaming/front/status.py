@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import orjson
 
+from state.partitions.matrix import lengths
 from streaming.front.unix_server import UnixServer
 from streaming.image.cluster_image import ClusterImage
 
@@ -66,8 +67,8 @@ def _partition_counts(image: ClusterImage) -> dict[str, int]:
         return {"offline_partitions": 0, "leaderless": 0, "under_replicated": 0}
     columns = image.columns
     leader = columns["leader"]
-    in_sync = (columns["isr"] >= 0).sum(axis=1)
-    assigned = (columns["replicas"] >= 0).sum(axis=1)
+    in_sync = lengths(columns["isr"])
+    assigned = lengths(columns["replicas"])
     return {
         "offline_partitions": int(np.count_nonzero(~np.isin(leader, list(image.brokers)))),
         "leaderless": int(np.count_nonzero(leader == NO_LEADER)),

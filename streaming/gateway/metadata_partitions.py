@@ -7,7 +7,7 @@ from collections.abc import Collection
 import numpy as np
 
 from state.blocks import Column
-from state.partitions.matrix import NONE, Bools, Int32s, Rows, keep
+from state.partitions.matrix import NONE, Bools, Int32s, Rows, any_in_row, keep
 from streaming.gateway.metadata_encoder import PartitionColumns
 from streaming.gateway.protocol_errors import GatewayError
 from streaming.image.cluster_image import ClusterImage
@@ -58,7 +58,7 @@ def _leader_errors(image: ClusterImage, columns: dict[str, Column], version: int
 
 
 def _missing(ids: Int32s, node_ids: Int32s) -> Bools:
-    found: Bools = ((ids != NONE) & ~np.isin(ids, node_ids)).any(axis=1)
+    found = any_in_row((ids != NONE) & ~np.isin(ids, node_ids))
     return found
 
 

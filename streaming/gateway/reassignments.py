@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from state.events import EventKind
-from state.partitions.matrix import unpad
+from state.partitions.matrix import any_in_row, unpad
 from state.protocol_errors import ProtocolError
 from streaming.gateway.admin import AdminRequests
 from streaming.gateway.calls import Call
@@ -102,7 +102,7 @@ def in_motion(image: ClusterImage) -> Iterable[tuple[str, Body]]:
         return
     columns = image.columns
     topic_of, names = image.topic_of_rows()
-    moving = np.flatnonzero((columns["adding"] | columns["removing"]).any(axis=1))
+    moving = np.flatnonzero(any_in_row(columns["adding"] | columns["removing"]))
     for row in moving.tolist():
         replicas = columns["replicas"][row]
         yield (

@@ -9,6 +9,7 @@ import numpy as np
 from state.events import EventKind
 from state.partitions.changes import EPOCH_DURING_DELETE
 from state.protocol_errors import ProtocolError
+from state.partitions.matrix import any_in_row
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import NewRecord
 from streaming.sinks.channel import NO_ERRORS, Answer
@@ -132,4 +133,4 @@ def _known_as_failed(image: ClusterImage, broker_id: int) -> set[str]:
     if not len(image):
         return set()
     hosted = image.columns["replicas"] == broker_id
-    return image.topics_at((hosted & image.columns["offline"]).any(axis=1))
+    return image.topics_at(any_in_row(hosted & image.columns["offline"]))

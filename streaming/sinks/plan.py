@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from state.blocks import Column
 from state.decisions import Action, DecisionKind
-from state.partitions.matrix import NONE, Rows
+from state.partitions.matrix import NONE, Rows, any_in_row
 from streaming.image.brokers import endpoint_on
 from streaming.image.cluster_image import PARTITION_COLUMNS, ClusterImage
 from streaming.offsets.posing import as_told
@@ -119,7 +119,7 @@ class Planner:
         """Return what a broker that may know nothing must be told: metadata and its replicas."""
         requests = [self._metadata(image_rows(self._image))]
         if len(self._image):
-            hosted = (self._image.columns["replicas"] == broker).any(axis=1)
+            hosted = any_in_row(self._image.columns["replicas"] == broker)
             rows = image_rows(self._image).select(hosted)
             if len(rows):
                 requests.append(self._leader_and_isr(rows))
@@ -149,11 +149,11 @@ class Planner:
         )
         rows = _while_deleted(rows, columns["actions"] & _DELETED != 0)
         recipients = np.where(columns["recipients"], columns["replicas"], NONE)
-        first = is_new & ((columns["actions"] & _CREATE != 0) | ~columns["adding"].any(axis=1))
+        first = is_new & ((columns["actions"] & _CREATE != 0) | ~any_in_row(columns["adding"]))
         for broker, requests in plan.items():
-            told = (recipients == broker).any(axis=1)
+            told = any_in_row(recipients == broker)
             if told.any():
-                joins = (columns["adding"] & (columns["replicas"] == broker)).any(axis=1)
+                joins = any_in_row(columns["adding"] & (columns["replicas"] == broker))
                 new_there = replace(rows, is_new=first | (is_new & joins))
                 requests.append(self._leader_and_isr(new_there.select(told)))
         announced = np.flatnonzero(columns["actions"] & _UPDATE_METADATA)
