@@ -7,7 +7,7 @@ from typing import Any
 
 from streaming.front.user_configs import ZkUserConfigs
 from streaming.gateway.apis import NodeConfig, build_apis
-from streaming.gateway.calls import Handler
+from streaming.gateway.calls import AtOnce, Handler
 from streaming.gateway.connection import Limits
 from streaming.gateway.create_topics import TopicDefaults
 from streaming.gateway.passing.pool import PassingLimits
@@ -55,7 +55,7 @@ class FrontGateway:
         settings: Settings,
         view: ClusterView,
         decider: Decider,
-        groups: Mapping[int, Handler],
+        groups: Mapping[int, Handler | AtOnce],
     ) -> None:
         """Remember what to serve, groups beside the rest; nothing is bound yet."""
         self._settings = settings

@@ -11,7 +11,7 @@ from state.events import EventKind
 from streaming.front.decider import RequestDecider
 from streaming.front.group_coordination import Append, GroupCoordination
 from streaming.gateway import not_leader
-from streaming.gateway.calls import Call, Handler
+from streaming.gateway.calls import AtOnce, Call, Handler
 from streaming.gateway.groups.apis import group_apis
 from streaming.gateway.groups.requests import GroupRequests
 from streaming.image.cluster_image import ClusterImage
@@ -75,7 +75,7 @@ class Groups:
         self._requests = GroupRequests(self._coordination, timeout_s, settings.groups_max)
         self._tasks: list[asyncio.Task[None]] = []
 
-    def handlers(self) -> Mapping[int, Handler]:
+    def handlers(self) -> Mapping[int, Handler | AtOnce]:
         """Return what the gateway serves because of groups."""
         if not self._enabled:
             return {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from streaming.wire.messages import RequestHeader
@@ -50,14 +50,24 @@ PassedHandler: TypeAlias = Callable[[BoundListener, RequestPrefix, bytes], Await
 
 
 @dataclass(frozen=True, slots=True)
+class AtOnce:
+    """Answers one API without waiting for anything: a request's frame in, a whole response out, its
+    header included; raises WireError.
+    """
+
+    answer: Callable[[bytes], bytes]
+
+
+@dataclass(frozen=True, slots=True)
 class Apis:
     """What the gateway answers.
 
-    handlers: by API key, what is decoded. passed: what is not, by API key its name. close: to await
-    at the end.
+    handlers: by API key, what is decoded, and at_once, what need not wait. passed: what is not
+    decoded, by API key its name. close: to await at the end.
     """
 
     handlers: Mapping[int, Handler]
     passed: Mapping[int, str]
     pass_on: PassedHandler
     close: Callable[[], Awaitable[None]]
+    at_once: Mapping[int, Callable[[bytes], bytes]] = field(default_factory=dict)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import Counter
-from collections.abc import AsyncIterator
+from collections import Counter, deque
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from streaming.gateway.calls import Apis, BoundListener, Call, HangUp
@@ -24,7 +24,7 @@ from streaming.wire.passing import RequestPrefix, request_prefix
 
 logger = logging.getLogger(__name__)
 
-_CHUNK_BYTES = 64 * 1024
+_COUNTER = {key: f"requests_{api.name}" for key, api in APIS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,113 +49,229 @@ class _Closing(Exception):
         self.counter = counter
 
 
-class Connection:
+class Connection(asyncio.Protocol):
     """Serves one connection until either side closes it.
 
     One request is in flight at a time, as on a broker, which mutes a channel until its answer is
-    sent: answers stay in order, and what a client can make us hold is one request and one answer.
+    sent: answers stay in order, and what a client can make us hold is one request, one answer, and
+    what was received at once behind that request.
     """
 
     def __init__(
         self,
-        streams: tuple[asyncio.StreamReader, asyncio.StreamWriter],
         listener: BoundListener,
         apis: Apis,
         limits: Limits,
         counters: Counter[str],
+        *,
+        admit: Callable[[Connection], bool],
+        on_end: Callable[[Connection], None],
     ) -> None:
-        """Take the streams, where they came in, what is served, and what to count in."""
-        self._reader, self._writer = streams
+        """Take where it comes in, what is served, what to count in, whether it may, and who is told
+        when it has ended and nothing of it is under way.
+        """
         self._listener = listener
         self._apis = apis
         self._limits = limits
         self._counters = counters
-        # With this, drain() waits until the operating system has taken everything, so that a close
-        # never throws away an answer.
-        self._writer.transport.set_write_buffer_limits(high=0)
-        host, port = (self._writer.get_extra_info("peername") or ("?", "?"))[:2]
+        self._admit = admit
+        self._on_end = on_end
+        self._loop = asyncio.get_running_loop()
+        self._splitter = FrameSplitter(limits.request_max_bytes)
+        self._frames: deque[bytes] = deque()
+        self._unread: deque[bytes] = deque()
+        self._task: asyncio.Task[None] | None = None
+        self._slow: asyncio.TimerHandle | None = None
+        self._idle: asyncio.TimerHandle | None = None
+        self._heard_s = self._loop.time()
+        self._eof = False
+        self._admitted = False
+        self._open = False  # answers may be sent
+        self._lost = False
+        self._peer = self._client_host = "?"
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin, unless there are too many connections."""
+        assert isinstance(transport, asyncio.Transport)
+        self._transport = transport
+        if not self._admit(self):
+            transport.abort()
+            return
+        self._admitted = self._open = True
+        # An answer counts as sent once the operating system has taken all of it, so that a close
+        # never throws one away.
+        transport.set_write_buffer_limits(high=0)
+        host, port = (transport.get_extra_info("peername") or ("?", "?"))[:2]
         self._peer, self._client_host = f"{host}:{port}", f"/{host}"
+        self._look_idle()
 
-    async def serve(self) -> None:
-        """Answer requests until the end; what goes wrong ends this connection only."""
+    def connection_lost(self, error: Exception | None) -> None:
+        """End; a request that is being answered is not taken back."""
+        for handle in (self._slow, self._idle):
+            if handle is not None:
+                handle.cancel()
+        self._open = False
+        self._lost = True
+        if self._admitted and self._task is None:
+            self._on_end(self)
+
+    async def stop(self) -> None:
+        """Hang up, and give up what is under way."""
+        self._transport.abort()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what the client sent; while an answer is under way, no more than once."""
+        self._heard_s = self._loop.time()
+        self._unread.append(data)
+        if self._busy:
+            self._transport.pause_reading()
+        else:
+            self._go_on()
+
+    def eof_received(self) -> bool:
+        """Answer what was asked before, then close."""
+        self._eof = True
+        self._go_on()
+        return True
+
+    def pause_writing(self) -> None:
+        """The client does not read fast enough."""
+        timeout_s = self._limits.write_timeout_ms / 1000
+        left = self._transport.get_write_buffer_size()
+        reason = f"{left} bytes were not read within {timeout_s} s"
+        self._slow = self._loop.call_later(
+            timeout_s, lambda: self._close(_Closing("closed_slow", reason))
+        )
+
+    def resume_writing(self) -> None:
+        """The client has all of an answer."""
+        if self._slow is not None:
+            self._slow.cancel()
+            self._slow = None
+        self._go_on()
+
+    @property
+    def _busy(self) -> bool:
+        return self._task is not None or self._slow is not None
+
+    def _go_on(self) -> None:
+        """Begin with the next request, if it is its turn."""
         try:
-            async for request_frame in self._frames():
-                await self._send(await self._answer(request_frame))
+            while not self._busy and self._open:
+                if self._frames:
+                    self._begin(self._frames.popleft())
+                elif self._unread:
+                    self._frames.extend(self._split(self._unread.popleft()))
+                elif self._eof:
+                    self._transport.abort()
+                    return
+                else:
+                    self._transport.resume_reading()
+                    return
         except _Closing as closing:
-            self._counters[closing.counter] += 1
-            level = logging.DEBUG if closing.counter == "closed_idle" else logging.WARNING
-            logger.log(level, "closing %s on %s: %s", self._peer, self._listener.name, closing)
-        except OSError:
-            pass  # the other side went away
-        finally:
-            self._writer.transport.abort()
+            self._close(closing)
 
-    async def _frames(self) -> AsyncIterator[bytes]:
-        splitter = FrameSplitter(self._limits.request_max_bytes)
-        while chunk := await self._read():
-            try:
-                frames = splitter.feed(chunk)
-            except FrameTooLarge as error:
-                raise _Closing("closed_too_large", str(error)) from error
-            except WireError as error:
-                raise _Closing("closed_malformed", str(error)) from error
-            for request_frame in frames:
-                yield request_frame
-
-    async def _read(self) -> bytes:
-        idle_s = self._limits.idle_max_ms / 1000
+    def _split(self, data: bytes) -> list[bytes]:
         try:
-            async with asyncio.timeout(idle_s):
-                return await self._reader.read(_CHUNK_BYTES)
-        except TimeoutError as error:
-            raise _Closing("closed_idle", f"nothing received for {idle_s} s") from error
-
-    async def _answer(self, request_frame: bytes) -> bytes:
-        try:
-            prefix = request_prefix(request_frame)
-            if prefix.api_key in self._apis.passed:
-                return await self._pass_on(prefix, request_frame)
-            request = decode_request(request_frame, self._apis.handlers)
-        except UnsupportedVersion as error:
-            if error.api_key == ApiKey.API_VERSIONS:
-                self._counters["unsupported_api_versions"] += 1
-                return unsupported_version_response(error.correlation_id)
-            raise _Closing("closed_unsupported", str(error)) from error
-        except UnsupportedApi as error:
-            raise _Closing("closed_unsupported", str(error)) from error
+            return self._splitter.feed(data)
+        except FrameTooLarge as error:
+            raise _Closing("closed_too_large", str(error)) from error
         except WireError as error:
             raise _Closing("closed_malformed", str(error)) from error
+
+    def _begin(self, request_frame: bytes) -> None:
+        """Answer a request at once where that is possible, else in a task."""
+        api_key = int.from_bytes(request_frame[:2], "big")
+        answer_of = self._apis.at_once.get(api_key)
+        if answer_of is None:
+            self._task = self._loop.create_task(self._serve(request_frame))
+            return
+        try:
+            answer = answer_of(request_frame)
+        except Exception as error:
+            raise self._closing(error, request_frame) from error
+        self._counters[_COUNTER[api_key]] += 1
+        self._send(answer)
+
+    async def _serve(self, request_frame: bytes) -> None:
+        try:
+            answer = await self._answer(request_frame)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it ends this connection only
+            self._close(self._closing(error, request_frame))
+        else:
+            self._send(answer)
+        finally:
+            self._task = None
+            if self._lost:
+                self._on_end(self)
+        self._heard_s = self._loop.time()
+        self._go_on()
+
+    async def _answer(self, request_frame: bytes) -> bytes:
+        prefix = request_prefix(request_frame)
+        if prefix.api_key in self._apis.passed:
+            return await self._pass_on(prefix, request_frame)
+        try:
+            request = decode_request(request_frame, self._apis.handlers)
+        except UnsupportedVersion as error:
+            if error.api_key != ApiKey.API_VERSIONS:
+                raise
+            self._counters["unsupported_api_versions"] += 1
+            return unsupported_version_response(error.correlation_id)
         return await self._handle(request, request_frame)
 
     async def _pass_on(self, prefix: RequestPrefix, request_frame: bytes) -> bytes:
         self._counters[f"requests_{self._apis.passed[prefix.api_key]}"] += 1
-        try:
-            return await self._apis.pass_on(self._listener, prefix, request_frame)
-        except HangUp as error:
-            raise _Closing("closed_refused", str(error)) from error
+        return await self._apis.pass_on(self._listener, prefix, request_frame)
 
     async def _handle(self, request: Request, request_frame: bytes) -> bytes:
         header = request.header
-        self._counters[f"requests_{APIS[header.api_key].name}"] += 1
+        self._counters[_COUNTER[header.api_key]] += 1
         call = Call(header, request.body, self._listener, request_frame, self._client_host)
-        try:
-            body = await self._apis.handlers[header.api_key](call)
-            if isinstance(body, bytes):
-                prefix = (header.api_key, header.api_version, header.correlation_id)
-                return encode_response_header(*prefix) + body
-            return encode_response(header.api_key, header.api_version, header.correlation_id, body)
-        except HangUp as error:
-            raise _Closing("closed_refused", str(error)) from error
-        except Exception as error:  # a bug of ours must cost this connection only
-            logger.exception("request of %s failed: %s", self._peer, header)
-            raise _Closing("closed_failed", repr(error)) from error
+        body = await self._apis.handlers[header.api_key](call)
+        if isinstance(body, bytes):
+            prefix = (header.api_key, header.api_version, header.correlation_id)
+            return encode_response_header(*prefix) + body
+        return encode_response(header.api_key, header.api_version, header.correlation_id, body)
 
-    async def _send(self, response: bytes) -> None:
-        timeout_s = self._limits.write_timeout_ms / 1000
-        self._writer.write(frame(response))
-        try:
-            async with asyncio.timeout(timeout_s):
-                await self._writer.drain()
-        except TimeoutError as error:
-            reason = f"{len(response)} bytes were not read within {timeout_s} s"
-            raise _Closing("closed_slow", reason) from error
+    def _closing(self, error: Exception, request_frame: bytes) -> _Closing:
+        """Return why a request ends its connection."""
+        match error:
+            case UnsupportedVersion() | UnsupportedApi():
+                return _Closing("closed_unsupported", str(error))
+            case WireError():
+                return _Closing("closed_malformed", str(error))
+            case HangUp():
+                return _Closing("closed_refused", str(error))
+            case _:  # a bug of ours must cost this connection only
+                logger.error(
+                    "request of %s failed: %s", self._peer, request_frame[:100], exc_info=error
+                )
+                return _Closing("closed_failed", repr(error))
+
+    def _send(self, response: bytes) -> None:
+        if self._open:
+            self._transport.write(frame(response))
+
+    def _look_idle(self) -> None:
+        """Close when nothing was received for too long, else look again when that may be."""
+        idle_s = self._limits.idle_max_ms / 1000
+        due_s = self._heard_s + idle_s
+        now_s = self._loop.time()
+        if self._busy:
+            due_s = now_s + idle_s
+        elif due_s <= now_s:
+            self._close(_Closing("closed_idle", f"nothing received for {idle_s} s"))
+            return
+        self._idle = self._loop.call_at(due_s, self._look_idle)
+
+    def _close(self, closing: _Closing) -> None:
+        if self._open:
+            self._open = False
+            self._counters[closing.counter] += 1
+            level = logging.DEBUG if closing.counter == "closed_idle" else logging.WARNING
+            logger.log(level, "closing %s on %s: %s", self._peer, self._listener.name, closing)
+            self._transport.abort()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import struct
 from enum import IntEnum
 
@@ -104,6 +105,7 @@ def _leader(image: ClusterImage, topic: str, key: str) -> int:
     return int(image.columns["leader"][row])
 
 
+@functools.lru_cache(maxsize=1 << 16)
 def coordinator_partition(key: str, count: int) -> int:
     """Return the partition of an internal topic with `count` of them that a group or transactional
     id belongs to (GroupMetadataManager.partitionFor, TransactionStateManager.partitionFor).

@@ -1,4 +1,4 @@
-"""The gateway's listeners: accepts connections, within the quota, and serves each in a task."""
+"""The gateway's listeners: accepts connections, within the quota."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Gateway:
         self._limits = limits
         self._bound: list[BoundListener] = []
         self._servers: list[asyncio.Server] = []
-        self._connections: set[asyncio.Task[None]] = set()
+        self._connections: set[Connection] = set()
         self._full = False
         self.counters: Counter[str] = Counter(connections_open=0)
 
@@ -68,14 +68,17 @@ class Gateway:
         sock = socket.create_server(address, family=family, backlog=_BACKLOG)
         bound = BoundListener(listener.name, listener.host, sock.getsockname()[1])
 
-        def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            if self._admit(writer):
-                # Not asyncio's own task: Python 3.11 reports its cancellation as an error.
-                task = asyncio.create_task(self._serve(reader, writer, bound))
-                self._connections.add(task)
-                task.add_done_callback(self._connections.discard)
+        def connection() -> Connection:
+            return Connection(
+                bound,
+                self._apis,
+                self._limits,
+                self.counters,
+                admit=self._admit,
+                on_end=self._ended,
+            )
 
-        self._servers.append(await asyncio.start_server(accept, sock=sock))
+        self._servers.append(await loop.create_server(connection, sock=sock))
         self._bound.append(bound)
 
     def endpoints(self) -> list[dict[str, Any]]:
@@ -94,26 +97,17 @@ class Gateway:
         """Stop listening, end all connections, and give up what handlers have under way."""
         for server in self._servers:
             server.close()
-        for connection in self._connections:
-            connection.cancel()
-        await asyncio.gather(*self._connections, return_exceptions=True)
+        await asyncio.gather(*(connection.stop() for connection in self._connections))
         for server in self._servers:
             await server.wait_closed()
         await self._apis.close()
 
-    async def _serve(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, bound: BoundListener
-    ) -> None:
-        try:
-            connection = Connection(
-                (reader, writer), bound, self._apis, self._limits, self.counters
-            )
-            await connection.serve()
-        finally:
-            self.counters["connections_open"] -= 1
-            self._full = False
+    def _ended(self, connection: Connection) -> None:
+        self._connections.discard(connection)
+        self.counters["connections_open"] -= 1
+        self._full = False
 
-    def _admit(self, writer: asyncio.StreamWriter) -> bool:
+    def _admit(self, connection: Connection) -> bool:
         if self.counters["connections_open"] >= self._limits.max_connections:
             self.counters["connections_refused"] += 1
             if not self._full:  # one line per time the quota is reached, not per refusal
@@ -122,8 +116,8 @@ class Gateway:
                     self._limits.max_connections,
                 )
             self._full = True
-            writer.transport.abort()
             return False
         self.counters["connections_open"] += 1
         self.counters["connections_accepted"] += 1
+        self._connections.add(connection)
         return True

@@ -34,6 +34,10 @@ class FrameSplitter:
         Raises FrameTooLarge or MalformedFrame (negative size) as soon as the four size bytes
         are known, before the body is buffered.
         """
+        if not self._buffer and len(data) >= _SIZE.size:
+            (size_bytes,) = _SIZE.unpack_from(data)
+            if len(data) - _SIZE.size == size_bytes <= self._limit_bytes:
+                return [data[_SIZE.size :]]  # a client that waits for its answers sends just one
         self._buffer += data
         frames = []
         start = 0

@@ -45,6 +45,12 @@ def answer_id(answer: bytes) -> int:
     return int(_CORRELATION_ID.unpack_from(answer)[0])
 
 
+def answer_with_id_of(answer: bytes, request: bytes) -> bytes:
+    """Return an answer with the correlation id of a request."""
+    end = _ID_IN_REQUEST + _CORRELATION_ID.size
+    return request[_ID_IN_REQUEST:end] + answer[_CORRELATION_ID.size :]
+
+
 def answer_with_id(answer: bytes, correlation_id: int) -> bytes:
     """Return an answer with another correlation id."""
     return _CORRELATION_ID.pack(correlation_id) + answer[_CORRELATION_ID.size :]

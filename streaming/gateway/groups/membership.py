@@ -14,13 +14,15 @@ from state.groups.tables import Api
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Call
 from streaming.gateway.groups.requests import GroupRequests
-from streaming.wire.messages import APIS, ApiKey
+from streaming.wire.messages import ApiKey, decode_request, encode_response
+from streaming.wire.passing import answer_with_id_of, request_with_id
 from streaming.wire.schema_codec import Body
 
 _REBALANCE_TIMEOUT_SINCE = 1
 _NULL_PROTOCOL_SINCE = 7
 _PROTOCOL_IN_SYNC_SINCE = 5
 _MANY_MEMBERS_SINCE = 3
+_HEARTBEATS_MAX = 1 << 16
 _SYNC_WAITS_S = 1_800.0
 """A SyncGroup waits for the leader as long as the group's rebalance timeout, which is at most what
 clients sensibly set; the machines answer it by then.
@@ -81,20 +83,15 @@ class Membership:
             "assignment": b64decode(reply.get("assignment", "")),
         }
 
-    async def heartbeat(self, call: Call) -> bytes:
-        """Answer Heartbeat at once, from what is decided so far."""
-        body, service = call.body, self._requests.service
-        heard = Heartbeat(
-            body["group_id"],
-            body["member_id"],
-            body["group_instance_id"],
-            body["generation_id"],
-        )
+    def heartbeat(self, request: bytes) -> bytes:
+        """Answer Heartbeat from what is decided so far: a frame in, a whole response out."""
+        service = self._requests.service
+        version, heard = _heard(request_with_id(request, 0))
         phase = service.phase(service.partition_of(heard.group))
         error = heartbeat_error(service.image, phase, heard)
         if error in ALIVE:
             service.heard(heard)
-        return _heartbeat_response(call.version, error)
+        return answer_with_id_of(_heartbeat_response(version, error), request)
 
     async def leave(self, call: Call) -> Body:
         """Answer LeaveGroup of one member, from version 3 on of several."""
@@ -128,10 +125,21 @@ class Membership:
         }
 
 
+@functools.lru_cache(maxsize=_HEARTBEATS_MAX)
+def _heard(request: bytes) -> tuple[int, Heartbeat]:
+    """Return version and content: a member's are the same bytes but for the correlation id."""
+    decoded = decode_request(request, (ApiKey.HEARTBEAT,))
+    body = decoded.body
+    heard = Heartbeat(
+        body["group_id"], body["member_id"], body["group_instance_id"], body["generation_id"]
+    )
+    return decoded.header.api_version, heard
+
+
 @functools.cache
 def _heartbeat_response(version: int, error: int) -> bytes:
     """There are few different ones, and thousands a second."""
-    return APIS[ApiKey.HEARTBEAT].response.encode(version, {"error_code": error})
+    return encode_response(ApiKey.HEARTBEAT, version, 0, {"error_code": error})
 
 
 def _joined(call: Call, reply: dict[str, Any]) -> Body:
