@@ -9,7 +9,7 @@ RUNS ?= 1
 NEEDS_JVM := integration or spark or e2e
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo run fmt check test test-long conformance bench bench-controller golden lock clean java-17
+.PHONY: help setup demo run fmt check test test-long conformance bench bench-controller bench-groups golden lock clean java-17
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z][a-z0-9-]*:.*## /{printf "  make %-17s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ bench: setup java-17 ## the measured ratios, one JSON object per line
 
 bench-controller: setup java-17 ## Kafka's own controller and helmstream side by side (PARTITIONS=, RUNS=)
 	$(BIN)/python -m tests.bench.controller --partitions $(PARTITIONS) --runs $(RUNS) $(ARGS)
+
+bench-groups: setup java-17 ## Kafka's own group coordinator and helmstream under the same load (RUNS=)
+	$(BIN)/python -m tests.bench.groups --runs $(RUNS) $(ARGS)
 
 golden: setup ## rewrite the golden files; review them with git diff
 	$(BIN)/python -m pytest --rewrite-golden -m "not ($(NEEDS_JVM) or slow)" tests

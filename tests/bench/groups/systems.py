@@ -1,0 +1,195 @@
+"""The coordinators under measurement: each with a ZooKeeper and one real broker of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import psutil
+
+from streaming.demo.metadata import ask_metadata
+from streaming.embedded.broker import KafkaBroker
+from streaming.embedded.ports import LOOPBACK, free_ports
+from streaming.embedded.zookeeper import EmbeddedZooKeeper
+from streaming.supervisor.processes import JOB, Supervisor
+from streaming.wire.messages import ApiKey
+from tests.bench.groups.folding_job import folding_job_command
+from tests.bench.groups.frames import TOPIC
+from tests.bench.processes import processes
+from tests.bench.system import GatewayClient
+
+KAFKA, HELMSTREAM, FOLDING = "kafka", "helmstream", "folding"
+_JVM = ("-Xmx2g", "-Xms256m")
+"""As Kafka's own scripts leave it but for the heap: G1, all compilers."""
+_BROKER = {
+    "offsets.topic.num.partitions": "8",
+    "num.network.threads": "3",
+    "num.io.threads": "8",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.max.session.timeout.ms": "1800000",
+    "connections.max.idle.ms": "3600000",
+    "zookeeper.session.timeout.ms": "18000",
+}
+_START_S = 240.0
+_POLL_S = 0.2
+_EXISTS_ALREADY = 36
+
+
+class System(Protocol):
+    """One coordinator: where it listens, what processes it is."""
+
+    name: str
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """Return where members connect to."""
+
+    def processes(self) -> dict[str, list[psutil.Process]]:
+        """Return its processes by kind."""
+
+    def stop(self) -> None:
+        """Stop its processes."""
+
+
+class Stock:
+    """Kafka's own coordinator."""
+
+    name = KAFKA
+
+    def __init__(self, folder: Path) -> None:
+        self._zookeeper = EmbeddedZooKeeper(folder / "zookeeper")
+        self._broker = _broker(folder, self._zookeeper.start())
+        self._broker.start(_START_S)
+        create_topic(self._broker.client_port)
+        wait_for_coordinator(self._broker.client_port, self._broker.client_port)
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return LOOPBACK, self._broker.client_port
+
+    def processes(self) -> dict[str, list[psutil.Process]]:
+        return {"broker": [psutil.Process(self._broker.pid)]}
+
+    def stop(self) -> None:
+        self._broker.kill()
+        self._zookeeper.kill()
+
+
+class Ours:
+    """helmstream, and one broker that it coordinates for, which follows it.
+
+    name folding: a job without Spark.
+    """
+
+    def __init__(self, folder: Path, name: str, overrides: list[str]) -> None:
+        self.name = name
+        self._zookeeper = EmbeddedZooKeeper(folder / "zookeeper")
+        connect = self._zookeeper.start()
+        self._broker = _broker(folder, connect)
+        (self._port,) = free_ports(1)
+        settings = [
+            f"zookeeper.connect={connect}",
+            "inter.broker.listener.name=INTERNAL",
+            "gateway.listeners=CLIENT,INTERNAL",
+            f"gateway.port={self._port}",
+            "groups.takeover.enable=true",
+            "group.initial.rebalance.delay.ms=0",
+            "connections.max.idle.ms=3600000",
+            "max.connections=20000",
+            "controller.lease.ms=120000",
+            "request.timeout.ms=120000",
+            *overrides,
+        ]
+        config = [f"--set={one}" for one in settings]
+        self._supervisor = Supervisor(folder / "helmstream", config)
+        if name == FOLDING:
+            job = self._supervisor.roles[JOB]
+            job.command = folding_job_command(folder / "helmstream", config)
+        self._supervisor.start()
+        self._broker.start(_START_S)
+        wait_for(self._controls, "control of the broker")
+        create_topic(self._port)
+        wait_for_coordinator(self._broker.client_port, self._port)
+
+    def _controls(self) -> bool:
+        try:
+            return ask_metadata(self._port).controller_id == 1000
+        except OSError:
+            return False
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return LOOPBACK, self._port
+
+    def processes(self) -> dict[str, list[psutil.Process]]:
+        for role in self._supervisor.roles.values():
+            role.child.check_running()
+        return {**processes(self._supervisor), "broker": [psutil.Process(self._broker.pid)]}
+
+    def stop(self) -> None:
+        self._supervisor.stop()
+        self._broker.kill()
+        self._zookeeper.kill()
+
+
+def start(name: str, folder: Path, overrides: list[str]) -> System:
+    """Start a system by its name; it coordinates when this returns."""
+    if name == KAFKA:
+        return Stock(folder)
+    if name not in (HELMSTREAM, FOLDING):
+        raise ValueError(f"unknown system {name!r}; there are kafka, helmstream, folding")
+    return Ours(folder, name, overrides)
+
+
+def _broker(folder: Path, connect: str) -> KafkaBroker:
+    return KafkaBroker(1, connect, folder / "broker", config=_BROKER, jvm_options=_JVM)
+
+
+def create_topic(port: int) -> None:
+    """Create the topic of which offsets are committed."""
+
+    def created() -> bool:
+        topic = {"name": TOPIC, "num_partitions": 20, "replication_factor": 1}
+        body = {"topics": [topic], "timeout_ms": 30_000, "validate_only": False}
+        answer = _ask(port, ApiKey.CREATE_TOPICS, 4, body)
+        return answer is not None and answer["topics"][0]["error_code"] in (0, _EXISTS_ALREADY)
+
+    wait_for(created, "a topic")
+
+
+def wait_for_coordinator(broker: int, coordinator: int) -> None:
+    """Wait until a broker names the coordinator, and that serves its groups."""
+
+    def named() -> bool:
+        answer = _ask(broker, ApiKey.FIND_COORDINATOR, 2, {"key": "any", "key_type": 0})
+        return answer is not None and (answer["error_code"], answer["port"]) == (0, coordinator)
+
+    def serves() -> bool:
+        answer = _ask(coordinator, ApiKey.LIST_GROUPS, 3, {})
+        return answer is not None and answer["error_code"] == 0
+
+    wait_for(named, f"a coordinator at port {coordinator}")
+    wait_for(serves, f"groups at port {coordinator}")
+
+
+def _ask(port: int, api: ApiKey, version: int, body: dict[str, Any]) -> dict[str, Any] | None:
+    try:
+        client = GatewayClient(port)
+    except OSError:
+        return None
+    try:
+        return client.ask(api, version, body)
+    except OSError:
+        return None
+    finally:
+        client.close()
+
+
+def wait_for(true: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + _START_S
+    while not true():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{what} did not come within {_START_S} s")
+        time.sleep(_POLL_S)
