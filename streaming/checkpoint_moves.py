@@ -21,6 +21,7 @@ from checkpoints.reslot import reslot
 from checkpoints.snapshot import Snapshot, write_snapshot
 from checkpoints.tables import partition_table
 from state.events import Event
+from streaming.job_lock import JobLock
 from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
 from streaming.paths import DataDir
 from streaming.seed import seed_checkpoint
@@ -32,9 +33,11 @@ _FOLDED_AT_ONCE = 10_000
 
 @contextmanager
 def job_stopped(folders: DataDir) -> Iterator[None]:
-    """Hold the job's lock; raises LogLocked naming the process when a job runs."""
-    with EmbeddedLogWriter(folders.decisions):
-        yield
+    """Hold the job's locks; raises JobLocked or LogLocked, naming the process, when a job runs."""
+    with JobLock(folders.job_lock) as lock:
+        lock.take()
+        with EmbeddedLogWriter(folders.decisions):
+            yield
 
 
 def export_checkpoint(snapshot: Snapshot, folder: Path) -> None:

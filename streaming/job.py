@@ -24,6 +24,7 @@ from checkpoints.layout import check_layout
 from checkpoints.read import folded_until, has_state, read_machines
 from state.step import Machine
 from streaming.image.restore import image_of, timers_of, unfinished_deletions
+from streaming.job_lock import JobLock
 from streaming.local_fs import local_fs_jar
 from streaming.log.api import LogError, LogRecord, NewRecord
 from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
@@ -35,7 +36,8 @@ from streaming.settings import Settings
 from streaming.sinks.assembly import Sinks, open_sinks
 from streaming.sinks.batch import opened
 from streaming.sinks.outcomes import OUTCOME_KINDS
-from streaming.spark_session import open_spark
+from streaming.spark_session import jvm_pid, open_spark
+from streaming.standby import Follower, wait_for_turn
 
 logger = logging.getLogger(__name__)
 
@@ -43,12 +45,47 @@ _POLL_S = 0.5
 _WARM_UP_TIMEOUT_S = 60
 
 
-def run_job(settings: Settings) -> int:
-    """Run the query until SIGTERM; return the exit code. An error of the query is raised."""
+def run_job(settings: Settings, *, standby: bool = False) -> int:
+    """Run the query until SIGTERM; return the exit code. An error of the query is raised.
+
+    standby: wait, with Spark warm, while another process is the job of the data folder; without it
+    JobLocked is raised then.
+    """
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     folders = DataDir(settings.data_dir)
+    with JobLock(folders.job_lock) as lock:
+        waited = _stand_by(settings, folders, lock, stop) if standby else None
+        if waited is None:
+            lock.take()
+        if not stop.is_set():
+            _be_the_job(settings, folders, lock, stop, waited)
+    return 0
+
+
+def _stand_by(
+    settings: Settings, folders: DataDir, lock: JobLock, stop: threading.Event
+) -> Follower | None:
+    """Return what is known of the machines once the lock is ours, None when it was free."""
+    if lock.try_take():
+        return None
+    logger.info("another process is the job: waiting until it is gone")
+    spark = open_spark(settings, local_fs_jar())
+    warm_up(spark, settings)
+    follower = Follower(spark, settings, folders)
+    if wait_for_turn(lock, follower, stop):
+        logger.info("the other job is gone: taking over")
+    return follower
+
+
+def _be_the_job(
+    settings: Settings,
+    folders: DataDir,
+    lock: JobLock,
+    stop: threading.Event,
+    waited: Follower | None,
+) -> None:
     check_layout(
         folders.checkpoint,
         slots=settings.slots,
@@ -56,7 +93,8 @@ def run_job(settings: Settings) -> int:
         group_slots=settings.group_slots,
     )
     spark = open_spark(settings, local_fs_jar())
-    machines = restore(spark, settings, folders)
+    lock.note_jvm(jvm_pid(spark))
+    machines = restore(spark, settings, folders) if waited is None else waited.machines()
     folded = folded_until(folders.checkpoint)
     sinks = open_sinks(
         settings,
@@ -70,13 +108,13 @@ def run_job(settings: Settings) -> int:
         sinks.pipeline.resend(folded, opened(unfinished_deletions(machines.values())))
         sinks.link.start()
         query = start_query(spark, settings, folders, sinks)
-        if machines:
+        if machines and waited is None:
             warm_up(spark, settings)
         follow(query, stop)
     finally:
         sinks.close()
         spark.stop()
-    return 0
+    lock.done()
 
 
 def restore(spark: SparkSession, settings: Settings, folders: DataDir) -> dict[int, Machine]:

@@ -33,6 +33,11 @@ class DataDir:
         return self.root / "checkpoint"
 
     @property
+    def job_lock(self) -> Path:
+        """Locked by the process that is the job."""
+        return self.root / "job.lock"
+
+    @property
     def link(self) -> Path:
         """The Unix socket on which the front waits for the job."""
         return self.root / "link.sock"

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from pyspark.sql import SparkSession
 
@@ -40,6 +41,12 @@ def open_spark(settings: Settings, local_fs_jar: Path | None = None) -> SparkSes
     spark.sparkContext.setLogLevel("WARN")
     spark.dataSource.register(HelmstreamLogSource)
     return spark
+
+
+def jvm_pid(spark: SparkSession) -> int:
+    """Return the process id of the driver's JVM."""
+    jvm: Any = spark.sparkContext._jvm
+    return int(jvm.java.lang.ProcessHandle.current().pid())
 
 
 def spark_conf(settings: Settings, local_fs_jar: Path | None) -> dict[str, str]:

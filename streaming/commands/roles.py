@@ -26,10 +26,18 @@ ZooKeeper = Annotated[
         help="The cluster to control; without it an embedded one is started.",
     ),
 ]
+Standby = Annotated[
+    bool,
+    typer.Option(
+        "--standby",
+        help="Wait, ready to take over, while another one uses the data folder.",
+    ),
+]
 
 
 def run(
     zookeeper: ZooKeeper = None,
+    standby: Standby = False,
     config: ConfigFiles = None,
     overrides: Overrides = None,
     data_dir: DataDir = None,
@@ -40,25 +48,35 @@ def run(
     given = [*(overrides or ()), *([f"zookeeper.connect={zookeeper}"] if zookeeper else ())]
     settings = active_settings(config, given, data_dir)
     options = [f"--config={file}" for file in config or ()] + [f"--set={one}" for one in given]
-    supervise(settings, options, Console())
+    supervise(settings, options, Console(), standby=standby)
 
 
 def front(
-    config: ConfigFiles = None, overrides: Overrides = None, data_dir: DataDir = None
+    config: ConfigFiles = None,
+    overrides: Overrides = None,
+    data_dir: DataDir = None,
+    standby: Standby = False,
 ) -> None:
     """Be the front alone: event log, controller role, observers, gateway."""
     from streaming.front.main import run_front
 
     _log_to_stderr()
-    raise typer.Exit(run_front(active_settings(config, overrides, data_dir)))
+    settings = active_settings(config, overrides, data_dir)
+    raise typer.Exit(run_front(settings, standby=standby))
 
 
-def job(config: ConfigFiles = None, overrides: Overrides = None, data_dir: DataDir = None) -> None:
+def job(
+    config: ConfigFiles = None,
+    overrides: Overrides = None,
+    data_dir: DataDir = None,
+    standby: Standby = False,
+) -> None:
     """Be the job alone: the streaming query and its sinks."""
     from streaming.job import run_job
 
     _log_to_stderr()
-    raise typer.Exit(run_job(active_settings(config, overrides, data_dir)))
+    settings = active_settings(config, overrides, data_dir)
+    raise typer.Exit(run_job(settings, standby=standby))
 
 
 def active_settings(

@@ -16,6 +16,8 @@ logger = logging.getLogger(__name__)
 
 FRONT = "front"
 JOB = "job"
+STANDBY = "--standby"
+"""Option of a role that waits while another process has it."""
 
 _FIRST_BACKOFF_S = 0.2
 _LONGEST_BACKOFF_S = 30.0
@@ -46,6 +48,7 @@ class Supervised:
     role: str
     command: list[str]
     log_path: Path
+    standby: bool = False
     child: ChildProcess | None = None
     starts: int = 0
     started_at: float = 0.0
@@ -53,8 +56,10 @@ class Supervised:
     start_after: float = 0.0
 
     def start(self) -> None:
-        """Start the process now."""
-        self.child = ChildProcess.start(self.role, self.command, log_path=self.log_path)
+        """Start the process now; one that is started again waits if a standby has its role now."""
+        waits = [STANDBY] if self.standby or self.starts else []
+        command = [*self.command, *waits]
+        self.child = ChildProcess.start(self.role, command, log_path=self.log_path)
         self.starts += 1
         self.started_at = time.monotonic()
 
@@ -90,18 +95,20 @@ class Supervised:
 
 @dataclass(slots=True)
 class Supervisor:
-    """The front and the job of one data folder."""
+    """The front and the job of one data folder; those of a standby wait for others to be gone."""
 
     data_dir: Path
     config: Sequence[str]
+    standby: bool = False
     roles: dict[str, Supervised] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Prepare both roles; nothing runs yet."""
         for role in (FRONT, JOB):
             command = role_command(role, self.data_dir, self.config)
-            log_path = self.data_dir / "log" / f"{role}.log"
-            self.roles[role] = Supervised(role, command, log_path)
+            name = f"{role}.standby.log" if self.standby else f"{role}.log"
+            log_path = self.data_dir / "log" / name
+            self.roles[role] = Supervised(role, command, log_path, self.standby)
 
     def start(self) -> None:
         """Start both; the job connects to the front when it is ready."""

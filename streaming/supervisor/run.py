@@ -9,21 +9,26 @@ from pathlib import Path
 from rich.console import Console
 
 from streaming.embedded.java import find_java
+from streaming.errors import ConfigurationError
 from streaming.preflight import check_port_free, check_zookeeper
 from streaming.settings import Settings
 from streaming.supervisor.embedded import EmbeddedCluster
 from streaming.supervisor.processes import Supervisor
 
 
-def run(settings: Settings, config: list[str], console: Console) -> None:
+def run(settings: Settings, config: list[str], console: Console, *, standby: bool = False) -> None:
     """Run front and job, with an embedded cluster when no ZooKeeper is given, until a signal comes.
 
-    config: the --config and --set options for the child processes. Raises JavaMissing, JavaTooOld,
-    PortTaken, ZooKeeperUnreachable before anything starts, HopelessRole when front or job cannot
-    run as configured.
+    config: the --config and --set options for the child processes; standby: wait while others are
+    front or job of the data folder. Raises JavaMissing, JavaTooOld, PortTaken,
+    ZooKeeperUnreachable, ConfigurationError before anything starts, HopelessRole when front or job
+    cannot run as configured.
     """
     find_java()
-    check_port_free(settings.gateway_host, settings.gateway_port, "gateway.port")
+    if standby and not settings.zookeeper_connect:
+        raise ConfigurationError("a standby needs zookeeper.connect: the cluster to control")
+    if not standby:  # the one that it waits for may have the port
+        check_port_free(settings.gateway_host, settings.gateway_port, "gateway.port")
     if settings.zookeeper_connect:
         check_zookeeper(settings.zookeeper_connect, settings.zookeeper_connection_timeout_ms)
     stop = threading.Event()
@@ -31,13 +36,16 @@ def run(settings: Settings, config: list[str], console: Console) -> None:
         signal.signal(number, lambda *_: stop.set())
     data_dir = Path(settings.data_dir).absolute()
     cluster = None if settings.zookeeper_connect else _embedded(settings, data_dir, console)
-    supervisor = Supervisor(data_dir, [*config, *_options(cluster)])
+    supervisor = Supervisor(data_dir, [*config, *_options(cluster)], standby)
     try:
         supervisor.start()
         if cluster is not None:
             cluster.start_brokers(lambda id_: console.print(f"broker {id_} is up"))
             console.print(f"bootstrap servers: {','.join(cluster.bootstrap_servers)}")
-        console.print(f"helmstream runs in {data_dir}; helmstream status shows what it does")
+        console.print(
+            f"helmstream {'stands by' if standby else 'runs'} in {data_dir};"
+            " helmstream status shows what it does"
+        )
         supervisor.watch(until=stop.is_set)
     finally:
         console.print("stopping")

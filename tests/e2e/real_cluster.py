@@ -108,14 +108,18 @@ class RealCluster:
 
     def stop(self) -> None:
         """Stop everything."""
-        self._stopping.set()
-        if self._supervision.is_alive():
-            self._supervision.join(_JOIN_S)
+        self.stop_supervising()
         self.supervisor.stop()
         self.session.close()
         for broker in self.brokers.values():
             broker.kill()
         self.zookeeper.stop()
+
+    def stop_supervising(self) -> None:
+        """Start nothing again from now on."""
+        self._stopping.set()
+        if self._supervision.is_alive():
+            self._supervision.join(_JOIN_S)
 
     def json(self, path: str) -> dict[str, Any]:
         """What a znode holds; {} when there is none."""

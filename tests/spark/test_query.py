@@ -23,9 +23,10 @@ from streaming.paths import DataDir
 from streaming.router import machine_keys as machine_keys_column
 from streaming.router import route
 from streaming.shadow.engine import LocalEngine, SparkEngine
+from streaming.standby import Follower
 from tests.property.state_fold import fold_log
 from tests.property.state_logs import long_log
-from tests.spark.query_run import BATCH_EVENTS, Recorder, Run, settings_of
+from tests.spark.query_run import BATCH_EVENTS, Recorder, Run, recorded, settings_of
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +96,27 @@ def test_machines_can_be_read_as_of_an_earlier_batch(spark, tmp_path, log):
     machines = read_machines(spark, run.folders.checkpoint, batch_id=0)
     states = {key: encode_machine(machine) for key, machine in machines.items()}
     assert states == fold_log(log[:BATCH_EVENTS], 4)[0]
+
+
+def test_a_standby_follows_what_is_committed_and_reads_the_checkpoint_once(
+    spark, tmp_path, log, monkeypatch
+):
+    from pyspark.errors import StreamingQueryException
+
+    first = BATCH_EVENTS // 2
+    run = Run(spark, tmp_path, log[:first])
+    follower = Follower(spark, run.settings, run.folders)
+    follower.catch_up()
+    assert follower.machines() == {}
+    run.until_done(Recorder())
+    follower.catch_up()
+    monkeypatch.setattr("streaming.standby.read_states", None)
+    recorded(run.folders.root, log[first:])
+    with pytest.raises(StreamingQueryException, match="killed in the middle of a batch"):
+        run.until_done(Recorder(fail_in=2))
+    machines = follower.machines()
+    states = {key: encode_machine(machine) for key, machine in machines.items()}
+    assert states == fold_log(log[: first + BATCH_EVENTS], 4)[0] == run.states()
 
 
 def failing_fold() -> Callable[..., Any]:

@@ -1,0 +1,106 @@
+"""Who is the job of a data folder: a lock that the kernel takes back when its holder dies.
+
+The JVM that a killed driver leaves behind lives on for a moment and could still commit the batch it
+was in; whoever takes the lock after it ends that JVM first, so two jobs never write one checkpoint.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import orjson
+import psutil
+
+from streaming.errors import HelmstreamError
+
+_END_TIMEOUT_S = 10.0
+_HOLDER_BYTES_MAX = 4_096
+
+
+class JobLocked(HelmstreamError):
+    """Another process is the job of this data folder."""
+
+    def __init__(self, path: Path, pid: object) -> None:
+        super().__init__(
+            f"{path} is held by process {pid}: it is the job of this data folder;"
+            " to wait until it is gone: helmstream run --standby"
+        )
+
+
+class JobLock:
+    """One file, {"pid", "host", "jvm": {"pid", "started_s"}}, locked while its holder is the job.
+
+    As a context manager it lets go at the end.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Open the file; `try_take` locks it."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._path = path
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+
+    def __enter__(self) -> JobLock:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def try_take(self) -> bool:
+        """Take the lock if it is free, ending what its last holder left; return whether it is ours.
+
+        Raises TimeoutExpired of psutil when the JVM of the last holder cannot be ended.
+        """
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        _end_jvm(self._holder())
+        self._note({"pid": os.getpid(), "host": socket.gethostname()})
+        return True
+
+    def take(self) -> None:
+        """Take the lock; raises JobLocked naming who has it."""
+        if not self.try_take():
+            raise JobLocked(self._path, self._holder().get("pid", "unknown"))
+
+    def note_jvm(self, pid: int) -> None:
+        """Name the JVM that works for the holder."""
+        jvm = {"pid": pid, "started_s": psutil.Process(pid).create_time()}
+        self._note({**self._holder(), "jvm": jvm})
+
+    def done(self) -> None:
+        """Say that the holder's JVM has nothing left to do; before an orderly end."""
+        self._note({})
+
+    def close(self) -> None:
+        """Let go."""
+        os.close(self._fd)
+
+    def _holder(self) -> dict[str, Any]:
+        try:
+            found: dict[str, Any] = orjson.loads(os.pread(self._fd, _HOLDER_BYTES_MAX, 0))
+        except orjson.JSONDecodeError:  # a new file, or one whose writer died writing it
+            return {}
+        return found
+
+    def _note(self, holder: dict[str, Any]) -> None:
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, orjson.dumps(holder), 0)
+
+
+def _end_jvm(holder: dict[str, Any]) -> None:
+    """Kill the JVM of a holder that died on this machine, and wait until it is gone."""
+    jvm = holder.get("jvm")
+    if jvm is None or holder.get("host") != socket.gethostname():
+        return
+    try:
+        process = psutil.Process(jvm["pid"])
+        if process.create_time() == jvm["started_s"]:
+            process.kill()
+            process.wait(_END_TIMEOUT_S)
+    except psutil.NoSuchProcess:
+        return

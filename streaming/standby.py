@@ -1,0 +1,119 @@
+"""What a job does that waits for its turn: Spark is warm, and the machines follow the checkpoint.
+
+The other job's checkpoint is read once; from then on the log is folded again in this process, up to
+where the other has committed. So whoever takes over knows the cluster as of the checkpoint's last
+batch without reading it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from checkpoints.layout import CheckpointMismatch
+from checkpoints.machine_format import decode_machine
+from checkpoints.read import folded_until, has_state, read_states
+from checkpoints.replay import States, batches, fold_batch
+from state.events import Event
+from state.routing import ALL_GROUPS, GROUP_SCOPE, scope
+from state.step import Machine
+from streaming.job_lock import JobLock
+from streaming.log.api import LogError, LogRecord
+from streaming.log.embedded import EmbeddedLogReader
+from streaming.paths import DataDir
+from streaming.settings import Settings
+
+logger = logging.getLogger(__name__)
+
+_POLL_S = 0.02
+_FOLLOW_EVERY_POLLS = 50
+_FOLDED_AT_ONCE = 1_000
+_CHANGING = (OSError, CheckpointMismatch, LogError, PySparkException, Py4JError)
+"""What reading a folder may raise that somebody else writes and tidies up meanwhile."""
+
+
+class Follower:
+    """The machines of a checkpoint that another job writes, as of its last committed batch."""
+
+    def __init__(self, spark: SparkSession, settings: Settings, folders: DataDir) -> None:
+        """Know nothing yet."""
+        self._spark = spark
+        self._settings = settings
+        self._folders = folders
+        self._states: States | None = None
+        self._offset = 0
+
+    def catch_up(self) -> None:
+        """Fold what the other job has committed since; read the checkpoint where the log does not
+        lead on from what is known.
+        """
+        if not has_state(self._folders.checkpoint):
+            return
+        end = folded_until(self._folders.checkpoint)
+        if self._states is None or not self._leads_on(end):
+            self._read()
+        elif end > self._offset:
+            self._fold(self._states, end)
+
+    def machines(self) -> dict[int, Machine]:
+        """Return the machines as of the checkpoint's last batch, which nobody may change any more;
+        none without a checkpoint.
+        """
+        end = folded_until(self._folders.checkpoint)
+        self.catch_up()
+        if self._offset < end:
+            self.catch_up()
+        return {key: decode_machine(data) for key, data in (self._states or {}).items()}
+
+    def _leads_on(self, end: int) -> bool:
+        with EmbeddedLogReader(self._folders.events) as log:
+            return log.start_offset() <= self._offset <= end <= log.end_offset()
+
+    def _read(self) -> None:
+        checkpoint = self._folders.checkpoint
+        before = folded_until(checkpoint)
+        states = read_states(self._spark, checkpoint)
+        if folded_until(checkpoint) == before:  # else it is not known which batch was read
+            self._states, self._offset = states, before
+            logger.info("%d machines, as of event %d", len(states), before)
+
+    def _fold(self, states: States, end: int) -> None:
+        with EmbeddedLogReader(self._folders.events) as log:
+            events = self._events(log.read(self._offset, end))
+            for batch in batches(events, _FOLDED_AT_ONCE):
+                fold_batch(states, batch, self._settings.slots, self._settings.group_slots)
+                self._offset = batch[-1].offset + 1
+        self._offset = end
+
+    def _events(self, records: Iterable[LogRecord]) -> Iterable[Event]:
+        """Return the events that machines of the query fold; see streaming.router."""
+        machines = self._settings.machines
+        for one in records:
+            goes_to = scope(one.kind, one.key)
+            of_groups = goes_to == ALL_GROUPS or goes_to >= GROUP_SCOPE
+            if machines == "all" or of_groups == (machines == "groups"):
+                yield Event(one.offset, one.time_ms, one.kind, one.key, one.payload)
+
+
+def wait_for_turn(lock: JobLock, follower: Follower, stop: threading.Event) -> bool:
+    """Follow the other job until its lock is ours; False when we are asked to stop before."""
+    polls = 0
+    while not stop.wait(_POLL_S):
+        if lock.try_take():
+            return True
+        if polls % _FOLLOW_EVERY_POLLS == 0:
+            _follow(follower)
+        polls += 1
+    return False
+
+
+def _follow(follower: Follower) -> None:
+    try:
+        follower.catch_up()
+    except _CHANGING as error:
+        logger.info("the checkpoint cannot be followed just now: %s", error)

@@ -1,0 +1,85 @@
+"""One job a data folder: who has the lock, and what its last holder left behind."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+import psutil
+import pytest
+
+from streaming.job_lock import JobLock, JobLocked
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from streaming.job_lock import JobLock
+lock = JobLock(Path(sys.argv[1]))
+lock.take()
+lock.note_jvm(int(sys.argv[2]))
+print("held", flush=True)
+time.sleep(60)
+"""
+WAIT_S = 20.0
+
+
+@pytest.fixture
+def jvm() -> Iterator[subprocess.Popen[bytes]]:
+    """Stands for the JVM of a job."""
+    with subprocess.Popen(["sleep", "60"]) as process:
+        yield process
+        process.kill()
+
+
+@pytest.fixture
+def holder(tmp_path: Path, jvm: subprocess.Popen[bytes]) -> Iterator[subprocess.Popen[bytes]]:
+    command = [sys.executable, "-c", HOLD, str(tmp_path / "job.lock"), str(jvm.pid)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"held\n"
+        yield process
+        process.kill()
+
+
+def test_a_second_job_is_refused_and_told_who_is_the_first(tmp_path, holder, jvm):
+    with JobLock(tmp_path / "job.lock") as lock:
+        assert not lock.try_take()
+        with pytest.raises(JobLocked, match=f"held by process {holder.pid}"):
+            lock.take()
+    assert jvm.poll() is None
+
+
+def test_who_follows_a_killed_job_ends_the_jvm_that_it_left(tmp_path, holder, jvm):
+    holder.kill()
+    holder.wait(WAIT_S)
+    assert jvm.poll() is None
+    with JobLock(tmp_path / "job.lock") as lock:
+        lock.take()
+        assert not psutil.pid_exists(jvm.pid)
+
+
+def test_a_process_that_only_has_the_number_of_that_jvm_is_left_alone(tmp_path, jvm):
+    path = tmp_path / "job.lock"
+    with JobLock(path) as lock:
+        lock.take()
+        lock.note_jvm(jvm.pid)
+    noted = orjson.loads(path.read_bytes())
+    assert noted["jvm"]["started_s"] == psutil.Process(jvm.pid).create_time()
+    noted["jvm"]["started_s"] -= 10
+    path.write_bytes(orjson.dumps(noted))
+    with JobLock(path) as lock:
+        lock.take()
+    assert jvm.poll() is None
+
+
+def test_an_orderly_end_leaves_nothing_to_end(tmp_path, jvm):
+    path = tmp_path / "job.lock"
+    with JobLock(path) as lock:
+        lock.take()
+        lock.note_jvm(jvm.pid)
+        lock.done()
+    with JobLock(path) as lock:
+        lock.take()
+    assert jvm.poll() is None
