@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import logging
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -12,21 +10,15 @@ import pytest
 from streaming.demo.cluster import DemoCluster
 from streaming.supervisor.embedded import SESSION_TIMEOUT_MS
 from streaming.zk.client import ZkSession
+from tests.e2e.demo_cluster import demo_cluster
 from tests.e2e.telling import log_ends
 
 
 @pytest.fixture
 def demo(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[DemoCluster]:
     """Arguments of DemoCluster beside its folder may come as the fixture's parameter."""
-    # Its log is full of refused connections, and pytest would keep their sockets with the records.
-    kafka_log = logging.getLogger("kafka")
-    level = kafka_log.level
-    kafka_log.setLevel(logging.CRITICAL)
-    cluster = DemoCluster(tmp_path, **getattr(request, "param", {}))
-    yield cluster
-    cluster.stop()
-    kafka_log.setLevel(level)
-    gc.collect()
+    with demo_cluster(tmp_path, **getattr(request, "param", {})) as cluster:
+        yield cluster
 
 
 @pytest.hookimpl(wrapper=True)

@@ -13,9 +13,8 @@ from confluent_kafka import Consumer, KafkaException
 from kafka import KafkaConsumer
 from kafka.errors import KafkaError
 
-from streaming.embedded.java import find_java
+from tests.e2e.group_processes import java_command
 from tests.e2e.waiting import wait_for
-from tests.fixtures.kafka_tools import NEW, class_path
 
 TOPIC = "t"
 SESSION_MS = 10_000
@@ -152,9 +151,6 @@ class JavaClient:
     """Kafka's own consumer, in its VerifiableConsumer, which prints what it does."""
 
     def __init__(self, brokers: Sequence[str], group: str, folder: Path, *options: str) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        logging = folder / f"{group}.properties"
-        logging.write_text("log4j.rootLogger=OFF\n")
         named = {
             "--bootstrap-server": ",".join(brokers),
             "--topic": TOPIC,
@@ -162,18 +158,9 @@ class JavaClient:
             "--session-timeout": str(SESSION_MS),
             "--reset-policy": "earliest",
         }
-        java = ["-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
+        words = [*(word for pair in named.items() for word in pair), *options]
         self._process = subprocess.Popen(
-            [
-                str(find_java().executable),
-                *java,
-                f"-Dlog4j.configuration={logging.as_uri()}",
-                "-cp",
-                class_path(NEW),
-                "org.apache.kafka.tools.VerifiableConsumer",
-                *(word for pair in named.items() for word in pair),
-                *options,
-            ],
+            java_command("org.apache.kafka.tools.VerifiableConsumer", folder, words),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )

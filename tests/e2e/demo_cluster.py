@@ -1,0 +1,28 @@
+"""A demo cluster for as long as a test, or a module of tests, lasts."""
+
+from __future__ import annotations
+
+import gc
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from streaming.demo.cluster import DemoCluster
+
+
+@contextmanager
+def demo_cluster(folder: Path, **options: Any) -> Iterator[DemoCluster]:
+    """Make a cluster, whose brokers, front and job the test starts; end all of it."""
+    # Its log is full of refused connections, and pytest would keep their sockets with the records.
+    kafka_log = logging.getLogger("kafka")
+    level = kafka_log.level
+    kafka_log.setLevel(logging.CRITICAL)
+    cluster = DemoCluster(folder, **options)
+    try:
+        yield cluster
+    finally:
+        cluster.stop()
+        kafka_log.setLevel(level)
+        gc.collect()

@@ -1,0 +1,119 @@
+"""Topics that groups consume: made, grown, written, and what is committed of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import orjson
+from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, Message, Producer
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+
+from state.decisions import DecisionKind
+from streaming.log.embedded import EmbeddedLogReader
+from streaming.paths import DataDir
+from tests.e2e.group_processes import Members, Partition
+from tests.e2e.waiting import wait_for
+
+_TIMEOUT_S = 60.0
+_GOES_ON_S = 180.0
+
+
+class Topics:
+    """An administrator and a producer beside the groups; written: records by partition."""
+
+    def __init__(self, brokers: Sequence[str], folders: DataDir) -> None:
+        self.place = {"bootstrap.servers": ",".join(brokers)}
+        self.written: Counter[Partition] = Counter()
+        quiet = {**self.place, "log_level": 0}
+        self._admin = AdminClient(quiet)
+        self._producer = Producer({**quiet, "enable.idempotence": True})
+        self._folders = folders
+
+    def create(self, topic: str, partitions: int) -> None:
+        made = self._admin.create_topics(
+            [NewTopic(topic, partitions, 3)], operation_timeout=_TIMEOUT_S
+        )
+        made[topic].result(_TIMEOUT_S)
+        self._wait_known(topic, partitions)
+
+    def grow(self, topic: str, partitions: int) -> None:
+        grown = self._admin.create_partitions(
+            [NewPartitions(topic, partitions)], operation_timeout=_TIMEOUT_S
+        )
+        grown[topic].result(_TIMEOUT_S)
+        self._wait_known(topic, partitions)
+
+    def _wait_known(self, topic: str, partitions: int) -> None:
+        """Wait until the producer may write to all."""
+
+        def known() -> bool:
+            found = self._producer.list_topics(topic, _TIMEOUT_S).topics[topic]
+            return len(found.partitions) == partitions
+
+        wait_for(f"{partitions} partitions of {topic}", known)
+
+    def write(self, partitions: Iterable[Partition], count: int = 5) -> None:
+        """Append records to each partition."""
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            assert error is None, error
+            self.written[message.topic(), message.partition()] += 1
+
+        for topic, partition in [*partitions] * count:
+            self._producer.produce(topic, b"x", partition=partition, on_delivery=delivered)
+        assert self._producer.flush(_TIMEOUT_S) == 0
+
+    def committed(self, group: str) -> dict[Partition, int]:
+        """What the coordinator says is committed."""
+        asked = ConsumerGroupTopicPartitions(group)
+        found = self._admin.list_consumer_group_offsets([asked])[group].result(_TIMEOUT_S)
+        return {(one.topic, one.partition): one.offset for one in found.topic_partitions}
+
+    def wait_committed(self, group: str, partitions: Iterable[Partition]) -> None:
+        """Wait until all that was written is committed."""
+        ends = {one: self.written[one] for one in partitions}
+        wait_for(f"commits of {group}", lambda: self._reached(group, ends), _GOES_ON_S)
+
+    def _reached(self, group: str, ends: dict[Partition, int]) -> bool:
+        committed = self.committed(group)
+        return all(committed.get(one) == end for one, end in ends.items())
+
+    def generations(self, group: str) -> int:
+        """How many generations of a group have started, as the decision log tells it."""
+        with EmbeddedLogReader(self._folders.decisions) as reader:
+            bodies = [
+                orjson.loads(record.payload)
+                for record in reader.read(reader.start_offset(), reader.end_offset())
+                if record.kind == DecisionKind.CHANGE_GROUP and group.encode() in record.payload
+            ]
+        changes = [
+            change["change"]
+            for body in bodies
+            if body["group"] == group
+            for step in body["steps"]
+            for change in step.get("changes", ())
+        ]
+        return changes.count("generation_started")
+
+
+def shared_out(members: Iterable[Members], partitions: Iterable[Partition], count: int) -> bool:
+    """Return whether these processes' members own each partition once, and `count` of them one."""
+    owned = [has for one in members for has in one.owned.values()]
+    owners = Counter(partition for has in owned for partition in has)
+    return owners == Counter(partitions) and len(owned) == count
+
+
+def consumed(members: Iterable[Members]) -> Counter[tuple[str, int, int]]:
+    """Return how often each record was consumed by any of them."""
+    return sum((one.consumed for one in members), Counter())
+
+
+def written(topics: Topics, topic: str) -> set[tuple[str, int, int]]:
+    """Return all records of a topic."""
+    return {
+        (name, partition, offset)
+        for (name, partition), count in topics.written.items()
+        if name == topic
+        for offset in range(count)
+    }

@@ -1,0 +1,213 @@
+"""What members of groups live through with us as with Kafka's own coordinator: they are restarted,
+paused and killed, and what they subscribe to grows.
+
+Everything is real but Spark; the tests share a cluster, and each has topics and groups of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from streaming.demo.cluster import DemoCluster
+from streaming.supervisor.processes import JOB
+from tests.e2e.demo_cluster import demo_cluster
+from tests.e2e.group_processes import (
+    Members,
+    java_command,
+    java_member,
+    python_members,
+)
+from tests.e2e.group_stage import TAKING_GROUPS_OVER, committed, taken_over
+from tests.e2e.group_topics import Topics, consumed, shared_out, written
+from tests.e2e.waiting import wait_for
+from tests.fixtures.plain_job import plain_job_command
+
+START_S = 240.0
+"""A busy machine takes its time."""
+
+Start = Callable[..., Members]
+
+pytestmark = [
+    pytest.mark.timeout(900),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoCluster]:
+    with demo_cluster(tmp_path_factory.mktemp("members"), **TAKING_GROUPS_OVER) as cluster:
+        job = cluster.supervisor.roles[JOB]
+        job.command = plain_job_command(cluster.folders.root, cluster.supervisor.config)
+        cluster.embedded.start_brokers()
+        committed(cluster.embedded.bootstrap_servers, "first")  # with it comes the topic of groups
+        cluster.start_ours()
+        wait_for("our leadership", lambda: taken_over(cluster), START_S)
+        yield cluster
+
+
+@pytest.fixture(scope="module")
+def topics(demo: DemoCluster) -> Topics:
+    return Topics(demo.embedded.bootstrap_servers, demo.folders)
+
+
+@pytest.fixture
+def clients(
+    demo: DemoCluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, Start]]:
+    """How to start a member of a group with each of the clients; all are ended after the test."""
+    started: list[Members] = []
+    brokers = ",".join(demo.embedded.bootstrap_servers)
+    folder = tmp_path_factory.mktemp("java")
+
+    def keep(members: Members) -> Members:
+        started.append(members)
+        return members
+
+    def librdkafka(group: str, topic: str, instance: str | None = None, count: int = 1) -> Members:
+        place = {"bootstrap.servers": brokers, "group.id": group}
+        config = place | {"partition.assignment.strategy": "range"}
+        return keep(python_members("librdkafka", topic, count, instance, **config))
+
+    def kafka_python(group: str, topic: str, instance: str | None = None) -> Members:
+        place = {"bootstrap.servers": brokers.split(","), "group.id": group}
+        return keep(python_members("kafka-python", topic, 1, instance, **place))
+
+    def java(group: str, topic: str, instance: str | None = None) -> Members:
+        return keep(java_member(brokers, group, topic, folder, instance))
+
+    def java_console(group: str, pattern: str) -> Members:
+        config = ("auto.offset.reset=earliest", "auto.commit.interval.ms=200")
+        words = ["--bootstrap-server", brokers, "--include", pattern, "--group", group]
+        for one in (*config, "metadata.max.age.ms=1000"):
+            words += ["--consumer-property", one]
+        main = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+        return keep(Members(java_command(main, folder, words)))
+
+    yield {
+        "librdkafka": librdkafka,
+        "kafka-python": kafka_python,
+        "java": java,
+        "java-console": java_console,
+    }
+    for one in started:
+        one.kill()
+
+
+def test_static_members_restart_one_by_one_without_a_rebalance(
+    topics: Topics, clients: dict[str, Start]
+) -> None:
+    topics.create("rolling", 6)
+    partitions = [("rolling", number) for number in range(6)]
+    kinds = ("librdkafka", "kafka-python", "java")
+    members = {kind: clients[kind]("rolling", "rolling", kind) for kind in kinds}
+    wait_for("the group", lambda: shared_out(members.values(), partitions, 3), START_S)
+    topics.write(partitions)
+    topics.wait_committed("rolling", partitions)
+    generations = topics.generations("rolling")
+    assert generations > 0
+    ended = []
+    for kind in kinds:
+        owned = members[kind].owned
+        members[kind].stop()
+        ended.append(members[kind])
+        topics.write(partitions)
+        members[kind] = clients[kind]("rolling", "rolling", kind)
+        wait_for(f"{kind}'s return", lambda has=owned, one=members[kind]: one.owned == has)
+        topics.wait_committed("rolling", partitions)
+    assert topics.generations("rolling") == generations
+    counted = consumed([*ended, *members.values()])
+    assert counted == dict.fromkeys(written(topics, "rolling"), 1), "each record once"
+
+
+def test_subscriptions_follow_topics_and_partitions_that_are_made(
+    topics: Topics, clients: dict[str, Start]
+) -> None:
+    topics.create("like.one", 2)
+    partitions = [("like.one", 0), ("like.one", 1)]
+    groups = {"librdkafka": "^like[.].*", "kafka-python": "^like[.].*", "java-console": "like[.].*"}
+    for kind, pattern in groups.items():
+        clients[kind](f"like-{kind}", pattern)
+    topics.write(partitions)
+    for kind in groups:
+        topics.wait_committed(f"like-{kind}", partitions)
+    topics.grow("like.one", 4)
+    topics.create("like.another", 2)
+    partitions += [("like.one", 2), ("like.one", 3), ("like.another", 0), ("like.another", 1)]
+    topics.write(partitions)
+    for kind in groups:
+        topics.wait_committed(f"like-{kind}", partitions)
+
+
+@pytest.mark.slow
+def test_members_that_are_paused_past_their_session_come_back(
+    topics: Topics, clients: dict[str, Start]
+) -> None:
+    groups: dict[str, tuple[Members, Members]] = {}
+    for kind in ("librdkafka", "kafka-python", "java"):
+        topics.create(f"paused-{kind}", 4)
+        groups[kind] = tuple(clients[kind](f"paused-{kind}", f"paused-{kind}") for _ in range(2))
+    parts = {kind: [(f"paused-{kind}", number) for number in range(4)] for kind in groups}
+    everything = [one for of_kind in parts.values() for one in of_kind]
+
+    def all_committed() -> None:
+        topics.write(everything)
+        for kind in groups:
+            topics.wait_committed(f"paused-{kind}", parts[kind])
+
+    for kind, pair in groups.items():
+        wait_for(f"{kind}'s group", lambda of=pair, its=parts[kind]: shared_out(of, its, 2))
+    all_committed()
+    for pair in groups.values():
+        pair[0].pause()
+    for kind, pair in groups.items():
+        wait_for(f"{kind}'s other", lambda one=pair[1:], its=parts[kind]: shared_out(one, its, 1))
+    all_committed()
+    for pair in groups.values():
+        pair[0].resume()
+    for kind, pair in groups.items():
+        wait_for(f"{kind}'s group", lambda of=pair, its=parts[kind]: shared_out(of, its, 2))
+    all_committed()
+    for kind, pair in groups.items():
+        assert consumed(pair).keys() == written(topics, f"paused-{kind}")
+
+
+@pytest.mark.slow
+def test_fifty_members_share_what_there_is_whoever_dies(
+    topics: Topics, clients: dict[str, Start]
+) -> None:
+    """Five processes of ten: one is killed, one paused, and then each is restarted."""
+    topics.create("fifty", 50)
+    partitions = [("fifty", number) for number in range(50)]
+    started: list[Members] = []
+
+    def start() -> Members:
+        started.append(clients["librdkafka"]("fifty", "fifty", None, 10))
+        return started[-1]
+
+    def settled(count: int, live: list[Members]) -> None:
+        wait_for(f"{count} members", lambda: shared_out(live, partitions, count), START_S)
+        topics.write(partitions)
+        topics.wait_committed("fifty", partitions)
+
+    live = [start() for _ in range(5)]
+    settled(50, live)
+    live.pop().kill()
+    paused = live.pop()
+    paused.pause()
+    settled(30, live)
+    paused.resume()
+    live += [paused, start()]
+    settled(50, live)
+    disturbed = consumed(started)
+    assert disturbed.keys() == written(topics, "fifty")
+    for old in list(live):
+        old.stop()
+        live.remove(old)
+        live.append(start())
+        settled(50, live)
+    after = consumed(started)
+    assert after.keys() == written(topics, "fifty")
+    again = {one: count - disturbed[one] for one, count in after.items()}
+    assert max(again.values()) == 1, "a rolling restart lets nothing be consumed twice"
