@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import numpy as np
 
-from state.partitions.matrix import Int32s
+from state.partitions.matrix import Int32s, pad_rows
 
 
 def whole_number(value: object) -> int:
@@ -37,7 +39,25 @@ def whole_numbers(values: object) -> Int32s:
     """Return int32[n] from a list of whole numbers; raises TypeError."""
     if not isinstance(values, list):
         raise TypeError(f"{values!r} is not a list")
-    return np.array([whole_number(value) for value in values], dtype=np.int32)
+    _check_whole(values)
+    return np.array(values, dtype=np.int32)
+
+
+def number_lists(values: object) -> Int32s:
+    """Return int32[n, W], padded, from a list of lists of whole numbers; raises TypeError."""
+    if not isinstance(values, list):
+        raise TypeError(f"{values!r} is not a list")
+    if set(map(type, values)) - {list}:
+        raise TypeError(f"{values!r} are not all lists")
+    _check_whole(list(chain.from_iterable(values)))
+    return pad_rows(values)
+
+
+def _check_whole(values: list[object]) -> None:
+    """Look at each value only when one of them is not what it should be."""
+    if set(map(type, values)) - {int}:
+        for value in values:
+            whole_number(value)
 
 
 def partition_numbers(values: object) -> Int32s:

@@ -14,6 +14,7 @@ from state.cluster.authority import checked_config
 from state.json_values import (
     broker_ids,
     optional_bool,
+    number_lists,
     optional_number,
     partition_numbers,
     text,
@@ -131,7 +132,7 @@ def cluster_config_changed(body: dict[str, Any]) -> ClusterConfigChanged:
 def topic_observed(body: dict[str, Any]) -> TopicObserved:
     """Read topic_observed."""
     partitions = partition_numbers(body["partitions"])
-    replicas = pad_rows([whole_numbers(ids).tolist() for ids in body["replicas"]])
+    replicas = number_lists(body["replicas"])
     if len(replicas) != len(partitions):
         raise ValueError(f"{len(replicas)} replica lists for {len(partitions)} partitions")
     empty: list[list[int]] = [[] for _ in range(len(partitions))]

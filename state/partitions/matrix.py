@@ -23,7 +23,10 @@ NONE = -1
 
 def pad_rows(lists: Sequence[Sequence[int]]) -> Int32s:
     """Return int32[n, W] with one list per row, W the longest list's length."""
-    width = max(map(len, lists), default=0)
+    widths = set(map(len, lists))
+    width = max(widths, default=0)
+    if len(widths) <= 1:
+        return np.array(lists, dtype=np.int32).reshape(len(lists), width)
     flat = [value for values in lists for value in (*values, *([NONE] * (width - len(values))))]
     return np.array(flat, dtype=np.int32).reshape(len(lists), width)
 
