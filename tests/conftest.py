@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 pytest_plugins = [
     "tests.fixtures.zookeeper",
     "tests.fixtures.kafka",
+    "tests.fixtures.log_cluster",
     "tests.fixtures.stub_brokers",
 ]
 

@@ -1,7 +1,7 @@
 """What every log offers: the record types, the reader's and the writer's duties, the errors.
 
-The embedded log (`streaming.log.embedded`) is one implementation; a Kafka topic with one partition
-can be another, which is why nothing here speaks of files.
+The embedded log (`streaming.log.embedded`) is one implementation, a Kafka topic with one partition
+(`streaming.log.kafka_reader`, `kafka_writer`) the other.
 """
 
 from __future__ import annotations
@@ -90,6 +90,12 @@ class LogReader(Protocol):
 
 class LogWriter(Protocol):
     """The one writer of a log. Any number of threads may call it at the same time."""
+
+    def start_offset(self) -> int:
+        """The first offset still retained."""
+
+    def end_offset(self) -> int:
+        """One past the last durable record."""
 
     def append(self, records: Sequence[NewRecord]) -> range:
         """Append in order and return their offsets once all of them are durable.

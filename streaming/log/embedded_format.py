@@ -115,8 +115,8 @@ def parse_header(data: bytes, file: Path, base_offset: int) -> SegmentHeader:
     return SegmentHeader(offset, time_ms)
 
 
-def encode_body(record: NewRecord, record_bytes_max: int) -> Body:
-    """Check a record and bring it into its stored form; done by the caller's thread.
+def checked_texts(record: NewRecord, record_bytes_max: int) -> tuple[bytes, bytes]:
+    """Return kind and key as any log stores them.
 
     Raises:
         RecordRefused: the record or one of its parts is larger than allowed, or its time is not
@@ -130,13 +130,21 @@ def encode_body(record: NewRecord, record_bytes_max: int) -> Body:
             )
     if record.time_ms is not None and not 0 <= record.time_ms <= _TIME_MS_MAX:
         raise RecordRefused(f"time_ms={record.time_ms} is not in 0..{_TIME_MS_MAX}")
-    text_and_payload = b"".join((kind, key, record.payload))
-    size = RECORD_HEADER_BYTES + len(text_and_payload)
+    size = RECORD_HEADER_BYTES + len(kind) + len(key) + len(record.payload)
     if size > record_bytes_max:
         raise RecordRefused(
             f"record kind={record.kind!r} key={record.key[:80]!r} of {size} bytes "
             f"is larger than the limit of {record_bytes_max}"
         )
+    return kind, key
+
+
+def encode_body(record: NewRecord, record_bytes_max: int) -> Body:
+    """Check a record and bring it into its stored form; done by the caller's thread; raises as
+    `checked_texts`.
+    """
+    kind, key = checked_texts(record, record_bytes_max)
+    text_and_payload = b"".join((kind, key, record.payload))
     return Body(len(kind), len(key), text_and_payload, record.time_ms)
 
 

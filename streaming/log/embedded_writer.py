@@ -21,7 +21,7 @@ from streaming.log.embedded_format import (
 from streaming.log.embedded_head import Head
 from streaming.log.embedded_recovery import Tail, find_tail
 from streaming.log.embedded_segment import SegmentWriter, create_segment, fsync_folder
-from streaming.log.group_commit import Append, GroupCommit, fail
+from streaming.log.group_commit import Append, GroupCommit, fail, time_of
 
 SEGMENT_BYTES = 64 * 1024 * 1024
 RECORD_BYTES_MAX = 64 * 1024 * 1024
@@ -162,7 +162,7 @@ class EmbeddedLogWriter:
         for waiting in group:
             now_ms = self._clock()
             for body in waiting.records:
-                time_ms = max(now_ms, time_ms) if body.time_ms is None else body.time_ms
+                time_ms = time_of(body.time_ms, now_ms, time_ms)
                 parts.extend(pack_record(offset, time_ms, offset - first, body))
                 offset += 1
             ranges.append(range(offset - len(waiting.records), offset))

@@ -105,6 +105,11 @@ class GroupCommit(Generic[Stored]):
                     return group
 
 
+def time_of(given_ms: int | None, now_ms: int, before_ms: int) -> int:
+    """Return a record's time: what it brings, or the clock's where that does not go back."""
+    return max(now_ms, before_ms) if given_ms is None else given_ms
+
+
 def fail(group: list[Append[Stored]], error: LogError) -> None:
     """Tell everybody in the group."""
     for waiting in group:

@@ -1,4 +1,4 @@
-"""Opens a recorded log by its path: a folder of segments, or a file of JSON lines."""
+"""Opens a recorded log by where it is: a folder of segments, a file of JSON lines, a topic."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from streaming.errors import ConfigurationError, HelmstreamError
 from streaming.log.api import LogReader
 from streaming.log.embedded import EmbeddedLogReader
 from streaming.log.json_lines import JsonLinesReader
+from streaming.log.kafka_reader import KafkaLogReader
+from streaming.log.kafka_topic import URL_FORM, KafkaTopic, LogLocation
 
 
 class RecordedLog(LogReader, Protocol):
@@ -31,18 +33,20 @@ def log_folder(path: Path, name: str) -> Path:
     return inside if inside.is_dir() else path
 
 
-def open_recorded(path: Path, name: str = "events") -> RecordedLog:
-    """Open the log at `path`: a data folder, a log's own folder, or a file of JSON lines.
+def open_recorded(where: LogLocation, name: str = "events") -> RecordedLog:
+    """Open a log: a data folder's of that name, a log's own folder, a file of JSON lines, a topic.
 
     Raises NoRecordedLog when nothing is there, LogError when what is there is not a log.
     """
-    if path.is_dir():
-        return EmbeddedLogReader(log_folder(path, name))
-    if path.is_file():
-        return JsonLinesReader(path)
+    if isinstance(where, KafkaTopic):
+        return KafkaLogReader(where)
+    if where.is_dir():
+        return EmbeddedLogReader(log_folder(where, name))
+    if where.is_file():
+        return JsonLinesReader(where)
     raise NoRecordedLog(
-        f"{path}: no such log; allowed are a data folder, the folder of a log, "
-        "or a file of JSON lines"
+        f"{where}: no such log; allowed are a data folder, the folder of a log, "
+        f"a file of JSON lines, or {URL_FORM}"
     )
 
 
@@ -81,6 +85,8 @@ def first_at(reader: LogReader, time_ms: int) -> int:
     """Return the offset of the first retained record of this time or later; the end when there
     is none.
     """
+    if isinstance(reader, KafkaLogReader):
+        return reader.first_at(time_ms)
     low, high = reader.start_offset(), reader.end_offset()
     while low < high:
         middle = (low + high) // 2

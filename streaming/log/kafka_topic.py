@@ -1,0 +1,170 @@
+"""A Kafka topic that holds a log: where it is, what a record looks like in it, what it must be.
+
+docs/event-log.md, "In a Kafka topic", is the specification.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kafka import TopicPartition
+from kafka.admin import ConfigResource, KafkaAdminClient
+from kafka.errors import KafkaError, TopicAlreadyExistsError
+
+from streaming.errors import ConfigurationError
+from streaming.log.api import LogError, LogRecord
+
+FORMAT_VERSION = b"1"
+URL_PATTERN = r"kafka://[^\s,/:]+:\d+(,[^\s,/:]+:\d+)*/[a-zA-Z0-9._-]{1,249}"
+URL_FORM = "kafka://host:port[,host:port...]/topic"
+MESSAGE_BYTES_MAX = 96 * 1024 * 1024
+"""max.message.bytes of a topic made here: the largest record, and a broker's largest request."""
+
+_SCHEME = "kafka://"
+_ADMIN_TIMEOUT_MS = 10_000
+
+
+class LogUnavailable(LogError):
+    """The log cluster did not answer in time; it may be back soon."""
+
+
+class UnusableTopic(LogError, ConfigurationError):
+    """A topic is missing, or cannot hold a log as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaTopic:
+    """A topic by its log cluster's bootstrap servers (host:port, comma separated) and name."""
+
+    bootstrap_servers: str
+    name: str
+
+    @property
+    def partition(self) -> TopicPartition:
+        """The topic's only partition."""
+        return TopicPartition(self.name, 0)
+
+    def client_options(self, timeout_ms: int) -> dict[str, Any]:
+        """Return what every client of the log cluster is made with."""
+        return {
+            "bootstrap_servers": self.bootstrap_servers.split(","),
+            "client_id": "helmstream",
+            "bootstrap_timeout_ms": timeout_ms,
+        }
+
+    def __str__(self) -> str:
+        return f"{_SCHEME}{self.bootstrap_servers}/{self.name}"
+
+
+LogLocation = Path | KafkaTopic
+"""Where a log is: a folder or file, or a topic."""
+
+
+def log_location(text: str) -> LogLocation:
+    """Return where a log is that was given as text; raises ConfigurationError for a bad URL."""
+    if not text.startswith(_SCHEME):
+        return Path(text)
+    if not re.fullmatch(URL_PATTERN, text):
+        raise ConfigurationError(f"{text!r} is not a log's URL: allowed is {URL_FORM}")
+    servers, _, name = text.removeprefix(_SCHEME).partition("/")
+    return KafkaTopic(servers, name)
+
+
+def to_headers(kind: str) -> list[tuple[str, bytes]]:
+    """Return the headers of a record."""
+    return [("kind", kind.encode()), ("format", FORMAT_VERSION)]
+
+
+def to_record(topic: KafkaTopic, message: Any) -> LogRecord:
+    """Return the record in a message as kafka-python's consumer gives it.
+
+    Raises LogError when it is none, or of another format version.
+    """
+    headers = dict(message.headers)
+    if headers.get("format") != FORMAT_VERSION or "kind" not in headers or message.value is None:
+        raise LogError(
+            f"{topic} offset {message.offset}: not a record of format version"
+            f" {FORMAT_VERSION.decode()}, its headers are {message.headers}"
+        )
+    try:
+        kind, key = headers["kind"].decode(), (message.key or b"").decode()
+    except UnicodeDecodeError as error:
+        raise LogError(f"{topic} offset {message.offset}: not UTF-8: {error}") from None
+    return LogRecord(message.offset, message.timestamp, kind, key, message.value)
+
+
+@contextmanager
+def told_as_unavailable(topic: KafkaTopic) -> Iterator[None]:
+    """Raise LogUnavailable for an error of the client that is not about the topic itself."""
+    try:
+        yield
+    except KafkaError as error:
+        reason = str(error) or type(error).__name__
+        raise LogUnavailable(
+            f"the log cluster of {topic} does not answer as it should: {reason}"
+        ) from error
+
+
+def check_partitions(topic: KafkaTopic, partitions: set[int] | None) -> None:
+    """Raise UnusableTopic unless the topic is there and has one partition."""
+    if not partitions:
+        raise UnusableTopic(
+            f"{topic}: there is no such topic; make it with: helmstream log create {topic}"
+        )
+    if len(partitions) != 1:
+        raise UnusableTopic(
+            f"{topic} has {len(partitions)} partitions, allowed is 1: a log is one total order"
+        )
+
+
+def record_bytes_max(topic: KafkaTopic, admin: KafkaAdminClient) -> int:
+    """Return max.message.bytes of the topic.
+
+    Raises UnusableTopic when its configuration would change or lose records.
+    """
+    names = ["cleanup.policy", "message.timestamp.type", "max.message.bytes"]
+    resource = ConfigResource("topic", topic.name, names)
+    found = admin.describe_configs([resource], config_filter="all")["topic"][topic.name]
+    for key, allowed in (("cleanup.policy", "delete"), ("message.timestamp.type", "CreateTime")):
+        if found[key]["value"] != allowed:
+            raise UnusableTopic(
+                f"{topic} has {key} = {found[key]['value']}, allowed is {allowed} for a log"
+            )
+    return int(found["max.message.bytes"]["value"])
+
+
+def open_admin(topic: KafkaTopic, timeout_ms: int = _ADMIN_TIMEOUT_MS) -> KafkaAdminClient:
+    """Return an admin client of the log cluster; raises LogUnavailable."""
+    with told_as_unavailable(topic):
+        return KafkaAdminClient(**topic.client_options(timeout_ms), request_timeout_ms=timeout_ms)
+
+
+def create_topic(topic: KafkaTopic, replication_factor: int) -> None:
+    """Make a topic for a log: one partition, records stay until they are deleted by offset.
+
+    replication_factor: -1 for the cluster's default. Raises UnusableTopic when it is there already,
+    LogUnavailable.
+    """
+    configs = {
+        "cleanup.policy": "delete",
+        "retention.ms": "-1",
+        "retention.bytes": "-1",
+        "message.timestamp.type": "CreateTime",
+        "max.message.bytes": str(MESSAGE_BYTES_MAX),
+    }
+    wanted = {"num_partitions": 1, "replication_factor": replication_factor, "configs": configs}
+    admin = open_admin(topic)
+    try:
+        with told_as_unavailable(topic):
+            admin.create_topics({topic.name: wanted}, wait_for_metadata=True)
+    except LogUnavailable as error:
+        if isinstance(error.__cause__, TopicAlreadyExistsError):
+            raise UnusableTopic(f"{topic} is there already") from None
+        raise
+    finally:
+        admin.close()
