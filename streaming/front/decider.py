@@ -6,11 +6,11 @@ import asyncio
 import uuid
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
-from typing import Any
+from typing import Any, TypeAlias
 
 from state.events import EventKind
 from streaming.gateway.ports import DecisionTimedOut, NotController, Paused
-from streaming.log.api import NewRecord
+from streaming.log.api import NewRecord, RecordRefused
 from streaming.observers.ports import Counters, event
 
 PAUSED_KINDS = frozenset(
@@ -26,6 +26,10 @@ PAUSED_KINDS = frozenset(
 )
 """Requests that are about partitions: during a pause they are not even appended."""
 PAUSED_MESSAGE = "The controller is paused by an operator and decides nothing until it is resumed."
+
+
+_Reply: TypeAlias = asyncio.Future[dict[str, Any]]
+_Queued: TypeAlias = tuple[NewRecord, _Reply]
 
 
 class RequestDecider:
@@ -48,7 +52,8 @@ class RequestDecider:
         self._is_controller = is_controller
         self._counters = counters
         self._is_paused = is_paused
-        self._waiting: dict[str, asyncio.Future[dict[str, Any]]] = {}
+        self._waiting: dict[str, _Reply] = {}
+        self._queued: list[_Queued] = []
 
     @property
     def waiting(self) -> int:
@@ -66,21 +71,54 @@ class RequestDecider:
             raise NotController("this node is not the controller now")
         if kind in PAUSED_KINDS and self._is_paused():
             raise Paused(PAUSED_MESSAGE)
+        loop = asyncio.get_running_loop()
         request_id = uuid.uuid4().hex
-        reply: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        reply: _Reply = loop.create_future()
         self._waiting[request_id] = reply
+        record = event(EventKind(kind), {**payload, "request_id": request_id}, key)
+        self._queue(loop, record, reply)
+        late = loop.call_later(timeout_s, self._late, reply, kind, timeout_s)
         try:
-            record = event(EventKind(kind), {**payload, "request_id": request_id}, key)
-            appended = self._append([record])
-            async with asyncio.timeout(timeout_s):
-                # Shielded: an append that was begun is not taken back.
-                await asyncio.shield(asyncio.wrap_future(appended))
-                return await reply
-        except TimeoutError:
-            self._counters["reply_timeouts"] += 1
-            raise DecisionTimedOut(f"no decision about {kind} within {timeout_s:g} s") from None
+            return await reply
         finally:
+            late.cancel()
             self._waiting.pop(request_id, None)
+
+    def _queue(self, loop: asyncio.AbstractEventLoop, record: NewRecord, reply: _Reply) -> None:
+        """Append with all that is asked in this turn of the loop; an append that was begun is not
+        taken back.
+        """
+        if not self._queued:
+            loop.call_soon(self._append_queued, loop)
+        self._queued.append((record, reply))
+
+    def _append_queued(self, loop: asyncio.AbstractEventLoop) -> None:
+        queued, self._queued = self._queued, []
+        self._append_together(loop, queued)
+
+    def _append_together(self, loop: asyncio.AbstractEventLoop, queued: list[_Queued]) -> None:
+        def appended(done: Future[range]) -> None:
+            if (error := done.exception()) is not None:
+                loop.call_soon_threadsafe(self._not_appended, loop, queued, error)
+
+        self._append([record for record, _ in queued]).add_done_callback(appended)
+
+    def _not_appended(
+        self, loop: asyncio.AbstractEventLoop, queued: list[_Queued], error: BaseException
+    ) -> None:
+        """Tell who waits; of several, one that is refused does not keep the others out."""
+        if isinstance(error, RecordRefused) and len(queued) > 1:
+            for one in queued:
+                self._append_together(loop, [one])
+            return
+        for _, reply in queued:
+            if not reply.done():
+                reply.set_exception(error)
+
+    def _late(self, reply: _Reply, kind: str, timeout_s: float) -> None:
+        if not reply.done():
+            self._counters["reply_timeouts"] += 1
+            reply.set_exception(DecisionTimedOut(f"no decision about {kind} in {timeout_s:g} s"))
 
     def answer(self, replies: Iterable[dict[str, Any]]) -> None:
         """Hand replies to who waits for them; late ones are counted and dropped."""

@@ -12,7 +12,7 @@ import pytest
 from state.events import EventKind
 from streaming.front.decider import PAUSED_KINDS, RequestDecider
 from streaming.gateway.ports import DecisionTimedOut, NotController, Paused
-from streaming.log.api import LogClosed
+from streaming.log.api import LogClosed, RecordRefused
 
 
 class Log:
@@ -126,5 +126,33 @@ def test_a_log_that_refuses_is_told():
     async def scenario():
         with pytest.raises(LogClosed):
             await submit(decider(Log(LogClosed("closed")), Counter()))
+
+    asyncio.run(scenario())
+
+
+def test_a_record_that_is_refused_keeps_no_other_out():
+    class Choosy(Log):
+        def append(self, records) -> Future:
+            if any(orjson.loads(one.payload)["broker_id"] == 2 for one in records):
+                refused: Future = Future()
+                refused.set_exception(RecordRefused("too large"))
+                return refused
+            return super().append(records)
+
+    async def scenario():
+        log = Choosy()
+        asked = decider(log, Counter())
+        kind = EventKind.PRODUCER_IDS_REQUESTED
+        tasks = [
+            asyncio.create_task(asked.submit(kind, "", {"broker_id": id_}, 10.0))
+            for id_ in (1, 2, 3)
+        ]
+        while len(log.bodies) < 2:
+            await asyncio.sleep(0)
+        asked.answer([{"request_id": one["request_id"], "error": 0} for one in log.bodies])
+        one, refused, other = await asyncio.gather(*tasks, return_exceptions=True)
+        assert (one["error"], other["error"]) == (0, 0)
+        assert isinstance(refused, RecordRefused)
+        assert [body["broker_id"] for body in log.bodies] == [1, 3]
 
     asyncio.run(scenario())
