@@ -1,7 +1,8 @@
 """Consumer groups go over to us, live through our deaths, go back to the brokers and come again:
 no commit that was acknowledged is ever lost.
 
-Everything is real but Spark, so that a killed job is back in a moment.
+Everything is real in one of the tests, and in the others everything but Spark, so that a killed job
+is back in a moment.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from tests.e2e.waiting import wait_for
 from tests.fixtures.kafka_tools import NEW, KafkaTools
 from tests.fixtures.plain_job import plain_job_command
 
-DEATHS = 25
+DEATHS = 50
 BACKOFF_S = 0.2
 """Who is killed on purpose need not wait longer each time."""
 
@@ -48,9 +49,13 @@ pytestmark = [
 
 
 @pytest.fixture
-def stage(demo: DemoCluster) -> Iterator[Stage]:
+def plain_job(demo: DemoCluster) -> None:
     job = demo.supervisor.roles[JOB]
     job.command = plain_job_command(demo.folders.root, demo.supervisor.config)
+
+
+@pytest.fixture
+def stage(demo: DemoCluster) -> Iterator[Stage]:
     demo.embedded.start_brokers()
     tools = KafkaTools(
         NEW, ["--bootstrap-server", demo.embedded.bootstrap_servers[0]], demo.folders.root.parent
@@ -62,6 +67,20 @@ def stage(demo: DemoCluster) -> Iterator[Stage]:
     stage.stop()
 
 
+def test_groups_live_through_deaths_of_a_query(demo: DemoCluster, stage: Stage) -> None:
+    demo.start_ours()
+    wait_for("our leadership", lambda: taken_over(demo), START_S)
+    stage.join_others()
+    stage.check()
+
+    demo.supervisor.kill(JOB)
+    stage.check()
+    demo.kill_ours()
+    wait_for("the brokers' leadership", lambda: coordinators(demo) == {1, 2, 3})
+    stage.check()
+
+
+@pytest.mark.usefixtures("plain_job")
 def test_groups_live_through_every_death(demo: DemoCluster, stage: Stage) -> None:
     stage.check()
     demo.start_ours()
@@ -93,6 +112,7 @@ def test_groups_live_through_every_death(demo: DemoCluster, stage: Stage) -> Non
 
 @pytest.mark.slow
 @pytest.mark.timeout(7_200)
+@pytest.mark.usefixtures("plain_job")
 def test_no_commit_is_lost_over_many_deaths(demo: DemoCluster, stage: Stage) -> None:
     """Front, job, or both die at any moment, also while groups are being taken over."""
     chance = random.Random(DEATHS)
