@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import functools
 import struct
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
 from streaming.wire.errors import MalformedFrame, UnsupportedApi, UnsupportedVersion
+from streaming.wire.offset_commits import decode_offset_commit
 from streaming.wire.schema_codec import Body, MessageSchema
 
 _KAFKA_PYTHON = "kafka.protocol.schemas.resources"
@@ -153,6 +154,11 @@ APIS: dict[int, Api] = {
     )
 }
 
+_DECODERS: Mapping[ApiKey, Callable[[int, bytes, int], Body]] = {
+    ApiKey.OFFSET_COMMIT: decode_offset_commit
+}
+"""Requests that are not read by their schema."""
+
 BROKER_APIS = frozenset({ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA, ApiKey.UPDATE_METADATA})
 """What a controller asks of brokers."""
 
@@ -211,7 +217,8 @@ def decode_request(frame: bytes, served: Collection[int] = GATEWAY_APIS) -> Requ
     fields, start = _request_header().decode_prefix(header_version, frame)
     client_id = fields["client_id"] if header_version > 0 else None
     header = RequestHeader(api.key, version, correlation_id, client_id)
-    return Request(header, api.request.decode(version, frame, start))
+    decode = _DECODERS.get(api.key) or api.request.decode
+    return Request(header, decode(version, frame, start))
 
 
 def encode_request(

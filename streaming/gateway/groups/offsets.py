@@ -10,11 +10,14 @@ from state.groups.tables import Api
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Call
 from streaming.gateway.groups.requests import GroupRequests
+from streaming.wire.messages import APIS
+from streaming.wire.offset_commits import encode_commit_errors
 from streaming.wire.schema_codec import Body
 
 _MANY_GROUPS_SINCE = 8
 _TOP_LEVEL_ERROR_SINCE = 2
 _RETENTION_UNTIL = 4
+_THROTTLE_SINCE = 3
 _NO_OFFSET = -1
 
 
@@ -25,7 +28,7 @@ class Offsets:
         """Take who decides."""
         self._requests = requests
 
-    async def commit(self, call: Call) -> Body:
+    async def commit(self, call: Call) -> bytes:
         """Answer OffsetCommit, once every broker in sync has what was committed."""
         body = call.body
         payload = {
@@ -37,7 +40,7 @@ class Offsets:
         }
         return await self._committed(Api.OFFSET_COMMIT, call, payload)
 
-    async def commit_in_transaction(self, call: Call) -> Body:
+    async def commit_in_transaction(self, call: Call) -> bytes:
         """Answer TxnOffsetCommit; what it commits counts once the transaction is committed."""
         body = call.body
         payload = {
@@ -52,26 +55,25 @@ class Offsets:
         }
         return await self._committed(Api.TXN_OFFSET_COMMIT, call, payload)
 
-    async def _committed(self, api: Api, call: Call, payload: dict[str, Any]) -> Body:
+    async def _committed(self, api: Api, call: Call, payload: dict[str, Any]) -> bytes:
         reply = await self._requests.reply(api, call, call.body["group_id"], payload)
-        errors = {(topic, number): code for topic, number, code in reply.get("partitions", [])}
-        return {
-            "topics": [
-                {
-                    "name": topic["name"],
-                    "partitions": [
-                        {
-                            "partition_index": one["partition_index"],
-                            "error_code": errors.get(
-                                (topic["name"], one["partition_index"]), reply["error"]
-                            ),
-                        }
-                        for one in topic["partitions"]
-                    ],
-                }
-                for topic in call.body["topics"]
-            ]
-        }
+        error = reply["error"]
+        own = {(topic, number): code for topic, number, code in reply.get("partitions", [])}
+        topics = [
+            (
+                topic["name"],
+                [
+                    (number, own.get((topic["name"], number), error) if own else error)
+                    for number in (one["partition_index"] for one in topic["partitions"])
+                ],
+            )
+            for topic in call.body["topics"]
+        ]
+        return encode_commit_errors(
+            topics,
+            throttle=api is Api.TXN_OFFSET_COMMIT or call.version >= _THROTTLE_SINCE,
+            flexible=APIS[call.header.api_key].response.is_flexible(call.version),
+        )
 
     async def fetch(self, call: Call) -> Body:
         """Answer OffsetFetch from what is decided so far, from version 8 on for several groups."""
