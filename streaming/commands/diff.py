@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import orjson
@@ -24,10 +23,13 @@ SAME, DIFFERENT = 0, 1
 def diff(
     *,
     left: Annotated[
-        Path,
-        typer.Argument(metavar="A", help="A replay's folder, a data folder, or a decision log."),
+        str,
+        typer.Argument(
+            metavar="A",
+            help="A replay's folder, a data folder, a decision log, or the URL of its topic.",
+        ),
     ],
-    right: Annotated[Path, typer.Argument(metavar="B", help="What to compare it with.")],
+    right: Annotated[str, typer.Argument(metavar="B", help="What to compare it with.")],
     limit: Annotated[
         int, typer.Option("--limit", min=0, help="Most rows to show; 0 for all.")
     ] = 50,
@@ -41,10 +43,14 @@ def diff(
     """
     from checkpoints.compare import compare
     from streaming.log.decision_reader import OpenDecisions
+    from streaming.log.location import log_location
 
     console = Console(highlight=False)
     counts: Counter[str] = Counter()
-    with OpenDecisions(left) as ours, OpenDecisions(right) as theirs:
+    with (
+        OpenDecisions(log_location(left)) as ours,
+        OpenDecisions(log_location(right)) as theirs,
+    ):
         found = compare(ours.decisions(), theirs.decisions())
         if as_json:
             for one in _counted(found, counts):

@@ -8,7 +8,13 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from streaming.commands.options import LogArgument
 from streaming.commands.replay import Until
+from streaming.errors import ConfigurationError
+from streaming.log.location import URL_FORM, KafkaTopic, log_location
+
+Decisions = Annotated[bool, typer.Option("--decisions", help="The decision log of a data folder.")]
+TopicUrl = Annotated[str, typer.Argument(metavar="URL", help=URL_FORM)]
 
 app = typer.Typer(help="Work with recorded logs.", no_args_is_help=True)
 
@@ -20,23 +26,19 @@ def log() -> None:
 
 @app.command("export")
 def export(
-    log: Annotated[
-        Path, typer.Argument(metavar="LOG", help="A data folder, or the folder of a log.")
-    ],
+    log: LogArgument,
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where the JSON lines go.")],
     start: Annotated[
         int | None, typer.Option("--from", metavar="OFFSET", min=0, help="First offset to export.")
     ] = None,
     until: Until = None,
-    decisions: Annotated[
-        bool, typer.Option("--decisions", help="The decision log of a data folder.")
-    ] = False,
+    decisions: Decisions = False,
 ) -> None:
     """Write a log as JSON lines, from which it can be read back byte for byte."""
     from streaming.log.json_lines import write_json_lines
     from streaming.log.recorded import end_of, open_recorded
 
-    reader = open_recorded(log, "decisions" if decisions else "events")
+    reader = open_recorded(log_location(log), "decisions" if decisions else "events")
     try:
         first = reader.start_offset() if start is None else start
         with file.open("w", encoding="utf-8") as out:
@@ -44,3 +46,45 @@ def export(
     finally:
         reader.close()
     Console(highlight=False).print(f"{count} records in {file}", soft_wrap=True)
+
+
+@app.command("create")
+def create(
+    url: TopicUrl,
+    replication_factor: Annotated[
+        int,
+        typer.Option("--replication-factor", min=-1, help="-1 is the log cluster's default."),
+    ] = -1,
+) -> None:
+    """Make a topic that can hold a log: one partition, records stay until they are let go of."""
+    from streaming.log.kafka_topic import create_topic
+
+    create_topic(topic_of(url), replication_factor)
+    Console(highlight=False).print(f"{url} can hold a log", soft_wrap=True)
+
+
+@app.command("copy")
+def copy(log: LogArgument, url: TopicUrl, decisions: Decisions = False) -> None:
+    """Copy a log into a topic, with offsets and times; one that was interrupted goes on.
+
+    Nothing else may write to the topic meanwhile.
+    """
+    from streaming.log.copying import copy_records
+    from streaming.log.kafka_writer import KafkaLogWriter
+    from streaming.log.recorded import open_recorded
+
+    reader = open_recorded(log_location(log), "decisions" if decisions else "events")
+    try:
+        with KafkaLogWriter(topic_of(url)) as writer:
+            count = copy_records(reader, writer)
+    finally:
+        reader.close()
+    Console(highlight=False).print(f"{count} records copied to {url}", soft_wrap=True)
+
+
+def topic_of(url: str) -> KafkaTopic:
+    """Return the topic of a URL; raises ConfigurationError."""
+    where = log_location(url)
+    if not isinstance(where, KafkaTopic):
+        raise ConfigurationError(f"{url!r} is not a topic: allowed is {URL_FORM}")
+    return where

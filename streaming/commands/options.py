@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from streaming.log.location import URL_FORM
 from streaming.settings import Settings
 from streaming.settings_loader import load_settings
 
@@ -35,6 +36,15 @@ DataDir = Annotated[
         "--data-dir",
         metavar="FOLDER",
         help="Folder with the logs and the checkpoint; short for --set data.dir=FOLDER.",
+    ),
+]
+
+LogArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="LOG",
+        help="A data folder, the folder of a log, a file of JSON lines (log export),"
+        f" or a topic: {URL_FORM}",
     ),
 ]
 

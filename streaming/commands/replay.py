@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from streaming.commands.options import ConfigFiles
+from streaming.commands.options import ConfigFiles, LogArgument
 from streaming.commands.spark import LazySpark
 from streaming.errors import ConfigurationError
 from streaming.settings import Settings
@@ -23,13 +23,6 @@ if TYPE_CHECKING:
     from streaming.log.recorded import RecordedLog
     from streaming.replay.plan import ReplayPlan
 
-Log = Annotated[
-    Path,
-    typer.Argument(
-        metavar="LOG",
-        help="A data folder, the folder of an event log, or a file of JSON lines (log export).",
-    ),
-]
 Out = Annotated[
     Path,
     typer.Option(
@@ -73,7 +66,7 @@ Local = Annotated[bool, typer.Option("--local", help="Fold in this process, with
 
 def replay(
     *,
-    log: Log,
+    log: LogArgument,
     out: Out,
     config: ConfigFiles = None,
     what_if: WhatIf = None,
@@ -87,6 +80,7 @@ def replay(
 
     The last line is the digest over the decisions. Compare two replays with helmstream diff.
     """
+    from streaming.log.location import log_location
     from streaming.log.recorded import end_of, open_recorded
     from streaming.paths import DataDir
     from streaming.replay.plan import ReplayPlan
@@ -94,11 +88,12 @@ def replay(
 
     settings = replay_settings(config, slots, batch)
     chosen = what_if_from(what_if or ())
-    reader = open_recorded(log)
+    where = log_location(log)
+    reader = open_recorded(where)
     with LazySpark(settings) as spark, closing(reader):
         engine = Engine(settings, local, spark)
         plan = ReplayPlan(
-            log=log,
+            log=where,
             end=end_of(reader, until),
             batch=settings.event_log_batch_max_events,
             slots=settings.slots,

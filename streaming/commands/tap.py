@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from enum import StrEnum
 from typing import Annotated
 
@@ -12,7 +13,10 @@ from state.records import open_body
 from streaming.commands.options import ConfigFiles, DataDir, Overrides, settings_from
 from streaming.errors import ConfigurationError
 from streaming.log.api import LogReader, LogRecord
+from streaming.log.decision_reader import each_once
 from streaming.log.embedded import EmbeddedLogReader
+from streaming.log.location import URL_FORM, KafkaTopic, log_location
+from streaming.log.recorded import open_recorded
 from streaming.log.tap import OpenPayload, follow, open_json, to_json_line
 
 
@@ -38,6 +42,13 @@ OPENERS: Mapping[Log, OpenPayload] = {
 
 
 def tap(
+    log: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="LOG",
+            help=f"Another log than the data folder's: a folder, or a topic ({URL_FORM}).",
+        ),
+    ] = None,
     *,
     config: ConfigFiles = None,
     overrides: Overrides = None,
@@ -65,14 +76,20 @@ def tap(
 ) -> None:
     """Print the decision log as JSON lines, one record each.
 
-    To resume later, start --from the offset after the last one you handled.
+    To resume later, start --from the offset after the last one you handled. A decision that a topic
+    has twice is shown once.
     """
-    folder = settings_from(config, overrides, data_dir).data_dir
-    log = chosen_log(events, outcomes)
-    with EmbeddedLogReader(folder / str(log)) as reader:
-        first = first_offset(reader, start)
-        for record in records(reader, first, go_on, poll_ms):
-            typer.echo(to_json_line(record, OPENERS[log]))
+    settings = settings_from(config, overrides, data_dir)
+    name = chosen_log(events, outcomes)
+    folder = settings.data_dir / name
+    where = log_location(log) if log else folder
+    opened = open_recorded(where, name) if log else EmbeddedLogReader(folder)
+    with closing(opened) as reader:
+        shown = records(reader, first_offset(reader, start), go_on, poll_ms)
+        if name is Log.DECISIONS and isinstance(where, KafkaTopic):
+            shown = each_once(shown)
+        for record in shown:
+            typer.echo(to_json_line(record, OPENERS[name]))
 
 
 def chosen_log(events: bool, outcomes: bool) -> Log:

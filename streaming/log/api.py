@@ -71,6 +71,10 @@ class AppendFailed(LogError):
     """The storage refused the bytes: nothing of this append is durable, the log is as before."""
 
 
+class LogUnavailable(LogError):
+    """The storage, a cluster of its own, did not answer in time; it may be back soon."""
+
+
 class LogReader(Protocol):
     """Reads a log, from any process."""
 

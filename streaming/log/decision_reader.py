@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 from state.decisions import DecisionKind
 from state.merge import MergedDecision
 from streaming.log.api import LogRecord
 from streaming.log.decision_writer import RecordId, record_id
+from streaming.log.location import LogLocation
 from streaming.log.recorded import open_recorded
 
 
@@ -56,14 +56,14 @@ def read_decisions(records: Iterable[LogRecord]) -> Iterator[LoggedDecision]:
 
 
 class OpenDecisions:
-    """A decision log by its path: a data folder, a replay's, the log's own, or JSON lines.
+    """A decision log by where it is: a data folder, a replay's, the log's own, JSON lines, a topic.
 
     Raises NoRecordedLog or LogError when it is none.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, where: LogLocation) -> None:
         """Open it."""
-        self._log = open_recorded(path, "decisions")
+        self._log = open_recorded(where, "decisions")
 
     def decisions(self) -> Iterator[MergedDecision]:
         """Yield all that is there now, each decision once."""

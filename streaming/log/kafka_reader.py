@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 from kafka import KafkaConsumer
 from kafka.errors import OffsetOutOfRangeError
 
-from streaming.log.api import LogError, LogRecord, OffsetOutOfRange
+from streaming.log.api import LogError, LogRecord, LogUnavailable, OffsetOutOfRange
 from streaming.log.kafka_topic import (
-    KafkaTopic,
-    LogUnavailable,
     check_partitions,
+    client_options,
+    partition_of,
     to_record,
     told_as_unavailable,
 )
+from streaming.log.location import KafkaTopic
 
 if TYPE_CHECKING:
     import pyarrow
@@ -40,11 +41,12 @@ class KafkaLogReader:
 
     def __init__(self, topic: KafkaTopic, timeout_ms: int = TIMEOUT_MS) -> None:
         self._topic = topic
+        self._partition = partition_of(topic)
         self._timeout_ms = timeout_ms
         self._lock = threading.Lock()
         with told_as_unavailable(topic):
             self._consumer = KafkaConsumer(
-                **topic.client_options(timeout_ms),
+                **client_options(topic, timeout_ms),
                 group_id=None,
                 enable_auto_commit=False,
                 auto_offset_reset="none",
@@ -59,24 +61,24 @@ class KafkaLogReader:
             except LogError:
                 self._consumer.close()
                 raise
-            self._consumer.assign([topic.partition])
+            self._consumer.assign([self._partition])
 
     def start_offset(self) -> int:
         with self._lock, told_as_unavailable(self._topic):
-            at = self._topic.partition
-            return int(self._consumer.beginning_offsets([at], self._timeout_ms)[at])
+            found = self._consumer.beginning_offsets([self._partition], self._timeout_ms)
+            return int(found[self._partition])
 
     def end_offset(self) -> int:
         with self._lock, told_as_unavailable(self._topic):
-            at = self._topic.partition
-            return int(self._consumer.end_offsets([at], self._timeout_ms)[at])
+            found = self._consumer.end_offsets([self._partition], self._timeout_ms)
+            return int(found[self._partition])
 
     def first_at(self, time_ms: int) -> int:
         """The offset of the first record of this time or later, the end when there is none.
 
         It holds for records whose times do not go back.
         """
-        at = self._topic.partition
+        at = self._partition
         with self._lock, told_as_unavailable(self._topic):
             found = self._consumer.offsets_for_times({at: time_ms}, self._timeout_ms)[at]
         return self.end_offset() if found is None else int(found.offset)
@@ -135,13 +137,13 @@ class KafkaLogReader:
         deadline = time.monotonic() + self._timeout_ms / 1000
         with self._lock, told_as_unavailable(self._topic):
             if self._position != offset:
-                self._consumer.seek(self._topic.partition, offset)
+                self._consumer.seek(self._partition, offset)
             self._position = -1
             try:
                 while time.monotonic() < deadline:
                     most = min(count, _RECORDS_AT_ONCE)
                     found = self._consumer.poll(timeout_ms=1_000, max_records=most)
-                    messages: list[Any] = found.get(self._topic.partition, [])
+                    messages: list[Any] = found.get(self._partition, [])
                     if messages:
                         self._position = int(messages[-1].offset) + 1
                         return messages

@@ -1,15 +1,12 @@
-"""A Kafka topic that holds a log: where it is, what a record looks like in it, what it must be.
+"""A Kafka topic that holds a log: what a record looks like in it, what it must be.
 
 docs/event-log.md, "In a Kafka topic", is the specification.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from kafka import TopicPartition
@@ -17,62 +14,32 @@ from kafka.admin import ConfigResource, KafkaAdminClient
 from kafka.errors import KafkaError, TopicAlreadyExistsError
 
 from streaming.errors import ConfigurationError
-from streaming.log.api import LogError, LogRecord
+from streaming.log.api import LogError, LogRecord, LogUnavailable
+from streaming.log.location import KafkaTopic
 
 FORMAT_VERSION = b"1"
-URL_PATTERN = r"kafka://[^\s,/:]+:\d+(,[^\s,/:]+:\d+)*/[a-zA-Z0-9._-]{1,249}"
-URL_FORM = "kafka://host:port[,host:port...]/topic"
 MESSAGE_BYTES_MAX = 96 * 1024 * 1024
 """max.message.bytes of a topic made here: the largest record, and a broker's largest request."""
 
-_SCHEME = "kafka://"
 _ADMIN_TIMEOUT_MS = 10_000
-
-
-class LogUnavailable(LogError):
-    """The log cluster did not answer in time; it may be back soon."""
 
 
 class UnusableTopic(LogError, ConfigurationError):
     """A topic is missing, or cannot hold a log as it is."""
 
 
-@dataclass(frozen=True, slots=True)
-class KafkaTopic:
-    """A topic by its log cluster's bootstrap servers (host:port, comma separated) and name."""
-
-    bootstrap_servers: str
-    name: str
-
-    @property
-    def partition(self) -> TopicPartition:
-        """The topic's only partition."""
-        return TopicPartition(self.name, 0)
-
-    def client_options(self, timeout_ms: int) -> dict[str, Any]:
-        """Return what every client of the log cluster is made with."""
-        return {
-            "bootstrap_servers": self.bootstrap_servers.split(","),
-            "client_id": "helmstream",
-            "bootstrap_timeout_ms": timeout_ms,
-        }
-
-    def __str__(self) -> str:
-        return f"{_SCHEME}{self.bootstrap_servers}/{self.name}"
+def partition_of(topic: KafkaTopic) -> TopicPartition:
+    """Return the topic's only partition."""
+    return TopicPartition(topic.name, 0)
 
 
-LogLocation = Path | KafkaTopic
-"""Where a log is: a folder or file, or a topic."""
-
-
-def log_location(text: str) -> LogLocation:
-    """Return where a log is that was given as text; raises ConfigurationError for a bad URL."""
-    if not text.startswith(_SCHEME):
-        return Path(text)
-    if not re.fullmatch(URL_PATTERN, text):
-        raise ConfigurationError(f"{text!r} is not a log's URL: allowed is {URL_FORM}")
-    servers, _, name = text.removeprefix(_SCHEME).partition("/")
-    return KafkaTopic(servers, name)
+def client_options(topic: KafkaTopic, timeout_ms: int) -> dict[str, Any]:
+    """Return what every client of the log cluster is made with."""
+    return {
+        "bootstrap_servers": topic.bootstrap_servers.split(","),
+        "client_id": "helmstream",
+        "bootstrap_timeout_ms": timeout_ms,
+    }
 
 
 def to_headers(kind: str) -> list[tuple[str, bytes]]:
@@ -141,7 +108,7 @@ def record_bytes_max(topic: KafkaTopic, admin: KafkaAdminClient) -> int:
 def open_admin(topic: KafkaTopic, timeout_ms: int = _ADMIN_TIMEOUT_MS) -> KafkaAdminClient:
     """Return an admin client of the log cluster; raises LogUnavailable."""
     with told_as_unavailable(topic):
-        return KafkaAdminClient(**topic.client_options(timeout_ms), request_timeout_ms=timeout_ms)
+        return KafkaAdminClient(**client_options(topic, timeout_ms), request_timeout_ms=timeout_ms)
 
 
 def create_topic(topic: KafkaTopic, replication_factor: int) -> None:

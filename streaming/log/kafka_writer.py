@@ -11,20 +11,21 @@ from typing import Any
 from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
-from streaming.log.api import LogError, NewRecord
+from streaming.log.api import LogError, LogUnavailable, NewRecord
 from streaming.log.embedded_format import checked_texts
 from streaming.log.embedded_writer import RECORD_BYTES_MAX, wall_clock_ms
 from streaming.log.group_commit import GROUP_BYTES_MAX, Append, GroupCommit, time_of
 from streaming.log.kafka_reader import TIMEOUT_MS, KafkaLogReader
 from streaming.log.kafka_topic import (
     MESSAGE_BYTES_MAX,
-    KafkaTopic,
-    LogUnavailable,
+    client_options,
     open_admin,
+    partition_of,
     record_bytes_max,
     to_headers,
     told_as_unavailable,
 )
+from streaming.log.location import KafkaTopic
 
 logger = logging.getLogger(__name__)
 
@@ -66,6 +67,7 @@ class KafkaLogWriter:
         if timeout_ms < _TIMEOUT_MIN_MS:
             raise ValueError(f"timeout_ms={timeout_ms} is less than {_TIMEOUT_MIN_MS}")
         self._topic = topic
+        self._partition = partition_of(topic)
         self._clock = clock
         self._timeout_ms = timeout_ms
         with KafkaLogReader(topic, timeout_ms) as reader:
@@ -79,7 +81,7 @@ class KafkaLogWriter:
                 admin.close()
             self._record_bytes_max = min(RECORD_BYTES_MAX, message_bytes_max - _FRAME_BYTES)
             self._producer = KafkaProducer(
-                **topic.client_options(timeout_ms),
+                **client_options(topic, timeout_ms),
                 **_producer_options(timeout_ms, message_bytes_max),
             )
         self._groups = GroupCommit(str(topic), self._commit)
@@ -157,7 +159,7 @@ class KafkaLogWriter:
             value=message.payload,
             key=message.key,
             headers=message.headers,
-            partition=self._topic.partition.partition,
+            partition=self._partition.partition,
             timestamp_ms=time_ms,
         )
 
@@ -165,7 +167,7 @@ class KafkaLogWriter:
         admin = open_admin(self._topic, self._timeout_ms)
         try:
             with told_as_unavailable(self._topic):
-                admin.delete_records({self._topic.partition: offset}, self._timeout_ms)
+                admin.delete_records({self._partition: offset}, self._timeout_ms)
         finally:
             admin.close()
         return offset

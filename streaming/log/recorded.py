@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from streaming.errors import ConfigurationError, HelmstreamError
 from streaming.log.api import LogReader
 from streaming.log.embedded import EmbeddedLogReader
 from streaming.log.json_lines import JsonLinesReader
-from streaming.log.kafka_reader import KafkaLogReader
-from streaming.log.kafka_topic import URL_FORM, KafkaTopic, LogLocation
+from streaming.log.location import URL_FORM, KafkaTopic, LogLocation
 
 
 class RecordedLog(LogReader, Protocol):
@@ -19,6 +18,14 @@ class RecordedLog(LogReader, Protocol):
 
     def close(self) -> None:
         """Let go of its files."""
+
+
+@runtime_checkable
+class TimeIndexed(Protocol):
+    """A log that finds times by itself."""
+
+    def first_at(self, time_ms: int) -> int:
+        """The offset of the first record of this time or later, the end when there is none."""
 
 
 class NoRecordedLog(HelmstreamError):
@@ -39,6 +46,9 @@ def open_recorded(where: LogLocation, name: str = "events") -> RecordedLog:
     Raises NoRecordedLog when nothing is there, LogError when what is there is not a log.
     """
     if isinstance(where, KafkaTopic):
+        # Who has no topic does without this import.
+        from streaming.log.kafka_reader import KafkaLogReader  # noqa: PLC0415
+
         return KafkaLogReader(where)
     if where.is_dir():
         return EmbeddedLogReader(log_folder(where, name))
@@ -85,7 +95,7 @@ def first_at(reader: LogReader, time_ms: int) -> int:
     """Return the offset of the first retained record of this time or later; the end when there
     is none.
     """
-    if isinstance(reader, KafkaLogReader):
+    if isinstance(reader, TimeIndexed):
         return reader.first_at(time_ms)
     low, high = reader.start_offset(), reader.end_offset()
     while low < high:

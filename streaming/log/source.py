@@ -1,15 +1,16 @@
-"""The Spark data source `helmstream_log`: an embedded log as a streaming DataFrame.
+"""The Spark data source `helmstream_log`: a log as a streaming DataFrame.
 
-Options: `path` (the log's folder), `max_events_per_batch`, `start_offset` (of a query without a
-checkpoint; the first retained offset unless given), `end_offset` (where to stop; without it the
-query follows the log), `what_if` (settings to change in the events, as JSON). Which machines fold
-an event is a column, so that the router needs no Python of its own.
+Options: `path` (the log's folder, or a topic's URL), `max_events_per_batch`, `start_offset` (of a
+query without a checkpoint; the first retained offset unless given), `end_offset` (where to stop;
+without it the query follows the log), `what_if` (settings to change in the events, as JSON). Which
+machines fold an event is a column, so that the router needs no Python of its own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from typing import Protocol
 
 import orjson
 import pyarrow as pa
@@ -19,13 +20,17 @@ from pyspark.sql.types import StructType
 
 from checkpoints.what_if import CONFIG_KINDS, rewritten
 from state.routing import scope
-from streaming.log.api import LogError
+from streaming.log.api import LogError, LogReader
 from streaming.log.embedded_arrow import LOG_SCHEMA
 from streaming.log.embedded_reader import EmbeddedLogReader
+from streaming.log.location import KafkaTopic, log_location
 
 SOURCE_NAME = "helmstream_log"
 SOURCE_SCHEMA = "offset long, time_ms long, kind string, key string, scope long, payload binary"
 MAX_EVENTS_PER_BATCH = 10_000
+LOG_CLUSTER_TIMEOUT_MS = 30_000
+"""How long a batch waits for a log cluster that is away before the query fails."""
+
 MAX_BATCH_BYTES = 64 * 1024 * 1024
 """Where a batch ends before it has its number of events: it passes through the driver's memory."""
 
@@ -47,7 +52,9 @@ class HelmstreamLogSource(DataSource):
     def simpleStreamReader(self, schema: StructType) -> HelmstreamLogStreamReader:
         path = self.options.get("path")
         if not path:
-            raise ValueError(f"{SOURCE_NAME} needs the option 'path': the folder of the log")
+            raise ValueError(
+                f"{SOURCE_NAME} needs the option 'path': the folder of the log or its URL"
+            )
         return HelmstreamLogStreamReader(
             path,
             int(self.options.get("max_events_per_batch", MAX_EVENTS_PER_BATCH)),
@@ -135,10 +142,23 @@ class HelmstreamLogStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAva
         return map(_with_scope, batches)
 
 
+class ArrowLogReader(LogReader, Protocol):
+    """A reader that gives columns too."""
+
+    def arrow_batches(self, start: int, end: int) -> Iterator[pa.RecordBatch]:
+        """As `read`, in batches with the columns of `LOG_SCHEMA`."""
+
+
 @lru_cache(maxsize=8)
-def _reader(path: str) -> EmbeddedLogReader:
+def _reader(path: str) -> ArrowLogReader:
     """One reader per log and Python process: the next batch goes on where the last one ended."""
-    return EmbeddedLogReader(path)
+    where = log_location(path)
+    if isinstance(where, KafkaTopic):
+        # Workers start sooner without this import.
+        from streaming.log.kafka_reader import KafkaLogReader  # noqa: PLC0415
+
+        return KafkaLogReader(where, LOG_CLUSTER_TIMEOUT_MS)
+    return EmbeddedLogReader(where)
 
 
 def _rewritten(batch: pa.RecordBatch, what_if: Mapping[str, bool | int]) -> pa.RecordBatch:

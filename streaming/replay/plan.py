@@ -15,6 +15,7 @@ import orjson
 
 from checkpoints.snapshot import Snapshot
 from streaming.errors import ConfigurationError
+from streaming.log.location import LogLocation
 from streaming.paths import DataDir
 
 
@@ -27,7 +28,7 @@ class ReplayPlan:
     beginning.
     """
 
-    log: Path
+    log: LogLocation
     end: int
     batch: int
     slots: int
@@ -49,7 +50,7 @@ class ReplayPlan:
         """
         made_with = {
             "replay.format": 1,
-            "log": str(self.log.resolve()),
+            "log": str(self.log.resolve() if isinstance(self.log, Path) else self.log),
             "engine": "local" if self.local else "spark",
             "slots": self.slots,
             "group.slots": self.group_slots,

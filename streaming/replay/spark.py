@@ -15,8 +15,10 @@ from checkpoints.layout import check_layout
 from checkpoints.read import folded_until, has_state
 from checkpoints.snapshot import Snapshot, write_snapshot
 from streaming.errors import ConfigurationError
-from streaming.log.api import LogReader, NewRecord
+from streaming.log.api import LogReader
+from streaming.log.copying import copy_records
 from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
+from streaming.log.location import KafkaTopic, LogLocation
 from streaming.log.recorded import log_folder
 from streaming.log.source import SOURCE_NAME
 from streaming.operator import decide
@@ -28,7 +30,6 @@ from streaming.settings import Settings
 from streaming.sinks.batch import decided_batch
 
 _POLL_S = 0.2
-_COPIED_AT_ONCE = 10_000
 
 
 def replay_through_spark(
@@ -58,7 +59,7 @@ def replay_through_spark(
         raise ConfigurationError(f"{plan.out.root} has folded up to {folded}, not {plan.end}")
     progress(folded or reader.start_offset())
     spark.conf.set("spark.sql.shuffle.partitions", settings.shuffle_partitions)
-    log = _embedded(plan, reader)
+    log = _for_source(plan, reader)
     with DecisionLog(plan.out.decisions) as decisions:
         _follow(_start(spark, plan, log, decisions, progress))
 
@@ -70,28 +71,23 @@ def _seed(spark: SparkSession, settings: Settings, start: Snapshot, checkpoint: 
         seed_checkpoint(spark, settings, file, checkpoint)
 
 
-def _embedded(plan: ReplayPlan, reader: LogReader) -> Path:
-    """Return the folder of the log for Spark's source; one that is no folder is copied into the
-    replay's.
-    """
+def _for_source(plan: ReplayPlan, reader: LogReader) -> LogLocation:
+    """Return where the log is for Spark's source; a file is copied into the replay's folder."""
+    if isinstance(plan.log, KafkaTopic):
+        return plan.log
     if isinstance(reader, EmbeddedLogReader):
         return log_folder(plan.log, "events")
     with EmbeddedLogWriter(plan.out.events, first_offset=reader.start_offset()) as copy:
-        first, end = copy.end_offset(), reader.end_offset()
-        while first < end:
-            until = min(end, first + _COPIED_AT_ONCE)
-            copy.append(
-                [
-                    NewRecord(one.kind, one.key, one.payload, one.time_ms)
-                    for one in reader.read(first, until)
-                ]
-            )
-            first = until
+        copy_records(reader, copy)
     return plan.out.events
 
 
 def _start(
-    spark: SparkSession, plan: ReplayPlan, log: Path, decisions: DecisionLog, progress: Progress
+    spark: SparkSession,
+    plan: ReplayPlan,
+    log: LogLocation,
+    decisions: DecisionLog,
+    progress: Progress,
 ) -> StreamingQuery:
     events = (
         spark.readStream.format(SOURCE_NAME)

@@ -9,10 +9,18 @@ import pytest
 from kafka import KafkaProducer
 from kafka.admin import KafkaAdminClient
 
-from streaming.log.api import LogClosed, LogError, NewRecord, OffsetOutOfRange, RecordRefused
+from streaming.log.api import (
+    LogClosed,
+    LogError,
+    LogUnavailable,
+    NewRecord,
+    OffsetOutOfRange,
+    RecordRefused,
+)
 from streaming.log.kafka_reader import KafkaLogReader
-from streaming.log.kafka_topic import KafkaTopic, LogUnavailable, UnusableTopic, create_topic
+from streaming.log.kafka_topic import UnusableTopic, create_topic
 from streaming.log.kafka_writer import KafkaLogWriter
+from streaming.log.location import KafkaTopic
 from streaming.log.recorded import first_at
 
 # kafka-python leaves the sockets of refused connections to the garbage collector.

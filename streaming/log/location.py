@@ -1,0 +1,37 @@
+"""Where a log is: a folder or a file, or a topic of a log cluster."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from streaming.errors import ConfigurationError
+
+URL_PATTERN = r"kafka://[^\s,/:]+:\d+(,[^\s,/:]+:\d+)*/[a-zA-Z0-9._-]{1,249}"
+URL_FORM = "kafka://host:port[,host:port...]/topic"
+_SCHEME = "kafka://"
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaTopic:
+    """A topic by its log cluster's bootstrap servers (host:port, comma separated) and name."""
+
+    bootstrap_servers: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{_SCHEME}{self.bootstrap_servers}/{self.name}"
+
+
+LogLocation = Path | KafkaTopic
+
+
+def log_location(text: str) -> LogLocation:
+    """Return where a log is that was given as text; raises ConfigurationError for a bad URL."""
+    if not text.startswith(_SCHEME):
+        return Path(text)
+    if not re.fullmatch(URL_PATTERN, text):
+        raise ConfigurationError(f"{text!r} is not a log's URL: allowed is {URL_FORM}")
+    servers, _, name = text.removeprefix(_SCHEME).partition("/")
+    return KafkaTopic(servers, name)
