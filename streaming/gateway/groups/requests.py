@@ -28,6 +28,8 @@ _EVENTS: Mapping[Api, str] = {
 }
 
 _COMMITS = frozenset({Api.OFFSET_COMMIT, Api.TXN_OFFSET_COMMIT})
+_TIMED_OUT = dict.fromkeys(_COMMITS, ProtocolError.REQUEST_TIMED_OUT)
+"""As Kafka answers; librdkafka keeps its connection then, and with it its heartbeats."""
 _COMMIT_TIMEOUT_S = 5.0
 """Kafka's default of offsets.commit.timeout.ms. Heartbeats of the same connection wait behind a
 commit, and a client that hears of none for a session timeout gives its membership up.
@@ -104,7 +106,7 @@ class GroupRequests:
             # whose heartbeats stand behind its commit gives its membership up.
             return {"error": LOADING_ANSWERS[api]}
         except DecisionTimedOut:
-            return {"error": ProtocolError.COORDINATOR_NOT_AVAILABLE}
+            return {"error": _TIMED_OUT.get(api, ProtocolError.COORDINATOR_NOT_AVAILABLE)}
 
     def _is_one_too_many(self, group: str) -> bool:
         groups = self.service.image.groups

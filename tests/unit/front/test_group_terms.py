@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from state.groups.tables import Phase
 from state.protocol_errors import ProtocolError
+from streaming.gateway.ports import DecisionTimedOut
 from streaming.wire.messages import ApiKey
 from tests.unit.front.group_requests import (
     GROUP,
@@ -147,6 +149,21 @@ def test_nobody_waits_for_a_job_that_is_away() -> None:
         assert await heartbeat(client, joined) == 0
         assert (await fetched(client))["error_code"] == 0, "what is known is answered"
         assert len(world.events) == events
+
+    play(scenario)
+
+
+def test_what_is_not_decided_in_time_is_to_be_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def late(*_: object) -> dict[str, Any]:
+        raise DecisionTimedOut
+
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client = await rig.client()
+        joined = await member_of(client)
+        monkeypatch.setattr(world.groups, "submit", late)
+        assert await commit(client, joined) == ProtocolError.REQUEST_TIMED_OUT
+        answer = await join(client, member=joined["member_id"])
+        assert answer["error_code"] == ProtocolError.COORDINATOR_NOT_AVAILABLE
 
     play(scenario)
 
