@@ -5,7 +5,6 @@ What a write changes is folded when its records are appended; until then its off
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,20 +31,22 @@ class Decided:
 
 @dataclass(slots=True)
 class GroupImage:
-    """Every group by name, and the writes that are on their way with the group of each."""
+    """Every group by name, and the writes that are on their way, by id and by group."""
 
     groups: dict[str, GroupView] = field(default_factory=dict)
     in_flight: dict[WriteId, tuple[str, dict[str, Any]]] = field(default_factory=dict)
-    unstable: Counter[tuple[str, str, int]] = field(default_factory=Counter)
+    writing: dict[str, dict[WriteId, dict[str, Any]]] = field(default_factory=dict)
 
     def apply(self, offset: int, body: bytes) -> None:
         """Fold a decision whose records, if it has any, are appended."""
-        for write in self.begin(offset, body).writes:
+        for write in self.begin(offset, orjson.loads(body)).writes:
             self.appended(write)
 
-    def begin(self, offset: int, body: bytes) -> Decided:
-        """Fold what is true at once and note the writes; each ends with appended or refused."""
-        decision = orjson.loads(body)
+    def begin(self, offset: int, decision: dict[str, Any]) -> Decided:
+        """Fold what is true at once and note the writes; each ends with appended or refused.
+
+        decision: the body of a change_group decision.
+        """
         group = decision["group"]
         decided = Decided(group, decision["partition"], decision["steps"], {})
         for step in decided.steps:
@@ -53,7 +54,7 @@ class GroupImage:
                 write = (offset, step["write"])
                 decided.writes[write] = step
                 self.in_flight[write] = (group, step)
-                self.unstable.update(_keys(group, step))
+                self.writing.setdefault(group, {})[write] = step
             else:
                 self._fold(group, step)
         return decided
@@ -68,12 +69,12 @@ class GroupImage:
         group, step = self._end(write)
         view = self.groups.get(group)
         rows = {} if view is None else view.offsets
-        partitions = [(topic, partition) for _, topic, partition in _keys(group, step)]
-        return [(one, rows.get(one)) for one in partitions]
+        return [(one, rows.get(one)) for one in _partitions(step)]
 
     def is_unstable(self, group: str, partition: TopicPartition) -> bool:
         """Return whether a commit of this partition is on its way or waits for a marker."""
-        if self.unstable[group, *partition] > 0:
+        steps = self.writing.get(group, {}).values()
+        if any(partition in _partitions(step) for step in steps):
             return True
         view = self.groups.get(group)
         return view is not None and any(partition in rows for rows in view.pending.values())
@@ -91,10 +92,10 @@ class GroupImage:
 
     def _end(self, write: WriteId) -> tuple[str, dict[str, Any]]:
         group, step = self.in_flight.pop(write)
-        for key in _keys(group, step):
-            self.unstable[key] -= 1
-            if not self.unstable[key]:
-                del self.unstable[key]
+        of_group = self.writing[group]
+        del of_group[write]
+        if not of_group:
+            del self.writing[group]
         return group, step
 
     def _fold(self, group: str, step: dict[str, Any]) -> None:
@@ -110,10 +111,10 @@ class GroupImage:
                 CHANGES[name](known, change)
 
 
-def _keys(group: str, step: dict[str, Any]) -> list[tuple[str, str, int]]:
+def _partitions(step: dict[str, Any]) -> list[TopicPartition]:
     """Return the offsets that a write is about."""
     return [
-        (group, topic, partition)
+        (topic, partition)
         for change in step["changes"]
         for topic, partition, *_ in change.get("offsets", ())
     ]

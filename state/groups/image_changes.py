@@ -129,7 +129,8 @@ def _group_loaded(view: GroupView, change: Mapping[str, Any]) -> None:
 
 def _offsets_committed(view: GroupView, change: Mapping[str, Any]) -> None:
     """What was appended later stays, in whichever order the writes end."""
-    for partition, row in read_rows(change["offsets"]).items():
+    for topic, number, *values in change["offsets"]:
+        partition, row = (topic, number), OffsetRow._make(values)
         held = view.offsets.get(partition)
         if held is None or held.position <= row.position:
             view.offsets[partition] = row

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from state.groups.group import Group
 from state.groups.offset_rows import TopicPartition
 
-_VALUE = ("offset", "leader_epoch", "metadata", "commit_ms", "expire_ms")
+COMMITTED_OFFSETS = "committed_offsets"
+"""The type of what stands for the records of all offsets that a step's first change tells."""
 
 
 def group_metadata(group: Group, timestamp_ms: int) -> dict[str, Any]:
@@ -45,23 +46,7 @@ def group_tombstone(timestamp_ms: int) -> dict[str, Any]:
 
 def committed_offsets(timestamp_ms: int) -> list[dict[str, Any]]:
     """Return what stands for the records of a step's offsets: they are told in its change."""
-    return [{"type": "committed_offsets", "timestamp_ms": timestamp_ms}]
-
-
-def opened_records(step: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield the records of a step one by one, those of committed offsets too."""
-    for record in step["records"]:
-        if record["type"] != "committed_offsets":
-            yield record
-            continue
-        for topic, partition, *row in step["changes"][0]["offsets"]:
-            yield {
-                "type": "offset",
-                "timestamp_ms": record["timestamp_ms"],
-                "topic": topic,
-                "partition": partition,
-                "value": dict(zip(_VALUE, row, strict=False)),
-            }
+    return [{"type": COMMITTED_OFFSETS, "timestamp_ms": timestamp_ms}]
 
 
 def offset_tombstones(

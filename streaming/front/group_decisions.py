@@ -15,10 +15,10 @@ from typing import Any
 import orjson
 
 from state.groups.image import GroupImage, WriteId
-from state.groups.records import opened_records
+from state.groups.records import COMMITTED_OFFSETS
 from streaming.offsets.batches import NewRecord, encode_batch
 from streaming.offsets.leader import LeaderStopped, OffsetsLeader
-from streaming.offsets.records import encode_record
+from streaming.offsets.records import encode_record, offset_records
 
 Answer = Callable[[Iterable[dict[str, Any]]], None]
 
@@ -78,11 +78,12 @@ class GroupDecisions:
             return
         batches: dict[int, list[_Batch]] = {}
         for offset, body in decisions:
-            partition = orjson.loads(body)["partition"]
+            decision = orjson.loads(body)
+            partition = decision["partition"]
             since = self._since.get(partition)
             if since is None or offset < since:
                 continue
-            decided = self.image.begin(offset, body)
+            decided = self.image.begin(offset, decision)
             for step in decided.steps:
                 if "records" in step:
                     of_partition = batches.setdefault(partition, [])
@@ -101,10 +102,13 @@ class GroupDecisions:
         if last is None or not together or len(last.records) >= _BATCH_MAX_RECORDS:
             last = _Batch(named)
             batches.append(last)
-        last.records += [
-            NewRecord(one["timestamp_ms"], *encode_record(group, one))
-            for one in opened_records(step)
-        ]
+        for record in step["records"]:
+            time_ms = record["timestamp_ms"]
+            if record["type"] == COMMITTED_OFFSETS:
+                rows = step["changes"][0]["offsets"]
+                last.records.extend(offset_records(group, time_ms, rows))
+            else:
+                last.records.append(NewRecord(time_ms, *encode_record(group, record)))
         last.writes.append((write, step))
         self._waiting[write] = []
 

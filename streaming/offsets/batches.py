@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import cast
+from typing import NamedTuple, cast
 
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
 
@@ -30,8 +30,7 @@ _CONTROL_KEY = struct.Struct(">hh")  # version, type: 0 abort, 1 commit
 _END_TXN_MARKER = struct.Struct(">hi")  # version, coordinator epoch
 
 
-@dataclass(frozen=True, slots=True)
-class NewRecord:
+class NewRecord(NamedTuple):
     """A record to be appended; value is None for a tombstone."""
 
     timestamp_ms: int

@@ -11,13 +11,16 @@ from __future__ import annotations
 import functools
 import struct
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from streaming.offsets.batches import NewRecord
 from streaming.wire.schema_codec import MessageSchema
 
 KeyValue = tuple[bytes, bytes | None]
+
+_OFFSET_FIELDS = ("offset", "leader_epoch", "metadata", "commit_ms", "expire_ms")
 
 _VERSION = struct.Struct(">h")
 _LENGTH = struct.Struct(">h")
@@ -70,7 +73,21 @@ def encode_record(group: str, record: Mapping[str, Any]) -> KeyValue:
     if record["type"] == "group_metadata":
         return _group_key(group), None if value is None else _group_value(value)
     key = _offset_key(group, record["topic"], record["partition"])
-    return key, None if value is None else _offset_value(value)
+    if value is None:
+        return key, None
+    fields = (value[name] for name in _OFFSET_FIELDS)
+    return key, _offset_value(*fields)
+
+
+def offset_records(
+    group: str, timestamp_ms: int, rows: Iterable[Sequence[Any]]
+) -> Iterator[NewRecord]:
+    """Yield the records of committed offsets, given as rows (state.groups.offset_rows)."""
+    topic, head, start = None, b"", _VERSION.pack(_OFFSET_KEY) + _string(group)
+    for name, partition, *value, _ in rows:
+        if name != topic:
+            topic, head = name, start + _string(name)
+        yield NewRecord(timestamp_ms, head + _PARTITION.pack(partition), _offset_value(*value))
 
 
 def decode_record(key: bytes, value: bytes | None) -> OffsetRecord | GroupRecord | None:
@@ -101,14 +118,16 @@ def _offset_key(group: str, topic: str, partition: int) -> bytes:
     return _VERSION.pack(_OFFSET_KEY) + _string(group) + _string(topic) + _PARTITION.pack(partition)
 
 
-def _offset_value(value: Mapping[str, Any]) -> bytes:
+def _offset_value(
+    offset: int, leader_epoch: int, metadata: str, commit_ms: int, expire_ms: int | None
+) -> bytes:
     """Version 3 has the leader epoch; version 1 has a time to expire, which 3 has not."""
-    metadata = _string(value["metadata"])
-    if value["expire_ms"] is None:
-        head = _OFFSET_EPOCH.pack(_OFFSET_VALUE, value["offset"], value["leader_epoch"])
-        return head + metadata + _INT64.pack(value["commit_ms"])
-    head = _VERSION.pack(_OFFSET_VALUE_EXPIRING) + _INT64.pack(value["offset"])
-    return head + metadata + _COMMIT_EXPIRE.pack(value["commit_ms"], value["expire_ms"])
+    text = _string(metadata)
+    if expire_ms is None:
+        head = _OFFSET_EPOCH.pack(_OFFSET_VALUE, offset, leader_epoch)
+        return head + text + _INT64.pack(commit_ms)
+    head = _VERSION.pack(_OFFSET_VALUE_EXPIRING) + _INT64.pack(offset)
+    return head + text + _COMMIT_EXPIRE.pack(commit_ms, expire_ms)
 
 
 def _read_offset(data: bytes) -> dict[str, Any]:

@@ -78,7 +78,7 @@ class Author:
 
     def _store(self, offset: int, body: bytes, partition: int) -> list[tuple[str, dict[str, Any]]]:
         """Carry out a decision; every write fails while some are to."""
-        decided = self.image.begin(offset, body)
+        decided = self.image.begin(offset, orjson.loads(body))
         refused = []
         for step in decided.steps:
             write = (offset, step.get("write", -1))

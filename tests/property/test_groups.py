@@ -200,7 +200,7 @@ def test_no_committed_offset_goes_back(author: Author) -> None:
     for offset, kind, body in author.decided:
         if kind != DecisionKind.CHANGE_GROUP:
             continue
-        decided = image.begin(offset, orjson.dumps(body))
+        decided = image.begin(offset, body)
         for write in decided.writes:
             (image.refused if write in refused else image.appended)(write)
         view = image.groups.get(body["group"])

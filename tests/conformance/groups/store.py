@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import orjson
+
 from state.groups.image import GroupImage, WriteId
 from state.groups.offset_rows import read_rows, row_values, rows_values
 from state.protocol_errors import ProtocolError
@@ -49,7 +51,7 @@ class Store:
 
     def take(self, image: GroupImage, offset: int, body: bytes, give: Give) -> list[Outcome]:
         """Carry out a decision; return events that tell what came of it."""
-        decided = image.begin(offset, body)
+        decided = image.begin(offset, orjson.loads(body))
         outcomes: list[Outcome] = []
         for step in decided.steps:
             if "records" not in step:

@@ -20,6 +20,7 @@ from streaming.offsets.records import (
     UnreadableRecord,
     decode_record,
     encode_record,
+    offset_records,
 )
 
 OFFSET = {"offset": 7, "leader_epoch": 3, "metadata": "m", "commit_ms": 9, "expire_ms": None}
@@ -106,6 +107,19 @@ def test_offsets_survive(group: str, topic: str, partition: int, value: dict) ->
     assert decode_record(*encode_record(group, record)) == OffsetRecord(
         group, topic, partition, value
     )
+
+
+@given(TEXT, st.lists(st.tuples(TEXT, st.integers(0, 2**31 - 1), VALUES), max_size=4))
+def test_rows_of_a_decision_are_the_same_records(
+    group: str, offsets: list[tuple[str, int, dict]]
+) -> None:
+    rows = [[topic, partition, *value.values(), 0] for topic, partition, value in offsets]
+    records = [
+        encode_record(group, {"type": "offset", "topic": topic, "partition": one, "value": value})
+        for topic, one, value in offsets
+    ]
+    found = offset_records(group, 7, rows)
+    assert list(found) == [NewRecord(7, *record) for record in records]
 
 
 def test_a_batch_is_stamped_without_touching_its_checksum() -> None:

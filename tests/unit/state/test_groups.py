@@ -305,8 +305,8 @@ def test_an_image_survives_writes_of_a_group_that_is_gone() -> None:
     assert not image.is_unstable("g", ("a", 0))
 
 
-def decision(steps: list[dict[str, object]]) -> bytes:
-    return orjson.dumps({"group": "g", "partition": 4, "steps": steps})
+def decision(steps: list[dict[str, object]]) -> dict[str, object]:
+    return {"group": "g", "partition": 4, "steps": steps}
 
 
 @pytest.mark.parametrize("data", ["", "AAA=", "//8AAAAB", "AAAAAAAC", "AAAAAAABAAVh"])
