@@ -124,7 +124,13 @@ def python_members(
 
 
 def java_member(
-    brokers: str, group: str, topic: str, folder: Path, instance: str | None = None
+    brokers: str,
+    group: str,
+    topic: str,
+    folder: Path,
+    *,
+    instance: str | None = None,
+    assignor: str = "RangeAssignor",
 ) -> Members:
     """Start Kafka's own consumer, in its VerifiableConsumer."""
     named = {
@@ -133,7 +139,7 @@ def java_member(
         "--group-id": group,
         "--session-timeout": str(SESSION_MS),
         "--reset-policy": "earliest",
-        "--assignment-strategy": "org.apache.kafka.clients.consumer.RangeAssignor",
+        "--assignment-strategy": f"org.apache.kafka.clients.consumer.{assignor}",
     }
     if instance is not None:
         named["--group-instance-id"] = instance

@@ -74,8 +74,9 @@ def clients(
         place = {"bootstrap.servers": brokers.split(","), "group.id": group}
         return keep(python_members("kafka-python", topic, 1, instance, **place))
 
-    def java(group: str, topic: str, instance: str | None = None) -> Members:
-        return keep(java_member(brokers, group, topic, folder, instance))
+    def java(group: str, topic: str, instance: str | None = None, **chosen: str) -> Members:
+        member = java_member(brokers, group, topic, folder, instance=instance, **chosen)
+        return keep(member)
 
     def java_console(group: str, pattern: str) -> Members:
         config = ("auto.offset.reset=earliest", "auto.commit.interval.ms=200")
@@ -138,6 +139,28 @@ def test_subscriptions_follow_topics_and_partitions_that_are_made(
     topics.write(partitions)
     for kind in groups:
         topics.wait_committed(f"like-{kind}", partitions)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "assignor",
+    ["RangeAssignor", "RoundRobinAssignor", "StickyAssignor", "CooperativeStickyAssignor"],
+)
+def test_java_shares_out_with_each_of_its_assignors(
+    topics: Topics, clients: dict[str, Start], assignor: str
+) -> None:
+    topics.create(assignor, 6)
+    partitions = [(assignor, number) for number in range(6)]
+    members: list[Members] = []
+    for count in (1, 2, 3):
+        members.append(clients["java"](assignor, assignor, assignor=assignor))
+        wait_for(f"{count} members", lambda of=count: shared_out(members, partitions, of))
+        topics.write(partitions)
+        topics.wait_committed(assignor, partitions)
+    members.pop(0).stop()
+    wait_for("the others", lambda: shared_out(members, partitions, 2))
+    topics.write(partitions)
+    topics.wait_committed(assignor, partitions)
 
 
 @pytest.mark.slow
