@@ -113,7 +113,7 @@ def test_offsets_survive(group: str, topic: str, partition: int, value: dict) ->
 def test_rows_of_a_decision_are_the_same_records(
     group: str, offsets: list[tuple[str, int, dict]]
 ) -> None:
-    rows = [[topic, partition, *value.values(), 0] for topic, partition, value in offsets]
+    rows = [[topic, one, *(value[name] for name in OFFSET), 0] for topic, one, value in offsets]
     records = [
         encode_record(group, {"type": "offset", "topic": topic, "partition": one, "value": value})
         for topic, one, value in offsets
