@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from state.events import Event
 from state.partitions.slot import Slot
 from state.routing import topic_scope
 from streaming.log.api import LogError, LogReader
-from streaming.log.embedded import EmbeddedLogReader
+from streaming.log.recorded import open_log
 from streaming.paths import DataDir
 
 _FOLDED_AT_ONCE = 10_000
@@ -52,7 +53,7 @@ def verify_checkpoint(spark: SparkSession, folders: DataDir) -> list[Check]:
         return found
     found.append(_places(last))
     try:
-        with EmbeddedLogReader(folders.events) as reader:
+        with closing(open_log(folders.event_log)) as reader:
             found.append(_next_event(reader, last.offset))
             found.append(_folded_again(spark, checkpoint, reader, last))
     except LogError as error:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -22,7 +22,8 @@ from checkpoints.snapshot import Snapshot, write_snapshot
 from checkpoints.tables import partition_table
 from state.events import Event
 from streaming.job_lock import JobLock
-from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
+from streaming.log.embedded import EmbeddedLogWriter
+from streaming.log.recorded import open_log
 from streaming.paths import DataDir
 from streaming.seed import seed_checkpoint
 from streaming.settings import Settings
@@ -74,12 +75,12 @@ def replace_checkpoint(
 
 
 def _check_log(folders: DataDir, offset: int) -> None:
-    with EmbeddedLogReader(folders.events) as reader:
+    with closing(open_log(folders.event_log)) as reader:
         start, end = reader.start_offset(), reader.end_offset()
     if not start <= offset <= end:
         raise CheckpointMismatch(
             f"the machines have folded up to {offset}, "
-            f"the log {folders.events} has {start} to {end}"
+            f"the log {folders.event_log} has {start} to {end}"
         )
 
 
@@ -92,11 +93,11 @@ def fold_whole_log(
     log's beginning: what it leads to is then unknown.
     """
     states: States = {}
-    with EmbeddedLogReader(folders.events) as reader:
+    with closing(open_log(folders.event_log)) as reader:
         start, end = reader.start_offset(), reader.end_offset()
         if start:
             raise CheckpointMismatch(
-                f"the log {folders.events} starts at {start}, its beginning is gone; start with "
+                f"the log {folders.event_log} starts at {start}, its beginning is gone; start with "
                 "an empty data.dir instead: the cluster is then loaded again"
             )
         records = reader.read(start, end)

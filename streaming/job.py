@@ -15,6 +15,7 @@ import signal
 import tempfile
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -27,7 +28,9 @@ from streaming.image.restore import image_of, timers_of, unfinished_deletions
 from streaming.job_lock import JobLock
 from streaming.local_fs import local_fs_jar
 from streaming.log.api import LogError, LogRecord, NewRecord
-from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
+from streaming.log.embedded import EmbeddedLogWriter
+from streaming.log.location import KafkaTopic, LogLocation
+from streaming.log.recorded import open_log
 from streaming.log.source import SOURCE_NAME
 from streaming.operator import decide
 from streaming.paths import DataDir
@@ -54,7 +57,7 @@ def run_job(settings: Settings, *, standby: bool = False) -> int:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    folders = DataDir(settings.data_dir)
+    folders = DataDir(settings.data_dir, settings.event_log_url)
     with JobLock(folders.job_lock) as lock:
         waited = _stand_by(settings, folders, lock, stop) if standby else None
         if waited is None:
@@ -101,7 +104,7 @@ def _be_the_job(
         folders,
         image_of(machines.values()),
         timers_of(machines.values()),
-        unfolded=unfolded_events(folders.events, folded),
+        unfolded=unfolded_events(folders.event_log, folded),
         stopped=stop,
     )
     try:
@@ -141,15 +144,17 @@ def warm_up(spark: SparkSession, settings: Settings) -> None:
         query.start().awaitTermination(_WARM_UP_TIMEOUT_S)
 
 
-def unfolded_events(log: Path, folded: int) -> list[LogRecord]:
+def unfolded_events(log: LogLocation, folded: int) -> list[LogRecord]:
     """Return the outcomes among the events that no committed batch has folded; none while there
     is no log.
     """
     try:
-        with EmbeddedLogReader(log) as reader:
+        with closing(open_log(log)) as reader:
             records = reader.read(folded, reader.end_offset())
             return [record for record in records if record.kind in OUTCOME_KINDS]
     except LogError:
+        if isinstance(log, KafkaTopic):
+            raise
         return []
 
 
@@ -157,7 +162,7 @@ def start_query(
     spark: SparkSession, settings: Settings, folders: DataDir, sinks: Sinks
 ) -> StreamingQuery:
     """Start the streaming query: the whole flow."""
-    events = read_events(spark, settings, folders.events)
+    events = read_events(spark, settings, folders.event_log)
     decisions = decide(route(events, settings.slots, settings.group_slots, settings.machines))
     return (
         decisions.writeStream.outputMode("append")
@@ -167,7 +172,7 @@ def start_query(
     )
 
 
-def read_events(spark: SparkSession, settings: Settings, log: Path) -> DataFrame:
+def read_events(spark: SparkSession, settings: Settings, log: LogLocation) -> DataFrame:
     """Return the event log as a stream."""
     return (
         spark.readStream.format(SOURCE_NAME)

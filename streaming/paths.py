@@ -5,17 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from streaming.log.location import LogLocation, log_location
+
 
 @dataclass(frozen=True, slots=True)
 class DataDir:
-    """The data folder of one helmstream; docs/data-folder.md describes it."""
+    """The data folder of one helmstream; docs/data-folder.md describes it.
+
+    event_log_url: of the topic that holds the event log, "" where the folder does.
+    """
 
     root: Path
+    event_log_url: str = ""
 
     @property
     def events(self) -> Path:
-        """The event log, written by the front."""
+        """The folder of the event log, and of the lock of the front, which writes it."""
         return self.root / "events"
+
+    @property
+    def event_log(self) -> LogLocation:
+        """Where the event log is: that folder, or a topic."""
+        return log_location(self.event_log_url) if self.event_log_url else self.events
 
     @property
     def decisions(self) -> Path:

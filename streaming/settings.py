@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
+from streaming.log.location import URL_FORM, URL_PATTERN
 from streaming.offsets.posing import GROUP_TOPIC
 
 Positive = Annotated[int, Field(ge=1)]
@@ -31,6 +32,9 @@ KafkaVersion = Annotated[
 ProtocolVersion = Annotated[
     str,
     Field(pattern=r"^[23]\.\d+(-IV\d+)?$", description="a version such as 3.9 or 3.9-IV0"),
+]
+LogUrl = Annotated[
+    str, Field(pattern=rf"^({URL_PATTERN})?$", description=f"{URL_FORM}, or nothing")
 ]
 Folder = Annotated[Path, AfterValidator(Path.expanduser), Field(description="a folder's path")]
 SparkMaster = Annotated[
@@ -66,6 +70,7 @@ class Settings(BaseModel):
     jute_maxbuffer: Annotated[int, Field(ge=1_024)]
 
     log_retention_ms: Positive
+    event_log_url: LogUrl
     event_log_segment_bytes: Annotated[int, Field(ge=4_096)]
     event_log_batch_max_events: Positive
     machines: Literal["controller", "groups", "all"]

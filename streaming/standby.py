@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterable
+from contextlib import closing
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -24,7 +25,7 @@ from state.routing import ALL_GROUPS, GROUP_SCOPE, scope
 from state.step import Machine
 from streaming.job_lock import JobLock
 from streaming.log.api import LogError, LogRecord
-from streaming.log.embedded import EmbeddedLogReader
+from streaming.log.recorded import open_log
 from streaming.paths import DataDir
 from streaming.settings import Settings
 
@@ -71,7 +72,7 @@ class Follower:
         return {key: decode_machine(data) for key, data in (self._states or {}).items()}
 
     def _leads_on(self, end: int) -> bool:
-        with EmbeddedLogReader(self._folders.events) as log:
+        with closing(open_log(self._folders.event_log)) as log:
             return log.start_offset() <= self._offset <= end <= log.end_offset()
 
     def _read(self) -> None:
@@ -83,7 +84,7 @@ class Follower:
             logger.info("%d machines, as of event %d", len(states), before)
 
     def _fold(self, states: States, end: int) -> None:
-        with EmbeddedLogReader(self._folders.events) as log:
+        with closing(open_log(self._folders.event_log)) as log:
             events = self._events(log.read(self._offset, end))
             for batch in batches(events, _FOLDED_AT_ONCE):
                 fold_batch(states, batch, self._settings.slots, self._settings.group_slots)

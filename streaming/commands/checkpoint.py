@@ -35,7 +35,7 @@ def verify(
 
     settings = settings_from(config, overrides, data_dir)
     with LazySpark(settings) as spark:
-        checks = verify_checkpoint(spark(), Folders(settings.data_dir))
+        checks = verify_checkpoint(spark(), Folders(settings.data_dir, settings.event_log_url))
     table = Table("check", "result", "found", box=None, header_style="bold")
     for check in checks:
         table.add_row(check.what, Text(*_PASSED[check.passed]), Text(check.found))
@@ -104,7 +104,7 @@ def rebuild(
     from streaming.paths import DataDir as Folders
 
     settings = settings_from(config, overrides, data_dir)
-    folders = Folders(settings.data_dir)
+    folders = Folders(settings.data_dir, settings.event_log_url)
     with LazySpark(settings) as spark, job_stopped(folders):
         with Progress(console=Console(stderr=True)) as bar:
             task = bar.add_task("folding", total=None)
@@ -125,7 +125,7 @@ def _replace(
     from streaming.snapshots import load_snapshot
 
     settings = settings_from(config, overrides, data_dir)
-    folders = Folders(settings.data_dir)
+    folders = Folders(settings.data_dir, settings.event_log_url)
     with LazySpark(settings) as spark, job_stopped(folders):
         snapshot = load_snapshot(source or settings.data_dir, spark)
         kept = replace_checkpoint(spark(), settings, folders, snapshot)

@@ -73,7 +73,7 @@ def explain(
     moment = parsed_moment(at)
     settings = settings_from(config, overrides, data_dir)
     retained = None if from_checkpoint is None else _retained(from_checkpoint, settings)
-    with Explainer(Folders(settings.data_dir), retained) as explainer:
+    with Explainer(Folders(settings.data_dir, settings.event_log_url), retained) as explainer:
         if partition is None:
             _show_group(explainer.group_story(subject, story or _GROUP_STORY, **moment), as_json)
         elif story is None:

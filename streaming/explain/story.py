@@ -17,10 +17,11 @@ from streaming.errors import HelmstreamError
 from streaming.explain.changes import Change, changes_before
 from streaming.explain.groups import GroupChange, group_changes_before
 from streaming.explain.outcomes import Outcome, outcome_of
-from streaming.log.api import LogError, LogReader, LogRecord
+from streaming.log.api import LogError, LogReader, LogRecord, LogUnavailable
 from streaming.log.decision_writer import record_id
 from streaming.log.embedded import EmbeddedLogReader
-from streaming.log.recorded import first_at
+from streaming.log.location import LogLocation
+from streaming.log.recorded import RecordedLog, first_at, open_log
 from streaming.paths import DataDir
 
 
@@ -74,8 +75,8 @@ class Explainer:
         """
         self._retained = retained
         self._decisions = EmbeddedLogReader(folders.decisions)
-        self._events = _opened(folders, "events")
-        self._outcomes = _opened(folders, "outcomes")
+        self._events = _opened(folders.event_log)
+        self._outcomes = _opened(folders.outcomes)
 
     def __enter__(self) -> Explainer:
         return self
@@ -185,9 +186,11 @@ class Explainer:
         return retell([one for one in events if one.offset >= snapshot.offset], topic, before)
 
 
-def _opened(folders: DataDir, name: str) -> EmbeddedLogReader | None:
+def _opened(where: LogLocation) -> RecordedLog | None:
     try:
-        return EmbeddedLogReader(folders.root / name)
+        return open_log(where)
+    except LogUnavailable:
+        raise
     except LogError:
         return None
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
-from streaming.log.api import NewRecord, RecordRefused
-from streaming.log.embedded import EmbeddedLogWriter
+from streaming.log.api import LogWriter, NewRecord, RecordRefused
 
 
 class EventLog:
@@ -18,7 +17,7 @@ class EventLog:
 
     def __init__(
         self,
-        writer: EmbeddedLogWriter,
+        writer: LogWriter,
         on_grown: Callable[[int], None],
         on_failed: Callable[[Exception], None],
     ) -> None:

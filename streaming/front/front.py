@@ -25,8 +25,8 @@ from streaming.front.signals import Signals
 from streaming.front.status import StatusServer, image_status
 from streaming.front.term import Term
 from streaming.image.cluster_image import ClusterImage
-from streaming.log.api import NewRecord
-from streaming.log.embedded import EmbeddedLogWriter, wall_clock_ms
+from streaming.log.api import LogWriter, NewRecord
+from streaming.log.embedded import wall_clock_ms
 from streaming.observers.ports import Counters, event
 from streaming.paths import DataDir
 from streaming.settings import Settings
@@ -44,7 +44,7 @@ class Front:
     It is the gateway's ClusterView and the term's TermListener.
     """
 
-    def __init__(self, settings: Settings, writer: EmbeddedLogWriter) -> None:
+    def __init__(self, settings: Settings, writer: LogWriter) -> None:
         """Make the parts; must be called on the running event loop that will serve them."""
         self._settings = settings
         self._loop = asyncio.get_running_loop()

@@ -6,37 +6,55 @@ import asyncio
 import logging
 import signal
 import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TypeVar
 
 from streaming.front.front import Front
+from streaming.log.api import LogWriter
 from streaming.log.embedded import EmbeddedLogWriter, LogLocked
+from streaming.log.kafka_writer import KafkaLogWriter
+from streaming.log.writer_lock import WriterLock
 from streaming.paths import DataDir
 from streaming.settings import Settings
 
 logger = logging.getLogger(__name__)
 
 _POLL_S = 0.02
+Held = TypeVar("Held")
 
 
 def run_front(settings: Settings, *, standby: bool = False) -> int:
     """Serve until SIGTERM or SIGINT, then give the controller role back; return the exit code.
 
     standby: wait while a front of the same data folder runs; without it LogLocked is raised then.
-    Raises PortTaken, CorruptLog, and LogError when the log fails while serving: the process must
-    end, a new one opens it again.
+    Raises PortTaken, CorruptLog, UnusableTopic, LogUnavailable, and LogError when the log fails
+    while serving: the process must end, a new one opens it again.
     """
     settings.data_dir.mkdir(parents=True, exist_ok=True)
-    with _open_log(settings, standby) as writer:
-        asyncio.run(_serve(settings, writer))
+    with ExitStack() as held:
+        asyncio.run(_serve(settings, _open_log(settings, standby, held)))
     return 0
 
 
-def _open_log(settings: Settings, standby: bool) -> EmbeddedLogWriter:
-    """Open the event log, whose lock says who is the front."""
-    folder = DataDir(settings.data_dir).events
+def _open_log(settings: Settings, standby: bool, held: ExitStack) -> LogWriter:
+    """Open the event log; the lock in its folder says who is the front, also for a topic."""
+    folders = DataDir(settings.data_dir, settings.event_log_url)
+    where, segment_bytes = folders.event_log, settings.event_log_segment_bytes
+    if isinstance(where, Path):
+        return held.enter_context(
+            _when_free(lambda: EmbeddedLogWriter(where, segment_bytes=segment_bytes), standby)
+        )
+    held.enter_context(_when_free(lambda: WriterLock(folders.events), standby))
+    return held.enter_context(KafkaLogWriter(where, timeout_ms=settings.controller_lease_ms))
+
+
+def _when_free(take: Callable[[], Held], standby: bool) -> Held:
     waited = False
     while True:
         try:
-            return EmbeddedLogWriter(folder, segment_bytes=settings.event_log_segment_bytes)
+            return take()
         except LogLocked as locked:
             if not standby:
                 raise
@@ -46,7 +64,7 @@ def _open_log(settings: Settings, standby: bool) -> EmbeddedLogWriter:
             time.sleep(_POLL_S)
 
 
-async def _serve(settings: Settings, writer: EmbeddedLogWriter) -> None:
+async def _serve(settings: Settings, writer: LogWriter) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from streaming.log.embedded_format import CorruptLog
 from streaming.log.embedded_reader import EmbeddedLogReader
-from streaming.log.embedded_writer import EmbeddedLogWriter, LogLocked, wall_clock_ms
+from streaming.log.embedded_writer import EmbeddedLogWriter, wall_clock_ms
+from streaming.log.writer_lock import LogLocked
 
 __all__ = ["CorruptLog", "EmbeddedLogReader", "EmbeddedLogWriter", "LogLocked", "wall_clock_ms"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -22,13 +20,10 @@ from streaming.log.embedded_head import Head
 from streaming.log.embedded_recovery import Tail, find_tail
 from streaming.log.embedded_segment import SegmentWriter, create_segment, fsync_folder
 from streaming.log.group_commit import Append, GroupCommit, fail, time_of
+from streaming.log.writer_lock import WriterLock
 
 SEGMENT_BYTES = 64 * 1024 * 1024
 RECORD_BYTES_MAX = 64 * 1024 * 1024
-
-
-class LogLocked(LogError):
-    """Another writer has the folder."""
 
 
 def wall_clock_ms() -> int:
@@ -65,12 +60,11 @@ class EmbeddedLogWriter:
         self._clock = clock
         self._segment_bytes = segment_bytes
         self._record_bytes_max = record_bytes_max
-        self._folder.mkdir(parents=True, exist_ok=True)
-        self._lock_fd = _take_lock(self._folder)
+        self._lock = WriterLock(self._folder)
         try:
             self._open(first_offset)
         except BaseException:
-            os.close(self._lock_fd)
+            self._lock.close()
             raise
         self._groups = GroupCommit(str(self._folder), self._commit)
 
@@ -123,7 +117,7 @@ class EmbeddedLogWriter:
             return
         self._segment.close()
         self._head.close()
-        os.close(self._lock_fd)
+        self._lock.close()
 
     def __enter__(self) -> EmbeddedLogWriter:
         return self
@@ -190,21 +184,3 @@ class EmbeddedLogWriter:
         failed = AppendFailed(f"{self._folder}: nothing of this append was kept: {error}")
         failed.__cause__ = error
         fail(group, failed)
-
-
-def _take_lock(folder: Path) -> int:
-    """Lock the folder for this object; the kernel lets go when the process ends, however it ends.
-
-    Raises:
-        LogLocked: it is taken; names the folder and the process that holds it.
-    """
-    fd = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        holder = os.pread(fd, 32, 0).decode("ascii", "replace").strip()
-        os.close(fd)
-        raise LogLocked(f"{folder} is already written by process {holder or 'unknown'}") from None
-    os.ftruncate(fd, 0)
-    os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
-    return fd

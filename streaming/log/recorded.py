@@ -17,7 +17,7 @@ class RecordedLog(LogReader, Protocol):
     """A log that is read and closed."""
 
     def close(self) -> None:
-        """Let go of its files."""
+        """Let go of its files or connections."""
 
 
 @runtime_checkable
@@ -40,18 +40,25 @@ def log_folder(path: Path, name: str) -> Path:
     return inside if inside.is_dir() else path
 
 
+def open_log(where: LogLocation) -> RecordedLog:
+    """Open a log's own folder, or a topic; raises LogError when it holds no log."""
+    if isinstance(where, KafkaTopic):
+        # Who has no topic does without this import.
+        from streaming.log.kafka_reader import KafkaLogReader  # noqa: PLC0415
+
+        return KafkaLogReader(where)
+    return EmbeddedLogReader(where)
+
+
 def open_recorded(where: LogLocation, name: str = "events") -> RecordedLog:
     """Open a log: a data folder's of that name, a log's own folder, a file of JSON lines, a topic.
 
     Raises NoRecordedLog when nothing is there, LogError when what is there is not a log.
     """
     if isinstance(where, KafkaTopic):
-        # Who has no topic does without this import.
-        from streaming.log.kafka_reader import KafkaLogReader  # noqa: PLC0415
-
-        return KafkaLogReader(where)
+        return open_log(where)
     if where.is_dir():
-        return EmbeddedLogReader(log_folder(where, name))
+        return open_log(log_folder(where, name))
     if where.is_file():
         return JsonLinesReader(where)
     raise NoRecordedLog(

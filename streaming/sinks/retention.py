@@ -10,11 +10,12 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 
 from streaming.log.api import LogWriter
 from streaming.log.embedded import EmbeddedLogReader
-from streaming.log.recorded import first_at
+from streaming.log.recorded import first_at, open_log
 from streaming.paths import DataDir
 
 _CHECK_EVERY_S = 60.0
@@ -58,5 +59,5 @@ class Retention:
             with EmbeddedLogReader(folder) as reader:
                 writer.truncate_before(first_at(reader, before_ms))
         if len(self._ends) == self._ends.maxlen:
-            with EmbeddedLogReader(self._folders.events) as reader:
+            with closing(open_log(self._folders.event_log)) as reader:
                 self._retain_from = min(self._ends[0], first_at(reader, before_ms))
