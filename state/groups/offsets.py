@@ -91,7 +91,7 @@ def _store(turn: Turn, group: Group, request: Commit) -> None:
     rows: dict[TopicPartition, OffsetRow] = {}
     too_large: list[TopicPartition] = []
     for partition, offset, leader_epoch, metadata in request.offsets:
-        if _java_length(metadata) > limit:
+        if metadata and _java_length(metadata) > limit:
             too_large.append(partition)
         else:
             rows[partition] = OffsetRow(

@@ -28,6 +28,7 @@ _PARTITION = struct.Struct(">i")
 _OFFSET_EPOCH = struct.Struct(">hqi")
 _COMMIT_EXPIRE = struct.Struct(">qq")
 _INT64 = struct.Struct(">q")
+_BARE_OFFSET = struct.Struct(">hqihq")  # without metadata
 
 _OFFSET_KEY = 1
 _GROUP_KEY = 2
@@ -84,10 +85,11 @@ def offset_records(
 ) -> Iterator[NewRecord]:
     """Yield the records of committed offsets, given as rows (state.groups.offset_rows)."""
     topic, head, start = None, b"", _VERSION.pack(_OFFSET_KEY) + _string(group)
-    for name, partition, *value, _ in rows:
+    for name, partition, offset, leader_epoch, metadata, commit_ms, expire_ms, _ in rows:
         if name != topic:
             topic, head = name, start + _string(name)
-        yield NewRecord(timestamp_ms, head + _PARTITION.pack(partition), _offset_value(*value))
+        value = _offset_value(offset, leader_epoch, metadata, commit_ms, expire_ms)
+        yield NewRecord(timestamp_ms, head + _PARTITION.pack(partition), value)
 
 
 def decode_record(key: bytes, value: bytes | None) -> OffsetRecord | GroupRecord | None:
@@ -122,6 +124,8 @@ def _offset_value(
     offset: int, leader_epoch: int, metadata: str, commit_ms: int, expire_ms: int | None
 ) -> bytes:
     """Version 3 has the leader epoch; version 1 has a time to expire, which 3 has not."""
+    if expire_ms is None and not metadata:
+        return _BARE_OFFSET.pack(_OFFSET_VALUE, offset, leader_epoch, 0, commit_ms)
     text = _string(metadata)
     if expire_ms is None:
         head = _OFFSET_EPOCH.pack(_OFFSET_VALUE, offset, leader_epoch)

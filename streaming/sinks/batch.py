@@ -151,4 +151,6 @@ def _open(decision: MergedDecision) -> SinkDecision:
         columns, extra = decode_block(decision.body)
         count = len(next(iter(columns.values())))
         return SinkDecision(decision, columns, extra, np.zeros(count, dtype=bool))
-    return SinkDecision(decision, {}, orjson.loads(decision.body), np.zeros(0, dtype=bool))
+    # What groups decide is carried out by the front: no sink looks into it.
+    extra = {} if decision.kind is DecisionKind.CHANGE_GROUP else orjson.loads(decision.body)
+    return SinkDecision(decision, {}, extra, np.zeros(0, dtype=bool))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import struct
 
 _INT16 = struct.Struct(">h")
@@ -16,6 +17,12 @@ def unsigned_varint(value: int) -> bytes:
         value >>= 7
     encoded.append(value)
     return bytes(encoded)
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def signed_varint(value: int) -> bytes:
+    """Encode a number of up to 64 bits, those near zero in few bytes (zigzag)."""
+    return unsigned_varint((value << 1) ^ (value >> 63))
 
 
 def array_length(length: int, flexible: bool) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from streaming.offsets.batches import (
     NewRecord,
@@ -140,3 +141,26 @@ def test_batches_of_a_transaction_and_its_marker() -> None:
         marker = encode_marker((9, 1), 3, committed=committed, timestamp_ms=6)
         (read,) = read_batches(marker)
         assert (read.producer_id, read.committed, read.records) == (9, committed, [])
+
+
+RECORDS = st.lists(
+    st.builds(
+        NewRecord,
+        st.integers(0, 2**40),
+        st.binary(max_size=200),
+        st.none() | st.binary(max_size=200),
+    ),
+    min_size=1,
+    max_size=200,
+)
+
+
+@given(RECORDS, st.none() | st.tuples(st.integers(0, 2**63 - 1), st.integers(0, 2**15 - 1)))
+def test_batches_are_those_of_kafka_pythons_builder(
+    records: list[NewRecord], producer: tuple[int, int] | None
+) -> None:
+    identity = (*(producer or (-1, -1)), -1 if producer is None else 0)
+    builder = DefaultRecordBatchBuilder(2, 0, producer is not None, *identity, 2**31 - 1)
+    for offset, record in enumerate(records):
+        builder.append(offset, *record, [])
+    assert encode_batch(records, producer) == bytes(builder.build())
