@@ -27,6 +27,7 @@ from tests.bench.processes import cpu_s
 from tests.bench.report import emit, percentiles, show
 
 PARTITIONS = 20
+CASES = ("form", "rejoin", "heartbeat", "commit", "commit_wide", "idle")
 _IDLE_S = 10.0
 
 Times = tuple[int, list[float]]
@@ -44,15 +45,7 @@ class Load:
         self.population: Population | None = None
 
     def cases(self) -> Iterator[tuple[str, Callable[[], Times]]]:
-        return iter(
-            {
-                "form": self.form,
-                "rejoin": self.rejoin,
-                "heartbeat": self.heartbeat,
-                "commit": self.commit,
-                "idle": self.idle,
-            }.items()
-        )
+        return ((case, getattr(self, case)) for case in CASES)
 
     def form(self) -> Times:
         """All groups form, under new names in each run; the connections stay."""
@@ -68,20 +61,33 @@ class Load:
 
     def heartbeat(self) -> Times:
         assert self.population is not None
-        return self._flood(self.population.heartbeats(), frames.is_heard)
+        return self._flood(self.population.heartbeats(), frames.is_heard, self._given.connections)
 
     def commit(self) -> Times:
+        """Few connections: as each waits for its answer, this is about how long a commit takes."""
+        return self._commit(self._given.connections)
+
+    def commit_wide(self) -> Times:
+        """As many connections as there are members: this is about how much can be taken."""
+        assert self.population is not None
+        return self._commit(len(self.population.members))
+
+    def _commit(self, connections: int) -> Times:
         assert self.population is not None
         requests = self.population.commits(PARTITIONS)
-        return self._flood(requests, lambda answer: frames.is_committed(answer, PARTITIONS))
+        return self._flood(
+            requests, lambda answer: frames.is_committed(answer, PARTITIONS), connections
+        )
 
     def idle(self) -> Times:
         """Nobody asks anything."""
         time.sleep(_IDLE_S)
         return 0, []
 
-    def _flood(self, requests: list[bytes], is_good: Callable[[bytes], bool]) -> Times:
-        took = self._wire.flood(requests, is_good, self._given.connections, self._given.seconds)
+    def _flood(
+        self, requests: list[bytes], is_good: Callable[[bytes], bool], connections: int
+    ) -> Times:
+        took = self._wire.flood(requests, is_good, connections, self._given.seconds)
         return len(took), took
 
     def close(self) -> None:
@@ -145,9 +151,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--warm-up", type=int, default=1, help="runs that do not count")
     parser.add_argument("--systems", nargs="+", default=[KAFKA, HELMSTREAM, FOLDING])
-    parser.add_argument(
-        "--cases", nargs="+", default=["form", "rejoin", "heartbeat", "commit", "idle"]
-    )
+    parser.add_argument("--cases", nargs="+", default=CASES)
     parser.add_argument("--set", action="append", default=[], dest="overrides")
     parser.add_argument(
         "--folder", type=Path, default=None, help="kept; a temporary one by default"
