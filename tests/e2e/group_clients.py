@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import subprocess
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -145,6 +146,28 @@ class RdClient:
 
     def close(self) -> None:
         self._consumer.close()
+
+
+class RestlessClient:
+    """One that leaves every few seconds and joins anew, so that its group is always rebalancing."""
+
+    def __init__(self, start: Callable[[], Client], stay_s: float) -> None:
+        self._start = start
+        self._stay_s = stay_s
+        self._present = start()
+
+    def commits(self) -> Iterator[Offsets | str | None]:
+        while True:
+            leaves_s = time.monotonic() + self._stay_s
+            for done in self._present.commits():
+                yield done
+                if time.monotonic() > leaves_s:
+                    break
+            self._present.close()
+            self._present = self._start()
+
+    def close(self) -> None:
+        self._present.close()
 
 
 class JavaClient:

@@ -17,7 +17,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from streaming.demo.cluster import DemoCluster
 from streaming.supervisor.processes import FRONT, JOB
-from tests.e2e.group_clients import TOPIC
+from tests.e2e.group_clients import TOPIC, RdClient, RestlessClient
 from tests.e2e.group_stage import (
     PARTITIONS,
     TAKING_GROUPS_OVER,
@@ -33,6 +33,9 @@ from tests.fixtures.plain_job import plain_job_command
 DEATHS = 50
 BACKOFF_S = 0.2
 """Who is killed on purpose need not wait longer each time."""
+
+STAYS_S = 3.0
+"""How long a restless member stays."""
 
 START_S = 240.0
 """A busy machine takes its time to start Spark."""
@@ -114,11 +117,14 @@ def test_groups_live_through_every_death(demo: DemoCluster, stage: Stage) -> Non
 @pytest.mark.timeout(7_200)
 @pytest.mark.usefixtures("plain_job")
 def test_no_commit_is_lost_over_many_deaths(demo: DemoCluster, stage: Stage) -> None:
-    """Front, job, or both die at any moment, also while groups are being taken over."""
+    """Front, job, or both die at any moment, also while groups are taken over or rebalance."""
     chance = random.Random(DEATHS)
     demo.start_ours()
     wait_for("our leadership", lambda: taken_over(demo), START_S)
     stage.join_others()
+    stage.join("restless", RdClient(stage.brokers, "restless"))
+    anew = RestlessClient(lambda: RdClient(stage.brokers, "restless"), STAYS_S)
+    stage.join("restless", anew)
     for _ in range(DEATHS):
         for role in chance.choice([(JOB,), (FRONT,), (JOB, FRONT), (FRONT, JOB)]):
             demo.supervisor.kill(role)
