@@ -30,6 +30,7 @@ from streaming.local_fs import local_fs_jar
 from streaming.log.api import LogError, LogRecord, NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
 from streaming.log.location import KafkaTopic, LogLocation
+from streaming.log.publisher import published
 from streaming.log.recorded import open_log
 from streaming.log.source import SOURCE_NAME
 from streaming.operator import decide
@@ -113,7 +114,8 @@ def _be_the_job(
         query = start_query(spark, settings, folders, sinks)
         if machines and waited is None:
             warm_up(spark, settings)
-        follow(query, stop)
+        with published(folders.decisions, settings.decision_stream_url):
+            follow(query, stop)
     finally:
         sinks.close()
         spark.stop()

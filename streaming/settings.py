@@ -71,6 +71,7 @@ class Settings(BaseModel):
 
     log_retention_ms: Positive
     event_log_url: LogUrl
+    decision_stream_url: LogUrl
     event_log_segment_bytes: Annotated[int, Field(ge=4_096)]
     event_log_batch_max_events: Positive
     machines: Literal["controller", "groups", "all"]

@@ -10,8 +10,7 @@ from rich.console import Console
 
 from streaming.commands.options import LogArgument
 from streaming.commands.replay import Until
-from streaming.errors import ConfigurationError
-from streaming.log.location import URL_FORM, KafkaTopic, log_location
+from streaming.log.location import URL_FORM, log_location, topic_of
 
 Decisions = Annotated[bool, typer.Option("--decisions", help="The decision log of a data folder.")]
 TopicUrl = Annotated[str, typer.Argument(metavar="URL", help=URL_FORM)]
@@ -80,11 +79,3 @@ def copy(log: LogArgument, url: TopicUrl, decisions: Decisions = False) -> None:
     finally:
         reader.close()
     Console(highlight=False).print(f"{count} records copied to {url}", soft_wrap=True)
-
-
-def topic_of(url: str) -> KafkaTopic:
-    """Return the topic of a URL; raises ConfigurationError."""
-    where = log_location(url)
-    if not isinstance(where, KafkaTopic):
-        raise ConfigurationError(f"{url!r} is not a topic: allowed is {URL_FORM}")
-    return where

@@ -17,11 +17,11 @@ from streaming.errors import HelmstreamError
 from streaming.explain.changes import Change, changes_before
 from streaming.explain.groups import GroupChange, group_changes_before
 from streaming.explain.outcomes import Outcome, outcome_of
-from streaming.log.api import LogError, LogReader, LogRecord, LogUnavailable
+from streaming.log.api import LogError, LogRecord, LogUnavailable
 from streaming.log.decision_writer import record_id
 from streaming.log.embedded import EmbeddedLogReader
 from streaming.log.location import LogLocation
-from streaming.log.recorded import RecordedLog, first_at, open_log
+from streaming.log.recorded import RecordedLog, first_at, first_where, open_log
 from streaming.paths import DataDir
 
 
@@ -144,7 +144,7 @@ class Explainer:
     def _end(self, at: int | None, time_ms: int | None) -> int:
         end = self._decisions.end_offset()
         if at is not None:
-            end = _first_after(self._decisions, at)
+            end = first_where(self._decisions, lambda record: record_id(record).event_offset > at)
         if time_ms is not None:
             end = min(end, first_at(self._decisions, time_ms + 1))
         return end
@@ -197,19 +197,6 @@ def _opened(where: LogLocation) -> RecordedLog | None:
 
 def _event(record: LogRecord) -> Event:
     return Event(record.offset, record.time_ms, record.kind, record.key, record.payload)
-
-
-def _first_after(decisions: LogReader, event_offset: int) -> int:
-    """Return the offset of the first decision about a later event; ids rise through the log."""
-    low, high = decisions.start_offset(), decisions.end_offset()
-    while low < high:
-        middle = (low + high) // 2
-        record = next(iter(decisions.read(middle, middle + 1)))
-        if record_id(record).event_offset <= event_offset:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 def _told(change: Change, registered: Iterable[int]) -> tuple[int, ...]:

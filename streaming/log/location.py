@@ -27,6 +27,14 @@ class KafkaTopic:
 LogLocation = Path | KafkaTopic
 
 
+def topic_of(url: str) -> KafkaTopic:
+    """Return the topic of a URL; raises ConfigurationError."""
+    where = log_location(url)
+    if not isinstance(where, KafkaTopic):
+        raise ConfigurationError(f"{url!r} is not a topic: allowed is {URL_FORM}")
+    return where
+
+
 def log_location(text: str) -> LogLocation:
     """Return where a log is that was given as text; raises ConfigurationError for a bad URL."""
     if not text.startswith(_SCHEME):

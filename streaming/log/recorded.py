@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from streaming.errors import ConfigurationError, HelmstreamError
-from streaming.log.api import LogReader
+from streaming.log.api import LogReader, LogRecord
 from streaming.log.embedded import EmbeddedLogReader
 from streaming.log.json_lines import JsonLinesReader
 from streaming.log.location import URL_FORM, KafkaTopic, LogLocation
@@ -104,11 +105,18 @@ def first_at(reader: LogReader, time_ms: int) -> int:
     """
     if isinstance(reader, TimeIndexed):
         return reader.first_at(time_ms)
+    return first_where(reader, lambda record: record.time_ms >= time_ms)
+
+
+def first_where(reader: LogReader, reached: Callable[[LogRecord], bool]) -> int:
+    """Return the offset of the first retained record for which `reached` holds, as it does for all
+    after it; the end when there is none.
+    """
     low, high = reader.start_offset(), reader.end_offset()
     while low < high:
         middle = (low + high) // 2
-        if next(iter(reader.read(middle, middle + 1))).time_ms < time_ms:
-            low = middle + 1
-        else:
+        if reached(next(iter(reader.read(middle, middle + 1)))):
             high = middle
+        else:
+            low = middle + 1
     return low

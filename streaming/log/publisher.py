@@ -1,0 +1,108 @@
+"""The decision stream: a copy of the decision log in a topic, for whoever subscribes.
+
+It follows the decision log on a thread of its own, so a log cluster that is away holds nobody up;
+the copy goes on where the last id in the topic says, when it is back and when the job is. What a
+killed process had under way may still arrive after that was looked up, so a decision can be there
+twice: `streaming.log.decision_reader` gives each once.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from streaming.log.api import LogError, LogReader
+from streaming.log.decision_writer import IdempotentLogWriter, IdentifiedRecord, record_id
+from streaming.log.embedded import EmbeddedLogReader
+from streaming.log.kafka_reader import TIMEOUT_MS, KafkaLogReader
+from streaming.log.kafka_writer import KafkaLogWriter
+from streaming.log.location import KafkaTopic, topic_of
+from streaming.log.recorded import first_where
+
+logger = logging.getLogger(__name__)
+
+_RECORDS_AT_ONCE = 1_000
+_POLL_S = 0.05
+_RETRY_S = 2.0
+
+
+@contextmanager
+def published(decisions: Path, url: str) -> Iterator[None]:
+    """Copy a decision log to the topic of a URL meanwhile; "" is none."""
+    if not url:
+        yield
+        return
+    publisher = DecisionPublisher(decisions, topic_of(url))
+    try:
+        yield
+    finally:
+        publisher.close()
+
+
+class DecisionPublisher:
+    """Copies one decision log to one topic until it is closed; the log's folder must be there."""
+
+    def __init__(self, decisions: Path, topic: KafkaTopic, timeout_ms: int = TIMEOUT_MS) -> None:
+        """Start the thread."""
+        self._decisions = decisions
+        self._topic = topic
+        self._timeout_ms = timeout_ms
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="decision-stream", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Stop after what is under way; what is not copied yet is copied by the next one."""
+        self._stopped.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while not self._stopped.is_set():
+            try:
+                with (
+                    KafkaLogWriter(self._topic, timeout_ms=self._timeout_ms) as log,
+                    KafkaLogReader(self._topic, self._timeout_ms) as reader,
+                    EmbeddedLogReader(self._decisions) as decisions,
+                ):
+                    self._copy(decisions, IdempotentLogWriter(log, reader))
+            except LogError as error:
+                logger.warning("the decision stream waits: %s", error)
+                self._stopped.wait(_RETRY_S)
+
+    def _copy(self, decisions: LogReader, writer: IdempotentLogWriter) -> None:
+        at = self._start(decisions, writer)
+        while not self._stopped.is_set():
+            until = min(decisions.end_offset(), at + _RECORDS_AT_ONCE)
+            if until <= at:
+                self._stopped.wait(_POLL_S)
+                continue
+            writer.append(
+                [
+                    IdentifiedRecord(record_id(one), one.kind, one.payload, one.time_ms)
+                    for one in decisions.read(at, until)
+                ]
+            )
+            at = until
+
+    def _start(self, decisions: LogReader, writer: IdempotentLogWriter) -> int:
+        """Return the offset of the first decision that the topic does not have."""
+        start, end = decisions.start_offset(), decisions.end_offset()
+        last = writer.last_id
+        at = start if last is None else first_where(decisions, lambda one: record_id(one) > last)
+        if at == start > 0:
+            logger.warning(
+                "%s may lack decisions between %s and the oldest one that is retained",
+                self._topic,
+                "the first" if last is None else last,
+            )
+        elif at == end > start and record_id(next(iter(decisions.read(end - 1, end)))) != last:
+            logger.warning(
+                "%s has decisions up to %s, later than any here: nothing is copied until then;"
+                " a topic is for the decisions about one event log",
+                self._topic,
+                last,
+            )
+        return at
