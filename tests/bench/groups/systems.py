@@ -114,6 +114,7 @@ class Ours:
         wait_for_coordinator(self._broker.client_port, self._port)
 
     def _controls(self) -> bool:
+        self.processes()  # raises when one has ended
         try:
             return ask_metadata(self._port).controller_id == 1000
         except OSError:
