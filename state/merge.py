@@ -17,7 +17,7 @@ import orjson
 
 from state.blocks import Column, decode_block, encode_block
 from state.decisions import BLOCK_KINDS, STEP, Decision, DecisionKind
-from state.partitions.matrix import NONE
+from state.partitions.matrix import NONE, pad_columns
 
 _SORT_KEYS = ("partition", "replica", "broker")
 _MASKS_OF = {"replicas": ("offline", "adding", "removing", "recipients"), "isr": ()}
@@ -118,12 +118,7 @@ def _stack(name: str, arrays: list[Column]) -> Column:
         return np.concatenate(arrays)
     width = max(array.shape[1] for array in arrays)
     blank: Any = NONE if name in _MASKS_OF else False
-    return np.concatenate(
-        [
-            np.pad(array, ((0, 0), (0, width - array.shape[1])), constant_values=blank)
-            for array in arrays
-        ]
-    )
+    return np.concatenate([pad_columns(array, width, blank) for array in arrays])
 
 
 def _trim(columns: dict[str, Column]) -> dict[str, Column]:

@@ -13,8 +13,8 @@ import numpy as np
 from state.cluster.authority import checked_config
 from state.json_values import (
     broker_ids,
-    optional_bool,
     number_lists,
+    optional_bool,
     optional_number,
     partition_numbers,
     text,

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from state.partitions.matrix import Bools, Int32s
+from state.partitions.matrix import Bools, Int32s, among
 from state.payloads import BrokerRegistration
 
 
@@ -44,11 +44,11 @@ class Brokers:
 
     def live(self, ids: npt.NDArray[np.int32]) -> Bools:
         """Return a mask shaped like ids: the broker is live; -1 never is."""
-        return np.isin(ids, self._live)
+        return among(ids, self._live)
 
     def registered(self, ids: npt.NDArray[np.int32]) -> Bools:
         """Return a mask shaped like ids: the broker is registered; -1 never is."""
-        return np.isin(ids, self._registered)
+        return among(ids, self._registered)
 
     def epoch(self, broker_id: int) -> int | None:
         """Return a registered broker's epoch, None when it is not registered."""

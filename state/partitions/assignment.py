@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from state.cluster.authority import Authority
 from state.decisions import Decision, DecisionKind, json_decision
-from state.partitions.matrix import Bools, Int32s, any_in_row, keep, unpad
+from state.partitions.matrix import Bools, Int32s, any_in_row, keep, unpad_rows
 from state.partitions.slot import Slot
 from state.partitions.table import PartitionTable
 from state.payloads import topic_id_to_text
@@ -33,8 +33,8 @@ def topic_write(
         "controller_epoch": authority.epoch,
         "epoch_zk_version": authority.epoch_zk_version,
         "assignment": {
-            str(partition): unpad(row)
-            for partition, row in zip(partitions.tolist(), replicas, strict=True)
+            str(partition): ids
+            for partition, ids in zip(partitions.tolist(), unpad_rows(replicas), strict=True)
         },
         "adding": _listed(partitions, replicas, rows.adding[at]),
         "removing": _listed(partitions, replicas, rows.removing[at]),
@@ -61,6 +61,6 @@ def _listed(partitions: Int32s, replicas: Int32s, mask: Bools) -> dict[str, list
     some = any_in_row(mask)
     lists = keep(replicas[some], mask[some])
     return {
-        str(partition): unpad(row)
-        for partition, row in zip(partitions[some].tolist(), lists, strict=True)
+        str(partition): ids
+        for partition, ids in zip(partitions[some].tolist(), unpad_rows(lists), strict=True)
     }

@@ -17,7 +17,7 @@ from state.cluster.authority import Authority
 from state.cluster.brokers import Brokers
 from state.decisions import Action, Decision, DecisionKind, Rule
 from state.partitions.assignment import reassignment_end, topic_write
-from state.partitions.matrix import NONE, Bools, Int32s, Rows, any_in_row, unpad
+from state.partitions.matrix import NONE, Bools, Int32s, Rows, any_in_row, unpad_rows
 from state.partitions.table import PartitionTable
 from state.payloads import topic_id_to_text
 
@@ -137,9 +137,9 @@ class Changes:
     def _end_of_request(self, authority: Authority, topic: int, at: Rows) -> Decision:
         rows = self.table.rows
         partitions = {
-            partition: unpad(replicas)
-            for partition, replicas in zip(
-                rows.partition[at].tolist(), rows.replicas[at], strict=True
+            partition: ids
+            for partition, ids in zip(
+                rows.partition[at].tolist(), unpad_rows(rows.replicas[at]), strict=True
             )
         }
         return reassignment_end(authority, self.offset, self.table.topics[topic].name, partitions)

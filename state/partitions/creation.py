@@ -16,7 +16,7 @@ from state.decisions import Decision, DecisionKind, json_decision
 from state.events import Event
 from state.partitions.changes import Changes
 from state.partitions.legal import PartitionState, ReplicaState
-from state.partitions.matrix import Int32s, pad_rows, unpad
+from state.partitions.matrix import Int32s, pad_rows, unpad_rows
 from state.partitions.placement import (
     IncompleteRacks,
     InvalidPartitions,
@@ -171,7 +171,7 @@ def _create(
         "topic": request.topic,
         "topic_id": topic_id_to_text(request.topic_id),
         "configs": request.configs,
-        "assignment": {str(partition): unpad(row) for partition, row in enumerate(replicas)},
+        "assignment": {str(partition): ids for partition, ids in enumerate(unpad_rows(replicas))},
         "controller_epoch": slot.authority.epoch,
         "epoch_zk_version": slot.authority.epoch_zk_version,
     }

@@ -9,7 +9,7 @@ short last axis take ten times as long.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -36,12 +36,25 @@ def unpad(row: Int32s) -> list[int]:
     return [value for value in row.tolist() if value != NONE]
 
 
+def unpad_rows(matrix: Int32s) -> list[list[int]]:
+    """Return each row's ids as a list."""
+    return [[value for value in row if value != NONE] for row in matrix.tolist()]
+
+
 def widen(matrix: Int32s, width: int) -> Int32s:
     """Return the matrix padded to at least `width` columns."""
-    missing = width - matrix.shape[1]
-    if missing <= 0:
+    return pad_columns(matrix, max(width, matrix.shape[1]), NONE)
+
+
+def pad_columns(matrix: npt.NDArray[Any], width: int, fill: int | bool) -> npt.NDArray[Any]:
+    """Return a matrix [n, W] with columns of one value behind its own, `width` in all; itself when
+    it has as many.
+    """
+    if matrix.shape[1] == width:
         return matrix
-    return np.pad(matrix, ((0, 0), (0, missing)), constant_values=NONE)
+    padded = np.full((len(matrix), width), fill, dtype=matrix.dtype)
+    padded[:, : matrix.shape[1]] = matrix
+    return padded
 
 
 def keep(matrix: Int32s, mask: Bools) -> Int32s:
@@ -72,6 +85,15 @@ def contains(matrix: Int32s, others: Int32s) -> Bools:
     for ids in matrix.T:
         found |= others == ids[:, None]
     found &= others != NONE
+    return found
+
+
+def among(ids: Int32s, ascending: Int32s) -> Bools:
+    """Return a mask shaped like ids: the id is one of int32[k], ascending."""
+    if len(ascending) == 0:
+        return np.zeros(ids.shape, dtype=bool)
+    nearest = np.minimum(np.searchsorted(ascending, ids), len(ascending) - 1)
+    found: Bools = ascending[nearest] == ids
     return found
 
 

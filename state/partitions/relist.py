@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from state.partitions.changes import Changes
-from state.partitions.matrix import NONE, Bools, Int32s, Rows, contains, widen
+from state.partitions.matrix import NONE, Bools, Int32s, Rows, contains, pad_columns, widen
 
 
 def replace_replicas(
@@ -27,8 +27,8 @@ def replace_replicas(
     for mask in (changes.recipients, changes.stop, changes.stop_delete):
         mask[at] = (same & mask[at][:, None, :]).any(axis=2)
     rows.replicas[at] = new
-    rows.adding[at] = _padded(adding, width)
-    rows.removing[at] = _padded(removing, width)
+    rows.adding[at] = pad_columns(adding, width, 0)
+    rows.removing[at] = pad_columns(removing, width, 0)
 
 
 def _widen(changes: Changes, width: int) -> None:
@@ -36,16 +36,7 @@ def _widen(changes: Changes, width: int) -> None:
     if rows.replicas.shape[1] >= width:
         return
     rows.replicas = widen(rows.replicas, width)
-    missing = ((0, 0), (0, width - rows.replica_state.shape[1]))
-    rows.replica_state = np.pad(rows.replica_state, missing)
-    rows.offline_dir = np.pad(rows.offline_dir, missing)
-    rows.adding = np.pad(rows.adding, missing)
-    rows.removing = np.pad(rows.removing, missing)
-    changes.recipients = np.pad(changes.recipients, missing)
-    changes.stop = np.pad(changes.stop, missing)
-    changes.stop_delete = np.pad(changes.stop_delete, missing)
-
-
-def _padded(mask: Bools, width: int) -> Bools:
-    padded: Bools = np.pad(mask, ((0, 0), (0, width - mask.shape[1])))
-    return padded
+    for name in ("replica_state", "offline_dir", "adding", "removing"):
+        setattr(rows, name, pad_columns(getattr(rows, name), width, 0))
+    for name in ("recipients", "stop", "stop_delete"):
+        setattr(changes, name, pad_columns(getattr(changes, name), width, 0))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 import numpy.typing as npt
 
-from state.partitions.matrix import NONE, Bools, Int32s, Rows, any_in_row, widen
+from state.partitions.matrix import NONE, Bools, Int32s, Rows, any_in_row, pad_columns, widen
 
 NO_VERSION = -1
 NO_LEADER = -1
@@ -119,12 +119,7 @@ def stack(parts: list[Columns]) -> Columns:
         arrays = [getattr(part, name) for part in parts]
         if name in _FILL:
             width = max((array.shape[1] for array in arrays), default=0)
-            arrays = [
-                np.pad(array, ((0, 0), (0, width - array.shape[1])), constant_values=_FILL[name])
-                if array.shape[1] < width
-                else array
-                for array in arrays
-            ]
+            arrays = [pad_columns(array, width, _FILL[name]) for array in arrays]
         setattr(stacked, name, np.concatenate(arrays))
     return stacked
 

@@ -24,7 +24,7 @@ from state.partitions.matrix import (
     any_in_row,
     contains,
     keep,
-    unpad,
+    unpad_rows,
     widen,
 )
 from state.partitions.membership import elect_offline, start_rows
@@ -242,8 +242,10 @@ def _rewrite(slot: Slot, event: Event, observed: TopicObserved, replicas: Int32s
         "controller_epoch": slot.authority.epoch,
         "epoch_zk_version": slot.authority.epoch_zk_version,
         "assignment": {
-            str(partition): unpad(row)
-            for partition, row in zip(observed.partitions.tolist(), replicas, strict=True)
+            str(partition): ids
+            for partition, ids in zip(
+                observed.partitions.tolist(), unpad_rows(replicas), strict=True
+            )
         },
         "adding": _listed(observed.partitions, observed.adding),
         "removing": _listed(observed.partitions, observed.removing),
@@ -253,7 +255,7 @@ def _rewrite(slot: Slot, event: Event, observed: TopicObserved, replicas: Int32s
 
 
 def _listed(partitions: Int32s, lists: Int32s) -> dict[str, list[int]]:
-    pairs = zip(partitions.tolist(), map(unpad, lists), strict=True)
+    pairs = zip(partitions.tolist(), unpad_rows(lists), strict=True)
     return {str(partition): ids for partition, ids in pairs if ids}
 
 

@@ -16,7 +16,7 @@ import orjson
 
 from state.blocks import Column, decode_block, encode_block
 from state.decisions import Action, DecisionKind
-from state.partitions.matrix import NONE, Int32s, Rows
+from state.partitions.matrix import NONE, Int32s, Rows, pad_columns
 from streaming.image.brokers import (
     RegisteredBroker,
     broker_node,
@@ -258,8 +258,4 @@ def _same_width(name: str, left: Column, right: Column) -> tuple[Column, Column]
         return left, right
     width = max(left.shape[1], right.shape[1])
     blank: Any = _LISTS[name]
-    padded = [
-        np.pad(side, ((0, 0), (0, width - side.shape[1])), constant_values=blank)
-        for side in (left, right)
-    ]
-    return padded[0], padded[1]
+    return pad_columns(left, width, blank), pad_columns(right, width, blank)

@@ -11,7 +11,7 @@ import numpy as np
 
 from state.blocks import Column
 from state.decisions import Action
-from state.partitions.matrix import NONE
+from state.partitions.matrix import NONE, pad_columns
 from streaming.sinks.batch import SinkDecision
 
 _MATRICES: dict[str, Any] = {
@@ -62,10 +62,7 @@ def _concatenate(name: str, decisions: Sequence[SinkDecision]) -> Column:
     if name in _MATRICES:
         width = max(array.shape[1] for array in arrays)
         blank = _MATRICES[name]
-        arrays = [
-            np.pad(array, ((0, 0), (0, width - array.shape[1])), constant_values=blank)
-            for array in arrays
-        ]
+        arrays = [pad_columns(array, width, blank) for array in arrays]
     return np.concatenate(arrays)
 
 

@@ -90,16 +90,22 @@ def _delete_ops(decision: SinkDecision) -> Iterator[Write]:
 
 def _folder_ops(decision: SinkDecision) -> Iterator[Write]:
     """Create the folders above new partitions; one that is there already counts as created."""
-    columns, topics = decision.columns, decision.extra["topics"]
+    columns = decision.columns
     created = np.flatnonzero((columns["actions"] & _CREATE != 0) & ~decision.lost)
-    for topic in np.unique(columns["topic"][created]).tolist():
-        first = int(created[columns["topic"][created] == topic][0])
-        yield Create(f"{topic_path(topics[topic])}/partitions"), Target(decision, first)
-    for row in created.tolist():
-        folder = (
-            f"{topic_path(topics[columns['topic'][row]])}/partitions/{columns['partition'][row]}"
-        )
-        yield Create(folder), Target(decision, row)
+    folders = [f"{topic_path(topic)}/partitions" for topic in decision.extra["topics"]]
+    described = zip(
+        created.tolist(),
+        columns["topic"][created].tolist(),
+        columns["partition"][created].tolist(),
+        strict=True,
+    )
+    above: set[int] = set()
+    for row, topic, partition in described:
+        target = Target(decision, row)
+        if topic not in above:
+            above.add(topic)
+            yield Create(folders[topic]), target
+        yield Create(f"{folders[topic]}/{partition}"), target
 
 
 def _state_ops(decision: SinkDecision) -> Iterator[Write]:

@@ -164,6 +164,7 @@ class _WriteCall:
             for chain, count in batch:
                 self._settle(chain, chain.take(results[start : start + count]))
                 start += count
+            self._progressed()
             self._requeue(batch)
             return False
         if failed == 0:
@@ -240,6 +241,7 @@ class _WriteCall:
         else:
             for row, chain in enumerate(chains):
                 self._settle(chain, chain.judge(columns.znode(row)))
+        self._progressed()
         self._requeue(batch)
 
     def _judge_alone(self, chain: Chain) -> None:
@@ -257,7 +259,6 @@ class _WriteCall:
         for place, outcome in settled:
             self._outcomes[place] = outcome
             self._settled += 1
-        self._progressed()
         if chain.finished:
             self._unfinished.pop(chain.path, None)
 

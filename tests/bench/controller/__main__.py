@@ -38,18 +38,19 @@ def run_one(name: str, folder: Path, given: argparse.Namespace, partitions: int)
         )
         system = make(name, folder / kind, stage.connect, given.overrides)
         try:
-            results = dict(getattr(Run(stage, system), kind)())
+            results = {}
+            for case, result in getattr(Run(stage, system), kind)():
+                results[case] = result
+                emit(case, controller=name, partitions=partitions, **result.figures)
             system.stop()
             lowest = floor.measure(stage, given.overrides) if name == HELMSTREAM else None
         finally:
             system.stop()
             stage.close()
-        for case, result in results.items():
-            if lowest is not None:
-                floor_s = lowest.of(result.figures)
-                result.figures["floor_s"] = floor_s
-                result.figures["floors"] = result.figures["to_last_rpc_s"] / floor_s
-            emit(case, controller=name, partitions=partitions, **result.figures)
+        for case, result in results.items() if lowest is not None else ():
+            floor_s = lowest.of(result.figures)
+            result.figures["floors"] = result.figures["to_last_rpc_s"] / floor_s
+            emit(f"{case}_floor", partitions=partitions, floor_s=floor_s)
         found |= results
     return found
 

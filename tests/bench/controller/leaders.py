@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from state.protocol_errors import ProtocolError
 from streaming.wire.messages import ApiKey
 from streaming.zk.ops import Create
 from streaming.zk.znodes import parse_partition_states
@@ -81,7 +82,10 @@ class Moves:
                 for first, partitions in topics.items()
             ],
         }
-        return _ask(port, ApiKey.ALTER_PARTITION, body)
+        answer = _ask(port, ApiKey.ALTER_PARTITION, body)
+        while answer["error_code"] == ProtocolError.REQUEST_TIMED_OUT:  # as a broker does
+            answer = _ask(port, ApiKey.ALTER_PARTITION, body)
+        return answer
 
 
 def last_replica_moved(stage: Stage) -> Moves:
