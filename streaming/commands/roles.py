@@ -98,3 +98,4 @@ def _log_to_stderr() -> None:
     )
     logging.getLogger("py4j").setLevel(logging.WARNING)
     logging.getLogger("kazoo").setLevel(logging.WARNING)
+    logging.getLogger("kafka").setLevel(logging.WARNING)
