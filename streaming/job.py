@@ -24,6 +24,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from checkpoints.layout import check_layout
 from checkpoints.read import folded_until, has_state, read_machines
 from state.step import Machine
+from streaming.garbage import collect_rarely
 from streaming.image.restore import image_of, timers_of, unfinished_deletions
 from streaming.job_lock import JobLock
 from streaming.local_fs import local_fs_jar
@@ -115,7 +116,8 @@ def _be_the_job(
         if machines and waited is None:
             warm_up(spark, settings)
         with published(folders.decisions, settings.decision_stream_url):
-            follow(query, stop)
+            collect_rarely()
+        follow(query, stop)
     finally:
         sinks.close()
         spark.stop()
