@@ -17,9 +17,11 @@ BENCHES = (
     "log",
     "log_source",
     "wire",
+    "fold",
     "group_state",
     "group_query",
     "replay",
+    "standby",
 )
 
 

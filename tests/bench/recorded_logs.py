@@ -18,7 +18,7 @@ GROUP_CONFIG = {"group.initial.rebalance.delay.ms": 0}
 STEP_MS = 20
 
 
-def _record(at: int, kind: str, key: str, **body: Any) -> NewRecord:
+def record(at: int, kind: str, key: str, **body: Any) -> NewRecord:
     return NewRecord(kind, key, orjson.dumps(body), 1_700_000_000_000 + at * STEP_MS)
 
 
@@ -39,12 +39,12 @@ def controller_log(topics: int, requests: int) -> Iterator[NewRecord]:
     """
     at = 0
     elected = {"controller_id": 1000, "epoch": 2, "epoch_zk_version": 1, "endpoints": []}
-    yield _record(at, "controller_elected", "", **elected, config={})
+    yield record(at, "controller_elected", "", **elected, config={})
     brokers = [_broker(id_, 1_000 + id_) for id_ in range(1, BROKERS + 1)]
-    yield _record(at, "broker_registrations_changed", "", registered=brokers)
+    yield record(at, "broker_registrations_changed", "", registered=brokers)
     for topic in range(topics):
         yield _topic(at, topic)
-    yield _record(at, "resync_completed", "", topics=topics)
+    yield record(at, "resync_completed", "", topics=topics)
     versions: dict[tuple[int, int], int] = {}
     for number in range(requests):
         at += 1
@@ -63,7 +63,7 @@ def _topic(at: int, topic: int) -> NewRecord:
     states = [[ids[0], 0, ids, 1, 0, 0] for ids in replicas]
     name = f"topic-{topic:05d}"
     body = {"topic": name, "partitions": numbers, "replicas": replicas, "states": states}
-    return _record(at, "topic_observed", name, **body)
+    return record(at, "topic_observed", name, **body)
 
 
 def _alter_partition(
@@ -72,7 +72,7 @@ def _alter_partition(
     ids = _replicas(topic, partition)
     name = f"topic-{topic:05d}"
     change = {"partition": partition, "leader_epoch": 0, "partition_epoch": version}
-    return _record(
+    return record(
         at,
         "alter_partition_requested",
         name,
@@ -88,21 +88,21 @@ def _alter_partition(
 
 def _spare_broker(at: int, thousand: int) -> NewRecord:
     if thousand % 2:
-        return _record(at, "broker_registrations_changed", "", unregistered=[BROKERS + 1])
+        return record(at, "broker_registrations_changed", "", unregistered=[BROKERS + 1])
     spare = [_broker(BROKERS + 1, 2_000 + thousand)]
-    return _record(at, "broker_registrations_changed", "", registered=spare)
+    return record(at, "broker_registrations_changed", "", registered=spare)
 
 
 def group_log(groups: int, commits: int) -> Iterator[NewRecord]:
     """Yield commits of five partitions each by groups that assign partitions themselves."""
     partitions = list(range(50))
-    yield _record(0, "group_coordinator_configured", "", config=GROUP_CONFIG)
+    yield record(0, "group_coordinator_configured", "", config=GROUP_CONFIG)
     for kind in ("group_partitions_elected", "group_partitions_loaded"):
-        yield _record(0, kind, "", partitions=partitions, epoch=1)
+        yield record(0, kind, "", partitions=partitions, epoch=1)
     for number in range(commits):
         group = f"group-{number % groups:05d}"
         offsets = [[f"topic-{number % 7:05d}", part, number, -1, ""] for part in range(5)]
-        yield _record(
+        yield record(
             number,
             "offset_commit_requested",
             group,
