@@ -1,9 +1,9 @@
 """Who is killed comes back: with a standby that waits, and without one, by the supervisor.
 
-Run: python -m tests.bench.bench_standby [--partitions N] [--runs N] [--set key=value ...]. One JSON
-object per line. Job, or front and job, get SIGKILL in the moment in which a broker that leads
-partitions goes; measured is the time until the last request that follows reached its stub broker.
-The empty micro-batch is measured in the same run.
+Run: python -m tests.bench.bench_standby [--partitions N] [--runs N] [--kinds KIND ...]
+[--set key=value ...]. One JSON object per line. Job, or front and job, get SIGKILL in the moment in
+which a broker that leads partitions goes; measured is the time until the last request that follows
+reached its stub broker. The empty micro-batch is measured in the same run.
 """
 
 from __future__ import annotations
@@ -132,7 +132,9 @@ class _Anybody:
     roles: dict[str, Any] = {}  # noqa: RUF012
 
 
-def run(partitions: int, runs: int, overrides: list[str], folder: Path) -> list[dict[str, Any]]:
+def run(
+    partitions: int, runs: int, kinds: Sequence[str], overrides: list[str], folder: Path
+) -> list[dict[str, Any]]:
     lines = []
     with (
         System(folder / "system", overrides) as system,
@@ -147,7 +149,8 @@ def run(partitions: int, runs: int, overrides: list[str], folder: Path) -> list[
         try:
             base = median(empty.ask("measure", events=EMPTY_EVENTS, pause_ms=PAUSE_MS))
             lines.append(emit("empty_batch_one_machine", p50_ms=base))
-            for what, roles in KILLED.items():
+            for what in kinds:
+                roles = KILLED[what]
                 for standby in (False, True):
                     found = [came_back(pair, roles, standby) for _ in range(runs)]
                     middle = {name: float(median(one[name] for one in found)) for name in found[0]}
@@ -164,12 +167,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--partitions", type=int, default=10_000)
     parser.add_argument("--runs", type=int, default=3)
+    parser.add_argument("--kinds", nargs="*", choices=list(KILLED), default=list(KILLED))
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         show(
             f"killed, {given.partitions} partitions",
-            run(given.partitions, given.runs, given.set, Path(folder)),
+            run(given.partitions, given.runs, given.kinds, given.set, Path(folder)),
         )
 
 
