@@ -28,6 +28,20 @@ _RECORDS_AT_ONCE = 10_000
 _FETCH_BYTES = 8 * 1024 * 1024
 
 
+def open_consumer(topic: KafkaTopic, timeout_ms: int, fetch_bytes: int) -> KafkaConsumer:
+    """Return a consumer without a group; raises KafkaError."""
+    return KafkaConsumer(
+        **client_options(topic, timeout_ms),
+        group_id=None,
+        enable_auto_commit=False,
+        auto_offset_reset="none",
+        fetch_max_bytes=fetch_bytes,
+        max_partition_fetch_bytes=fetch_bytes,
+        allow_auto_create_topics=False,
+        reconnect_backoff_max_ms=1_000,
+    )
+
+
 class KafkaLogReader:
     """Exact, repeatable reads of what is durable (a `LogReader`); safe to share between threads.
 
@@ -45,16 +59,7 @@ class KafkaLogReader:
         self._timeout_ms = timeout_ms
         self._lock = threading.Lock()
         with told_as_unavailable(topic):
-            self._consumer = KafkaConsumer(
-                **client_options(topic, timeout_ms),
-                group_id=None,
-                enable_auto_commit=False,
-                auto_offset_reset="none",
-                fetch_max_bytes=_FETCH_BYTES,
-                max_partition_fetch_bytes=_FETCH_BYTES,
-                allow_auto_create_topics=False,
-                reconnect_backoff_max_ms=1_000,
-            )
+            self._consumer = open_consumer(topic, timeout_ms, _FETCH_BYTES)
             self._position = -1
             try:
                 check_partitions(topic, self._consumer.partitions_for_topic(topic.name))
@@ -94,12 +99,14 @@ class KafkaLogReader:
         return (record for records in self._chunks(start, end) for record in records)
 
     def arrow_batches(self, start: int, end: int) -> Iterator[pyarrow.RecordBatch]:
-        """As `read`, in batches with the columns of `LOG_SCHEMA`."""
+        """As `read`, in batches with the columns of `LOG_SCHEMA`; the range is not checked before,
+        so one that is not retained is told where it is reached.
+        """
         from streaming.log.embedded_arrow import rows_to_batch  # noqa: PLC0415
 
         return (
             rows_to_batch([(r.offset, r.time_ms, r.kind, r.key, r.payload) for r in records])
-            for records in self._chunks(start, end)
+            for records in self._fetched(start, end)
         )
 
     def close(self) -> None:

@@ -155,9 +155,9 @@ def _reader(path: str) -> ArrowLogReader:
     where = log_location(path)
     if isinstance(where, KafkaTopic):
         # Workers start sooner without this import.
-        from streaming.log.kafka_reader import KafkaLogReader  # noqa: PLC0415
+        from streaming.log.kafka_tail import KafkaTail  # noqa: PLC0415
 
-        return KafkaLogReader(where, LOG_CLUSTER_TIMEOUT_MS)
+        return KafkaTail(where, LOG_CLUSTER_TIMEOUT_MS)
     return EmbeddedLogReader(where)
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+import time
 import uuid
+from contextlib import closing
 
 import pytest
 from kafka import KafkaProducer
@@ -18,6 +20,7 @@ from streaming.log.api import (
     RecordRefused,
 )
 from streaming.log.kafka_reader import KafkaLogReader
+from streaming.log.kafka_tail import KafkaTail
 from streaming.log.kafka_topic import UnusableTopic, create_topic
 from streaming.log.kafka_writer import KafkaLogWriter
 from streaming.log.location import KafkaTopic
@@ -197,3 +200,20 @@ def test_the_address_of_nobody_is_told():
     nobody = KafkaTopic("127.0.0.1:9", uuid.uuid4().hex)
     with pytest.raises(LogUnavailable, match=r"kafka://127\.0\.0\.1:9/"):
         KafkaLogReader(nobody, timeout_ms=1_000)
+
+
+def test_a_tail_is_told_of_new_records(writer, log_topic):
+    writer.append(new_records(2))
+    with closing(KafkaTail(log_topic, 10_000)) as tail:
+        assert tail.end_offset() == 2
+        for end in (3, 10):
+            writer.append(new_records(end - tail.end_offset(), tail.end_offset()))
+            deadline = time.monotonic() + 30
+            while tail.end_offset() < end and time.monotonic() < deadline:
+                time.sleep(0.005)
+            assert tail.end_offset() == end
+        rows = [row for batch in tail.arrow_batches(1, 10) for row in batch.to_pylist()]
+        assert [row["offset"] for row in rows] == list(range(1, 10))
+        writer.truncate_before(5)
+        with pytest.raises(OffsetOutOfRange, match=r"\[5, 10\)"):
+            list(tail.arrow_batches(3, 10))

@@ -1,0 +1,71 @@
+"""A reader for whoever asks for the end of a topic all the time, as a streaming query does."""
+
+from __future__ import annotations
+
+import logging
+import threading
+
+from kafka.errors import KafkaError
+
+from streaming.log.kafka_reader import KafkaLogReader, open_consumer
+from streaming.log.kafka_topic import partition_of
+from streaming.log.location import KafkaTopic
+
+logger = logging.getLogger(__name__)
+
+_LONG_POLL_MS = 1_000
+_FETCH_BYTES = 1024 * 1024
+
+
+class KafkaTail(KafkaLogReader):
+    """A `KafkaLogReader` that is told of new records instead of asking.
+
+    `end_offset` costs no request: a thread waits at the end of the topic and notes each new one. It
+    may be behind what another process knows by a moment, and stands still while the log cluster
+    is away.
+    """
+
+    def __init__(self, topic: KafkaTopic, timeout_ms: int) -> None:
+        super().__init__(topic, timeout_ms)
+        self._at = topic
+        self._watcher: _Watcher | None = None
+
+    def end_offset(self) -> int:
+        if self._watcher is None or not self._watcher.is_alive():
+            self._watcher = _Watcher(self._at, super().end_offset(), self._timeout_ms)
+        return self._watcher.end_offset
+
+    def close(self) -> None:
+        if self._watcher is not None:
+            self._watcher.stop()
+        super().close()
+
+
+class _Watcher(threading.Thread):
+    """Waits for records from an offset on; ends when it is stopped, or cannot."""
+
+    def __init__(self, topic: KafkaTopic, end_offset: int, timeout_ms: int) -> None:
+        super().__init__(name=f"end-of-{topic}", daemon=True)
+        self.end_offset = end_offset
+        self._topic = topic
+        self._timeout_ms = timeout_ms
+        self._ending = threading.Event()
+        self.start()
+
+    def stop(self) -> None:
+        self._ending.set()
+        self.join()
+
+    def run(self) -> None:
+        partition = partition_of(self._topic)
+        try:
+            consumer = open_consumer(self._topic, self._timeout_ms, _FETCH_BYTES)
+            consumer.assign([partition])
+            consumer.seek(partition, self.end_offset)
+            while not self._ending.is_set():
+                found = consumer.poll(timeout_ms=_LONG_POLL_MS)
+                for message in found.get(partition, []):
+                    self.end_offset = message.offset + 1
+            consumer.close()
+        except KafkaError as error:
+            logger.warning("the end of %s has to be asked for: %s", self._topic, error)
