@@ -33,15 +33,18 @@ class Members:
         self.acked: dict[Partition, int] = {}
         self.failures: list[str] = []
         self._owned: dict[int, set[Partition]] = {}
-        self._process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL
-        )
+        self._process = subprocess.Popen(command, stdout=subprocess.PIPE, stdin=subprocess.DEVNULL)
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
 
     @property
     def owned(self) -> dict[int, set[Partition]]:
-        """The partitions of each member that has some, as far as it was told."""
+        """The partitions of each member that has some, as far as it was told; a process that has
+        died has none, and must not have died by itself.
+        """
+        assert self._process.returncode is not None or self._process.poll() is None, (
+            f"members ended by themselves with {self._process.returncode}"
+        )
         return {member: set(has) for member, has in [*self._owned.items()] if has}
 
     def stop(self) -> None:

@@ -70,9 +70,11 @@ def clients(
         config = place | {"partition.assignment.strategy": "range"}
         return keep(python_members("librdkafka", topic, count, instance, **config))
 
-    def kafka_python(group: str, topic: str, instance: str | None = None) -> Members:
+    def kafka_python(
+        group: str, topic: str, instance: str | None = None, count: int = 1
+    ) -> Members:
         place = {"bootstrap.servers": brokers.split(","), "group.id": group}
-        return keep(python_members("kafka-python", topic, 1, instance, **place))
+        return keep(python_members("kafka-python", topic, count, instance, **place))
 
     def java(group: str, topic: str, instance: str | None = None, **chosen: str) -> Members:
         member = java_member(brokers, group, topic, folder, instance=instance, **chosen)
@@ -197,22 +199,24 @@ def test_members_that_are_paused_past_their_session_come_back(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("kind", ["librdkafka", "kafka-python"])
 def test_fifty_members_share_what_there_is_whoever_dies(
-    topics: Topics, clients: dict[str, Start]
+    topics: Topics, clients: dict[str, Start], kind: str
 ) -> None:
     """Five processes of ten: one is killed, one paused, and then each is restarted."""
-    topics.create("fifty", 50)
-    partitions = [("fifty", number) for number in range(50)]
+    name = f"fifty-{kind}"
+    topics.create(name, 50)
+    partitions = [(name, number) for number in range(50)]
     started: list[Members] = []
 
     def start() -> Members:
-        started.append(clients["librdkafka"]("fifty", "fifty", None, 10))
+        started.append(clients[kind](name, name, count=10))
         return started[-1]
 
     def settled(count: int, live: list[Members]) -> None:
         wait_for(f"{count} members", lambda: shared_out(live, partitions, count), START_S)
         topics.write(partitions)
-        topics.wait_committed("fifty", partitions)
+        topics.wait_committed(name, partitions)
 
     live = [start() for _ in range(5)]
     settled(50, live)
@@ -224,13 +228,13 @@ def test_fifty_members_share_what_there_is_whoever_dies(
     live += [paused, start()]
     settled(50, live)
     disturbed = consumed(started)
-    assert disturbed.keys() == written(topics, "fifty")
+    assert disturbed.keys() == written(topics, name)
     for old in list(live):
         old.stop()
         live.remove(old)
         live.append(start())
         settled(50, live)
     after = consumed(started)
-    assert after.keys() == written(topics, "fifty")
+    assert after.keys() == written(topics, name)
     again = {one: count - disturbed[one] for one, count in after.items()}
     assert max(again.values()) == 1, "a rolling restart lets nothing be consumed twice"
