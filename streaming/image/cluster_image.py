@@ -16,42 +16,27 @@ import orjson
 
 from state.blocks import Column, decode_block, encode_block
 from state.decisions import Action, DecisionKind
-from state.partitions.matrix import NONE, Int32s, Rows, pad_columns
+from state.partitions.matrix import Int32s
 from streaming.image.brokers import (
     RegisteredBroker,
     broker_node,
     endpoints,
     registered_brokers,
 )
+from streaming.image.partition_columns import PARTITION_COLUMNS, Keys, PartitionColumns
 from streaming.image.racks import controller_rack
 from streaming.wire.partition_rows import BrokerNode
 
-PARTITION_COLUMNS = (
-    "partition",
-    "leader",
-    "leader_epoch",
-    "partition_epoch",
-    "controller_epoch",
-    "recovery",
-    "isr",
-    "replicas",
-    "offline",
-    "adding",
-    "removing",
-)
 _DELETED = int(Action.DELETED)
-_LISTS = {"isr": NONE, "replicas": NONE, "offline": False, "adding": False, "removing": False}
 
 
 class ClusterImage:
     """Columns of all partitions, sorted by topic number and partition, with a number per topic.
 
-    columns: the PARTITION_COLUMNS as in change_partitions blocks, all of length n. keys int64[n]:
-    topic number << 32 | partition, ascending. Topic numbers are given in order of first sight. A
-    topic whose deletion has started is not there: brokers do not tell of it either; deleting has
-    the names of those until they are gone. paused: nothing is decided now, by an operator's wish;
-    it goes to the front beside snapshots, not in them. A topic that has to be observed again stays
-    as it was until it is.
+    Topic numbers are given in order of first sight. A topic whose deletion has started is not
+    there: brokers do not tell of it either; deleting has the names of those until they are gone.
+    paused: nothing is decided now, by an operator's wish; it goes to the front beside snapshots,
+    not in them. A topic that has to be observed again stays as it was until it is.
     """
 
     def __init__(self) -> None:
@@ -69,12 +54,21 @@ class ClusterImage:
         self._numbers: dict[str, int] = {}
         self._names: list[str] = []
         self._names_by_id: dict[str, str] = {}
-        self.keys: npt.NDArray[np.int64] = np.empty(0, dtype=np.int64)
-        self.columns: dict[str, Column] = {}
+        self._partitions = PartitionColumns()
 
     def __len__(self) -> int:
         """Return the number of partitions."""
         return len(self.keys)
+
+    @property
+    def keys(self) -> Keys:
+        """int64[n]: topic number << 32 | partition, ascending."""
+        return self._partitions.keys
+
+    @property
+    def columns(self) -> dict[str, Column]:
+        """The PARTITION_COLUMNS as in change_partitions blocks, all of length n."""
+        return self._partitions.by_name
 
     def apply(self, kind: str, body: bytes) -> None:
         """Fold one persisted decision; kinds that change nothing visible are passed over."""
@@ -120,8 +114,7 @@ class ClusterImage:
         self._numbers.clear()
         self._names.clear()
         self._names_by_id.clear()
-        self.keys = np.empty(0, dtype=np.int64)
-        self.columns = {}
+        self._partitions = PartitionColumns()
 
     def upsert(
         self, columns: Mapping[str, Column], topics: list[str], ids: list[str | None]
@@ -129,34 +122,17 @@ class ClusterImage:
         """Take rows of a change_partitions block: replace those that are there, add the others."""
         for topic in self._outdated.intersection(topics):
             self.forget_topic(topic)
-        numbers = np.array([self._number(*pair) for pair in zip(topics, ids, strict=True)])
-        if not len(numbers):
+        if not topics:
             return
+        seen = len(self._names)
+        numbers = np.array([self._number(*pair) for pair in zip(topics, ids, strict=True)])
         keys = numbers[columns["topic"]].astype(np.int64) << 32 | columns["partition"]
-        at, known = self._locate(keys)
         fresh = {name: columns[name] for name in PARTITION_COLUMNS}
-        if not self.columns:
-            self.columns = {name: column[:0].copy() for name, column in fresh.items()}
-        for name, column in fresh.items():
-            self.columns[name], values = _same_width(name, self.columns[name], column)
-            self.columns[name][at[known]] = values[known]
-        if not known.all():
-            self._insert(keys[~known], {name: column[~known] for name, column in fresh.items()})
+        if (numbers >= seen).all():
+            self._partitions.append(keys, fresh)
+        else:
+            self._partitions.upsert(keys, fresh)
         self.version += 1
-
-    def _locate(self, keys: npt.NDArray[np.int64]) -> tuple[Rows, npt.NDArray[np.bool_]]:
-        at = np.searchsorted(self.keys, keys)
-        inside = np.minimum(at, max(len(self.keys) - 1, 0))
-        known = self.keys[inside] == keys if len(self.keys) else np.zeros(len(keys), dtype=bool)
-        return inside, known
-
-    def _insert(self, keys: npt.NDArray[np.int64], fresh: dict[str, Column]) -> None:
-        keys = np.concatenate([self.keys, keys])
-        order = np.argsort(keys, kind="stable")
-        self.keys = keys[order]
-        for name, column in fresh.items():
-            old, new = _same_width(name, self.columns[name], column)
-            self.columns[name] = np.concatenate([old, new])[order]
 
     def _number(self, topic: str, topic_id: str | None) -> int:
         number = self._numbers.get(topic)
@@ -188,8 +164,7 @@ class ClusterImage:
             self._keep(self.keys != (number << 32 | partition))
 
     def _keep(self, kept: npt.NDArray[np.bool_]) -> None:
-        self.keys = self.keys[kept]
-        self.columns = {name: column[kept] for name, column in self.columns.items()}
+        self._partitions.keep(kept)
         self.version += 1
 
     def topic_name(self, topic_id: str) -> str | None:
@@ -251,11 +226,3 @@ class ClusterImage:
 
 def _select(columns: Mapping[str, Column], rows: npt.NDArray[np.bool_]) -> dict[str, Column]:
     return {name: column[rows] for name, column in columns.items()}
-
-
-def _same_width(name: str, left: Column, right: Column) -> tuple[Column, Column]:
-    if name not in _LISTS or left.shape[1] == right.shape[1]:
-        return left, right
-    width = max(left.shape[1], right.shape[1])
-    blank: Any = _LISTS[name]
-    return pad_columns(left, width, blank), pad_columns(right, width, blank)

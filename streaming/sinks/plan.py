@@ -18,7 +18,8 @@ from state.blocks import Column
 from state.decisions import Action, DecisionKind
 from state.partitions.matrix import NONE, Rows, any_in_row
 from streaming.image.brokers import endpoint_on
-from streaming.image.cluster_image import PARTITION_COLUMNS, ClusterImage
+from streaming.image.cluster_image import ClusterImage
+from streaming.image.partition_columns import PARTITION_COLUMNS
 from streaming.offsets.posing import as_told
 from streaming.sinks.batch import SinkDecision
 from streaming.sinks.rows import NO_ROWS, image_rows, partition_rows

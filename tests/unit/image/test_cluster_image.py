@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from state.decisions import DecisionKind
 from state.errors import CorruptBlock
-from streaming.image.cluster_image import PARTITION_COLUMNS, ClusterImage
+from streaming.image.cluster_image import ClusterImage
+from streaming.image.partition_columns import PARTITION_COLUMNS
 from streaming.wire.partition_rows import BrokerNode, Endpoint
 
 ID = "xVg7K6qyTvmxpuD7RnqU_w"
