@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from streaming.front.front import Front
+from streaming.garbage import collect_rarely
 from streaming.log.api import LogWriter
 from streaming.log.embedded import EmbeddedLogWriter, LogLocked
 from streaming.log.kafka_writer import KafkaLogWriter
@@ -33,6 +34,7 @@ def run_front(settings: Settings, *, standby: bool = False) -> int:
     while serving: the process must end, a new one opens it again.
     """
     settings.data_dir.mkdir(parents=True, exist_ok=True)
+    collect_rarely()
     with ExitStack() as held:
         asyncio.run(_serve(settings, _open_log(settings, standby, held)))
     return 0
