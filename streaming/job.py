@@ -115,9 +115,9 @@ def _be_the_job(
         query = start_query(spark, settings, folders, sinks)
         if machines and waited is None:
             warm_up(spark, settings)
+        collect_rarely()
         with published(folders.decisions, settings.decision_stream_url):
-            collect_rarely()
-        follow(query, stop)
+            follow(query, stop)
     finally:
         sinks.close()
         spark.stop()
