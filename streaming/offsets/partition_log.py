@@ -121,8 +121,10 @@ class PartitionLog:
 
     def begin_if_agreed(self, in_sync: Collection[int]) -> bool:
         """Begin once all brokers in sync have said how far they are; return whether it did."""
+        if self.begun:
+            return False
         positions = [self.follower(broker).position for broker in in_sync]
-        if self.begun or not positions or UNKNOWN in positions:
+        if not positions or UNKNOWN in positions:
             return False
         self.begin(min(positions))
         return True

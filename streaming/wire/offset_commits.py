@@ -16,6 +16,9 @@ from streaming.wire.schema_codec import Body
 Errors: TypeAlias = Sequence[tuple[int, int]]
 """Partition and error code, of one topic."""
 
+OffsetRow: TypeAlias = list[str | int]
+"""Topic, partition, offset, leader epoch, metadata."""
+
 _Read: TypeAlias = Callable[[bytes, int], tuple[str | None, int]]
 
 _FLEXIBLE_SINCE = 8
@@ -36,8 +39,11 @@ _UNREADABLE = (struct.error, IndexError, ValueError)
 
 
 def decode_offset_commit(version: int, data: bytes, start: int = 0) -> Body:
-    """Decode an OffsetCommit request of version 2 or newer at data[start:], as the schema codec
-    does; fields that no such version has are left out. Raises MalformedFrame.
+    """Decode an OffsetCommit request of version 2 or newer at data[start:].
+
+    Fields are named as in the schema, but for topics: [(name, number of partitions)], and offsets,
+    which are those of all topics: [topic, partition, offset, leader epoch, metadata], "" for null.
+    Raises MalformedFrame.
     """
     try:
         body, end = _request(version, data, start)
@@ -63,20 +69,21 @@ def _request(version: int, data: bytes, at: int) -> tuple[Body, int]:
         (body["retention_time_ms"],) = _INT64.unpack_from(data, at)
         at += _INT64.size
     count, at = _count(data, at, flexible)
-    body["topics"] = topics = []
+    body["topics"], body["offsets"] = topics, offsets = [], []
     for _ in range(count):
         name, at = _required(read, data, at)
-        rows, at = _partitions(version, data, at)
-        topics.append({"name": name, "partitions": rows})
+        rows, at = _partitions(version, name, data, at)
+        topics.append((name, len(rows)))
+        offsets += rows
         at = _after_tags(data, at) if flexible else at
     return body, _after_tags(data, at) if flexible else at
 
 
-def _partitions(version: int, data: bytes, at: int) -> tuple[list[Body], int]:
+def _partitions(version: int, topic: str, data: bytes, at: int) -> tuple[list[OffsetRow], int]:
     flexible = version >= _FLEXIBLE_SINCE
     read = _compact_string if flexible else _plain_string
     count, at = _count(data, at, flexible)
-    rows: list[Body] = []
+    rows: list[OffsetRow] = []
     for _ in range(count):
         if version >= _EPOCH_SINCE:
             number, offset, epoch = _PARTITION_EPOCH.unpack_from(data, at)
@@ -86,14 +93,7 @@ def _partitions(version: int, data: bytes, at: int) -> tuple[list[Body], int]:
             epoch = _NO_EPOCH
             at += _PARTITION.size
         metadata, at = read(data, at)
-        rows.append(
-            {
-                "partition_index": number,
-                "committed_offset": offset,
-                "committed_leader_epoch": epoch,
-                "committed_metadata": metadata,
-            }
-        )
+        rows.append([topic, number, offset, epoch, metadata or ""])
         if flexible:
             at = _after_tags(data, at)
     return rows, at

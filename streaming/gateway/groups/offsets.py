@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from state.groups.answers import FetchedOffset, fetch_offsets
@@ -36,9 +37,9 @@ class Offsets:
             "instance": body["group_instance_id"],
             "generation": body["generation_id_or_member_epoch"],
             "retention_ms": body["retention_time_ms"] if call.version <= _RETENTION_UNTIL else None,
-            "offsets": _offsets(body["topics"]),
+            "offsets": body["offsets"],
         }
-        return await self._committed(Api.OFFSET_COMMIT, call, payload)
+        return await self._committed(Api.OFFSET_COMMIT, call, payload, body["topics"])
 
     async def commit_in_transaction(self, call: Call) -> bytes:
         """Answer TxnOffsetCommit; what it commits counts once the transaction is committed."""
@@ -53,24 +54,23 @@ class Offsets:
             "verification_error": int(ProtocolError.NONE),
             "offsets": _offsets(body["topics"]),
         }
-        return await self._committed(Api.TXN_OFFSET_COMMIT, call, payload)
+        topics = [(topic["name"], len(topic["partitions"])) for topic in body["topics"]]
+        return await self._committed(Api.TXN_OFFSET_COMMIT, call, payload, topics)
 
-    async def _committed(self, api: Api, call: Call, payload: dict[str, Any]) -> bytes:
+    async def _committed(
+        self, api: Api, call: Call, payload: dict[str, Any], topics: Sequence[tuple[str, int]]
+    ) -> bytes:
+        """Have offsets stored; topics: how many partitions of each there are."""
         reply = await self._requests.reply(api, call, call.body["group_id"], payload)
         error = reply["error"]
         own = {(topic, number): code for topic, number, code in reply.get("partitions", [])}
-        topics = [
-            (
-                topic["name"],
-                [
-                    (number, own.get((topic["name"], number), error) if own else error)
-                    for number in (one["partition_index"] for one in topic["partitions"])
-                ],
-            )
-            for topic in call.body["topics"]
+        rest = iter(payload["offsets"])
+        errors = [
+            (name, [(row[1], own.get((name, row[1]), error)) for row in islice(rest, count)])
+            for name, count in topics
         ]
         return encode_commit_errors(
-            topics,
+            errors,
             throttle=api is Api.TXN_OFFSET_COMMIT or call.version >= _THROTTLE_SINCE,
             flexible=APIS[call.header.api_key].response.is_flexible(call.version),
         )

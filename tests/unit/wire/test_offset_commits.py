@@ -25,6 +25,7 @@ PARTITION = st.fixed_dictionaries(
         "committed_metadata": st.none() | TEXT,
     }
 )
+ROW = ("partition_index", "committed_offset", "committed_leader_epoch")
 TOPIC = st.fixed_dictionaries({"name": TEXT, "partitions": st.lists(PARTITION, max_size=3)})
 REQUEST = st.fixed_dictionaries(
     {
@@ -39,15 +40,18 @@ REQUEST = st.fixed_dictionaries(
 
 
 def by_schema(version: int, data: bytes) -> dict[str, Any] | None:
-    """What the schema codec reads, without what no version here has; None when it is malformed."""
+    """What the schema codec reads, in our form; None when it is malformed."""
     try:
         body = COMMIT.request.decode(version, data)
     except MalformedFrame:
         return None
-    for topic in body["topics"]:
-        del topic["topic_id"]
-        for partition in topic["partitions"]:
-            del partition["commit_timestamp"]
+    topics = body["topics"]
+    body["topics"] = [(topic["name"], len(topic["partitions"])) for topic in topics]
+    body["offsets"] = [
+        [topic["name"], *(one[name] for name in ROW), one["committed_metadata"] or ""]
+        for topic in topics
+        for one in topic["partitions"]
+    ]
     return body
 
 
