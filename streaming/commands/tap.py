@@ -14,10 +14,11 @@ from streaming.commands.options import ConfigFiles, DataDir, Overrides, settings
 from streaming.errors import ConfigurationError
 from streaming.log.api import LogReader, LogRecord
 from streaming.log.decision_reader import each_once
-from streaming.log.embedded import EmbeddedLogReader
-from streaming.log.location import URL_FORM, KafkaTopic, log_location
-from streaming.log.recorded import open_recorded
+from streaming.log.location import URL_FORM, KafkaTopic, LogLocation, log_location
+from streaming.log.recorded import open_log, open_recorded
 from streaming.log.tap import OpenPayload, follow, open_json, to_json_line
+from streaming.paths import DataDir as Folders
+from streaming.settings import Settings
 
 
 class Log(StrEnum):
@@ -81,15 +82,21 @@ def tap(
     """
     settings = settings_from(config, overrides, data_dir)
     name = chosen_log(events, outcomes)
-    folder = settings.data_dir / name
-    where = log_location(log) if log else folder
-    opened = open_recorded(where, name) if log else EmbeddedLogReader(folder)
+    where = log_location(log) if log else of_settings(settings, name)
+    opened = open_recorded(where, name) if log else open_log(where)
     with closing(opened) as reader:
         shown = records(reader, first_offset(reader, start), go_on, poll_ms)
         if name is Log.DECISIONS and isinstance(where, KafkaTopic):
             shown = each_once(shown)
         for record in shown:
             typer.echo(to_json_line(record, OPENERS[name]))
+
+
+def of_settings(settings: Settings, name: Log) -> LogLocation:
+    """Where a log is of the helmstream with these settings."""
+    if name is Log.EVENTS:
+        return Folders(settings.data_dir, settings.event_log_url).event_log
+    return settings.data_dir / name
 
 
 def chosen_log(events: bool, outcomes: bool) -> Log:
