@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import orjson
-from confluent_kafka import ConsumerGroupTopicPartitions, KafkaError, Message, Producer
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    Message,
+    Producer,
+)
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from state.decisions import DecisionKind
@@ -65,19 +71,25 @@ class Topics:
         assert self._producer.flush(_TIMEOUT_S) == 0
 
     def committed(self, group: str) -> dict[Partition, int]:
-        """What the coordinator says is committed."""
+        """What the coordinator says is committed; nothing while it loads."""
         asked = ConsumerGroupTopicPartitions(group)
-        found = self._admin.list_consumer_group_offsets([asked])[group].result(_TIMEOUT_S)
+        try:
+            found = self._admin.list_consumer_group_offsets([asked])[group].result(_TIMEOUT_S)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.COORDINATOR_LOAD_IN_PROGRESS:
+                raise
+            return {}
         return {(one.topic, one.partition): one.offset for one in found.topic_partitions}
 
     def wait_committed(self, group: str, partitions: Iterable[Partition]) -> None:
         """Wait until all that was written is committed."""
         ends = {one: self.written[one] for one in partitions}
-        wait_for(f"commits of {group}", lambda: self._reached(group, ends), _GOES_ON_S)
+        wait_for(f"commits of {group}", lambda: self.reached(group, ends), _GOES_ON_S)
 
-    def _reached(self, group: str, ends: dict[Partition, int]) -> bool:
+    def reached(self, group: str, ends: Mapping[Partition, int]) -> bool:
+        """Return whether a group has committed up to these offsets."""
         committed = self.committed(group)
-        return all(committed.get(one) == end for one, end in ends.items())
+        return all(committed.get(one, 0) >= end for one, end in ends.items())
 
     def generations(self, group: str) -> int:
         """How many generations of a group have started, as the decision log tells it."""

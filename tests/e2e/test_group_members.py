@@ -14,6 +14,7 @@ from streaming.demo.cluster import DemoCluster
 from streaming.supervisor.processes import JOB
 from tests.e2e.demo_cluster import demo_cluster
 from tests.e2e.group_processes import (
+    SESSION_MS,
     Members,
     java_command,
     java_member,
@@ -163,6 +164,31 @@ def test_java_shares_out_with_each_of_its_assignors(
     wait_for("the others", lambda: shared_out(members, partitions, 2))
     topics.write(partitions)
     topics.wait_committed(assignor, partitions)
+
+
+@pytest.mark.slow
+def test_no_member_gives_up_while_the_job_is_away_for_longer_than_a_session(
+    demo: DemoCluster, topics: Topics, clients: dict[str, Start]
+) -> None:
+    """All of them want to commit meanwhile, and go on in the generation that they are in."""
+    kinds = ("librdkafka", "kafka-python", "java")
+    topics.create("patient", 2)
+    partitions = [("patient", 0), ("patient", 1)]
+    members = {kind: clients[kind](f"patient-{kind}", "patient", "one") for kind in kinds}
+    for kind, one in members.items():
+        wait_for(kind, lambda its=one: shared_out([its], partitions, 1), START_S)
+    generations = {kind: topics.generations(f"patient-{kind}") for kind in kinds}
+    demo.supervisor.roles[JOB].backoff_s = 2 * SESSION_MS / 1000
+    demo.supervisor.kill(JOB)
+    topics.write(partitions)
+    ends = {one: topics.written[one] for one in partitions}
+
+    def all_go_on() -> bool:
+        topics.write(partitions, 1)  # a member that could not commit does it with its next record
+        return all(topics.reached(f"patient-{kind}", ends) for kind in kinds)
+
+    wait_for("commits of all", all_go_on, START_S)
+    assert {kind: topics.generations(f"patient-{kind}") for kind in kinds} == generations
 
 
 @pytest.mark.slow
