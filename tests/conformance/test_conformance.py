@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import pytest
 
 from tests.conformance.__main__ import main
 from tests.conformance.load import Scenario, load
+from tests.conformance.mutants import mutants
 from tests.conformance.run import run
 from tests.conformance.verdict import Outcome
 
@@ -20,31 +20,6 @@ FILES = [HERE / "controller.jsonl", HERE / "vocabulary.jsonl"]
 SCENARIOS = [scenario for path in FILES for scenario in load(path)]
 PASSING = [scenario for scenario in SCENARIOS if run(scenario).outcome is Outcome.PASSED]
 MUST_PASS = {"replica_sm", "election", "assignment"}
-
-
-def changed(value: Any) -> Any:
-    """Return another value of the same sort."""
-    if isinstance(value, bool):
-        return not value
-    if isinstance(value, int):
-        return value + 1
-    if isinstance(value, str):
-        return value + "x"
-    return [*value, 77] if isinstance(value, list) else 77
-
-
-def mutants(then: Any) -> Iterator[Any]:
-    """Yield copies of a value, each with one leaf or list changed."""
-    if isinstance(then, dict) and then:
-        for key, value in then.items():
-            for mutant in mutants(value):
-                yield {**then, key: mutant}
-    elif isinstance(then, list) and then and isinstance(then[0], dict):
-        for at, value in enumerate(then):
-            for mutant in mutants(value):
-                yield [*then[:at], mutant, *then[at + 1 :]]
-    elif then != {}:
-        yield changed(then)
 
 
 def with_then(scenario: Scenario, then: dict[str, Any]) -> Scenario:

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from kafka import KafkaAdminClient
 
 from streaming.demo.cluster import DemoCluster
+from streaming.demo.steps import OURS, start_everything
 from streaming.supervisor.embedded import SESSION_TIMEOUT_MS
 from streaming.zk.client import ZkSession
 from tests.e2e.demo_cluster import demo_cluster
 from tests.e2e.telling import log_ends
+from tests.e2e.waiting import wait_for
+
+_ASK_MS = 60_000
 
 
 @pytest.fixture
@@ -31,6 +37,16 @@ def pytest_runtest_makereport(
     if report.failed and report.when == "call" and isinstance(demo, DemoCluster):
         report.sections.append(("Ends of the servers' logs", log_ends(demo)))
     return report
+
+
+@pytest.fixture
+def admin(demo: DemoCluster) -> Iterator[Any]:
+    """An unmodified admin client at the gateway of a cluster that we control."""
+    start_everything(demo)
+    wait_for("our control", lambda: demo.look().controller_id == OURS)
+    client: Any = KafkaAdminClient(bootstrap_servers=[demo.gateway], request_timeout_ms=_ASK_MS)
+    yield client
+    client.close()
 
 
 @pytest.fixture

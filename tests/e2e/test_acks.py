@@ -7,11 +7,10 @@ from typing import Any
 
 import orjson
 import pytest
-from kafka import KafkaAdminClient, KafkaProducer
+from kafka import KafkaProducer
 from kafka.errors import KafkaError, NotEnoughReplicasError
 
 from streaming.demo.cluster import DemoCluster
-from streaming.demo.steps import OURS, start_everything
 from streaming.demo.verdict import read_back
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import partition_state_path
@@ -66,15 +65,6 @@ class Producers:
     def close(self) -> None:
         for client in self._clients.values():
             client.close(timeout=5)
-
-
-@pytest.fixture
-def admin(demo: DemoCluster) -> Iterator[Any]:
-    start_everything(demo)
-    wait_for("our control", lambda: demo.look().controller_id == OURS)
-    client: Any = KafkaAdminClient(bootstrap_servers=[demo.gateway], request_timeout_ms=ASK_MS)
-    yield client
-    client.close()
 
 
 @pytest.fixture

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 import orjson
 import pytest
-from kafka import KafkaAdminClient, TopicPartition
+from kafka import TopicPartition
 
 from state.partitions.ballots import Finding
 from streaming.demo.cluster import DemoCluster
-from streaming.demo.steps import OURS, start_everything
 from streaming.explain.story import Explainer, Explanation
 from streaming.supervisor.processes import JOB
 from streaming.zk.client import ZkSession
@@ -28,15 +26,6 @@ pytestmark = [
     pytest.mark.timeout(420),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
-
-
-@pytest.fixture
-def admin(demo: DemoCluster) -> Iterator[Any]:
-    start_everything(demo)
-    wait_for("our control", lambda: demo.look().controller_id == OURS)
-    client: Any = KafkaAdminClient(bootstrap_servers=[demo.gateway], request_timeout_ms=ASK_MS)
-    yield client
-    client.close()
 
 
 def state(session: ZkSession, topic: str, partition: int) -> dict[str, Any]:

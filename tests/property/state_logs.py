@@ -16,6 +16,7 @@ import orjson
 from hypothesis import strategies as st
 
 from checkpoints.machine_format import decode_machine
+from checkpoints.replay import States, fold_batch
 from state.blocks import decode_block
 from state.decisions import DecisionKind
 from state.events import Event
@@ -35,7 +36,6 @@ from tests.property.log_parts import (
     state_of,
     written_by_another,
 )
-from tests.property.state_fold import States, fold_batch
 
 Intent = tuple[str, int, int, int, int]
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkpoints.machine_format import decode_machine
+from checkpoints.replay import fold_log
 from state.decisions import DecisionKind
 from state.events import Event
 from state.groups.buckets import group_bucket
@@ -22,7 +23,6 @@ from state.merge import decision_digest_input
 from state.routing import GROUP_KEY
 from tests.property.group_logs import LOGS, Author, authored, random_intents
 from tests.property.group_parts import GROUPS
-from tests.property.state_fold import fold_log
 
 LONG = [authored(random_intents(seed, 400)) for seed in range(2)]
 

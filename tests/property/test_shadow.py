@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from checkpoints.machine_format import decode_machine
+from checkpoints.replay import States, fold_batch
 from state.decisions import DecisionKind
 from state.events import Event
 from state.partitions.slot import Slot
@@ -24,7 +25,6 @@ from streaming.shadow.leadership import Leadership, Partition, assignment_of, fr
 from streaming.shadow.looks import Load, Look, SeenTopic
 from streaming.shadow.shadow import Shadow
 from streaming.shadow.verdicts import DIVERGENCES
-from tests.property.state_fold import States, fold_batch
 from tests.unit.shadow.support import GRACE_MS, OURSELVES, WINDOW_MS, MemoryEngine, Notes, broker
 
 BROKERS = (1, 2, 3, 4)

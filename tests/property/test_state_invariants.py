@@ -11,6 +11,7 @@ import orjson
 from hypothesis import given
 
 from checkpoints.machine_format import decode_machine
+from checkpoints.replay import States, fold_batch
 from state.blocks import decode_block
 from state.cluster.authority import Phase
 from state.decisions import Action, DecisionKind, Rule
@@ -21,7 +22,6 @@ from state.partitions.matrix import NONE, contains, unpad
 from state.partitions.reassignment import in_motion
 from state.partitions.slot import Slot
 from tests.property.log_parts import OURSELVES, lists_of
-from tests.property.state_fold import States, fold_batch
 from tests.property.state_logs import PLAUSIBLE_LOGS
 
 ADOPTING = {"topic_observed", "partition_states_observed", "controller_elected"}

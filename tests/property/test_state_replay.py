@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from checkpoints.replay import fold_log
 from state.events import Event
 from state.merge import decision_digest_input
-from tests.property.state_fold import fold_log
 from tests.property.state_logs import LOGS
 
 ROOT = Path(__file__).parents[2]
@@ -43,7 +43,7 @@ def test_the_number_of_slots_changes_nothing(log: list[Event], slots: int) -> No
 DIGEST = """
 import hashlib, random
 from state.merge import decision_digest_input
-from tests.property.state_fold import fold_log
+from checkpoints.replay import fold_log
 from tests.property.state_logs import WEIGHTS, authored
 chance = random.Random(7)
 names = [function.__name__ for function in WEIGHTS]

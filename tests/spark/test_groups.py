@@ -2,31 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
 
 import pytest
 
+from checkpoints.replay import fold_log
 from state.events import Event
 from state.groups.kinds import READERS
 from state.routing import is_group_key
 from tests.property.group_logs import authored, random_intents
-from tests.property.state_fold import fold_log
 from tests.property.state_logs import long_log
-from tests.spark.query_run import Recorder, Run, settings_of
+from tests.spark.query_run import Recorder, Run
 
 SLOTS = 4
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    from streaming.spark_session import open_spark
-
-    session = open_spark(settings_of(Path("unused")))
-    yield session
-    session.stop()
 
 
 @pytest.fixture(scope="module")

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from checkpoints.read import folded_until
-from checkpoints.replay import Digest
+from checkpoints.replay import Digest, fold_log
 from streaming.job import start_query
 from streaming.log.api import NewRecord
 from streaming.log.kafka_writer import KafkaLogWriter
@@ -19,22 +16,12 @@ from streaming.paths import DataDir
 from streaming.replay.decisions import digest_of
 from streaming.replay.plan import ReplayPlan
 from streaming.replay.spark import replay_through_spark
-from tests.property.state_fold import fold_log
 from tests.property.state_logs import long_log
 from tests.spark.query_run import Recorder, settings_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 CAP = 40
 WAIT_S = 120
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    from streaming.spark_session import open_spark
-
-    session = open_spark(settings_of(Path("unused")))
-    yield session
-    session.stop()
 
 
 @pytest.fixture(scope="module")

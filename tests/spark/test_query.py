@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -13,6 +12,7 @@ import pytest
 from checkpoints.layout import CheckpointMismatch
 from checkpoints.machine_format import encode_machine
 from checkpoints.read import folded_until, has_state, read_machines
+from checkpoints.replay import fold_log
 from state.decisions import DecisionKind
 from state.events import Event
 from state.routing import ALL, ALL_GROUPS, CLUSTER, GROUP_SCOPE, machine_keys
@@ -24,18 +24,8 @@ from streaming.router import machine_keys as machine_keys_column
 from streaming.router import route
 from streaming.shadow.engine import LocalEngine, SparkEngine
 from streaming.standby import Follower
-from tests.property.state_fold import fold_log
 from tests.property.state_logs import long_log
 from tests.spark.query_run import BATCH_EVENTS, Recorder, Run, recorded, settings_of
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Any]:
-    from streaming.spark_session import open_spark
-
-    session = open_spark(settings_of(Path("unused")))
-    yield session
-    session.stop()
 
 
 @pytest.fixture(scope="module")

@@ -7,25 +7,20 @@ from collections.abc import Iterator
 import pytest
 
 from streaming.sinks.zookeeper import ZooKeeperSink
-from streaming.zk.client import ZkSession
-from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
-from tests.integration.sinks.support import claimed
+from tests.integration.sinks.support import claimed, opened_session
 from tests.integration.sinks.world import new_world, stubs
 from tests.unit.sinks.support import Job
 
 __all__ = ["new_world", "stubs"]
 
 
-def opened(connect: str, timeout_ms: int = SESSION_TIMEOUT_MS) -> ZkSession:
-    session = ZkSession(connect, timeout_ms)
-    session.connect(2_000)
-    return session
-
-
 @pytest.fixture
 def sink(zookeeper) -> Iterator[ZooKeeperSink]:
     sink = ZooKeeperSink(
-        lambda: opened(zookeeper), max_ops_per_multi=50, max_in_flight=4, stopped=lambda: False
+        lambda: opened_session(zookeeper),
+        max_ops_per_multi=50,
+        max_in_flight=4,
+        stopped=lambda: False,
     )
     yield sink
     sink.close()

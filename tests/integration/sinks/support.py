@@ -21,11 +21,19 @@ from streaming.zk.claim import ControllerClaim, claim_controller
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import partition_state_bytes, partition_state_path
 from tests.fixtures.story import LISTENER, OURSELVES, endpoints
+from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 from tests.unit.sinks.support import Job
 
 WAIT_S = 20.0
 _ROOTS = ("/brokers/topics", "/config/topics", "/admin", "/latest_producer_id_block")
 TOPIC_ID = "xVg7K6qyTvmxpuD7RnqU_w"
+
+
+def opened_session(connect: str, timeout_ms: int = SESSION_TIMEOUT_MS) -> ZkSession:
+    """Return a connected session."""
+    session = ZkSession(connect, timeout_ms)
+    session.connect(2_000)
+    return session
 
 
 def wait_for(what: str, true: Callable[[], Any]) -> Any:

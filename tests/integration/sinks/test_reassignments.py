@@ -2,35 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import orjson
 import pytest
 
 from state.decisions import DecisionKind
 from streaming.sinks.doubts import Doubts
 from streaming.sinks.outcomes import batch_events, replies
-from streaming.sinks.zookeeper import ZooKeeperSink
-from streaming.zk.client import ZkSession
 from streaming.zk.znodes import parse_topic
 from streaming.zk.znodes.admin import parse_reassignment, reassignment_bytes
-from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 from tests.integration.sinks.support import claimed, state_of, write_state
 from tests.unit.sinks.support import Job
 
 PLAN = "/admin/reassign_partitions"
-
-
-@pytest.fixture
-def sink(zookeeper) -> Iterator[ZooKeeperSink]:
-    def opened() -> ZkSession:
-        session = ZkSession(zookeeper, SESSION_TIMEOUT_MS)
-        session.connect(2_000)
-        return session
-
-    sink = ZooKeeperSink(opened, max_ops_per_multi=50, max_in_flight=4, stopped=lambda: False)
-    yield sink
-    sink.close()
 
 
 @pytest.fixture

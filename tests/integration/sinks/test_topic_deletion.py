@@ -15,24 +15,20 @@ from streaming.zk.claim import claim_controller
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import TopicZNode, topic_bytes
 from tests.fixtures.story import OURSELVES
-from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
-from tests.integration.sinks.support import claimed, tree
+from tests.integration.sinks.support import claimed, opened_session, tree
 from tests.unit.sinks.support import Job
 
 TOPIC_ID, OTHER_ID = "xVg7K6qyTvmxpuD7RnqU_w", "xVg7K6qyTvmxpuD7RnqU_g"
 ROOTS = ("/brokers/topics", "/config/topics", "/admin/delete_topics")
 
 
-def opened(connect: str) -> ZkSession:
-    session = ZkSession(connect, SESSION_TIMEOUT_MS)
-    session.connect(2_000)
-    return session
-
-
 @pytest.fixture
 def sink(zookeeper) -> Iterator[ZooKeeperSink]:
     sink = ZooKeeperSink(
-        lambda: opened(zookeeper), max_ops_per_multi=7, max_in_flight=4, stopped=lambda: False
+        lambda: opened_session(zookeeper),
+        max_ops_per_multi=7,
+        max_in_flight=4,
+        stopped=lambda: False,
     )
     yield sink
     sink.close()

@@ -7,13 +7,13 @@ from typing import Any
 import orjson
 
 from checkpoints.machine_format import decode_machine
+from checkpoints.replay import States, fold_batch
 from state.cluster.machine import Cluster
 from state.decisions import BLOCK_KINDS, Action, DecisionKind
 from state.events import Event
 from state.partitions.slot import Slot
 from state.routing import CLUSTER_KEY
 from tests.conformance.rows import rows_of
-from tests.property.state_fold import States, fold_batch
 
 OURSELVES = 1000
 Said = dict[str, Any]
