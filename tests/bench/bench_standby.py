@@ -159,7 +159,7 @@ def run(
                     lines.append(emit(name, **middle, ratio=ratio, runs=runs))
         finally:
             pair.other.stop()
-            pair.active.stop()
+            system.supervisor = pair.active
     return lines
 
 
