@@ -7,16 +7,19 @@ batch.
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import deque
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 
-from streaming.log.api import LogWriter
+from streaming.log.api import LogUnavailable, LogWriter
 from streaming.log.embedded import EmbeddedLogReader
 from streaming.log.recorded import first_at, open_log
 from streaming.paths import DataDir
+
+logger = logging.getLogger(__name__)
 
 _CHECK_EVERY_S = 60.0
 
@@ -59,5 +62,8 @@ class Retention:
             with EmbeddedLogReader(folder) as reader:
                 writer.truncate_before(first_at(reader, before_ms))
         if len(self._ends) == self._ends.maxlen:
-            with closing(open_log(self._folders.event_log)) as reader:
-                self._retain_from = min(self._ends[0], first_at(reader, before_ms))
+            try:
+                with closing(open_log(self._folders.event_log)) as reader:
+                    self._retain_from = min(self._ends[0], first_at(reader, before_ms))
+            except LogUnavailable as error:
+                logger.warning("the event log is cut later: %s", error)
