@@ -1,0 +1,65 @@
+"""How long logs are kept: by time, and the event log as far back as a retained batch needs it."""
+
+from __future__ import annotations
+
+import pytest
+
+from streaming.log.api import LogUnavailable, NewRecord
+from streaming.log.embedded import EmbeddedLogWriter
+from streaming.paths import DataDir
+from streaming.sinks import retention
+from streaming.sinks.retention import Retention
+
+SEGMENT_BYTES = 4_096
+RECORDS = 100
+OLD, LONG_MS = 40, 10**9
+
+
+@pytest.fixture
+def folders(tmp_path):
+    return DataDir(tmp_path)
+
+
+@pytest.fixture
+def decisions(folders):
+    """A log of which the first 40 records are very old; so is the event log beside it."""
+    records = [
+        NewRecord("k", "", b"x" * 200, 1_000 if number < OLD else None) for number in range(RECORDS)
+    ]
+    with (
+        EmbeddedLogWriter(folders.events, segment_bytes=SEGMENT_BYTES) as events,
+        EmbeddedLogWriter(folders.decisions, segment_bytes=SEGMENT_BYTES) as log,
+    ):
+        for record in records:
+            events.append([record])
+            log.append([record])
+        yield log
+
+
+@pytest.fixture
+def kept(folders, decisions, monkeypatch):
+    monkeypatch.setattr(retention, "_CHECK_EVERY_S", 0)
+    writers = {folders.decisions: decisions}
+    return Retention(folders, writers, retention_ms=LONG_MS, batches_retained=2)
+
+
+def test_events_are_kept_as_long_as_a_retained_batch_needs_them(kept, decisions):
+    assert [kept.checked(end) for end in (10, 20)] == [0, 0], "the first batch is retained"
+    assert kept.checked(30) == 10
+    assert kept.checked(None) == 10
+    assert [kept.checked(end) for end in (70, 80, 90)] == [20, 30, OLD], "not longer than by time"
+    assert 0 < decisions.start_offset() <= OLD
+
+
+def test_events_on_a_log_cluster_that_is_away_are_cut_later(kept, monkeypatch, caplog):
+    for end in (10, 20, 30):
+        kept.checked(end)
+
+    def away(_):
+        raise LogUnavailable("no answer")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(retention, "open_log", away)
+        assert kept.checked(60) == 10
+    assert "the event log is cut later: no answer" in caplog.text
+    assert kept.checked(70) == 30
