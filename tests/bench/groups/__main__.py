@@ -39,7 +39,7 @@ class Load:
     def __init__(self, system: System, given: argparse.Namespace) -> None:
         self.system = system
         self._given = given
-        self._wire = Wire(system.address)
+        self.wire = Wire(system.address)
         self._round = 0
         self.population: Population | None = None
 
@@ -51,7 +51,7 @@ class Load:
         given = self._given
         prefix = f"group-{self._round}"
         self._round += 1
-        self.population = Population(self._wire, prefix, given.groups, given.members)
+        self.population = Population(self.wire, prefix, given.groups, given.members)
         return len(self.population.members), self.population.form()
 
     def rejoin(self) -> Times:
@@ -86,11 +86,11 @@ class Load:
     def _flood(
         self, requests: list[bytes], is_good: Callable[[bytes], bool], connections: int
     ) -> Times:
-        took = self._wire.flood(requests, is_good, connections, self._given.seconds)
+        took = self.wire.flood(requests, is_good, connections, self._given.seconds)
         return len(took), took
 
     def close(self) -> None:
-        self._wire.close()
+        self.wire.close()
         self.system.stop()
 
 
@@ -99,6 +99,7 @@ def measured(load: Load, case: str, run: Callable[[], Times], number: int) -> di
     own = psutil.Process()
     machine, mine = _busy_s(), sum(own.cpu_times()[:2])
     before = cpu_s(load.system)
+    load.wire.failed = 0
     started = time.perf_counter()
     count, took = run()
     seconds = time.perf_counter() - started
@@ -112,6 +113,7 @@ def measured(load: Load, case: str, run: Callable[[], Times], number: int) -> di
             "system_us": all_s / count * 1e6,
             "generator_us": mine / count * 1e6,
         }
+    figures["failed"] = load.wire.failed
     figures["other_cores"] = (_busy_s() - machine - all_s - mine) / seconds
     return emit(f"groups_{case}", system=load.system.name, run=number, count=count, **figures)
 
@@ -142,9 +144,9 @@ def summary(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for (bench, system), runs in grouped.items():
         row: dict[str, Any] = {"bench": bench, "system": system, "runs": len(runs)}
         base = grouped.get((bench, KAFKA))
-        names = ("per_s", "p50_ms", "p99_ms", "system_us", "generator_us", "system_cores")
+        names = ("per_s", "p50_ms", "p99_ms", "system_us", "generator_us", "system_cores", "failed")
         for name in names:
-            if name in runs[0]:
+            if all(name in one for one in runs):
                 row[name] = round(median(one[name] for one in runs), 3)
         if base is not None and "per_s" in row:
             row["ratio"] = round(row["per_s"] / median(one["per_s"] for one in base), 3)
