@@ -8,8 +8,8 @@ import numpy as np
 
 from state.events import EventKind
 from state.partitions.changes import EPOCH_DURING_DELETE
-from state.protocol_errors import ProtocolError
 from state.partitions.matrix import any_in_row
+from state.protocol_errors import ProtocolError
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import NewRecord
 from streaming.sinks.channel import NO_ERRORS, Answer

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import gc
 import logging
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from streaming.demo.cluster import DemoCluster
+from streaming.supervisor.processes import JOB
+from tests.e2e.telling import signal_job
 
 
 @contextmanager
@@ -23,6 +26,9 @@ def demo_cluster(folder: Path, **options: Any) -> Iterator[DemoCluster]:
     try:
         yield cluster
     finally:
+        job = cluster.supervisor.roles[JOB].child
+        if job is not None and job.running:
+            signal_job(cluster, signal.SIGCONT)  # a JVM that stays stopped outlives its driver
         cluster.stop()
         kafka_log.setLevel(level)
         gc.collect()

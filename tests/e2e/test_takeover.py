@@ -74,13 +74,6 @@ def state(session: ZkSession, name: str, partition: int = 0) -> dict[str, Any]:
     return {"leader": None, "isr": []} if znode is None else orjson.loads(znode.data)
 
 
-def stop_deciding(demo: DemoCluster, session: ZkSession) -> None:
-    """Stop the job, and give it an event that waits until the lease is over."""
-    signal_job(demo, signal.SIGSTOP)
-    put_config(session, "topics", "elected", {"unclean.leader.election.enable": "false"})
-    controlling(demo)
-
-
 def controlling(demo: DemoCluster) -> int:
     """Return which living broker has the role; wait until it has, and all that live say so."""
     living = {id_: one for id_, one in demo.embedded.brokers.items() if one.pid is not None}
@@ -140,7 +133,10 @@ def test_what_another_controller_did_and_left_is_found(
     asked([demo.gateway], "create_topics", wanted)
     assert wait_until_none(lambda: unfinished(demo, session), QUIET_S) == []
 
-    stop_deciding(demo, session)
+    signal_job(demo, signal.SIGSTOP)
+    # An event that waits until the lease is over.
+    put_config(session, "topics", "elected", {"unclean.leader.election.enable": "false"})
+    controlling(demo)
     change_everything(demo, session)
     controller = demo.broker(controlling(demo))
     controller.pause()
