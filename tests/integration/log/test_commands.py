@@ -14,6 +14,8 @@ from streaming.log.embedded import EmbeddedLogWriter
 from streaming.log.kafka_writer import KafkaLogWriter
 from tests.property.state_logs import long_log
 
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+
 
 @pytest.fixture(scope="module")
 def log():
