@@ -154,10 +154,10 @@ APIS: dict[int, Api] = {
     )
 }
 
-_DECODERS: Mapping[ApiKey, Callable[[int, bytes, int], Body]] = {
+DECODED_WITHOUT_SCHEMA: Mapping[ApiKey, Callable[[int, bytes, int], Body]] = {
     ApiKey.OFFSET_COMMIT: decode_offset_commit
 }
-"""Requests that are not read by their schema."""
+"""Requests that are not read by their schema: the fields of their bodies are others."""
 
 BROKER_APIS = frozenset({ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA, ApiKey.UPDATE_METADATA})
 """What a controller asks of brokers."""
@@ -217,7 +217,7 @@ def decode_request(frame: bytes, served: Collection[int] = GATEWAY_APIS) -> Requ
     fields, start = _request_header().decode_prefix(header_version, frame)
     client_id = fields["client_id"] if header_version > 0 else None
     header = RequestHeader(api.key, version, correlation_id, client_id)
-    decode = _DECODERS.get(api.key) or api.request.decode
+    decode = DECODED_WITHOUT_SCHEMA.get(api.key) or api.request.decode
     return Request(header, decode(version, frame, start))
 
 
