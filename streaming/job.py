@@ -43,6 +43,7 @@ from streaming.sinks.batch import opened
 from streaming.sinks.outcomes import OUTCOME_KINDS
 from streaming.spark_session import jvm_pid, open_spark
 from streaming.standby import Follower, wait_for_turn
+from streaming.warm_workers import WarmWorkers
 
 logger = logging.getLogger(__name__)
 
@@ -79,7 +80,8 @@ def _stand_by(
     spark = open_spark(settings, local_fs_jar())
     warm_up(spark, settings)
     follower = Follower(spark, settings, folders)
-    if wait_for_turn(lock, follower, stop):
+    workers = WarmWorkers(spark, settings.shuffle_partitions)
+    if wait_for_turn(lock, follower, workers, stop):
         logger.info("the other job is gone: taking over")
     return follower
 
@@ -117,7 +119,7 @@ def _be_the_job(
             warm_up(spark, settings)
         collect_rarely()
         with published(folders.decisions, settings.decision_stream_url):
-            follow(query, stop)
+            follow(query, stop, WarmWorkers(spark, settings.shuffle_partitions))
     finally:
         sinks.close()
         spark.stop()
@@ -197,10 +199,11 @@ def carry_out(sinks: Sinks) -> Callable[[DataFrame, int], None]:
     return process
 
 
-def follow(query: StreamingQuery, stop: threading.Event) -> None:
+def follow(query: StreamingQuery, stop: threading.Event, workers: WarmWorkers) -> None:
     """Wait until the query ends, which raises its error, or until we are asked to stop."""
     while not stop.wait(_POLL_S):
         if not query.isActive:
             query.awaitTermination()
             return
+        workers.look()
     query.stop()

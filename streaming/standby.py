@@ -28,6 +28,7 @@ from streaming.log.api import LogError, LogRecord
 from streaming.log.recorded import open_log
 from streaming.paths import DataDir
 from streaming.settings import Settings
+from streaming.warm_workers import WarmWorkers
 
 logger = logging.getLogger(__name__)
 
@@ -101,7 +102,9 @@ class Follower:
                 yield Event(one.offset, one.time_ms, one.kind, one.key, one.payload)
 
 
-def wait_for_turn(lock: JobLock, follower: Follower, stop: threading.Event) -> bool:
+def wait_for_turn(
+    lock: JobLock, follower: Follower, workers: WarmWorkers, stop: threading.Event
+) -> bool:
     """Follow the other job until its lock is ours; False when we are asked to stop before."""
     polls = 0
     while not stop.wait(_POLL_S):
@@ -109,6 +112,7 @@ def wait_for_turn(lock: JobLock, follower: Follower, stop: threading.Event) -> b
             return True
         if polls % _FOLLOW_EVERY_POLLS == 0:
             _follow(follower)
+            workers.look()
         polls += 1
     return False
 

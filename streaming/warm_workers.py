@@ -1,0 +1,50 @@
+"""Keeps Spark's Python workers while nothing happens.
+
+Spark ends Python workers when nobody used any for a minute (PythonWorkerFactory's monitor; no
+setting changes it), and the next batch then waits for new ones to start and import everything:
+twelve times as long as any other.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
+
+EVERY_S = 45.0
+"""Well within Spark's minute: its monitor looks every ten seconds."""
+
+
+class WarmWorkers:
+    """Uses as many Python workers as a batch has tasks, now and then, outside of any query."""
+
+    def __init__(
+        self, spark: SparkSession, workers: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """Begin with workers that were just used."""
+        self._spark = spark
+        self._workers = workers
+        self._clock = clock
+        self._used_s = clock()
+
+    def look(self) -> bool:
+        """Use the workers if it is time to; return whether it was. For a loop that polls."""
+        if self._clock() - self._used_s < EVERY_S:
+            return False
+        self._used_s = self._clock()
+        rows = self._spark.range(0, self._workers, 1, self._workers)
+        try:
+            rows.mapInArrow(_as_it_is, rows.schema).collect()
+        except PySparkException as error:
+            logger.warning("Python workers could not be kept warm: %s", error)
+        return True
+
+
+def _as_it_is(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches
