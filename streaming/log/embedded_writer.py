@@ -23,7 +23,8 @@ from streaming.log.group_commit import Append, GroupCommit, fail, time_of
 from streaming.log.writer_lock import WriterLock
 
 SEGMENT_BYTES = 64 * 1024 * 1024
-RECORD_BYTES_MAX = 64 * 1024 * 1024
+RECORD_BYTES_MAX = HARD_RECORD_BYTES_MAX
+"""A decision about a million partitions takes 68 MB."""
 
 
 def wall_clock_ms() -> int:
