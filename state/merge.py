@@ -10,14 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
 import numpy as np
 import orjson
 
 from state.blocks import Column, decode_block, encode_block
 from state.decisions import BLOCK_KINDS, STEP, Decision, DecisionKind
-from state.partitions.matrix import NONE, pad_columns
+from state.partitions.matrix import NONE, stack_padded
 
 _SORT_KEYS = ("partition", "replica", "broker")
 _MASKS_OF = {"replicas": ("offline", "adding", "removing", "recipients"), "isr": ()}
@@ -116,9 +115,7 @@ def _stack(name: str, arrays: list[Column]) -> Column:
         return arrays[0]
     if arrays[0].ndim == 1:
         return np.concatenate(arrays)
-    width = max(array.shape[1] for array in arrays)
-    blank: Any = NONE if name in _MASKS_OF else False
-    return np.concatenate([pad_columns(array, width, blank) for array in arrays])
+    return stack_padded(arrays, NONE if name in _MASKS_OF else False)
 
 
 def _trim(columns: dict[str, Column]) -> dict[str, Column]:

@@ -161,8 +161,9 @@ def move_replicas(slot: Slot, changes: Changes, mask: Bools, target: ReplicaStat
     asked = mask[at]
     legal = legal_replica_moves(slot.table.rows.replica_state[at], target)
     changes.refuse_replicas(at, asked & ~legal, target, ILLEGAL_MOVE)
-    moved = any_in_row(asked & legal)
-    _REPLICA_MOVES[target](slot, changes, at[moved], (asked & legal)[moved])
+    granted = asked & legal
+    moved = any_in_row(granted)
+    _REPLICA_MOVES[target](slot, changes, at[moved], granted[moved])
 
 
 def _set_states(slot: Slot, at: Rows, mask: Bools, state: ReplicaState) -> None:

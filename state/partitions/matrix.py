@@ -57,6 +57,12 @@ def pad_columns(matrix: npt.NDArray[Any], width: int, fill: int | bool) -> npt.N
     return padded
 
 
+def stack_padded(matrices: Sequence[npt.NDArray[Any]], fill: int | bool) -> npt.NDArray[Any]:
+    """Return the rows of all matrices [n, W], in order, padded to the widest with one value."""
+    width = max((matrix.shape[1] for matrix in matrices), default=0)
+    return np.concatenate([pad_columns(matrix, width, fill) for matrix in matrices])
+
+
 def keep(matrix: Int32s, mask: Bools) -> Int32s:
     """Return each row's ids where mask bool[n, W] holds, in order, packed to the left."""
     packed = np.full_like(matrix, NONE)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 import numpy.typing as npt
 
-from state.partitions.matrix import NONE, Bools, Int32s, Rows, any_in_row, pad_columns, widen
+from state.partitions.matrix import NONE, Bools, Int32s, Rows, any_in_row, stack_padded, widen
 
 NO_VERSION = -1
 NO_LEADER = -1
@@ -117,10 +117,8 @@ def stack(parts: list[Columns]) -> Columns:
     stacked = Columns()
     for name in COLUMN_NAMES:
         arrays = [getattr(part, name) for part in parts]
-        if name in _FILL:
-            width = max((array.shape[1] for array in arrays), default=0)
-            arrays = [pad_columns(array, width, _FILL[name]) for array in arrays]
-        setattr(stacked, name, np.concatenate(arrays))
+        stacks = stack_padded(arrays, _FILL[name]) if name in _FILL else np.concatenate(arrays)
+        setattr(stacked, name, stacks)
     return stacked
 
 

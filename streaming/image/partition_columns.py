@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from state.blocks import Column
-from state.partitions.matrix import NONE, Rows, pad_columns
+from state.partitions.matrix import NONE, Rows, pad_columns, stack_padded
 
 PARTITION_COLUMNS = (
     "partition",
@@ -30,7 +30,9 @@ _LISTS: Mapping[str, Any] = {
     "offline": False,
     "adding": False,
     "removing": False,
+    "recipients": False,
 }
+"""Columns that are matrices, each with what stands where a list is over."""
 
 Keys = npt.NDArray[np.int64]
 Columns = dict[str, Column]
@@ -92,7 +94,7 @@ class PartitionColumns:
         self._appended = []
         self._keys = np.concatenate([keys for keys, _ in parts])
         self._columns = {
-            name: _concatenate(name, [columns[name] for _, columns in parts])
+            name: stack_column(name, [columns[name] for _, columns in parts])
             for name in PARTITION_COLUMNS
         }
 
@@ -107,14 +109,12 @@ class PartitionColumns:
         order = np.argsort(keys, kind="stable")
         self._keys = keys[order]
         for name, column in fresh.items():
-            self._columns[name] = _concatenate(name, [self._columns[name], column])[order]
+            self._columns[name] = stack_column(name, [self._columns[name], column])[order]
 
 
-def _concatenate(name: str, parts: list[Column]) -> Column:
-    if name in _LISTS:
-        width = max(part.shape[1] for part in parts)
-        parts = [pad_columns(part, width, _LISTS[name]) for part in parts]
-    return np.concatenate(parts)
+def stack_column(name: str, parts: Sequence[Column]) -> Column:
+    """Return the rows of all parts of a column, in order; matrices padded to the widest."""
+    return stack_padded(parts, _LISTS[name]) if name in _LISTS else np.concatenate(parts)
 
 
 def _same_width(name: str, left: Column, right: Column) -> tuple[Column, Column]:

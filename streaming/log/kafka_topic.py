@@ -19,7 +19,7 @@ from streaming.log.location import KafkaTopic
 
 FORMAT_VERSION = b"1"
 MESSAGE_BYTES_MAX = 96 * 1024 * 1024
-"""max.message.bytes of a topic made here: the largest record, and a broker's largest request."""
+"""max.message.bytes of a topic made here: a broker's largest request (100 MiB) has room for it."""
 
 _ADMIN_TIMEOUT_MS = 10_000
 

@@ -5,23 +5,14 @@ recipients.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from state.blocks import Column
 from state.decisions import Action
-from state.partitions.matrix import NONE, pad_columns
+from state.partitions.matrix import NONE
+from streaming.image.partition_columns import stack_column
 from streaming.sinks.batch import SinkDecision
-
-_MATRICES: dict[str, Any] = {
-    "isr": NONE,
-    "replicas": NONE,
-    "offline": False,
-    "adding": False,
-    "removing": False,
-    "recipients": False,
-}
 
 _DELETED = np.uint8(Action.DELETED)
 
@@ -44,7 +35,11 @@ def stack_decisions(decisions: Sequence[SinkDecision]) -> Stacked | None:
     ids: dict[str, str | None] = {}
     for one in kept:
         ids.update(zip(one.extra["topics"], one.extra["topic_ids"], strict=True))
-    columns = {name: _concatenate(name, kept) for name in kept[0].columns if name != "topic"}
+    columns = {
+        name: stack_column(name, [one.columns[name][~one.lost] for one in kept])
+        for name in kept[0].columns
+        if name != "topic"
+    }
     columns["topic"] = np.concatenate([_topics(one, place)[~one.lost] for one in kept])
     if len(kept) > 1:
         columns = _last_rows(columns)
@@ -55,15 +50,6 @@ def _topics(decision: SinkDecision, place: dict[str, int]) -> Column:
     places = np.array([place[topic] for topic in decision.extra["topics"]], dtype=np.int32)
     column: Column = places[decision.columns["topic"]]
     return column
-
-
-def _concatenate(name: str, decisions: Sequence[SinkDecision]) -> Column:
-    arrays = [one.columns[name][~one.lost] for one in decisions]
-    if name in _MATRICES:
-        width = max(array.shape[1] for array in arrays)
-        blank = _MATRICES[name]
-        arrays = [pad_columns(array, width, blank) for array in arrays]
-    return np.concatenate(arrays)
 
 
 def _last_rows(columns: dict[str, Column]) -> dict[str, Column]:
