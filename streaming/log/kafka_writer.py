@@ -13,7 +13,7 @@ from kafka.errors import KafkaError
 
 from streaming.log.api import LogError, LogUnavailable, NewRecord
 from streaming.log.embedded_format import checked_texts
-from streaming.log.embedded_writer import RECORD_BYTES_MAX, wall_clock_ms
+from streaming.log.embedded_writer import wall_clock_ms
 from streaming.log.group_commit import GROUP_BYTES_MAX, Append, GroupCommit, time_of
 from streaming.log.kafka_reader import TIMEOUT_MS, KafkaLogReader
 from streaming.log.kafka_topic import (
@@ -31,6 +31,7 @@ logger = logging.getLogger(__name__)
 
 _FRAME_BYTES = 512  # more than what Kafka puts around a record that is alone in its batch
 _TIMEOUT_MIN_MS = 1_000
+_RECORD_BYTES_MAX = 64 * 1024 * 1024  # within a broker's largest request
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ class KafkaLogWriter:
                 message_bytes_max = min(record_bytes_max(topic, admin), MESSAGE_BYTES_MAX)
             finally:
                 admin.close()
-            self._record_bytes_max = min(RECORD_BYTES_MAX, message_bytes_max - _FRAME_BYTES)
+            self._record_bytes_max = min(_RECORD_BYTES_MAX, message_bytes_max - _FRAME_BYTES)
             self._producer = KafkaProducer(
                 **client_options(topic, timeout_ms),
                 **_producer_options(timeout_ms, message_bytes_max),
