@@ -80,8 +80,9 @@ def test_a_server_that_restarts(zookeeper_server: EmbeddedZooKeeper, writer: ZkS
         look = wait_for("a topic", lambda: next_look(watcher, looks))
         assert [one.kind for one in look.inputs] == ["topic_observed"]
         assert look.states == {}, "states are results, however early they are there"
-        writer.ensure_path(partition_state_path("u", 0))
-        writer.set(partition_state_path("u", 0), state([1]))
+        created = partition_state_path("u", 0)
+        writer.ensure_path(created.rsplit("/", 1)[0])
+        writer.create(created, state([1]))
         look = wait_for("its state", lambda: next_look(watcher, looks))
         assert set(look.states) == {("u", 0)}
 
