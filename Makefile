@@ -7,6 +7,8 @@ ARGS ?=
 PARTITIONS ?= 100000
 RUNS ?= 1
 NEEDS_JVM := integration or spark or e2e
+# A second try is for a machine that was slow, never for records that were lost or decisions that differ.
+SECOND_TRY := --reruns 1 --max-suite-reruns 5 --rerun-show-tracebacks --rerun-except 'lost|duplicates|diverge|digest'
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo run fmt check test test-long conformance bench bench-controller bench-groups golden lock clean java-17
@@ -49,7 +51,7 @@ check: setup ## format, lint, types, import contract, purity, unit and property 
 	$(BIN)/python -m pytest --numprocesses auto -m "not ($(NEEDS_JVM) or slow)" --ignore tests/conformance tests
 
 test: java-17 check conformance ## check, conformance, and all that needs Spark, ZooKeeper or Kafka
-	$(BIN)/python -m pytest -m "($(NEEDS_JVM)) and not slow" --ignore tests/conformance tests
+	$(BIN)/python -m pytest -p no:randomly $(SECOND_TRY) -m "($(NEEDS_JVM)) and not slow" --ignore tests/conformance tests
 
 test-long: setup java-17 ## random sequences beside Kafka's own controller and on real brokers: an hour
 	$(BIN)/python -m pytest -m slow tests
