@@ -42,6 +42,7 @@ def load_snapshot(
     """
     if is_exported(path):
         return read_snapshot(path if path.is_file() else path / MACHINES_FILE)
+    checkpoint = checkpoint_at(path)
     from checkpoints.read import snapshot_of  # noqa: PLC0415 - it needs Spark
 
-    return snapshot_of(spark(), checkpoint_at(path), batch_id)
+    return snapshot_of(spark(), checkpoint, batch_id)
