@@ -1,4 +1,8 @@
-"""Memory and CPU time of the processes of helmstream, by what they are."""
+"""Memory and CPU time of the processes of helmstream, by what they are.
+
+Spark ends Python workers and starts others whenever it likes. What one of them used is then its
+parent's, as time of children that were waited for, so that CPU time never goes back.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +17,8 @@ def processes(supervisor: Supervisor) -> dict[str, list[psutil.Process]]:
     """Return front, job (Python), JVM, and the Python workers that the JVM started."""
     front = psutil.Process(supervisor.roles[FRONT].child.pid)
     job = psutil.Process(supervisor.roles[JOB].child.pid)
-    below = [one for one in job.children(recursive=True) if one.status() != psutil.STATUS_ZOMBIE]
-    jvm = [one for one in below if one.name() == "java"]
+    below = job.children(recursive=True)
+    jvm = [one for one in below if _is_java(one)]
     workers = [one for one in below if one not in jvm]
     return {"front": [front], "job": [job], "jvm": jvm, "workers": workers}
 
@@ -25,16 +29,35 @@ def high_water_mb(found: dict[str, list[psutil.Process]]) -> dict[str, float]:
 
 
 def cpu_s(found: dict[str, list[psutil.Process]]) -> dict[str, float]:
-    """Return the CPU seconds each kind has used so far."""
-    return {f"{kind}_cpu_s": sum(map(_cpu_s, ones)) for kind, ones in found.items()}
+    """Return the CPU seconds each kind has used so far, with those of children that ended."""
+    while True:
+        try:
+            return {f"{kind}_cpu_s": sum(map(_cpu_s, ones)) for kind, ones in found.items()}
+        except psutil.NoSuchProcess as gone:  # its parent has its time by now: read all again
+            found = {
+                kind: [one for one in ones if one.pid != gone.pid] for kind, ones in found.items()
+            }
+
+
+def _is_java(process: psutil.Process) -> bool:
+    try:
+        return process.name() == "java"
+    except psutil.NoSuchProcess:
+        return False
 
 
 def _high_water_mb(process: psutil.Process) -> float:
-    status = Path(f"/proc/{process.pid}/status").read_text(encoding="ascii", errors="replace")
-    (line,) = [one for one in status.splitlines() if one.startswith("VmHWM:")]
-    return int(line.split()[1]) / 1024
+    """Return 0 for a process that has ended."""
+    try:
+        status = Path(f"/proc/{process.pid}/status").read_text("ascii", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+    return sum(
+        int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM:")
+    )
 
 
 def _cpu_s(process: psutil.Process) -> float:
     times = process.cpu_times()
-    return times.user + times.system
+    ended = times.children_user + times.children_system
+    return float(times.user + times.system + ended)

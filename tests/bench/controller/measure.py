@@ -18,8 +18,7 @@ from tests.bench.controller.stage import Stage
 from tests.bench.controller.systems import System
 from tests.bench.processes import cpu_s, high_water_mb
 
-SILENCE_S = 5.0
-TIMEOUT_S = 900.0
+TIMEOUT_S = 1800.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,13 +49,14 @@ def measured(
     since_ns = trigger()
     deadline = time.monotonic() + TIMEOUT_S
     while True:
-        stage.wait_for_silence(SILENCE_S, deadline - time.monotonic())
-        if done():
+        stage.wait_for_silence(system.silence_s, deadline - time.monotonic())
+        if system.settled() and done():
             break
     cpu = {name: value - cpu_before.get(name, 0.0) for name, value in _cpu(stage, system).items()}
     states = stage.states()
     changed = states.version != versions
     summary = stage.summary(before_ns)
+    memory = high_water_mb(system.processes())
     znode_s = (float(states.mtime_ms[changed].max()) / 1e3 if changed.any() else 0) - since_ns / 1e9
     figures = {
         "to_last_znode_s": znode_s if changed.any() else None,
@@ -66,7 +66,8 @@ def measured(
         "rpc_mb": summary["bytes"] / 1e6,
         "requests": summary["requests"],
         **cpu,
-        "memory_mb": sum(high_water_mb(system.processes()).values()),
+        **memory,
+        "memory_mb": sum(memory.values()),
     }
     read = parse_partition_states(states.data, states.version.tolist())
     return Result(figures, read.leader, read.isr, _told(stage, case, before_ns))

@@ -21,6 +21,7 @@ _HEAP_MB = 1500
 _HEAP_BYTES_PER_PARTITION = 3000
 _KEEP_TOLD_BELOW = 200_000
 _POLL_S = 0.05
+_PAUSES = 1.5
 _ZXID = re.compile(rb"Zxid: 0x([0-9a-f]+)")
 
 
@@ -80,12 +81,16 @@ class Stage:
         return self.stubs.ask("summary", since_ns=since_ns)
 
     def wait_for_silence(self, silence_s: float, timeout_s: float) -> None:
-        """Wait until for a while no request comes and nothing is written to ZooKeeper."""
+        """Wait until for a while no request comes and nothing is written to ZooKeeper.
+
+        Whoever paused before may do so again: the silence is longer than any pause so far.
+        """
         seen, since = None, time.monotonic()
         deadline = since + timeout_s
         while time.monotonic() - since < silence_s:
             now = (self._zxid(), self.summary(0)["last_ns"])
             if now != seen:
+                silence_s = max(silence_s, _PAUSES * (time.monotonic() - since))
                 seen, since = now, time.monotonic()
             if time.monotonic() > deadline:
                 raise TimeoutError(f"no silence within {timeout_s} s, see {self.folder}")

@@ -6,10 +6,14 @@ import time
 from pathlib import Path
 from typing import Protocol
 
+import orjson
 import psutil
 
 from streaming.embedded.broker import KafkaBroker
 from streaming.embedded.ports import free_ports
+from streaming.errors import HelmstreamError
+from streaming.paths import DataDir
+from streaming.status_socket import fetch_status
 from streaming.supervisor.processes import FRONT, JOB, Supervisor
 from tests.bench.controller.stage import LISTENER
 from tests.bench.processes import processes
@@ -17,15 +21,20 @@ from tests.bench.processes import processes
 Processes = dict[str, list[psutil.Process]]
 HELMSTREAM = "helmstream"
 STOCK_ID = 0
+_ANSWER_TIMEOUT_S = 60.0
 _STOCK_JVM = ("-Xms3g", "-Xmx3g")
 """As Kafka's own scripts leave it but for the heap: G1, all compilers."""
 
 
 class System(Protocol):
-    """One controller: where it listens, what processes it is."""
+    """One controller: where it listens, what processes it is.
+
+    silence_s: how long nothing must happen before a case can be over.
+    """
 
     port: int
     started_ns: int
+    silence_s: float
 
     def start(self) -> None:
         """Start its processes, without waiting."""
@@ -33,12 +42,20 @@ class System(Protocol):
     def processes(self) -> Processes:
         """Return its processes by kind; none before its start."""
 
+    def settled(self) -> bool:
+        """Whether, as it says itself, nothing is left to do; True where it cannot say that."""
+
     def stop(self) -> None:
         """Stop its processes."""
 
 
 class Stock:
-    """Kafka's own controller: a real broker, to which no partition belongs."""
+    """Kafka's own controller: a real broker, to which no partition belongs.
+
+    It does not say when it is done: several seconds in which it does nothing must do.
+    """
+
+    silence_s = 5.0
 
     def __init__(self, folder: Path, connect: str, in_flight: int) -> None:
         self.started_ns = 0
@@ -65,12 +82,20 @@ class Stock:
     def processes(self) -> Processes:
         return {"jvm": [psutil.Process(self._broker.pid)]} if self.started_ns else {}
 
+    def settled(self) -> bool:
+        return True
+
     def stop(self) -> None:
         self._broker.kill()
 
 
 class Helmstream:
-    """Our front and job."""
+    """Our front and job.
+
+    Silence is only for what has not reached the event log yet: the front looks at ZooKeeper.
+    """
+
+    silence_s = 1.0
 
     def __init__(self, folder: Path, connect: str, overrides: list[str]) -> None:
         self.started_ns = 0
@@ -84,7 +109,8 @@ class Helmstream:
             "controller.lease.ms=120000",
             *overrides,
         ]
-        self._supervisor = Supervisor(folder / "helmstream", [f"--set={one}" for one in settings])
+        self._data_dir = folder / "helmstream"
+        self._supervisor = Supervisor(self._data_dir, [f"--set={one}" for one in settings])
 
     def start(self) -> None:
         self.started_ns = time.time_ns()
@@ -96,6 +122,16 @@ class Helmstream:
         for role in (FRONT, JOB):
             self._supervisor.roles[role].child.check_running()
         return processes(self._supervisor)
+
+    def settled(self) -> bool:
+        """Whether the cluster is loaded, all events are folded and every broker has answered."""
+        try:
+            status = fetch_status(self._data_dir, _ANSWER_TIMEOUT_S)
+            pending = orjson.loads(DataDir(self._data_dir).pending.read_bytes())["pending"]
+        except (HelmstreamError, FileNotFoundError):
+            return False
+        decided = status["role"] == "active" and status["job"]["pid"] and not status["job"]["lag"]
+        return bool(decided) and not pending
 
     def stop(self) -> None:
         self._supervisor.stop()

@@ -23,6 +23,7 @@ from tests.bench.groups import frames
 from tests.bench.groups.members import Population
 from tests.bench.groups.systems import FOLDING, HELMSTREAM, KAFKA, System, start
 from tests.bench.groups.wire import Wire
+from tests.bench.processes import cpu_s
 from tests.bench.report import emit, percentiles, show
 
 PARTITIONS = 20
@@ -98,12 +99,12 @@ def measured(load: Load, case: str, run: Callable[[], Times], number: int) -> di
     """Run a case once; returns rates, latencies and processor time by kind of process."""
     own = psutil.Process()
     machine, mine = _busy_s(), sum(own.cpu_times()[:2])
-    before = cpu_s(load.system)
+    before = cpu_s(load.system.processes())
     load.wire.failed = 0
     started = time.perf_counter()
     count, took = run()
     seconds = time.perf_counter() - started
-    cpu = {kind: value - before[kind] for kind, value in cpu_s(load.system).items()}
+    cpu = {kind: value - before[kind] for kind, value in cpu_s(load.system.processes()).items()}
     all_s, mine = sum(cpu.values()), sum(own.cpu_times()[:2]) - mine
     figures: dict[str, Any] = {"system_cores": all_s / seconds, **cpu}
     if count:
@@ -116,18 +117,6 @@ def measured(load: Load, case: str, run: Callable[[], Times], number: int) -> di
     figures["failed"] = load.wire.failed
     figures["other_cores"] = (_busy_s() - machine - all_s - mine) / seconds
     return emit(f"groups_{case}", system=load.system.name, run=number, count=count, **figures)
-
-
-def cpu_s(system: System) -> dict[str, float]:
-    """Return the processor time of each kind of process, that of children that ended included."""
-    while True:
-        try:
-            return {
-                f"{kind}_cpu_s": sum(sum(one.cpu_times()[:4]) for one in ones)
-                for kind, ones in system.processes().items()
-            }
-        except psutil.NoSuchProcess:
-            continue  # Spark lets idle workers go
 
 
 def _busy_s() -> float:
