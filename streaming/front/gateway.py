@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from streaming.front.open_files import admissible_connections
 from streaming.front.user_configs import ZkUserConfigs
 from streaming.gateway.apis import NodeConfig, build_apis
 from streaming.gateway.calls import AtOnce, Handler
@@ -79,7 +80,7 @@ class FrontGateway:
         settings = self._settings
         apis = build_apis(self._view, self._decider, node_config(settings), self._groups)
         limits = Limits(
-            settings.max_connections,
+            admissible_connections(settings.max_connections),
             settings.socket_request_max_bytes,
             settings.connections_max_idle_ms,
         )

@@ -18,7 +18,12 @@ from streaming.wire.partition_rows import PLAINTEXT
 
 logger = logging.getLogger(__name__)
 
-_BACKLOG = 128
+_BACKLOG = 4_096
+"""Clients of a whole cluster come at once when the node is new; one that finds the queue full tries
+again a second later. The operating system may allow less (net.core.somaxconn).
+"""
+_ACCEPTED_AT_ONCE = 64
+"""Then other connections have their turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +70,7 @@ class Gateway:
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(listener.host, listener.port, type=socket.SOCK_STREAM)
         family, _, _, _, address = found[0]
-        sock = socket.create_server(address, family=family, backlog=_BACKLOG)
+        sock = socket.create_server(address, family=family)
         bound = BoundListener(listener.name, listener.host, sock.getsockname()[1])
 
         def connection() -> Connection:
@@ -78,7 +83,10 @@ class Gateway:
                 on_end=self._ended,
             )
 
-        self._servers.append(await loop.create_server(connection, sock=sock))
+        # asyncio accepts as many at once as it is told to queue.
+        server = await loop.create_server(connection, sock=sock, backlog=_ACCEPTED_AT_ONCE)
+        sock.listen(_BACKLOG)
+        self._servers.append(server)
         self._bound.append(bound)
 
     def endpoints(self) -> list[dict[str, Any]]:

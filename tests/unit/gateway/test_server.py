@@ -59,6 +59,20 @@ def test_requests_sent_without_waiting_are_answered_in_their_order() -> None:
     with_gateway(scenario)
 
 
+def test_clients_that_come_all_at_once_need_not_try_again() -> None:
+    async def scenario(rig: Rig) -> None:
+        port = rig.gateway.endpoints()[0]["port"]
+        # The loop has no turn meanwhile: all of them must find room in the queue.
+        came = [socket.create_connection(("127.0.0.1", port), timeout=0.9) for _ in range(300)]
+        try:
+            await rig.counted("connections_open", 300)
+        finally:
+            for one in came:
+                one.close()
+
+    with_gateway(scenario)
+
+
 def test_one_connection_waiting_for_a_decision_does_not_hold_up_another() -> None:
     async def scenario(rig: Rig) -> None:
         rig.cluster.gate = asyncio.Event()
