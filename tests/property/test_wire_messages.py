@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import uuid
+from functools import cache
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from kafka.protocol.schemas import load_json
 from kafka.protocol.schemas.fields.base import BaseField
@@ -37,9 +38,11 @@ SIMPLE = {
     "string": st.text(st.characters(codec="utf-8"), max_size=5) | st.just("x" * 200),
     "uuid": st.none() | st.integers(1, (1 << 128) - 1).map(lambda value: uuid.UUID(int=value)),
 }
+PER_VERSION = settings(max_examples=settings().max_examples // 3)  # of several hundred versions
 CORRELATION_IDS = st.integers(0, (1 << 31) - 1)
 
 
+@cache
 def bodies(schema: str, package: str, version: int):
     """Random bodies that hold exactly the fields of one version."""
     return _struct(load_json(schema, package=package)["fields"], version)
@@ -100,6 +103,7 @@ def response_bodies(api, version):
     ("api", "version"),
     [one for one in API_VERSIONS if one.values[0].key not in DECODED_WITHOUT_SCHEMA],
 )
+@PER_VERSION
 @given(data=st.data())
 def test_requests_round_trip(api, version, data):
     body = data.draw(request_bodies(api, version))
@@ -114,6 +118,7 @@ def test_requests_round_trip(api, version, data):
 
 
 @pytest.mark.parametrize(("api", "version"), API_VERSIONS)
+@PER_VERSION
 @given(data=st.data())
 def test_responses_round_trip(api, version, data):
     body = data.draw(response_bodies(api, version))
@@ -126,6 +131,7 @@ def test_responses_round_trip(api, version, data):
 
 
 @pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
+@PER_VERSION
 @given(data=st.data())
 def test_cut_off_messages_are_malformed(api, data):
     version = data.draw(versions(api))
@@ -140,6 +146,7 @@ def test_cut_off_messages_are_malformed(api, data):
 
 
 @pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.name)
+@PER_VERSION
 @given(data=st.data())
 def test_any_bytes_decode_or_raise_a_wire_error(api, data):
     """Random bytes, and valid messages with some bytes overwritten."""

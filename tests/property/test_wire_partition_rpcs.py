@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
@@ -18,6 +18,7 @@ KEYS = {
     "StopReplica": ApiKey.STOP_REPLICA,
 }
 INT32 = st.integers(-(1 << 31), (1 << 31) - 1)
+PER_VERSION = settings(max_examples=settings().max_examples // 2)
 BROKER_IDS = st.integers(0, (1 << 31) - 1)
 
 
@@ -61,6 +62,7 @@ def _ids(width: int):
 
 
 @pytest.mark.parametrize(("rpc", "version"), RPC_VERSIONS)
+@PER_VERSION
 @given(data=st.data())
 def test_columns_equal_the_schema_codec(rpc, version, data):
     rows = data.draw(partition_rows(one_delete_flag=rpc == "StopReplica" and version < 3))
