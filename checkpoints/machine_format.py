@@ -15,7 +15,7 @@ from checkpoints.group_format import decode_group_slot, encode_group_slot, is_gr
 from state.blocks import decode_block, encode_block
 from state.cluster.authority import Authority, Phase
 from state.cluster.brokers import Brokers
-from state.cluster.machine import Cluster
+from state.cluster.cluster import Cluster
 from state.errors import CorruptBlock
 from state.groups.slot import GroupSlot
 from state.partitions.slot import Slot

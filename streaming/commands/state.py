@@ -116,7 +116,7 @@ def summary_of(machines: Mapping[int, Machine]) -> dict[str, list[Row]]:
     """Return the brokers with their epochs, the topics with counts of their partitions, and the
     groups with counts of their members and offsets.
     """
-    from state.cluster.machine import Cluster
+    from state.cluster.cluster import Cluster
 
     clusters = [one for one in machines.values() if isinstance(one, Cluster)]
     brokers = [

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from state.cluster.authority import Phase
-from state.cluster.machine import Cluster, brokers_body
+from state.cluster.cluster import Cluster
+from state.cluster.machine import brokers_body
 from state.groups.slot import GroupSlot
 from state.merge import MergedDecision, merge
 from state.partitions.changes import Changes

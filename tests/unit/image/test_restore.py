@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from checkpoints.machine_format import decode_machine
 from state.cluster.authority import Phase
-from state.cluster.machine import Cluster
+from state.cluster.cluster import Cluster
 from state.decisions import DecisionKind
 from state.events import Event
 from state.partitions.slot import Slot

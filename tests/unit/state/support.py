@@ -8,7 +8,7 @@ import orjson
 
 from checkpoints.machine_format import decode_machine
 from checkpoints.replay import States, fold_batch
-from state.cluster.machine import Cluster
+from state.cluster.cluster import Cluster
 from state.decisions import BLOCK_KINDS, Action, DecisionKind
 from state.events import Event
 from state.partitions.slot import Slot

@@ -1,0 +1,66 @@
+"""Blocks of producer ids: each is handed out once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from state import payloads
+from state.cluster.authority import Phase
+from state.cluster.cluster import Cluster
+from state.decisions import Decision, DecisionKind, json_decision
+from state.events import Event
+from state.protocol_errors import ProtocolError
+
+PRODUCER_ID_BLOCK_SIZE = 1000
+
+
+def producer_ids_requested(
+    cluster: Cluster, event: Event, request: payloads.ProducerIdsRequested
+) -> list[Decision]:
+    """Hand out the next block of producer ids (ZkProducerIdManager,
+    KafkaController.processAllocateProducerIds).
+    """
+    error = _producer_ids_error(cluster, request)
+    reply: dict[str, Any] = {
+        "request_id": request.request_id,
+        "api": "producer_ids",
+        "error": int(error),
+    }
+    if error is not ProtocolError.NONE:
+        return [json_decision(event.offset, DecisionKind.REPLY, reply)]
+    start = cluster.producer_id_end + 1
+    write = {
+        "broker": request.broker_id,
+        "block_start": start,
+        "block_end": start + PRODUCER_ID_BLOCK_SIZE - 1,
+        "expected_version": cluster.producer_id_version,
+        "epoch_zk_version": cluster.authority.epoch_zk_version,
+    }
+    cluster.producer_id_end = start + PRODUCER_ID_BLOCK_SIZE - 1
+    cluster.producer_id_version += 1
+    reply |= {"producer_id_start": start, "producer_id_len": PRODUCER_ID_BLOCK_SIZE}
+    return [
+        json_decision(event.offset, DecisionKind.WRITE_PRODUCER_ID_BLOCK, write),
+        json_decision(event.offset, DecisionKind.REPLY, reply),
+    ]
+
+
+def _producer_ids_error(cluster: Cluster, request: payloads.ProducerIdsRequested) -> ProtocolError:
+    if cluster.authority.phase not in (Phase.ACTIVE, Phase.PAUSED):
+        return ProtocolError.NOT_CONTROLLER
+    if request.broker_id == cluster.authority.controller_id:
+        return ProtocolError.NONE
+    epoch = cluster.brokers.epoch(request.broker_id)
+    if epoch is None:
+        return ProtocolError.BROKER_ID_NOT_REGISTERED
+    return ProtocolError.NONE if epoch == request.broker_epoch else ProtocolError.STALE_BROKER_EPOCH
+
+
+def producer_id_block_observed(
+    cluster: Cluster, event: Event, observed: payloads.ProducerIdBlockObserved
+) -> list[Decision]:
+    """Take over the last block that ZooKeeper has."""
+    # Never back: a block that was promised and not written is skipped, not promised again.
+    cluster.producer_id_end = max(cluster.producer_id_end, observed.block_end)
+    cluster.producer_id_version = observed.zk_version
+    return []

@@ -1,0 +1,72 @@
+"""Controlled shutdown: who may stop, and what the slots are asked before (off by default)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from state import control_payloads as control
+from state import payloads
+from state.cluster.authority import Phase
+from state.cluster.cluster import Cluster
+from state.decisions import Decision, DecisionKind, json_decision
+from state.events import Event
+from state.protocol_errors import ProtocolError
+
+
+def shutdown_requested(
+    cluster: Cluster, event: Event, request: payloads.ControlledShutdownRequested
+) -> list[Decision]:
+    """Let a broker stop, or ask the slots first when the check is on
+    (KafkaController.doControlledShutdown).
+    """
+    error = _shutdown_error(cluster, request)
+    checks = cluster.authority.checks_shutdown(cluster.brokers, request.broker_id)
+    if error is ProtocolError.NONE and checks:
+        body = asdict(request) | {"live": cluster.brokers.live_ids.tolist()}
+        return [json_decision(event.offset, DecisionKind.CHECK_SHUTDOWN, body)]
+    return _answer_shutdown(cluster, event, request, error, refused=False)
+
+
+def shutdown_checked(
+    cluster: Cluster, event: Event, checked: control.ControlledShutdownChecked
+) -> list[Decision]:
+    """Answer what the slots were asked; ask again when other brokers are alive by now."""
+    if checked.live != tuple(cluster.brokers.live_ids.tolist()):
+        return shutdown_requested(cluster, event, checked.request)
+    error = _shutdown_error(cluster, checked.request)
+    refused = bool(checked.at_risk)
+    return _answer_shutdown(cluster, event, checked.request, error, refused=refused)
+
+
+def _answer_shutdown(
+    cluster: Cluster,
+    event: Event,
+    request: payloads.ControlledShutdownRequested,
+    error: ProtocolError,
+    *,
+    refused: bool,
+) -> list[Decision]:
+    if error is ProtocolError.NONE and not refused:
+        cluster.brokers.start_shutdown(request.broker_id)
+    body = {"request_id": request.request_id, "api": "controlled_shutdown", "error": int(error)}
+    return [json_decision(event.offset, DecisionKind.REPLY, body)]
+
+
+def shutdown_allowed(
+    cluster: Cluster, event: Event, allowed: control.ControlledShutdownAllowed
+) -> list[Decision]:
+    """Let a broker stop once whatever the check finds: an operator said so."""
+    cluster.brokers.allow_shutdown(allowed.broker_id)
+    return []
+
+
+def _shutdown_error(
+    cluster: Cluster, request: payloads.ControlledShutdownRequested
+) -> ProtocolError:
+    if cluster.authority.phase is not Phase.ACTIVE:
+        return ProtocolError.NOT_CONTROLLER
+    if cluster.brokers.epoch(request.broker_id) is None:
+        return ProtocolError.BROKER_NOT_AVAILABLE
+    if not cluster.brokers.may_shut_down(request.broker_id, request.broker_epoch):
+        return ProtocolError.STALE_BROKER_EPOCH
+    return ProtocolError.NONE
