@@ -6,6 +6,7 @@ per event however many rules touched it: its leader epoch and its znode version 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ from state.cluster.brokers import Brokers
 from state.decisions import Action, Decision, DecisionKind, Rule
 from state.partitions.assignment import reassignment_end, topic_write
 from state.partitions.matrix import NONE, Bools, Int32s, Rows, any_in_row, unpad_rows
-from state.partitions.table import PartitionTable
+from state.partitions.table import PartitionTable, Topic
 from state.payloads import topic_id_to_text
 
 EPOCH_DURING_DELETE = -2
@@ -160,18 +161,40 @@ class Changes:
             | (self.metadata & deleted)[at] * np.uint8(Action.DELETED)
         ).astype(np.uint8)
 
+    def blocks_by_topic(
+        self, authority: Authority, brokers: Brokers, topics: Sequence[tuple[int, int]]
+    ) -> list[Decision]:
+        """Apply the steps of the marked rows and return a block for each topic of the table, about
+        an event of its own: (offset, rows). All rows are marked, and stand by topic; nothing is
+        marked but what change_partitions tells.
+        """
+        self._step_epochs(authority)
+        none = np.zeros(len(self.write), dtype=bool)
+        columns = self._change_columns(np.arange(len(none)), none, brokers)
+        found = []
+        end = 0
+        for topic, (offset, count) in zip(self.table.topics, topics, strict=True):
+            start, end = end, end + count
+            if count:
+                extra = _epochs(authority) | _named([topic])
+                of_topic = {"topic": np.zeros(count, dtype=np.int32)}
+                of_topic |= {name: column[start:end] for name, column in columns.items()}
+                kind = DecisionKind.CHANGE_PARTITIONS
+                found.append(Decision(offset, kind, encode_block(of_topic, extra)))
+        return found
+
     def _change_block(
         self, at: Rows, deleted: Bools, authority: Authority, brokers: Brokers
     ) -> Decision:
+        topic, extra = topic_column(self.table, at)
+        columns = {"topic": topic} | self._change_columns(at, deleted, brokers)
+        body = encode_block(columns, extra | _epochs(authority))
+        return Decision(self.offset, DecisionKind.CHANGE_PARTITIONS, body)
+
+    def _change_columns(self, at: Rows, deleted: Bools, brokers: Brokers) -> dict[str, Column]:
         rows = self.table.rows
         replicas = rows.replicas[at]
-        topic, extra = topic_column(self.table, at)
-        extra |= {
-            "controller_epoch": authority.epoch,
-            "epoch_zk_version": authority.epoch_zk_version,
-        }
-        columns: dict[str, Column] = {
-            "topic": topic,
+        return {
             "partition": rows.partition[at],
             "leader": rows.leader[at],
             "leader_epoch": rows.leader_epoch[at],
@@ -188,7 +211,6 @@ class Changes:
             "removing": rows.removing[at],
             "recipients": self.recipients[at],
         }
-        return Decision(self.offset, DecisionKind.CHANGE_PARTITIONS, encode_block(columns, extra))
 
     def _stop_block(self, deleted: Bools) -> Decision:
         rows = self.table.rows
@@ -238,14 +260,23 @@ class Changes:
         )
 
 
+def _epochs(authority: Authority) -> dict[str, Any]:
+    return {
+        "controller_epoch": authority.epoch,
+        "epoch_zk_version": authority.epoch_zk_version,
+    }
+
+
 def topic_column(table: PartitionTable, at: Rows) -> tuple[Int32s, dict[str, Any]]:
     """Return (int32[k] index into the names, {"topics": names, "topic_ids": ids}) for some rows of
     a table.
     """
     used, index = np.unique(table.rows.topic[at], return_inverse=True)
-    topics = [table.topics[topic] for topic in used.tolist()]
-    names = [topic.name for topic in topics]
-    return index.astype(np.int32), {
-        "topics": names,
+    return index.astype(np.int32), _named([table.topics[topic] for topic in used.tolist()])
+
+
+def _named(topics: Sequence[Topic]) -> dict[str, Any]:
+    return {
+        "topics": [topic.name for topic in topics],
         "topic_ids": [topic_id_to_text(topic.topic_id) for topic in topics],
     }

@@ -15,8 +15,8 @@ from state.cluster.authority import Phase
 from state.decisions import Decision, DecisionKind, json_decision
 from state.events import Event
 from state.partitions.changes import Changes
-from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.matrix import Int32s, pad_rows, unpad_rows
+from state.partitions.new_topics import new_columns
 from state.partitions.placement import (
     IncompleteRacks,
     InvalidPartitions,
@@ -25,7 +25,7 @@ from state.partitions.placement import (
     place_replicas,
 )
 from state.partitions.slot import Slot
-from state.partitions.table import NO_LEADER, NO_VERSION, Columns, Topic
+from state.partitions.table import Topic
 from state.partitions.topics import create_partitions
 from state.payloads import CreateTopicRequested, topic_id_to_text
 from state.protocol_errors import ProtocolError
@@ -163,7 +163,8 @@ def _create(
         zk_version=0,
         min_insync=int(min_insync) if min_insync.isdecimal() else None,
     )
-    slot.table.add_rows(new_columns(slot.table.add_topic(topic), replicas))
+    numbers = np.arange(len(replicas), dtype=np.int32)
+    slot.table.add_rows(new_columns(slot.table.add_topic(topic), numbers, replicas))
     changes = Changes(slot.table, event.offset)
     create_partitions(slot, changes, slot.table.rows_of(request.topic))
     body = {
@@ -177,27 +178,6 @@ def _create(
     }
     created = json_decision(event.offset, DecisionKind.CREATE_TOPIC, body)
     return [created, *changes.decisions(slot.authority, slot.brokers)]
-
-
-def new_columns(topic: int, replicas: Int32s) -> Columns:
-    """Return rows for partitions 0..n-1 of a topic that have no state yet."""
-    count = len(replicas)
-    return Columns(
-        topic=np.full(count, topic, dtype=np.int32),
-        partition=np.arange(count, dtype=np.int32),
-        replicas=replicas,
-        isr=np.full((count, 1), -1, dtype=np.int32),
-        leader=np.full(count, NO_LEADER, dtype=np.int32),
-        leader_epoch=np.full(count, -1, dtype=np.int32),
-        zk_version=np.full(count, NO_VERSION, dtype=np.int32),
-        controller_epoch=np.full(count, -1, dtype=np.int32),
-        recovery=np.zeros(count, dtype=np.int8),
-        state=np.full(count, PartitionState.NON_EXISTENT, dtype=np.int8),
-        replica_state=np.full(replicas.shape, ReplicaState.NON_EXISTENT, dtype=np.int8),
-        offline_dir=np.zeros(replicas.shape, dtype=bool),
-        adding=np.zeros(replicas.shape, dtype=bool),
-        removing=np.zeros(replicas.shape, dtype=bool),
-    )
 
 
 def _reply(

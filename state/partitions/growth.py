@@ -14,8 +14,9 @@ from state.decisions import Decision, DecisionKind, json_decision
 from state.events import Event
 from state.partitions.assignment import assignment_decision
 from state.partitions.changes import Changes
-from state.partitions.creation import Rejected, new_columns
+from state.partitions.creation import Rejected
 from state.partitions.matrix import Int32s, pad_rows, unpad
+from state.partitions.new_topics import new_columns
 from state.partitions.placement import (
     InvalidReplicationFactor,
     PlacementError,
@@ -137,10 +138,9 @@ def _check_assignment(
 def _grow(slot: Slot, event: Event, name: str, replicas: Int32s) -> list[Decision]:
     topic = slot.table.topic_index(name)
     assert topic is not None
-    columns = new_columns(topic, replicas)
     present = len(slot.table.rows_of(name))
-    columns.partition += present
-    slot.table.add_rows(columns)
+    numbers = np.arange(present, present + len(replicas), dtype=np.int32)
+    slot.table.add_rows(new_columns(topic, numbers, replicas))
     rewritten = assignment_decision(slot, event.offset, topic, DecisionKind.REWRITE_ASSIGNMENT)
     changes = Changes(slot.table, event.offset)
     create_partitions(slot, changes, slot.table.rows_of(name)[present:])

@@ -1,0 +1,106 @@
+"""Topics that nothing was known of, as brokers and tools create them: many at a time.
+
+A rule that looks at a row looks at nothing but that row, the brokers and the settings. So new rows
+can be folded in a table of their own, those of many events at once, and each event still decides
+what it would have decided alone. What is not this simple goes the general way (state.step).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import numpy as np
+
+from state.cluster.authority import Phase
+from state.decisions import Decision
+from state.events import Event
+from state.partitions.changes import Changes
+from state.partitions.legal import PartitionState, ReplicaState
+from state.partitions.matrix import NONE, Int32s, stack_padded, widen
+from state.partitions.slot import Slot
+from state.partitions.table import NO_LEADER, NO_VERSION, Columns, PartitionTable, Topic
+from state.partitions.topics import create_partitions
+from state.payloads import NO_TOPIC_ID, TopicObserved
+
+Observations = Sequence[tuple[Event, TopicObserved]]
+
+
+def is_new(slot: Slot, observed: TopicObserved, others: Collection[str] = ()) -> bool:
+    """Return whether an observed topic can be created by `create_observed`: it is none of `others`,
+    nothing is known or stored of it, and its znode is as it is to be.
+    """
+    name = observed.topic
+    return (
+        slot.authority.phase is Phase.ACTIVE
+        and slot.ballots is None
+        and name not in others
+        and slot.table.topic_index(name) is None
+        and name not in slot.table.deletions
+        and (observed.topic_id != NO_TOPIC_ID or observed.new_topic_id == NO_TOPIC_ID)
+        and not observed.states.present.any()
+        and not (observed.adding != NONE).any()
+        and not (observed.removing != NONE).any()
+        and not (observed.replicas == slot.authority.controller_id).any()
+    )
+
+
+def create_observed(slot: Slot, observations: Observations) -> list[Decision] | None:
+    """Create topics that are new (`is_new`, the topics before them among the others) and return
+    what the events decide, in order; None, and nothing is changed, when it takes more than creating
+    all of their partitions.
+    """
+    alone = Slot(slot.authority, slot.brokers, _table(slot, observations))
+    rows = alone.table.rows
+    changes = Changes(alone.table, observations[0][0].offset)
+    create_partitions(alone, changes, np.arange(len(rows)))
+    if changes.refusals:
+        return None
+    topics = [(event.offset, len(observed.partitions)) for event, observed in observations]
+    found = changes.blocks_by_topic(slot.authority, slot.brokers, topics)
+    first = len(slot.table.topics)
+    for topic in alone.table.topics:
+        slot.table.add_topic(topic)
+    rows.topic += np.int32(first)
+    slot.table.add_rows(rows)
+    return found
+
+
+def _table(slot: Slot, observations: Observations) -> PartitionTable:
+    """Return a table of the observed topics, their rows in the order in which they are listed, as
+    wide as the slot's.
+    """
+    topics = [
+        Topic(one.topic, one.topic_id, one.unclean, one.zk_version, one.min_insync)
+        for _, one in observations
+    ]
+    counts = [len(one.partitions) for _, one in observations]
+    replicas = stack_padded([one.replicas for _, one in observations], NONE)
+    return PartitionTable(
+        topics,
+        new_columns(
+            np.repeat(np.arange(len(topics), dtype=np.int32), counts),
+            np.concatenate([one.partitions for _, one in observations]),
+            widen(replicas, slot.table.rows.replicas.shape[1]),
+        ),
+    )
+
+
+def new_columns(topic: int | Int32s, partition: Int32s, replicas: Int32s) -> Columns:
+    """Return rows of partitions that have no state yet; topic: of all of them, or of each."""
+    count = len(partition)
+    return Columns(
+        topic=np.full(count, topic, dtype=np.int32),
+        partition=partition,
+        replicas=replicas,
+        isr=np.full((count, 1), NONE, dtype=np.int32),
+        leader=np.full(count, NO_LEADER, dtype=np.int32),
+        leader_epoch=np.full(count, -1, dtype=np.int32),
+        zk_version=np.full(count, NO_VERSION, dtype=np.int32),
+        controller_epoch=np.full(count, -1, dtype=np.int32),
+        recovery=np.zeros(count, dtype=np.int8),
+        state=np.full(count, PartitionState.NON_EXISTENT, dtype=np.int8),
+        replica_state=np.full(replicas.shape, ReplicaState.NON_EXISTENT, dtype=np.int8),
+        offline_dir=np.zeros(replicas.shape, dtype=bool),
+        adding=np.zeros(replicas.shape, dtype=bool),
+        removing=np.zeros(replicas.shape, dtype=bool),
+    )
