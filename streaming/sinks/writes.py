@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,9 +27,10 @@ _CREATE = int(Action.CREATE)
 _WRITE = int(Action.WRITE)
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
-    """What an operation is for: a decision, and the row of its block, or WHOLE, CONFIG, PRESENT."""
+class Target(NamedTuple):
+    """What an operation is for: a decision, and the row of its block, or WHOLE, CONFIG, PRESENT; a
+    tuple, because there is one for every row.
+    """
 
     decision: SinkDecision
     row: int

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 from streaming.zk.chain import Chain, OpOutcome, OutcomeKind, Settled
 from streaming.zk.client import Pending, ZkSession
@@ -86,14 +87,14 @@ class _WriteCall:
     ) -> None:
         self._session = session
         self._check = check
+        self._ops = ops
         self._max_ops, self._max_bytes, self._max_in_flight = limits
         self._chroot_bytes = len(session.chroot)
         self._timeout_s = session.session_timeout_ms / 1000
         self._outcomes: list[OpOutcome | None] = [None] * len(ops)
         self._waiting: deque[Chain] = deque()
         self._in_flight: deque[tuple[_Batch, Pending[list[OpResult]]]] = deque()
-        self._unfinished = self._chains(ops)
-        self._waiting.extend(self._unfinished.values())
+        self._unfinished: dict[str, Chain] = {}
         self._settled = 0
         self._deadline = 0.0
 
@@ -101,26 +102,78 @@ class _WriteCall:
         self._progressed()
         self._wait_for_connection()
         session_id = self._session.session_id
-        fenced = False
+        try:
+            self._write(session_id)
+        except ZooKeeperUnreachable as error:
+            raise SessionLost(str(error)) from error
+        return [_FENCED if outcome is None else outcome for outcome in self._outcomes]
+
+    def _write(self, session_id: int | None) -> None:
+        sizes = [op_bytes(op) + self._chroot_bytes for op in self._ops]
+        straight = max(sizes, default=0) <= MAX_OP_BYTES
+        if straight and len({op.path for op in self._ops}) == len(self._ops):
+            fenced = self._send_straight(sizes, session_id)
+        else:
+            fenced = False
+            self._waiting.extend(self._chained(range(len(self._ops))))
         while self._waiting or self._in_flight:
             while not fenced and self._waiting and len(self._in_flight) < self._max_in_flight:
                 self._send()
             if not self._in_flight:
-                break
+                return
             batch, pending = self._in_flight.popleft()
             try:
                 fenced = self._finish(batch, pending.result(self._timeout_s)) or fenced
             except ConnectionLost:
                 fenced = self._recover(batch, session_id) or fenced
-            except ZooKeeperUnreachable as error:
-                raise SessionLost(str(error)) from error
-        for chain in list(self._unfinished.values()):
-            self._settle(chain, chain.give_up(_FENCED))
-        return [outcome for outcome in self._outcomes if outcome is not None]
 
-    def _chains(self, ops: Sequence[WriteOp]) -> dict[str, Chain]:
+    def _send_straight(self, sizes: Sequence[int], session_id: int | None) -> bool:
+        """Send all writes, to a znode each, as they come; True when a multi was fenced.
+
+        Chains are made only of what failed, was not answered or not sent: where nothing goes
+        wrong, they would take most of the time.
+        """
+        parts = deque(_parts(sizes, self._max_ops, self._max_bytes))
+        in_flight: deque[tuple[range, Pending[list[OpResult]]]] = deque()
+        failures: list[tuple[_Batch, int, int]] = []
+        fenced = False
+        while in_flight or (parts and not fenced):
+            while parts and not fenced and len(in_flight) < self._max_in_flight:
+                part = parts.popleft()
+                ops = [self._check, *self._ops[part.start : part.stop]]
+                in_flight.append((part, self._session.multi_async(ops)))
+            part, pending = in_flight.popleft()
+            try:
+                results = pending.result(self._timeout_s)
+            except ConnectionLost:
+                unknown = self._batch(part)
+                self._in_flight.extend((self._batch(later), one) for later, one in in_flight)
+                for later in () if fenced else parts:
+                    self._waiting.extend(self._chained(later))
+                fenced = self._recover(unknown, session_id) or fenced
+                break
+            failed = first_failure(results)
+            if failed is None:
+                self._outcomes[part.start : part.stop] = map(_written, results[1:])
+                self._settled += len(part)
+                self._progressed()
+            elif failed == 0:
+                fenced = True
+            else:
+                failures.append((self._batch(part), failed, results[failed][0]))
+        for batch, failed, code in failures:
+            self._blame(batch, failed, code)
+            self._judge(batch)
+        return fenced
+
+    def _batch(self, places: range) -> _Batch:
+        return [(chain, 1) for chain in self._chained(places)]
+
+    def _chained(self, places: range) -> list[Chain]:
+        """Return the chains of some writes, which are unfinished from now on."""
         chains: dict[str, Chain] = {}
-        for place, op in enumerate(ops):
+        for place in places:
+            op = self._ops[place]
             size = op_bytes(op) + self._chroot_bytes
             if size > MAX_OP_BYTES:
                 self._outcomes[place] = OpOutcome(
@@ -132,7 +185,8 @@ class _WriteCall:
             if chain is None:
                 chain = chains[op.path] = Chain(op.path)
             chain.add(place, op)
-        return chains
+        self._unfinished |= chains
+        return list(chains.values())
 
     def _send(self) -> None:
         ops: list[MultiOp] = [self._check]
@@ -272,6 +326,27 @@ class _WriteCall:
             raise SessionLost(
                 f"no write was possible for {self._timeout_s:g} s, the session timeout: {error}"
             ) from error
+
+
+def _parts(sizes: Sequence[int], max_ops: int, max_bytes: int) -> Iterator[range]:
+    """Cut writes of these sizes into multis; one large write goes alone."""
+    start, room = 0, max_bytes
+    for place, size in enumerate(sizes):
+        if place > start and (place - start == max_ops or size > room):
+            yield range(start, place)
+            start, room = place, max_bytes
+        room -= size
+    if sizes:
+        yield range(start, len(sizes))
+
+
+@lru_cache(maxsize=1024)
+def _written_at(version: int) -> OpOutcome:
+    return OpOutcome(OutcomeKind.WRITTEN, version)
+
+
+def _written(result: OpResult) -> OpOutcome:
+    return _written_at(result[1])
 
 
 def _culprit(batch: _Batch, position: int) -> tuple[int, int]:

@@ -3,13 +3,15 @@
 kazoo has no multiRead, and its multi costs several times what the bytes do; both requests share one
 framing (org.apache.zookeeper.MultiOperationRecord and MultiResponse): for each operation a header
 (type, done, error) and its record, and at the end a header of type -1 with done set.
+
+Operations are tuples: they are made by the hundred thousand.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from streaming.zk.errors import RequestFailed, ZkErrorCode
 
@@ -20,6 +22,9 @@ _EPHEMERAL = 1
 
 _HEADER = struct.Struct("!iBi")
 _INT = struct.Struct("!i")
+_START = struct.Struct("!iBii")
+"""A header and the length of the path that follows."""
+
 STAT_BYTES = 68  # czxid mzxid ctime mtime version cversion aversion owner length children pzxid
 _STAT_VERSION_OFFSET = 32
 _END = _HEADER.pack(-1, 1, -1)
@@ -32,8 +37,7 @@ Acl = Sequence[tuple[int, str, str]]
 OPEN_ACL: Acl = ((31, "world", "anyone"),)
 
 
-@dataclass(frozen=True, slots=True)
-class Create:
+class Create(NamedTuple):
     """Create a znode; its parent must exist."""
 
     path: str
@@ -41,8 +45,7 @@ class Create:
     ephemeral: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SetData:
+class SetData(NamedTuple):
     """Replace a znode's data if its version is the expected one (-1: any)."""
 
     path: str
@@ -50,16 +53,14 @@ class SetData:
     expected_version: int
 
 
-@dataclass(frozen=True, slots=True)
-class Delete:
+class Delete(NamedTuple):
     """Delete a znode without children if its version is the expected one (-1: any)."""
 
     path: str
     expected_version: int = -1
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(NamedTuple):
     """Fail the multi unless the znode's version is this one."""
 
     path: str
@@ -106,20 +107,23 @@ class MultiRequest:
         acl = b"".join(
             (_INT.pack(len(self._acl)), *(_acl_entry(*entry) for entry in self._acl)),
         )
+        kept, ephemeral = acl + _INT.pack(0), acl + _INT.pack(_EPHEMERAL)
+        chroot, pack, pack_start = self._chroot, _INT.pack, _START.pack
         parts: list[bytes] = []
         for op in self._ops:
-            path = _string(self._chroot + op.path)
+            path = (chroot + op.path).encode()
+            size = len(path)
             if isinstance(op, SetData):
-                data = _INT.pack(len(op.data)) + op.data
-                parts += (_SET_HEADER, path, data, _INT.pack(op.expected_version))
+                start = pack_start(_SET_DATA, 0, -1, size)
+                parts += (start, path, pack(len(op.data)), op.data, pack(op.expected_version))
             elif isinstance(op, Create):
-                data = _INT.pack(len(op.data)) + op.data
-                flags = _INT.pack(_EPHEMERAL if op.ephemeral else 0)
-                parts += (_CREATE_HEADER, path, data, acl, flags)
+                start = pack_start(_CREATE, 0, -1, size)
+                rest = ephemeral if op.ephemeral else kept
+                parts += (start, path, pack(len(op.data)), op.data, rest)
             elif isinstance(op, Delete):
-                parts += (_DELETE_HEADER, path, _INT.pack(op.expected_version))
+                parts += (pack_start(_DELETE, 0, -1, size), path, pack(op.expected_version))
             else:
-                parts += (_CHECK_HEADER, path, _INT.pack(op.version))
+                parts += (pack_start(_CHECK, 0, -1, size), path, pack(op.version))
         parts.append(_END)
         return b"".join(parts)
 
@@ -216,11 +220,6 @@ class ReadChildrenRequest:
 
 pack_stat = struct.Struct("!qqqqiiiqiiq").pack
 MISSING_STAT = pack_stat(-1, -1, -1, -1, -1, -1, -1, 0, 0, 0, -1)
-
-_CREATE_HEADER = _HEADER.pack(_CREATE, 0, -1)
-_DELETE_HEADER = _HEADER.pack(_DELETE, 0, -1)
-_SET_HEADER = _HEADER.pack(_SET_DATA, 0, -1)
-_CHECK_HEADER = _HEADER.pack(_CHECK, 0, -1)
 
 
 def _string(text: str) -> bytes:
