@@ -15,6 +15,7 @@ from kafka.errors import KafkaError, TopicAlreadyExistsError
 
 from streaming.errors import ConfigurationError
 from streaming.log.api import LogError, LogRecord, LogUnavailable
+from streaming.log.kafka_messages import make_message_classes
 from streaming.log.location import KafkaTopic
 
 FORMAT_VERSION = b"1"
@@ -35,6 +36,7 @@ def partition_of(topic: KafkaTopic) -> TopicPartition:
 
 def client_options(topic: KafkaTopic, timeout_ms: int) -> dict[str, Any]:
     """Return what every client of the log cluster is made with."""
+    make_message_classes()
     return {
         "bootstrap_servers": topic.bootstrap_servers.split(","),
         "client_id": "helmstream",

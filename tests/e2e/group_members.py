@@ -17,6 +17,8 @@ from confluent_kafka import Consumer, KafkaException
 from kafka import ConsumerRebalanceListener, KafkaConsumer, OffsetAndMetadata
 from kafka.errors import KafkaError
 
+from streaming.log.kafka_messages import make_message_classes
+
 _POLL_S = 0.2
 _lock = threading.Lock()
 
@@ -111,6 +113,7 @@ def main(client: str, topic: str, count: str, config: str) -> None:
 
         return say
 
+    make_message_classes()
     members = [
         threading.Thread(
             target=CLIENTS[client], args=(topic, orjson.loads(config), ended, tell(number))
