@@ -76,7 +76,7 @@ class ZooKeeperSink:
         while True:
             try:
                 self._write(batch)
-            except SessionLost as error:
+            except (SessionLost, ZooKeeperUnreachable) as error:
                 logger.warning("session lost while writing batch %s: %s", batch.batch_id, error)
                 self._session.close()
                 self._session = self._new_session()
