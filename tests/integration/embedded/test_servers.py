@@ -33,7 +33,7 @@ from streaming.zk.znodes import (
 )
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 
-BOUND_S = 30
+BOUND_S = 60
 
 
 def wait_for(condition, what: str):

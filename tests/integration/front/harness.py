@@ -13,6 +13,7 @@ import orjson
 
 from state.events import Event, parse_payload
 from streaming.embedded.process import ChildProcess
+from streaming.errors import NotRunning
 from streaming.image.cluster_image import ClusterImage
 from streaming.link.job_side import JobLink, LinkDown
 from streaming.log.api import LogError
@@ -35,8 +36,9 @@ from streaming.zk.znodes import (
     topic_bytes,
     topic_path,
 )
+from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 
-WAIT_S = 30.0
+WAIT_S = 60.0
 POLL_S = 0.02
 CONTROLLER_ID = 1000
 
@@ -68,7 +70,7 @@ class FrontProcess:
         self.data_dir = data_dir
         values = {
             "zookeeper.connect": zookeeper,
-            "zookeeper.session.timeout.ms": 3_000,
+            "zookeeper.session.timeout.ms": SESSION_TIMEOUT_MS,
             "gateway.port": 0,
             "gateway.listeners": "CLIENT",
             "controller.id": CONTROLLER_ID,
@@ -79,18 +81,32 @@ class FrontProcess:
         self.process = ChildProcess.start("front", argv, log_path=data_dir / "log" / "front.log")
 
     def status(self) -> dict[str, Any]:
-        return fetch_status(self.data_dir, 10)
+        return fetch_status(self.data_dir, WAIT_S)
+
+    def wait_status(self, what: str, true: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+        """Wait for a status of which something is true, and return it."""
+        self.wait_listening()
+        return wait_for(what, lambda: true(status := self.status()) and status)
 
     def wait_listening(self) -> None:
+        """Wait for an answer on the socket that is opened after the link's."""
+
         def listening() -> bool:
             self.process.check_running()
-            return (self.data_dir / "front.sock").exists()
+            try:
+                return bool(self.status())
+            except NotRunning:
+                return False
 
         wait_for("the front's sockets", listening)
 
     def wait_role(self, role: str) -> dict[str, Any]:
-        self.wait_listening()
-        return wait_for(f"role {role}", lambda: (s := self.status())["role"] == role and s)
+        return self.wait_status(f"role {role}", lambda status: status["role"] == role)
+
+    def wait_end(self) -> int | None:
+        """Wait for its end and return its code."""
+        assert self.process.wait(WAIT_S)
+        return self.process.return_code
 
     def events(self, start: int = 0) -> list[Observed]:
         """All events from an offset on; each must be one that the machines can read."""
@@ -116,7 +132,7 @@ class FrontProcess:
         )
 
     def stop(self) -> int | None:
-        self.process.terminate(20)
+        self.process.terminate(WAIT_S)
         return self.process.return_code
 
 
@@ -170,6 +186,7 @@ class FakeJob:
         self._silent.clear()
 
     def say(self, head: Mapping[str, Any], body: bytes = b"") -> None:
+        assert self.link.wait_connected(WAIT_S)
         self.link.send(dict(head), body)
 
     def end(self) -> None:

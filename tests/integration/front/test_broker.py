@@ -14,13 +14,14 @@ def holder(zk_session) -> int | None:
 
 
 def test_the_role_goes_back_and_forth(kafka_cluster, zk_session, start_front, start_job):
-    cluster = kafka_cluster(brokers=1)
+    cluster = kafka_cluster(brokers=1, config={"zookeeper.session.timeout.ms": "9000"})
     wait_for("the built-in controller", lambda: holder(zk_session) == 1)
     admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
     admin.create_topics([NewTopic("t", 2, 1)])
     admin.close()
 
-    front = start_front(gateway_listeners="")
+    settings = {"gateway_listeners": "", "zookeeper_session_timeout_ms": 6_000}
+    front = start_front(**settings)
     front.wait_listening()
     job = start_job()
     front.wait_role("active")
@@ -43,7 +44,7 @@ def test_the_role_goes_back_and_forth(kafka_cluster, zk_session, start_front, st
 
     front.process.kill()
     wait_for("the built-in controller", lambda: holder(zk_session) == 1)
-    front = start_front(gateway_listeners="")
+    front = start_front(**settings)
     job.resume()
     wait_for("the role", lambda: front.process.running and holder(zk_session) == CONTROLLER_ID)
     elected = front.wait_events("controller_elected", 2)[1]

@@ -16,6 +16,7 @@ from streaming.zk.znodes import (
 )
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 from tests.integration.front.harness import (
+    WAIT_S,
     put_broker,
     put_config,
     put_state,
@@ -116,7 +117,7 @@ def test_isr_notifications_are_read_and_deleted(zk_session, front):
         "states": [[1, 4, [1], 1, 0, 2], [2, 4, [2], 1, 0, 2]],
     }
     assert observed["gone"]["states"] == [None]
-    assert front.status()["counters"]["broken_notifications"] == 1
+    front.wait_status("a complaint", lambda told: told["counters"].get("broken_notifications") == 1)
 
 
 def test_log_dir_events_name_the_brokers_and_are_deleted(zk_session, front):
@@ -150,17 +151,17 @@ def test_a_zookeeper_that_comes_back_loses_and_doubles_nothing(
     zookeeper_server, start_front, start_job
 ):
     connect = zookeeper_server.connect_string
-    with ZkSession(connect, 20_000) as session:
+    with ZkSession(connect, SESSION_TIMEOUT_MS) as session:
         put_broker(session, 1)
         put_topic(session, "t", [[1]])
-        front = start_front(connect, zookeeper_session_timeout_ms=20_000)
+        front = start_front(connect)
         front.wait_listening()
         start_job()
         front.wait_role("active")
         zookeeper_server.kill()
         wait_for("doubt", lambda: front.status()["in_doubt"])
         zookeeper_server.start()
-        session.wait_until_held(20)
+        session.wait_until_held(WAIT_S)
         put_topic(session, "u", [[1]])
         put_broker(session, 2)
         front.wait_events("broker_registrations_changed", 2)

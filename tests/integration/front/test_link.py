@@ -18,7 +18,7 @@ from streaming.commands.status import render_status
 from streaming.image.cluster_image import ClusterImage
 from streaming.link.job_side import JobLink, LinkDown
 from streaming.log.api import NewRecord
-from tests.integration.front.harness import put_broker, put_topic, wait_for
+from tests.integration.front.harness import WAIT_S, put_broker, put_topic, wait_for
 
 
 def brokers_body(*ids: int) -> dict:
@@ -42,7 +42,6 @@ def front(start_front):
 
 def test_appends_are_durable_and_numbered(front, start_job):
     job = start_job()
-    assert job.link.wait_connected(10)
     front.wait_role("active")
     body = orjson.dumps({"broker_ids": [1]})
     first = job.link.append([NewRecord("log_dir_failure_notified", "", body)] * 2)
@@ -55,15 +54,15 @@ def test_appends_are_durable_and_numbered(front, start_job):
 
 def test_the_newest_job_is_the_job(front, start_job, data_dir):
     first = start_job()
-    assert first.link.wait_connected(10)
+    assert first.link.wait_connected(WAIT_S)
     gone = threading.Event()
     second = JobLink(data_dir / "link.sock", on_connected=lambda _: gone.set())
     second.start()
     try:
-        assert gone.wait(10)
+        assert gone.wait(WAIT_S)
         # Both have this process's id; the one that was replaced comes back and replaces in turn.
-        wait_for("the first to come back", lambda: first.link.wait_connected(1))
-        assert front.status()["job"]["pid"]
+        assert first.link.wait_connected(WAIT_S)
+        front.wait_status("a job", lambda status: status["job"]["pid"])
     finally:
         second.stop()
 
@@ -82,7 +81,7 @@ def test_a_broken_message_costs_its_connection_only(front, start_job, data_dir, 
         broken.connect(str(data_dir / "link.sock"))
         broken.sendall(frame)
         broken.shutdown(socket.SHUT_WR)
-        broken.settimeout(10)
+        broken.settimeout(WAIT_S)
         assert broken.recv(1) == b""
     start_job()
     front.wait_role("active")
@@ -99,13 +98,13 @@ def test_timers_are_due_once_each(front, start_job):
     job.say({"type": "decisions", "batch_id": 1, "decisions": decisions}, b"".join(bodies))
     due = front.wait_events("timer_due", 3)
     assert [(body["timer"], body["deadline_ms"]) for body in due[1:]] == [("b", 1), ("a", 2)]
-    assert front.status()["timers"] == {"later": 1 << 45}
+    front.wait_status("the rest", lambda status: status["timers"] == {"later": 1 << 45})
 
 
 def test_losing_the_role_disarms_the_timers(front, start_job, zk_session):
     start_job(timers={"later": 1 << 45})
     front.wait_role("active")
-    assert front.status()["timers"] == {"later": 1 << 45}
+    front.wait_status("the timer", lambda status: status["timers"] == {"later": 1 << 45})
     zk_session.delete("/controller")
     front.wait_events("controller_resigned", 1)
     wait_for("disarmed timers", lambda: front.status()["timers"] == {})
@@ -208,7 +207,7 @@ def test_a_request_is_decided_by_the_job(front, start_job, zk_session):
         "configs": {},
     }
     job.say({"type": "replies", "replies": [reply]})
-    asking.join(20)
+    asking.join(WAIT_S)
     admin.close()
     assert len(outcome) == 1
     job.say({"type": "replies", "replies": [reply]})

@@ -19,14 +19,13 @@ PATIENCE_S = 120.0
 
 @pytest.fixture
 def cluster(kafka_cluster):
-    return kafka_cluster(brokers=2, config={"zookeeper.session.timeout.ms": "6000"})
+    return kafka_cluster(brokers=2, config={"zookeeper.session.timeout.ms": "9000"})
 
 
 GIVEN = {
     "gateway_listeners": "CLIENT,INTERNAL",
     "inter_broker_listener_name": "INTERNAL",
     "controller_lease_ms": 120_000,
-    "zookeeper_session_timeout_ms": 20_000,
 }
 
 

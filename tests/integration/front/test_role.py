@@ -14,13 +14,29 @@ from tests.integration.front.harness import CONTROLLER_ID, put_broker, stays, wa
 
 
 @pytest.fixture
-def front_and_job(zk_session, start_front, start_job):
-    put_broker(zk_session, 1)
-    front = start_front(controller_lease_ms=2_000)
-    front.wait_listening()
-    job = start_job()
-    front.wait_role("active")
-    return front, job
+def active(zk_session, start_front, start_job):
+    """Start a front with some settings, and a job; returns both once the front has the role."""
+
+    def active(**settings):
+        put_broker(zk_session, 1)
+        front = start_front(**settings)
+        front.wait_listening()
+        job = start_job()
+        front.wait_role("active")
+        return front, job
+
+    return active
+
+
+@pytest.fixture
+def front_and_job(active):
+    return active()
+
+
+@pytest.fixture
+def short_leased(active):
+    """A front and a job that costs it the role when it does nothing for 2 s."""
+    return active(controller_lease_ms=2_000)
 
 
 def kinds(front) -> list[str]:
@@ -59,8 +75,8 @@ def test_a_deleted_controller_znode_ends_the_term(zk_session, front_and_job):
     assert [e["epoch"] for e in front.wait_events("controller_elected", 2)] == [1, 2]
 
 
-def test_an_expired_session_is_never_taken_up_again(zookeeper, zk_session, front_and_job):
-    front, _ = front_and_job
+def test_an_expired_session_is_never_taken_up_again(zk_session, active):
+    front, _ = active(zookeeper_session_timeout_ms=4_000)
     before = zk_session.get("/controller").ephemeral_owner
     front.process.pause()
     wait_for("the session's end", lambda: zk_session.get("/controller") is None)
@@ -71,8 +87,8 @@ def test_an_expired_session_is_never_taken_up_again(zookeeper, zk_session, front
     assert zk_session.get("/controller").ephemeral_owner != before
 
 
-def test_a_silent_job_costs_the_role_until_it_is_back(zk_session, front_and_job):
-    front, job = front_and_job
+def test_a_silent_job_costs_the_role_until_it_is_back(zk_session, short_leased):
+    front, job = short_leased
     job.silence()
     put_broker(zk_session, 2)  # an event that nobody folds
     (resigned,) = front.wait_events("controller_resigned", 1)
@@ -84,15 +100,15 @@ def test_a_silent_job_costs_the_role_until_it_is_back(zk_session, front_and_job)
     wait_for("brokers 1 and 2 in the last registrations", lambda: last_registered(front) == [1, 2])
 
 
-def test_an_idle_but_silent_job_keeps_the_role(zk_session, front_and_job):
-    front, job = front_and_job
+def test_an_idle_but_silent_job_keeps_the_role(short_leased):
+    front, job = short_leased
     job.silence()
     job.say({"type": "batch", "batch_id": 2, "end_offset": len(front.events())})
     stays("the role", lambda: front.status()["role"] == "active", for_s=3)
 
 
-def test_a_job_that_is_gone_costs_the_role_after_the_lease(zk_session, front_and_job, start_job):
-    front, job = front_and_job
+def test_a_job_that_is_gone_costs_the_role_after_the_lease(zk_session, short_leased, start_job):
+    front, job = short_leased
     job.end()
     (resigned,) = front.wait_events("controller_resigned", 1)
     assert resigned == {"reason": "no job was connected for 2 s"}
@@ -101,12 +117,12 @@ def test_a_job_that_is_gone_costs_the_role_after_the_lease(zk_session, front_and
     assert front.wait_events("controller_elected", 2)[1]["epoch"] == 2
 
 
-def test_a_job_that_is_back_within_the_lease_costs_nothing(front_and_job, start_job):
-    front, job = front_and_job
+def test_a_job_that_is_back_within_the_lease_costs_nothing(active, start_job):
+    front, job = active(controller_lease_ms=6_000)
     job.end()
     start_job()
-    wait_for("the job", lambda: front.status()["job"]["pid"])
-    stays("the role", lambda: front.status()["epoch"] == 1, for_s=2.5)
+    front.wait_status("the job", lambda status: status["job"]["pid"])
+    stays("the role", lambda: front.status()["epoch"] == 1, for_s=6.5)
 
 
 def test_a_killed_front_steals_its_own_role_back(zk_session, front_and_job, start_front):
@@ -147,8 +163,7 @@ def test_a_fenced_batch_is_checked_against_zookeeper(zk_session, front_and_job):
 
 def test_two_fronts_cannot_write_one_log(front_and_job, start_front):
     second = start_front()
-    assert second.process.wait(20)
-    assert second.process.return_code == 1
+    assert second.wait_end() == 1
     assert "already written by process" in second.process.log_path.read_text()
 
 
@@ -179,6 +194,5 @@ def test_a_broker_with_our_id_keeps_it(zookeeper, zk_session, start_front, start
 def test_a_taken_port_ends_the_process_with_the_network_code(start_front):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         front = start_front(gateway_port=taken.getsockname()[1])
-        assert front.process.wait(20)
-    assert front.process.return_code == 4
+        assert front.wait_end() == 4
     assert "gateway.port" in front.process.log_path.read_text()

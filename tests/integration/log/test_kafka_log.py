@@ -27,6 +27,9 @@ from streaming.log.location import KafkaTopic
 from streaming.log.recorded import first_at
 
 # kafka-python leaves the sockets of refused connections to the garbage collector.
+AWAY_MS = 180_000
+"""A log cluster that comes back takes its time on a busy machine."""
+
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 
 
@@ -55,7 +58,7 @@ def test_what_was_appended_is_read_the_same_again(writer, reader, log_topic):
     assert writer.append(new_records(3)) == range(3)
     large = NewRecord("k", "", b"x" * 3_000_000, 2_000)
     futures = [writer.append_async(new_records(5, 3)), writer.append_async([large])]
-    assert [one.result(30) for one in futures] == [range(3, 8), range(8, 9)]
+    assert [one.result(60) for one in futures] == [range(3, 8), range(8, 9)]
     wanted = [*new_records(8), large]
     for _ in range(2):
         found = list(reader.read(0, 9))
@@ -80,7 +83,7 @@ def test_appends_of_many_threads_keep_together(writer, reader):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
     kinds = [one.kind for one in reader.read(0, 56)]
     for number, offsets in done:
         assert {kinds[offset] for offset in offsets} == {f"k{number}"}
@@ -153,7 +156,7 @@ def test_records_of_others_and_records_too_large_are_refused(writer, reader, log
         writer.append([NewRecord("k", "", b"x" * 2**26)])
     writer.append(new_records(1))
     producer = KafkaProducer(bootstrap_servers=log_topic.bootstrap_servers)
-    producer.send(log_topic.name, b"hello").get(10)
+    producer.send(log_topic.name, b"hello").get(60)
     producer.close()
     with pytest.raises(LogError, match="offset 1: not a record of format version 1"):
         list(reader.read(0, 2))
@@ -161,7 +164,7 @@ def test_records_of_others_and_records_too_large_are_refused(writer, reader, log
 
 def test_an_append_waits_for_a_log_cluster_that_comes_back(log_cluster, log_topic):
     with (
-        KafkaLogWriter(log_topic, timeout_ms=60_000) as writer,
+        KafkaLogWriter(log_topic, timeout_ms=AWAY_MS) as writer,
         KafkaLogReader(log_topic) as reader,
     ):
         writer.append(new_records(5))
@@ -173,14 +176,14 @@ def test_an_append_waits_for_a_log_cluster_that_comes_back(log_cluster, log_topi
             assert not waiting.done()
         finally:
             log_cluster.start()
-        assert waiting.result(60) == range(5, 10)
+        assert waiting.result(AWAY_MS / 1000) == range(5, 10)
         assert [one.time_ms for one in reader.read(0, 10)] == list(range(1_000, 1_010))
 
 
 def test_a_writer_gives_up_on_a_log_cluster_that_stays_away_and_a_new_one_goes_on(
     log_cluster, log_topic
 ):
-    with KafkaLogWriter(log_topic, timeout_ms=2_000) as writer:
+    with KafkaLogWriter(log_topic, timeout_ms=8_000) as writer:
         writer.append(new_records(2))
         log_cluster.kill()
         try:
@@ -208,7 +211,7 @@ def test_a_tail_is_told_of_new_records(writer, log_topic):
         assert tail.end_offset() == 2
         for end in (3, 10):
             writer.append(new_records(end - tail.end_offset(), tail.end_offset()))
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + 60
             while tail.end_offset() < end and time.monotonic() < deadline:
                 time.sleep(0.005)
             assert tail.end_offset() == end

@@ -28,8 +28,7 @@ from streaming.zk.znodes import (
 )
 from streaming.zk.znodes.partition_state import partition_state_bytes
 from tests.e2e.waiting import wait_for
-
-SESSION_MS = 2_000
+from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 
 
 def state(isr: list[int]) -> bytes:
@@ -39,7 +38,7 @@ def state(isr: list[int]) -> bytes:
 @pytest.fixture
 def writer(zookeeper_server: EmbeddedZooKeeper) -> Iterator[ZkSession]:
     """A cluster without brokers: topic t, partition 0 on 1 and 2, a controller that stays."""
-    with ZkSession(zookeeper_server.connect_string, SESSION_MS) as session:
+    with ZkSession(zookeeper_server.connect_string, SESSION_TIMEOUT_MS) as session:
         for path in (BROKER_IDS_PATH, TOPICS_PATH, DELETE_TOPICS_PATH):
             session.ensure_path(path)
         session.create(CONTROLLER_EPOCH_PATH, b"1")
@@ -61,7 +60,7 @@ def test_a_server_that_restarts(zookeeper_server: EmbeddedZooKeeper, writer: ZkS
     settings = load_settings((), ["mode=shadow"], {})
     stopped = threading.Event()
     looks: list[Look] = []
-    with ZkReader(zookeeper_server.connect_string, SESSION_MS) as session:
+    with ZkReader(zookeeper_server.connect_string, SESSION_TIMEOUT_MS) as session:
         watcher = Watcher(session, lambda wake: ClusterReader(session, settings, wake), stopped)
         watcher.start()
         first = wait_for("the load", lambda: next_look(watcher, looks))
@@ -70,7 +69,7 @@ def test_a_server_that_restarts(zookeeper_server: EmbeddedZooKeeper, writer: ZkS
 
         zookeeper_server.kill()
         zookeeper_server.start()
-        writer.wait_until_held(20)
+        writer.wait_until_held(60)
         writer.set(partition_state_path("t", 0), state([1]))
         look = wait_for("the change", lambda: next_look(watcher, looks))
         assert look.load is None

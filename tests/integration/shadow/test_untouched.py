@@ -6,14 +6,17 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
+from streaming.embedded.zookeeper import EmbeddedZooKeeper
 from streaming.log.embedded import EmbeddedLogReader
 from streaming.zk.client import ZkSession
+from streaming.zk.ops import Delete, SetData
 from streaming.zk.znodes import (
     BROKER_IDS_PATH,
     CONFIG_CHANGES_PATH,
@@ -35,6 +38,7 @@ from streaming.zk.znodes import (
 )
 from streaming.zk.znodes.partition_state import partition_state_bytes
 from tests.e2e.waiting import wait_for
+from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 from tests.integration.sinks.support import tree
 
 SESSION_TRANSACTIONS = 2
@@ -48,6 +52,13 @@ def zxid(connect: str) -> int:
         connection.sendall(b"srvr")
         text = connection.makefile("rb").read().decode()
     return int(next(line for line in text.splitlines() if line.startswith("Zxid"))[6:], 16)
+
+
+@pytest.fixture
+def zk_session(zookeeper_server: EmbeddedZooKeeper) -> Iterator[ZkSession]:
+    """A session on a server of the test's own: sessions of other tests would count there too."""
+    with ZkSession(zookeeper_server.connect_string, SESSION_TIMEOUT_MS) as session:
+        yield session
 
 
 @pytest.fixture
@@ -74,10 +85,16 @@ def state(leader: int, isr: list[int], leader_epoch: int) -> bytes:
     return partition_state_bytes([leader], [leader_epoch], [isr], 7, [0])[0]
 
 
-def start_shadow(session: ZkSession, folder: Path, *options: str) -> subprocess.Popen[str]:
+@contextmanager
+def shadow(session: ZkSession, folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
+    """Run a shadow, which the test lets end."""
     command = [sys.executable, "-m", "streaming.cli", "shadow", "--local", "--all"]
     command += ["--zookeeper", session.hosts, "--data-dir", str(folder), *options]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+        try:
+            yield running
+        finally:
+            running.kill()
 
 
 def decided(folder: Path) -> bool:
@@ -96,7 +113,7 @@ def lines(folder: Path) -> list[dict[str, Any]]:
 
 def test_nothing_is_written_and_nobody_is_called(cluster: ZkSession, tmp_path: Path) -> None:
     before, first = tree(cluster, "/"), zxid(cluster.hosts)
-    with start_shadow(cluster, tmp_path, "--for=2") as running:
+    with shadow(cluster, tmp_path, "--for=5") as running:
         running.communicate(timeout=120)
     assert running.returncode == 0
     assert zxid(cluster.hosts) - first == SESSION_TRANSACTIONS
@@ -107,15 +124,15 @@ def test_nothing_is_written_and_nobody_is_called(cluster: ZkSession, tmp_path: P
 
 def test_a_divergence_ends_in_an_exit_code(cluster: ZkSession, tmp_path: Path) -> None:
     """The broker that leads goes; a controller that elects the wrong one is found out."""
-    with start_shadow(cluster, tmp_path, "--set=shadow.window.ms=500") as running:
+    with shadow(cluster, tmp_path, "--set=shadow.window.ms=3000") as running:
         wait_for("the load", lambda: decided(tmp_path))
         cluster.set(partition_state_path("t", 0), state(1, [1, 2], 0))
         wait_for("the first verdict", lambda: lines(tmp_path))
-        cluster.delete(broker_path(1))
-        cluster.set(partition_state_path("t", 0), state(3, [3], 1))
+        elected = SetData(partition_state_path("t", 0), state(3, [3], 1), 1)
+        cluster.multi([Delete(broker_path(1)), elected])
         wait_for("the second verdict", lambda: len(lines(tmp_path)) > 1)
         running.terminate()
-        running.communicate(timeout=60)
+        running.communicate(timeout=120)
     assert running.returncode == 5
     agreed, differed, *_ = lines(tmp_path)
     assert (agreed["status"], agreed["kind"]) == ("agreed", "isr_altered_by_leader")

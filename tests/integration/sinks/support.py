@@ -24,7 +24,7 @@ from tests.fixtures.story import LISTENER, OURSELVES, endpoints
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 from tests.unit.sinks.support import Job
 
-WAIT_S = 20.0
+WAIT_S = 60.0
 _ROOTS = ("/brokers/topics", "/config/topics", "/admin", "/latest_producer_id_block")
 TOPIC_ID = "xVg7K6qyTvmxpuD7RnqU_w"
 
@@ -32,7 +32,7 @@ TOPIC_ID = "xVg7K6qyTvmxpuD7RnqU_w"
 def opened_session(connect: str, timeout_ms: int = SESSION_TIMEOUT_MS) -> ZkSession:
     """Return a connected session."""
     session = ZkSession(connect, timeout_ms)
-    session.connect(2_000)
+    session.connect()
     return session
 
 

@@ -19,7 +19,7 @@ from tests.integration.sinks.support import tree, wait_for
 from tests.integration.sinks.world import World
 
 ROOT = Path(__file__).parents[3]
-BOUND_S = 60
+BOUND_S = 120
 TREE = {"/brokers/topics", "/config/topics", "/admin"}
 STEPS = ("decision log", "zookeeper", "say", "mark", "deliver", "append")
 
@@ -46,6 +46,7 @@ def test_the_story_has_conflicts_and_refusals(new_world):
     assert kinds.count("leader_imbalance_reported") == 1
     assert len(kinds) == 4
     assert found["znodes"]["/latest_producer_id_block"][1] == 0, "what rests on it was not written"
+    wait_for("the last batch", lambda: len(world.front.heads("batch")) == names.count("planned"))
     assert {head["conflicts"] for head in world.front.heads("batch")} == {0, 1, 2}
     assert [head["topics"] for head in world.front.heads("reobserve")] == [["there"]]
     assert set(names) == {

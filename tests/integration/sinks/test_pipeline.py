@@ -84,8 +84,13 @@ def test_what_came_of_a_decision_can_be_explained(new_world, monkeypatch):
     later(world, lambda told: told.unregister(1))
     job.run()
     job.wait_told()
-    with Explainer(world.front.folders) as explainer:
-        created, lost, corrected = explainer.story("t", 0, 9)
+
+    def confirmed():
+        with Explainer(world.front.folders) as explainer:
+            story = explainer.story("t", 0, 9)
+        return all(set(one.told) <= one.outcome.confirmed_ms.keys() for one in story) and story
+
+    created, lost, corrected = wait_for("every confirmation", confirmed)
     assert (created.lost, created.told) == (None, (1, 2, 3))
     assert created.outcome.delivered_ms.keys() == created.outcome.confirmed_ms.keys() == {1, 2, 3}
     assert all(
@@ -169,9 +174,10 @@ def test_a_refused_topic_is_observed_again(new_world, monkeypatch):
     job = world.start()
     job.run()
     job.wait_told()
-    assert [head["topics"] for head in world.front.heads("reobserve")] == [["there"]]
+    (observed_again,) = wait_for("the request", lambda: world.front.heads("reobserve"))
+    assert observed_again["topics"] == ["there"]
     assert world.front.events()[-1][:2] == ("topic_removed", "there")
-    answers = world.front.heads("replies")[0]["replies"]
+    answers = wait_for("the answers", lambda: world.front.heads("replies"))[0]["replies"]
     assert [answer["error"] for answer in answers] == [0, 36]
 
 
@@ -214,6 +220,7 @@ def test_what_a_broker_was_to_delete_and_forget_is_told_again_after_a_restart(
     later(world, end)
     job.run()
     job.die()
+    wait_for("the connection's end", lambda: not missing.connected)
     missing.silent = False
     missing.received.clear()
 

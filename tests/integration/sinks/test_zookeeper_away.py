@@ -60,7 +60,7 @@ def test_a_batch_waits_for_zookeeper_and_is_written_in_a_new_session(zookeeper_s
     wait_for("a try in vain", lambda: "batches wait for ZooKeeper" in caplog.text)
     assert writing.is_alive()
     zookeeper_server.start()
-    writing.join(30)
+    writing.join(60)
     assert not writing.is_alive()
     assert own.sessions > 2
     assert not lost(batch)

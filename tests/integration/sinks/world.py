@@ -21,7 +21,7 @@ from tests.fixtures.fake_front import FakeFront
 from tests.fixtures.stub_brokers import StubBrokers
 from tests.integration.sinks.local_job import LocalJob, Points
 from tests.integration.sinks.stories import SCENARIOS, Scenario
-from tests.integration.sinks.support import claimed, tree
+from tests.integration.sinks.support import claimed, tree, wait_for
 
 _numbers = itertools.count()
 
@@ -96,9 +96,11 @@ def new_world(shared_zookeeper: str, stubs: StubBrokers) -> Iterator[Callable[..
         data_dir = Path(tempfile.mkdtemp(prefix="hs-"))
         front = FakeFront(data_dir)
         for id_ in stubs.by_id:
+            wait_for("the last job's end", lambda stub=stubs[id_]: not stub.connected)
             stubs[id_].leader_epochs.clear()
             stubs[id_].received.clear()
             stubs[id_].errors = {}
+            stubs[id_].silent = False
             # Such an answer makes no event, so that there are only those of the recorded log.
             recorded = scenario.answers_recorded
             stubs[id_].stop_error = int(ProtocolError.STALE_BROKER_EPOCH) if recorded else 0

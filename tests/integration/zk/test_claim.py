@@ -65,7 +65,7 @@ def test_many_at_once(zookeeper, zk_session, steal):
     barrier = threading.Barrier(len(sessions))
 
     def claim(number: int) -> None:
-        barrier.wait(10)
+        barrier.wait(60)
         results.append(claim_controller(sessions[number], number, steal=steal))
 
     for session in sessions:
@@ -74,7 +74,7 @@ def test_many_at_once(zookeeper, zk_session, steal):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(60)
     claims = [result for result in results if isinstance(result, ControllerClaim)]
     assert len(results) == len(sessions)
     epochs = sorted(claim.epoch for claim in claims)

@@ -232,7 +232,7 @@ def test_a_server_killed_and_restarted_in_the_middle(zookeeper_server, downtime_
 
 @pytest.mark.parametrize("end", ["kill", "pause"])
 def test_a_server_that_does_not_come_back_ends_the_call(zookeeper_server, end):
-    session = ZkSession(zookeeper_server.connect_string, 1_000)
+    session = ZkSession(zookeeper_server.connect_string, 4_000)
     session.connect()
     claim = claim_controller(session, 1000, steal=True)
     writer = FencedWriter(session, claim.epoch_zk_version)

@@ -68,7 +68,7 @@ def test_long_paths_stay_under_the_request_limit(zk_session):
 
 
 def test_reading_goes_on_after_a_server_restart(zookeeper_server):
-    with ZkSession(zookeeper_server.connect_string, 10_000) as session:
+    with ZkSession(zookeeper_server.connect_string, SESSION_TIMEOUT_MS) as session:
         fill(session, 2_000)
         zookeeper_server.kill()
         zookeeper_server.start()

@@ -12,12 +12,13 @@ from streaming.zk.errors import WriteRefused
 from streaming.zk.multiread import read_many
 from streaming.zk.ops import OPEN_ACL, Create, MultiRequest
 from streaming.zk.reader import ZkReader
+from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 
 
 @pytest.fixture
 def reader(zk_session: ZkSession) -> Iterator[ZkReader]:
     zk_session.create("/there", b"x")
-    with ZkReader(zk_session.hosts, 3_000) as reader:
+    with ZkReader(zk_session.hosts, SESSION_TIMEOUT_MS) as reader:
         yield reader
 
 
@@ -38,10 +39,10 @@ def test_it_reads(reader: ZkReader, zk_session: ZkSession) -> None:
 @pytest.mark.parametrize(
     "write",
     [
-        lambda it: it._kazoo.create_async("/new", b"").get(timeout=5),
+        lambda it: it._kazoo.create_async("/new", b"").get(timeout=60),
         lambda it: it._kazoo.set_async("/there", b"z"),
         lambda it: it._kazoo.delete_async("/there"),
-        lambda it: it._kazoo.ensure_path_async("/a/b").get(timeout=5),
+        lambda it: it._kazoo.ensure_path_async("/a/b").get(timeout=60),
         lambda it: it._kazoo.set_acls_async("/there", []),
         lambda it: it._kazoo.transaction().commit_async(),
         lambda it: it.submit(MultiRequest([Create("/new", b"")], "", OPEN_ACL), "/new"),
@@ -60,6 +61,6 @@ def test_it_refuses_to_write(
 
 
 def test_a_chroot_is_not_created(zk_session: ZkSession) -> None:
-    with ZkReader(f"{zk_session.hosts}/missing", 3_000) as reader:
+    with ZkReader(f"{zk_session.hosts}/missing", SESSION_TIMEOUT_MS) as reader:
         assert reader.get("/x") is None
     assert zk_session.children("/") == []
