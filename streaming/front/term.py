@@ -14,8 +14,9 @@ from streaming.front.load_events import (
     producer_id_block,
     topics_have_ids,
 )
-from streaming.front.preparation import create_missing, own_registration
-from streaming.front.signals import RoleLost, Signals
+from streaming.front.preparation import create_missing
+from streaming.front.signals import Signals
+from streaming.front.tenure import Tenure
 from streaming.image.racks import controller_rack
 from streaming.log.api import NewRecord
 from streaming.observers.admin import AdminObserver
@@ -27,13 +28,7 @@ from streaming.observers.ports import Counters, EventAppender, event
 from streaming.observers.topics import TopicsObserver
 from streaming.observers.tree import Dirty, DirtyPaths, WatchedTree
 from streaming.settings import Settings
-from streaming.zk.claim import (
-    ControllerClaim,
-    ControllerTaken,
-    claim_controller,
-    register_broker,
-    resign_controller,
-)
+from streaming.zk.claim import ControllerClaim
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import ZooKeeperUnreachable
 from streaming.zk.fenced import FencedWriter
@@ -48,9 +43,7 @@ from streaming.zk.znodes import (
     ISR_CHANGE_PATH,
     LOG_DIR_EVENT_PATH,
     PRODUCER_ID_BLOCK_PATH,
-    broker_path,
     parse_cluster_id,
-    parse_controller_id,
 )
 
 logger = logging.getLogger(__name__)
@@ -104,14 +97,15 @@ class Term:
         )
         self._dirty = DirtyPaths(signals.notify)
         self._tree = WatchedTree(self._session, self._dirty)
-        self._claim: ControllerClaim | None = None
+        self._tenure = Tenure(
+            self._session, self._tree, settings.controller_id, listener.holder_seen
+        )
         self._endpoints: Endpoints = []
-        self._registered_rack: tuple[str | None] | None = None  # None: not registered yet
 
     @property
     def claim(self) -> ControllerClaim | None:
         """Our claim, None before it was made."""
-        return self._claim
+        return self._tenure.claim
 
     def connect_and_claim(self) -> ControllerClaim:
         """Open the session and take the role from whoever has it.
@@ -121,13 +115,7 @@ class Term:
         self._session.connect(self._settings.zookeeper_connection_timeout_ms)
         self._signals.check()
         self._endpoints = self._listener.endpoints(self._broker_listeners())
-        self._check_id_is_free()
-        taken = claim_controller(self._session, self._settings.controller_id, steal=True)
-        if isinstance(taken, ControllerTaken):
-            raise RoleLost(f"the role kept changing hands, last holder {taken.holder_id}")
-        self._claim = taken
-        self._listener.holder_seen(taken.controller_id)
-        return taken
+        return self._tenure.take()
 
     def load(self) -> None:
         """Append the election and everything that is in ZooKeeper, and leave watches on it.
@@ -136,12 +124,12 @@ class Term:
         followed after it. Old notifications go before the states they are about are read, as in
         KafkaController.onControllerFailover.
         """
-        claim = self._needed_claim()
+        claim = self._tenure.held()
         self._dirty.take()  # everything is read below
         self._log.append([elected(claim, self._endpoints, self._settings)])
         writer = self._observe(claim)
         create_missing(self._session, writer, self._settings.inter_broker_protocol)
-        self._check_controller()
+        self._tenure.check_controller()
         self._configs.start()
         self._notifications.discard()
         self._brokers.look()
@@ -188,27 +176,11 @@ class Term:
 
     def give_back(self) -> bool:
         """Delete /controller if it is ours; False when it was not."""
-        claim = self._needed_claim()
-        path = broker_path(claim.controller_id)
-        present = self._session.get(path)
-        if present is not None and present.ephemeral_owner == claim.claimed_by:
-            self._session.delete(path)
-        return resign_controller(self._session, claim)
+        return self._tenure.give_back()
 
     def close(self) -> None:
         """End the session; with it goes what it holds."""
         self._session.close()
-
-    def _check_id_is_free(self) -> None:
-        """Make sure that no broker has our id.
-
-        What a killed front left behind belongs to the session that still has /controller.
-        """
-        path = broker_path(self._settings.controller_id)
-        registered, holder = self._session.get(path), self._session.get(CONTROLLER_PATH)
-        owner = None if holder is None else holder.ephemeral_owner
-        if registered is not None and registered.ephemeral_owner != owner:
-            raise RoleLost(f"{path} is registered by another process; is it controller.id?")
 
     def _observe(self, claim: ControllerClaim) -> FencedWriter:
         writer = FencedWriter(
@@ -244,9 +216,9 @@ class Term:
 
     def _look(self, dirty: Dirty) -> None:
         if CONTROLLER_PATH in dirty:
-            self._check_controller()
+            self._tenure.check_controller()
         if CONTROLLER_EPOCH_PATH in dirty:
-            self._check_epoch()
+            self._tenure.check_epoch()
         if CONFIG_CHANGES_PATH in dirty:
             self._configs.look()
         if BROKER_IDS_PATH in dirty or dirty.below(BROKER_IDS_PATH):
@@ -262,20 +234,6 @@ class Term:
             self._deletions.look()
         if CLUSTER_ID_PATH in dirty:
             self._look_at_cluster_id()
-
-    def _check_controller(self) -> None:
-        znode = self._tree.get(CONTROLLER_PATH)
-        holder = None if znode is None else parse_controller_id(znode.data)
-        self._listener.holder_seen(holder)
-        if znode is None:
-            raise RoleLost(f"{CONTROLLER_PATH} was deleted")
-        if znode.ephemeral_owner != self._needed_claim().claimed_by:
-            raise RoleLost(f"{CONTROLLER_PATH} was taken by {holder}")
-
-    def _check_epoch(self) -> None:
-        znode = self._session.get(CONTROLLER_EPOCH_PATH)
-        if znode is None or znode.version != self._needed_claim().epoch_zk_version:
-            raise RoleLost(f"{CONTROLLER_EPOCH_PATH} was counted up by somebody else")
 
     def _look_at_cluster_id(self) -> None:
         znode = self._tree.get(CLUSTER_ID_PATH)
@@ -301,22 +259,7 @@ class Term:
             return []
 
     def _register_ourselves(self) -> None:
-        """Brokers before 3.1 look the controller up among the registrations.
-
-        Done again when the rack is another one: old tools place replicas by registrations.
-        """
-        rack = controller_rack(self._brokers.racks)
-        if self._registered_rack == (rack,):
-            return
-        claim = self._needed_claim()
-        data = own_registration(self._endpoints, rack)
-        if data is not None:
-            register_broker(self._session, broker_path(claim.controller_id), data)
-        self._registered_rack = (rack,)
-
-    def _needed_claim(self) -> ControllerClaim:
-        assert self._claim is not None, "a term loads, follows and gives back after its claim"
-        return self._claim
+        self._tenure.register(self._endpoints, controller_rack(self._brokers.racks))
 
     def _on_state(self, state: SessionState) -> None:
         self._signals.set_held(state is SessionState.HELD)

@@ -1,0 +1,117 @@
+"""Our hold on the controller role: claimed, checked and given back in the session that made it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from streaming.front.load_events import Endpoints
+from streaming.front.preparation import own_registration
+from streaming.front.signals import RoleLost
+from streaming.observers.tree import WatchedTree
+from streaming.zk.claim import (
+    ControllerClaim,
+    ControllerTaken,
+    claim_controller,
+    register_broker,
+    resign_controller,
+)
+from streaming.zk.client import ZkSession
+from streaming.zk.znodes import (
+    CONTROLLER_EPOCH_PATH,
+    CONTROLLER_PATH,
+    broker_path,
+    parse_controller_id,
+)
+
+
+class Tenure:
+    """One claim on /controller, and the registration that goes with it; used by one thread.
+
+    Every method raises the errors of streaming.zk.errors.
+    """
+
+    def __init__(
+        self,
+        session: ZkSession,
+        tree: WatchedTree,
+        controller_id: int,
+        holder_seen: Callable[[int | None], None],
+    ) -> None:
+        """holder_seen: told who holds /controller, None when nobody does."""
+        self._session = session
+        self._tree = tree
+        self._controller_id = controller_id
+        self._holder_seen = holder_seen
+        self._claim: ControllerClaim | None = None
+        self._registered_rack: tuple[str | None] | None = None  # None: not registered yet
+
+    @property
+    def claim(self) -> ControllerClaim | None:
+        """Our claim, None before it was made."""
+        return self._claim
+
+    def held(self) -> ControllerClaim:
+        """Return our claim, which must have been made."""
+        assert self._claim is not None, "a term loads, follows and gives back after its claim"
+        return self._claim
+
+    def take(self) -> ControllerClaim:
+        """Take the role from whoever has it.
+
+        Raises RoleLost when it kept changing hands, or when our id is a broker's.
+        """
+        self._check_id_is_free()
+        taken = claim_controller(self._session, self._controller_id, steal=True)
+        if isinstance(taken, ControllerTaken):
+            raise RoleLost(f"the role kept changing hands, last holder {taken.holder_id}")
+        self._claim = taken
+        self._holder_seen(taken.controller_id)
+        return taken
+
+    def check_controller(self) -> None:
+        """Look at /controller, leaving a watch; raises RoleLost when it is not ours any more."""
+        znode = self._tree.get(CONTROLLER_PATH)
+        holder = None if znode is None else parse_controller_id(znode.data)
+        self._holder_seen(holder)
+        if znode is None:
+            raise RoleLost(f"{CONTROLLER_PATH} was deleted")
+        if znode.ephemeral_owner != self.held().claimed_by:
+            raise RoleLost(f"{CONTROLLER_PATH} was taken by {holder}")
+
+    def check_epoch(self) -> None:
+        """Look at /controller_epoch; raises RoleLost when somebody claimed after us."""
+        znode = self._session.get(CONTROLLER_EPOCH_PATH)
+        if znode is None or znode.version != self.held().epoch_zk_version:
+            raise RoleLost(f"{CONTROLLER_EPOCH_PATH} was counted up by somebody else")
+
+    def register(self, endpoints: Endpoints, rack: str | None) -> None:
+        """Register as a broker: brokers before 3.1 look the controller up among them.
+
+        Done again when the rack is another one: old tools place replicas by registrations.
+        """
+        if self._registered_rack == (rack,):
+            return
+        data = own_registration(endpoints, rack)
+        if data is not None:
+            register_broker(self._session, broker_path(self.held().controller_id), data)
+        self._registered_rack = (rack,)
+
+    def give_back(self) -> bool:
+        """Delete our registration, and /controller if it is ours; False when it was not."""
+        claim = self.held()
+        path = broker_path(claim.controller_id)
+        present = self._session.get(path)
+        if present is not None and present.ephemeral_owner == claim.claimed_by:
+            self._session.delete(path)
+        return resign_controller(self._session, claim)
+
+    def _check_id_is_free(self) -> None:
+        """Make sure that no broker has our id.
+
+        What a killed front left behind belongs to the session that still has /controller.
+        """
+        path = broker_path(self._controller_id)
+        registered, holder = self._session.get(path), self._session.get(CONTROLLER_PATH)
+        owner = None if holder is None else holder.ephemeral_owner
+        if registered is not None and registered.ephemeral_owner != owner:
+            raise RoleLost(f"{path} is registered by another process; is it controller.id?")
