@@ -30,6 +30,7 @@ logger = logging.getLogger(__name__)
 
 CLIENT_ID = "helmstream"
 _SIZE_BYTES = 4
+_WRITE_BYTES = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +157,8 @@ class BrokerChannel:
             raise NotAnswered(f"the broker does not support {request.api.name}")
         self._correlation_id += 1
         head = encode_request_header(request.api, version, self._correlation_id, CLIENT_ID)
-        body = request.encode(version).with_broker_epoch(self.broker_epoch)
-        await self._send(head + body)
+        body = request.encode(version).parts(self.broker_epoch)
+        await self._send(memoryview(head), *body)
         if len(self._queue) == 1 or self._queue[1].end_offset > queued.end_offset:
             self._on_sent(self.broker_id, queued.end_offset)
         return await self._answer(request.api, version)
@@ -166,7 +167,7 @@ class BrokerChannel:
         self._stream = await asyncio.open_connection(*self.address)
         self._correlation_id += 1
         asked = encode_request(ApiKey.API_VERSIONS, 0, self._correlation_id, CLIENT_ID, {})
-        await self._send(asked)
+        await self._send(memoryview(asked))
         answer = await self._answer(ApiKey.API_VERSIONS, 0)
         self._versions = {
             entry["api_key"]: min(entry["max_version"], APIS[entry["api_key"]].max_version)
@@ -174,10 +175,22 @@ class BrokerChannel:
             if entry["api_key"] in APIS
         }
 
-    async def _send(self, request: bytes) -> None:
+    async def _send(self, *parts: memoryview) -> None:
+        """Send a request bit by bit: all brokers get the largest ones at the same time, and each
+        connection keeps a copy of what waits in it.
+        """
         assert self._stream is not None
-        self._stream[1].write(frame(request))
-        await self._stream[1].drain()
+        writer = self._stream[1]
+        size = sum(map(len, parts))
+        if size <= _WRITE_BYTES:
+            writer.write(frame(b"".join(parts)))
+            await writer.drain()
+            return
+        writer.write(size.to_bytes(_SIZE_BYTES, "big"))
+        for part in parts:
+            for start in range(0, len(part), _WRITE_BYTES):
+                writer.write(part[start : start + _WRITE_BYTES])
+                await writer.drain()
 
     async def _answer(self, api: ApiKey, version: int) -> dict[str, Any]:
         assert self._stream is not None

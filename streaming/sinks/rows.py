@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from state.blocks import Column
-from state.partitions.matrix import Int32s, keep
+from state.partitions.matrix import Bools, Int32s, keep
 from state.payloads import topic_id_from_text
 from streaming.image.cluster_image import ClusterImage
 from streaming.wire.partition_rows import PartitionRows
@@ -59,13 +59,18 @@ def partition_rows(
         isr=columns["isr"],
         partition_epoch=columns["partition_epoch"],
         replicas=columns["replicas"],
-        offline_replicas=keep(columns["replicas"], columns["offline"]),
-        adding=keep(columns["replicas"], columns["adding"]),
-        removing=keep(columns["replicas"], columns["removing"]),
+        offline_replicas=_those(columns["replicas"], columns["offline"]),
+        adding=_those(columns["replicas"], columns["adding"]),
+        removing=_those(columns["replicas"], columns["removing"]),
         is_new=is_new if is_new is not None else np.zeros(count, dtype=bool),
         leader_recovery_state=columns["recovery"],
         delete_partition=np.zeros(count, dtype=bool),
     )
+
+
+def _those(replicas: Int32s, mask: Bools) -> Int32s:
+    """Return the marked replicas of each row, int32[n, 0] where none is: that is the rule."""
+    return keep(replicas, mask) if mask.any() else replicas[:, :0]
 
 
 def image_rows(image: ClusterImage) -> PartitionRows:

@@ -34,7 +34,7 @@ class PartitionRows:
     isr: NDArray[np.int32]  # [n, R]
     partition_epoch: NDArray[np.int32]  # [n], version of the state znode
     replicas: NDArray[np.int32]  # [n, R]
-    offline_replicas: NDArray[np.int32]  # [n, R]
+    offline_replicas: NDArray[np.int32]  # [n, A]
     adding: NDArray[np.int32]  # [n, A]
     removing: NDArray[np.int32]  # [n, A]
     is_new: NDArray[np.bool_]  # [n]
@@ -101,8 +101,13 @@ class EncodedBody:
 
     def with_broker_epoch(self, broker_epoch: int) -> bytes:
         """Return the body addressed to the broker whose registration has this czxid."""
+        return b"".join(self.parts(broker_epoch))
+
+    def parts(self, broker_epoch: int) -> list[memoryview]:
+        """Return the same piece by piece, without a copy of what brokers share."""
         start = self.broker_epoch_position
-        if start is None:
-            return self.body
         view = memoryview(self.body)
-        return b"".join((view[:start], _INT64.pack(broker_epoch), view[start + _INT64.size :]))
+        if start is None:
+            return [view]
+        epoch = memoryview(_INT64.pack(broker_epoch))
+        return [view[:start], epoch, view[start + _INT64.size :]]

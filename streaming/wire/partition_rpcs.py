@@ -67,7 +67,7 @@ def encode_update_metadata(
     if version >= 4:
         columns.append(BrokerIds(rows.offline_replicas))
     array_format = ArrayFormat(version >= 5, flexible, version >= 7, flexible)
-    parts = [head, encode_partition_array(rows, columns, array_format)]
+    parts: list[bytes | bytearray] = [head, encode_partition_array(rows, columns, array_format)]
     parts.append(array_length(len(live_brokers), flexible))
     parts += [_live_broker(broker, version, flexible) for broker in live_brokers]
     parts.append(empty_tags(flexible))
@@ -96,7 +96,7 @@ def encode_leader_and_isr(
     if version >= 6:
         columns.append(Scalar(rows.leader_recovery_state, "i1"))
     array_format = ArrayFormat(version >= 2, flexible, version >= 5, flexible)
-    parts = [head, b"\x00" if version >= 5 else b""]  # Type
+    parts: list[bytes | bytearray] = [head, b"\x00" if version >= 5 else b""]  # Type
     parts.append(encode_partition_array(rows, columns, array_format))
     parts.append(array_length(len(live_leaders), flexible))
     parts += [_live_leader(leader, flexible) for leader in live_leaders]

@@ -56,7 +56,7 @@ class ArrayFormat:
 
 def encode_partition_array(
     rows: PartitionRows, columns: Sequence[Column], array_format: ArrayFormat
-) -> bytes:
+) -> bytearray:
     """Encode all rows as the RPC's array field, its length in front."""
     lengths = [_id_counts(column.values) for column in columns if isinstance(column, BrokerIds)]
     sizes = _record_sizes(columns, lengths, len(rows), array_format)
@@ -65,7 +65,7 @@ def encode_partition_array(
     for group in _groups_of_equal_layout(columns, lengths, len(rows)):
         records = _records(columns, lengths, group, array_format.flexible)
         _scatter(records, buffer, offsets[group])
-    return bytes(buffer)
+    return buffer
 
 
 def encode_rows(

@@ -1,0 +1,75 @@
+"""A request reaches its broker whole, however large it is."""
+
+from __future__ import annotations
+
+import asyncio
+
+import numpy as np
+import pytest
+
+from streaming.sinks.channel import BrokerChannel, Queued, Timing
+from streaming.sinks.plan import SharedRequest
+from streaming.sinks.rows import partition_rows
+from streaming.wire.frames import frame
+from streaming.wire.messages import ApiKey, encode_request_header
+from tests.bench.stub_answers import answer, read_header
+
+EPOCH = 0x7EDCBA987654
+BOUND_S = 30
+CLIENT_ID = "helmstream"
+
+
+def request_about(count: int) -> SharedRequest:
+    numbers = np.arange(count, dtype=np.int32)
+    lists = np.stack([numbers % 7, numbers % 5 + 7], axis=1)
+    columns = dict.fromkeys(
+        ("partition", "controller_epoch", "leader", "leader_epoch", "partition_epoch"), numbers
+    )
+    columns |= dict.fromkeys(("isr", "replicas"), lists)
+    columns |= dict.fromkeys(("offline", "adding", "removing"), lists < 0)
+    columns["recovery"] = np.zeros(count, dtype=np.int8)
+    rows = partition_rows(columns, np.zeros(count, dtype=np.int32), ["t"], [None])
+    return SharedRequest(ApiKey.UPDATE_METADATA, 1000, 5, rows)
+
+
+async def received(request: SharedRequest) -> bytes:
+    """Return what a broker received of one request."""
+    got: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while not got.done():
+            size = int.from_bytes(await reader.readexactly(4), "big")
+            body = await reader.readexactly(size)
+            api, version, correlation_id, start = read_header(body)
+            if api is ApiKey.UPDATE_METADATA:
+                got.set_result(body)
+            writer.write(frame(answer(api, version, correlation_id, body, start)))
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=1 << 24)
+    channel = BrokerChannel(
+        1,
+        EPOCH,
+        server.sockets[0].getsockname()[:2],
+        timing=Timing(socket_timeout_ms=BOUND_S * 1000, retry_backoff_ms=10),
+        on_answer=lambda _: None,
+        on_sent=lambda *_: None,
+        on_confirmed=lambda *_: None,
+    )
+    channel.put(Queued(request, 1))
+    running = asyncio.ensure_future(channel.run())
+    try:
+        return await asyncio.wait_for(got, BOUND_S)
+    finally:
+        running.cancel()
+        server.close()
+
+
+@pytest.mark.parametrize("count", [1, 100_000])
+def test_a_request_arrives_whole(count: int) -> None:
+    request = request_about(count)
+    body = asyncio.run(received(request))
+    api, version, correlation_id, start = read_header(body)
+    expected = request.encode(version).with_broker_epoch(EPOCH)
+    assert body == encode_request_header(api, version, correlation_id, CLIENT_ID) + expected
+    assert start == len(body) - len(expected)
