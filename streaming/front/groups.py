@@ -14,6 +14,7 @@ from streaming.gateway import not_leader
 from streaming.gateway.calls import AtOnce, Call, Handler
 from streaming.gateway.groups.apis import group_apis
 from streaming.gateway.groups.requests import GroupRequests
+from streaming.gateway.groups.transactions import Transactions
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.embedded import wall_clock_ms
 from streaming.observers.ports import Counters, event
@@ -22,6 +23,7 @@ from streaming.offsets.leader import OffsetsLeader
 from streaming.offsets.replica_fetch import ReplicaFetch
 from streaming.offsets.take_over import TakeOver
 from streaming.offsets.txn_markers import TxnMarkers
+from streaming.offsets.txn_verification import TxnVerification
 from streaming.offsets.upkeep import IsrUpkeep
 from streaming.settings import Settings
 from streaming.wire.messages import ApiKey
@@ -52,7 +54,12 @@ class Groups:
         self.leader = OffsetsLeader(asyncio.get_running_loop().time)
         self._history = History(self.leader, image, settings.controller_listener, timeout_s)
         self._fetch = ReplicaFetch(self.leader, image, self._history.read)
-        self._markers = TxnMarkers(self.leader, self._transaction_completed, wall_clock_ms)
+        listener = settings.controller_listener
+        self._verification = TxnVerification(image, settings.controller_id, listener)
+        transactions = Transactions(self._verification.verify)
+        self._markers = TxnMarkers(
+            self.leader, transactions.settled, self._transaction_completed, wall_clock_ms
+        )
         self._coordination = GroupCoordination(
             settings,
             self.leader,
@@ -72,7 +79,9 @@ class Groups:
             has_job=has_job,
             timeout_s=timeout_s,
         )
-        self._requests = GroupRequests(self._coordination, timeout_s, settings.groups_max)
+        self._requests = GroupRequests(
+            self._coordination, timeout_s, settings.groups_max, transactions
+        )
         self._tasks: list[asyncio.Task[None]] = []
 
     def handlers(self) -> Mapping[int, Handler | AtOnce]:
@@ -145,6 +154,7 @@ class Groups:
             with contextlib.suppress(asyncio.CancelledError):
                 await task
         self._history.close()
+        await self._verification.close()
 
     async def _fetched(self, call: Call) -> Body:
         """Answer followers; consumers are told that we lead nothing that they may read."""

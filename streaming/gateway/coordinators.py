@@ -86,7 +86,7 @@ class FindCoordinator:
             unknown = ProtocolError.INVALID_REQUEST
             error = GatewayError.COORDINATOR_NOT_AVAILABLE if share else unknown
         else:
-            leader = NO_NODE_ID if image is None else _leader(image, topic, key)
+            leader = NO_NODE_ID if image is None else leader_of(image, topic, key)
             if topic == self._posed_topic and leader != NO_NODE_ID:
                 leader = self._nodes.controller_id()
             node = nodes.get(leader, NO_NODE)
@@ -95,7 +95,10 @@ class FindCoordinator:
         return {"error_code": error, "node_id": node.id, "host": node.host, "port": node.port}
 
 
-def _leader(image: ClusterImage, topic: str, key: str) -> int:
+def leader_of(image: ClusterImage, topic: str, key: str) -> int:
+    """Return who leads the partition of an internal topic that a key belongs to, NO_NODE_ID if
+    nobody does.
+    """
     rows = image.rows_of(topic)
     count = rows.stop - rows.start
     if count == 0:

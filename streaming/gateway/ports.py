@@ -50,7 +50,15 @@ class UserConfigs(Protocol):
         ...
 
 
-class ClusterView(Protocol):
+class ImageView(Protocol):
+    """The cluster as decided so far."""
+
+    def image(self) -> ClusterImage | None:
+        """Return it, None before the job sent the first image."""
+        ...
+
+
+class ClusterView(ImageView, Protocol):
     """What this node knows of the cluster; read on the gateway's event loop only.
 
     The image must not change between two awaits of the gateway, so it is folded on the same loop.
@@ -59,10 +67,6 @@ class ClusterView(Protocol):
     @property
     def cluster_id(self) -> str:
         """The cluster's id, from `/cluster/id`."""
-        ...
-
-    def image(self) -> ClusterImage | None:
-        """Return the cluster as decided so far, None before the job sent the first image."""
         ...
 
     def is_controller(self) -> bool:

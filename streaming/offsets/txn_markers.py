@@ -14,6 +14,8 @@ from streaming.offsets.leader import LeaderStopped, OffsetsLeader
 from streaming.offsets.posing import GROUP_TOPIC
 from streaming.wire.schema_codec import Body
 
+Settled = Callable[[int], Awaitable[bool]]
+"""Waits until no commit of a producer is under way; False when that takes too long."""
 Completed = Callable[[int, bool, list[int]], Awaitable[None]]
 """Has it known that a producer's transaction (id, committed) has ended in these partitions."""
 
@@ -25,10 +27,15 @@ class TxnMarkers:
     """
 
     def __init__(
-        self, leader: OffsetsLeader, completed: Completed, now_ms: Callable[[], int]
+        self,
+        leader: OffsetsLeader,
+        settled: Settled,
+        completed: Completed,
+        now_ms: Callable[[], int],
     ) -> None:
-        """Take where markers are appended, and who is told."""
+        """Take where markers are appended, what they must come behind, and who is told."""
         self._leader = leader
+        self._settled = settled
         self._completed = completed
         self._now_ms = now_ms
 
@@ -39,10 +46,13 @@ class TxnMarkers:
 
     async def _write(self, marker: dict[str, Any]) -> Body:
         topics, ended = [], []
+        settled = await self._settled(marker["producer_id"])
         for topic in marker["topics"]:
             partitions = []
             for number in topic["partition_indexes"]:
-                error = await self._append(marker, topic["name"], number)
+                error = int(GatewayError.REQUEST_TIMED_OUT)  # it is sent again
+                if settled:
+                    error = await self._append(marker, topic["name"], number)
                 partitions.append({"partition_index": number, "error_code": error})
                 if error == ProtocolError.NONE:
                     ended.append(number)

@@ -49,6 +49,7 @@ class ApiKey(IntEnum):
     DELETE_TOPICS = 20
     INIT_PRODUCER_ID = 22
     OFFSET_FOR_LEADER_EPOCH = 23
+    ADD_PARTITIONS_TO_TXN = 24
     WRITE_TXN_MARKERS = 27
     TXN_OFFSET_COMMIT = 28
     DESCRIBE_CONFIGS = 32
@@ -121,6 +122,7 @@ APIS: dict[int, Api] = {
         Api(ApiKey.DELETE_TOPICS, "DeleteTopics", 0, 6, _KAFKA_PYTHON),
         Api(ApiKey.INIT_PRODUCER_ID, "InitProducerId", 0, 5, _KAFKA_PYTHON),
         Api(ApiKey.OFFSET_FOR_LEADER_EPOCH, "OffsetForLeaderEpoch", 2, 4, _KAFKA_PYTHON),
+        Api(ApiKey.ADD_PARTITIONS_TO_TXN, "AddPartitionsToTxn", 4, 5, _KAFKA_PYTHON),
         Api(ApiKey.WRITE_TXN_MARKERS, "WriteTxnMarkers", 1, 1, _KAFKA_PYTHON),
         Api(ApiKey.TXN_OFFSET_COMMIT, "TxnOffsetCommit", 0, 4, _KAFKA_PYTHON),
         Api(ApiKey.DESCRIBE_CONFIGS, "DescribeConfigs", 1, 4, _KAFKA_PYTHON),
@@ -159,8 +161,15 @@ DECODED_WITHOUT_SCHEMA: Mapping[ApiKey, Callable[[int, bytes, int], Body]] = {
 }
 """Requests that are not read by their schema: the fields of their bodies are others."""
 
-BROKER_APIS = frozenset({ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA, ApiKey.UPDATE_METADATA})
-"""What a controller asks of brokers."""
+BROKER_APIS = frozenset(
+    {
+        ApiKey.LEADER_AND_ISR,
+        ApiKey.STOP_REPLICA,
+        ApiKey.UPDATE_METADATA,
+        ApiKey.ADD_PARTITIONS_TO_TXN,
+    }
+)
+"""What a controller, or a coordinator of groups, asks of brokers."""
 
 GROUP_APIS = frozenset(
     {

@@ -39,7 +39,9 @@ class Offsets:
             "retention_ms": body["retention_time_ms"] if call.version <= _RETENTION_UNTIL else None,
             "offsets": body["offsets"],
         }
-        return await self._committed(Api.OFFSET_COMMIT, call, payload, body["topics"])
+        api = Api.OFFSET_COMMIT
+        reply = await self._requests.reply(api, call, body["group_id"], payload)
+        return self._committed(api, call, reply, payload["offsets"], body["topics"])
 
     async def commit_in_transaction(self, call: Call) -> bytes:
         """Answer TxnOffsetCommit; what it commits counts once the transaction is committed."""
@@ -51,20 +53,24 @@ class Offsets:
             "member": body["member_id"],
             "instance": body["group_instance_id"],
             "generation": body["generation_id"],
-            "verification_error": int(ProtocolError.NONE),
             "offsets": _offsets(body["topics"]),
         }
         topics = [(topic["name"], len(topic["partitions"])) for topic in body["topics"]]
-        return await self._committed(Api.TXN_OFFSET_COMMIT, call, payload, topics)
+        reply = await self._requests.reply_in_transaction(call, body["group_id"], payload)
+        return self._committed(Api.TXN_OFFSET_COMMIT, call, reply, payload["offsets"], topics)
 
-    async def _committed(
-        self, api: Api, call: Call, payload: dict[str, Any], topics: Sequence[tuple[str, int]]
+    def _committed(
+        self,
+        api: Api,
+        call: Call,
+        reply: Mapping[str, Any],
+        offsets: Iterable[Sequence[Any]],
+        topics: Iterable[tuple[str, int]],
     ) -> bytes:
-        """Have offsets stored; topics: how many partitions of each there are."""
-        reply = await self._requests.reply(api, call, call.body["group_id"], payload)
+        """Return the answer; topics: how many partitions of each there are."""
         error = reply["error"]
         own = {(topic, number): code for topic, number, code in reply.get("partitions", [])}
-        rest = iter(payload["offsets"])
+        rest = iter(offsets)
         errors = [
             (name, [(row[1], own.get((name, row[1]), error)) for row in islice(rest, count)])
             for name, count in topics

@@ -15,6 +15,7 @@ from state.groups.payloads import Heartbeat
 from state.groups.tables import LOADING_ANSWERS, Api, Phase, status_error
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Call
+from streaming.gateway.groups.transactions import Transactions, producing
 from streaming.gateway.ports import DecisionTimedOut, NoJob, NotController
 
 _EVENTS: Mapping[Api, str] = {
@@ -67,11 +68,18 @@ class GroupService(Protocol):
 class GroupRequests:
     """Has requests decided, and tells failures as the error codes that clients understand."""
 
-    def __init__(self, service: GroupService, timeout_s: float, groups_max: int) -> None:
+    def __init__(
+        self,
+        service: GroupService,
+        timeout_s: float,
+        groups_max: int,
+        transactions: Transactions,
+    ) -> None:
         """timeout_s: how long a decision may take; groups_max: groups beyond which no new one is
         begun.
         """
         self.service = service
+        self._transactions = transactions
         self._timeout_s = timeout_s
         self._groups_max = groups_max
 
@@ -93,7 +101,7 @@ class GroupRequests:
         if api is Api.JOIN_GROUP and self._is_one_too_many(group):
             return {"error": ProtocolError.GROUP_MAX_SIZE_REACHED}
         timeout_s = self._timeout_s + waits_s
-        if api in _COMMITS:
+        if api is Api.OFFSET_COMMIT:
             timeout_s = min(timeout_s, _COMMIT_TIMEOUT_S)
         partition = self.service.partition_of(group)
         asked = {**payload, "group": group, "partition": partition, "version": call.version}
@@ -107,6 +115,21 @@ class GroupRequests:
             return {"error": LOADING_ANSWERS[api]}
         except DecisionTimedOut:
             return {"error": _TIMED_OUT.get(api, ProtocolError.COORDINATOR_NOT_AVAILABLE)}
+
+    async def reply_in_transaction(
+        self, call: Call, group: str, payload: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Return the reply to a TxnOffsetCommit, which the transaction's coordinator is asked about
+        first.
+        """
+        api = Api.TXN_OFFSET_COMMIT
+        error = self.status(api, group)
+        if error is not None:
+            return {"error": error}
+        who = producing(payload, self.service.partition_of(group), call.version)
+        return await self._transactions.commit(
+            who, lambda code: self.reply(api, call, group, payload | {"verification_error": code})
+        )
 
     def _is_one_too_many(self, group: str) -> bool:
         groups = self.service.image.groups

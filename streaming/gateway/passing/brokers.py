@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from streaming.gateway.passing.pool import BrokerFailed, BrokerPool, PassingLimits, Target
 from streaming.gateway.passing.versions import BrokerVersions, Ranges, common_ranges, our_range
-from streaming.gateway.ports import ClusterView
+from streaming.gateway.ports import ImageView
 from streaming.wire.messages import decode_response, encode_request
 from streaming.wire.partition_rows import PLAINTEXT
 from streaming.wire.schema_codec import Body
@@ -19,7 +19,7 @@ class Brokers:
     are good for that client. Lives on the gateway's event loop.
     """
 
-    def __init__(self, view: ClusterView, node_id: int, limits: PassingLimits) -> None:
+    def __init__(self, view: ImageView, node_id: int, limits: PassingLimits) -> None:
         """Take what is known of the cluster, this node's id, and what passing on may take."""
         self._view = view
         self._node_id = node_id

@@ -21,6 +21,7 @@ from streaming.gateway.apis import build_apis
 from streaming.gateway.connection import Limits
 from streaming.gateway.groups.apis import group_apis
 from streaming.gateway.groups.requests import GroupRequests
+from streaming.gateway.groups.transactions import Producing, Transactions
 from streaming.gateway.server import Gateway
 from streaming.log.api import NewRecord
 from streaming.offsets.history import History
@@ -66,7 +67,15 @@ class GroupWorld:
             has_job=lambda: self.has_job,
             counters=Counter(),
         )
-        self.requests = GroupRequests(self.groups, TIMEOUT_S, settings.groups_max)
+        self.transactions = Transactions(self._verify)
+        self.verification_error = 0
+        self.requests = GroupRequests(
+            self.groups, TIMEOUT_S, settings.groups_max, self.transactions
+        )
+
+    async def _verify(self, producing: Producing) -> int:
+        assert (producing.transactional_id, producing.producer_id) == ("x", 9)
+        return self.verification_error
 
     async def take_over(self) -> None:
         """Lead all partitions, which are empty, and serve them."""

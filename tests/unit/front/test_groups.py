@@ -4,6 +4,9 @@ made-up brokers have the records.
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 import pytest
 
 from state.protocol_errors import ProtocolError
@@ -114,21 +117,51 @@ def test_offsets_are_deleted() -> None:
     play(scenario)
 
 
+def in_transaction() -> dict[str, Any]:
+    producer = {"transactional_id": "x", "producer_id": 9, "producer_epoch": 1}
+    body = commit_body(None) | producer | {"generation_id": -1}
+    del body["generation_id_or_member_epoch"]
+    return body
+
+
 @pytest.mark.parametrize("version", range(5))
 def test_commits_of_a_transaction_are_not_stable_before_its_end(version: int) -> None:
     async def scenario(world: GroupWorld, rig: Rig) -> None:
         client = await rig.client()
-        body = commit_body(None) | {
-            "transactional_id": "x",
-            "producer_id": 9,
-            "producer_epoch": 1,
-            "generation_id": -1,
-        }
-        del body["generation_id_or_member_epoch"]
-        answer = await client.ask(ApiKey.TXN_OFFSET_COMMIT, version, body)
+        answer = await client.ask(ApiKey.TXN_OFFSET_COMMIT, version, in_transaction())
         assert answer["topics"][0]["partitions"][0]["error_code"] == 0
         unstable = await fetched(client, require_stable=True)
         assert unstable["error_code"] == ProtocolError.UNSTABLE_OFFSET_COMMIT
         assert (await fetched(client))["committed_offset"] == -1
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(("said", "told"), [(47, 47), (48, 48), (13, 14), (15, 15)])
+def test_what_a_transactions_coordinator_has_against_a_commit_is_told(said: int, told: int) -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        world.verification_error = said
+        client = await rig.client()
+        answer = await client.ask(ApiKey.TXN_OFFSET_COMMIT, 4, in_transaction())
+        assert answer["topics"][0]["partitions"][0]["error_code"] == told
+        assert (await fetched(client, require_stable=True))["error_code"] == 0
+
+    play(scenario)
+
+
+def test_markers_come_behind_the_commits_that_are_under_way() -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client = await rig.client()
+        world.held = []
+        client.write(ApiKey.TXN_OFFSET_COMMIT, 4, in_transaction())
+        await rig.counted("requests_TxnOffsetCommit", 1)
+        settling = asyncio.create_task(world.transactions.settled(9))
+        assert await world.transactions.settled(8)
+        await asyncio.sleep(0)
+        assert not settling.done()
+        world.release()
+        assert await settling
+        await client.read_frame()
+        assert await world.transactions.settled(9)
 
     play(scenario)

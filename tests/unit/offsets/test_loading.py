@@ -8,6 +8,7 @@ from typing import Any
 from state.groups.load import LoadedPartition
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import BoundListener, Call
+from streaming.gateway.groups.transactions import Producing, Transactions
 from streaming.gateway.protocol_errors import GatewayError
 from streaming.offsets.batches import NewRecord, encode_batch, encode_marker, stamped
 from streaming.offsets.loading import fold_records
@@ -108,6 +109,10 @@ def markers(*partitions: int, topic: str = GROUP_TOPIC) -> Call:
     return Call(header, {"markers": [marker]}, listener, b"")
 
 
+async def verified(producing: Producing) -> int:
+    return 0
+
+
 def test_markers_are_answered_when_all_have_them_and_told_of() -> None:
     async def play() -> None:
         led, told = Led(), []
@@ -115,7 +120,7 @@ def test_markers_are_answered_when_all_have_them_and_told_of() -> None:
         async def completed(producer: int, committed: bool, partitions: list[int]) -> None:
             told.append((producer, committed, partitions))
 
-        writing = TxnMarkers(led.leader, completed, lambda: 6)
+        writing = TxnMarkers(led.leader, Transactions(verified).settled, completed, lambda: 6)
         led.begin()
         asking = asyncio.create_task(writing.handle(markers(0, 7)))
         while led.leader.logs[0].end < 1:
