@@ -60,6 +60,7 @@ class EventKind(StrEnum):
     LEAVE_GROUP_REQUESTED = "leave_group_requested"
     OFFSET_COMMIT_REQUESTED = "offset_commit_requested"
     TXN_OFFSET_COMMIT_REQUESTED = "txn_offset_commit_requested"
+    OFFSETS_APPENDED = "offsets_appended"
     OFFSET_DELETE_REQUESTED = "offset_delete_requested"
     DELETE_GROUP_REQUESTED = "delete_group_requested"
     GROUP_OBSERVED = "group_observed"

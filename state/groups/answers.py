@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from state.groups.image import GroupImage
 from state.groups.image_changes import GroupView
 from state.groups.offset_rows import TopicPartition
-from state.groups.payloads import Heartbeat
+from state.groups.offsets import commit_error
+from state.groups.payloads import Heartbeat, OffsetCommitRequested
 from state.groups.presence import heartbeat_answer
 from state.groups.states import GroupState
 from state.groups.tables import Api, Phase, status_error
@@ -30,6 +31,14 @@ def heartbeat_error(image: GroupImage, phase: Phase, heard: Heartbeat) -> Protoc
         return error
     view = image.groups.get(heard.group)
     return ProtocolError.UNKNOWN_MEMBER_ID if view is None else heartbeat_answer(view, heard)
+
+
+def may_commit(image: GroupImage, phase: Phase, request: OffsetCommitRequested) -> bool:
+    """Return whether a commit is taken as far as the image knows: its members know no more."""
+    if status_error(Api.OFFSET_COMMIT, request.group, phase) is not None:
+        return False
+    view = image.groups.get(request.group)
+    return view is not None and commit_error(view, request) is None
 
 
 @dataclass(frozen=True, slots=True)

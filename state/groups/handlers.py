@@ -12,9 +12,9 @@ from state.groups.bucket import Bucket, Entry
 from state.groups.buckets import bucket_of_key, group_bucket, timer_name
 from state.groups.expiration import expire
 from state.groups.group import NEVER, Group
-from state.groups.offsets import complete_transaction
+from state.groups.offsets import complete_transaction, take_appended
 from state.groups.presence import heartbeat
-from state.groups.requests import take
+from state.groups.requests import create, take
 from state.groups.slot import GroupSlot
 from state.groups.tables import Phase
 from state.groups.timers import fire
@@ -88,6 +88,25 @@ def requested(slot: GroupSlot, event: Event, request: payloads.GroupRequest) -> 
         return finish(bucket, turn, kept, gone=False)
     nobody = Group(request.group, request.partition)
     return finish(bucket, turn, group or nobody, gone=True)
+
+
+def offsets_appended(
+    slot: GroupSlot, event: Event, appended: payloads.OffsetsAppended
+) -> list[Decision]:
+    """Take offsets that the topic has; a group that is gone by now is there again by that."""
+    if slot.phase(appended.partition) is not Phase.OWNED:
+        return []
+
+    def act(turn: Turn, group: Group) -> Gone:
+        take_appended(turn, group, appended)
+        return False
+
+    bucket = slot.bucket(group_bucket(appended.group))
+    if bucket.get(appended.group) is not None:
+        return concern(slot, event, appended.group, act)
+    turn = Turn(event.offset, event.time_ms, slot.config)
+    group = create(turn, appended.group, appended.partition)
+    return finish(bucket, turn, group, gone=act(turn, group))
 
 
 def heard(slot: GroupSlot, event: Event, received: payloads.HeartbeatsReceived) -> list[Decision]:
@@ -250,6 +269,7 @@ GROUP_HANDLERS: dict[type, Callable[[GroupSlot, Event, Any], list[Decision]]] = 
     payloads.LeaveGroupRequested: requested,
     payloads.OffsetCommitRequested: requested,
     payloads.TxnOffsetCommitRequested: requested,
+    payloads.OffsetsAppended: offsets_appended,
     payloads.OffsetDeleteRequested: requested,
     payloads.DeleteGroupRequested: requested,
     payloads.GroupObserved: observed,

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from state.groups.image_changes import CHANGES, CREATES, GroupView
+from state.groups.image_changes import CHANGES, CREATES, DirectCommit, GroupView
 from state.groups.offset_rows import OffsetRow, TopicPartition
 from state.groups.ownership import loaded_fields
 from state.groups.slot import GroupSlot
@@ -31,11 +31,14 @@ class Decided:
 
 @dataclass(slots=True)
 class GroupImage:
-    """Every group by name, and the writes that are on their way, by id and by group."""
+    """Every group by name, and the writes that are on their way, by id and by group; commits that
+    are appended without a decision by group.
+    """
 
     groups: dict[str, GroupView] = field(default_factory=dict)
     in_flight: dict[WriteId, tuple[str, dict[str, Any]]] = field(default_factory=dict)
     writing: dict[str, dict[WriteId, dict[str, Any]]] = field(default_factory=dict)
+    committing: dict[str, set[DirectCommit]] = field(default_factory=dict)
 
     def apply(self, offset: int, body: bytes) -> None:
         """Fold a decision whose records, if it has any, are appended."""
@@ -71,10 +74,26 @@ class GroupImage:
         rows = {} if view is None else view.offsets
         return [(one, rows.get(one)) for one in _partitions(step)]
 
+    def commit_begun(self, group: str, commit: DirectCommit) -> None:
+        """Note a commit that is being appended; it ends with commit_ended."""
+        self.committing.setdefault(group, set()).add(commit)
+
+    def commit_ended(self, group: str, commit: DirectCommit, *, appended: bool) -> None:
+        """Fold a commit that was appended, or drop it."""
+        of_group = self.committing[group]
+        of_group.remove(commit)
+        if not of_group:
+            del self.committing[group]
+        view = self.groups.get(group)
+        if appended and view is not None:
+            view.take(commit)
+
     def is_unstable(self, group: str, partition: TopicPartition) -> bool:
         """Return whether a commit of this partition is on its way or waits for a marker."""
         steps = self.writing.get(group, {}).values()
         if any(partition in _partitions(step) for step in steps):
+            return True
+        if any(partition in one.partitions for one in self.committing.get(group, ())):
             return True
         view = self.groups.get(group)
         return view is not None and any(partition in rows for rows in view.pending.values())

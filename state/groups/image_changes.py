@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
-from state.groups.offset_rows import OffsetRow, TopicPartition, read_rows
+from state.groups.offset_rows import UNLOGGED, OffsetRow, TopicPartition, read_rows
 from state.groups.states import GroupState
 
 
@@ -23,6 +23,24 @@ class MemberView:
     assignment: str = ""
 
 
+class DirectCommit(Protocol):
+    """A commit that was answered from the image; the log is told of it later.
+
+    layout: equal for commits of the same partitions.
+    """
+
+    @property
+    def layout(self) -> Hashable:
+        """What stands for the partitions."""
+
+    @property
+    def partitions(self) -> Sequence[TopicPartition]:
+        """The partitions whose offsets it commits."""
+
+    def rows(self) -> dict[TopicPartition, OffsetRow]:
+        """Return what it commits, at the position UNLOGGED."""
+
+
 @dataclass(slots=True)
 class GroupView:
     """A group as requests see it; what Group has under the same names means the same."""
@@ -34,8 +52,23 @@ class GroupView:
     leader: str | None = None
     members: dict[str, MemberView] = field(default_factory=dict)
     instances: dict[str, str] = field(default_factory=dict)
-    offsets: dict[TopicPartition, OffsetRow] = field(default_factory=dict)
     pending: dict[int, dict[TopicPartition, OffsetRow]] = field(default_factory=dict)
+    _offsets: dict[TopicPartition, OffsetRow] = field(default_factory=dict)
+    _unopened: dict[Hashable, DirectCommit] = field(default_factory=dict)
+
+    @property
+    def offsets(self) -> dict[TopicPartition, OffsetRow]:
+        """The committed offsets; what is changed in them is kept."""
+        if self._unopened:
+            for one in self._unopened.values():
+                self._offsets.update(one.rows())
+            self._unopened.clear()
+        return self._offsets
+
+    def take(self, commit: DirectCommit) -> None:
+        """Take a commit, unopened: the next of the same layout replaces it."""
+        self._unopened.pop(commit.layout, None)
+        self._unopened[commit.layout] = commit
 
 
 def _created(view: GroupView, change: Mapping[str, Any]) -> None:
@@ -123,17 +156,23 @@ def _group_loaded(view: GroupView, change: Mapping[str, Any]) -> None:
     view.leader = metadata["leader"]
     for member in metadata["members"]:
         _add(view, member)
-    view.offsets = read_rows(change["offsets"])
+    view.offsets.update(read_rows(change["offsets"]))
     view.pending = {producer: read_rows(rows) for producer, rows in change["pending"]}
 
 
 def _offsets_committed(view: GroupView, change: Mapping[str, Any]) -> None:
     """What was appended later stays, in whichever order the writes end."""
+    offsets = view.offsets
     for topic, number, *values in change["offsets"]:
         partition, row = (topic, number), OffsetRow._make(values)
-        held = view.offsets.get(partition)
-        if held is None or held.position <= row.position:
-            view.offsets[partition] = row
+        held = offsets.get(partition)
+        if held is None or held.position <= row.position or _is_told_of(held, row):
+            offsets[partition] = row
+
+
+def _is_told_of(held: OffsetRow, row: OffsetRow) -> bool:
+    """Return whether a row is what the log has of one that was committed past it."""
+    return held.position == UNLOGGED and held[:-1] == row[:-1]
 
 
 def _transaction_pending(view: GroupView, change: Mapping[str, Any]) -> None:

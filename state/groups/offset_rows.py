@@ -14,6 +14,11 @@ TopicPartition: TypeAlias = tuple[str, int]
 
 LOADED_BEFORE = 1 << 62
 
+UNLOGGED = LOADED_BEFORE
+"""Position of a row that is committed and that the event log has not, or not yet told: after all
+that is decided.
+"""
+
 
 class OffsetRow(NamedTuple):
     """A committed offset.

@@ -12,9 +12,11 @@ from state.groups.payloads import (
     DeleteGroupRequested,
     OffsetCommitRequested,
     OffsetDeleteRequested,
+    OffsetsAppended,
     TransactionCompleted,
     TxnOffsetCommitRequested,
 )
+from state.groups.presence import Beating
 from state.groups.rebalance import move
 from state.groups.states import GroupState
 from state.groups.subscription import CONSUMER
@@ -43,9 +45,6 @@ def commit(turn: Turn, group: Group, request: Commit) -> None:
     """Take one OffsetCommit or TxnOffsetCommit."""
     transactional = isinstance(request, TxnOffsetCommitRequested)
     error = _verification_error(request) or commit_error(group, request)
-    if error is None:
-        cell = (TXN_COMMIT if transactional else COMMIT)[group.state]
-        error = cell if isinstance(cell, ProtocolError) else None
     if error is not None:
         turn.reply(request.request_id, api_of(request), error, partitions=[])
         return
@@ -62,7 +61,17 @@ def _verification_error(request: Commit) -> ProtocolError | None:
     return OFFSET_APPEND_ERRORS.get(code) or ProtocolError(code)
 
 
-def commit_error(group: Group, request: Commit) -> ProtocolError | None:
+def commit_error(group: Beating, request: Commit) -> ProtocolError | None:
+    """Return why a commit is not taken from who sends it, or not in the group's state."""
+    error = _committer_error(group, request)
+    if error is not None:
+        return error
+    transactional = isinstance(request, TxnOffsetCommitRequested)
+    cell = (TXN_COMMIT if transactional else COMMIT)[group.state]
+    return cell if isinstance(cell, ProtocolError) else None
+
+
+def _committer_error(group: Beating, request: Commit) -> ProtocolError | None:
     """Return why a commit is not from a member of the present generation, or from nobody's.
 
     Who is no member (generation -1) may commit while the group is empty, and in transactions always
@@ -124,6 +133,16 @@ def _store(turn: Turn, group: Group, request: Commit) -> None:
         ProtocolError.NONE,
         partitions=[[*partition, error] for partition in too_large],
     )
+
+
+def take_appended(turn: Turn, group: Group, appended: OffsetsAppended) -> None:
+    """Take offsets that are in the topic already; whoever committed them was answered."""
+    rows = {
+        partition: OffsetRow(offset, leader_epoch, metadata, commit_ms, None, turn.offset)
+        for partition, offset, leader_epoch, metadata, commit_ms in appended.offsets
+    }
+    group.store.rows.update(rows)
+    turn.change("offsets_committed", offsets=rows_values(rows))
 
 
 def _java_length(text: str) -> int:

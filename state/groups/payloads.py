@@ -100,6 +100,19 @@ class TxnOffsetCommitRequested(GroupRequest):
 
 
 @dataclass(frozen=True, slots=True)
+class OffsetsAppended:
+    """Offsets that were committed and are in `__consumer_offsets`, the newest of each partition.
+
+    offsets: partition, offset, leader epoch, metadata, commit time in ms; in the order of their
+    commits.
+    """
+
+    partition: int
+    group: str
+    offsets: tuple[tuple[TopicPartition, int, int, str, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class OffsetDeleteRequested(GroupRequest):
     """OffsetDelete of one group."""
 
@@ -259,6 +272,7 @@ GroupPayload: TypeAlias = (
     | TxnOffsetCommitRequested
     | OffsetDeleteRequested
     | DeleteGroupRequested
+    | OffsetsAppended
     | GroupObserved
     | GroupRecordsRefused
     | GroupRecordsOvertaken

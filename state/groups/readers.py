@@ -119,6 +119,20 @@ def txn_offset_commit_requested(body: dict[str, Any]) -> payloads.TxnOffsetCommi
     )
 
 
+def offsets_appended(body: dict[str, Any]) -> payloads.OffsetsAppended:
+    """Read offsets_appended."""
+    return payloads.OffsetsAppended(
+        whole_number(body["partition"]),
+        text(body["group"]),
+        tuple(
+            (*commit, whole_number(values[-1]))
+            for commit, values in zip(
+                _commits(values[:-1] for values in body["offsets"]), body["offsets"], strict=True
+            )
+        ),
+    )
+
+
 def offset_delete_requested(body: dict[str, Any]) -> payloads.OffsetDeleteRequested:
     """Read offset_delete_requested."""
     return payloads.OffsetDeleteRequested(*_request(body), _partitions(body["partitions"]))

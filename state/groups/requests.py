@@ -41,7 +41,7 @@ def _join(turn: Turn, group: Group | None, request: payloads.JoinGroupRequested)
         if request.member:
             refuse(turn, request, ProtocolError.UNKNOWN_MEMBER_ID)
             return None
-        group = _create(turn, request)
+        group = create(turn, request.group, request.partition)
     join(turn, group, request)
     return group
 
@@ -56,14 +56,15 @@ def _commit(
         if request.generation >= 0 and not transactional:
             refuse(turn, request, ProtocolError.ILLEGAL_GENERATION)
             return None
-        group = _create(turn, request)
+        group = create(turn, request.group, request.partition)
     commit(turn, group, request)
     return group
 
 
-def _create(turn: Turn, request: GroupRequest) -> Group:
+def create(turn: Turn, name: str, partition: int) -> Group:
+    """Return a new group, noted as such."""
     turn.change("group_created")
-    return Group(request.group, request.partition, state_since_ms=turn.now_ms)
+    return Group(name, partition, state_since_ms=turn.now_ms)
 
 
 def _of_existing(turn: Turn, group: Group | None, request: GroupRequest) -> Group | None:

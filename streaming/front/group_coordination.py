@@ -15,6 +15,7 @@ from state.groups.load import LoadedPartition
 from state.groups.payloads import Heartbeat
 from state.groups.tables import Phase
 from streaming.front.decider import RequestDecider
+from streaming.front.direct_commits import Answer, DirectCommits
 from streaming.front.group_decisions import GroupDecisions
 from streaming.front.heartbeats import HeartbeatLog
 from streaming.gateway.coordinators import coordinator_partition
@@ -32,6 +33,14 @@ Append = Callable[[Sequence[NewRecord]], Future[range]]
 
 _CHUNK_EVENTS = 1_000
 _NO_JOB = "no job is connected"
+_ABOUT_OFFSETS = frozenset(
+    {
+        EventKind.OFFSET_COMMIT_REQUESTED,
+        EventKind.TXN_OFFSET_COMMIT_REQUESTED,
+        EventKind.OFFSET_DELETE_REQUESTED,
+        EventKind.DELETE_GROUP_REQUESTED,
+    }
+)
 
 
 class GroupCoordination:
@@ -59,6 +68,16 @@ class GroupCoordination:
         self._decider = RequestDecider(append, is_controller, counters)
         self._heartbeats = HeartbeatLog(asyncio.get_running_loop(), append)
         self.decisions = GroupDecisions(leader, self._decider.answer)
+        self._commits = DirectCommits(
+            leader,
+            append,
+            lambda: self.image,
+            partition_of=self.partition_of,
+            phase=self.phase,
+            is_open=lambda: is_controller() and has_job(),
+            heard=self.heard,
+            metadata_max=settings.offset_metadata_max_bytes,
+        )
         self._epochs: dict[int, int] = {}
         self._loaded: dict[int, int] = {}
         self._served: set[int] = set()
@@ -90,7 +109,14 @@ class GroupCoordination:
         """Append an event and return its reply; raises NotController, NoJob, DecisionTimedOut."""
         if not self._has_job():
             raise NoJob(_NO_JOB)
-        return await self._decider.submit(kind, group, payload, timeout_s)
+        if kind not in _ABOUT_OFFSETS:
+            return await self._decider.submit(kind, group, payload, timeout_s)
+        async with self._commits.deciding(group):
+            return await self._decider.submit(kind, group, payload, timeout_s)
+
+    def take_commit(self, request: bytes, answer: Answer) -> bool:
+        """Take an OffsetCommit whose answer comes later; False leaves it to be submitted."""
+        return self._commits.take(request, answer)
 
     def heard(self, heartbeat: Heartbeat) -> None:
         """Take a heartbeat of a member that is there; it was answered."""
@@ -101,6 +127,7 @@ class GroupCoordination:
 
     def batch_completed(self, end_offset: int) -> None:
         """Serve partitions of which everything that was loaded is decided."""
+        self._commits.batch_completed(end_offset)
         for partition, offset in list(self._loaded.items()):
             if end_offset > offset:
                 del self._loaded[partition]
@@ -115,11 +142,15 @@ class GroupCoordination:
         self._served.clear()
         self._decider.fail_all()
 
-    def expire_offsets(self) -> None:
-        """Have the offsets of all groups looked through for those whose time is over."""
+    async def expire_offsets(self) -> None:
+        """Have the offsets of all groups looked through for those whose time is over.
+
+        Raises DecisionTimedOut.
+        """
         buckets = sorted({group_bucket(group) for group in self.image.groups})
         kind = EventKind.OFFSETS_EXPIRATION_DUE
-        self._append([event(kind, {}, str(bucket)) for bucket in buckets])
+        records = [event(kind, {}, str(bucket)) for bucket in buckets]
+        await self._commits.deciding_all(lambda: self._append(records))
 
     def elected(self, partitions: dict[int, int]) -> None:
         """Partitions (number: leader epoch) are led by us, and not loaded."""
@@ -172,6 +203,7 @@ class GroupCoordination:
         self._epochs.clear()
         self._loaded.clear()
         self._heartbeats.forget()
+        self._commits.forget()
         self.decisions.begin()
         self.role_lost()
 

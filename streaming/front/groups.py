@@ -11,10 +11,11 @@ from state.events import EventKind
 from streaming.front.decider import RequestDecider
 from streaming.front.group_coordination import Append, GroupCoordination
 from streaming.gateway import not_leader
-from streaming.gateway.calls import AtOnce, Call, Handler
+from streaming.gateway.calls import AtOnce, Call, Handler, Soon
 from streaming.gateway.groups.apis import group_apis
 from streaming.gateway.groups.requests import GroupRequests
 from streaming.gateway.groups.transactions import Transactions
+from streaming.gateway.ports import DecisionTimedOut
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.embedded import wall_clock_ms
 from streaming.observers.ports import Counters, event
@@ -84,7 +85,7 @@ class Groups:
         )
         self._tasks: list[asyncio.Task[None]] = []
 
-    def handlers(self) -> Mapping[int, Handler | AtOnce]:
+    def handlers(self) -> Mapping[int, Handler | AtOnce | Soon]:
         """Return what the gateway serves because of groups."""
         if not self._enabled:
             return {}
@@ -174,7 +175,8 @@ class Groups:
     async def _expire(self) -> None:
         while True:
             await asyncio.sleep(self._expiration_s)
-            self._coordination.expire_offsets()
+            with contextlib.suppress(DecisionTimedOut):  # the next time will do
+                await self._coordination.expire_offsets()
 
 
 def _report(done: asyncio.Task[None], on_failure: Callable[[BaseException], None]) -> None:

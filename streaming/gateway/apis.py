@@ -11,7 +11,7 @@ from streaming.gateway import not_leader
 from streaming.gateway.admin import AdminRequests
 from streaming.gateway.alter_partition import AlterPartition
 from streaming.gateway.broker_requests import AllocateProducerIds, ControlledShutdown, Deciding
-from streaming.gateway.calls import Apis, AtOnce, Handler
+from streaming.gateway.calls import Apis, AtOnce, Handler, Soon
 from streaming.gateway.configs import ConfigRequests
 from streaming.gateway.coordinators import FindCoordinator
 from streaming.gateway.create_partitions import CreatePartitions
@@ -63,7 +63,7 @@ def build_apis(
     view: ClusterView,
     decider: Decider,
     node: NodeConfig,
-    groups: Mapping[int, Handler | AtOnce] = MappingProxyType({}),
+    groups: Mapping[int, Handler | AtOnce | Soon] = MappingProxyType({}),
 ) -> Apis:
     """Return all APIs of the controller node, those of `groups` in place of others or beside them;
     call on the gateway's event loop.
@@ -82,9 +82,12 @@ def build_apis(
         ApiKey.INCREMENTAL_ALTER_CONFIGS: configs.alter,
     }
     creation = AutoCreation(brokers)
-    waiting = {key: one for key, one in groups.items() if not isinstance(one, AtOnce)}
+    served = _served_here(view, decider, node, producer_ids, creation)
     at_once = {key: one.answer for key, one in groups.items() if isinstance(one, AtOnce)}
-    served = {**_served_here(view, decider, node, producer_ids, creation), **waiting}
+    soon = {key: one.take for key, one in groups.items() if isinstance(one, Soon)}
+    for key, one in groups.items():
+        if not isinstance(one, AtOnce):
+            served[key] = one.otherwise if isinstance(one, Soon) else one
     without_role = WithoutRole(view, brokers)
     for key in (ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER):
         served[key] = without_role.around(served[key])
@@ -97,6 +100,7 @@ def build_apis(
         pass_on=Passing(brokers).handle,
         close=close,
         at_once=at_once,
+        soon=soon,
     )
 
 

@@ -59,11 +59,22 @@ class AtOnce:
 
 
 @dataclass(frozen=True, slots=True)
+class Soon:
+    """Answers one API without a task where it can: take gets a request's frame and whom to give a
+    whole response to, later; where it returns False the handler answers.
+    """
+
+    take: Callable[[bytes, Callable[[bytes], None]], bool]
+    otherwise: Handler
+
+
+@dataclass(frozen=True, slots=True)
 class Apis:
     """What the gateway answers.
 
-    handlers: by API key, what is decoded, and at_once, what need not wait. passed: what is not
-    decoded, by API key its name. close: to await at the end.
+    handlers: by API key, what is decoded, and at_once, what need not wait; soon: what is tried
+    before the handler. passed: what is not decoded, by API key its name. close: to await at the
+    end.
     """
 
     handlers: Mapping[int, Handler]
@@ -71,3 +82,6 @@ class Apis:
     pass_on: PassedHandler
     close: Callable[[], Awaitable[None]]
     at_once: Mapping[int, Callable[[bytes], bytes]] = field(default_factory=dict)
+    soon: Mapping[int, Callable[[bytes, Callable[[bytes], None]], bool]] = field(
+        default_factory=dict
+    )

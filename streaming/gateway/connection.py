@@ -81,6 +81,7 @@ class Connection(asyncio.Protocol):
         self._frames: deque[bytes] = deque()
         self._unread: deque[bytes] = deque()
         self._task: asyncio.Task[None] | None = None
+        self._awaited = False  # an answer comes without a task
         self._slow: asyncio.TimerHandle | None = None
         self._idle: asyncio.TimerHandle | None = None
         self._heard_s = self._loop.time()
@@ -155,7 +156,7 @@ class Connection(asyncio.Protocol):
 
     @property
     def _busy(self) -> bool:
-        return self._task is not None or self._slow is not None
+        return self._task is not None or self._awaited or self._slow is not None
 
     def _go_on(self) -> None:
         """Begin with the next request, if it is its turn."""
@@ -187,7 +188,8 @@ class Connection(asyncio.Protocol):
         api_key = int.from_bytes(request_frame[:2], "big")
         answer_of = self._apis.at_once.get(api_key)
         if answer_of is None:
-            self._task = self._loop.create_task(self._serve(request_frame))
+            if not self._take(api_key, request_frame):
+                self._task = self._loop.create_task(self._serve(request_frame))
             return
         try:
             answer = answer_of(request_frame)
@@ -195,6 +197,21 @@ class Connection(asyncio.Protocol):
             raise self._closing(error, request_frame) from error
         self._counters[_COUNTER[api_key]] += 1
         self._send(answer)
+
+    def _take(self, api_key: int, request_frame: bytes) -> bool:
+        """Return whether the request is taken by who answers it without a task."""
+        take = self._apis.soon.get(api_key)
+        if take is None or not take(request_frame, self._answered):
+            return False
+        self._awaited = True
+        self._counters[_COUNTER[api_key]] += 1
+        return True
+
+    def _answered(self, answer: bytes) -> None:
+        self._awaited = False
+        self._send(answer)
+        self._heard_s = self._loop.time()
+        self._go_on()
 
     async def _serve(self, request_frame: bytes) -> None:
         try:

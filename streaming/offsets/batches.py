@@ -69,27 +69,34 @@ def encode_batch(records: Sequence[NewRecord], producer: tuple[int, int] | None 
     kafka-python's builder does the same with three calls for each number in a record.
     """
     first_ms = records[0].timestamp_ms
+    last_ms = max(record.timestamp_ms for record in records)
     parts: list[bytes] = []
     for offset, (time_ms, key, value) in enumerate(records):
-        parts += _record(time_ms - first_ms, offset, key, value)
-    body = b"".join(parts)
+        parts += encoded_record(time_ms - first_ms, offset, key, value)
+    return sealed(b"".join(parts), len(records), first_ms, last_ms, producer)
+
+
+def sealed(
+    body: bytes, count: int, first_ms: int, last_ms: int, producer: tuple[int, int] | None = None
+) -> bytes:
+    """Return the batch at offset 0 that so many records, encoded, make up; times in ms."""
     producer_id, epoch = producer or _NO_PRODUCER
     covered = _COVERED.pack(
         0 if producer is None else _TRANSACTIONAL,
-        len(records) - 1,
+        count - 1,
         first_ms,
-        max(record.timestamp_ms for record in records),
+        last_ms,
         producer_id,
         epoch,
         _NO_SEQUENCE if producer is None else 0,
-        len(records),
+        count,
     )
     checksum = crc32c(body, crc32c(covered))
     length = _LEAST_BATCH_BYTES - _OFFSET_AND_LENGTH_BYTES + len(body)
     return b"".join([_HEAD.pack(0, length, 0, _MAGIC), _CHECKSUM.pack(checksum), covered, body])
 
 
-def _record(
+def encoded_record(
     time_delta_ms: int, offset: int, key: bytes, value: bytes | None
 ) -> tuple[bytes, bytes]:
     """Return a record's length and the record: attributes, times, key, value, no headers."""

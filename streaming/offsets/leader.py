@@ -81,7 +81,11 @@ class OffsetsLeader:
         return self._broker_epochs.get(broker_id, UNKNOWN)
 
     def append(self, partition: int, batch: bytes) -> asyncio.Future[None]:
-        """Append a batch; the future ends once all brokers in sync have it.
+        """Append a batch as append_all does."""
+        return self.append_all(partition, [batch])
+
+    def append_all(self, partition: int, batches: Sequence[bytes]) -> asyncio.Future[None]:
+        """Append batches; the future ends once all brokers in sync have them.
 
         Raises LeaderStopped, which the future may raise too.
         """
@@ -89,7 +93,9 @@ class OffsetsLeader:
         if log is None or not log.begun:
             raise LeaderStopped(f"partition {partition} is not led")
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._pending.setdefault(partition, []).append(Pending(log.append(batch), done))
+        for batch in batches:
+            log.append(batch)
+        self._pending.setdefault(partition, []).append(Pending(log.end, done))
         self._wake()
         return done
 

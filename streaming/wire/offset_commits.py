@@ -21,9 +21,9 @@ OffsetRow: TypeAlias = list[str | int]
 
 _Read: TypeAlias = Callable[[bytes, int], tuple[str | None, int]]
 
-_FLEXIBLE_SINCE = 8
+FLEXIBLE_SINCE = 8
 _INSTANCE_SINCE = 7
-_EPOCH_SINCE = 6
+EPOCH_SINCE = 6
 _RETENTION_UNTIL = 4
 _NO_RETENTION = _NO_EPOCH = -1
 _VARINT_BYTES_MAX = 5
@@ -43,7 +43,8 @@ def decode_offset_commit(version: int, data: bytes, start: int = 0) -> Body:
 
     Fields are named as in the schema, but for topics: [(name, number of partitions)], and offsets,
     which are those of all topics: [topic, partition, offset, leader epoch, metadata], "" for null.
-    Raises MalformedFrame.
+    places: where in data each of them has its offset, and the leader epoch right behind it from
+    version 6 on. Raises MalformedFrame.
     """
     try:
         body, end = _request(version, data, start)
@@ -57,7 +58,7 @@ def decode_offset_commit(version: int, data: bytes, start: int = 0) -> Body:
 
 
 def _request(version: int, data: bytes, at: int) -> tuple[Body, int]:
-    flexible = version >= _FLEXIBLE_SINCE
+    flexible = version >= FLEXIBLE_SINCE
     read = _compact_string if flexible else _plain_string
     body: Body = {"group_instance_id": None, "retention_time_ms": _NO_RETENTION}
     body["group_id"], at = _required(read, data, at)
@@ -69,23 +70,29 @@ def _request(version: int, data: bytes, at: int) -> tuple[Body, int]:
         (body["retention_time_ms"],) = _INT64.unpack_from(data, at)
         at += _INT64.size
     count, at = _count(data, at, flexible)
-    body["topics"], body["offsets"] = topics, offsets = [], []
+    topics: list[tuple[str, int]] = []
+    offsets: list[OffsetRow] = []
+    places: list[int] = []
+    body |= {"topics": topics, "offsets": offsets, "places": places}
     for _ in range(count):
         name, at = _required(read, data, at)
-        rows, at = _partitions(version, name, data, at)
+        rows, at = _partitions(version, name, data, at, places)
         topics.append((name, len(rows)))
         offsets += rows
         at = _after_tags(data, at) if flexible else at
     return body, _after_tags(data, at) if flexible else at
 
 
-def _partitions(version: int, topic: str, data: bytes, at: int) -> tuple[list[OffsetRow], int]:
-    flexible = version >= _FLEXIBLE_SINCE
+def _partitions(
+    version: int, topic: str, data: bytes, at: int, places: list[int]
+) -> tuple[list[OffsetRow], int]:
+    flexible = version >= FLEXIBLE_SINCE
     read = _compact_string if flexible else _plain_string
     count, at = _count(data, at, flexible)
     rows: list[OffsetRow] = []
     for _ in range(count):
-        if version >= _EPOCH_SINCE:
+        places.append(at + _INT32.size)
+        if version >= EPOCH_SINCE:
             number, offset, epoch = _PARTITION_EPOCH.unpack_from(data, at)
             at += _PARTITION_EPOCH.size
         else:
@@ -107,7 +114,7 @@ def _required(read: _Read, data: bytes, at: int) -> tuple[str, int]:
 
 
 def _compact_string(data: bytes, at: int) -> tuple[str | None, int]:
-    length, at = _varint(data, at)
+    length, at = varint(data, at)
     if length <= 1:
         return ("" if length else None), at
     return _text(data, at, length - 1)
@@ -128,7 +135,7 @@ def _text(data: bytes, at: int, length: int) -> tuple[str, int]:
 
 def _count(data: bytes, at: int, flexible: bool) -> tuple[int, int]:
     if flexible:
-        count, at = _varint(data, at)
+        count, at = varint(data, at)
         count -= 1
     else:
         (count,) = _INT32.unpack_from(data, at)
@@ -140,17 +147,17 @@ def _count(data: bytes, at: int, flexible: bool) -> tuple[int, int]:
 
 def _after_tags(data: bytes, at: int) -> int:
     """Return where the tagged fields that stand here end; none of them is known."""
-    count, at = _varint(data, at)
+    count, at = varint(data, at)
     for _ in range(count):
-        _, at = _varint(data, at)
-        size, at = _varint(data, at)
+        _, at = varint(data, at)
+        size, at = varint(data, at)
         at += size
         if at > len(data):
             raise ValueError(f"tagged field ends at byte {at} of {len(data)}")
     return at
 
 
-def _varint(data: bytes, at: int) -> tuple[int, int]:
+def varint(data: bytes, at: int) -> tuple[int, int]:
     value = data[at]
     if value < 0x80:
         return value, at + 1

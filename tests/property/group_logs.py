@@ -238,6 +238,14 @@ class Author:
         else:
             self.ask("offset_commit_requested", client, **body)
 
+    def append(self, a: int, b: int, c: int) -> None:
+        """Offsets were committed past the machines, of a group that may be gone by now."""
+        group = GROUPS[a % len(GROUPS)]
+        rows = [["ab"[b % 2], c % 3, len(self.events), -1, "m" * (b % 3), self.now_ms - c]]
+        self.write(
+            "offsets_appended", group, group=group, partition=PARTITIONS[group], offsets=rows
+        )
+
     def marker(self, a: int, b: int, c: int) -> None:
         """A transaction ends."""
         self.write(
@@ -342,6 +350,7 @@ WEIGHTS = {
     "heartbeat": 2,
     "leave": 1,
     "commit": 3,
+    "append": 2,
     "marker": 1,
     "remove": 1,
     "expire": 1,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from streaming.gateway.calls import AtOnce, Handler
+from streaming.gateway.calls import AtOnce, Handler, Soon
 from streaming.gateway.groups.membership import Membership
 from streaming.gateway.groups.offsets import Offsets
 from streaming.gateway.groups.overview import Overview
@@ -12,11 +12,11 @@ from streaming.gateway.groups.requests import GroupRequests
 from streaming.wire.messages import ApiKey
 
 
-def group_apis(requests: GroupRequests) -> Mapping[int, Handler | AtOnce]:
+def group_apis(requests: GroupRequests) -> Mapping[int, Handler | AtOnce | Soon]:
     """Return the handlers of members' and administrators' requests."""
     membership, offsets, overview = Membership(requests), Offsets(requests), Overview(requests)
     return {
-        ApiKey.OFFSET_COMMIT: offsets.commit,
+        ApiKey.OFFSET_COMMIT: Soon(requests.service.take_commit, offsets.commit),
         ApiKey.OFFSET_FETCH: offsets.fetch,
         ApiKey.JOIN_GROUP: membership.join,
         ApiKey.HEARTBEAT: AtOnce(membership.heartbeat),

@@ -7,7 +7,7 @@ that the machines answer to nobody.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from state.groups.image import GroupImage
@@ -60,6 +60,9 @@ class GroupService(Protocol):
 
         Raises NotController, NoJob, DecisionTimedOut.
         """
+
+    def take_commit(self, request: bytes, answer: Callable[[bytes], None]) -> bool:
+        """Take an OffsetCommit whose response comes later; False leaves it to be submitted."""
 
     def heard(self, heartbeat: Heartbeat) -> None:
         """Take a heartbeat of a member that is there; it was answered."""

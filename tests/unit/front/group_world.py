@@ -52,7 +52,7 @@ class GroupWorld:
         self.held: list[tuple[int, bytes]] | None = None
         self.timers: dict[str, int] = {}
         self._now_ms = 1_000
-        self._machine = new_machine(GROUP_KEY)
+        self.machine = new_machine(GROUP_KEY)
         loop = asyncio.get_running_loop()
         self.leader = OffsetsLeader(loop.time)
         self.leader.look_at(self.cluster.known)
@@ -88,6 +88,13 @@ class GroupWorld:
         self.groups.batch_completed(self.events[-1].offset + 1)
         assert set(self.groups.phases()) == {Phase.OWNED}
 
+    async def keep_following(self) -> None:
+        """Let the brokers have what is appended, while they take records."""
+        while True:
+            await self.leader.changed(60)
+            if self.following:
+                self.follow()
+
     def follow(self) -> None:
         """Let the brokers have everything."""
         for log in self.leader.logs.values():
@@ -101,7 +108,7 @@ class GroupWorld:
             event = Event(len(self.events), self._now_ms, record.kind, record.key, record.payload)
             self.events.append(event)
             assert machine_keys(scope(event.kind, event.key), 1, group_slots=1) == (GROUP_KEY,)
-            for decision in fold(self._machine, [event]):
+            for decision in fold(self.machine, [event]):
                 assert decision.kind is not DecisionKind.SET_ASIDE, decision
                 if decision.kind is DecisionKind.ARM_TIMER:
                     timer = orjson.loads(decision.body)
@@ -152,6 +159,8 @@ async def coordinating(*options: str) -> AsyncIterator[tuple[GroupWorld, Rig]]:
     rig = Rig(world.cluster, gateway)
     try:
         await world.take_over()
+        following = asyncio.create_task(world.keep_following())
         yield world, rig
+        following.cancel()
     finally:
         await rig.close()

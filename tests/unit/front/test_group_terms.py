@@ -25,6 +25,9 @@ from tests.unit.front.group_requests import (
 from tests.unit.front.group_world import GroupWorld
 from tests.unit.gateway.support import NODE_ID, Rig
 
+OLD = 5
+"""A version of OffsetCommit that is always decided."""
+
 
 def test_nobody_hears_of_a_commit_that_not_all_brokers_in_sync_have() -> None:
     async def scenario(world: GroupWorld, rig: Rig) -> None:
@@ -135,7 +138,7 @@ def test_nobody_waits_for_a_job_that_is_away() -> None:
         client, other = await rig.client(), await rig.client()
         joined = await member_of(client)
         world.following = False
-        asking = asyncio.create_task(commit(client, joined))
+        asking = asyncio.create_task(commit(client, joined, version=OLD))
         async with asyncio.timeout(10):
             while not world.payloads("offset_commit_requested"):
                 await asyncio.sleep(0.01)
@@ -161,7 +164,7 @@ def test_what_is_not_decided_in_time_is_to_be_asked_again(monkeypatch: pytest.Mo
         client = await rig.client()
         joined = await member_of(client)
         monkeypatch.setattr(world.groups, "submit", late)
-        assert await commit(client, joined) == ProtocolError.REQUEST_TIMED_OUT
+        assert await commit(client, joined, version=OLD) == ProtocolError.REQUEST_TIMED_OUT
         answer = await join(client, member=joined["member_id"])
         assert answer["error_code"] == ProtocolError.COORDINATOR_NOT_AVAILABLE
 

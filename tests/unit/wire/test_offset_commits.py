@@ -57,9 +57,13 @@ def by_schema(version: int, data: bytes) -> dict[str, Any] | None:
 
 def by_hand(version: int, data: bytes) -> dict[str, Any] | None:
     try:
-        return decode_offset_commit(version, data)
+        body = decode_offset_commit(version, data)
     except MalformedFrame:
         return None
+    places = body.pop("places")
+    read = [int.from_bytes(data[at : at + 8], signed=True) for at in places]
+    assert read == [row[2] for row in body["offsets"]]
+    return body
 
 
 @given(st.sampled_from(VERSIONS), REQUEST)
@@ -86,7 +90,7 @@ def test_tagged_fields_are_passed_over() -> None:
     head = b"\x02g" + b"\0\0\0\1" + b"\x02m" + b"\0"
     partition = b"\0\0\0\3" + bytes(8) + b"\0\0\0\5" + b"\x01" + b"\x01\x07\x02ab"
     topic = b"\x02t" + b"\x02" + partition + b"\x02\x00\x01x\x01\x00"
-    body = decode_offset_commit(9, head + b"\x02" + topic + b"\x01\x81\x01\x03abc")
+    body = by_hand(9, head + b"\x02" + topic + b"\x01\x81\x01\x03abc")
     assert body == by_schema(9, head + b"\x02" + topic + b"\x01\x81\x01\x03abc")
     with pytest.raises(MalformedFrame):
         decode_offset_commit(9, head + b"\x02" + topic + b"\x01\x00\x04abc")

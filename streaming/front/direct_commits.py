@@ -1,0 +1,299 @@
+"""Commits that are answered without a micro-batch: checked against the image, appended at once.
+
+The image is what members have been told: who it lets commit may commit, whatever the query has
+decided since. The log hears of the newest commits together, once all brokers in sync have them
+(`offsets_appended`). It has to hear of what changes a group's offsets in the order of the records:
+while that is decided (`deciding`), commits of the group are decided too. docs/adr/0015 says why
+that is safe.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import struct
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from concurrent.futures import Future
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from weakref import WeakKeyDictionary
+
+from state.events import EventKind
+from state.groups.answers import may_commit
+from state.groups.image import GroupImage
+from state.groups.offset_rows import UNLOGGED, OffsetRow, TopicPartition
+from state.groups.payloads import Heartbeat, OffsetCommitRequested
+from state.groups.tables import Phase
+from state.protocol_errors import ProtocolError
+from streaming.gateway.ports import DecisionTimedOut
+from streaming.log.api import NewRecord
+from streaming.log.embedded import wall_clock_ms
+from streaming.observers.ports import event
+from streaming.offsets.commit_batches import CommitBatch
+from streaming.offsets.leader import LeaderStopped, OffsetsLeader
+from streaming.wire.commit_layouts import CommitLayout, CommitLayouts, Numbers
+from streaming.wire.passing import answer_with_id_of
+
+Append = Callable[[Sequence[NewRecord]], Future[range]]
+Answer = Callable[[bytes], None]
+
+TIMEOUT_S = 5.0
+"""Kafka's default of offsets.commit.timeout.ms."""
+LOGGED_WITHIN_S = 1.0
+"""The log hears of a commit within this time: of many commits of a partition, the last one."""
+
+_NUMBERS = struct.Struct(">qi")
+_NOBODY = -1
+
+
+class _Committer:
+    """What the commits of one layout have in common."""
+
+    __slots__ = ("batch", "heartbeat", "partition", "request")
+
+    def __init__(self, layout: CommitLayout, partition: int) -> None:
+        self.partition = partition
+        self.batch = CommitBatch(layout.group, layout.partitions, layout.metadata)
+        who = (layout.member, layout.instance, layout.generation)
+        self.request = OffsetCommitRequested(
+            "", partition, layout.group, layout.version, *who, None, ()
+        )
+        beats = layout.generation != _NOBODY
+        self.heartbeat = Heartbeat(layout.group, *who) if beats else None
+
+
+@dataclass(slots=True, eq=False)
+class _Commit:
+    """One commit; a DirectCommit of the image."""
+
+    layout: CommitLayout
+    numbers: Numbers
+    time_ms: int
+    request: bytes
+    answer: Answer
+    answered: bool = False
+
+    @property
+    def partitions(self) -> Sequence[TopicPartition]:
+        return self.layout.partitions
+
+    def rows(self) -> dict[TopicPartition, OffsetRow]:
+        found: dict[TopicPartition, OffsetRow] = {}
+        layout = self.layout
+        for at, numbers, text in zip(layout.partitions, self.numbers, layout.metadata, strict=True):
+            offset, leader_epoch = _NUMBERS.unpack(numbers)
+            found[at] = OffsetRow(offset, leader_epoch, text, self.time_ms, None, UNLOGGED)
+        return found
+
+    def end(self, error: int) -> None:
+        """Answer, unless that was done."""
+        if not self.answered:
+            self.answered = True
+            self.answer(answer_with_id_of(self.layout.answer(error), self.request))
+
+
+class DirectCommits:
+    """Takes what it can of OffsetCommit; lives on the front's event loop.
+
+    image and phase are as decided so far; is_open: whether there is somebody who decides, and this
+    node is the controller.
+    """
+
+    def __init__(
+        self,
+        leader: OffsetsLeader,
+        append: Append,
+        image: Callable[[], GroupImage],
+        *,
+        partition_of: Callable[[str], int],
+        phase: Callable[[int], Phase],
+        is_open: Callable[[], bool],
+        heard: Callable[[Heartbeat], None],
+        metadata_max: int,
+    ) -> None:
+        """heard: takes the heartbeat that a member's commit is too; metadata_max: UTF-16 units."""
+        self._loop = asyncio.get_running_loop()
+        self._leader = leader
+        self._append = append
+        self._image = image
+        self._partition_of = partition_of
+        self._phase = phase
+        self._is_open = is_open
+        self._heard = heard
+        self._metadata_max = metadata_max
+        self._layouts = CommitLayouts()
+        self._committers: WeakKeyDictionary[CommitLayout, _Committer] = WeakKeyDictionary()
+        self._taken: dict[int, list[tuple[_Commit, bytes]]] = {}
+        self._appending: set[asyncio.Future[None]] = set()
+        self._untold: dict[str, dict[CommitLayout, _Commit]] = {}
+        self._flush: asyncio.TimerHandle | None = None
+        self._deciding: dict[str, object] = {}
+        self._decided_at: int | None = None
+        self._all_deciding = False
+
+    def take(self, request: bytes, answer: Answer) -> bool:
+        """Take a commit, whose answer comes later; False leaves it to be decided."""
+        layout = self._layouts.read(request)
+        if layout is None or self._all_deciding or layout.group in self._deciding:
+            return False
+        committer = self._committer(layout)
+        if committer is None or not self._is_open():
+            return False
+        image, partition = self._image(), committer.partition
+        if not may_commit(image, self._phase(partition), committer.request):
+            return False
+        numbers, now_ms = layout.numbers(request), wall_clock_ms()
+        commit = _Commit(layout, numbers, now_ms, request, answer)
+        image.commit_begun(layout.group, commit)
+        if not self._taken:
+            self._loop.call_soon(self._append_taken)
+        self._taken.setdefault(partition, []).append(
+            (commit, committer.batch.encode(numbers, now_ms))
+        )
+        if committer.heartbeat is not None:
+            self._heard(committer.heartbeat)
+        return True
+
+    def _committer(self, layout: CommitLayout) -> _Committer | None:
+        """Return what is known of a layout; None for one with metadata that may be too long, and
+        while the topic is not known.
+        """
+        known = self._committers.get(layout)
+        if known is None and max(map(len, layout.metadata)) * 2 <= self._metadata_max:
+            partition = self._partition_of(layout.group)
+            if partition >= 0:
+                known = self._committers[layout] = _Committer(layout, partition)
+        return known
+
+    def _append_taken(self) -> None:
+        """Append what came in this turn of the loop, one wait for each partition."""
+        taken, self._taken = self._taken, {}
+        image = self._image()
+        for partition, commits in taken.items():
+            ones = [commit for commit, _ in commits]
+            try:
+                done = self._leader.append_all(partition, [batch for _, batch in commits])
+            except LeaderStopped:
+                self._ended(image, ones, None)
+                continue
+            late = self._loop.call_later(TIMEOUT_S, self._late, ones)
+            self._appending.add(done)
+            done.add_done_callback(functools.partial(self._appended, image, ones, late))
+
+    def _appended(
+        self,
+        image: GroupImage,
+        commits: Sequence[_Commit],
+        late: asyncio.TimerHandle,
+        done: asyncio.Future[None],
+    ) -> None:
+        late.cancel()
+        self._appending.discard(done)
+        self._ended(image, commits, done)
+
+    def _ended(
+        self, image: GroupImage, commits: Sequence[_Commit], done: asyncio.Future[None] | None
+    ) -> None:
+        safe = done is not None and not done.cancelled() and done.exception() is None
+        for one in commits:
+            image.commit_ended(one.layout.group, one, appended=safe)
+            if safe and image is self._image():
+                self._tell_later(one)
+            one.end(ProtocolError.NONE if safe else ProtocolError.NOT_COORDINATOR)
+
+    def _late(self, commits: Iterable[_Commit]) -> None:
+        for one in commits:
+            one.end(ProtocolError.REQUEST_TIMED_OUT)
+
+    def _tell_later(self, commit: _Commit) -> None:
+        of_group = self._untold.setdefault(commit.layout.group, {})
+        of_group.pop(commit.layout, None)
+        of_group[commit.layout] = commit
+        if self._flush is None:
+            self._flush = self._loop.call_later(LOGGED_WITHIN_S, self.tell)
+
+    def tell(self, groups: Iterable[str] | None = None) -> None:
+        """Tell the log of what is committed and it has not heard of, of all groups by default."""
+        if groups is None:
+            self._cancel()
+        names = list(self._untold if groups is None else groups)
+        records = [
+            self._event(name, commits.values())
+            for name in names
+            if (commits := self._untold.pop(name, None)) is not None
+        ]
+        if records:
+            self._append(records)
+
+    def _event(self, group: str, commits: Iterable[_Commit]) -> NewRecord:
+        rows: dict[TopicPartition, OffsetRow] = {}
+        for one in commits:
+            rows.update(one.rows())
+        body = {
+            "group": group,
+            "partition": self._partition_of(group),
+            "offsets": [
+                [*at, row.offset, row.leader_epoch, row.metadata, row.commit_ms]
+                for at, row in rows.items()
+            ],
+        }
+        return event(EventKind.OFFSETS_APPENDED, body, group)
+
+    @asynccontextmanager
+    async def deciding(self, group: str) -> AsyncIterator[None]:
+        """Step aside for a group until a request about its offsets, which is submitted inside, is
+        answered. One that ends in an error may be decided yet: the next that is answered was
+        decided behind it. Raises DecisionTimedOut.
+        """
+        request = self._deciding[group] = object()
+        await self._all_appended()
+        self.tell([group])
+        yield
+        if self._deciding.get(group) is request:
+            del self._deciding[group]
+
+    async def deciding_all(self, append: Callable[[], Future[range]]) -> None:
+        """Step aside for all groups until the events that `append` appends are decided.
+
+        Raises DecisionTimedOut.
+        """
+        self._all_deciding, self._decided_at = True, None
+        try:
+            await self._all_appended()
+        except DecisionTimedOut:
+            self._all_deciding = False
+            raise
+        self.tell()
+        append().add_done_callback(
+            lambda done: self._loop.call_soon_threadsafe(self._will_be_decided, done)
+        )
+
+    async def _all_appended(self) -> None:
+        """Wait for commits that are on their way; the log hears of none that is not safe."""
+        self._append_taken()
+        if self._appending:
+            _, late = await asyncio.wait(self._appending, timeout=TIMEOUT_S)
+            if late:
+                raise DecisionTimedOut("commits before this request are not on all brokers in sync")
+
+    def _will_be_decided(self, appended: Future[range]) -> None:
+        if not appended.cancelled() and appended.exception() is None:
+            self._decided_at = appended.result().stop
+
+    def batch_completed(self, end_offset: int) -> None:
+        """Take how far has been decided, once the decisions were taken."""
+        if self._decided_at is not None and end_offset >= self._decided_at:
+            self._all_deciding, self._decided_at = False, None
+
+    def forget(self) -> None:
+        """What is appended is loaded from the topic: the log need not hear of it."""
+        self._cancel()
+        self._untold.clear()
+        self._committers.clear()
+        self._deciding.clear()
+        self._all_deciding, self._decided_at = False, None
+
+    def _cancel(self) -> None:
+        if self._flush is not None:
+            self._flush.cancel()
+            self._flush = None

@@ -1,0 +1,280 @@
+"""Commits that no batch has to decide: what is appended, what the log hears, who steps aside."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from typing import Any
+
+import pytest
+
+from state.groups.buckets import group_bucket
+from state.groups.load import LoadedPartition
+from state.groups.offset_rows import UNLOGGED, OffsetRow, TopicPartition, read_rows
+from state.protocol_errors import ProtocolError
+from streaming.front import direct_commits
+from streaming.offsets.loading import fold_records
+from streaming.wire.messages import ApiKey
+from tests.unit.front.group_requests import (
+    GROUP,
+    commit,
+    commit_body,
+    fetched,
+    member_of,
+    play,
+)
+from tests.unit.front.group_world import GroupWorld
+from tests.unit.gateway.support import Rig
+
+OLD = 5
+"""A version of OffsetCommit that is always decided."""
+T0: TopicPartition = ("t", 0)
+DELETING = {
+    "group_id": GROUP,
+    "topics": [{"name": "t", "partitions": [{"partition_index": 0}]}],
+}
+
+
+async def until(world: GroupWorld, kind: str, count: int = 1) -> list[dict[str, Any]]:
+    """Wait until the log has so many events of a kind, and return their payloads."""
+    async with asyncio.timeout(10):
+        while len(found := world.payloads(kind)) < count:
+            await asyncio.sleep(0.01)
+    return found
+
+
+def decided(world: GroupWorld) -> dict[TopicPartition, OffsetRow]:
+    """The offsets that the machine has."""
+    group = world.machine.bucket(group_bucket(GROUP)).get(GROUP)
+    return {} if group is None else dict(group.store.rows)
+
+
+def in_topic(world: GroupWorld) -> dict[TopicPartition, OffsetRow]:
+    """The offsets that a broker would load."""
+    log = world.leader.logs[world.groups.partition_of(GROUP)]
+    loaded = LoadedPartition()
+    assert fold_records(loaded, log.read(0, 1 << 30), log.end) == 0
+    found = {one["group"]: one["offsets"] for one in loaded.observed(log.partition, log.epoch)}
+    return read_rows(found.get(GROUP, []))
+
+
+def image_of(world: GroupWorld) -> dict[TopicPartition, OffsetRow]:
+    """The offsets that are answered."""
+    view = world.groups.image.groups.get(GROUP)
+    return {} if view is None else view.offsets
+
+
+def values(rows: dict[TopicPartition, OffsetRow]) -> dict[TopicPartition, tuple[object, ...]]:
+    """Rows without their positions."""
+    return {at: row[:-1] for at, row in rows.items()}
+
+
+def test_a_commit_of_a_member_waits_for_no_decision() -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client = await rig.client()
+        joined = await member_of(client)
+        world.held = []
+        assert await commit(client, joined, 7) == 0
+        assert await commit(client, joined, 8) == 0
+        assert (await fetched(client))["committed_offset"] == 8
+        assert not world.payloads("offset_commit_requested")
+        assert in_topic(world)[T0].offset == 8
+
+    play(scenario)
+
+
+def test_it_waits_for_all_brokers_in_sync_and_is_unstable_until_then() -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client, other = await rig.client(), await rig.client()
+        joined = await member_of(client)
+        world.following = False
+        asking = asyncio.create_task(commit(client, joined))
+        async with asyncio.timeout(10):
+            while not world.groups.image.committing:
+                await asyncio.sleep(0.01)
+        assert (await fetched(other))["committed_offset"] == -1
+        answer = await fetched(other, require_stable=True)
+        assert answer["error_code"] == ProtocolError.UNSTABLE_OFFSET_COMMIT
+        assert not asking.done()
+        world.following = True
+        world.follow()
+        assert await asking == 0
+        assert (await fetched(other, require_stable=True))["committed_offset"] == 7
+
+    play(scenario)
+
+
+def test_who_waits_too_long_is_told_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(direct_commits, "TIMEOUT_S", 0.05)
+
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client = await rig.client()
+        joined = await member_of(client)
+        world.following = False
+        assert await commit(client, joined) == ProtocolError.REQUEST_TIMED_OUT
+        world.following = True
+        world.follow()
+        assert await commit(client, joined, 8) == 0
+        assert (await fetched(client))["committed_offset"] == 8
+
+    play(scenario)
+
+
+def test_the_log_hears_of_the_last_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(direct_commits, "LOGGED_WITHIN_S", 0.2)
+
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client = await rig.client()
+        joined = await member_of(client)
+        for offset in range(5):
+            assert await commit(client, joined, offset) == 0
+        events = await until(world, "offsets_appended")
+        assert [one["offsets"][0][2] for one in events] == sorted(
+            one["offsets"][0][2] for one in events
+        )
+        while decided(world).get(T0, OffsetRow(-1, 0, "", 0, None, 0)).offset < 4:
+            await until(world, "offsets_appended", len(world.payloads("offsets_appended")) + 1)
+        assert values(decided(world)) == values(in_topic(world))
+        async with asyncio.timeout(10):
+            while world.groups.image.groups[GROUP].offsets[T0].position == UNLOGGED:
+                await asyncio.sleep(0.01)
+        assert world.groups.image.groups[GROUP].offsets == decided(world)
+
+    play(scenario)
+
+
+def test_the_end_of_the_leadership_is_told() -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client = await rig.client()
+        joined = await member_of(client)
+        world.following = False
+        asking = asyncio.create_task(commit(client, joined))
+        async with asyncio.timeout(10):
+            while not world.groups.image.committing:
+                await asyncio.sleep(0.01)
+        world.groups.role_lost()
+        world.leader.stop()
+        world.groups.resigned()
+        assert await asking == ProtocolError.NOT_COORDINATOR
+        assert not world.payloads("offsets_appended")
+
+    play(scenario)
+
+
+def test_who_may_not_commit_is_told_what_is_decided() -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client = await rig.client()
+        joined = await member_of(client)
+        stale = joined | {"generation_id": 9}
+        assert await commit(client, stale) == ProtocolError.ILLEGAL_GENERATION
+        gone = joined | {"member_id": "x"}
+        assert await commit(client, gone) == ProtocolError.UNKNOWN_MEMBER_ID
+        assert len(world.payloads("offset_commit_requested")) == 2
+
+    play(scenario)
+
+
+def test_too_long_metadata_is_left_to_the_machines() -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client = await rig.client()
+        joined = await member_of(client)
+        body = commit_body(joined)
+        body["topics"][0]["partitions"][0]["committed_metadata"] = "mm"
+        (topic,) = (await client.ask(ApiKey.OFFSET_COMMIT, 9, body))["topics"]
+        assert topic["partitions"][0]["error_code"] == ProtocolError.OFFSET_METADATA_TOO_LARGE
+
+    play(scenario, "offset.metadata.max.bytes=1")
+
+
+def test_a_commit_steps_aside_while_a_deletion_is_decided() -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client, other = await rig.client(), await rig.client()
+        assert await commit(client, None, 1) == 0, "the group is there from now on"
+        assert await commit(client, None, 2) == 0
+        assert len(world.payloads("offset_commit_requested")) == 1
+        world.held = []
+        deleting = asyncio.create_task(other.ask(ApiKey.OFFSET_DELETE, 0, DELETING))
+        await until(world, "offset_delete_requested")
+        committing = asyncio.create_task(commit(client, None, 3))
+        await until(world, "offset_commit_requested", 2)
+        kinds = [event.kind for event in world.events[-3:]]
+        assert kinds == ["offsets_appended", "offset_delete_requested", "offset_commit_requested"]
+        world.release()
+        assert (await deleting)["topics"][0]["partitions"][0]["error_code"] == 0
+        assert await committing == 0
+        assert in_topic(world)[T0].offset == decided(world)[T0].offset == 3
+        assert await commit(client, None, 4) == 0
+        assert len(world.payloads("offset_commit_requested")) == 2, "that was direct again"
+
+    play(scenario)
+
+
+def test_all_step_aside_while_it_is_decided_what_has_expired() -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client = await rig.client()
+        joined = await member_of(client)
+        assert await commit(client, joined, 1) == 0
+        await world.groups.expire_offsets()
+        assert [event.kind for event in world.events[-2:]] == [
+            "offsets_appended",
+            "offsets_expiration_due",
+        ]
+        assert await commit(client, joined, 2) == 0
+        assert len(world.payloads("offset_commit_requested")) == 1
+        await asyncio.sleep(0)
+        world.groups.batch_completed(len(world.events))
+        assert await commit(client, joined, 3) == 0
+        assert len(world.payloads("offset_commit_requested")) == 1
+        assert (await fetched(client))["committed_offset"] == 3
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_log_and_topic_agree_whatever_comes_when(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Commits of either way, deletions, and batches that take long, by clients that do not wait for
+    one another.
+    """
+    chance = random.Random(seed)
+    monkeypatch.setattr(direct_commits, "LOGGED_WITHIN_S", 0.02)
+
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        clients = [await rig.client() for _ in range(3)]
+        asking: list[asyncio.Task[Any] | None] = [None, None, None]
+        for offset in range(120):
+            number = chance.randrange(3)
+            running, client = asking[number], clients[number]
+            match chance.randrange(8):
+                case 0 if world.held is None:
+                    world.held = []
+                case 0:
+                    world.release()
+                case 1:
+                    world.following = not world.following
+                    world.follow()
+                case _ if running is not None and not running.done():
+                    await asyncio.sleep(0.001)
+                case 2:
+                    delete = client.ask(ApiKey.OFFSET_DELETE, 0, DELETING)
+                    asking[number] = asyncio.create_task(delete)
+                case 3:
+                    asking[number] = asyncio.create_task(commit(client, None, offset, OLD))
+                case 4:
+                    await asyncio.sleep(0.02)
+                case _:
+                    asking[number] = asyncio.create_task(commit(client, None, offset))
+        world.following = True
+        world.release()
+        world.follow()
+        async with asyncio.timeout(20):
+            for one in asking:
+                if one is not None:
+                    await one
+        async with asyncio.timeout(10):
+            while image_of(world) != decided(world):
+                await asyncio.sleep(0.01)
+        assert values(decided(world)) == values(in_topic(world))
+
+    play(scenario)
