@@ -16,14 +16,14 @@ import numpy.typing as npt
 
 from state.blocks import Column
 from state.decisions import Action, DecisionKind
-from state.partitions.matrix import NONE, Rows, any_in_row
+from state.partitions.matrix import NONE, any_in_row
 from streaming.image.brokers import endpoint_on
 from streaming.image.cluster_image import ClusterImage
 from streaming.image.partition_columns import PARTITION_COLUMNS
 from streaming.offsets.posing import as_told
 from streaming.sinks.batch import SinkDecision
 from streaming.sinks.rows import NO_ROWS, image_rows, partition_rows
-from streaming.sinks.stacking import stack_decisions
+from streaming.sinks.stacking import stack_decisions, stack_stops
 from streaming.sinks.undone import without_undone
 from streaming.wire.messages import ApiKey
 from streaming.wire.partition_rows import (
@@ -164,19 +164,15 @@ class Planner:
                 plan[broker].append(metadata)
 
     def _stop_replicas(self, plan: Plan, decided: Sequence[SinkDecision]) -> None:
-        for decision in decided:
-            if decision.kind is DecisionKind.STOP_REPLICAS:
-                for broker in np.unique(decision.columns["broker"]).tolist():
-                    if broker in plan:
-                        plan[broker].extend(self._stops(decision, broker))
-
-    def _stops(self, decision: SinkDecision, broker: int) -> Iterable[SharedRequest]:
-        columns = decision.columns
-        for delete in (False, True):
-            named = (columns["broker"] == broker) & (columns["delete"] == delete)
-            at = np.flatnonzero(named & ~decision.lost)
-            if len(at):
-                yield self._request(ApiKey.STOP_REPLICA, stop_rows(columns, at, decision.extra))
+        stacked = stack_stops([one for one in decided if one.kind is DecisionKind.STOP_REPLICAS])
+        if stacked is None:
+            return
+        columns, rows = stacked[0], stop_rows(*stacked)
+        for broker in np.unique(columns["broker"]).tolist():
+            for delete in (False, True) if broker in plan else ():
+                at = np.flatnonzero((columns["broker"] == broker) & (columns["delete"] == delete))
+                if len(at):
+                    plan[broker].append(self._request(ApiKey.STOP_REPLICA, rows.select(at)))
 
     def _as_told(self, rows: PartitionRows) -> PartitionRows:
         if self._posed_topic is None or self._image.controller_node is None:
@@ -220,19 +216,18 @@ def _while_deleted(rows: PartitionRows, deleted: npt.NDArray[np.bool_]) -> Parti
     )
 
 
-def stop_rows(columns: dict[str, Column], at: Rows, extra: dict[str, object]) -> PartitionRows:
-    """Return the rows of a stop_replicas block as StopReplica carries them."""
-    topics, topic_ids = extra["topics"], extra["topic_ids"]
-    assert isinstance(topics, list)
-    assert isinstance(topic_ids, list)
-    count = len(at)
+def stop_rows(
+    columns: dict[str, Column], topics: list[str], topic_ids: Sequence[str | None]
+) -> PartitionRows:
+    """Return rows of stop_replicas, sorted by topic, as StopReplica carries them."""
+    count = len(columns["topic"])
     zeros = np.zeros(count, dtype=np.int32)
     none = np.full((count, 1), NONE, dtype=np.int32)
     state = {
-        "partition": columns["partition"][at],
+        "partition": columns["partition"],
         "controller_epoch": zeros,
         "leader": zeros,
-        "leader_epoch": columns["leader_epoch"][at],
+        "leader_epoch": columns["leader_epoch"],
         "partition_epoch": zeros,
         "isr": none,
         "replicas": none,
@@ -241,5 +236,5 @@ def stop_rows(columns: dict[str, Column], at: Rows, extra: dict[str, object]) ->
         "removing": none != NONE,
         "recovery": zeros.astype(np.int8),
     }
-    rows = partition_rows(state, columns["topic"][at], topics, topic_ids)
-    return replace(rows, delete_partition=columns["delete"][at])
+    rows = partition_rows(state, columns["topic"], topics, topic_ids)
+    return replace(rows, delete_partition=columns["delete"])

@@ -1,5 +1,5 @@
-"""Several change_partitions blocks as one: the last row of each partition, told to all of its
-recipients.
+"""Several blocks of a kind as one: of changes the last row of each partition, told to all of its
+recipients; of stops the last row of each replica.
 """
 
 from __future__ import annotations
@@ -30,6 +30,32 @@ def stack_decisions(decisions: Sequence[SinkDecision]) -> Stacked | None:
     kept = [one for one in decisions if not one.lost.all()]
     if not kept:
         return None
+    columns, topics, topic_ids = _stacked(kept)
+    if len(kept) > 1:
+        columns = _last_rows(columns)
+    return columns, topics, topic_ids
+
+
+def stack_stops(decisions: Sequence[SinkDecision]) -> Stacked | None:
+    """Return (columns, topics, topic ids) of the stops that hold, sorted by topic and partition.
+
+    columns are those of stop_replicas; of several rows for one replica, with deletion or without,
+    the last stays. None when nothing is to be stopped.
+    """
+    kept = [one for one in decisions if not one.lost.all()]
+    if not kept:
+        return None
+    columns, topics, topic_ids = _stacked(kept)
+    keys = [columns[name] for name in ("delete", "broker", "partition", "topic")]
+    order = np.lexsort(keys)
+    ordered = np.stack([key[order] for key in keys])
+    last = np.append((ordered[:, 1:] != ordered[:, :-1]).any(axis=0), True)
+    at = order[last]
+    return {name: column[at] for name, column in columns.items()}, topics, topic_ids
+
+
+def _stacked(kept: Sequence[SinkDecision]) -> Stacked:
+    """Return the rows that are not lost, in the order of the decisions."""
     topics = sorted({topic for one in kept for topic in one.extra["topics"]})
     place = {topic: index for index, topic in enumerate(topics)}
     ids: dict[str, str | None] = {}
@@ -41,8 +67,6 @@ def stack_decisions(decisions: Sequence[SinkDecision]) -> Stacked | None:
         if name != "topic"
     }
     columns["topic"] = np.concatenate([_topics(one, place)[~one.lost] for one in kept])
-    if len(kept) > 1:
-        columns = _last_rows(columns)
     return columns, topics, [ids[topic] for topic in topics]
 
 

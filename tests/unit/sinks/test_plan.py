@@ -301,3 +301,25 @@ def test_a_broker_that_comes_back_in_the_batch_in_which_it_went_is_not_stopped()
     plan = plans.plan()
     assert STOP not in apis(plan[2])
     assert LISR in apis(plan[2])
+
+
+def test_stops_of_a_batch_go_in_one_request():
+    plans = Plans()
+    plans.story.create("t", [[1, 2], [1, 2]])
+    plans.story.create("u", [[1, 2]])
+    plans.plan()
+    plans.story.move("t", {0: [3], 1: [3]})
+    plans.story.move("u", {0: [3]})
+    plans.plan()
+    for topic, partition in (("u", 0), ("t", 1), ("t", 0)):
+        plans.story.alter(topic, partition, [1, 2, 3], leader_epoch=1, partition_epoch=1)
+    plan = plans.plan()
+    for broker in (1, 2):
+        (request,) = [one for one in plan[broker] if one.header.api_key is STOP]
+        stopped = {
+            (topic["topic_name"], state["partition_index"], state["delete_partition"])
+            for topic in request.body["topic_states"]
+            for state in topic["partition_states"]
+        }
+        assert stopped == {("t", 0, True), ("t", 1, True), ("u", 0, True)}
+    assert STOP not in apis(plan[3])
