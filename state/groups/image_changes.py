@@ -193,9 +193,10 @@ def _transaction_reverted(view: GroupView, change: Mapping[str, Any]) -> None:
 
 
 def _offsets_removed(view: GroupView, change: Mapping[str, Any]) -> None:
+    """What an open transaction commits goes with what is deleted, and outlives what expires."""
+    pending = () if change["reason"] == "expired" else view.pending.values()
     for topic, partition in change["partitions"]:
-        view.offsets.pop((topic, partition), None)
-        for rows in view.pending.values():
+        for rows in (view.offsets, *pending):
             rows.pop((topic, partition), None)
 
 
