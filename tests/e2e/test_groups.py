@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
 
 from streaming.demo.cluster import DemoCluster
 from streaming.supervisor.processes import FRONT, JOB
@@ -26,6 +25,7 @@ from tests.e2e.group_stage import (
     coordinators,
     taken_over,
 )
+from tests.e2e.group_transactions import Transactional, fences_producers
 from tests.e2e.waiting import wait_for
 from tests.fixtures.kafka_tools import NEW, KafkaTools
 from tests.fixtures.plain_job import plain_job_command
@@ -91,10 +91,15 @@ def test_groups_live_through_every_death(demo: DemoCluster, stage: Stage) -> Non
     stage.join_others()
     stage.check()
     look_at_groups(stage)
-    commit_in_transactions(stage)
+    exact = Transactional(stage.brokers, "exact")
+    commit_and_abort(exact)
+    fences_producers(demo.broker(1).client_port, int(demo.gateway.split(":")[1]))
 
+    exact.begin(6)
     demo.supervisor.kill(JOB)
     stage.check()
+    exact.commit()
+    assert exact.committed() == 6, "a transaction that the job's death fell into"
     demo.supervisor.kill(FRONT)
     stage.check()
     wait_for("our leadership", lambda: taken_over(demo), START_S)
@@ -105,12 +110,19 @@ def test_groups_live_through_every_death(demo: DemoCluster, stage: Stage) -> Non
     follower.start()
     stage.check()
 
+    exact.begin(7)
     demo.kill_ours()
     wait_for("the brokers' leadership", lambda: coordinators(demo) == {1, 2, 3})
     stage.check()
+    exact.commit()
+    assert exact.committed() == 7, "begun with us, ended with the brokers"
+    exact.begin(8)
     demo.start_ours()
     wait_for("our leadership", lambda: taken_over(demo), START_S)
     stage.check()
+    exact.commit()
+    assert exact.committed() == 8, "begun with the brokers, ended with us"
+    exact.close()
 
 
 @pytest.mark.slow
@@ -151,19 +163,9 @@ def look_at_groups(stage: Stage) -> None:
     assert "by-hand" not in groups("--list")
 
 
-def commit_in_transactions(stage: Stage) -> None:
+def commit_and_abort(exact: Transactional) -> None:
     """Offsets that a transaction commits count when it is committed, and only then."""
-    place = {"bootstrap.servers": ",".join(stage.brokers)}
-    consumer = Consumer({**place, "group.id": "exact"})
-    producer = Producer({**place, "transactional.id": "exact"})
-    producer.init_transactions(START_S)
-    member = consumer.consumer_group_metadata()
-    for offset, end in ((5, producer.commit_transaction), (9, producer.abort_transaction)):
-        producer.begin_transaction()
-        producer.produce(TOPIC, b"x", partition=0)
-        at = [TopicPartition(TOPIC, 0, offset)]
-        producer.send_offsets_to_transaction(at, member, START_S)
-        end(START_S)
-        (found,) = consumer.committed([TopicPartition(TOPIC, 0)], START_S)  # once it is stable
-        assert found.offset == 5
-    consumer.close()
+    for offset, end in ((5, exact.commit), (9, exact.abort)):
+        exact.begin(offset)
+        end()
+        assert exact.committed() == 5
