@@ -13,9 +13,10 @@ from state.groups.image import GroupImage
 from state.groups.image_changes import GroupView
 from state.groups.offset_rows import TopicPartition
 from state.groups.offsets import commit_error
-from state.groups.payloads import Heartbeat, OffsetCommitRequested
+from state.groups.payloads import Heartbeat, OffsetCommitRequested, SyncGroupRequested
 from state.groups.presence import heartbeat_answer
 from state.groups.states import GroupState
+from state.groups.sync import sync_error
 from state.groups.tables import Api, Phase, status_error
 from state.protocol_errors import ProtocolError
 
@@ -39,6 +40,16 @@ def may_commit(image: GroupImage, phase: Phase, request: OffsetCommitRequested) 
         return False
     view = image.groups.get(request.group)
     return view is not None and commit_error(view, request) is None
+
+
+def must_rejoin(image: GroupImage, phase: Phase, request: SyncGroupRequested) -> bool:
+    """Return whether a SyncGroup is of a member that has to join again, as a heartbeat would tell
+    it: REBALANCE_IN_PROGRESS, which changes nothing.
+    """
+    if status_error(Api.SYNC_GROUP, request.group, phase) is not None:
+        return False
+    view = image.groups.get(request.group)
+    return view is not None and sync_error(view, request) is ProtocolError.REBALANCE_IN_PROGRESS
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from state.groups import records, replies
 from state.groups.group import Group, Member
 from state.groups.membership import await_sync, member_error, touch
 from state.groups.payloads import SyncGroupRequested
+from state.groups.presence import Beating
 from state.groups.rebalance import move, sync_received
 from state.groups.states import GroupState
 from state.groups.tables import SYNC, Act
@@ -13,12 +16,22 @@ from state.groups.turn import Step, Turn
 from state.protocol_errors import ProtocolError
 
 
+class Syncing(Beating, Protocol):
+    """What a SyncGroup is checked against: a group or its image."""
+
+    @property
+    def protocol_type(self) -> str | None:
+        """The group's protocol type."""
+
+    @property
+    def protocol(self) -> str | None:
+        """The generation's protocol."""
+
+
 def sync(turn: Turn, group: Group, request: SyncGroupRequested) -> None:
     """Take one SyncGroup."""
     cell = SYNC[group.state]
-    error = _error(group, request)
-    if error is None and isinstance(cell, ProtocolError):
-        error = cell
+    error = sync_error(group, request)
     if error is not None:
         replies.refuse_sync(turn, request.request_id, error)
         return
@@ -34,9 +47,14 @@ def sync(turn: Turn, group: Group, request: SyncGroupRequested) -> None:
         _distribute(turn, group, request.assignments)
 
 
-def _error(group: Group, request: SyncGroupRequested) -> ProtocolError | None:
-    if group.state is GroupState.DEAD:
-        return None
+def sync_error(group: Syncing, request: SyncGroupRequested) -> ProtocolError | None:
+    """Return why a SyncGroup is refused, None for one that waits or is given an assignment."""
+    error = None if group.state is GroupState.DEAD else _sender_error(group, request)
+    cell = SYNC[group.state]
+    return cell if error is None and isinstance(cell, ProtocolError) else error
+
+
+def _sender_error(group: Syncing, request: SyncGroupRequested) -> ProtocolError | None:
     error = member_error(group, request.member, request.instance)
     if error is not None:
         return error

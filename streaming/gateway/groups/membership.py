@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import uuid
 from base64 import b64decode, b64encode
+from collections.abc import Coroutine
 from typing import Any
 
-from state.groups.answers import heartbeat_error
-from state.groups.payloads import Heartbeat
+from state.groups.answers import heartbeat_error, must_rejoin
+from state.groups.join import MEMBER_ID_REQUIRED_SINCE
+from state.groups.payloads import Heartbeat, SyncGroupRequested
 from state.groups.presence import ALIVE
 from state.groups.tables import Api
 from state.protocol_errors import ProtocolError
@@ -35,6 +38,7 @@ class Membership:
     def __init__(self, requests: GroupRequests) -> None:
         """Take who decides."""
         self._requests = requests
+        self._identifying: set[asyncio.Task[dict[str, Any]]] = set()
 
     async def join(self, call: Call) -> Body:
         """Answer JoinGroup, once the group's rebalance lets it."""
@@ -56,8 +60,25 @@ class Membership:
             "reason": body["reason"],
         }
         waits_s = max(rebalance_ms, session_ms, 0) / 1000
-        reply = await self._requests.reply(Api.JOIN_GROUP, call, body["group_id"], payload, waits_s)
-        return _joined(call, reply)
+        deciding = self._requests.reply(Api.JOIN_GROUP, call, body["group_id"], payload, waits_s)
+        if body["member_id"] or instance is not None or call.version < MEMBER_ID_REQUIRED_SINCE:
+            return _joined(call, await deciding)
+        return _joined(call, await self._identified(deciding, payload["new_member"]))
+
+    async def _identified(
+        self, deciding: Coroutine[Any, Any, dict[str, Any]], member: str
+    ) -> dict[str, Any]:
+        """Return the member's id without waiting for the decision that it needs one.
+
+        Where something else is decided, that is decided again when it comes with its id.
+        """
+        task = asyncio.create_task(deciding)
+        await asyncio.sleep(0)
+        if task.done():
+            return task.result()
+        self._identifying.add(task)
+        task.add_done_callback(self._identifying.discard)
+        return {"error": ProtocolError.MEMBER_ID_REQUIRED, "member": member}
 
     async def sync(self, call: Call) -> Body:
         """Answer SyncGroup, once the leader has said who gets what."""
@@ -73,15 +94,35 @@ class Membership:
                 [one["member_id"], _text(one["assignment"])] for one in body["assignments"]
             ],
         }
-        reply = await self._requests.reply(
-            Api.SYNC_GROUP, call, body["group_id"], payload, _SYNC_WAITS_S
-        )
+        if self._must_rejoin(call, payload):
+            reply: dict[str, Any] = {"error": ProtocolError.REBALANCE_IN_PROGRESS}
+        else:
+            reply = await self._requests.reply(
+                Api.SYNC_GROUP, call, body["group_id"], payload, _SYNC_WAITS_S
+            )
         return {
             "error_code": reply["error"],
             "protocol_type": reply.get("protocol_type"),
             "protocol_name": reply.get("protocol"),
             "assignment": b64decode(reply.get("assignment", "")),
         }
+
+    def _must_rejoin(self, call: Call, payload: dict[str, Any]) -> bool:
+        service, group = self._requests.service, call.body["group_id"]
+        partition = service.partition_of(group)
+        request = SyncGroupRequested(
+            "",
+            partition,
+            group,
+            call.version,
+            payload["generation"],
+            payload["member"],
+            payload["instance"],
+            payload["protocol_type"],
+            payload["protocol"],
+            {},
+        )
+        return must_rejoin(service.image, service.phase(partition), request)
 
     def heartbeat(self, request: bytes) -> bytes:
         """Answer Heartbeat from what is decided so far: a frame in, a whole response out."""

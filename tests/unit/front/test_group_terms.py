@@ -21,6 +21,7 @@ from tests.unit.front.group_requests import (
     joining,
     member_of,
     play,
+    sync,
 )
 from tests.unit.front.group_world import GroupWorld
 from tests.unit.gateway.support import NODE_ID, Rig
@@ -96,6 +97,69 @@ def test_a_member_that_is_not_heard_of_is_gone() -> None:
         async with asyncio.timeout(10):
             while await heartbeat(client, joined) != ProtocolError.UNKNOWN_MEMBER_ID:
                 await asyncio.sleep(0.01)
+
+    play(scenario)
+
+
+def test_a_member_gets_its_id_before_that_is_decided() -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client = await rig.client()
+        world.held = []
+        answer = await client.ask(ApiKey.JOIN_GROUP, 9, joining())
+        assert answer["error_code"] == ProtocolError.MEMBER_ID_REQUIRED
+        member = answer["member_id"]
+        (asked,) = world.payloads("join_group_requested")
+        assert asked["new_member"] == member
+        asking = asyncio.create_task(join(client, member=member))
+        async with asyncio.timeout(10):
+            while len(world.payloads("join_group_requested")) < 2:
+                await asyncio.sleep(0.01)
+        world.release()
+        joined = await asking
+        assert (joined["error_code"], joined["member_id"]) == (0, member)
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("size", "error"),
+    [
+        (1, ProtocolError.GROUP_MAX_SIZE_REACHED),
+        (2, ProtocolError.INCONSISTENT_GROUP_PROTOCOL),
+    ],
+)
+def test_what_is_wrong_with_a_new_member_is_told_when_it_comes_with_its_id(
+    size: int, error: ProtocolError
+) -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client, other = await rig.client(), await rig.client()
+        await member_of(client)
+        body = joining() | {"protocol_type": "connect"}
+        answer = await other.ask(ApiKey.JOIN_GROUP, 9, body)
+        assert answer["error_code"] == ProtocolError.MEMBER_ID_REQUIRED
+        answer = await other.ask(ApiKey.JOIN_GROUP, 9, body | {"member_id": answer["member_id"]})
+        assert answer["error_code"] == error
+
+    play(scenario, f"group.max.size={size}")
+
+
+def test_a_member_hears_at_once_that_it_has_to_rejoin() -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client, other = await rig.client(), await rig.client()
+        joined = await member_of(client)
+        asking = asyncio.create_task(join(other))
+        async with asyncio.timeout(10):
+            while await heartbeat(client, joined) != ProtocolError.REBALANCE_IN_PROGRESS:
+                await asyncio.sleep(0.01)
+        asked = len(world.payloads("sync_group_requested"))
+        answer = await sync(client, joined)
+        assert answer["error_code"] == ProtocolError.REBALANCE_IN_PROGRESS
+        assert len(world.payloads("sync_group_requested")) == asked
+        stale = await sync(client, joined | {"generation_id": 9})
+        assert stale["error_code"] == ProtocolError.ILLEGAL_GENERATION
+        again = await join(client, member=joined["member_id"])
+        assert again["generation_id"] == joined["generation_id"] + 1
+        assert (await asking)["error_code"] == 0
 
     play(scenario)
 
