@@ -7,21 +7,19 @@ set aside with its offset and the reason; the machine is then as if the event ha
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, TypeAlias
 
-from state.cluster.authority import Phase
 from state.cluster.cluster import Cluster
 from state.cluster.machine import CLUSTER_HANDLERS
 from state.decisions import Decision, DecisionKind, json_decision
 from state.errors import MalformedEvent
-from state.events import Event, EventKind, parse_payload
+from state.events import Event, parse_payload
 from state.groups.handlers import GROUP_HANDLERS
 from state.groups.slot import GroupSlot
 from state.partitions.handlers import SLOT_HANDLERS
-from state.partitions.new_topics import create_observed, is_new
 from state.partitions.slot import Slot
-from state.payloads import TopicObserved
+from state.partitions.together import fold_slot
 from state.routing import ALL, CLUSTER_KEY, is_group_key, scope
 
 Machine: TypeAlias = Slot | Cluster | GroupSlot
@@ -35,44 +33,10 @@ def new_machine(key: int) -> Machine:
 
 
 def fold(machine: Machine, events: Iterable[Event]) -> list[Decision]:
-    """Fold events, ascending by offset, into the machine and return what it decides, in order.
-
-    New topics that follow one another are created together; each event decides what it decides
-    alone.
-    """
-    if not isinstance(machine, Slot):
-        return [decision for event in events for decision in step(machine, event)]
-    decisions: list[Decision] = []
-    new: dict[str, tuple[Event, TopicObserved]] = {}
-    for event in events:
-        observed = _new_topic(machine, event, new)
-        if observed is not None:
-            new[observed.topic] = (event, observed)
-            continue
-        decisions += _created(machine, new)
-        new = {}
-        decisions += step(machine, event)
-    return decisions + _created(machine, new)
-
-
-def _new_topic(slot: Slot, event: Event, others: Collection[str]) -> TopicObserved | None:
-    if event.kind != EventKind.TOPIC_OBSERVED or slot.authority.phase is not Phase.ACTIVE:
-        return None
-    try:
-        observed = parse_payload(event)
-    except MalformedEvent:
-        return None
-    assert isinstance(observed, TopicObserved)
-    return observed if is_new(slot, observed, others) else None
-
-
-def _created(slot: Slot, new: Mapping[str, tuple[Event, TopicObserved]]) -> list[Decision]:
-    if not new:
-        return []
-    decisions = create_observed(slot, list(new.values()))
-    if decisions is not None:
-        return decisions
-    return [decision for event, _ in new.values() for decision in step(slot, event)]
+    """Fold events, ascending by offset, into the machine and return what each decides."""
+    if isinstance(machine, Slot):
+        return fold_slot(machine, events, step)
+    return [decision for event in events for decision in step(machine, event)]
 
 
 def step(machine: Machine, event: Event) -> list[Decision]:

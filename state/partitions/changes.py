@@ -6,7 +6,7 @@ per event however many rules touched it: its leader epoch and its znode version 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,6 +37,16 @@ class Refusal:
     current: npt.NDArray[np.int8]
     target: int
     reason: str
+
+    def only(self, mask: Bools) -> Refusal:
+        """Return the refusal of some of the rows."""
+        return Refusal(
+            self.rows[mask], self.replica[mask], self.current[mask], self.target, self.reason
+        )
+
+
+Offsets = Mapping[int, int]
+"""Offsets of events by the index of their topic."""
 
 
 class Changes:
@@ -107,35 +117,74 @@ class Changes:
         if len(at):
             self._completed.append(at)
 
-    def decisions(self, authority: Authority, brokers: Brokers) -> list[Decision]:
-        """Apply the epoch and version steps of the marked rows and return the event's blocks."""
+    def decisions(
+        self, authority: Authority, brokers: Brokers, offsets: Offsets | None = None
+    ) -> list[Decision]:
+        """Apply the epoch and version steps of the marked rows and return the event's blocks.
+
+        offsets: several events were folded together, each about a topic of its own; the offset of
+        each by its topic's index. What they decide is what each of them decides alone.
+        """
         self._step_epochs(authority)
         found = []
         deleted = self.table.in_deletion()
         self.recipients[deleted] = False
         changed = np.flatnonzero(self.write | self.metadata | any_in_row(self.recipients))
         if len(changed):
-            found.append(self._change_block(changed, deleted, authority, brokers))
+            columns = self._change_columns(changed, deleted, brokers)
+            extra = {
+                "controller_epoch": authority.epoch,
+                "epoch_zk_version": authority.epoch_zk_version,
+            }
+            kind = DecisionKind.CHANGE_PARTITIONS
+            found += self._blocks(kind, changed, columns, extra, offsets)
         if self.stop.any() or self._left:
-            found.append(self._stop_block(deleted))
-        if self.refusals:
-            found.append(self._refusal_block())
-        return [*self.also, *found, *self._completions(authority)]
+            at, columns = self._stop_columns(deleted)
+            found += self._blocks(DecisionKind.STOP_REPLICAS, at, columns, {}, offsets)
+        for refused in self._refusals_of_events(offsets):
+            at, columns, extra = self._refusal_columns(refused)
+            found += self._blocks(DecisionKind.REFUSE_TRANSITION, at, columns, extra, offsets)
+        return [*self.also, *found, *self._completions(authority, offsets)]
 
-    def _completions(self, authority: Authority) -> list[Decision]:
+    def _blocks(
+        self,
+        kind: DecisionKind,
+        at: Rows,
+        columns: dict[str, Column],
+        extra: dict[str, Any],
+        offsets: Offsets | None,
+    ) -> list[Decision]:
+        """Return columns about rows `at` as a block, or as one for each topic with its offset."""
+        if offsets is None:
+            topic, named = topic_column(self.table, at)
+            block = encode_block({"topic": topic} | columns, named | extra)
+            return [Decision(self.offset, kind, block)]
+        topics = self.table.rows.topic[at]
+        order = np.argsort(topics, kind="stable")
+        used, starts = np.unique(topics[order], return_index=True)
+        found = []
+        for topic, rows in zip(used.tolist(), np.split(order, starts[1:]), strict=True):
+            of_topic = {"topic": np.zeros(len(rows), dtype=np.int32)}
+            of_topic |= {name: column[rows] for name, column in columns.items()}
+            block = encode_block(of_topic, _named([self.table.topics[topic]]) | extra)
+            found.append(Decision(offsets[topic], kind, block))
+        return found
+
+    def _completions(self, authority: Authority, offsets: Offsets | None) -> list[Decision]:
         """Return what ends reassignments, topic by topic: the assignment, and the request's end."""
         if not self._completed:
             return []
         at = np.concatenate(self._completed)
         found = []
         for topic in np.unique(self.table.rows.topic[at]).tolist():
+            offset = self.offset if offsets is None else offsets[topic]
             kind = DecisionKind.COMPLETE_REASSIGNMENT
-            found.append(topic_write(self.table, authority, self.offset, topic, kind))
+            found.append(topic_write(self.table, authority, offset, topic, kind))
             ended = at[self.table.rows.topic[at] == topic]
-            found.append(self._end_of_request(authority, topic, ended))
+            found.append(self._end_of_request(authority, offset, topic, ended))
         return found
 
-    def _end_of_request(self, authority: Authority, topic: int, at: Rows) -> Decision:
+    def _end_of_request(self, authority: Authority, offset: int, topic: int, at: Rows) -> Decision:
         rows = self.table.rows
         partitions = {
             partition: ids
@@ -143,7 +192,7 @@ class Changes:
                 rows.partition[at].tolist(), unpad_rows(rows.replicas[at]), strict=True
             )
         }
-        return reassignment_end(authority, self.offset, self.table.topics[topic].name, partitions)
+        return reassignment_end(authority, offset, self.table.topics[topic].name, partitions)
 
     def _step_epochs(self, authority: Authority) -> None:
         rows = self.table.rows
@@ -160,36 +209,6 @@ class Changes:
             | self.is_new[at] * np.uint8(Action.IS_NEW)
             | (self.metadata & deleted)[at] * np.uint8(Action.DELETED)
         ).astype(np.uint8)
-
-    def blocks_by_topic(
-        self, authority: Authority, brokers: Brokers, topics: Sequence[tuple[int, int]]
-    ) -> list[Decision]:
-        """Apply the steps of the marked rows and return a block for each topic of the table, about
-        an event of its own: (offset, rows). All rows are marked, and stand by topic; nothing is
-        marked but what change_partitions tells.
-        """
-        self._step_epochs(authority)
-        none = np.zeros(len(self.write), dtype=bool)
-        columns = self._change_columns(np.arange(len(none)), none, brokers)
-        found = []
-        end = 0
-        for topic, (offset, count) in zip(self.table.topics, topics, strict=True):
-            start, end = end, end + count
-            if count:
-                extra = _epochs(authority) | _named([topic])
-                of_topic = {"topic": np.zeros(count, dtype=np.int32)}
-                of_topic |= {name: column[start:end] for name, column in columns.items()}
-                kind = DecisionKind.CHANGE_PARTITIONS
-                found.append(Decision(offset, kind, encode_block(of_topic, extra)))
-        return found
-
-    def _change_block(
-        self, at: Rows, deleted: Bools, authority: Authority, brokers: Brokers
-    ) -> Decision:
-        topic, extra = topic_column(self.table, at)
-        columns = {"topic": topic} | self._change_columns(at, deleted, brokers)
-        body = encode_block(columns, extra | _epochs(authority))
-        return Decision(self.offset, DecisionKind.CHANGE_PARTITIONS, body)
 
     def _change_columns(self, at: Rows, deleted: Bools, brokers: Brokers) -> dict[str, Column]:
         rows = self.table.rows
@@ -212,7 +231,7 @@ class Changes:
             "recipients": self.recipients[at],
         }
 
-    def _stop_block(self, deleted: Bools) -> Decision:
+    def _stop_columns(self, deleted: Bools) -> tuple[Rows, dict[str, Column]]:
         rows = self.table.rows
         listed, column = np.nonzero(self.stop)
         at = np.concatenate([listed, *(row for row, _, _ in self._left)])
@@ -222,9 +241,7 @@ class Changes:
         brokers = [rows.replicas[listed, column], *(broker for _, broker, _ in self._left)]
         of_topic = np.arange(len(at)) < len(listed)
         epoch = np.where(rows.has_leadership[at], rows.leader_epoch[at], np.int32(NO_EPOCH))
-        topic, extra = topic_column(self.table, at)
-        columns: dict[str, Column] = {
-            "topic": topic,
+        return at, {
             "partition": rows.partition[at],
             "broker": np.concatenate(brokers),
             "leader_epoch": np.where(
@@ -232,39 +249,35 @@ class Changes:
             ).astype(np.int32),
             "delete": delete,
         }
-        return Decision(self.offset, DecisionKind.STOP_REPLICAS, encode_block(columns, extra))
 
-    def _refusal_block(self) -> Decision:
-        at = np.concatenate([refusal.rows for refusal in self.refusals])
-        topic, extra = topic_column(self.table, at)
-        reasons = sorted({refusal.reason for refusal in self.refusals})
+    def _refusals_of_events(self, offsets: Offsets | None) -> list[list[Refusal]]:
+        """Return the refusals of each event that has some; a block's header names its reasons."""
+        if offsets is None or not self.refusals:
+            return [self.refusals] if self.refusals else []
+        topics = self.table.rows.topic
+        return [
+            [one.only(topics[one.rows] == topic) for one in self.refusals]
+            for topic in np.unique(topics[np.concatenate([one.rows for one in self.refusals])])
+        ]
+
+    def _refusal_columns(
+        self, refusals: Sequence[Refusal]
+    ) -> tuple[Rows, dict[str, Column], dict[str, Any]]:
+        refusals = [refusal for refusal in refusals if len(refusal.rows)]
+        at = np.concatenate([refusal.rows for refusal in refusals])
+        reasons = sorted({refusal.reason for refusal in refusals})
         columns: dict[str, Column] = {
-            "topic": topic,
             "partition": self.table.rows.partition[at],
-            "replica": np.concatenate([refusal.replica for refusal in self.refusals]),
-            "current": np.concatenate([refusal.current for refusal in self.refusals]),
+            "replica": np.concatenate([refusal.replica for refusal in refusals]),
+            "current": np.concatenate([refusal.current for refusal in refusals]),
             "target": np.concatenate(
-                [np.full(len(r.rows), r.target, dtype=np.int8) for r in self.refusals]
+                [np.full(len(r.rows), r.target, dtype=np.int8) for r in refusals]
             ),
             "reason": np.concatenate(
-                [
-                    np.full(len(r.rows), reasons.index(r.reason), dtype=np.int8)
-                    for r in self.refusals
-                ]
+                [np.full(len(r.rows), reasons.index(r.reason), dtype=np.int8) for r in refusals]
             ),
         }
-        return Decision(
-            self.offset,
-            DecisionKind.REFUSE_TRANSITION,
-            encode_block(columns, extra | {"reasons": reasons}),
-        )
-
-
-def _epochs(authority: Authority) -> dict[str, Any]:
-    return {
-        "controller_epoch": authority.epoch,
-        "epoch_zk_version": authority.epoch_zk_version,
-    }
+        return at, columns, {"reasons": reasons}
 
 
 def topic_column(table: PartitionTable, at: Rows) -> tuple[Int32s, dict[str, Any]]:

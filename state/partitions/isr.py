@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from state.partitions.matrix import (
     contains,
     equal_lists,
     lengths,
+    stack_padded,
     unpad,
 )
 from state.partitions.reassignment import complete_reassignments
@@ -30,6 +33,26 @@ from state.protocol_errors import ProtocolError
 _TOPIC_IDS_SINCE = 2
 _INELIGIBLE_REPLICA_SINCE = 2
 _UNKNOWN_ERRORS_BREAK_LEADERS_BELOW = 1
+
+
+Asked = Sequence[tuple[Event, AlterPartitionRequested]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What leaders ask for, one row a partition: the fields of requests, with those of the request
+    as a whole repeated, and the row of the table (-1: there is none).
+
+    isr int32[k, R] padded with -1, the others int32[k].
+    """
+
+    at: Rows
+    broker: Int32s
+    version: Int32s
+    leader_epoch: Int32s
+    partition_epoch: Int32s
+    recovery: Int32s
+    isr: Int32s
 
 
 def on_alter_partition_requested(
@@ -46,21 +69,67 @@ def on_alter_partition_requested(
     if top is not ProtocolError.NONE:
         return [_reply(event, request, top, [])]
     changes = Changes(slot.table, event.offset)
-    at = slot.table.find(request.topic, request.partitions)
-    errors = _errors(slot, request, at)
-    accepted = (errors == ProtocolError.NONE) & ~_already_so(slot, request, at)
-    _accept(slot, changes, request, at, accepted)
-    complete_reassignments(slot, changes, at[errors == ProtocolError.NONE])
-    if request.version < _UNKNOWN_ERRORS_BREAK_LEADERS_BELOW:
-        errors = _soften(slot, changes, at, errors)
+    at, errors = _alter(slot, changes, [request])
     found = deletion.decide(slot, changes, request.topic)
-    partitions = [
-        _answer(slot, int(row), partition, error)
-        for row, partition, error in zip(
-            at, request.partitions.tolist(), errors.tolist(), strict=True
-        )
+    return [*found, _answered(slot, event, request, at, errors)]
+
+
+def is_of_a_living_topic(slot: Slot, request: AlterPartitionRequested) -> bool:
+    """Return whether a request can be decided by `alter_partitions`: what it leads to is not a
+    deletion that goes on.
+    """
+    return request.topic not in slot.table.deletions
+
+
+def alter_partitions(slot: Slot, asked: Asked) -> list[Decision]:
+    """Decide requests about different topics, none of which is to be deleted."""
+    tops = [_request_error(slot, request) for _, request in asked]
+    found = [
+        _reply(event, request, top, [])
+        for (event, request), top in zip(asked, tops, strict=True)
+        if top is not ProtocolError.NONE
     ]
-    return [*found, _reply(event, request, ProtocolError.NONE, partitions)]
+    good = [one for one, top in zip(asked, tops, strict=True) if top is ProtocolError.NONE]
+    if not good:
+        return found
+    changes = Changes(slot.table, good[0][0].offset)
+    at, errors = _alter(slot, changes, [request for _, request in good])
+    offsets = {
+        index: event.offset
+        for event, request in good
+        if (index := slot.table.topic_index(request.topic)) is not None
+    }
+    found += changes.decisions(slot.authority, slot.brokers, offsets)
+    ends = np.cumsum([len(request.partitions) for _, request in good])[:-1]
+    for (event, request), rows, of_rows in zip(
+        good, np.split(at, ends), np.split(errors, ends), strict=True
+    ):
+        found.append(_answered(slot, event, request, rows, of_rows))
+    return found
+
+
+def _alter(
+    slot: Slot, changes: Changes, requests: Sequence[AlterPartitionRequested]
+) -> tuple[Rows, Int32s]:
+    """Take the ISRs that can be taken; return rows and errors of all partitions asked about."""
+    asked = _asked(slot, requests)
+    errors = _errors(slot, asked)
+    _accept(slot, changes, asked, (errors == ProtocolError.NONE) & ~_already_so(slot, asked))
+    complete_reassignments(slot, changes, asked.at[errors == ProtocolError.NONE])
+    return asked.at, _soften(slot, changes, asked, errors)
+
+
+def _asked(slot: Slot, requests: Sequence[AlterPartitionRequested]) -> _Asked:
+    counts = [len(one.partitions) for one in requests]
+    return _Asked(
+        at=np.concatenate([slot.table.find(one.topic, one.partitions) for one in requests]),
+        broker=np.repeat(np.array([one.broker_id for one in requests], dtype=np.int32), counts),
+        version=np.repeat(np.array([one.version for one in requests], dtype=np.int32), counts),
+        leader_epoch=np.concatenate([one.leader_epoch for one in requests]),
+        partition_epoch=np.concatenate([one.partition_epoch for one in requests]),
+        recovery=np.concatenate([one.recovery for one in requests]),
+        isr=stack_padded([one.isr for one in requests], NONE),
+    )
 
 
 def _request_error(slot: Slot, request: AlterPartitionRequested) -> ProtocolError:
@@ -68,54 +137,50 @@ def _request_error(slot: Slot, request: AlterPartitionRequested) -> ProtocolErro
         return ProtocolError.NOT_CONTROLLER
     if slot.brokers.epoch(request.broker_id) != request.broker_epoch:
         return ProtocolError.STALE_BROKER_EPOCH
-    if not np.isin(request.recovery, (0, 1)).all():
+    if not set(request.recovery.tolist()) <= {0, 1}:
         return ProtocolError.UNKNOWN_SERVER_ERROR
     return ProtocolError.NONE
 
 
-def _already_so(slot: Slot, request: AlterPartitionRequested, at: Rows) -> Bools:
-    rows = slot.table.rows
+def _already_so(slot: Slot, asked: _Asked) -> Bools:
+    rows, at = slot.table.rows, asked.at
     if len(rows) == 0:
         return np.zeros(len(at), dtype=bool)
     same: Bools = (
         (at >= 0)
-        & (rows.leader[at] == request.broker_id)
-        & (rows.leader_epoch[at] == request.leader_epoch)
-        & (rows.recovery[at] == request.recovery)
-        & equal_lists(rows.isr[at], request.isr)
-        & (request.partition_epoch <= rows.zk_version[at])
+        & (rows.leader[at] == asked.broker)
+        & (rows.leader_epoch[at] == asked.leader_epoch)
+        & (rows.recovery[at] == asked.recovery)
+        & equal_lists(rows.isr[at], asked.isr)
+        & (asked.partition_epoch <= rows.zk_version[at])
     )
     return same
 
 
-def _errors(slot: Slot, request: AlterPartitionRequested, at: Rows) -> Int32s:
+def _errors(slot: Slot, asked: _Asked) -> Int32s:
     """Return int32[k] protocol errors; the first condition that holds wins."""
-    rows = slot.table.rows
+    rows, at = slot.table.rows, asked.at
     if len(rows) == 0:
         return np.full(len(at), ProtocolError.UNKNOWN_TOPIC_OR_PARTITION, dtype=np.int32)
     known = (at >= 0) & rows.has_leadership[at]
-    newer = (request.partition_epoch > rows.zk_version[at]) | (
-        request.leader_epoch > rows.leader_epoch[at]
+    newer = (asked.partition_epoch > rows.zk_version[at]) | (
+        asked.leader_epoch > rows.leader_epoch[at]
     )
-    recovering = request.recovery == 1
-    online = all_in_row(slot.online(at, request.isr) | (request.isr == NONE))
-    members = lengths(request.isr)
-    ineligible = (
-        ProtocolError.INELIGIBLE_REPLICA
-        if request.version >= _INELIGIBLE_REPLICA_SINCE
-        else ProtocolError.OPERATION_NOT_ATTEMPTED
-    )
+    recovering = asked.recovery == 1
+    online = all_in_row(slot.online(at, asked.isr) | (asked.isr == NONE))
+    knows_ineligible = asked.version >= _INELIGIBLE_REPLICA_SINCE
     conditions = [
         (~known, ProtocolError.UNKNOWN_TOPIC_OR_PARTITION),
         (newer, ProtocolError.NOT_CONTROLLER),
-        (request.leader_epoch < rows.leader_epoch[at], ProtocolError.FENCED_LEADER_EPOCH),
-        (_already_so(slot, request, at), ProtocolError.NONE),
-        (request.partition_epoch < rows.zk_version[at], ProtocolError.INVALID_UPDATE_VERSION),
-        (recovering & (members > 1), ProtocolError.INVALID_REQUEST),
+        (asked.leader_epoch < rows.leader_epoch[at], ProtocolError.FENCED_LEADER_EPOCH),
+        (_already_so(slot, asked), ProtocolError.NONE),
+        (asked.partition_epoch < rows.zk_version[at], ProtocolError.INVALID_UPDATE_VERSION),
+        (recovering & (lengths(asked.isr) > 1), ProtocolError.INVALID_REQUEST),
         (recovering & (rows.recovery[at] == 0), ProtocolError.INVALID_REQUEST),
-        (rows.leader[at] != request.broker_id, ProtocolError.INVALID_REQUEST),
-        (_impossible(slot, request, at), ProtocolError.INVALID_REQUEST),
-        (~online, ineligible),
+        (rows.leader[at] != asked.broker, ProtocolError.INVALID_REQUEST),
+        (_impossible(slot, asked), ProtocolError.INVALID_REQUEST),
+        (~online & knows_ineligible, ProtocolError.INELIGIBLE_REPLICA),
+        (~online, ProtocolError.OPERATION_NOT_ATTEMPTED),
     ]
     return np.select(
         [condition for condition, _ in conditions],
@@ -124,36 +189,49 @@ def _errors(slot: Slot, request: AlterPartitionRequested, at: Rows) -> Int32s:
     ).astype(np.int32)
 
 
-def _impossible(slot: Slot, request: AlterPartitionRequested, at: Rows) -> Bools:
+def _impossible(slot: Slot, asked: _Asked) -> Bools:
     """Return bool[k]: no leader could mean this ISR: it lacks itself, or has a stranger in it."""
     rows = slot.table.rows
-    leader = np.full((len(at), 1), request.broker_id, dtype=np.int32)
-    assigned = contains(rows.replicas[at], request.isr) | (request.isr == NONE)
-    impossible: Bools = ~contains(request.isr, leader)[:, 0] | ~all_in_row(assigned)
+    assigned = contains(rows.replicas[asked.at], asked.isr) | (asked.isr == NONE)
+    itself = contains(asked.isr, asked.broker[:, None])[:, 0]
+    impossible: Bools = ~itself | ~all_in_row(assigned)
     return impossible
 
 
-def _accept(
-    slot: Slot, changes: Changes, request: AlterPartitionRequested, at: Rows, accepted: Bools
-) -> None:
+def _accept(slot: Slot, changes: Changes, asked: _Asked, accepted: Bools) -> None:
     rows = slot.table.rows
-    taken = at[accepted]
-    rows.recovery[taken] = request.recovery[accepted]
-    slot.table.replace_isr(taken, request.isr[accepted])
+    taken = asked.at[accepted]
+    rows.recovery[taken] = asked.recovery[accepted]
+    slot.table.replace_isr(taken, asked.isr[accepted])
     changes.mark_written(taken, Rule.ISR_ALTERED_BY_LEADER, bump=False)
 
 
-def _soften(slot: Slot, changes: Changes, at: Rows, errors: Int32s) -> Int32s:
+def _soften(slot: Slot, changes: Changes, asked: _Asked, errors: Int32s) -> Int32s:
     """Replace errors that brokers of 2.8 never recover from, and bump the leader epoch of those
     partitions.
     """
     deadly = (errors == ProtocolError.OPERATION_NOT_ATTEMPTED) | (
         errors == ProtocolError.INVALID_REQUEST
     )
-    rows = at[deadly]
+    deadly &= asked.version < _UNKNOWN_ERRORS_BREAK_LEADERS_BELOW
+    if not deadly.any():
+        return errors
+    rows = asked.at[deadly]
     changes.recipients[rows] |= slot.online_replicas(rows)
     changes.mark_written(rows, Rule.LEADER_EPOCH_BUMPED)
     return np.where(deadly, np.int32(ProtocolError.INVALID_UPDATE_VERSION), errors)
+
+
+def _answered(
+    slot: Slot, event: Event, request: AlterPartitionRequested, at: Rows, errors: Int32s
+) -> Decision:
+    partitions = [
+        _answer(slot, row, partition, error)
+        for row, partition, error in zip(
+            at.tolist(), request.partitions.tolist(), errors.tolist(), strict=True
+        )
+    ]
+    return _reply(event, request, ProtocolError.NONE, partitions)
 
 
 def _answer(slot: Slot, row: int, partition: int, error: int) -> dict[str, Any]:

@@ -2,16 +2,15 @@
 
 A rule that looks at a row looks at nothing but that row, the brokers and the settings. So new rows
 can be folded in a table of their own, those of many events at once, and each event still decides
-what it would have decided alone. What is not this simple goes the general way (state.step).
+what it would have decided alone. What is not this simple goes the general way.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from state.cluster.authority import Phase
 from state.decisions import Decision
 from state.events import Event
 from state.partitions.changes import Changes
@@ -25,16 +24,13 @@ from state.payloads import NO_TOPIC_ID, TopicObserved
 Observations = Sequence[tuple[Event, TopicObserved]]
 
 
-def is_new(slot: Slot, observed: TopicObserved, others: Collection[str] = ()) -> bool:
-    """Return whether an observed topic can be created by `create_observed`: it is none of `others`,
-    nothing is known or stored of it, and its znode is as it is to be.
+def is_new(slot: Slot, observed: TopicObserved) -> bool:
+    """Return whether an observed topic can be created by `create_observed`: nothing is known or
+    stored of it, and its znode is as it is to be.
     """
     name = observed.topic
     return (
-        slot.authority.phase is Phase.ACTIVE
-        and slot.ballots is None
-        and name not in others
-        and slot.table.topic_index(name) is None
+        slot.table.topic_index(name) is None
         and name not in slot.table.deletions
         and (observed.topic_id != NO_TOPIC_ID or observed.new_topic_id == NO_TOPIC_ID)
         and not observed.states.present.any()
@@ -44,19 +40,16 @@ def is_new(slot: Slot, observed: TopicObserved, others: Collection[str] = ()) ->
     )
 
 
-def create_observed(slot: Slot, observations: Observations) -> list[Decision] | None:
-    """Create topics that are new (`is_new`, the topics before them among the others) and return
-    what the events decide, in order; None, and nothing is changed, when it takes more than creating
-    all of their partitions.
+def create_observed(slot: Slot, observations: Observations) -> list[Decision]:
+    """Create topics of different names that are new (`is_new`), and return what the events
+    decide.
     """
     alone = Slot(slot.authority, slot.brokers, _table(slot, observations))
     rows = alone.table.rows
     changes = Changes(alone.table, observations[0][0].offset)
     create_partitions(alone, changes, np.arange(len(rows)))
-    if changes.refusals:
-        return None
-    topics = [(event.offset, len(observed.partitions)) for event, observed in observations]
-    found = changes.blocks_by_topic(slot.authority, slot.brokers, topics)
+    offsets = {place: event.offset for place, (event, _) in enumerate(observations)}
+    found = changes.decisions(slot.authority, slot.brokers, offsets)
     first = len(slot.table.topics)
     for topic in alone.table.topics:
         slot.table.add_topic(topic)
