@@ -23,9 +23,19 @@ def processes(supervisor: Supervisor) -> dict[str, list[psutil.Process]]:
     return {"front": [front], "job": [job], "jvm": jvm, "workers": workers}
 
 
+def resident_mb(found: dict[str, list[psutil.Process]]) -> dict[str, float]:
+    """Return what each kind has resident now; shared pages count for each process."""
+    return {
+        f"{kind}_rss_mb": sum(_memory_mb(one, "VmRSS:") for one in ones)
+        for kind, ones in found.items()
+    }
+
+
 def high_water_mb(found: dict[str, list[psutil.Process]]) -> dict[str, float]:
     """Return the most memory each kind ever had resident; shared pages count for each process."""
-    return {f"{kind}_mb": sum(map(_high_water_mb, ones)) for kind, ones in found.items()}
+    return {
+        f"{kind}_mb": sum(_memory_mb(one, "VmHWM:") for one in ones) for kind, ones in found.items()
+    }
 
 
 def cpu_s(found: dict[str, list[psutil.Process]]) -> dict[str, float]:
@@ -46,14 +56,14 @@ def _is_java(process: psutil.Process) -> bool:
         return False
 
 
-def _high_water_mb(process: psutil.Process) -> float:
-    """Return 0 for a process that has ended."""
+def _memory_mb(process: psutil.Process, field: str) -> float:
+    """Return a field of the process's status, 0 for a process that has ended."""
     try:
         status = Path(f"/proc/{process.pid}/status").read_text("ascii", errors="replace")
     except (FileNotFoundError, ProcessLookupError):
         return 0.0
     return sum(
-        int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM:")
+        int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith(field)
     )
 
 

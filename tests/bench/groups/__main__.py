@@ -23,11 +23,11 @@ from tests.bench.groups import frames
 from tests.bench.groups.members import Population
 from tests.bench.groups.systems import FOLDING, HELMSTREAM, KAFKA, System, start
 from tests.bench.groups.wire import Wire
-from tests.bench.processes import cpu_s
+from tests.bench.processes import cpu_s, resident_mb
 from tests.bench.report import emit, percentiles, show
 
 PARTITIONS = 20
-CASES = ("form", "rejoin", "heartbeat", "commit", "commit_wide", "idle")
+CASES = ("connect", "form", "rejoin", "heartbeat", "commit", "commit_wide", "idle")
 _IDLE_S = 10.0
 
 Times = tuple[int, list[float]]
@@ -46,6 +46,11 @@ class Load:
 
     def cases(self) -> Iterator[tuple[str, Callable[[], Times]]]:
         return ((case, getattr(self, case)) for case in CASES)
+
+    def connect(self) -> Times:
+        """Open the connections that all members will have."""
+        self.wire.connect(self._given.groups * self._given.members)
+        return 0, []
 
     def form(self) -> Times:
         """All groups form, under new names in each run; the connections stay."""
@@ -114,6 +119,7 @@ def measured(load: Load, case: str, run: Callable[[], Times], number: int) -> di
             "system_us": all_s / count * 1e6,
             "generator_us": mine / count * 1e6,
         }
+    figures |= resident_mb(load.system.processes())
     figures["failed"] = load.wire.failed
     figures["other_cores"] = (_busy_s() - machine - all_s - mine) / seconds
     return emit(f"groups_{case}", system=load.system.name, run=number, count=count, **figures)

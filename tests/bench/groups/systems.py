@@ -32,7 +32,8 @@ _BROKER = {
     "connections.max.idle.ms": "3600000",
     "zookeeper.session.timeout.ms": "18000",
 }
-_START_S = 240.0
+_ZOOKEEPER_HEAP_MB = 1_500
+_START_S = 600.0
 _POLL_S = 0.2
 _EXISTS_ALREADY = 36
 
@@ -60,7 +61,7 @@ class Stock:
 
     def __init__(self, folder: Path) -> None:
         self._zookeeper = EmbeddedZooKeeper(folder / "zookeeper")
-        self._broker = _broker(folder, self._zookeeper.start())
+        self._broker = _broker(folder, self._zookeeper.start(), 1)
         self._broker.start(_START_S)
         create_topic(self._broker.client_port)
         wait_for_coordinator(self._broker.client_port, self._broker.client_port)
@@ -80,14 +81,23 @@ class Stock:
 class Ours:
     """helmstream, and one broker that it coordinates for, which follows it.
 
-    name folding: a job without Spark.
+    name folding: a job without Spark. prepare: gets ZooKeeper's address before anything else runs.
     """
 
-    def __init__(self, folder: Path, name: str, overrides: list[str]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        overrides: list[str],
+        *,
+        broker_id: int = 1,
+        prepare: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self.name = name
-        self._zookeeper = EmbeddedZooKeeper(folder / "zookeeper")
+        self._zookeeper = EmbeddedZooKeeper(folder / "zookeeper", max_heap_mb=_ZOOKEEPER_HEAP_MB)
         connect = self._zookeeper.start()
-        self._broker = _broker(folder, connect)
+        prepare(connect)
+        self._broker = _broker(folder, connect, broker_id)
         (self._port,) = free_ports(1)
         settings = [
             f"zookeeper.connect={connect}",
@@ -144,8 +154,8 @@ def start(name: str, folder: Path, overrides: list[str]) -> System:
     return Ours(folder, name, overrides)
 
 
-def _broker(folder: Path, connect: str) -> KafkaBroker:
-    return KafkaBroker(1, connect, folder / "broker", config=_BROKER, jvm_options=_JVM)
+def _broker(folder: Path, connect: str, broker_id: int) -> KafkaBroker:
+    return KafkaBroker(broker_id, connect, folder / "broker", config=_BROKER, jvm_options=_JVM)
 
 
 def create_topic(port: int) -> None:

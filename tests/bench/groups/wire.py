@@ -32,6 +32,7 @@ class Wire:
         self._parts: dict[int, bytes] = {}
         self._later: list[tuple[float, int, bytes]] = []
         self._epoll = select.epoll()
+        self._wake_s = time.perf_counter()
         self.failed = 0
         self.answered: Answered = lambda _number, _answer: None
 
@@ -51,6 +52,10 @@ class Wire:
     def send_later(self, delay_s: float, number: int, request: bytes) -> None:
         heapq.heappush(self._later, (time.perf_counter() + delay_s, number, request))
 
+    def wake_in(self, delay_s: float) -> None:
+        """Look at whether all is done after this time at the latest, once."""
+        self._wake_s = time.perf_counter() + delay_s
+
     def run(self, done: Callable[[], bool], timeout_s: float) -> None:
         """Hand answers over until done; raises NoAnswer."""
         deadline = time.perf_counter() + timeout_s
@@ -62,6 +67,7 @@ class Wire:
                 _, number, request = heapq.heappop(self._later)
                 self.send(number, request)
             wait_s = min(self._later[0][0] - now, _POLL_S) if self._later else _POLL_S
+            wait_s, self._wake_s = min(wait_s, self._wake_s - now), now + _POLL_S
             for fileno, _ in self._epoll.poll(max(wait_s, 0)):
                 self._receive(self._number[fileno])
 
