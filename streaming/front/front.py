@@ -75,6 +75,7 @@ class Front:
             wall_clock_ms,
             on_presence=self._job_presence,
             on_batch=self._batch_completed,
+            on_folded=self._folded,
             on_reobserve=self._observe_again,
             on_image=self._image_changed,
             on_groups=self._groups_decided,
@@ -256,6 +257,10 @@ class Front:
         if retain_from > self._retained_from:
             self._retained_from = retain_from
             self._loop.run_in_executor(None, self._log.truncate_before, retain_from)
+
+    def _folded(self, end_offset: int) -> None:
+        self._lease.folded(end_offset)
+        self._lease_changed()
 
     def _observe_again(self, topics: list[str]) -> None:
         if self._term is not None:

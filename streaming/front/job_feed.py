@@ -33,7 +33,8 @@ class JobFeed:
     """Takes the job's messages on the event loop, in order (a JobHandler).
 
     on_presence(connected) and on_batch(head) are called when the job comes, goes, and completes a
-    batch; on_reobserve(topics) when it took topics back that ZooKeeper has otherwise.
+    batch; on_folded(end offset) with what a job that came had folded by then; on_reobserve(topics)
+    when it took topics back that ZooKeeper has otherwise.
     on_image(image, fresh) when the image may have changed, fresh when a job has come (back);
     on_groups(decisions) with those about groups: (event offset, body).
     """
@@ -47,6 +48,7 @@ class JobFeed:
         *,
         on_presence: Callable[[bool], None],
         on_batch: Callable[[dict[str, Any]], None],
+        on_folded: Callable[[int], None],
         on_reobserve: Callable[[list[str]], None],
         on_image: Callable[[ClusterImage | None, bool], None],
         on_groups: Callable[[list[tuple[int, bytes]]], None],
@@ -61,6 +63,7 @@ class JobFeed:
         self._now_ms = now_ms
         self._on_presence = on_presence
         self._on_batch = on_batch
+        self._on_folded = on_folded
         self._on_reobserve = on_reobserve
         self._on_image = on_image
         self._on_groups = on_groups
@@ -99,6 +102,7 @@ class JobFeed:
         self.paused = message.head.get("paused", False)
         self._clock.replace(message.head.get("timers", {}))
         self._on_image(self.image, True)
+        self._on_folded(message.head.get("end_offset", 0))
 
     def _take_decisions(self, message: Message) -> None:
         decisions = message.head["decisions"]

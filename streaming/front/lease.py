@@ -53,6 +53,12 @@ class Lease:
         self._completed = max(self._completed, end_offset)
         self._stalled_since_s = now_s if self.lag else None
 
+    def folded(self, end_offset: int) -> None:
+        """Take what a job that came had folded by then; it shows nothing of how it lives."""
+        self._completed = max(self._completed, end_offset)
+        if not self.lag:
+            self._stalled_since_s = None
+
     def expires_s(self) -> float | None:
         """Return when the lease runs out if nothing happens before; None: never."""
         since = [s for s in (self._away_since_s, self._stalled_since_s) if s is not None]

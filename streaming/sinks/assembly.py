@@ -75,7 +75,8 @@ def open_sinks(
     def send_image(link: JobLink) -> None:
         with image_lock:
             whole = image.snapshot() if image.controller_epoch >= 0 else b""
-            link.send({"type": "image", "timers": timers, "paused": image.paused}, whole)
+            head = {"timers": timers, "paused": image.paused, "end_offset": pipeline.end_offset}
+            link.send({"type": "image", **head}, whole)
 
     link = JobLink(folders.link, on_connected=send_image)
     appender = EventAppender(link, stopped.is_set, unfolded)

@@ -78,6 +78,7 @@ class Pipeline:
         self._timers = timers
         self._appender = appender
         self._doubts = doubts
+        self.end_offset = 0  # up to where batches are complete
 
     def process(self, batch_id: int, rows: pa.Table) -> None:
         """Take one micro-batch of the operator's output through all steps."""
@@ -127,9 +128,10 @@ class Pipeline:
         """Tell brokers that may have missed something everything again and what went meanwhile, and
         all of them of topics in deletion (what `unfinished_deletions` found).
 
-        end_offset: up to where the image was folded. A broker that was marked by a later batch
-        stays marked: that batch is run again.
+        end_offset: up to where the image was folded, which the front is told. A broker that was
+        marked by a later batch stays marked: that batch is run again.
         """
+        self.end_offset = end_offset
         with self._image_lock:
             missed = [broker for broker in self._image.brokers if self._pending.marked(broker)]
             plan = {broker: self._planner.everything_for(broker) for broker in missed}
@@ -172,6 +174,8 @@ class Pipeline:
         }
         lost = {"lost": lost_rows(batch), "fenced_until": batch.fenced_until}
         self._outcomes.append_async([outcome("persisted", report | lost)])
+        # First here: a front that comes now is told of it with the image.
+        self.end_offset = batch.end_offset or self.end_offset
         self._say({"type": "batch", **report})
         self._doubts.forget_before(batch.end_offset or 0)
 

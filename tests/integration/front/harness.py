@@ -139,7 +139,7 @@ class FrontProcess:
 class FakeJob:
     """A job on the real link that reports everything as folded until it is told to be silent.
 
-    snapshot: what it tells as its image when that is not `image`.
+    snapshot: what it tells as its image when that is not `image`. silent: from the beginning.
     """
 
     def __init__(
@@ -147,6 +147,7 @@ class FakeJob:
         data_dir: Path,
         image: ClusterImage | None = None,
         snapshot: bytes | None = None,
+        silent: bool = False,
         **head: Any,
     ) -> None:
         folders = DataDir(data_dir)
@@ -155,6 +156,8 @@ class FakeJob:
         self._head = head
         self._events = folders.events
         self._silent = threading.Event()
+        if silent:
+            self._silent.set()
         self._ended = threading.Event()
         self._done = -1
         self.link = JobLink(folders.link, on_connected=self._connected)
@@ -191,7 +194,7 @@ class FakeJob:
 
     def end(self) -> None:
         self._ended.set()
-        self._thread.join(10)
+        self._thread.join(60)
         self.link.stop()
 
 

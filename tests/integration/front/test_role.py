@@ -125,6 +125,19 @@ def test_a_job_that_is_back_within_the_lease_costs_nothing(active, start_job):
     stays("the role", lambda: front.status()["epoch"] == 1, for_s=6.5)
 
 
+def test_a_job_may_fold_all_there_is_before_the_front_listens(
+    front_and_job, start_front, start_job
+):
+    """It has nothing more to complete then, and says so when it comes."""
+    front, job = front_and_job
+    job.end()
+    front.process.kill()
+    again = start_front()
+    again.wait_listening()
+    start_job(silent=True, end_offset=len(again.events()))
+    assert again.wait_events("controller_elected", 2)[1]["epoch"] == 2
+
+
 def test_a_killed_front_steals_its_own_role_back(zk_session, front_and_job, start_front):
     front, _ = front_and_job
     front.process.kill()

@@ -154,6 +154,7 @@ def test_a_front_that_comes_back_gets_the_image_and_the_timers_of_now(new_world,
     world.front.listen()
     again = wait_for("the image", lambda: world.front.heads("image")[1:])
     assert list(again[0]["timers"]) == ["leader_rebalance"]
+    assert again[0]["end_offset"] == job.folded
     job.wait_told()
 
 

@@ -29,6 +29,15 @@ def test_a_log_that_was_never_folded_here_is_not_known_to_be():
     assert Lease(10.0, end_offset=0, now_s=0.0).lag == 0
 
 
+def test_what_a_job_had_folded_when_it_came_counts_and_gives_no_more_time():
+    lease = Lease(10.0, end_offset=5, now_s=0.0)
+    lease.job_connected()
+    lease.folded(3)
+    assert (lease.lag, lease.job_healthy, lease.expires_s()) == (2, False, 10.0)
+    lease.folded(5)
+    assert (lease.lag, lease.job_healthy, lease.expires_s()) == (0, True, None)
+
+
 def test_events_that_wait_run_it_out_from_the_first_of_them():
     lease = healthy()
     lease.appended(6, 3.0)
