@@ -104,7 +104,7 @@ def measured(load: Load, case: str, run: Callable[[], Times], number: int) -> di
     """Run a case once; returns rates, latencies and processor time by kind of process."""
     own = psutil.Process()
     machine, mine = _busy_s(), sum(own.cpu_times()[:2])
-    before = cpu_s(load.system.processes())
+    before, before_mb = cpu_s(load.system.processes()), resident_mb(load.system.processes())
     load.wire.failed = 0
     started = time.perf_counter()
     count, took = run()
@@ -119,7 +119,9 @@ def measured(load: Load, case: str, run: Callable[[], Times], number: int) -> di
             "system_us": all_s / count * 1e6,
             "generator_us": mine / count * 1e6,
         }
-    figures |= resident_mb(load.system.processes())
+    now_mb = resident_mb(load.system.processes())
+    figures |= now_mb
+    figures |= {f"{kind}_grew": size - before_mb[kind] for kind, size in now_mb.items()}
     figures["failed"] = load.wire.failed
     figures["other_cores"] = (_busy_s() - machine - all_s - mine) / seconds
     return emit(f"groups_{case}", system=load.system.name, run=number, count=count, **figures)
