@@ -22,7 +22,7 @@ from streaming.zk.znodes import (
     topic_path,
 )
 
-_SESSION_TIMEOUT_MS = 10_000
+_SESSION_TIMEOUT_MS = 30_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ CRASHED = 3
 SHUT_DOWN = 2
 TOPIC_DURING_CRASH = "asked-while-the-job-was-dead"
 
-_CONTROLLED_SHUTDOWN_LIMIT_S = 15.0
+_CONTROLLED_SHUTDOWN_LIMIT_S = 30.0
 _SHUTDOWN_BEGINS = "Starting controlled shutdown"
 # As brokers of 3.x and of 2.x say it.
 _SHUTDOWN_ANSWERED = ("Controlled shutdown request returned success", "Controlled shutdown succeed")

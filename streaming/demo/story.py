@@ -87,8 +87,8 @@ def tell(steps: Sequence[Step], demo: DemoCluster, audience: Audience) -> list[T
     return story
 
 
-def perform(step: Step, demo: DemoCluster) -> Told:
-    """Perform one step and wait, for no longer than its limit, until it is seen.
+def perform(step: Step, demo: DemoCluster, patience: int = 1) -> Told:
+    """Perform one step and wait, for no longer than `patience` times its limit, until it is seen.
 
     While the producer runs, a step is seen only when every partition acks again too.
     """
@@ -100,16 +100,17 @@ def perform(step: Step, demo: DemoCluster) -> Told:
     try:
         step.act(demo)
         _wait_for(
-            lambda: step.check(Look(demo, before, demo.look(), last_batch, mark)), step.limit_s
+            lambda: step.check(Look(demo, before, demo.look(), last_batch, mark)),
+            step.limit_s * patience,
         )
         told.took_s = time.monotonic() - began_s
-        _wait_until_flowing(demo)
+        _wait_until_flowing(demo, _FLOW_LIMIT_S * patience)
     except (NotSeen, TopicNotCreated, KafkaError, ChildDied, NotReady) as error:
         told.missing = str(error) or repr(error)
         told.took_s = told.took_s or time.monotonic() - began_s
     if demo.producer is not None:
         told.longest_ack_gap_s = demo.producer.longest_gap_in_step_s()
-    told.report = _report(step, demo, mark)
+    told.report = _report(step, demo, mark, _ANSWERS_LIMIT_S * patience)
     return told
 
 
@@ -127,7 +128,7 @@ def _wait_for(missing: Callable[[], str | None], limit_s: float) -> None:
         time.sleep(_POLL_S)
 
 
-def _wait_until_flowing(demo: DemoCluster) -> None:
+def _wait_until_flowing(demo: DemoCluster, limit_s: float) -> None:
     producer = demo.producer
     if producer is None:
         return
@@ -137,12 +138,12 @@ def _wait_until_flowing(demo: DemoCluster) -> None:
         silent = producer.partitions_without_ack(sent_after_s=seen_s)
         return f"no acks from partitions {silent}: {producer.last_error!r}" if silent else None
 
-    _wait_for(missing, _FLOW_LIMIT_S)
+    _wait_for(missing, limit_s)
 
 
-def _report(step: Step, demo: DemoCluster, mark: Mark) -> Report:
+def _report(step: Step, demo: DemoCluster, mark: Mark, limit_s: float) -> Report:
     """Wait a little for the answers of brokers that are still on their way."""
-    deadline_s = time.monotonic() + _ANSWERS_LIMIT_S
+    deadline_s = time.monotonic() + limit_s
     while True:
         report = demo.journal.report(mark, step.event)
         running = {id_ for id_, broker in demo.embedded.brokers.items() if broker.running}

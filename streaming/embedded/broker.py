@@ -13,7 +13,7 @@ from streaming.embedded.ports import LOOPBACK, accepts_connections, check_free, 
 from streaming.embedded.process import ChildProcess, NotReady
 
 _MAIN_CLASS = "kafka.Kafka"
-_READY_TIMEOUT_S = 60.0
+_READY_TIMEOUT_S = 120.0
 _TERMINATE_TIMEOUT_S = 30.0
 _POLL_S = 0.05
 SMALL_JVM = ("-Xmx400m", "-Xms128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")

@@ -113,7 +113,7 @@ class ChildProcess:
             return False
         return True
 
-    def kill(self, timeout_s: float = 10.0) -> None:
+    def kill(self, timeout_s: float = 60.0) -> None:
         """SIGKILL, and wait until the process is gone; works on a paused process too."""
         self._signal(signal.SIGKILL)
         self._process.wait(timeout_s)

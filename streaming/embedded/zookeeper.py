@@ -24,7 +24,7 @@ _JAR_PATTERNS = (
     "snappy-java-*.jar",
     "commons-io-*.jar",
 )
-_READY_TIMEOUT_S = 30.0
+_READY_TIMEOUT_S = 60.0
 _STOP_TIMEOUT_S = 10.0
 _POLL_S = 0.05
 

@@ -22,7 +22,7 @@ from tests.differential.known import sorted_out
 from tests.differential.model import Model
 from tests.differential.steps import Step
 
-_PATIENCE_S = 3.0
+_PATIENCE_S = 30.0
 
 Say = Callable[[str], None]
 
@@ -50,10 +50,21 @@ class Run:
     """Both sides of one seed; `close` ends everything it started."""
 
     def __init__(
-        self, seed: int, folder: Path, stock_connect: str, our_connect: str, *, spark: bool = False
+        self,
+        seed: int,
+        folder: Path,
+        stock_connect: str,
+        our_connect: str,
+        *,
+        spark: bool = False,
+        patience_s: float = _PATIENCE_S,
     ) -> None:
-        """Start brokers and controllers side by side, each on an empty tree."""
+        """Start brokers and controllers side by side, each on an empty tree.
+
+        patience_s: for how long a difference may be one of time only.
+        """
         self.outcome = Outcome(seed)
+        self._patience_s = patience_s
         self._chooser = Chooser(Random(seed))
         self._given_ids: set[str | None] = set()
         self._pool = ThreadPoolExecutor(2)
@@ -108,7 +119,7 @@ class Run:
 
     def _compared(self) -> list[Difference]:
         """Settle and compare; what still differs may only be late on a busy machine."""
-        deadline = time.monotonic() + _PATIENCE_S
+        deadline = time.monotonic() + self._patience_s
         while True:
             now = self._look(*self._settled())
             unknown, known = sorted_out(differences(self._before, now), now)

@@ -12,13 +12,13 @@ from kafka import KafkaAdminClient
 from streaming.demo.cluster import DemoCluster
 from streaming.demo.steps import OURS, start_everything
 from streaming.log.kafka_messages import make_message_classes
-from streaming.supervisor.embedded import SESSION_TIMEOUT_MS
 from streaming.zk.client import ZkSession
 from tests.e2e.demo_cluster import demo_cluster
 from tests.e2e.telling import log_ends
 from tests.e2e.waiting import wait_for
+from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 
-_ASK_MS = 60_000
+_ASK_MS = 120_000
 
 make_message_classes()  # many of these tests have clients of kafka-python in several threads
 

@@ -17,12 +17,18 @@ from tests.e2e.telling import signal_job
 
 @contextmanager
 def demo_cluster(folder: Path, **options: Any) -> Iterator[DemoCluster]:
-    """Make a cluster, whose brokers, front and job the test starts; end all of it."""
+    """Make a cluster, whose brokers, front and job the test starts; end all of it.
+
+    On a busy machine brokers' sessions outlive a moment in which they do not run, and the role is
+    not given up before a killed job is back.
+    """
     # Its log is full of refused connections, and pytest would keep their sockets with the records.
     kafka_log = logging.getLogger("kafka")
     level = kafka_log.level
     kafka_log.setLevel(logging.CRITICAL)
-    cluster = DemoCluster(folder, **options)
+    config = {"zookeeper.session.timeout.ms": "6000", **options.pop("broker_config", {})}
+    chosen = ["--set=controller.lease.ms=240000", *options.pop("options", ())]
+    cluster = DemoCluster(folder, chosen, broker_config=config, **options)
     try:
         yield cluster
     finally:

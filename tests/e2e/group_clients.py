@@ -20,7 +20,7 @@ from tests.e2e.waiting import wait_for
 TOPIC = "t"
 SESSION_MS = 10_000
 _POLL_S = 0.2
-_JOIN_S = 30.0
+_JOIN_S = 120.0
 _GOES_ON_S = 180.0
 
 Offsets = dict[int, int]
@@ -101,8 +101,8 @@ class PythonClient:
         while True:
             self._consumer.poll(int(_POLL_S * 1000))
             assigned = self._consumer.assignment()
-            positions = {one.partition: self._consumer.position(one) for one in assigned}
             try:
+                positions = {one.partition: self._consumer.position(one) for one in assigned}
                 self._consumer.commit()
             except KafkaError as error:
                 yield type(error).__name__

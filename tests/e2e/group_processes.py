@@ -19,7 +19,7 @@ from tests.fixtures.kafka_tools import NEW, class_path
 SESSION_MS = 6_000
 _HEARTBEAT_MS = 1_000
 _METADATA_AGE_MS = 1_000
-_END_S = 60.0
+_END_S = 120.0
 
 Partition = tuple[str, int]
 """Topic and number."""
@@ -104,13 +104,19 @@ class Members:
 
 
 def python_members(
-    client: str, topic: str, count: int = 1, /, instance: str | None = None, **config: Any
+    client: str,
+    topic: str,
+    count: int = 1,
+    /,
+    instance: str | None = None,
+    session_ms: int = SESSION_MS,
+    **config: Any,
 ) -> Members:
     """Start members of librdkafka, or of kafka-python; config is the client's."""
     if instance is not None:
         config["group.instance.id"] = instance
     common = {
-        "session.timeout.ms": SESSION_MS,
+        "session.timeout.ms": session_ms,
         "heartbeat.interval.ms": _HEARTBEAT_MS,
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
@@ -134,13 +140,14 @@ def java_member(
     *,
     instance: str | None = None,
     assignor: str = "RangeAssignor",
+    session_ms: int = SESSION_MS,
 ) -> Members:
     """Start Kafka's own consumer, in its VerifiableConsumer."""
     named = {
         "--bootstrap-server": brokers,
         "--topic": topic,
         "--group-id": group,
-        "--session-timeout": str(SESSION_MS),
+        "--session-timeout": str(session_ms),
         "--reset-policy": "earliest",
         "--assignment-strategy": f"org.apache.kafka.clients.consumer.{assignor}",
     }

@@ -32,7 +32,7 @@ TAKING_GROUPS_OVER = {
 }
 """A cluster whose groups go over to us."""
 
-_JOIN_S = 30.0
+_JOIN_S = 120.0
 _PATIENCE_MS = 60_000
 
 

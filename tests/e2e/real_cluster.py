@@ -23,11 +23,12 @@ from streaming.supervisor.processes import Supervisor
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import CONTROLLER_PATH, partition_state_path, topic_path
 from tests.e2e.waiting import wait_for
+from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 
 OURS = 1000
-SESSION_TIMEOUT_MS = 6_000
-_PATIENCE_MS = 60_000
-_JOIN_S = 10.0
+BROKER_SESSION_MS = 6_000
+_PATIENCE_MS = 120_000
+_JOIN_S = 120.0
 _START_S = 240.0
 
 
@@ -69,7 +70,11 @@ class RealCluster:
         self.connect = connect
         self.brokers = {
             id_: KafkaBroker(
-                id_, connect, folder / f"broker-{id_}", version=kind.version, config=kind.config
+                id_,
+                connect,
+                folder / f"broker-{id_}",
+                version=kind.version,
+                config={"zookeeper.session.timeout.ms": str(BROKER_SESSION_MS), **kind.config},
             )
             for id_, kind in brokers.items()
         }
@@ -83,6 +88,7 @@ class RealCluster:
             f"gateway.port={self.port}",
             f"controller.lease.ms={_PATIENCE_MS}",
             f"request.timeout.ms={_PATIENCE_MS}",
+            "auto.leader.rebalance.enable=false",  # leaders move when a test moves them
             *settings,
         ]
         self.supervisor = Supervisor(self.folders.root, [f"--set={one}" for one in chosen])
@@ -140,7 +146,7 @@ class RealCluster:
 
     def status(self) -> dict[str, Any]:
         """What `helmstream status` shows."""
-        return fetch_status(self.folders.root, 10)
+        return fetch_status(self.folders.root, 60)
 
     def _all_controlled(self) -> bool:
         if self.json(CONTROLLER_PATH).get("brokerid") != OURS:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -15,7 +14,7 @@ from streaming.demo.story import Step, Told, perform
 from streaming.supervisor.processes import JOB
 
 _LOG_LINES = 40
-_PATIENCE = 3
+_PATIENCE = 4
 """A test waits longer than somebody who watches the demo: its machine may be busy."""
 
 
@@ -23,7 +22,7 @@ def tell(demo: DemoCluster, steps: Sequence[Step]) -> list[Told]:
     """Perform all steps; fail with the ends of all logs at the first that is not seen."""
     story = []
     for step in steps:
-        told = perform(replace(step, limit_s=step.limit_s * _PATIENCE), demo)
+        told = perform(step, demo, _PATIENCE)
         if told.missing is not None:
             pytest.fail(f"{step.name}: {told.missing}\n{log_ends(demo)}", pytrace=False)
         story.append(told)

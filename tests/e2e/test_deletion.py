@@ -20,7 +20,7 @@ PARTITIONS = 4
 GONE, KEPT = "gone", "kept"
 
 pytestmark = [
-    pytest.mark.timeout(420),
+    pytest.mark.timeout(900),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 
@@ -29,6 +29,12 @@ def folders(demo: DemoCluster, broker_id: int, topic: str) -> list[str]:
     """The partitions of a topic that a broker has on its disk."""
     logs = demo.broker(broker_id).data_dir / "logs"
     return sorted(one.name for one in logs.iterdir() if re.fullmatch(rf"{topic}-\d+", one.name))
+
+
+def told_of(demo: DemoCluster) -> set[str]:
+    """The topics that running brokers tell of."""
+    views = [view for view in demo.broker_views().values() if view is not None]
+    return {topic for view in views for topic, _ in view.leaders}
 
 
 def settled(demo: DemoCluster) -> bool:
@@ -53,7 +59,7 @@ def in_sync(demo: DemoCluster) -> bool:
 
 def delete(demo: DemoCluster, topic: str) -> None:
     """Delete a topic through the gateway with an unmodified client."""
-    admin: Any = KafkaAdminClient(bootstrap_servers=[demo.gateway], request_timeout_ms=60_000)
+    admin: Any = KafkaAdminClient(bootstrap_servers=[demo.gateway], request_timeout_ms=120_000)
     try:
         admin.delete_topics([topic], timeout_ms=60_000)
     finally:
@@ -73,7 +79,10 @@ def test_a_topic_is_deleted_when_its_dead_broker_returns(
     for topic in (GONE, KEPT):
         demo.create_topic(topic, PARTITIONS)
     wait_for("full ISRs", lambda: in_sync(demo))
-    assert [len(folders(demo, id_, GONE)) for id_ in (1, 2, 3)] == [PARTITIONS] * 3
+    wait_for(
+        "all replicas",
+        lambda: [len(folders(demo, id_, GONE)) for id_ in (1, 2, 3)] == [PARTITIONS] * 3,
+    )
 
     demo.broker(CRASHED).kill()
     wait_for("the broker's end", lambda: without_the_crashed(demo) and settled(demo))
@@ -85,12 +94,10 @@ def test_a_topic_is_deleted_when_its_dead_broker_returns(
     assert len(folders(demo, CRASHED, GONE)) == PARTITIONS
     status = wait_for(
         "the deletion in the status",
-        lambda: (s := fetch_status(demo.folders.root, 10))["deleting"] and s,
+        lambda: (s := fetch_status(demo.folders.root, 60))["deleting"] and s,
     )
     assert status["deleting"] == [GONE]
-    told = [view.leaders for view in demo.broker_views().values() if view is not None]
-    assert told
-    assert all(topic == KEPT for leaders in told for topic, _ in leaders)
+    wait_for("brokers that have forgotten it", lambda: told_of(demo) == {KEPT})
 
     demo.broker(CRASHED).start()
     wait_for("the end of the znodes", lambda: not znodes(session, GONE))
@@ -99,7 +106,10 @@ def test_a_topic_is_deleted_when_its_dead_broker_returns(
 
     demo.create_topic(GONE, 1)
     wait_for("the new topic", lambda: in_sync(demo))
-    assert [folders(demo, id_, GONE) for id_ in (1, 2, 3)] == [[f"{GONE}-0"]] * 3
+    wait_for(
+        "its replicas",
+        lambda: [folders(demo, id_, GONE) for id_ in (1, 2, 3)] == [[f"{GONE}-0"]] * 3,
+    )
 
     session.create(topic_deletion_path(KEPT))
     wait_for("the end of the other topic", lambda: not znodes(session, KEPT))

@@ -7,6 +7,7 @@ Everything is real but Spark; the tests share a cluster, and each has topics and
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -27,6 +28,9 @@ from tests.fixtures.plain_job import plain_job_command
 
 START_S = 240.0
 """A busy machine takes its time."""
+
+RESTART_MS = 120_000
+"""A session that a member's restart does not outlast, on a busy machine either."""
 
 Start = Callable[..., Members]
 
@@ -66,18 +70,20 @@ def clients(
         started.append(members)
         return members
 
-    def librdkafka(group: str, topic: str, instance: str | None = None, count: int = 1) -> Members:
+    def librdkafka(
+        group: str, topic: str, instance: str | None = None, count: int = 1, **chosen: int
+    ) -> Members:
         place = {"bootstrap.servers": brokers, "group.id": group}
         config = place | {"partition.assignment.strategy": "range"}
-        return keep(python_members("librdkafka", topic, count, instance, **config))
+        return keep(python_members("librdkafka", topic, count, instance, **chosen, **config))
 
     def kafka_python(
-        group: str, topic: str, instance: str | None = None, count: int = 1
+        group: str, topic: str, instance: str | None = None, count: int = 1, **chosen: int
     ) -> Members:
         place = {"bootstrap.servers": brokers.split(","), "group.id": group}
-        return keep(python_members("kafka-python", topic, count, instance, **place))
+        return keep(python_members("kafka-python", topic, count, instance, **chosen, **place))
 
-    def java(group: str, topic: str, instance: str | None = None, **chosen: str) -> Members:
+    def java(group: str, topic: str, instance: str | None = None, **chosen: Any) -> Members:
         member = java_member(brokers, group, topic, folder, instance=instance, **chosen)
         return keep(member)
 
@@ -105,7 +111,11 @@ def test_static_members_restart_one_by_one_without_a_rebalance(
     topics.create("rolling", 6)
     partitions = [("rolling", number) for number in range(6)]
     kinds = ("librdkafka", "kafka-python", "java")
-    members = {kind: clients[kind]("rolling", "rolling", kind) for kind in kinds}
+
+    def member(kind: str) -> Members:
+        return clients[kind]("rolling", "rolling", kind, session_ms=RESTART_MS)
+
+    members = {kind: member(kind) for kind in kinds}
     wait_for("the group", lambda: shared_out(members.values(), partitions, 3), START_S)
     topics.write(partitions)
     topics.wait_committed("rolling", partitions)
@@ -117,7 +127,7 @@ def test_static_members_restart_one_by_one_without_a_rebalance(
         members[kind].stop()
         ended.append(members[kind])
         topics.write(partitions)
-        members[kind] = clients[kind]("rolling", "rolling", kind)
+        members[kind] = member(kind)
         wait_for(f"{kind}'s return", lambda has=owned, one=members[kind]: one.owned == has)
         topics.wait_committed("rolling", partitions)
     assert topics.generations("rolling") == generations

@@ -151,11 +151,17 @@ def look_at_groups(stage: Stage) -> None:
     def groups(*options: str) -> str:
         return stage.tools("kafka-consumer-groups", "--timeout", "60000", *options)
 
-    listed = groups("--list", "--state")
-    for group in {member.group for member in stage.members}:
-        assert re.search(rf"^{group}\s+Stable", listed, re.MULTILINE), listed
-    described = groups("--describe", "--group", "static", "--members")
-    assert re.search(r"one-\S+\s+one\s+/127.0.0.1\s+rdkafka\s+3", described), described
+    def stable() -> bool:
+        listed = groups("--list", "--state")
+        names = {member.group for member in stage.members}
+        return all(re.search(rf"^{one}\s+Stable", listed, re.MULTILINE) for one in names)
+
+    def its_member() -> re.Match[str] | None:
+        described = groups("--describe", "--group", "static", "--members")
+        return re.search(r"one-\S+\s+one\s+/127.0.0.1\s+rdkafka\s+3", described)
+
+    wait_for("all groups, stable", stable)
+    wait_for("the static member with all partitions", its_member)
     reset = ["--group", "by-hand", "--topic", TOPIC, "--reset-offsets", "--execute"]
     groups(*reset, "--to-offset", "1")
     assert committed(stage.brokers, "by-hand") == dict.fromkeys(range(PARTITIONS), 1)

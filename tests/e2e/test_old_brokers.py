@@ -21,7 +21,7 @@ from tests.e2e.waiting import wait_for
 from tests.fixtures.kafka_tools import NEW, OLD, KafkaTools
 
 pytestmark = [
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(900),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 
@@ -174,7 +174,7 @@ def test_controlled_shutdown_of_2_8_finds_us_among_the_registrations(
     at_gateway("kafka-topics", "--create", "--topic", "relieved", "--replica-assignment", "2:3,2:1")
     in_sync(cluster, "relieved", 2, 2)
     before = len(cluster.broker_log(2))
-    assert cluster.brokers[2].terminate(60)
+    assert cluster.brokers[2].terminate(120)
     said = cluster.broker_log(2)[before:]
     assert "Controlled shutdown succeeded" in said
     assert "unclean shutdown" not in said

@@ -18,19 +18,21 @@ from kafka import KafkaAdminClient, TopicPartition
 
 from streaming.embedded.kafka_jars import DEFAULT_VERSION
 from streaming.log.embedded import EmbeddedLogReader
-from streaming.supervisor.embedded import SESSION_TIMEOUT_MS, EmbeddedCluster
+from streaming.supervisor.embedded import EmbeddedCluster
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import CONTROLLER_PATH, parse_controller_id, parse_topic, topic_path
 from streaming.zk.znodes.admin import reassignment_bytes
 from streaming.zk.znodes.paths import partition_state_path
 from tests.e2e.waiting import wait_for
+from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 
-ASK_MS = 60_000
+ASK_MS = 120_000
 PARTITIONS = 6
+WINDOW_MS = 60_000  # a controller on a busy machine is late, not wrong
 PLAN = "/admin/reassign_partitions"
 
 pytestmark = [
-    pytest.mark.timeout(480),
+    pytest.mark.timeout(900),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 
@@ -40,7 +42,8 @@ class Stage:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "shadow"
-        self.cluster = EmbeddedCluster(folder / "cluster", 3, DEFAULT_VERSION)
+        config = {"zookeeper.session.timeout.ms": "6000"}
+        self.cluster = EmbeddedCluster(folder / "cluster", 3, DEFAULT_VERSION, config=config)
         self.session = ZkSession(self.cluster.connect, SESSION_TIMEOUT_MS)
         self.shadow: subprocess.Popen[bytes] | None = None
 
@@ -51,6 +54,7 @@ class Stage:
     def start_shadow(self) -> None:
         command = [sys.executable, "-m", "streaming.cli", "shadow", "--local", "--all"]
         command += ["--zookeeper", self.cluster.connect, "--data-dir", str(self.folder)]
+        command += [f"--set=shadow.window.ms={WINDOW_MS}"]
         with (self.folder.parent / "shadow.out").open("wb") as out:
             self.shadow = subprocess.Popen(command, stdout=out, stderr=out)
         wait_for("the shadow's load", self.decided)
@@ -64,7 +68,7 @@ class Stage:
     def end_shadow(self) -> int:
         assert self.shadow is not None
         self.shadow.terminate()
-        return self.shadow.wait(120)
+        return self.shadow.wait(240)
 
     def stop(self) -> None:
         if self.shadow is not None:
@@ -138,7 +142,7 @@ def restarts(stage: Stage) -> None:
     stage.cluster.brokers[dead].start()
     wait_for("full ISRs", lambda: stage.full("t", PARTITIONS))
     leaving = stage.another()
-    assert stage.cluster.brokers[leaving].terminate()
+    assert stage.cluster.brokers[leaving].terminate(120)
     wait_for("the way out", lambda: stage.without(leaving, PARTITIONS))
     stage.cluster.brokers[leaving].start()
     wait_for("full ISRs", lambda: stage.full("t", PARTITIONS))

@@ -25,7 +25,7 @@ from streaming.supervisor.processes import FRONT
 from tests.e2e.telling import check_nothing_lost, signal_job, tell
 
 pytestmark = [
-    pytest.mark.timeout(420),
+    pytest.mark.timeout(1200),
     # kafka-python leaves the sockets of refused connections to the garbage collector.
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
@@ -33,6 +33,9 @@ pytestmark = [
 
 LEASE_MS = 20_000
 """Short enough for a test that waits for its end."""
+
+LONG_SESSION = "--set=zookeeper.session.timeout.ms=60000"
+"""A killed front is back before its session is over."""
 
 
 def test_the_demos_story(demo: DemoCluster) -> None:
@@ -106,7 +109,7 @@ MORE_CRASHES = (
 
 
 @pytest.mark.parametrize(
-    "demo", [{"options": [f"--set=controller.lease.ms={LEASE_MS}"]}], indirect=True
+    "demo", [{"options": [f"--set=controller.lease.ms={LEASE_MS}", LONG_SESSION]}], indirect=True
 )
 def test_a_stopped_job_and_a_killed_front(demo: DemoCluster) -> None:
     tell(demo, MORE_CRASHES)

@@ -123,7 +123,7 @@ def topics(cluster: RealCluster, tools: KafkaTools, mark: str) -> None:
     tools("kafka-topics", "--create", "--topic", manual, "--replica-assignment", "1:2,2:3")
 
     in_sync(cluster, name, 3, 2)
-    shown = described(tools, name)
+    shown = wait_for("the topic", lambda: len(now := described(tools, name)) == 3 and now)
     assert [len(one["replicas"]) for one in shown.values()] == [2, 2, 2]
     assert all(one["isr"] == sorted(one["replicas"]) for one in shown.values())
     assert all(int(one["leader"]) == one["replicas"][0] for one in shown.values())
@@ -136,7 +136,7 @@ def topics(cluster: RealCluster, tools: KafkaTools, mark: str) -> None:
     more = ("--partitions", "3", "--replica-assignment", "1:2,2:3,3:1")
     tools("kafka-topics", "--alter", "--topic", manual, *more)
     in_sync(cluster, name, 5, 2)
-    assert len(described(tools, name)) == 5
+    wait_for("five partitions", lambda: len(described(tools, name)) == 5)
     assert described(tools, manual)[2]["replicas"] == [3, 1]
 
     listed = tools("kafka-topics", "--list").split()
@@ -167,8 +167,10 @@ def configs(cluster: RealCluster, tools: KafkaTools, mark: str) -> None:
     for entity, key in ((broker, "log.cleaner.backoff.ms"), (everyone, "log.segment.bytes")):
         value = f"{key}=20000"
         tools("kafka-configs", "--alter", *entity, "--add-config", value)
-        wait_for(value, lambda entity=entity: tools("kafka-configs", "--describe", *entity))
-        assert value in tools("kafka-configs", "--describe", *entity)
+        wait_for(
+            value,
+            lambda of=entity, it=value: it in tools("kafka-configs", "--describe", *of),
+        )
     all_brokers = tools("kafka-configs", "--describe", "--entity-type", "brokers")
     assert [f"configs for broker {id_} are" in all_brokers for id_ in (1, 2, 3, 1000)] == [True] * 4
     tools("kafka-configs", "--alter", *broker, "--delete-config", "log.cleaner.backoff.ms")
@@ -227,7 +229,7 @@ def moves(cluster: RealCluster, tools: KafkaTools, mark: str) -> None:
     assert re.search(rf"{name}-0 is completed?\.", done)
     assert "Clearing broker-level throttles" in done
     assert cluster.json(f"/config/topics/{name}")["config"] == {}
-    assert described(tools, name)[0]["replicas"] == [3, 1]
+    wait_for("its place", lambda: described(tools, name)[0]["replicas"] == [3, 1])
 
 
 def a_move_taken_back(cluster: RealCluster, tools: KafkaTools, mark: str) -> None:
@@ -258,7 +260,7 @@ def fill(cluster: RealCluster, topic: str, *, batches: int, batch_bytes: int) ->
     )
     try:
         for _ in range(batches):
-            producer.send(topic, bytes(batch_bytes)).get(60)
+            producer.send(topic, bytes(batch_bytes)).get(120)
     finally:
         producer.close()
 

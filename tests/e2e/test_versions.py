@@ -19,12 +19,12 @@ from tests.e2e.random_checks import unfinished, wait_until_none
 from tests.e2e.telling import check_nothing_lost, tell
 from tests.e2e.waiting import WAIT_S, wait_for
 
-ASK_MS = 60_000
+ASK_MS = 120_000
 MOVED = "moved"
 UNTIL_THE_LAST_RETURN = STORY[:6]
 
 pytestmark = [
-    pytest.mark.timeout(600),
+    pytest.mark.timeout(1200),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
 

@@ -19,9 +19,12 @@ from streaming.replay.spark import replay_through_spark
 from tests.property.state_logs import long_log
 from tests.spark.query_run import Recorder, settings_of
 
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
+pytestmark = [
+    pytest.mark.timeout(900),
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
 CAP = 40
-WAIT_S = 120
+WAIT_S = 240
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +70,7 @@ def test_a_running_query_waits_for_a_log_cluster_that_comes_back(
     half = len(log) // 2
     settings = settings_of(tmp_path, cap=CAP, **{"event.log.url": log_topic})
     recorder = Recorder()
-    with KafkaLogWriter(log_topic, timeout_ms=60_000) as writer:
+    with KafkaLogWriter(log_topic, timeout_ms=WAIT_S * 1_000) as writer:
         writer.append(as_records(log[:half]))
         query = start_query(spark, settings, DataDir(tmp_path, str(log_topic)), recorder)
         try:
@@ -77,7 +80,7 @@ def test_a_running_query_waits_for_a_log_cluster_that_comes_back(
                 waiting = writer.append_async(as_records(log[half:]))
             finally:
                 log_cluster.start()
-            assert waiting.result(60) == range(half, len(log))
+            assert waiting.result(WAIT_S) == range(half, len(log))
             wanted = fold_log(log, 4)[1]
             deadline = time.monotonic() + WAIT_S
             while len(recorder.decisions()) < len(wanted) and time.monotonic() < deadline:

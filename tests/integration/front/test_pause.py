@@ -15,6 +15,7 @@ from tests.differential.folding_job import FoldingJob
 from tests.integration.front.harness import CONTROLLER_ID, stays, wait_for
 
 PATIENCE_S = 120.0
+pytestmark = pytest.mark.timeout(900)
 
 
 @pytest.fixture

@@ -48,7 +48,7 @@ SESSION_TRANSACTIONS = 2
 def zxid(connect: str) -> int:
     """The last transaction of the server."""
     host, port = connect.partition("/")[0].split(":")
-    with socket.create_connection((host, int(port)), timeout=5) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(b"srvr")
         text = connection.makefile("rb").read().decode()
     return int(next(line for line in text.splitlines() if line.startswith("Zxid"))[6:], 16)

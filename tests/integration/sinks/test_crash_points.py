@@ -23,6 +23,7 @@ BOUND_S = 120
 TREE = {"/brokers/topics", "/config/topics", "/admin"}
 STEPS = ("decision log", "zookeeper", "say", "mark", "deliver", "append")
 
+pytestmark = pytest.mark.timeout(1200)
 every_scenario = pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
 
 
