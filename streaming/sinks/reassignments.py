@@ -7,7 +7,7 @@ that goes on with it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -77,12 +77,13 @@ def ended_requests(run: Sequence[SinkDecision]) -> list[SinkDecision]:
 
 
 def without(
-    asked: Mapping[TopicPartition, list[int]], topic: str, ended: Ended
+    asked: Mapping[TopicPartition, list[int]], ended: Iterable[tuple[str, Ended]]
 ) -> dict[TopicPartition, list[int]]:
-    """Return what is still asked for when partitions of a topic have ended."""
+    """Return what is still asked for when partitions of topics have ended."""
     gone = {
         (topic, partition)
-        for partition, replicas in ended
+        for topic, of_topic in ended
+        for partition, replicas in of_topic
         if replicas is None or asked.get((topic, partition)) == replicas
     }
     return {subject: replicas for subject, replicas in asked.items() if subject not in gone}
@@ -118,9 +119,7 @@ def _removal(znode: ZNode, decisions: Sequence[SinkDecision]) -> WriteOp | None:
     except ValueError as error:
         logger.warning("%s is left alone: %s", REASSIGN_PARTITIONS_PATH, error)
         return None
-    left = asked
-    for one in decisions:
-        left = without(left, one.extra["topic"], one.extra["partitions"])
+    left = without(asked, ((one.extra["topic"], one.extra["partitions"]) for one in decisions))
     if left == asked:
         return None
     if left:

@@ -91,6 +91,6 @@ def test_the_replicas_that_go_are_deleted_under_the_partitions_epoch() -> None:
 
 def test_what_ended_goes_out_of_the_request_if_it_is_what_was_asked_for() -> None:
     asked = {("t", 0): [1, 2], ("t", 1): [2], ("u", 0): [3]}
-    assert without(asked, "t", [(0, [1, 2])]) == {("t", 1): [2], ("u", 0): [3]}
-    assert without(asked, "t", [(0, [2, 1]), (7, None)]) == asked
-    assert without(asked, "t", [(0, None), (1, None)]) == {("u", 0): [3]}
+    assert without(asked, [("t", [(0, [1, 2])])]) == {("t", 1): [2], ("u", 0): [3]}
+    assert without(asked, [("t", [(0, [2, 1]), (7, None)])]) == asked
+    assert without(asked, [("t", [(0, None)]), ("t", [(1, None)])]) == {("u", 0): [3]}
