@@ -43,7 +43,7 @@ class Floor:
 
     def of(self, figures: dict[str, Any]) -> float:
         """Return the floor of a case, in seconds."""
-        znodes_s = figures["znodes"] / self.znodes_per_s
+        znodes_s = (figures["znodes"] + figures["folders"]) / self.znodes_per_s
         return self.empty_batch_s + znodes_s + figures["rpc_mb"] / self.rpc_mb_per_s
 
 

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from streaming.zk.znodes import parse_partition_states
 from tests.bench.controller.stage import Stage
 from tests.bench.controller.systems import System
+from tests.bench.load import PARTITIONS_PER_TOPIC
 from tests.bench.processes import cpu_s, high_water_mb
 
 TIMEOUT_S = 1800.0
@@ -62,6 +63,7 @@ def measured(
         "to_last_znode_s": znode_s if changed.any() else None,
         "to_last_rpc_s": (summary["last_ns"] - since_ns) / 1e9,
         "znodes": int(changed.sum()),
+        "folders": _folders(versions < 0, states.version < 0),
         "znodes_per_s": float(changed.sum()) / znode_s if changed.any() else None,
         "rpc_mb": summary["bytes"] / 1e6,
         "requests": summary["requests"],
@@ -71,6 +73,14 @@ def measured(
     }
     read = parse_partition_states(states.data, states.version.tolist())
     return Result(figures, read.leader, read.isr, _told(stage, case, before_ns))
+
+
+def _folders(missing_before: NDArray[np.bool_], missing: NDArray[np.bool_]) -> int:
+    """Return how many znodes above the states had to be created: one for each of them, and one for
+    each topic.
+    """
+    created = np.flatnonzero(missing_before & ~missing)
+    return len(created) + len(np.unique(created // PARTITIONS_PER_TOPIC))
 
 
 def _cpu(stage: Stage, system: System) -> dict[str, float]:
