@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 
@@ -12,6 +13,9 @@ from streaming.log.api import NewRecord
 from streaming.observers.ports import event
 
 Append = Callable[[list[NewRecord]], Future[range]]
+
+_QUEUE_SHARE = 4
+"""The queue has at most so many entries for each timer: one that is moved leaves its old one."""
 
 
 class Clock:
@@ -28,7 +32,8 @@ class Clock:
         self._append = append
         self._now_ms = now_ms
         self._deadlines: dict[str, int] = {}
-        self._slacks_ms: dict[str, int] = {}
+        self._latest_ms: dict[str, int] = {}
+        self._queue: list[tuple[int, str]] = []
         self._handle: asyncio.TimerHandle | None = None
 
     @property
@@ -39,13 +44,15 @@ class Clock:
     def arm(self, timer: str, deadline_ms: int, slack_ms: int = 0) -> None:
         """Arm a timer, or move it; it may ring up to slack_ms late, together with others."""
         self._deadlines[timer] = deadline_ms
-        self._slacks_ms[timer] = slack_ms
+        latest_ms = self._latest_ms[timer] = deadline_ms + slack_ms
+        heapq.heappush(self._queue, (latest_ms, timer))
         self._schedule()
 
     def replace(self, deadlines_ms: Mapping[str, int]) -> None:
         """Forget all timers and arm these."""
         self._deadlines = dict(deadlines_ms)
-        self._slacks_ms = {}
+        self._latest_ms = dict(deadlines_ms)
+        self._queue_anew()
         self._schedule()
 
     def clear(self) -> None:
@@ -56,13 +63,17 @@ class Clock:
         if self._handle is not None:
             self._handle.cancel()
             self._handle = None
-        if self._deadlines:
-            latest_ms = min(
-                deadline_ms + self._slacks_ms.get(timer, 0)
-                for timer, deadline_ms in self._deadlines.items()
-            )
-            delay_s = (latest_ms - self._now_ms()) / 1000
+        if len(self._queue) > _QUEUE_SHARE * len(self._latest_ms):
+            self._queue_anew()
+        while self._queue and self._latest_ms.get(self._queue[0][1]) != self._queue[0][0]:
+            heapq.heappop(self._queue)
+        if self._queue:
+            delay_s = (self._queue[0][0] - self._now_ms()) / 1000
             self._handle = self._loop.call_later(max(delay_s, 0.0), self._fire)
+
+    def _queue_anew(self) -> None:
+        self._queue = [(latest_ms, timer) for timer, latest_ms in self._latest_ms.items()]
+        heapq.heapify(self._queue)
 
     def _fire(self) -> None:
         now_ms = self._now_ms()
@@ -70,7 +81,7 @@ class Clock:
         if due:
             self._append([_due(timer, deadline_ms) for deadline_ms, timer in due])
         for _, timer in due:
-            del self._deadlines[timer]
+            del self._deadlines[timer], self._latest_ms[timer]
         self._schedule()
 
 

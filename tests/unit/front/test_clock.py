@@ -86,3 +86,19 @@ def test_a_wall_clock_that_jumped_back_makes_it_wait_again():
             await asyncio.sleep(0.001)
 
     assert run(scenario).due == [("t", 1_005)]
+
+
+def test_many_timers_that_are_moved_ring_once_each_at_their_last_deadlines():
+    names = [f"t{number}" for number in range(50)]
+
+    async def scenario(clock, wall):
+        for round_ in range(10):
+            for number, name in enumerate(names):
+                clock.arm(name, 10_000 - 100 * round_ + number, slack_ms=number % 3)
+        wall.now_ms = 10_000
+        clock.arm("now", 10_000)
+        await pass_the_loop()
+        assert not clock.armed
+
+    due = run(scenario).due
+    assert due == [*((name, 9_100 + number) for number, name in enumerate(names)), ("now", 10_000)]
