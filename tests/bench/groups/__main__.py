@@ -121,7 +121,9 @@ def measured(load: Load, case: str, run: Callable[[], Times], number: int) -> di
         }
     now_mb = resident_mb(load.system.processes())
     figures |= now_mb
-    figures |= {f"{kind}_grew": size - before_mb[kind] for kind, size in now_mb.items()}
+    figures |= {
+        kind.replace("_rss_", "_grew_"): size - before_mb[kind] for kind, size in now_mb.items()
+    }
     figures["failed"] = load.wire.failed
     figures["other_cores"] = (_busy_s() - machine - all_s - mine) / seconds
     return emit(f"groups_{case}", system=load.system.name, run=number, count=count, **figures)
