@@ -32,7 +32,7 @@ from tests.bench.worker import open_answers, serve
 
 ONE_MACHINE = NewRecord("alter_partition_requested", "a-topic", b"{}")
 ALL_MACHINES = NewRecord("resync_completed", "", b"{}")
-_BATCH_TIMEOUT_S = 60
+_BATCH_TIMEOUT_S = 300
 
 
 def fold_nothing(
