@@ -39,8 +39,10 @@ Answer = Callable[[bytes], None]
 
 TIMEOUT_S = 5.0
 """Kafka's default of offsets.commit.timeout.ms."""
-LOGGED_WITHIN_S = 1.0
-"""The log hears of a commit within this time: of many commits of a partition, the last one."""
+LOGGED_WITHIN_S = 5.0
+"""The log hears of a commit within this time: of many commits of a partition, the last one. It is
+what clients' auto.commit.interval.ms is by default.
+"""
 
 _NUMBERS = struct.Struct(">qi")
 _NOBODY = -1
