@@ -18,6 +18,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -139,15 +140,24 @@ def restore(spark: SparkSession, settings: Settings, folders: DataDir) -> dict[i
 
 
 def warm_up(spark: SparkSession, settings: Settings) -> None:
-    """Run one batch of the query on a log of its own, so that code is compiled and workers wait."""
+    """Run one batch of the query on a log of its own, so that code is compiled and workers wait.
+
+    On a machine so busy that it fails, the job starts cold.
+    """
     with tempfile.TemporaryDirectory() as scratch:
         trial = DataDir(Path(scratch))
         with EmbeddedLogWriter(trial.events) as log:
             log.append([NewRecord("warm_up", "", b"{}")])
         decisions = decide(route(read_events(spark, settings, trial.events), settings.slots))
-        query = decisions.writeStream.option("checkpointLocation", str(trial.checkpoint))
-        query = query.foreachBatch(lambda one, _: one.toArrow()).trigger(availableNow=True)
-        query.start().awaitTermination(_WARM_UP_TIMEOUT_S)
+        writer = decisions.writeStream.option("checkpointLocation", str(trial.checkpoint))
+        writer = writer.foreachBatch(lambda one, _: one.toArrow()).trigger(availableNow=True)
+        query = writer.start()
+        try:
+            query.awaitTermination(_WARM_UP_TIMEOUT_S)
+        except StreamingQueryException as error:
+            logger.warning("the query could not be warmed up: %s", error.getMessage())
+        finally:
+            query.stop()
 
 
 def unfolded_events(log: LogLocation, folded: int) -> list[LogRecord]:
