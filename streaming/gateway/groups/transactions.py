@@ -61,6 +61,8 @@ class Transactions:
         return await submit(await self._verify(producing))
 
     def _ended(self, producer_id: int, task: asyncio.Task[Reply]) -> None:
+        if not task.cancelled():
+            task.exception()  # nobody may be there to hear of it any more
         of_producer = self._under_way[producer_id]
         of_producer.discard(task)
         if not of_producer:
