@@ -187,16 +187,16 @@ class Connection(asyncio.Protocol):
         """Answer a request at once where that is possible, else in a task."""
         api_key = int.from_bytes(request_frame[:2], "big")
         answer_of = self._apis.at_once.get(api_key)
-        if answer_of is None:
-            if not self._take(api_key, request_frame):
-                self._task = self._loop.create_task(self._serve(request_frame))
-            return
         try:
-            answer = answer_of(request_frame)
+            answer = None if answer_of is None else answer_of(request_frame)
+            taken = answer is None and self._take(api_key, request_frame)
         except Exception as error:
             raise self._closing(error, request_frame) from error
-        self._counters[_COUNTER[api_key]] += 1
-        self._send(answer)
+        if answer is not None:
+            self._counters[_COUNTER[api_key]] += 1
+            self._send(answer)
+        elif not taken:
+            self._task = self._loop.create_task(self._serve(request_frame))
 
     def _take(self, api_key: int, request_frame: bytes) -> bool:
         """Return whether the request is taken by who answers it without a task."""
