@@ -16,6 +16,7 @@ import orjson
 import pytest
 from kafka import KafkaAdminClient, TopicPartition
 
+from streaming.demo.metadata import ask_metadata
 from streaming.embedded.kafka_jars import DEFAULT_VERSION
 from streaming.log.embedded import EmbeddedLogReader
 from streaming.supervisor.embedded import EmbeddedCluster
@@ -50,6 +51,7 @@ class Stage:
     def start(self) -> None:
         self.cluster.start_brokers()
         self.session.connect()
+        wait_for("a controller that brokers know", self.controlled)
 
     def start_shadow(self) -> None:
         command = [sys.executable, "-m", "streaming.cli", "shadow", "--local", "--all"]
@@ -85,6 +87,10 @@ class Stage:
     def controller(self) -> int | None:
         znode = self.session.get(CONTROLLER_PATH)
         return None if znode is None else parse_controller_id(znode.data)
+
+    def controlled(self) -> bool:
+        views = [ask_metadata(one.client_port) for one in self.cluster.brokers.values()]
+        return {view.controller_id for view in views} == {self.controller()}
 
     def another(self) -> int:
         """A broker that is not the controller."""

@@ -158,7 +158,8 @@ def test_broker_registers_is_paused_killed_and_restarted(
 
 def test_a_real_controller_takes_our_topic_and_writes_what_we_would(zk_session, kafka_cluster):
     """Its bytes are ours: the topic id it adds, the first partition states, its registration."""
-    kafka_cluster(2, single_listener=True)
+    config = {"zookeeper.session.timeout.ms": str(SESSION_TIMEOUT_MS)}
+    kafka_cluster(2, single_listener=True, config=config)
     replicas = {p: [1 + p % 2, 2 - p % 2] for p in range(13)}
     zk_session.create("/config/topics/orders", config_bytes({}))
     zk_session.create(topic_path("orders"), topic_bytes(TopicZNode(replicas, version=2)))

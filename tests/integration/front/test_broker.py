@@ -5,6 +5,7 @@ from __future__ import annotations
 import orjson
 from kafka.admin import KafkaAdminClient, NewTopic
 
+from streaming.demo.metadata import ask_metadata
 from tests.integration.front.harness import CONTROLLER_ID, wait_for
 
 
@@ -15,7 +16,8 @@ def holder(zk_session) -> int | None:
 
 def test_the_role_goes_back_and_forth(kafka_cluster, zk_session, start_front, start_job):
     cluster = kafka_cluster(brokers=1, config={"zookeeper.session.timeout.ms": "9000"})
-    wait_for("the built-in controller", lambda: holder(zk_session) == 1)
+    port = cluster.brokers[1].client_port
+    wait_for("the built-in controller", lambda: ask_metadata(port).controller_id == 1)
     admin = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers)
     admin.create_topics([NewTopic("t", 2, 1)])
     admin.close()
