@@ -32,7 +32,7 @@ NOBODY_KEY = -2
 GROUP_KEY = 1 << 20
 """State key of the first group slot."""
 
-GROUP_SLOTS = 64
+GROUP_SLOTS = 16
 """Group slots unless `group.slots` says otherwise."""
 
 _SCOPES: Mapping[str, int] = {

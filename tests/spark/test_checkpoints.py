@@ -164,7 +164,7 @@ def test_two_batches_are_compared(command, log):
 
 def test_groups_are_a_table_and_are_shown(spark, command, folder):
     """A history of consumer groups, folded by the same query."""
-    history = authored(random_intents(2, 60)).events
+    history = authored(random_intents(3, 60)).events
     shutil.rmtree(folder / "events")
     shutil.rmtree(folder / "checkpoint")
     append(folder, history)
