@@ -134,8 +134,8 @@ class Log:
 class GatewayClient:
     """A broker's connection to the controller, one request at a time."""
 
-    def __init__(self, port: int) -> None:
-        self._socket = socket.create_connection(("127.0.0.1", port), timeout=60)
+    def __init__(self, port: int, timeout_s: float = 60.0) -> None:
+        self._socket = socket.create_connection(("127.0.0.1", port), timeout=timeout_s)
         self._stream = self._socket.makefile("rb")
         self._correlation_id = 0
 

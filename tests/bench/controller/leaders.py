@@ -19,6 +19,7 @@ from tests.bench.load import PARTITIONS_PER_TOPIC, round_robin, topic_id, topic_
 from tests.bench.system import GatewayClient
 
 MOVED = 10_000
+_ANSWER_TIMEOUT_S = 1800.0
 _REASSIGN_PATH = "/admin/reassign_partitions"
 
 
@@ -118,7 +119,7 @@ def _altered(row: int, isr: list[int], leader_epoch: int, version: int) -> dict[
 
 
 def _ask(port: int, api: ApiKey, body: dict[str, Any]) -> Any:
-    client = GatewayClient(port)
+    client = GatewayClient(port, _ANSWER_TIMEOUT_S)
     try:
         return client.ask(api, 3, body)
     finally:
