@@ -158,7 +158,7 @@ def _remove_reassignments(world: World, decision: MergedDecision) -> None:
     if node is None:
         return
     asked = parse_reassignment(node.data)
-    left = without(asked, body["topic"], body["partitions"])
+    left = without(asked, [(body["topic"], body["partitions"])])
     if left == asked:
         return
     op = (
