@@ -25,7 +25,7 @@ from state.groups.offset_rows import UNLOGGED, OffsetRow, TopicPartition
 from state.groups.payloads import Heartbeat, OffsetCommitRequested
 from state.groups.tables import Phase
 from state.protocol_errors import ProtocolError
-from streaming.gateway.ports import DecisionTimedOut
+from streaming.gateway.ports import COMMIT_TIMEOUT_S, DecisionTimedOut
 from streaming.log.api import NewRecord
 from streaming.log.embedded import wall_clock_ms
 from streaming.observers.ports import event
@@ -37,8 +37,6 @@ from streaming.wire.passing import answer_with_id_of
 Append = Callable[[Sequence[NewRecord]], Future[range]]
 Answer = Callable[[bytes], None]
 
-TIMEOUT_S = 5.0
-"""Kafka's default of offsets.commit.timeout.ms."""
 LOGGED_WITHIN_S = 5.0
 """The log hears of a commit within this time: of many commits of a partition, the last one. It is
 what clients' auto.commit.interval.ms is by default.
@@ -178,7 +176,7 @@ class DirectCommits:
             except LeaderStopped:
                 self._ended(image, ones, None)
                 continue
-            late = self._loop.call_later(TIMEOUT_S, self._late, ones)
+            late = self._loop.call_later(COMMIT_TIMEOUT_S, self._late, ones)
             self._appending.add(done)
             done.add_done_callback(functools.partial(self._appended, image, ones, late))
 
@@ -274,7 +272,7 @@ class DirectCommits:
         """Wait for commits that are on their way; the log hears of none that is not safe."""
         self._append_taken()
         if self._appending:
-            _, late = await asyncio.wait(self._appending, timeout=TIMEOUT_S)
+            _, late = await asyncio.wait(self._appending, timeout=COMMIT_TIMEOUT_S)
             if late:
                 raise DecisionTimedOut("commits before this request are not on all brokers in sync")
 

@@ -7,6 +7,11 @@ from typing import Any, Protocol
 
 from streaming.image.cluster_image import ClusterImage
 
+COMMIT_TIMEOUT_S = 5.0
+"""Kafka's default of offsets.commit.timeout.ms. Heartbeats of the same connection wait behind a
+commit, and a client that hears of none for a session timeout gives its membership up.
+"""
+
 
 class DecisionTimedOut(Exception):
     """The event was appended, but no reply came in time; it may still be decided."""

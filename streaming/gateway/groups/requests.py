@@ -16,7 +16,7 @@ from state.groups.tables import LOADING_ANSWERS, Api, Phase, status_error
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Call
 from streaming.gateway.groups.transactions import Transactions, producing
-from streaming.gateway.ports import DecisionTimedOut, NoJob, NotController
+from streaming.gateway.ports import COMMIT_TIMEOUT_S, DecisionTimedOut, NoJob, NotController
 
 _EVENTS: Mapping[Api, str] = {
     Api.JOIN_GROUP: "join_group_requested",
@@ -31,10 +31,6 @@ _EVENTS: Mapping[Api, str] = {
 _COMMITS = frozenset({Api.OFFSET_COMMIT, Api.TXN_OFFSET_COMMIT})
 _TIMED_OUT = dict.fromkeys(_COMMITS, ProtocolError.REQUEST_TIMED_OUT)
 """As Kafka answers; librdkafka keeps its connection then, and with it its heartbeats."""
-_COMMIT_TIMEOUT_S = 5.0
-"""Kafka's default of offsets.commit.timeout.ms. Heartbeats of the same connection wait behind a
-commit, and a client that hears of none for a session timeout gives its membership up.
-"""
 
 
 class GroupService(Protocol):
@@ -105,7 +101,7 @@ class GroupRequests:
             return {"error": ProtocolError.GROUP_MAX_SIZE_REACHED}
         timeout_s = self._timeout_s + waits_s
         if api is Api.OFFSET_COMMIT:
-            timeout_s = min(timeout_s, _COMMIT_TIMEOUT_S)
+            timeout_s = min(timeout_s, COMMIT_TIMEOUT_S)
         partition = self.service.partition_of(group)
         asked = {**payload, "group": group, "partition": partition, "version": call.version}
         try:

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from state.protocol_errors import ProtocolError
+from streaming.gateway.ports import COMMIT_TIMEOUT_S
 
 Reply = dict[str, Any]
 Submit = Callable[[int], Awaitable[Reply]]
 """Has a commit decided, given what the transaction's coordinator said of it (an error code)."""
 
-_ANSWERED_WITHIN_S = 5.0
-"""Kafka's default of offsets.commit.timeout.ms."""
 _MARKER_WAITS_S = 20.0
 
 
@@ -54,7 +53,7 @@ class Transactions:
         of_producer = self._under_way[producing.producer_id]
         of_producer.add(task)
         task.add_done_callback(lambda done: self._ended(producing.producer_id, done))
-        await asyncio.wait([task], timeout=_ANSWERED_WITHIN_S)
+        await asyncio.wait([task], timeout=COMMIT_TIMEOUT_S)
         return task.result() if task.done() else {"error": ProtocolError.REQUEST_TIMED_OUT}
 
     async def _commit(self, producing: Producing, submit: Submit) -> Reply:

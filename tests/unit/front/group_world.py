@@ -101,6 +101,11 @@ class GroupWorld:
             for broker in (1, 2):
                 self.leader.fetched(log, broker, max(log.end, 0))
 
+    def resume_following(self) -> None:
+        """Let the brokers take records again, and have what they missed."""
+        self.following = True
+        self.follow()
+
     def append(self, records: Sequence[NewRecord]) -> Future[range]:
         """Fold events, and hand the decisions over in the loop's next turn."""
         start = len(self.events)

@@ -96,8 +96,7 @@ def test_it_waits_for_all_brokers_in_sync_and_is_unstable_until_then() -> None:
         answer = await fetched(other, require_stable=True)
         assert answer["error_code"] == ProtocolError.UNSTABLE_OFFSET_COMMIT
         assert not asking.done()
-        world.following = True
-        world.follow()
+        world.resume_following()
         assert await asking == 0
         assert (await fetched(other, require_stable=True))["committed_offset"] == 7
 
@@ -105,15 +104,14 @@ def test_it_waits_for_all_brokers_in_sync_and_is_unstable_until_then() -> None:
 
 
 def test_who_waits_too_long_is_told_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(direct_commits, "TIMEOUT_S", 0.05)
+    monkeypatch.setattr(direct_commits, "COMMIT_TIMEOUT_S", 0.05)
 
     async def scenario(world: GroupWorld, rig: Rig) -> None:
         client = await rig.client()
         joined = await member_of(client)
         world.following = False
         assert await commit(client, joined) == ProtocolError.REQUEST_TIMED_OUT
-        world.following = True
-        world.follow()
+        world.resume_following()
         assert await commit(client, joined, 8) == 0
         assert (await fetched(client))["committed_offset"] == 8
 
@@ -265,9 +263,8 @@ def test_log_and_topic_agree_whatever_comes_when(
                     await asyncio.sleep(0.02)
                 case _:
                     asking[number] = asyncio.create_task(commit(client, None, offset))
-        world.following = True
+        world.resume_following()
         world.release()
-        world.follow()
         async with asyncio.timeout(20):
             for one in asking:
                 if one is not None:

@@ -22,7 +22,7 @@ async def verified(producing: Producing) -> int:
 def test_a_commit_that_is_not_answered_in_time_still_holds_markers_back(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(transactions, "_ANSWERED_WITHIN_S", 0.01)
+    monkeypatch.setattr(transactions, "COMMIT_TIMEOUT_S", 0.01)
 
     async def scenario() -> None:
         ordered, decided = Transactions(verified), asyncio.Event()
