@@ -38,17 +38,14 @@ def fold_slot(
     run: _Run = {}
     for event in events:
         payload = _payload(slot, event)
-        if run and not _goes_on(run, payload):
+        if not _goes_on(run, payload):
             decisions += _folded(slot, run)
-            run = {}
         if payload is not None and _TOGETHER[type(payload)][0](slot, payload):
             run[payload.topic] = (event, payload)
-            continue
-        if run:
+        else:
             decisions += _folded(slot, run)
-            run = {}
-        decisions += step(slot, event)
-    return decisions + (_folded(slot, run) if run else [])
+            decisions += step(slot, event)
+    return decisions + _folded(slot, run)
 
 
 def _payload(slot: Slot, event: Event) -> Any | None:
@@ -63,10 +60,12 @@ def _payload(slot: Slot, event: Event) -> Any | None:
 
 def _goes_on(run: _Run, payload: Any | None) -> bool:
     """Return whether an event may join a run: it is of its kind, and about another topic."""
-    _, first = next(iter(run.values()))
-    return payload is not None and type(payload) is type(first) and payload.topic not in run
+    first = next(iter(run.values()), None)
+    return first is not None and type(payload) is type(first[1]) and payload.topic not in run
 
 
 def _folded(slot: Slot, run: _Run) -> list[Decision]:
+    """Fold the events of a run, and empty it."""
     asked = list(run.values())
-    return _TOGETHER[type(asked[0][1])][1](slot, asked)
+    run.clear()
+    return _TOGETHER[type(asked[0][1])][1](slot, asked) if asked else []
