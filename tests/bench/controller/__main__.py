@@ -24,6 +24,9 @@ from tests.bench.report import emit, show
 
 Lines = list[dict[str, Any]]
 
+KINDS = ("loaded", "moves", "creation")
+"""Groups of cases, each on a fresh stage. Kafka's own controller needs minutes for the moves."""
+
 
 def run_one(name: str, folder: Path, given: argparse.Namespace, partitions: int) -> dict:
     """Run all cases with one controller; return their results."""
@@ -34,7 +37,7 @@ def run_one(name: str, folder: Path, given: argparse.Namespace, partitions: int)
             partitions=partitions,
             brokers=given.brokers,
             delay_ms=given.delay_ms,
-            loaded=kind == "loaded",
+            loaded=kind != "creation",
         )
         system = make(name, folder / kind, stage.connect, given.overrides)
         try:
@@ -83,7 +86,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--brokers", type=int, default=30)
     parser.add_argument("--delay-ms", type=float, default=0.0, help="each way, to ZooKeeper")
     parser.add_argument("--controllers", nargs="+", default=[HELMSTREAM, "stock-10"])
-    parser.add_argument("--kinds", nargs="+", default=["loaded", "creation"])
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
     parser.add_argument("--set", action="append", default=[], dest="overrides")
     return parser.parse_args()
 

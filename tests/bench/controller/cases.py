@@ -36,7 +36,7 @@ class Run:
         self._since_ns = 0
 
     def loaded(self) -> Cases:
-        """A cluster that is there: start, take-over, failures, returns, moves, a shutdown."""
+        """A cluster that is there: start, take-over, failures, returns, a shutdown."""
         yield "cold_start", self._cold_start()
         yield "take_over", self._measure("take_over", self._depose, self._all_told)
         yield "one_fails", self._measure("one_fails", lambda: self._drop(ONE), self._out_of_isr)
@@ -47,16 +47,21 @@ class Run:
         )
         self._register(ONE)
         self._stage.wait_for_silence(1.0, 300)
+        port = self._system.port
+        yield (
+            "shutdown",
+            self._measure("shutdown", lambda: shut_down(self._stage, port, SHUT_DOWN)),
+        )
+
+    def moves(self) -> Cases:
+        """A cluster that is there, whose partitions move."""
+        self._cold_start()
         moves = last_replica_moved(self._stage)
         yield "moves_start", self._measure("moves_start", moves.start, moves.under_way)
         port = self._system.port
         yield (
             "moves_end",
             self._measure("moves_end", lambda: moves.alter_isrs(port), moves.over),
-        )
-        yield (
-            "shutdown",
-            self._measure("shutdown", lambda: shut_down(self._stage, port, SHUT_DOWN)),
         )
 
     def creation(self) -> Cases:
