@@ -17,13 +17,21 @@ import orjson
 from streaming.wire.frames import frame
 from streaming.wire.messages import ApiKey, encode_request_header
 from streaming.wire.partition_rpcs import encode_update_metadata
+from streaming.zk.chain import OutcomeKind
 from streaming.zk.claim import claim_controller, resign_controller
 from streaming.zk.client import ZkSession
 from streaming.zk.fenced import FencedWriter
-from streaming.zk.ops import SetData
-from streaming.zk.znodes import broker_path
+from streaming.zk.ops import Create, SetData, WriteOp
+from streaming.zk.znodes import (
+    broker_path,
+    partition_path,
+    partition_state_path,
+    partitions_path,
+    topic_path,
+)
 from tests.bench.bench_wire import benchmark_rows
 from tests.bench.controller.stage import Stage
+from tests.bench.load import PARTITIONS_PER_TOPIC
 from tests.bench.worker import Worker
 
 _WRITER_ID = 999
@@ -35,21 +43,30 @@ _PAUSE_MS = 50
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """Seconds of an empty micro-batch, and two rates."""
+    """Seconds of an empty micro-batch, and three rates."""
 
     empty_batch_s: float
-    znodes_per_s: float
+    written_per_s: float
+    created_per_s: float
     rpc_mb_per_s: float
 
     def of(self, figures: dict[str, Any]) -> float:
-        """Return the floor of a case, in seconds."""
-        znodes_s = (figures["znodes"] + figures["folders"]) / self.znodes_per_s
+        """Return the floor of a case, in seconds: states are written, or created with folders."""
+        per_s = self.created_per_s if figures["folders"] else self.written_per_s
+        znodes_s = (figures["znodes"] + figures["folders"]) / per_s
         return self.empty_batch_s + znodes_s + figures["rpc_mb"] / self.rpc_mb_per_s
 
 
 def measure(stage: Stage, overrides: list[str]) -> Floor:
-    """Measure all three; the stage has its topics and no controller."""
-    return Floor(_empty_batch_s(stage.folder, overrides), _znodes_per_s(stage), _rpc_rate(stage))
+    """Measure all of it; the stage has its topics and no controller."""
+    states = stage.states()
+    written = zip(stage.paths, states.data, states.version.tolist(), strict=True)
+    return Floor(
+        _empty_batch_s(stage.folder, overrides),
+        _writes_per_s(stage, [SetData(*one) for one in written][:_ZNODES]),
+        _writes_per_s(stage, _new_topics(states.data[0])),
+        _rpc_rate(stage),
+    )
 
 
 def _empty_batch_s(folder: Path, overrides: list[str]) -> float:
@@ -60,21 +77,29 @@ def _empty_batch_s(folder: Path, overrides: list[str]) -> float:
     return median(found) / 1e3
 
 
-def _znodes_per_s(stage: Stage) -> float:
+def _new_topics(state: bytes) -> list[WriteOp]:
+    """Return what creates the folders and states of topics that are not there yet."""
+    ops: list[WriteOp] = []
+    for number in range(_ZNODES // 2 // PARTITIONS_PER_TOPIC):
+        topic = f"floor-{number:05d}"
+        ops += [Create(topic_path(topic)), Create(partitions_path(topic))]
+        for partition in range(PARTITIONS_PER_TOPIC):
+            ops += [Create(partition_path(topic, partition))]
+            ops += [Create(partition_state_path(topic, partition), state)]
+    return ops
+
+
+def _writes_per_s(stage: Stage, ops: list[WriteOp]) -> float:
     session = ZkSession(stage.connect, 60_000)
     session.connect()
     claim = claim_controller(session, _WRITER_ID, steal=True)
-    states = stage.states()
-    written = list(zip(stage.paths, states.data, states.version.tolist(), strict=True))[:_ZNODES]
     started = time.perf_counter()
-    outcomes = FencedWriter(session, claim.epoch_zk_version).write(
-        [SetData(path, data, version) for path, data, version in written]
-    )
+    outcomes = FencedWriter(session, claim.epoch_zk_version).write(ops)
     took_s = time.perf_counter() - started
-    assert {one.kind for one in outcomes} == {"written"}
+    assert {one.kind for one in outcomes} == {OutcomeKind.WRITTEN}
     resign_controller(session, claim)
     session.close()
-    return len(written) / took_s
+    return len(ops) / took_s
 
 
 def _rpc_rate(stage: Stage) -> float:
