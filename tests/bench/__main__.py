@@ -22,6 +22,7 @@ BENCHES = (
     "group_query",
     "replay",
     "standby",
+    "steady",
 )
 
 
