@@ -8,6 +8,7 @@ machines fold an event is a column, so that the router needs no Python of its ow
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Protocol
@@ -33,6 +34,12 @@ LOG_CLUSTER_TIMEOUT_MS = 30_000
 
 MAX_BATCH_BYTES = 64 * 1024 * 1024
 """Where a batch ends before it has its number of events: it passes through the driver's memory."""
+
+LONG_POLL_S = 0.25
+LOOK_EVERY_S = 0.004
+"""Spark asks again as soon as it is told that there is nothing, through several processes; a look
+at the log's end is a read of a mapped word.
+"""
 
 _SCOPE_AT = LOG_SCHEMA.get_field_index("payload")
 _BATCH_SCHEMA = LOG_SCHEMA.insert(_SCOPE_AT, pa.field("scope", pa.int64()))
@@ -105,14 +112,14 @@ class HelmstreamLogStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAva
         self._stop_at = end if self._stop_at is None else min(self._stop_at, end)
 
     def read(self, start: dict[str, int]) -> tuple[Iterator[pa.RecordBatch], dict[str, int]]:
-        """The next batch and where it ends; `start` again when there is nothing new.
+        """The next batch and where it ends; `start` again when nothing new comes for a moment.
 
         Raises:
             LogError: the query is ahead of the log: it is another log, or has lost its end.
             OffsetOutOfRange: retention has taken what the query needs next.
         """
         first = start["offset"]
-        end = _reader(self._path).end_offset()
+        end = self._end_beyond(first)
         if first > end:
             raise LogError(f"{self._path} ends at offset {end}, the query goes on from {first}")
         end = min(end, first + self._max_events)
@@ -129,6 +136,14 @@ class HelmstreamLogStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAva
             if size_bytes >= MAX_BATCH_BYTES:
                 break
         return iter(batches), {"offset": after}
+
+    def _end_beyond(self, first: int) -> int:
+        """Return the log's end, which may be waited for when it is not beyond `first` yet."""
+        reader = _reader(self._path)
+        deadline = time.monotonic() + (LONG_POLL_S if self._stop_at is None else 0)
+        while (end := reader.end_offset()) == first and time.monotonic() < deadline:
+            time.sleep(LOOK_EVERY_S)
+        return end
 
     def readBetweenOffsets(
         self, start: dict[str, int], end: dict[str, int]
