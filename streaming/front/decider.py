@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import uuid
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
@@ -28,8 +29,8 @@ PAUSED_KINDS = frozenset(
 PAUSED_MESSAGE = "The controller is paused by an operator and decides nothing until it is resumed."
 
 
-_Reply: TypeAlias = asyncio.Future[dict[str, Any]]
-_Queued: TypeAlias = tuple[NewRecord, _Reply]
+Reply: TypeAlias = asyncio.Future[dict[str, Any]]
+_Queued: TypeAlias = tuple[NewRecord, Reply]
 
 
 class RequestDecider:
@@ -52,7 +53,9 @@ class RequestDecider:
         self._is_controller = is_controller
         self._counters = counters
         self._is_paused = is_paused
-        self._waiting: dict[str, _Reply] = {}
+        self._id = uuid.uuid4().hex
+        self._numbers = itertools.count()
+        self._waiting: dict[str, Reply] = {}
         self._queued: list[_Queued] = []
 
     @property
@@ -67,24 +70,33 @@ class RequestDecider:
 
         Raises NotController, Paused, DecisionTimedOut, LogError.
         """
+        return await self.ask(kind, key, payload, timeout_s)
+
+    def ask(self, kind: str, key: str, payload: dict[str, Any], timeout_s: float) -> Reply:
+        """Append an event as `submit` does and return what its reply will be, or what it raises.
+
+        Raises NotController, Paused.
+        """
         if not self._is_controller():
             raise NotController("this node is not the controller now")
         if kind in PAUSED_KINDS and self._is_paused():
             raise Paused(PAUSED_MESSAGE)
         loop = asyncio.get_running_loop()
-        request_id = uuid.uuid4().hex
-        reply: _Reply = loop.create_future()
+        request_id = f"{self._id}-{next(self._numbers)}"
+        reply: Reply = loop.create_future()
         self._waiting[request_id] = reply
         record = event(EventKind(kind), {**payload, "request_id": request_id}, key)
         self._queue(loop, record, reply)
         late = loop.call_later(timeout_s, self._late, reply, kind, timeout_s)
-        try:
-            return await reply
-        finally:
-            late.cancel()
-            self._waiting.pop(request_id, None)
 
-    def _queue(self, loop: asyncio.AbstractEventLoop, record: NewRecord, reply: _Reply) -> None:
+        def ended(_: Reply) -> None:
+            late.cancel()
+            del self._waiting[request_id]
+
+        reply.add_done_callback(ended)
+        return reply
+
+    def _queue(self, loop: asyncio.AbstractEventLoop, record: NewRecord, reply: Reply) -> None:
         """Append with all that is asked in this turn of the loop; an append that was begun is not
         taken back.
         """
@@ -115,7 +127,7 @@ class RequestDecider:
             if not reply.done():
                 reply.set_exception(error)
 
-    def _late(self, reply: _Reply, kind: str, timeout_s: float) -> None:
+    def _late(self, reply: Reply, kind: str, timeout_s: float) -> None:
         if not reply.done():
             self._counters["reply_timeouts"] += 1
             reply.set_exception(DecisionTimedOut(f"no decision about {kind} in {timeout_s:g} s"))

@@ -25,6 +25,7 @@ from state.groups.offset_rows import UNLOGGED, OffsetRow, TopicPartition
 from state.groups.payloads import Heartbeat, OffsetCommitRequested
 from state.groups.tables import Phase
 from state.protocol_errors import ProtocolError
+from streaming.gateway.calls import Answer
 from streaming.gateway.ports import COMMIT_TIMEOUT_S, DecisionTimedOut
 from streaming.log.api import NewRecord
 from streaming.log.embedded import wall_clock_ms
@@ -35,7 +36,6 @@ from streaming.wire.commit_layouts import CommitLayout, CommitLayouts, Numbers
 from streaming.wire.passing import answer_with_id_of
 
 Append = Callable[[Sequence[NewRecord]], Future[range]]
-Answer = Callable[[bytes], None]
 
 LOGGED_WITHIN_S = 5.0
 """The log hears of a commit within this time: of many commits of a partition, the last one. It is

@@ -14,10 +14,11 @@ from state.groups.image import GroupImage
 from state.groups.load import LoadedPartition
 from state.groups.payloads import Heartbeat
 from state.groups.tables import Phase
-from streaming.front.decider import RequestDecider
-from streaming.front.direct_commits import Answer, DirectCommits
+from streaming.front.decider import Reply, RequestDecider
+from streaming.front.direct_commits import DirectCommits
 from streaming.front.group_decisions import GroupDecisions
 from streaming.front.heartbeats import HeartbeatLog
+from streaming.gateway.calls import Answer
 from streaming.gateway.coordinators import coordinator_partition
 from streaming.gateway.ports import NoJob
 from streaming.log.api import NewRecord
@@ -107,14 +108,22 @@ class GroupCoordination:
         self, kind: str, group: str, payload: dict[str, Any], timeout_s: float
     ) -> dict[str, Any]:
         """Append an event and return its reply; raises NotController, NoJob, DecisionTimedOut."""
+        if kind not in _ABOUT_OFFSETS:
+            return await self.ask(kind, group, payload, timeout_s)
         if not self._has_job():
             raise NoJob(_NO_JOB)
-        if kind not in _ABOUT_OFFSETS:
-            return await self._decider.submit(kind, group, payload, timeout_s)
         async with self._commits.deciding(group):
             return await self._decider.submit(kind, group, payload, timeout_s)
 
-    def take_commit(self, request: bytes, answer: Answer) -> bool:
+    def ask(self, kind: str, group: str, payload: dict[str, Any], timeout_s: float) -> Reply:
+        """Append an event that is not about offsets and return what its reply will be; raises
+        NotController, NoJob.
+        """
+        if not self._has_job():
+            raise NoJob(_NO_JOB)
+        return self._decider.ask(kind, group, payload, timeout_s)
+
+    def take_commit(self, request: bytes, host: str, answer: Answer) -> bool:
         """Take an OffsetCommit whose answer comes later; False leaves it to be submitted."""
         return self._commits.take(request, answer)
 

@@ -86,14 +86,15 @@ def build_apis(
     at_once = {key: one.answer for key, one in groups.items() if isinstance(one, AtOnce)}
     soon = {key: one.take for key, one in groups.items() if isinstance(one, Soon)}
     for key, one in groups.items():
-        if not isinstance(one, AtOnce):
-            served[key] = one.otherwise if isinstance(one, Soon) else one
+        handler = one.otherwise if isinstance(one, Soon) else one
+        if handler is not None and not isinstance(handler, AtOnce):
+            served[key] = handler
     without_role = WithoutRole(view, brokers)
     for key in (ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER):
         served[key] = without_role.around(served[key])
     with_brokers = {key: api.versions for key, api in PASSED_APIS.items()}
     with_brokers |= {key: our_range(key) for key in shared}
-    versions = Versions([*served, *at_once, ApiKey.API_VERSIONS], with_brokers, brokers)
+    versions = Versions({*served, *groups, ApiKey.API_VERSIONS}, with_brokers, brokers)
     return Apis(
         handlers=served | shared | {ApiKey.API_VERSIONS: versions.handle},
         passed={key: api.name for key, api in PASSED_APIS.items()},

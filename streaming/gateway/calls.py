@@ -58,14 +58,23 @@ class AtOnce:
     answer: Callable[[bytes], bytes]
 
 
+Answer: TypeAlias = Callable[[bytes], None]
+"""Takes a whole response, its header included; called once, on the gateway's event loop."""
+
+Take: TypeAlias = Callable[[bytes, str, Answer], bool]
+"""Gets a request's frame, the client's host as in Call and whom to give the response to, perhaps
+later; returns whether it does; raises WireError.
+"""
+
+
 @dataclass(frozen=True, slots=True)
 class Soon:
-    """Answers one API without a task where it can: take gets a request's frame and whom to give a
-    whole response to, later; where it returns False the handler answers.
+    """Answers one API without a task; what is not taken is answered by the handler, if there is
+    one.
     """
 
-    take: Callable[[bytes, Callable[[bytes], None]], bool]
-    otherwise: Handler
+    take: Take
+    otherwise: Handler | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +91,4 @@ class Apis:
     pass_on: PassedHandler
     close: Callable[[], Awaitable[None]]
     at_once: Mapping[int, Callable[[bytes], bytes]] = field(default_factory=dict)
-    soon: Mapping[int, Callable[[bytes, Callable[[bytes], None]], bool]] = field(
-        default_factory=dict
-    )
+    soon: Mapping[int, Take] = field(default_factory=dict)

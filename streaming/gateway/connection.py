@@ -82,6 +82,7 @@ class Connection(asyncio.Protocol):
         self._unread: deque[bytes] = deque()
         self._task: asyncio.Task[None] | None = None
         self._awaited = False  # an answer comes without a task
+        self._taking = False  # and may come at once
         self._slow: asyncio.TimerHandle | None = None
         self._idle: asyncio.TimerHandle | None = None
         self._heard_s = self._loop.time()
@@ -201,17 +202,25 @@ class Connection(asyncio.Protocol):
     def _take(self, api_key: int, request_frame: bytes) -> bool:
         """Return whether the request is taken by who answers it without a task."""
         take = self._apis.soon.get(api_key)
-        if take is None or not take(request_frame, self._answered):
+        if take is None:
             return False
-        self._awaited = True
-        self._counters[_COUNTER[api_key]] += 1
-        return True
+        self._awaited = self._taking = True
+        try:
+            taken = take(request_frame, self._client_host, self._answered)
+        finally:
+            self._taking = False
+        if taken:
+            self._counters[_COUNTER[api_key]] += 1
+        else:
+            self._awaited = False
+        return taken
 
     def _answered(self, answer: bytes) -> None:
         self._awaited = False
         self._send(answer)
         self._heard_s = self._loop.time()
-        self._go_on()
+        if not self._taking:
+            self._go_on()
 
     async def _serve(self, request_frame: bytes) -> None:
         try:

@@ -22,8 +22,8 @@ from streaming.wire.offset_commits import (
     EPOCH_SINCE,
     FLEXIBLE_SINCE,
     encode_commit_errors,
-    varint,
 )
+from streaming.wire.reading import varint
 
 Numbers: TypeAlias = tuple[bytes, ...]
 """Offset and leader epoch of each partition, 12 bytes as they stand in the request."""

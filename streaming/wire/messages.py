@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from streaming.wire.errors import MalformedFrame, UnsupportedApi, UnsupportedVersion
+from streaming.wire.joining import decode_join_group, decode_sync_group
 from streaming.wire.offset_commits import decode_offset_commit
 from streaming.wire.schema_codec import Body, MessageSchema
 
@@ -157,7 +158,9 @@ APIS: dict[int, Api] = {
 }
 
 DECODED_WITHOUT_SCHEMA: Mapping[ApiKey, Callable[[int, bytes, int], Body]] = {
-    ApiKey.OFFSET_COMMIT: decode_offset_commit
+    ApiKey.JOIN_GROUP: decode_join_group,
+    ApiKey.OFFSET_COMMIT: decode_offset_commit,
+    ApiKey.SYNC_GROUP: decode_sync_group,
 }
 """Requests that are not read by their schema: the fields of their bodies are others."""
 

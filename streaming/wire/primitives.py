@@ -7,10 +7,13 @@ import struct
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
+_ONE_BYTE = [bytes([value]) for value in range(0x80)]
 
 
 def unsigned_varint(value: int) -> bytes:
     """Encode value >= 0, seven bits per byte, least significant group first."""
+    if value <= 0x7F:
+        return _ONE_BYTE[value]
     encoded = bytearray()
     while value > 0x7F:
         encoded.append(value & 0x7F | 0x80)
@@ -43,6 +46,11 @@ def nullable_string(value: str | None, flexible: bool) -> bytes:
     if value is not None:
         return string(value, flexible)
     return b"\x00" if flexible else _INT16.pack(-1)
+
+
+def byte_string(data: bytes, flexible: bool) -> bytes:
+    """Encode bytes behind their length."""
+    return array_length(len(data), flexible) + data
 
 
 def empty_tags(flexible: bool) -> bytes:

@@ -18,10 +18,10 @@ def group_apis(requests: GroupRequests) -> Mapping[int, Handler | AtOnce | Soon]
     return {
         ApiKey.OFFSET_COMMIT: Soon(requests.service.take_commit, offsets.commit),
         ApiKey.OFFSET_FETCH: offsets.fetch,
-        ApiKey.JOIN_GROUP: membership.join,
+        ApiKey.JOIN_GROUP: Soon(membership.join),
         ApiKey.HEARTBEAT: AtOnce(membership.heartbeat),
         ApiKey.LEAVE_GROUP: membership.leave,
-        ApiKey.SYNC_GROUP: membership.sync,
+        ApiKey.SYNC_GROUP: Soon(membership.sync),
         ApiKey.DESCRIBE_GROUPS: overview.describe,
         ApiKey.LIST_GROUPS: overview.list,
         ApiKey.TXN_OFFSET_COMMIT: offsets.commit_in_transaction,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
 import uuid
-from base64 import b64decode, b64encode
-from collections.abc import Coroutine
+from binascii import a2b_base64, b2a_base64
+from collections.abc import Iterable
 from typing import Any
 
 from state.groups.answers import heartbeat_error, must_rejoin
@@ -15,15 +14,22 @@ from state.groups.payloads import Heartbeat, SyncGroupRequested
 from state.groups.presence import ALIVE
 from state.groups.tables import Api
 from state.protocol_errors import ProtocolError
-from streaming.gateway.calls import Call
+from streaming.gateway.calls import Answer, Call
 from streaming.gateway.groups.requests import GroupRequests
-from streaming.wire.messages import ApiKey, decode_request, encode_response
+from streaming.wire.joining import encode_join_group, encode_sync_group
+from streaming.wire.messages import (
+    ApiKey,
+    RequestHeader,
+    decode_request,
+    encode_response,
+    encode_response_header,
+)
 from streaming.wire.passing import answer_with_id_of, request_with_id
 from streaming.wire.schema_codec import Body
 
+_NO_GENERATION = -1
 _REBALANCE_TIMEOUT_SINCE = 1
 _NULL_PROTOCOL_SINCE = 7
-_PROTOCOL_IN_SYNC_SINCE = 5
 _MANY_MEMBERS_SINCE = 3
 _HEARTBEATS_MAX = 1 << 16
 _SYNC_WAITS_S = 1_800.0
@@ -38,83 +44,83 @@ class Membership:
     def __init__(self, requests: GroupRequests) -> None:
         """Take who decides."""
         self._requests = requests
-        self._identifying: set[asyncio.Task[dict[str, Any]]] = set()
 
-    async def join(self, call: Call) -> Body:
+    def join(self, request: bytes, host: str, answer: Answer) -> bool:
         """Answer JoinGroup, once the group's rebalance lets it."""
-        body = call.body
-        session_ms, client = body["session_timeout_ms"], call.header.client_id or ""
-        with_rebalance = call.version >= _REBALANCE_TIMEOUT_SINCE
+        decoded = decode_request(request, (ApiKey.JOIN_GROUP,))
+        header, body = decoded.header, decoded.body
+        version, member = header.api_version, body["member_id"]
+        session_ms, client = body["session_timeout_ms"], header.client_id or ""
+        with_rebalance = version >= _REBALANCE_TIMEOUT_SINCE
         rebalance_ms = body["rebalance_timeout_ms"] if with_rebalance else session_ms
         instance = body["group_instance_id"]
+        new_member = "" if member else f"{client if instance is None else instance}-{uuid.uuid4()}"
         payload = {
-            "member": body["member_id"],
-            "new_member": f"{instance if instance is not None else client}-{uuid.uuid4()}",
+            "member": member,
+            "new_member": new_member,
             "instance": instance,
             "client": client,
-            "host": call.client_host,
+            "host": host,
             "session_timeout_ms": session_ms,
             "rebalance_timeout_ms": rebalance_ms,
             "protocol_type": body["protocol_type"],
-            "protocols": [[one["name"], _text(one["metadata"])] for one in body["protocols"]],
+            "protocols": _in_base64(body["protocols"]),
             "reason": body["reason"],
         }
-        waits_s = max(rebalance_ms, session_ms, 0) / 1000
-        deciding = self._requests.reply(Api.JOIN_GROUP, call, body["group_id"], payload, waits_s)
-        if body["member_id"] or instance is not None or call.version < MEMBER_ID_REQUIRED_SINCE:
-            return _joined(call, await deciding)
-        return _joined(call, await self._identified(deciding, payload["new_member"]))
 
-    async def _identified(
-        self, deciding: Coroutine[Any, Any, dict[str, Any]], member: str
-    ) -> dict[str, Any]:
-        """Return the member's id without waiting for the decision that it needs one.
+        def told(reply: dict[str, Any]) -> None:
+            answer(_join_response(header, member, reply))
 
-        Where something else is decided, that is decided again when it comes with its id.
-        """
-        task = asyncio.create_task(deciding)
-        await asyncio.sleep(0)
-        if task.done():
-            return task.result()
-        self._identifying.add(task)
-        task.add_done_callback(self._identifying.discard)
-        return {"error": ProtocolError.MEMBER_ID_REQUIRED, "member": member}
+        identifies = not member and instance is None and version >= MEMBER_ID_REQUIRED_SINCE
+        at_once: list[dict[str, Any]] = []
+        self._requests.ask(
+            Api.JOIN_GROUP,
+            body["group_id"],
+            version,
+            payload,
+            waits_s=max(rebalance_ms, session_ms, 0) / 1000,
+            told=at_once.append if identifies else told,
+        )
+        if identifies:
+            # That it needs an id is known without the decision. Where something else is decided,
+            # that is decided again when it comes with its id.
+            required = {"error": ProtocolError.MEMBER_ID_REQUIRED, "member": new_member}
+            told(at_once[0] if at_once else required)
+        return True
 
-    async def sync(self, call: Call) -> Body:
+    def sync(self, request: bytes, host: str, answer: Answer) -> bool:
         """Answer SyncGroup, once the leader has said who gets what."""
-        body = call.body
-        named = call.version >= _PROTOCOL_IN_SYNC_SINCE
+        decoded = decode_request(request, (ApiKey.SYNC_GROUP,))
+        header, body = decoded.header, decoded.body
         payload = {
             "generation": body["generation_id"],
             "member": body["member_id"],
             "instance": body["group_instance_id"],
-            "protocol_type": body["protocol_type"] if named else None,
-            "protocol": body["protocol_name"] if named else None,
-            "assignments": [
-                [one["member_id"], _text(one["assignment"])] for one in body["assignments"]
-            ],
-        }
-        if self._must_rejoin(call, payload):
-            reply: dict[str, Any] = {"error": ProtocolError.REBALANCE_IN_PROGRESS}
-        else:
-            reply = await self._requests.reply(
-                Api.SYNC_GROUP, call, body["group_id"], payload, _SYNC_WAITS_S
-            )
-        return {
-            "error_code": reply["error"],
-            "protocol_type": reply.get("protocol_type"),
-            "protocol_name": reply.get("protocol"),
-            "assignment": b64decode(reply.get("assignment", "")),
+            "protocol_type": body["protocol_type"],
+            "protocol": body["protocol_name"],
+            "assignments": _in_base64(body["assignments"]),
         }
 
-    def _must_rejoin(self, call: Call, payload: dict[str, Any]) -> bool:
-        service, group = self._requests.service, call.body["group_id"]
+        def told(reply: dict[str, Any]) -> None:
+            answer(_sync_response(header, reply))
+
+        group, version = body["group_id"], header.api_version
+        if self._must_rejoin(group, version, payload):
+            told({"error": ProtocolError.REBALANCE_IN_PROGRESS})
+        else:
+            self._requests.ask(
+                Api.SYNC_GROUP, group, version, payload, waits_s=_SYNC_WAITS_S, told=told
+            )
+        return True
+
+    def _must_rejoin(self, group: str, version: int, payload: dict[str, Any]) -> bool:
+        service = self._requests.service
         partition = service.partition_of(group)
         request = SyncGroupRequested(
             "",
             partition,
             group,
-            call.version,
+            version,
             payload["generation"],
             payload["member"],
             payload["instance"],
@@ -183,24 +189,39 @@ def _heartbeat_response(version: int, error: int) -> bytes:
     return encode_response(ApiKey.HEARTBEAT, version, 0, {"error_code": error})
 
 
-def _joined(call: Call, reply: dict[str, Any]) -> Body:
+def _join_response(header: RequestHeader, asked_as: str, reply: dict[str, Any]) -> bytes:
+    version = header.api_version
     protocol = reply.get("protocol")
-    if protocol is None and call.version < _NULL_PROTOCOL_SINCE:
+    if protocol is None and version < _NULL_PROTOCOL_SINCE:
         protocol = ""
-    return {
-        "error_code": reply["error"],
-        "generation_id": reply.get("generation", -1),
-        "protocol_type": reply.get("protocol_type"),
-        "protocol_name": protocol,
-        "leader": reply.get("leader") or "",
-        "skip_assignment": reply.get("skip_assignment", False),
-        "member_id": reply.get("member", call.body["member_id"]),
-        "members": [
-            {"member_id": member, "group_instance_id": instance, "metadata": b64decode(metadata)}
-            for member, instance, metadata in reply.get("members", [])
+    body = encode_join_group(
+        version,
+        reply["error"],
+        generation=reply.get("generation", _NO_GENERATION),
+        protocol_type=reply.get("protocol_type"),
+        protocol=protocol,
+        leader=reply.get("leader") or "",
+        skip_assignment=reply.get("skip_assignment", False),
+        member=reply.get("member", asked_as),
+        members=[
+            (member, instance, a2b_base64(metadata))
+            for member, instance, metadata in reply.get("members", ())
         ],
-    }
+    )
+    return encode_response_header(ApiKey.JOIN_GROUP, version, header.correlation_id) + body
 
 
-def _text(data: bytes) -> str:
-    return b64encode(data).decode()
+def _sync_response(header: RequestHeader, reply: dict[str, Any]) -> bytes:
+    version = header.api_version
+    body = encode_sync_group(
+        version,
+        reply["error"],
+        protocol_type=reply.get("protocol_type"),
+        protocol=reply.get("protocol"),
+        assignment=a2b_base64(reply.get("assignment", "")),
+    )
+    return encode_response_header(ApiKey.SYNC_GROUP, version, header.correlation_id) + body
+
+
+def _in_base64(rows: Iterable[tuple[str, bytes]]) -> list[tuple[str, str]]:
+    return [(name, b2a_base64(data, newline=False).decode()) for name, data in rows]

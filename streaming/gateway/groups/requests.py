@@ -7,16 +7,25 @@ that the machines answer to nobody.
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from state.groups.image import GroupImage
 from state.groups.payloads import Heartbeat
 from state.groups.tables import LOADING_ANSWERS, Api, Phase, status_error
 from state.protocol_errors import ProtocolError
-from streaming.gateway.calls import Call
+from streaming.gateway.calls import Answer, Call
 from streaming.gateway.groups.transactions import Transactions, producing
 from streaming.gateway.ports import COMMIT_TIMEOUT_S, DecisionTimedOut, NoJob, NotController
+
+logger = logging.getLogger(__name__)
+
+Told: TypeAlias = Callable[[dict[str, Any]], None]
+"""Takes the reply to a request, or {"error": code} alone."""
+
+_FAILURES = (NotController, NoJob, DecisionTimedOut)
 
 _EVENTS: Mapping[Api, str] = {
     Api.JOIN_GROUP: "join_group_requested",
@@ -57,7 +66,14 @@ class GroupService(Protocol):
         Raises NotController, NoJob, DecisionTimedOut.
         """
 
-    def take_commit(self, request: bytes, answer: Callable[[bytes], None]) -> bool:
+    def ask(
+        self, kind: str, group: str, payload: dict[str, Any], timeout_s: float
+    ) -> asyncio.Future[dict[str, Any]]:
+        """Do as submit does, for what is not about offsets, without waiting; raises NotController,
+        NoJob.
+        """
+
+    def take_commit(self, request: bytes, host: str, answer: Answer) -> bool:
         """Take an OffsetCommit whose response comes later; False leaves it to be submitted."""
 
     def heard(self, heartbeat: Heartbeat) -> None:
@@ -88,32 +104,63 @@ class GroupRequests:
         return status_error(api, group, self.service.phase(partition))
 
     async def reply(
-        self, api: Api, call: Call, group: str | None, payload: dict[str, Any], waits_s: float = 0.0
+        self, api: Api, call: Call, group: str | None, payload: dict[str, Any]
     ) -> dict[str, Any]:
-        """Return the reply to a request about a group, or {"error": code} alone.
+        """Return the reply to a request about a group, or {"error": code} alone."""
+        asked = self._asked(api, group, call.version, payload)
+        if group is None or isinstance(asked, ProtocolError):
+            return {"error": asked}
+        timeout_s = self._timeout_s
+        if api is Api.OFFSET_COMMIT:
+            timeout_s = min(timeout_s, COMMIT_TIMEOUT_S)
+        try:
+            return await self.service.submit(_EVENTS[api], group, asked, timeout_s)
+        except _FAILURES as failure:
+            return {"error": _error_of(api, failure)}
+
+    def ask(
+        self,
+        api: Api,
+        group: str,
+        version: int,
+        payload: dict[str, Any],
+        *,
+        waits_s: float,
+        told: Told,
+    ) -> None:
+        """Tell the reply to a request that is not about offsets, as `reply` returns it: at once or
+        later, without a task.
 
         waits_s: how long the answer may be held back by the group itself.
         """
-        error = self.status(api, group)
-        if error is not None or group is None:
-            return {"error": error}
-        if api is Api.JOIN_GROUP and self._is_one_too_many(group):
-            return {"error": ProtocolError.GROUP_MAX_SIZE_REACHED}
-        timeout_s = self._timeout_s + waits_s
-        if api is Api.OFFSET_COMMIT:
-            timeout_s = min(timeout_s, COMMIT_TIMEOUT_S)
-        partition = self.service.partition_of(group)
-        asked = {**payload, "group": group, "partition": partition, "version": call.version}
+        asked = self._asked(api, group, version, payload)
+        if isinstance(asked, ProtocolError):
+            told({"error": asked})
+            return
         try:
-            return await self.service.submit(_EVENTS[api], group, asked, timeout_s)
-        except NotController:
-            return {"error": ProtocolError.NOT_COORDINATOR}
-        except NoJob:
-            # Everything is loaded again when it is back. Until then nobody may wait here: a client
-            # whose heartbeats stand behind its commit gives its membership up.
-            return {"error": LOADING_ANSWERS[api]}
-        except DecisionTimedOut:
-            return {"error": _TIMED_OUT.get(api, ProtocolError.COORDINATOR_NOT_AVAILABLE)}
+            reply = self.service.ask(_EVENTS[api], group, asked, self._timeout_s + waits_s)
+        except _FAILURES as failure:
+            told({"error": _error_of(api, failure)})
+            return
+
+        def decided(reply: asyncio.Future[dict[str, Any]]) -> None:
+            failure = reply.exception()
+            told(reply.result() if failure is None else {"error": _error_of(api, failure)})
+
+        reply.add_done_callback(decided)
+
+    def _asked(
+        self, api: Api, group: str | None, version: int, payload: dict[str, Any]
+    ) -> dict[str, Any] | ProtocolError:
+        """Return the payload of the event, or what is answered without one."""
+        error = self.status(api, group)
+        if error is not None:
+            return error
+        assert group is not None, "a request without a group's name has a status"
+        if api is Api.JOIN_GROUP and self._is_one_too_many(group):
+            return ProtocolError.GROUP_MAX_SIZE_REACHED
+        partition = self.service.partition_of(group)
+        return {**payload, "group": group, "partition": partition, "version": version}
 
     async def reply_in_transaction(
         self, call: Call, group: str, payload: dict[str, Any]
@@ -133,3 +180,19 @@ class GroupRequests:
     def _is_one_too_many(self, group: str) -> bool:
         groups = self.service.image.groups
         return len(groups) >= self._groups_max and group not in groups
+
+
+def _error_of(api: Api, failure: BaseException) -> ProtocolError:
+    """Return what is answered to a request that was not decided."""
+    match failure:
+        case NoJob():
+            # Everything is loaded again when it is back. Until then nobody may wait here: a client
+            # whose heartbeats stand behind its commit gives its membership up.
+            return LOADING_ANSWERS[api]
+        case NotController():
+            return ProtocolError.NOT_COORDINATOR
+        case DecisionTimedOut():
+            return _TIMED_OUT.get(api, ProtocolError.COORDINATOR_NOT_AVAILABLE)
+        case _:
+            logger.error("%s was not decided", api, exc_info=failure)
+            return ProtocolError.UNKNOWN_SERVER_ERROR

@@ -221,13 +221,16 @@ def test_nobody_waits_for_a_job_that_is_away() -> None:
 
 
 def test_what_is_not_decided_in_time_is_to_be_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def late(*_: object) -> dict[str, Any]:
-        raise DecisionTimedOut
+    def late(*_: object) -> asyncio.Future[dict[str, Any]]:
+        reply: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+        reply.set_exception(DecisionTimedOut())
+        return reply
 
     async def scenario(world: GroupWorld, rig: Rig) -> None:
         client = await rig.client()
         joined = await member_of(client)
-        monkeypatch.setattr(world.groups, "submit", late)
+        for name in ("submit", "ask"):
+            monkeypatch.setattr(world.groups, name, late)
         assert await commit(client, joined, version=OLD) == ProtocolError.REQUEST_TIMED_OUT
         answer = await join(client, member=joined["member_id"])
         assert answer["error_code"] == ProtocolError.COORDINATOR_NOT_AVAILABLE

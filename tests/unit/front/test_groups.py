@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 
 from state.protocol_errors import ProtocolError
-from streaming.wire.messages import APIS, ApiKey
+from streaming.wire.messages import APIS, ApiKey, decode_response
 from tests.unit.front.group_requests import (
     GROUP,
     commit,
     commit_body,
     fetched,
     heartbeat,
+    joining,
     member_of,
     play,
     versions,
@@ -41,6 +42,24 @@ def test_a_member_joins_and_gets_its_assignment(key: ApiKey, version: int) -> No
         (member,) = described["members"]
         assert (member["client_id"], member["client_host"]) == ("test", "/127.0.0.1")
         assert member["member_assignment"] == b"mine"
+
+    play(scenario)
+
+
+def test_many_requests_at_once_are_answered_in_order() -> None:
+    """What is answered at once does not begin the next request inside the one before."""
+
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client = await rig.client()
+        asked = [client.write(ApiKey.JOIN_GROUP, 9, joining()) for _ in range(2_000)]
+        ids, members = [], set()
+        for _ in asked:
+            id_, answer = decode_response(ApiKey.JOIN_GROUP, 9, await client.read_frame())
+            assert answer["error_code"] == ProtocolError.MEMBER_ID_REQUIRED
+            ids.append(id_)
+            members.add(answer["member_id"])
+        assert ids == asked
+        assert len(members) == len(asked)
 
     play(scenario)
 

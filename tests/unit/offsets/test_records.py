@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from base64 import b64decode, b64encode
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,6 +26,7 @@ from streaming.offsets.records import (
     encode_record,
     offset_records,
 )
+from streaming.wire.schema_codec import MessageSchema
 
 OFFSET = {"offset": 7, "leader_epoch": 3, "metadata": "m", "commit_ms": 9, "expire_ms": None}
 MEMBER = {
@@ -69,6 +73,62 @@ def test_a_group_is_laid_out_as_kafka_does() -> None:
     read = MEMBER | {"metadata": MEMBER["subscription"]}
     del read["subscription"]
     assert decode_record(key, value) == GroupRecord("g", GROUP | {"members": [read]})
+
+
+TEXT = st.text(max_size=40)
+NULLABLE = st.none() | TEXT
+INT32 = st.integers(-(2**31), 2**31 - 1)
+BASE64 = st.binary(max_size=200).map(lambda data: b64encode(data).decode())
+MEMBERS = st.fixed_dictionaries(
+    {
+        "member": TEXT,
+        "instance": NULLABLE,
+        "client": TEXT,
+        "host": TEXT,
+        "rebalance_timeout_ms": INT32,
+        "session_timeout_ms": INT32,
+        "subscription": BASE64,
+        "assignment": BASE64,
+    }
+)
+
+
+@given(
+    st.fixed_dictionaries(
+        {
+            "protocol_type": TEXT,
+            "generation": INT32,
+            "protocol": NULLABLE,
+            "leader": NULLABLE,
+            "state_since_ms": st.none() | st.integers(0, 2**62),
+            "members": st.lists(MEMBERS, max_size=3),
+        }
+    )
+)
+def test_a_group_is_written_as_by_its_schema(group: dict[str, Any]) -> None:
+    """The schema is Kafka's GroupMetadataValue."""
+    members = [
+        {
+            "member_id": one["member"],
+            "group_instance_id": one["instance"],
+            "client_id": one["client"],
+            "client_host": one["host"],
+            "rebalance_timeout": one["rebalance_timeout_ms"],
+            "session_timeout": one["session_timeout_ms"],
+            "subscription": b64decode(one["subscription"]),
+            "assignment": b64decode(one["assignment"]),
+        }
+        for one in group["members"]
+    ]
+    since_ms = group["state_since_ms"]
+    body = {
+        **{name: group[name] for name in ("protocol_type", "generation", "protocol", "leader")},
+        "current_state_timestamp": -1 if since_ms is None else since_ms,
+        "members": members,
+    }
+    _, value = encode_record("g", {"type": "group_metadata", "value": group})
+    schema = MessageSchema("GroupMetadataValue", "streaming.wire.schemas")
+    assert value == bytes.fromhex("0003") + schema.encode(3, body)
 
 
 @pytest.mark.parametrize("kind", ["offset", "group_metadata"])
