@@ -42,7 +42,7 @@ from streaming.settings import Settings
 from streaming.sinks.assembly import Sinks, open_sinks
 from streaming.sinks.batch import opened
 from streaming.sinks.outcomes import OUTCOME_KINDS
-from streaming.spark_session import jvm_pid, open_spark
+from streaming.spark_session import is_local, jvm_pid, open_spark
 from streaming.standby import Follower, wait_for_turn
 from streaming.warm_workers import WarmWorkers
 
@@ -144,7 +144,12 @@ def warm_up(spark: SparkSession, settings: Settings) -> None:
 
     On a machine so busy that it fails, the job starts cold.
     """
-    with tempfile.TemporaryDirectory() as scratch:
+    # Executors elsewhere see no folder of this machine but the data folder.
+    master = spark.sparkContext.getConf().get("spark.master", "local")
+    place = None if is_local(master) else settings.data_dir
+    with tempfile.TemporaryDirectory(
+        prefix="warm-up-", dir=place, ignore_cleanup_errors=True
+    ) as scratch:
         trial = DataDir(Path(scratch))
         with EmbeddedLogWriter(trial.events) as log:
             log.append([NewRecord("warm_up", "", b"{}")])
