@@ -6,7 +6,6 @@ was in; whoever takes the lock after it ends that JVM first, so two jobs never w
 
 from __future__ import annotations
 
-import fcntl
 import os
 import socket
 from pathlib import Path
@@ -16,9 +15,9 @@ import orjson
 import psutil
 
 from streaming.errors import HelmstreamError
+from streaming.lock_file import LockFile
 
 _END_TIMEOUT_S = 10.0
-_HOLDER_BYTES_MAX = 4_096
 
 
 class JobLocked(HelmstreamError):
@@ -31,32 +30,20 @@ class JobLocked(HelmstreamError):
         )
 
 
-class JobLock:
-    """One file, {"pid", "host", "jvm": {"pid", "started_s"}}, locked while its holder is the job.
-
-    As a context manager it lets go at the end.
-    """
+class JobLock(LockFile):
+    """The lock of the job; its holder says {"pid", "host", "jvm": {"pid", "started_s"}}."""
 
     def __init__(self, path: Path) -> None:
         """Open the file; `try_take` locks it."""
-        path.parent.mkdir(parents=True, exist_ok=True)
+        super().__init__(path)
         self._path = path
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-
-    def __enter__(self) -> JobLock:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def try_take(self) -> bool:
         """Take the lock if it is free, ending what its last holder left; return whether it is ours.
 
         Raises TimeoutExpired of psutil when the JVM of the last holder cannot be ended.
         """
-        try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not self.try_lock():
             return False
         _end_jvm(self._holder())
         self._note({"pid": os.getpid(), "host": socket.gethostname()})
@@ -76,20 +63,15 @@ class JobLock:
         """Say that the holder's JVM has nothing left to do; before an orderly end."""
         self._note({})
 
-    def close(self) -> None:
-        """Let go."""
-        os.close(self._fd)
-
     def _holder(self) -> dict[str, Any]:
         try:
-            found: dict[str, Any] = orjson.loads(os.pread(self._fd, _HOLDER_BYTES_MAX, 0))
+            found: dict[str, Any] = orjson.loads(self.read())
         except orjson.JSONDecodeError:  # a new file, or one whose writer died writing it
             return {}
         return found
 
     def _note(self, holder: dict[str, Any]) -> None:
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, orjson.dumps(holder), 0)
+        self.write(orjson.dumps(holder))
 
 
 def _end_jvm(holder: dict[str, Any]) -> None:
