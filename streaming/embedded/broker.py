@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,12 +9,11 @@ from streaming.embedded.java import Java, find_java
 from streaming.embedded.kafka_jars import DEFAULT_VERSION, kafka_jars
 from streaming.embedded.log4j import LOG4J1
 from streaming.embedded.ports import LOOPBACK, accepts_connections, check_free, free_ports
-from streaming.embedded.process import ChildProcess, NotReady
+from streaming.embedded.server import EmbeddedServer
 
 _MAIN_CLASS = "kafka.Kafka"
 _READY_TIMEOUT_S = 120.0
 _TERMINATE_TIMEOUT_S = 30.0
-_POLL_S = 0.05
 SMALL_JVM = ("-Xmx400m", "-Xms128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 """Little memory and a short start: for many brokers on one machine."""
 
@@ -37,7 +35,7 @@ _DEFAULTS: Mapping[str, str] = {
 }
 
 
-class KafkaBroker:
+class KafkaBroker(EmbeddedServer):
     """One broker with its logs in a folder; restarts on the same ports with the same data.
 
     Two plaintext listeners on loopback: CLIENT, and INTERNAL for the brokers and the controller
@@ -58,9 +56,8 @@ class KafkaBroker:
         java: Java | None = None,
         jvm_options: Sequence[str] = SMALL_JVM,
     ) -> None:
+        super().__init__(f"broker {broker_id}", data_dir, data_dir / "broker.log")
         self.broker_id = broker_id
-        self.data_dir = data_dir
-        self.log_path = data_dir / "broker.log"
         self.version = version
         ports = free_ports(1 if single_listener else 2)
         self.client_port = ports[0]
@@ -69,19 +66,10 @@ class KafkaBroker:
         self._jars = jars
         self._java = java
         self._jvm_options = jvm_options
-        self._child: ChildProcess | None = None
 
     @property
     def bootstrap_server(self) -> str:
         return f"{LOOPBACK}:{self.client_port}"
-
-    @property
-    def pid(self) -> int | None:
-        return None if self._child is None else self._child.pid
-
-    @property
-    def running(self) -> bool:
-        return self._child is not None and self._child.running
 
     def start(self, timeout_s: float = _READY_TIMEOUT_S) -> None:
         """Start the broker and wait until its client port accepts connections.
@@ -97,7 +85,7 @@ class KafkaBroker:
         if self.running:
             return
         for port in {self.client_port, self.internal_port}:
-            check_free(f"broker {self.broker_id}", port)
+            check_free(self.name, port)
         java = self._java or find_java()
         jars = self._jars or kafka_jars(self.version, java=java)
         properties, logging = self._write_files()
@@ -111,40 +99,15 @@ class KafkaBroker:
             _MAIN_CLASS,
             str(properties),
         ]
-        self._child = ChildProcess.start(f"broker {self.broker_id}", argv, log_path=self.log_path)
+        self._launch(argv)
 
     def wait_until_ready(self, timeout_s: float = _READY_TIMEOUT_S) -> None:
         """Wait until the client port accepts connections; raises ChildDied and NotReady."""
-        child = self._started()
-        deadline = time.monotonic() + timeout_s
-        while not accepts_connections(self.client_port):
-            child.check_running()
-            if time.monotonic() > deadline:
-                self.kill()
-                raise NotReady(f"broker {self.broker_id}", timeout_s, self.log_path)
-            time.sleep(_POLL_S)
-
-    def kill(self) -> None:
-        """SIGKILL: the broker is gone; ZooKeeper notices when the session times out."""
-        if self._child is not None:
-            self._child.kill()
-            self._child = None
+        self._wait_until(lambda: accepts_connections(self.client_port), timeout_s)
 
     def terminate(self, timeout_s: float = _TERMINATE_TIMEOUT_S) -> bool:
         """SIGTERM (controlled shutdown) and wait; True when it ended by itself in time."""
-        if self._child is None:
-            return True
-        ended = self._child.terminate(timeout_s)
-        self._child = None
-        return ended
-
-    def pause(self) -> None:
-        """SIGSTOP: the broker keeps its connections and answers nothing."""
-        self._started().pause()
-
-    def resume(self) -> None:
-        """SIGCONT after pause()."""
-        self._started().resume()
+        return super().terminate(timeout_s)
 
     def __enter__(self) -> KafkaBroker:
         self.start()
@@ -152,11 +115,6 @@ class KafkaBroker:
 
     def __exit__(self, *_: object) -> None:
         self.kill()
-
-    def _started(self) -> ChildProcess:
-        if self._child is None:
-            raise RuntimeError(f"broker {self.broker_id} was not started")
-        return self._child
 
     def _base_config(self, zookeeper: str, single_listener: bool) -> dict[str, str]:
         listeners = {"CLIENT": self.client_port}

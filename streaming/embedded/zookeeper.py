@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import socket
-import time
 from pathlib import Path
 
 from streaming.embedded.java import Java, find_java
 from streaming.embedded.log4j import LOG4J1
 from streaming.embedded.ports import LOOPBACK, check_free, free_ports
-from streaming.embedded.process import ChildProcess, NotReady
+from streaming.embedded.server import EmbeddedServer
 
 _MAIN_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 _JAR_PATTERNS = (
@@ -26,7 +25,6 @@ _JAR_PATTERNS = (
 )
 _READY_TIMEOUT_S = 60.0
 _STOP_TIMEOUT_S = 10.0
-_POLL_S = 0.05
 
 _CONFIG = """\
 tickTime={tick_time_ms}
@@ -57,7 +55,7 @@ class SparkJarsMissing(Exception):
         super().__init__(f"no ZooKeeper jars found at {looked_at}; is pyspark installed by pip?")
 
 
-class EmbeddedZooKeeper:
+class EmbeddedZooKeeper(EmbeddedServer):
     """One standalone ZooKeeper server on a loopback port, with its data in a folder.
 
     The data survives stop() and kill(); start() on the same object serves the same data on the same
@@ -76,27 +74,17 @@ class EmbeddedZooKeeper:
         java: Java | None = None,
         jars: Path | None = None,
     ) -> None:
-        self.data_dir = data_dir
+        super().__init__("ZooKeeper", data_dir, data_dir / "zookeeper.log")
         self.port = free_ports(1)[0] if port is None else port
-        self.log_path = data_dir / "zookeeper.log"
         self._tick_time_ms = tick_time_ms
         self._max_heap_mb = max_heap_mb
         self._max_packet_bytes = max_packet_bytes
         self._java = java
         self._jars = jars
-        self._child: ChildProcess | None = None
 
     @property
     def connect_string(self) -> str:
         return f"{LOOPBACK}:{self.port}"
-
-    @property
-    def pid(self) -> int | None:
-        return None if self._child is None else self._child.pid
-
-    @property
-    def running(self) -> bool:
-        return self._child is not None and self._child.running
 
     def start(self, timeout_s: float = _READY_TIMEOUT_S) -> str:
         """Start the server, wait until it serves, and return its connect string.
@@ -105,7 +93,7 @@ class EmbeddedZooKeeper:
         """
         if self.running:
             return self.connect_string
-        check_free("ZooKeeper", self.port)
+        check_free(self.name, self.port)
         java = self._java or find_java()
         config, log4j2, log4j1 = self._write_files()
         argv = [
@@ -122,31 +110,13 @@ class EmbeddedZooKeeper:
             _MAIN_CLASS,
             str(config),
         ]
-        self._child = ChildProcess.start("ZooKeeper", argv, log_path=self.log_path)
-        self._wait_until_serving(self._child, timeout_s)
+        self._launch(argv)
+        self._wait_until(self._serves, timeout_s)
         return self.connect_string
 
     def stop(self) -> None:
         """Stop the server in order (its sessions stay open on disk); nothing when not running."""
-        if self._child is not None:
-            self._child.terminate(_STOP_TIMEOUT_S)
-            self._child = None
-
-    def kill(self) -> None:
-        """SIGKILL the server; what it acknowledged is on disk."""
-        if self._child is not None:
-            self._child.kill()
-            self._child = None
-
-    def pause(self) -> None:
-        """SIGSTOP: clients stay connected and get no answer."""
-        if self._child is not None:
-            self._child.pause()
-
-    def resume(self) -> None:
-        """SIGCONT after pause()."""
-        if self._child is not None:
-            self._child.resume()
+        self.terminate(_STOP_TIMEOUT_S)
 
     def __enter__(self) -> EmbeddedZooKeeper:
         self.start()
@@ -174,23 +144,13 @@ class EmbeddedZooKeeper:
         log4j1.write_text(LOG4J1, encoding="utf-8")
         return config, log4j2.resolve(), log4j1.resolve()
 
-    def _wait_until_serving(self, child: ChildProcess, timeout_s: float) -> None:
-        deadline = time.monotonic() + timeout_s
-        while not _serves(self.port):
-            child.check_running()
-            if time.monotonic() > deadline:
-                self.kill()
-                raise NotReady("ZooKeeper", timeout_s, self.log_path)
-            time.sleep(_POLL_S)
-
-
-def _serves(port: int) -> bool:
-    try:
-        with socket.create_connection((LOOPBACK, port), timeout=1.0) as connection:
-            connection.sendall(b"srvr")
-            return b"Mode:" in connection.makefile("rb").read()
-    except OSError:
-        return False
+    def _serves(self) -> bool:
+        try:
+            with socket.create_connection((LOOPBACK, self.port), timeout=1.0) as connection:
+                connection.sendall(b"srvr")
+                return b"Mode:" in connection.makefile("rb").read()
+        except OSError:
+            return False
 
 
 def _class_path() -> str:
