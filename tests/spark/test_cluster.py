@@ -19,15 +19,20 @@ from streaming.log.api import LogError
 from streaming.log.embedded import EmbeddedLogReader
 from streaming.paths import DataDir
 from streaming.replay.decisions import digest_of
-from tests.fixtures.spark_cluster import SPARK_HOME, cluster_environment, package, standalone
+from tests.fixtures.spark_cluster import (
+    executor_logs,
+    kill_driver,
+    package,
+    standalone,
+    submit,
+)
 from tests.property.state_logs import long_log
 from tests.spark.query_run import recorded
 
 SLOTS, PARTITIONS = 4, 2
+WORKERS = ("worker-0", "worker-1")
 WAIT_S = 300.0
-QUICK_START = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 ROOT = Path(__file__).parents[2]
-PROGRAM = "from streaming.cli import main\n\nmain()\n"
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -45,23 +50,13 @@ class Submitter:
         self._config.write_text(f'"slots" = {SLOTS}\n"shuffle.partitions" = {PARTITIONS}\n')
 
     def submit(self, master: str, where: str, *, batch: int) -> ChildProcess:
-        """Start a driver in a folder of its own, as another machine would."""
-        place = self.folder / where
-        place.mkdir()
-        program = place / "helmstream.py"
-        program.write_text(PROGRAM)
-        options = ["--master", master, "--py-files", str(self._code)]
-        for side in ("driver", "executor"):
-            options += ["--conf", f"spark.{side}.memory=512m"]
-            options += ["--conf", f"spark.{side}.extraJavaOptions={QUICK_START}"]
-        command = [str(SPARK_HOME / "bin" / "spark-submit"), *options, str(program)]
-        command += ["replay", str(self._log), "--out", str(self.out.root)]
-        command += ["--config", str(self._config), "--batch", str(batch)]
-        environment = {**cluster_environment(), "PYSPARK_PYTHON": sys.executable}
-        log_path = place / "driver.log"
-        driver = ChildProcess.start(where, command, log_path=log_path, cwd=place, env=environment)
-        self.drivers.append(driver)
-        return driver
+        """Start a driver."""
+        words = ["replay", str(self._log), "--out", str(self.out.root)]
+        words += ["--config", str(self._config), "--batch", str(batch)]
+        code = ["--py-files", str(self._code)]
+        python = {"PYSPARK_PYTHON": sys.executable}
+        self.drivers.append(submit(self.folder / where, master, code, words, python))
+        return self.drivers[-1]
 
     def finish(self, driver: ChildProcess) -> str:
         """Wait for the end of a driver; return the digest of what was decided."""
@@ -72,8 +67,7 @@ class Submitter:
     def close(self) -> None:
         """End the drivers that still run."""
         for driver in self.drivers:
-            if driver.running:
-                driver.kill()
+            kill_driver(driver)
 
     def decided(self) -> int:
         """How many decisions are in the log of the replay."""
@@ -110,16 +104,6 @@ def master(tmp_path: Path) -> Iterator[str]:
         yield url
 
 
-def executors_that_ran_tasks(spark: Path) -> set[str]:
-    """The workers whose executors logged a task."""
-    logs = [path for path in spark.glob("worker-*/app-*/*/stderr") if "Running task" in _read(path)]
-    return {path.parts[len(spark.parts)] for path in logs}
-
-
-def _read(path: Path) -> str:
-    return path.read_text(errors="replace")
-
-
 def test_a_driver_that_was_killed_on_a_cluster_is_gone_on_from_elsewhere(
     master: str, submitter: Submitter, tmp_path: Path, wanted: str
 ) -> None:
@@ -129,12 +113,13 @@ def test_a_driver_that_was_killed_on_a_cluster_is_gone_on_from_elsewhere(
         first.check_running()
         assert time.monotonic() < deadline, log_tail(first.log_path)
         time.sleep(0.05)
-    first.kill()
+    kill_driver(first)
     decided = submitter.decided()
     assert digest_of(submitter.out.decisions).hexdigest() != wanted
     assert submitter.finish(submitter.submit(master, "elsewhere", batch=40)) == wanted
     assert submitter.decided() > decided
-    assert executors_that_ran_tasks(tmp_path / "spark") == {"worker-0", "worker-1"}
+    logs = executor_logs(tmp_path / "spark")
+    assert {worker for worker, log in logs.items() if "Running task" in log} == set(WORKERS)
     assert list((tmp_path / "spark").glob("worker-*/app-*/*/helmstream.zip"))
 
 
