@@ -1,4 +1,7 @@
-"""Event log and decision stream in topics of another cluster, which goes away and comes back."""
+"""Event log and decision stream in topics of another cluster, which goes away and comes back.
+
+The job dies, and then the whole of helmstream with a standby beside it.
+"""
 
 from __future__ import annotations
 
@@ -11,16 +14,14 @@ from pathlib import Path
 import pytest
 from kafka import KafkaAdminClient
 
-from checkpoints.replay import Digest, fold_log
-from state.events import Event
-from streaming.log.decision_reader import read_decisions
 from streaming.log.kafka_topic import create_topic
 from streaming.log.location import LogLocation
-from streaming.log.recorded import open_log
-from streaming.supervisor.processes import JOB
+from streaming.supervisor.processes import FRONT, JOB
 from streaming.zk.znodes import CONTROLLER_EPOCH_PATH
 from tests.e2e.real_cluster import Kind, RealCluster, running
+from tests.e2e.standby import job_of, standing_by
 from tests.e2e.waiting import wait_for
+from tests.fixtures.digests import digest_of, folded_digest
 from tests.fixtures.log_cluster import LogCluster
 
 ASK_MS = 120_000
@@ -47,24 +48,30 @@ def told(events: LogLocation, data_dir: Path, *words: str) -> str:
     return subprocess.run(command, check=True, capture_output=True, text=True, timeout=240).stdout
 
 
-def digest_of(where: LogLocation) -> str:
-    digest = Digest()
-    with closing(open_log(where)) as log:
-        records = log.read(log.start_offset(), log.end_offset())
-        digest.update(one.decision for one in read_decisions(records))
-    return digest.hexdigest()
+def epoch_of(cluster: RealCluster) -> int:
+    return int(cluster.session.get(CONTROLLER_EPOCH_PATH).data)
 
 
-def folded_digest(where: LogLocation) -> str:
-    digest = Digest()
-    with closing(open_log(where)) as log:
-        records = log.read(0, log.end_offset())
-        events = [Event(r.offset, r.time_ms, r.kind, r.key, r.payload) for r in records]
-    digest.update(fold_log(events, 1)[1])
-    return digest.hexdigest()
+def kill_the_first(cluster: RealCluster) -> None:
+    """End front and job for good."""
+    cluster.stop_supervising()
+    for role in (JOB, FRONT):
+        cluster.supervisor.kill(role)
 
 
-def test_a_log_cluster_away_and_a_job_killed_lose_and_repeat_nothing(
+def check_the_logs(cluster: RealCluster, events: LogLocation, stream: LogLocation) -> None:
+    """The decisions are those of a fold of the events, in the stream too."""
+    decisions = cluster.folders.decisions
+
+    def whole() -> bool:
+        return len({digest_of(stream), digest_of(decisions), folded_digest(events)}) == 1
+
+    wait_for("the same decisions, in the stream too", whole)
+    explained = told(events, cluster.folders.root, "explain", "beyond-0")
+    assert "new_partition_elected" in explained
+
+
+def test_deaths_beside_logs_in_topics_lose_and_repeat_nothing(
     tmp_path: Path, log_cluster: LogCluster
 ) -> None:
     run = uuid.uuid4().hex
@@ -77,7 +84,7 @@ def test_a_log_cluster_away_and_a_job_killed_lose_and_repeat_nothing(
         f"controller.lease.ms={LEASE_MS}",
     ]
     with running(tmp_path, {1: Kind(), 2: Kind()}, settings) as cluster:
-        epoch = cluster.session.get(CONTROLLER_EPOCH_PATH).data
+        epoch = epoch_of(cluster)
         create(cluster, "before")
         log_cluster.kill()
         log_cluster.start()
@@ -89,16 +96,16 @@ def test_a_log_cluster_away_and_a_job_killed_lose_and_repeat_nothing(
         wait_for("a new job", lambda: cluster.status()["job"]["pid"] not in gone, LEASE_MS / 1000)
         create(cluster, "again")
         assert {len(cluster.replicas(name)) for name in ("before", "after", "again")} == {3}
-        assert cluster.session.get(CONTROLLER_EPOCH_PATH).data == epoch
+        assert epoch_of(cluster) == epoch
         assert not list(cluster.folders.events.glob("*.log"))
 
-        def whole() -> bool:
-            found = {digest_of(stream), digest_of(cluster.folders.decisions), folded_digest(events)}
-            return len(found) == 1
-
-        wait_for("the same decisions, in the stream too", whole)
-        explained = told(events, cluster.folders.root, "explain", "again-0")
-        assert "new_partition_elected" in explained
+        with standing_by(cluster) as standby:
+            kill_the_first(cluster)
+            wait_for("the standby's job", lambda: job_of(standby, cluster))
+            wait_for("its control", lambda: epoch_of(cluster) > epoch and cluster.controlled())
+            create(cluster, "beyond")
+            assert len(cluster.replicas("beyond")) == 3
+            check_the_logs(cluster, events, stream)
 
     checks = told(events, cluster.folders.root, "checkpoint", "verify")
     assert "wrong" not in checks

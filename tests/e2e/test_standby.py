@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import NewTopic
@@ -14,9 +12,10 @@ from kafka.admin import NewTopic
 from streaming.demo.producer import Producer
 from streaming.demo.verdict import judge, read_back
 from streaming.embedded.process import ChildProcess
-from streaming.supervisor.processes import FRONT, JOB, STANDBY
+from streaming.supervisor.processes import FRONT, JOB
 from streaming.zk.znodes import CONTROLLER_EPOCH_PATH, CONTROLLER_PATH
 from tests.e2e.real_cluster import OURS, Kind, RealCluster, running
+from tests.e2e.standby import job_of, standing_by
 from tests.e2e.waiting import wait_for
 
 TOPIC, PARTITIONS = "kept", 4
@@ -40,21 +39,8 @@ def cluster(tmp_path: Path) -> Iterator[RealCluster]:
 
 @pytest.fixture
 def standby(cluster: RealCluster) -> Iterator[ChildProcess]:
-    """`helmstream run --standby`, as a user starts it, once its job is warm and follows."""
-    options = cluster.supervisor.config
-    command = [sys.executable, "-m", "streaming.cli", "run", STANDBY]
-    folder = cluster.folders.root
-    process = ChildProcess.start(
-        "standby",
-        [*command, f"--data-dir={folder}", *options],
-        log_path=folder / "log" / "standby.log",
-    )
-    job_log = folder / "log" / f"{JOB}.standby.log"
-    try:
-        wait_for("a standby that follows", lambda: "machines, as of event" in said(job_log))
+    with standing_by(cluster) as process:
         yield process
-    finally:
-        process.terminate(60)
 
 
 @pytest.fixture
@@ -67,29 +53,15 @@ def producer(cluster: RealCluster) -> Iterator[Producer]:
     found.stop()
 
 
-def said(log: Path) -> str:
-    return log.read_text(errors="replace") if log.exists() else ""
-
-
-def parent_of(pid: int) -> int:
-    return psutil.Process(pid).ppid()
-
-
 def test_a_standby_controls_when_the_active_one_is_killed(
     cluster: RealCluster, standby: ChildProcess, producer: Producer
 ) -> None:
     epoch = int(cluster.session.get(CONTROLLER_EPOCH_PATH).data)
-    first_job = cluster.status()["job"]["pid"]
-    assert parent_of(first_job) != standby.pid
+    assert job_of(standby, cluster) is None
 
     # The job alone: the standby's takes its place, and the role stays where it is.
     cluster.supervisor.kill(JOB)
-
-    def next_job() -> int | None:
-        pid = cluster.status()["job"]["pid"]
-        return None if pid == first_job else pid
-
-    assert parent_of(wait_for("the standby's job", next_job)) == standby.pid
+    wait_for("the standby's job", lambda: job_of(standby, cluster))
     assert int(cluster.session.get(CONTROLLER_EPOCH_PATH).data) == epoch
 
     # All of the first one, and a broker that leads: whoever controls now has to elect.
