@@ -16,6 +16,7 @@ from streaming.zk.client import ZkSession
 from tests.e2e.demo_cluster import demo_cluster
 from tests.e2e.telling import log_ends
 from tests.e2e.waiting import wait_for
+from tests.fixtures.plain_job import without_spark
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 
 _ASK_MS = 120_000
@@ -40,6 +41,12 @@ def pytest_runtest_makereport(
     if report.failed and report.when == "call" and isinstance(demo, DemoCluster):
         report.sections.append(("Ends of the servers' logs", log_ends(demo)))
     return report
+
+
+@pytest.fixture
+def plain_job(demo: DemoCluster) -> None:
+    """Where Spark is not what a test is about: its job starts, and is back, in a moment."""
+    without_spark(demo.supervisor)
 
 
 @pytest.fixture

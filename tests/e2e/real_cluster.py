@@ -23,6 +23,7 @@ from streaming.supervisor.processes import Supervisor
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import CONTROLLER_PATH, partition_state_path, topic_path
 from tests.e2e.waiting import wait_for
+from tests.fixtures.plain_job import without_spark
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 
 OURS = 1000
@@ -42,14 +43,20 @@ class Kind:
 
 @contextmanager
 def running(
-    folder: Path, brokers: Mapping[int, Kind], settings: Sequence[str] = ()
+    folder: Path, brokers: Mapping[int, Kind], settings: Sequence[str] = (), *, spark: bool = True
 ) -> Iterator[RealCluster]:
-    """A cluster under our control, for as long as the context lasts."""
+    """A cluster under our control, for as long as the context lasts.
+
+    spark: whether the job is the real one; tests/fixtures/plain_job.py where Spark is not what the
+    tests are about.
+    """
     # Its log is full of refused connections, and pytest would keep their sockets with the records.
     kafka_log = logging.getLogger("kafka")
     level = kafka_log.level
     kafka_log.setLevel(logging.CRITICAL)
     cluster = RealCluster(folder, brokers, settings)
+    if not spark:
+        without_spark(cluster.supervisor)
     try:
         cluster.start()
         yield cluster
@@ -110,7 +117,7 @@ class RealCluster:
         for broker in self.brokers.values():
             broker.wait_until_ready()
         self.session.connect()
-        wait_for("our control of all brokers", self._all_controlled, _START_S)
+        wait_for("our control of all brokers", self.controlled, _START_S)
 
     def stop(self) -> None:
         """Stop everything."""
@@ -148,7 +155,8 @@ class RealCluster:
         """What `helmstream status` shows."""
         return fetch_status(self.folders.root, 60)
 
-    def _all_controlled(self) -> bool:
+    def controlled(self) -> bool:
+        """Whether the controller role is ours, and all brokers are known."""
         if self.json(CONTROLLER_PATH).get("brokerid") != OURS:
             return False
         status = self.status()

@@ -24,7 +24,7 @@ from tests.e2e.group_processes import (
 from tests.e2e.group_stage import TAKING_GROUPS_OVER, committed, taken_over
 from tests.e2e.group_topics import Topics, consumed, shared_out, written
 from tests.e2e.waiting import wait_for
-from tests.fixtures.plain_job import plain_job_command
+from tests.fixtures.plain_job import without_spark
 
 START_S = 240.0
 """A busy machine takes its time."""
@@ -43,8 +43,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoCluster]:
     with demo_cluster(tmp_path_factory.mktemp("members"), **TAKING_GROUPS_OVER) as cluster:
-        job = cluster.supervisor.roles[JOB]
-        job.command = plain_job_command(cluster.folders.root, cluster.supervisor.config)
+        without_spark(cluster.supervisor)
         cluster.embedded.start_brokers()
         committed(cluster.embedded.bootstrap_servers, "first")  # with it comes the topic of groups
         cluster.start_ours()

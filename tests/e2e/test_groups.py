@@ -28,7 +28,6 @@ from tests.e2e.group_stage import (
 from tests.e2e.group_transactions import Transactional, fences_producers
 from tests.e2e.waiting import wait_for
 from tests.fixtures.kafka_tools import NEW, KafkaTools
-from tests.fixtures.plain_job import plain_job_command
 
 DEATHS = 50
 BACKOFF_S = 0.2
@@ -49,12 +48,6 @@ pytestmark = [
         indirect=True,
     ),
 ]
-
-
-@pytest.fixture
-def plain_job(demo: DemoCluster) -> None:
-    job = demo.supervisor.roles[JOB]
-    job.command = plain_job_command(demo.folders.root, demo.supervisor.config)
 
 
 @pytest.fixture

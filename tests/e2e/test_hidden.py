@@ -20,11 +20,14 @@ pytestmark = [
 ]
 
 
+HIDDEN = ["gateway.hidden=true"]
+
+
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
     config = {"auto.create.topics.enable": "true", "default.replication.factor": "2"}
     kinds = {id_: Kind(config=config) for id_ in (1, 2)}
-    with running(tmp_path_factory.mktemp("hidden"), kinds, ["gateway.hidden=true"]) as cluster:
+    with running(tmp_path_factory.mktemp("hidden"), kinds, HIDDEN, spark=False) as cluster:
         yield cluster
 
 

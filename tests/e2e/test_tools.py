@@ -36,15 +36,23 @@ _AT_ONCE = 2
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
     kinds = {id_: Kind(config=_CONFIG) for id_ in (1, 2, 3)}
-    with running(tmp_path_factory.mktemp("tools"), kinds) as cluster:
+    with running(tmp_path_factory.mktemp("tools"), kinds, spark=False) as cluster:
         yield cluster
 
 
-PLACES = ("gateway", "broker")
+def tools_at(version: str, place: str, *, slow: bool) -> Any:
+    """A case; each version and each place is in a quick one."""
+    marks = [pytest.mark.slow] if slow else []
+    return pytest.param((version, place), id=f"{version}-{place}", marks=marks)
 
 
 @pytest.fixture(
-    params=[(version, place) for version in (NEW, OLD) for place in PLACES], ids="-".join
+    params=[
+        tools_at(NEW, "gateway", slow=False),
+        tools_at(NEW, "broker", slow=True),
+        tools_at(OLD, "gateway", slow=True),
+        tools_at(OLD, "broker", slow=False),
+    ]
 )
 def tools(request: pytest.FixtureRequest, cluster: RealCluster, tmp_path: Path) -> KafkaTools:
     version, place = request.param
