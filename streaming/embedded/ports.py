@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import socket
+from collections import deque
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -11,6 +12,8 @@ LOOPBACK = "127.0.0.1"
 _LOWEST_PORT = 10_000
 _DEFAULT_EPHEMERAL_LOW = 32_768
 _ATTEMPTS = 200
+_REMEMBERED = 500
+_given: deque[int] = deque(maxlen=_REMEMBERED)
 
 
 class PortTaken(Exception):
@@ -26,7 +29,8 @@ def free_ports(count: int) -> list[int]:
     """Pick `count` different free loopback TCP ports below the range of outgoing connections.
 
     A port inside that range can be taken by any client while its server is down for a restart; a
-    client that keeps connecting to it can even meet itself. Raises OSError when none is free.
+    client that keeps connecting to it can even meet itself. Ports picked lately, and those beside
+    them, are left out: their servers may not have started. Raises OSError when none is free.
     """
     high = _ephemeral_low()
     with ExitStack() as held:
@@ -35,12 +39,15 @@ def free_ports(count: int) -> list[int]:
             if len(ports) == count:
                 return ports
             port = random.SystemRandom().randrange(_LOWEST_PORT, high)
+            if any(abs(port - one) <= 1 for one in _given):
+                continue
             candidate = held.enter_context(closing(socket.socket()))
             try:
                 candidate.bind((LOOPBACK, port))
             except OSError:
                 continue
             ports.append(port)
+            _given.append(port)
         if len(ports) == count:
             return ports
     raise OSError(f"no {count} free loopback ports found between {_LOWEST_PORT} and {high}")
