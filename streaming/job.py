@@ -42,13 +42,15 @@ from streaming.settings import Settings
 from streaming.sinks.assembly import Sinks, open_sinks
 from streaming.sinks.batch import opened
 from streaming.sinks.outcomes import OUTCOME_KINDS
-from streaming.spark_session import is_local, jvm_pid, open_spark
+from streaming.spark_conf import is_local
+from streaming.spark_session import jvm_pid, open_spark
 from streaming.standby import Follower, wait_for_turn
 from streaming.warm_workers import WarmWorkers
 
 logger = logging.getLogger(__name__)
 
 _POLL_S = 0.5
+_FIRST_BATCH_POLL_S = 0.02
 _WARM_UP_TIMEOUT_S = 60
 
 
@@ -102,7 +104,10 @@ def _be_the_job(
     )
     spark = open_spark(settings, local_fs_jar())
     lock.note_jvm(jvm_pid(spark))
-    machines = restore(spark, settings, folders) if waited is None else waited.machines()
+    workers = WarmWorkers(spark, settings.shuffle_partitions)
+    if waited is None:
+        workers.start()
+    machines = restored(spark, folders) if waited is None else waited.machines()
     folded = folded_until(folders.checkpoint)
     sinks = open_sinks(
         settings,
@@ -114,29 +119,37 @@ def _be_the_job(
     )
     try:
         sinks.pipeline.resend(folded, opened(unfinished_deletions(machines.values())))
-        sinks.link.start()
+        idle = not waiting_events(folders.event_log, folded)
+        fresh = idle and not machines
+        if not fresh:
+            sinks.link.start()
         query = start_query(spark, settings, folders, sinks)
-        if machines and waited is None:
+        if fresh:
+            # The front claims the controller role once we are connected.
+            wait_for_first_batch(query, stop)
+            sinks.link.start()
+        elif idle and waited is None:
             warm_up(spark, settings)
         collect_rarely()
         with published(folders.decisions, settings.decision_stream_url):
-            follow(query, stop, WarmWorkers(spark, settings.shuffle_partitions))
+            follow(query, stop, workers)
     finally:
         sinks.close()
         spark.stop()
     lock.done()
 
 
-def restore(spark: SparkSession, settings: Settings, folders: DataDir) -> dict[int, Machine]:
-    """Return the machines of the checkpoint; without one, make Spark and its workers warm.
+def restored(spark: SparkSession, folders: DataDir) -> dict[int, Machine]:
+    """Return the machines of the checkpoint; none without one."""
+    return read_machines(spark, folders.checkpoint) if has_state(folders.checkpoint) else {}
 
-    The front claims the controller role once we are connected; the first batch should be quick.
-    With a checkpoint the role is held already, and being connected comes first.
+
+def wait_for_first_batch(query: StreamingQuery, stop: threading.Event) -> None:
+    """Wait for the batch that a new query runs on an empty log too: what comes after it finds code
+    compiled and workers waiting.
     """
-    if has_state(folders.checkpoint):
-        return read_machines(spark, folders.checkpoint)
-    warm_up(spark, settings)
-    return {}
+    while query.isActive and query.lastProgress is None and not stop.wait(_FIRST_BATCH_POLL_S):
+        pass
 
 
 def warm_up(spark: SparkSession, settings: Settings) -> None:
@@ -165,18 +178,25 @@ def warm_up(spark: SparkSession, settings: Settings) -> None:
             query.stop()
 
 
-def unfolded_events(log: LogLocation, folded: int) -> list[LogRecord]:
-    """Return the outcomes among the events that no committed batch has folded; none while there
-    is no log.
-    """
+def waiting_events(log: LogLocation, folded: int) -> int:
+    """Return how many events no committed batch has folded; none while there is no log."""
     try:
         with closing(open_log(log)) as reader:
-            records = reader.read(folded, reader.end_offset())
-            return [record for record in records if record.kind in OUTCOME_KINDS]
+            return reader.end_offset() - folded
     except LogError:
         if isinstance(log, KafkaTopic):
             raise
+        return 0
+
+
+def unfolded_events(log: LogLocation, folded: int) -> list[LogRecord]:
+    """Return the outcomes among the events that no committed batch has folded."""
+    waiting = waiting_events(log, folded)
+    if not waiting:
         return []
+    with closing(open_log(log)) as reader:
+        records = reader.read(folded, folded + waiting)
+        return [record for record in records if record.kind in OUTCOME_KINDS]
 
 
 def start_query(

@@ -1,4 +1,4 @@
-"""Keeps Spark's Python workers while nothing happens.
+"""Starts Spark's Python workers before they are needed, and keeps them while nothing happens.
 
 Spark ends Python workers when nobody used any for a minute (PythonWorkerFactory's monitor; no
 setting changes it), and the next batch then waits for new ones to start and import everything:
@@ -8,6 +8,7 @@ twelve times as long as any other.
 from __future__ import annotations
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 
@@ -38,13 +39,22 @@ class WarmWorkers:
         if self._clock() - self._used_s < EVERY_S:
             return False
         self._used_s = self._clock()
+        self._use()
+        return True
+
+    def start(self) -> None:
+        """Use the workers for the first time, beside what else is being started."""
+        threading.Thread(target=self._use, name="warm-workers", daemon=True).start()
+
+    def _use(self) -> None:
         rows = self._spark.range(0, self._workers, 1, self._workers)
         try:
             rows.mapInArrow(_as_it_is, rows.schema).collect()
         except PySparkException as error:
             logger.warning("Python workers could not be kept warm: %s", error)
-        return True
 
 
 def _as_it_is(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import streaming.operator  # noqa: F401, PLC0415 - a worker has it for the first batch then
+
     yield from batches

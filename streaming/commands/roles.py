@@ -72,10 +72,13 @@ def job(
     standby: Standby = False,
 ) -> None:
     """Be the job alone: the streaming query and its sinks."""
-    from streaming.job import run_job
-
     _log_to_stderr()
     settings = active_settings(config, overrides, data_dir)
+    from streaming.spark_jvm import start_jvm
+
+    start_jvm(settings)  # it goes on while the rest is imported
+    from streaming.job import run_job
+
     raise typer.Exit(run_job(settings, standby=standby))
 
 
