@@ -33,10 +33,10 @@ _FIXED = (
 class Entry:
     """One group: its bytes, or the group where it was opened.
 
-    deadline_ms: of its first timer; latest_ms: by when it must hear of it. commit_ms, expire_ms:
-    the first time of a commit, and of an expiry that a commit brought with it; NEVER where there is
-    none. removable: it is empty and has no offsets. transactions: it has offsets of open
-    transactions.
+    deadline_ms: of its first timer; latest_ms: by when the clock must tell of the first one that
+    ends no session. commit_ms, expire_ms: the first time of a commit, and of an expiry that a
+    commit brought with it; NEVER where there is none. removable: it is empty and has no offsets.
+    transactions: it has offsets of open transactions.
     """
 
     members: bytes
@@ -93,8 +93,8 @@ class Bucket:
         entry = self.entries[name]
         group = entry.group
         assert group is not None
-        entry.deadline_ms = entry.latest_ms = group.next_deadline_ms
-        if entry.deadline_ms != NEVER:
+        entry.deadline_ms, entry.latest_ms = group.next_deadline_ms, group.next_timer_ms
+        if entry.latest_ms != NEVER:
             entry.latest_ms += group.slack_ms
         bare = not entry.offsets
         if group.store.is_open:
@@ -113,9 +113,9 @@ class Bucket:
         """Return the groups that have a timer due, by name."""
         return sorted(name for name, one in self.entries.items() if one.deadline_ms <= now_ms)
 
-    def first(self) -> Entry | None:
+    def first(self) -> str | None:
         """Return the group that must hear of its timer first; None without groups."""
-        return min(self.entries.values(), key=lambda one: one.latest_ms, default=None)
+        return min(self.entries, key=lambda name: self.entries[name].latest_ms, default=None)
 
     def of_partitions(self, partitions: Iterable[int]) -> list[str]:
         """Return the groups of partitions of `__consumer_offsets`, by name."""

@@ -15,10 +15,10 @@ NEVER = (1 << 63) - 1
 """A deadline that does not come."""
 
 SLACK_MS = 1_000
-"""How late the end of a session may be noticed at most, so that many of them cost one batch."""
+"""How late a timer that nobody waits for may ring at most, so that many of them cost one batch."""
 
 SLACK_PART = 10
-"""And at most this part of the session."""
+"""And at most this part of the shortest session."""
 
 
 @dataclass(slots=True)
@@ -184,19 +184,32 @@ class Group:
     @property
     def next_deadline_ms(self) -> int:
         """When the first of its timers is due, NEVER when none is armed."""
+        return self._first_deadline_ms(sessions=True)
+
+    @property
+    def next_timer_ms(self) -> int:
+        """When the first of the timers is due that the clock tells of, NEVER when none is armed.
+
+        Sessions are not among them: who hears of members knows when one ends. A new member sends no
+        heartbeats.
+        """
+        return self._first_deadline_ms(sessions=False)
+
+    def _first_deadline_ms(self, *, sessions: bool) -> int:
         found = NEVER if self.join_timer is None else self.join_timer.deadline_ms
         if self.sync_deadline_ms is not None and self.sync_deadline_ms < found:
             found = self.sync_deadline_ms
         for deadline_ms in self.pending.values():
             found = min(found, deadline_ms)
         for member in self.members.values():
-            if member.deadline_ms is not None and member.deadline_ms < found:
-                found = member.deadline_ms
+            deadline = member.deadline_ms
+            if deadline is not None and deadline < found and (sessions or member.is_new):
+                found = deadline
         return found
 
     @property
     def slack_ms(self) -> int:
-        """How much later than its first deadline the group may hear of it: a little while nobody
+        """How much later than its timer is due the group may hear of it: a little while nobody
         waits for it.
         """
         if self.join_timer is not None or self.sync_deadline_ms is not None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias
 
 from state.decisions import Decision, DecisionKind, json_decision
 from state.events import Event
 from state.groups import ownership, payloads, refusals
-from state.groups.bucket import Bucket, Entry
+from state.groups.bucket import Bucket
 from state.groups.buckets import bucket_of_key, group_bucket, timer_name
 from state.groups.expiration import expire
 from state.groups.group import NEVER, Group
@@ -17,7 +17,7 @@ from state.groups.presence import heartbeat
 from state.groups.requests import create, take
 from state.groups.slot import GroupSlot
 from state.groups.tables import Phase
-from state.groups.timers import fire
+from state.groups.timers import NOBODY, fire
 from state.groups.turn import Turn
 
 Gone: TypeAlias = bool
@@ -25,15 +25,21 @@ Gone: TypeAlias = bool
 
 
 def concern(
-    slot: GroupSlot, event: Event, name: str, act: Callable[[Turn, Group], Gone]
+    slot: GroupSlot,
+    event: Event,
+    name: str,
+    act: Callable[[Turn, Group], Gone],
+    heard_ms: Mapping[str, int] = NOBODY,
 ) -> list[Decision]:
-    """Do something with a group that exists, after its timers that are due."""
+    """Do something with a group that exists, after its timers that are due; heard_ms: by member id,
+    as `fire` takes it.
+    """
     bucket = slot.bucket(group_bucket(name))
     group = bucket.get(name)
     if group is None:
         return []
     turn = Turn(event.offset, event.time_ms, slot.config)
-    fire(turn, group, event.time_ms)
+    fire(turn, group, event.time_ms, heard_ms)
     turn.now_ms = event.time_ms
     gone = act(turn, group)
     return finish(bucket, turn, group, gone=gone)
@@ -49,8 +55,8 @@ def finish(bucket: Bucket, turn: Turn, group: Group, *, gone: Gone) -> list[Deci
     if group.name not in bucket.entries:
         bucket.add(group)
     found = described(turn, group)
-    entry = bucket.settle(group.name)
-    return [*found, *_arm(bucket, turn.offset, group_bucket(group.name), entry)]
+    bucket.settle(group.name)
+    return [*found, *_arm(bucket, turn.offset, group_bucket(group.name), group.name)]
 
 
 def described(turn: Turn, group: Group) -> list[Decision]:
@@ -62,15 +68,20 @@ def described(turn: Turn, group: Group) -> list[Decision]:
     return [json_decision(turn.offset, DecisionKind.CHANGE_GROUP, body)]
 
 
-def _arm(bucket: Bucket, offset: int, number: int, entry: Entry | None) -> list[Decision]:
+def _arm(bucket: Bucket, offset: int, number: int, name: str | None) -> list[Decision]:
     """Tell the clock of a group's timer, unless it rings early enough."""
-    if entry is None or entry.latest_ms >= (NEVER if bucket.armed_ms is None else bucket.armed_ms):
+    if name is None:
         return []
-    bucket.armed_ms = entry.latest_ms
+    latest_ms = bucket.entries[name].latest_ms
+    if latest_ms >= (NEVER if bucket.armed_ms is None else bucket.armed_ms):
+        return []
+    bucket.armed_ms = latest_ms
+    group = bucket.get(name)
+    assert group is not None
     timer = {
         "timer": timer_name(number),
-        "deadline_ms": entry.deadline_ms,
-        "slack_ms": entry.latest_ms - entry.deadline_ms,
+        "deadline_ms": latest_ms - group.slack_ms,
+        "slack_ms": group.slack_ms,
     }
     return [json_decision(offset, DecisionKind.ARM_TIMER, timer)]
 
@@ -120,7 +131,15 @@ def heard(slot: GroupSlot, event: Event, received: payloads.HeartbeatsReceived) 
             heartbeat(turn, group, one)
         return False
 
-    return _each(slot, event, of_group, act)
+    found: list[Decision] = []
+    for name, heartbeats in of_group.items():
+        heard_ms = {
+            one.member: event.time_ms - one.silent_ms
+            for one in heartbeats
+            if one.silent_ms is not None
+        }
+        found += concern(slot, event, name, act, heard_ms)
+    return found
 
 
 def _each(
@@ -198,7 +217,12 @@ def resigned(
     if given_up:
         for number in slot.numbers():
             bucket = slot.bucket(number)
-            found.extend(_each(slot, event, bucket.of_partitions(given_up), act))
+            for name in bucket.of_partitions(given_up):
+                group = bucket.get(name)
+                assert group is not None
+                everybody = dict.fromkeys(group.members, event.time_ms)
+                heard_ms = everybody if ended.unheard else NOBODY
+                found += concern(slot, event, name, act, heard_ms)
             if not bucket.entries:
                 # The clock may have forgotten the timer with the role, and nobody needs it now.
                 bucket.armed_ms = None

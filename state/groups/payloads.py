@@ -196,12 +196,17 @@ class GroupRecordsOvertaken:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """A member that was heard of."""
+    """A member that was heard of.
+
+    silent_ms: how long before the event that was the last time; the member was not silent for a
+    session until then. None: at the event's time, and nothing is said of before.
+    """
 
     group: str
     member: str
     instance: str | None
     generation: int
+    silent_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,10 +254,14 @@ class GroupPartitionsLoaded:
 
 @dataclass(frozen=True, slots=True)
 class GroupPartitionsResigned:
-    """We are no longer coordinator of these partitions; epoch is None when it is not known."""
+    """We are no longer coordinator of these partitions; epoch is None when it is not known.
+
+    unheard: nobody can say who was heard of lately, so no session ends by it.
+    """
 
     partitions: tuple[int, ...]
     epoch: int | None
+    unheard: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,9 +46,16 @@ def heartbeat_answer(group: Beating, heard: Heartbeat) -> ProtocolError:
 
 
 def heartbeat(turn: Turn, group: Group, heard: Heartbeat) -> None:
-    """Keep a member that was heard of; it was answered when it came."""
-    if heartbeat_answer(group, heard) in ALIVE:
-        touch(turn, group.members[heard.member])
+    """Keep a member that was heard of; it was answered when it came. When somebody who waits was
+    heard of before says nothing: its session begins when it is answered.
+    """
+    if heartbeat_answer(group, heard) not in ALIVE:
+        return
+    member = group.members[heard.member]
+    if heard.silent_ms is None:
+        touch(turn, member)
+    elif not (member.is_new or member.waits):
+        member.deadline_ms = turn.now_ms - heard.silent_ms + member.session_timeout_ms
 
 
 def leave(turn: Turn, group: Group, request: LeaveGroupRequested) -> None:

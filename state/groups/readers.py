@@ -219,9 +219,13 @@ def heartbeats_received(body: dict[str, Any]) -> payloads.HeartbeatsReceived:
     return payloads.HeartbeatsReceived(
         tuple(
             payloads.Heartbeat(
-                text(group), text(member), _optional_text(instance), whole_number(generation)
+                text(group),
+                text(member),
+                _optional_text(instance),
+                whole_number(generation),
+                *map(whole_number, silent_ms),
             )
-            for group, member, instance, generation in body["heartbeats"]
+            for group, member, instance, generation, *silent_ms in body["heartbeats"]
         )
     )
 
@@ -272,7 +276,9 @@ def group_partitions_resigned(body: dict[str, Any]) -> payloads.GroupPartitionsR
     """Read group_partitions_resigned."""
     epoch = body["epoch"]
     return payloads.GroupPartitionsResigned(
-        _numbers(body["partitions"]), None if epoch is None else whole_number(epoch)
+        _numbers(body["partitions"]),
+        None if epoch is None else whole_number(epoch),
+        body.get("unheard") is True,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from state.groups.group import NEVER, Group
 from state.groups.rebalance import (
     join_timer_fired,
@@ -12,15 +14,19 @@ from state.groups.rebalance import (
 from state.groups.states import GroupState
 from state.groups.turn import Turn
 
+NOBODY: Mapping[str, int] = {}
 
-def fire(turn: Turn, group: Group, until_ms: int) -> None:
+
+def fire(turn: Turn, group: Group, until_ms: int, heard_ms: Mapping[str, int] = NOBODY) -> None:
     """Let all timers fire that are due by then, in deadline order, each at its own deadline.
 
     Of those due together: member ids given out, sessions in order of joining, joining, syncing.
+    heard_ms: by member id until when a member was never silent for a session, so its session does
+    not end before.
     """
     while (deadline_ms := group.next_deadline_ms) <= until_ms:
         turn.now_ms = deadline_ms
-        _fire_first(turn, group, deadline_ms)
+        _fire_first(turn, group, deadline_ms, heard_ms)
 
 
 def disarm(group: Group) -> None:
@@ -32,7 +38,7 @@ def disarm(group: Group) -> None:
         member.deadline_ms = None
 
 
-def _fire_first(turn: Turn, group: Group, deadline_ms: int) -> None:
+def _fire_first(turn: Turn, group: Group, deadline_ms: int, heard_ms: Mapping[str, int]) -> None:
     assert deadline_ms < NEVER
     if group.state is GroupState.DEAD:
         disarm(group)
@@ -43,8 +49,9 @@ def _fire_first(turn: Turn, group: Group, deadline_ms: int) -> None:
             return
     for member in group.members.values():
         if member.deadline_ms == deadline_ms:
-            member.deadline_ms = None
-            if not member.waits:
+            later_ms = heard_ms.get(member.id, -NEVER) + member.session_timeout_ms
+            member.deadline_ms = later_ms if later_ms > deadline_ms else None
+            if member.deadline_ms is None and not member.waits:
                 remove_member(turn, group, member, "session_expired")
             return
     if group.join_timer is not None and group.join_timer.deadline_ms == deadline_ms:

@@ -205,6 +205,9 @@ class Front:
         await self._status.stop()
 
     def _append(self, records: Sequence[NewRecord]) -> Future[range]:
+        # By itself: who appends asks at which offsets the records are.
+        if before := self._groups.told_before(records):
+            self._log.append_async(before)
         return self._log.append_async(records)
 
     def _new_term(self) -> Term:

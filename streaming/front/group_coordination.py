@@ -17,7 +17,7 @@ from state.groups.tables import Phase
 from streaming.front.decider import Reply, RequestDecider
 from streaming.front.direct_commits import DirectCommits
 from streaming.front.group_decisions import GroupDecisions
-from streaming.front.heartbeats import HeartbeatLog
+from streaming.front.sessions import Sessions
 from streaming.gateway.calls import Answer
 from streaming.gateway.coordinators import coordinator_partition
 from streaming.gateway.ports import NoJob
@@ -53,6 +53,7 @@ class GroupCoordination:
         leader: OffsetsLeader,
         history: History,
         append: Append,
+        sessions: Sessions,
         *,
         is_controller: Callable[[], bool],
         has_job: Callable[[], bool],
@@ -67,8 +68,8 @@ class GroupCoordination:
         self._has_job = has_job
         self._counters = counters
         self._decider = RequestDecider(append, is_controller, counters)
-        self._heartbeats = HeartbeatLog(asyncio.get_running_loop(), append)
-        self.decisions = GroupDecisions(leader, self._decider.answer)
+        self._sessions = sessions
+        self.decisions = GroupDecisions(leader, self._decider.answer, sessions.decided)
         self._commits = DirectCommits(
             leader,
             append,
@@ -112,6 +113,7 @@ class GroupCoordination:
             return await self.ask(kind, group, payload, timeout_s)
         if not self._has_job():
             raise NoJob(_NO_JOB)
+        self._sessions.heard(group, payload.get("member", ""))
         async with self._commits.deciding(group):
             return await self._decider.submit(kind, group, payload, timeout_s)
 
@@ -121,7 +123,10 @@ class GroupCoordination:
         """
         if not self._has_job():
             raise NoJob(_NO_JOB)
-        return self._decider.ask(kind, group, payload, timeout_s)
+        reply = self._decider.ask(kind, group, payload, timeout_s)
+        if member := payload.get("member") or payload.get("new_member"):
+            self._sessions.asked(group, member, reply)
+        return reply
 
     def take_commit(self, request: bytes, host: str, answer: Answer) -> bool:
         """Take an OffsetCommit whose answer comes later; False leaves it to be submitted."""
@@ -129,10 +134,7 @@ class GroupCoordination:
 
     def heard(self, heartbeat: Heartbeat) -> None:
         """Take a heartbeat of a member that is there; it was answered."""
-        view = self.image.groups.get(heartbeat.group)
-        if view is not None and heartbeat.member in view.members:
-            session_ms = view.members[heartbeat.member].session_timeout_ms
-            self._heartbeats.heard(heartbeat, session_ms)
+        self._sessions.heard(heartbeat.group, heartbeat.member)
 
     def batch_completed(self, end_offset: int) -> None:
         """Serve partitions of which everything that was loaded is decided."""
@@ -165,7 +167,7 @@ class GroupCoordination:
         """Partitions (number: leader epoch) are led by us, and not loaded."""
         numbers = list(partitions)
         records = [
-            event(EventKind.GROUP_PARTITIONS_RESIGNED, {"partitions": numbers, "epoch": None}),
+            _resignation(numbers),
             event(EventKind.GROUP_COORDINATOR_CONFIGURED, {"config": self._config}),
         ]
         for epoch in sorted(set(partitions.values())):
@@ -206,15 +208,22 @@ class GroupCoordination:
 
     def resigned(self) -> None:
         """Nothing is led any more."""
+        self._sessions.forget()
         if self._epochs:
-            body = {"partitions": list(self._epochs), "epoch": None}
-            self._append([event(EventKind.GROUP_PARTITIONS_RESIGNED, body)])
+            self._append([_resignation(list(self._epochs))])
         self._epochs.clear()
         self._loaded.clear()
-        self._heartbeats.forget()
         self._commits.forget()
         self.decisions.begin()
         self.role_lost()
+
+
+def _resignation(partitions: list[int]) -> NewRecord:
+    """Return the event that ends what was before; who was heard of until then may have gone with a
+    front that ended, so nobody's session ends by it.
+    """
+    body = {"partitions": partitions, "epoch": None, "unheard": True}
+    return event(EventKind.GROUP_PARTITIONS_RESIGNED, body)
 
 
 def coordinator_config(settings: Settings) -> Mapping[str, int]:

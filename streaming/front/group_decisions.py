@@ -21,6 +21,8 @@ from streaming.offsets.leader import LeaderStopped, OffsetsLeader
 from streaming.offsets.records import encode_record, offset_records
 
 Answer = Callable[[Iterable[dict[str, Any]]], None]
+Changed = Callable[[str, Iterable[dict[str, Any]]], None]
+"""Takes changes of a group, once they are true."""
 
 _BATCH_MAX_RECORDS = 5_000
 
@@ -37,10 +39,13 @@ class _Batch:
 class GroupDecisions:
     """Folds change_group decisions into an image and answers requests as they come true."""
 
-    def __init__(self, leader: OffsetsLeader, answer: Answer) -> None:
-        """Take where records are appended, and who hands replies to those who wait."""
+    def __init__(self, leader: OffsetsLeader, answer: Answer, changed: Changed) -> None:
+        """Take where records are appended, who hands replies to those who wait, and who is told
+        what changed in a group before.
+        """
         self._leader = leader
         self._answer = answer
+        self._changed = changed
         self._since: dict[int, int] = {}
         self._term = 0
         self._expected = 0
@@ -85,6 +90,8 @@ class GroupDecisions:
                 continue
             decided = self.image.begin(offset, decision)
             for step in decided.steps:
+                if "records" not in step or step.get("quiet"):
+                    self._changed(decided.group, step["changes"])
                 if "records" in step:
                     of_partition = batches.setdefault(partition, [])
                     self._add(of_partition, (offset, step["write"]), decided.group, step)
@@ -125,7 +132,9 @@ class GroupDecisions:
             return
         for write, step in batch.writes:
             if not step.get("quiet"):
+                group, _ = image.in_flight[write]
                 image.appended(write)
+                self._changed(group, step["changes"])
             later = self._waiting.pop(write, [])
             self._answer([*step["replies"], *later])
 

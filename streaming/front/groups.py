@@ -10,6 +10,7 @@ from typing import Any
 from state.events import EventKind
 from streaming.front.decider import RequestDecider
 from streaming.front.group_coordination import Append, GroupCoordination
+from streaming.front.sessions import Sessions
 from streaming.gateway import not_leader
 from streaming.gateway.calls import AtOnce, Call, Handler, Soon
 from streaming.gateway.groups.apis import group_apis
@@ -17,6 +18,7 @@ from streaming.gateway.groups.requests import GroupRequests
 from streaming.gateway.groups.transactions import Transactions
 from streaming.gateway.ports import DecisionTimedOut
 from streaming.image.cluster_image import ClusterImage
+from streaming.log.api import NewRecord
 from streaming.log.embedded import wall_clock_ms
 from streaming.observers.ports import Counters, event
 from streaming.offsets.history import History
@@ -61,11 +63,18 @@ class Groups:
         self._markers = TxnMarkers(
             self.leader, transactions.settled, self._transaction_completed, wall_clock_ms
         )
+        self._sessions = Sessions(
+            asyncio.get_running_loop(),
+            append,
+            wall_clock_ms,
+            may_tell=lambda: is_controller() and has_job(),
+        )
         self._coordination = GroupCoordination(
             settings,
             self.leader,
             self._history,
             append,
+            self._sessions,
             is_controller=is_controller,
             has_job=has_job,
             counters=counters,
@@ -94,6 +103,10 @@ class Groups:
             ApiKey.FETCH: self._fetched,
             ApiKey.WRITE_TXN_MARKERS: self._markers.handle,
         }
+
+    def told_before(self, records: Sequence[NewRecord]) -> Sequence[NewRecord]:
+        """Return the events to append before these: who of the members was heard of."""
+        return self._sessions.told_before(records)
 
     def look_at(self, image: ClusterImage) -> None:
         """Take an image that may have changed."""

@@ -14,13 +14,15 @@ import orjson
 from hypothesis import strategies as st
 
 from checkpoints.fold import fold_state
+from checkpoints.machine_format import decode_machine
 from state.decisions import DecisionKind
 from state.events import Event
-from state.groups.buckets import bucket_of_timer, group_bucket
+from state.groups.buckets import bucket_of_timer, group_bucket, timer_name
 from state.groups.image import GroupImage
 from state.groups.offset_rows import row_values
+from state.groups.slot import GroupSlot
 from state.merge import merge
-from state.routing import machine_keys, scope
+from state.routing import GROUP_KEY, machine_keys, scope
 from tests.property.group_parts import (
     CONFIG,
     GROUPS,
@@ -29,8 +31,9 @@ from tests.property.group_parts import (
     PROTOCOLS,
     REFUSALS,
     Client,
+    loaded_metadata,
 )
-from tests.unit.state.group_support import metadata
+from tests.unit.state.group_support import session_ends
 
 Intent = tuple[str, int, int, int]
 
@@ -204,6 +207,21 @@ class Author:
         ]
         self.write("heartbeats_received", str(group_bucket(group)), heartbeats=beats)
 
+    def idle(self, a: int, b: int, c: int) -> None:
+        """Time passes, all along which some members of each group are heard of; the log is told of
+        these before anything else, then that other sessions are over.
+        """
+        passed_ms = (300, 1_900, 2_100, 5_200, 40_000)[b % 5]
+        self.now_ms += passed_ms
+        for name, view in sorted(self.image.groups.items()):
+            beats = [
+                [name, member, held.instance, view.generation - (c % 8 == 7), passed_ms * at // 20]
+                for at, (member, held) in enumerate(view.members.items())
+                if (at + a) % 3
+            ]
+            self.write("heartbeats_received", str(group_bucket(name)), heartbeats=beats)
+        self.tick()
+
     def leave(self, a: int, b: int, c: int) -> None:
         """A client leaves, or an administrator removes a static member."""
         client = self.client(a)
@@ -272,13 +290,24 @@ class Author:
             self.tick()
 
     def tick(self) -> None:
-        """The clock's events come for every timer that is due."""
+        """The events come for every timer that is due, and for every session that is over."""
+        slot = decode_machine(self.states[GROUP_KEY])
+        assert isinstance(slot, GroupSlot)
+        over = {timer: at for timer, at in session_ends(slot).items() if at <= self.now_ms}
         due = sorted((at, bucket) for bucket, at in self.timers.items() if at <= self.now_ms)
         for deadline_ms, bucket in due:
             if self.timers.get(bucket) == deadline_ms:
                 del self.timers[bucket]
-                timer = f"groups/{bucket}"
-                self.write("group_timer_due", str(bucket), timer=timer, deadline_ms=deadline_ms)
+                over.pop(timer_name(bucket), None)
+                self._tick(bucket, deadline_ms)
+        for timer, deadline_ms in over.items():
+            bucket = bucket_of_timer(timer)
+            assert bucket is not None
+            self._tick(bucket, deadline_ms)
+
+    def _tick(self, bucket: int, deadline_ms: int) -> None:
+        timer = timer_name(bucket)
+        self.write("group_timer_due", str(bucket), timer=timer, deadline_ms=deadline_ms)
 
     def refuse(self, a: int, b: int, c: int) -> None:
         """The next writes cannot be appended."""
@@ -312,31 +341,13 @@ class Author:
         for name in GROUPS:
             if PARTITIONS[name] != partition:
                 continue
-            member = {
-                "member": f"loaded-{self.epoch}",
-                "instance": None,
-                "client": "c",
-                "host": "/h",
-                "session_timeout_ms": 3_000,
-                "rebalance_timeout_ms": 2_000,
-                "metadata": metadata("a"),
-                "assignment": "AAAA",
-            }
-            found = {
-                "generation": 7,
-                "protocol_type": "consumer",
-                "protocol": "range",
-                "leader": member["member"],
-                "state_since_ms": None,
-                "members": [member],
-            }
             self.write(
                 "group_observed",
                 name,
                 partition=partition,
                 epoch=self.epoch,
                 group=name,
-                metadata=found if c % 2 else None,
+                metadata=loaded_metadata(f"loaded-{self.epoch}") if c % 2 else None,
                 offsets=[["a", 0, 5, -1, "", self.now_ms, None, 9 - (1 << 62)]],
                 pending=[[1, [["b", 0, 6, -1, "", self.now_ms, None, 8 - (1 << 62)]]]],
             )
@@ -348,6 +359,7 @@ WEIGHTS = {
     "sync": 4,
     "settle": 4,
     "heartbeat": 2,
+    "idle": 3,
     "leave": 1,
     "commit": 3,
     "append": 2,

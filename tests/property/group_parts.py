@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from tests.unit.state.group_support import metadata
 
@@ -38,3 +39,25 @@ class Client:
     generation: int = -1
     leads: bool = False
     others: tuple[str, ...] = ()
+
+
+def loaded_metadata(member: str) -> dict[str, Any]:
+    """Return what group_observed says of a stable group with one member."""
+    one = {
+        "member": member,
+        "instance": None,
+        "client": "c",
+        "host": "/h",
+        "session_timeout_ms": 3_000,
+        "rebalance_timeout_ms": 2_000,
+        "metadata": metadata("a"),
+        "assignment": "AAAA",
+    }
+    return {
+        "generation": 7,
+        "protocol_type": "consumer",
+        "protocol": "range",
+        "leader": member,
+        "state_since_ms": None,
+        "members": [one],
+    }

@@ -25,6 +25,7 @@ from state.routing import GROUP_SCOPE, machine_keys, scope
 from state.step import new_machine
 from streaming.gateway.coordinators import coordinator_partition
 from tests.conformance.groups.store import Outcome, Store
+from tests.unit.state.group_support import session_ends
 
 SLOTS = 3
 PARTITIONS = 50
@@ -100,16 +101,22 @@ class World:
         self.replies[request_id] = {**reply, "given_at_ms": self.now_ms}
 
     def advance(self, to_ms: int) -> None:
-        """Move the clock; every timer on the way fires at its own deadline."""
-        while self.timers:
-            deadline_ms, timer = min((due, name) for name, due in self.timers.items())
-            if deadline_ms > to_ms:
-                break
-            del self.timers[timer]
+        """Move the clock; every timer on the way fires at its own deadline, and every session that
+        ends is told at its end, as by a front that hears of nobody but by the scenario.
+        """
+        while due := sorted((at_ms, timer) for timer, at_ms in self._due() if at_ms <= to_ms):
+            deadline_ms, timer = due[0]
+            if self.timers.get(timer) == deadline_ms:
+                del self.timers[timer]
             self.now_ms = max(self.now_ms, deadline_ms)
             payload = {"timer": timer, "deadline_ms": deadline_ms}
             self.happen("group_timer_due", str(bucket_of_timer(timer)), payload)
         self.now_ms = max(self.now_ms, to_ms)
+
+    def _due(self) -> list[tuple[str, int]]:
+        slots = [decode_machine(data) for data in self.states.values()]
+        ends = [session_ends(slot) for slot in slots if isinstance(slot, GroupSlot)]
+        return [*self.timers.items(), *(one for of_slot in ends for one in of_slot.items())]
 
     def own(self, group: str) -> int:
         """Return a group's partition; one that nothing was said about is ours."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from typing import Any
@@ -17,6 +17,7 @@ from state.groups.tables import Phase
 from state.routing import GROUP_KEY, machine_keys, scope
 from state.step import fold, new_machine
 from streaming.front.group_coordination import GroupCoordination
+from streaming.front.sessions import Sessions
 from streaming.gateway.apis import build_apis
 from streaming.gateway.connection import Limits
 from streaming.gateway.groups.apis import group_apis
@@ -28,6 +29,7 @@ from streaming.offsets.history import History
 from streaming.offsets.leader import OffsetsLeader
 from streaming.offsets.posing import GROUP_TOPIC
 from streaming.settings_loader import load_settings
+from tests.unit.front.standing_time import StandingTime
 from tests.unit.gateway.support import LISTENERS, FakeCluster, Rig, node_config
 
 PARTITIONS = 4
@@ -50,19 +52,27 @@ class GroupWorld:
         self.following = True
         self.has_job = True
         self.held: list[tuple[int, bytes]] | None = None
+        self.decided: list[bytes] = []
         self.timers: dict[str, int] = {}
-        self._now_ms = 1_000
+        self.time = StandingTime()
         self.machine = new_machine(GROUP_KEY)
         loop = asyncio.get_running_loop()
         self.leader = OffsetsLeader(loop.time)
         self.leader.look_at(self.cluster.known)
         settings = load_settings(overrides=["group.initial.rebalance.delay.ms=0", *options])
         history = History(self.leader, self.cluster.image, "INTERNAL", TIMEOUT_S)
+        self.sessions = Sessions(
+            self.time,
+            self.append,
+            lambda: self.time.now_ms,
+            may_tell=lambda: self.cluster.is_controller() and self.has_job,
+        )
         self.groups = GroupCoordination(
             settings,
             self.leader,
             history,
             self.append,
+            self.sessions,
             is_controller=self.cluster.is_controller,
             has_job=lambda: self.has_job,
             counters=Counter(),
@@ -77,16 +87,32 @@ class GroupWorld:
         assert (producing.transactional_id, producing.producer_id) == ("x", 9)
         return self.verification_error
 
-    async def take_over(self) -> None:
-        """Lead all partitions, which are empty, and serve them."""
+    async def take_over(self, found: Mapping[str, Mapping[str, Any]] | None = None) -> None:
+        """Lead all partitions, which are empty but for the groups that are found, and serve them;
+        found: what group_observed says of a group's metadata, by name.
+        """
         self.leader.lead(range(PARTITIONS))
         self.follow()
         self.groups.elected({one: log.epoch for one, log in self.leader.logs.items()})
         await asyncio.sleep(0)
+        for group, metadata in (found or {}).items():
+            self._observed(group, metadata)
         for partition, log in self.leader.logs.items():
             await self.groups.load(partition, log.epoch, log.end)
         self.groups.batch_completed(self.events[-1].offset + 1)
         assert set(self.groups.phases()) == {Phase.OWNED}
+
+    def _observed(self, group: str, metadata: Mapping[str, Any]) -> None:
+        partition = self.groups.partition_of(group)
+        body = {
+            "partition": partition,
+            "epoch": self.leader.logs[partition].epoch,
+            "group": group,
+            "metadata": metadata,
+            "offsets": [],
+            "pending": [],
+        }
+        self.append([NewRecord("group_observed", group, orjson.dumps(body))])
 
     async def keep_following(self) -> None:
         """Let the brokers have what is appended, while they take records."""
@@ -108,21 +134,32 @@ class GroupWorld:
 
     def append(self, records: Sequence[NewRecord]) -> Future[range]:
         """Fold events, and hand the decisions over in the loop's next turn."""
+        for record in self.sessions.told_before(records):
+            self._fold(record)
         start = len(self.events)
         for record in records:
-            event = Event(len(self.events), self._now_ms, record.kind, record.key, record.payload)
-            self.events.append(event)
-            assert machine_keys(scope(event.kind, event.key), 1, group_slots=1) == (GROUP_KEY,)
-            for decision in fold(self.machine, [event]):
-                assert decision.kind is not DecisionKind.SET_ASIDE, decision
-                if decision.kind is DecisionKind.ARM_TIMER:
-                    timer = orjson.loads(decision.body)
-                    self.timers[timer["timer"]] = timer["deadline_ms"]
-                else:
-                    self._hand_over((event.offset, decision.body))
+            self._fold(record)
         done: Future[range] = Future()
         done.set_result(range(start, len(self.events)))
         return done
+
+    def _fold(self, record: NewRecord) -> None:
+        event = Event(len(self.events), self.time.now_ms, record.kind, record.key, record.payload)
+        self.events.append(event)
+        assert machine_keys(scope(event.kind, event.key), 1, group_slots=1) == (GROUP_KEY,)
+        for decision in fold(self.machine, [event]):
+            assert decision.kind is not DecisionKind.SET_ASIDE, decision
+            if decision.kind is DecisionKind.ARM_TIMER:
+                timer = orjson.loads(decision.body)
+                self.timers[timer["timer"]] = timer["deadline_ms"]
+            else:
+                self.decided.append(decision.body)
+                self._hand_over((event.offset, decision.body))
+
+    def happen(self, kind: str, bucket: int) -> None:
+        """Append an event about a bucket."""
+        body = {"timer": f"groups/{bucket}", "deadline_ms": self.time.now_ms}
+        self.append([NewRecord(kind, str(bucket), orjson.dumps(body))])
 
     def _hand_over(self, decision: tuple[int, bytes]) -> None:
         if self.held is not None:
@@ -141,12 +178,14 @@ class GroupWorld:
 
     def pass_ms(self, ms: int) -> None:
         """Let time pass, and the timers fire that are due by then."""
-        self._now_ms += ms
-        for timer, deadline_ms in sorted(self.timers.items(), key=lambda one: one[1]):
-            if deadline_ms <= self._now_ms:
-                del self.timers[timer]
-                body = orjson.dumps({"timer": timer, "deadline_ms": deadline_ms})
-                self.append([NewRecord("group_timer_due", timer.removeprefix("groups/"), body)])
+        end_ms = self.time.now_ms + ms
+        while due := [one for one in self.timers.items() if one[1] <= end_ms]:
+            timer, deadline_ms = min(due, key=lambda one: one[1])
+            del self.timers[timer]
+            self.time.pass_to(deadline_ms)
+            body = orjson.dumps({"timer": timer, "deadline_ms": deadline_ms})
+            self.append([NewRecord("group_timer_due", timer.removeprefix("groups/"), body)])
+        self.time.pass_to(end_ms)
 
     def payloads(self, kind: str) -> list[dict[str, Any]]:
         """Payloads of the events of a kind, in order."""

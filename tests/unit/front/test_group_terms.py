@@ -73,34 +73,6 @@ def test_a_repeated_join_is_answered_and_the_one_before_too() -> None:
     play(scenario)
 
 
-def test_heartbeats_reach_the_log_together() -> None:
-    async def scenario(world: GroupWorld, rig: Rig) -> None:
-        client = await rig.client()
-        joined = await member_of(client)
-        for _ in range(5):
-            assert await heartbeat(client, joined) == 0
-        assert world.payloads("heartbeats_received") == []
-        async with asyncio.timeout(20):
-            while not world.payloads("heartbeats_received"):
-                await asyncio.sleep(0.05)
-        row = [GROUP, joined["member_id"], None, joined["generation_id"]]
-        assert world.payloads("heartbeats_received") == [{"heartbeats": [row]}]
-
-    play(scenario)
-
-
-def test_a_member_that_is_not_heard_of_is_gone() -> None:
-    async def scenario(world: GroupWorld, rig: Rig) -> None:
-        client = await rig.client()
-        joined = await member_of(client)
-        world.pass_ms(10_001)
-        async with asyncio.timeout(10):
-            while await heartbeat(client, joined) != ProtocolError.UNKNOWN_MEMBER_ID:
-                await asyncio.sleep(0.01)
-
-    play(scenario)
-
-
 def test_a_member_gets_its_id_before_that_is_decided() -> None:
     async def scenario(world: GroupWorld, rig: Rig) -> None:
         client = await rig.client()

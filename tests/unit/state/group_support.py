@@ -12,8 +12,8 @@ from checkpoints.fold import fold_state
 from checkpoints.machine_format import decode_machine
 from state.decisions import DecisionKind
 from state.events import Event
-from state.groups.buckets import group_bucket
-from state.groups.group import Group
+from state.groups.buckets import group_bucket, timer_name
+from state.groups.group import NEVER, Group
 from state.groups.slot import GroupSlot
 from state.routing import GROUP_KEY
 
@@ -25,6 +25,24 @@ def metadata(*topics: str) -> str:
     names = [one.encode() for one in topics]
     named = b"".join(struct.pack(">h", len(one)) + one for one in names)
     return base64.b64encode(struct.pack(">hi", 0, len(topics)) + named).decode()
+
+
+def session_ends(slot: GroupSlot) -> dict[str, int]:
+    """Return when the first session of each bucket ends, by the bucket's timer.
+
+    The machine does not tell the clock of it: the front, which hears of members, appends the tick.
+    """
+    ends: dict[str, int] = {}
+    for number in slot.numbers():
+        bucket = slot.bucket(number)
+        for name in bucket.entries:
+            group = bucket.get(name)
+            assert group is not None
+            for member in group.members.values():
+                if member.deadline_ms is not None and not member.is_new:
+                    timer = timer_name(number)
+                    ends[timer] = min(ends.get(timer, NEVER), member.deadline_ms)
+    return ends
 
 
 class Coordinator:
@@ -109,14 +127,18 @@ class Coordinator:
         return self.ask("txn_offset_commit_requested", group, **body, offsets=offsets)
 
     def tick(self, to_ms: int) -> None:
-        """Move the clock; timers that are due on the way are told at their deadlines."""
-        while self.timers and min(self.timers.values()) <= to_ms:
-            deadline_ms, timer = min((due, name) for name, due in self.timers.items())
-            del self.timers[timer]
+        """Move the clock; timers and ends of sessions on the way are told at their deadlines."""
+        while due := sorted((at_ms, timer) for timer, at_ms in self._due() if at_ms <= to_ms):
+            deadline_ms, timer = due[0]
+            if self.timers.get(timer) == deadline_ms:
+                del self.timers[timer]
             self.now_ms = max(self.now_ms, deadline_ms)
             bucket = timer.removeprefix("groups/")
             self.happen("group_timer_due", bucket, timer=timer, deadline_ms=deadline_ms)
         self.now_ms = max(self.now_ms, to_ms)
+
+    def _due(self) -> list[tuple[str, int]]:
+        return [*self.timers.items(), *session_ends(self.slot).items()]
 
     @property
     def slot(self) -> GroupSlot:

@@ -10,7 +10,7 @@ from checkpoints.group_format import GROUP_FORMAT_VERSION
 from checkpoints.machine_format import decode_machine, encode_machine
 from state.errors import CorruptBlock
 from state.groups.bucket import decode_bucket
-from state.groups.buckets import group_bucket
+from state.groups.buckets import group_bucket, timer_name
 from state.groups.group import Group
 from state.groups.slot import GroupSlot, Ownership
 from state.groups.states import GroupState
@@ -20,7 +20,10 @@ from state.step import new_machine
 from streaming.image.restore import timers_of
 from tests.unit.state.group_support import Coordinator, metadata
 
-FROZEN = Path(__file__).parents[2] / "frozen" / "groups-v1.bin"
+FOLDER = Path(__file__).parents[2] / "frozen"
+FROZEN = FOLDER / "groups-v1.bin"
+"""Of when the clock was told of the ends of sessions too."""
+FROZEN_LATER = FOLDER / "groups-v1-sessions-untold.bin"
 
 
 def sample() -> Coordinator:
@@ -40,9 +43,10 @@ def sample() -> Coordinator:
 
 def test_version_1_is_still_written_and_read(rewrite_golden: bool) -> None:
     data = sample().state
-    if rewrite_golden and not FROZEN.exists():  # a frozen file is never written again
-        FROZEN.write_bytes(data)
-    assert data == FROZEN.read_bytes()
+    if rewrite_golden and not FROZEN_LATER.exists():  # a frozen file is never written again
+        FROZEN_LATER.write_bytes(data)
+    assert data == FROZEN_LATER.read_bytes()
+    assert encode_machine(decode_machine(data)) == data
 
 
 def frozen_group(name: str) -> Group:
@@ -60,8 +64,24 @@ def test_a_frozen_slot_says_what_it_said() -> None:
     assert slot.partitions == {4: Ownership(1, Phase.OWNED)}
     assert slot.transactional == {group_bucket("g")}
     assert slot.bucket(group_bucket("h")).armed_ms == 13_000 + 100
-    timers = sample().timers.items()
-    assert timers_of([slot]) == {timer: due + sample().slacks[timer] for timer, due in timers}
+    now, timers = decode_machine(FROZEN_LATER.read_bytes()), sample().timers.items()
+    assert timers_of([now]) == {timer: due + sample().slacks[timer] for timer, due in timers}
+    assert timers_of([slot]) == {**timers_of([now]), timer_name(group_bucket("g")): 13_000}
+
+
+def test_groups_whose_sessions_the_clock_was_told_of_go_on() -> None:
+    """The timer rings once more, at the end of the session, and is armed for the others then."""
+    coordinator = sample()
+    coordinator.state = FROZEN.read_bytes()
+    timer = timer_name(group_bucket("g"))
+    coordinator.timers = timers_of([coordinator.slot])
+    [first, _] = coordinator.group("g").members.values()
+    row = ["g", first.id, "i", 1, 0]
+    coordinator.now_ms = 12_000
+    coordinator.happen("heartbeats_received", str(group_bucket("g")), heartbeats=[row])
+    coordinator.tick(13_000)
+    assert first.id in coordinator.group("g").members
+    assert coordinator.timers[timer] == 63_000
 
 
 def test_a_frozen_group_says_what_it_said() -> None:

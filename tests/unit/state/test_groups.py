@@ -87,34 +87,107 @@ def test_an_event_that_cannot_be_read_is_set_aside(kind, key, body, reason) -> N
     assert reason in orjson.loads(found[0].body)["reason"]
 
 
+BUCKET = str(group_bucket("g"))
+
+
+def heard(coordinator: Coordinator, *rows: list[object]) -> None:
+    coordinator.happen("heartbeats_received", BUCKET, heartbeats=rows)
+
+
+def removed(coordinator: Coordinator) -> list[tuple[str, str, int]]:
+    return [
+        (change["member"], change["reason"], change["at_ms"])
+        for step in coordinator.steps
+        for change in step["changes"]
+        if change["change"] == "member_removed"
+    ]
+
+
 def test_the_clock_is_told_the_earliest_deadline_and_not_each_later_one() -> None:
-    coordinator, member = stable()
-    [(timer, deadline_ms)] = coordinator.timers.items()
-    coordinator.now_ms += 1_000
-    heard = [["g", member, None, 1]]
-    coordinator.happen("heartbeats_received", str(group_bucket("g")), heartbeats=heard)
-    assert coordinator.timers == {timer: deadline_ms}
-    coordinator.tick(deadline_ms)
-    assert coordinator.group("g").state is GroupState.STABLE
-    assert coordinator.timers == {timer: deadline_ms + 1_000}
-    coordinator.tick(deadline_ms + 1_000)
-    assert coordinator.group("g").state is GroupState.EMPTY
+    coordinator = Coordinator()
+    coordinator.join("g", session_timeout_ms=6_000)
+    timer = timer_name(group_bucket("g"))
+    told = {timer: 6_000}
+    assert coordinator.timers == told
+    coordinator.now_ms = 1_000
+    coordinator.join("g", session_timeout_ms=6_000)
+    assert coordinator.timers == told
+    coordinator.tick(6_000)
+    assert coordinator.timers == {timer: 7_000}
 
 
-def test_the_end_of_a_session_may_be_told_late_but_not_what_somebody_waits_for() -> None:
+def test_the_clock_is_not_told_of_sessions() -> None:
     coordinator, member = stable()
     timer = timer_name(group_bucket("g"))
-    heard = {"heartbeats": [["g", member, None, 1]]}
-    assert (coordinator.timers[timer], coordinator.slacks[timer]) == (13_000, 0)
-    coordinator.tick(12_000)
-    coordinator.happen("heartbeats_received", str(group_bucket("g")), **heard)
-    coordinator.tick(13_000)
-    assert (coordinator.timers[timer], coordinator.slacks[timer]) == (22_000, 1_000)
-    coordinator.tick(21_000)
-    coordinator.happen("heartbeats_received", str(group_bucket("g")), **heard)
+    assert coordinator.timers == {timer: 63_000}, "what is left of the sync deadline"
+    coordinator.tick(10_000)
+    heard(coordinator, ["g", member, None, 1])
+    coordinator.now_ms = 63_000
+    heard(coordinator, ["g", member, None, 1, 5_000])
+    coordinator.tick(63_000)
+    assert coordinator.timers == {}
+    assert coordinator.group("g").members[member].deadline_ms == 68_000
+
+
+def test_what_nobody_waits_for_may_be_told_late() -> None:
+    coordinator, member = stable()
+    timer = timer_name(group_bucket("g"))
+    coordinator.now_ms = 60_000
+    heard(coordinator, ["g", member, None, 1, 0])
+    coordinator.join("g")
+    coordinator.tick(63_000)
+    assert (coordinator.timers[timer], coordinator.slacks[timer]) == (70_000, 1_000)
+    heard(coordinator, ["g", member, None, 1, 0])
+    coordinator.tick(71_000)
+    assert coordinator.timers == {}
     coordinator.join("g", version=3, rebalance_timeout_ms=1_500)
     coordinator.ask("leave_group_requested", "g", members=[{"member": member}])
-    assert (coordinator.timers[timer], coordinator.slacks[timer]) == (22_500, 0)
+    assert (coordinator.timers[timer], coordinator.slacks[timer]) == (72_500, 0)
+
+
+def test_a_session_ends_its_length_after_the_member_was_heard_of_last() -> None:
+    """However late that is told, and by which event."""
+    coordinator, member = stable()
+    coordinator.now_ms = 50_000
+    heard(coordinator, ["g", member, None, 1, 9_999])
+    assert coordinator.group("g").members[member].deadline_ms == 50_001
+    coordinator.now_ms = 60_000
+    heard(coordinator, ["g", member, None, 1, 14_000])
+    assert removed(coordinator) == [(member, "session_expired", 56_000)]
+
+
+def test_who_was_heard_of_stays_while_others_go() -> None:
+    coordinator, member = stable()
+    joined = coordinator.join("g", version=3, rebalance_timeout_ms=1_000)
+    rejoined = coordinator.join("g", member, rebalance_timeout_ms=1_000)
+    other = coordinator.answer(joined)["member"]
+    assert coordinator.answer(rejoined)["generation"] == 2
+    coordinator.sync("g", member, 2, [[member, "AAEC"], [other, ""]])
+    coordinator.sync("g", other, 2)
+    coordinator.now_ms = 13_500
+    heard(coordinator, ["g", member, None, 2, 1_000])
+    assert removed(coordinator) == [(other, "session_expired", 13_000)]
+    assert coordinator.group("g").members[member].deadline_ms == 22_500
+
+
+def test_who_waits_is_kept_by_nothing_that_was_heard_before() -> None:
+    """Neither are sessions of other generations begun anew by it."""
+    coordinator, member = stable()
+    coordinator.join("g", version=3)
+    [_, new] = coordinator.group("g").members.values()
+    coordinator.now_ms = 4_000
+    heard(coordinator, ["g", new.id, None, 1, 50], ["g", member, None, 0, 0])
+    assert coordinator.group("g").members[new.id].deadline_ms == new.deadline_ms
+    assert coordinator.group("g").members[member].deadline_ms == 13_000
+
+
+def test_a_coordinator_that_does_not_know_who_was_heard_of_ends_no_session() -> None:
+    for unheard, ended in ((False, 1), (True, 0)):
+        coordinator, _ = stable()
+        coordinator.now_ms = 90_000
+        body = {"partitions": [4], "epoch": None, "unheard": unheard}
+        coordinator.happen("group_partitions_resigned", **body)
+        assert len(removed(coordinator)) == ended
 
 
 def test_a_clock_that_is_late_changes_nothing_but_the_event_it_is_told_with() -> None:

@@ -1,0 +1,304 @@
+"""Sessions of members, which the front keeps: what the log hears of heartbeats, and when."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import orjson
+import pytest
+
+from state.groups.buckets import group_bucket
+from state.protocol_errors import ProtocolError
+from streaming.wire.messages import ApiKey
+from tests.unit.front.group_requests import GROUP, commit, joining, play
+from tests.unit.front.group_world import PARTITIONS, GroupWorld
+from tests.unit.gateway.support import Client, Rig
+
+SESSION_MS = 10_000
+LEFT_OVER_MS = 400_000
+"""After that no timer of a rebalance is left at the clock."""
+BUCKET = group_bucket(GROUP)
+NEIGHBOUR = next(name for name in (f"g{n}" for n in range(10**6)) if group_bucket(name) == BUCKET)
+
+
+class Member:
+    """A member of a group on a connection of its own."""
+
+    def __init__(self, client: Client, group: str = GROUP) -> None:
+        self.client = client
+        self.group = group
+        self.id = ""
+        self.generation = -1
+
+    async def join(self, instance: str | None = None, **more: Any) -> None:
+        """Join, and wait for the generation."""
+        body = joining(self.id, instance, self.group) | more
+        answer = await self.client.ask(ApiKey.JOIN_GROUP, 9, body)
+        self.id = answer["member_id"]
+        if answer["error_code"] == ProtocolError.MEMBER_ID_REQUIRED:
+            await self.join(instance, **more)
+            return
+        assert answer["error_code"] == 0, answer
+        self.generation = answer["generation_id"]
+
+    async def sync(self) -> None:
+        """Ask for the assignment, which is given to nobody else."""
+        body = {
+            "group_id": self.group,
+            "generation_id": self.generation,
+            "member_id": self.id,
+            "assignments": [{"member_id": self.id, "assignment": b"mine"}],
+        }
+        answer = await self.client.ask(ApiKey.SYNC_GROUP, 5, body)
+        assert answer["error_code"] == 0, answer
+
+    async def beat(self) -> int:
+        """Send a heartbeat and return the error."""
+        body = {"group_id": self.group, "generation_id": self.generation, "member_id": self.id}
+        error: int = (await self.client.ask(ApiKey.HEARTBEAT, 4, body))["error_code"]
+        return error
+
+
+async def alone(rig: Rig, group: str = GROUP) -> Member:
+    """Return the only member of a stable group."""
+    one = Member(await rig.client(), group)
+    await one.join()
+    await one.sync()
+    return one
+
+
+async def pair(rig: Rig) -> tuple[Member, Member]:
+    """Return two members of a stable group."""
+    one, other = await alone(rig), Member(await rig.client())
+    joins = asyncio.create_task(other.join())
+    await until_told_to_rejoin(one)
+    await one.join()
+    await joins
+    await asyncio.gather(one.sync(), other.sync())
+    return one, other
+
+
+async def until_told_to_rejoin(one: Member) -> None:
+    async with asyncio.timeout(20):
+        while await one.beat() != ProtocolError.REBALANCE_IN_PROGRESS:
+            await asyncio.sleep(0)
+
+
+async def idle(world: GroupWorld, ms: int, *heard: Member) -> None:
+    """Let time pass in which some members are heard of each third of a session."""
+    end_ms = world.time.now_ms + ms
+    while world.time.now_ms < end_ms:
+        for one in heard:
+            assert await one.beat() == 0
+        world.pass_ms(min(SESSION_MS // 3, end_ms - world.time.now_ms))
+
+
+def removals(world: GroupWorld) -> list[tuple[str, str, int]]:
+    """Return (member, reason, when) of the members that were removed, in order."""
+    return [
+        (change["member"], change["reason"], change["at_ms"])
+        for body in world.decided
+        for step in orjson.loads(body)["steps"]
+        for change in step["changes"]
+        if change["change"] == "member_removed"
+    ]
+
+
+def test_nothing_is_appended_while_everybody_is_heard_of() -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        members = [await alone(rig), await alone(rig, NEIGHBOUR), await alone(rig, "elsewhere")]
+        await idle(world, LEFT_OVER_MS, *members)
+        appended = len(world.events)
+        await idle(world, 10 * SESSION_MS, *members)
+        assert len(world.events) == appended
+        assert removals(world) == []
+
+    play(scenario)
+
+
+def test_who_is_silent_goes_at_the_end_of_its_session_and_its_neighbours_stay() -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        one, silent = await pair(rig)
+        neighbour = await alone(rig, NEIGHBOUR)
+        await idle(world, LEFT_OVER_MS, one, silent, neighbour)
+        appended = len(world.events)
+        heard_ms = world.time.now_ms
+        assert await silent.beat() == 0
+        await idle(world, SESSION_MS - 1, one, neighbour)
+        assert len(world.events) == appended
+        world.pass_ms(1_000)
+        assert removals(world) == [(silent.id, "session_expired", heard_ms + SESSION_MS)]
+        kinds = [event.kind for event in world.events[appended:]]
+        assert kinds == ["heartbeats_received", "group_timer_due"]
+        [heartbeats] = world.payloads("heartbeats_received")[-1:]
+        assert {row[1] for row in heartbeats["heartbeats"]} == {one.id, silent.id, neighbour.id}
+        await until_told_to_rejoin(one)
+        assert await neighbour.beat() == 0
+        async with asyncio.timeout(20):
+            while await silent.beat() != ProtocolError.UNKNOWN_MEMBER_ID:
+                await asyncio.sleep(0)
+
+    play(scenario)
+
+
+def test_a_commit_is_as_good_as_a_heartbeat() -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        one = await alone(rig)
+        for _ in range(5):
+            world.pass_ms(SESSION_MS - 100)
+            joined = {"member_id": one.id, "generation_id": one.generation}
+            assert await commit(one.client, joined) == 0
+        assert removals(world) == []
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("kind", ["offsets_expiration_due", "group_timer_due"])
+def test_no_event_of_the_bucket_ends_the_session_of_who_was_heard_of(kind: str) -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        one = await alone(rig)
+        await idle(world, 5 * SESSION_MS - 100, one)
+        world.happen(kind, BUCKET)
+        assert removals(world) == []
+        assert world.payloads("heartbeats_received")
+        told = len(world.events)
+        world.happen(kind, BUCKET)
+        assert len(world.events) == told + 1, "it is told once"
+
+    play(scenario)
+
+
+def test_a_rebalance_that_ends_does_not_end_sessions_of_who_was_heard_of() -> None:
+    """A static member that does not rejoin stays while it is heard of; its neighbour too."""
+
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        still = Member(await rig.client())
+        await still.join(instance="i")
+        await still.sync()
+        neighbour = await alone(rig, NEIGHBOUR)
+        await idle(world, LEFT_OVER_MS, still, neighbour)
+        other = Member(await rig.client())
+        joins = asyncio.create_task(other.join())
+        async with asyncio.timeout(20):
+            while await still.beat() != ProtocolError.REBALANCE_IN_PROGRESS:
+                await asyncio.sleep(0)
+        for _ in range(6):
+            world.pass_ms(2_000)
+            await still.beat()
+            await neighbour.beat()
+        await joins
+        assert removals(world) == []
+
+    play(scenario)
+
+
+def test_who_waits_is_not_silent() -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        one, other = await alone(rig), Member(await rig.client())
+        joins = asyncio.create_task(other.join(rebalance_timeout_ms=45_000))
+        await until_told_to_rejoin(one)
+        world.pass_ms(9_000)
+        rejoins = asyncio.create_task(one.join(rebalance_timeout_ms=45_000))
+        await asyncio.gather(joins, rejoins)
+        syncs = asyncio.create_task(other.sync())
+        async with asyncio.timeout(20):
+            while len(world.payloads("sync_group_requested")) < 2:
+                await asyncio.sleep(0)
+        await idle(world, 4 * SESSION_MS, one)
+        assert removals(world) == []
+        await one.sync()
+        await syncs
+
+    play(scenario)
+
+
+def test_silence_is_told_once_in_a_session() -> None:
+    """The decision that the member is gone may take its time."""
+
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        one = await alone(rig)
+        await idle(world, LEFT_OVER_MS, one)
+        world.held = []
+        appended = len(world.events)
+        world.pass_ms(SESSION_MS + 500)
+        assert [event.kind for event in world.events[appended:]].count("group_timer_due") == 1
+        world.pass_ms(SESSION_MS - 1_000)
+        assert [event.kind for event in world.events[appended:]].count("group_timer_due") == 1
+        world.pass_ms(1_000)
+        assert [event.kind for event in world.events[appended:]].count("group_timer_due") == 2
+        assert [member for member, _, _ in removals(world)] == [one.id]
+
+    play(scenario)
+
+
+def test_what_was_sent_before_silence_is_told_counts() -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        one = await alone(rig)
+        await idle(world, LEFT_OVER_MS, one)
+        appended = len(world.events)
+        world.time.turns = lambda: world.sessions.heard(GROUP, one.id)  # it was not read yet
+        world.pass_ms(SESSION_MS + 500)
+        assert len(world.events) == appended
+
+    play(scenario)
+
+
+def test_members_are_heard_of_while_the_job_is_away() -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        one, silent = await alone(rig), await alone(rig, NEIGHBOUR)
+        await idle(world, LEFT_OVER_MS, one, silent)
+        appended = len(world.events)
+        world.has_job = False
+        await idle(world, 3 * SESSION_MS, one)
+        assert len(world.events) == appended, "nobody decides it"
+        world.has_job = True
+        await idle(world, 2 * SESSION_MS, one)
+        assert [member for member, _, _ in removals(world)] == [silent.id]
+
+    play(scenario)
+
+
+def test_sessions_begin_when_groups_are_loaded() -> None:
+    """Even where nobody can say who was heard of before, as after a restart of the front."""
+
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        one = await alone(rig)
+        await idle(world, LEFT_OVER_MS, one)
+        world.sessions.forget()
+        world.pass_ms(3 * SESSION_MS)
+        world.groups.resigned()
+        world.leader.stop()
+        loaded = {
+            "generation": one.generation,
+            "protocol_type": "consumer",
+            "protocol": "range",
+            "leader": one.id,
+            "state_since_ms": None,
+            "members": [
+                {
+                    "member": one.id,
+                    "instance": None,
+                    "client": "c",
+                    "host": "/h",
+                    "session_timeout_ms": SESSION_MS,
+                    "rebalance_timeout_ms": SESSION_MS,
+                    "metadata": "AAEC",
+                    "assignment": "AAEC",
+                }
+            ],
+        }
+        await world.take_over({GROUP: loaded})
+        assert removals(world) == []
+        begun_ms = world.time.now_ms
+        appended = len(world.events)
+        world.pass_ms(SESSION_MS - 1)
+        assert await one.beat() == 0
+        world.pass_ms(SESSION_MS - 1)
+        assert len(world.events) == appended
+        world.pass_ms(1_000)
+        ended_ms = begun_ms + 2 * SESSION_MS - 1
+        assert removals(world) == [(one.id, "session_expired", ended_ms)]
+        assert len(world.groups.phases()) == PARTITIONS
+
+    play(scenario)
