@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from typing import Any
 
 import pandas as pd
@@ -13,6 +14,7 @@ from checkpoints.fold import fold_state
 from state.decisions import Decision
 from state.events import Event
 from state.routing import NOBODY_KEY
+from streaming.garbage import collect_rarely
 from streaming.router import KEY
 from streaming.sinks.batch import FOLDED
 
@@ -35,10 +37,15 @@ def decide(routed: DataFrame, fold: Fold | None = None) -> DataFrame:
     )
 
 
+_collect_rarely_here = cache(collect_rarely)
+"""Once in a worker: what a fold makes is in no cycle."""
+
+
 def fold_machine(
     key: tuple[Any, ...], frames: Iterator[pd.DataFrame], state: GroupState
 ) -> Iterator[pd.DataFrame]:
     """Fold one machine's events of a micro-batch, in offset order, whatever order they come in."""
+    _collect_rarely_here()
     events = _events(frames)
     decisions = [] if key[0] == NOBODY_KEY else _fold(int(key[0]), events, state)
     times = {event.offset: event.time_ms for event in events}

@@ -35,6 +35,12 @@ LOG_CLUSTER_TIMEOUT_MS = 30_000
 MAX_BATCH_BYTES = 64 * 1024 * 1024
 """Where a batch ends before it has its number of events: it passes through the driver's memory."""
 
+GATHER_S = 0.02
+"""How long a batch waits for more at most, while events go on to come. Members of a group join
+within milliseconds, as brokers fail: one batch decides all of it sooner than a batch for the first
+and another for the rest.
+"""
+
 LONG_POLL_S = 0.25
 LOOK_EVERY_S = 0.004
 """Spark asks again as soon as it is told that there is nothing, through several processes; a look
@@ -138,11 +144,22 @@ class HelmstreamLogStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAva
         return iter(batches), {"offset": after}
 
     def _end_beyond(self, first: int) -> int:
-        """Return the log's end, which may be waited for when it is not beyond `first` yet."""
+        """Return the log's end: waited for when it is not beyond `first` yet, and once it is, while
+        it goes on to grow.
+        """
         reader = _reader(self._path)
-        deadline = time.monotonic() + (LONG_POLL_S if self._stop_at is None else 0)
-        while (end := reader.end_offset()) == first and time.monotonic() < deadline:
+        end = reader.end_offset()
+        if self._stop_at is not None:
+            return end
+        deadline = time.monotonic() + LONG_POLL_S
+        while end == first and time.monotonic() < deadline:
             time.sleep(LOOK_EVERY_S)
+            end = reader.end_offset()
+        before, deadline = first, time.monotonic() + GATHER_S
+        while before < end and time.monotonic() < deadline:
+            before = end
+            time.sleep(LOOK_EVERY_S)
+            end = reader.end_offset()
         return end
 
     def readBetweenOffsets(

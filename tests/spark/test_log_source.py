@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -175,6 +176,28 @@ def test_a_batch_of_large_events_ends_before_it_has_its_number_of_events(
         sizes.append(rows)
     assert sum(sizes) == 10
     assert max(sizes) <= 4
+
+
+@pytest.mark.parametrize(("gather_s", "expected"), [(60, 4), (0, 1)])
+def test_what_goes_on_to_come_is_gathered_into_a_batch(
+    tmp_path, writer, monkeypatch, gather_s, expected
+):
+    """Until nothing comes any more between two looks, or the time is over."""
+    coming = new_records(5)
+    looks = iter([0, 1, 1, 2, 0, 1])
+
+    def look_later(_seconds):
+        count = next(looks)
+        if count:
+            writer.append([coming.pop() for _ in range(count)])
+
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=look_later)
+    monkeypatch.setattr(source, "time", clock)
+    monkeypatch.setattr(source, "GATHER_S", gather_s)
+    monkeypatch.setattr(source, "LONG_POLL_S", 60)
+    reader = source.HelmstreamLogStreamReader(str(tmp_path / "events"), CAP, 0)
+    batches, end = reader.read({"offset": 0})
+    assert end == {"offset": expected} == {"offset": sum(one.num_rows for one in batches)}
 
 
 def test_a_query_that_is_ahead_of_its_log_says_so(spark, tmp_path, writer):
