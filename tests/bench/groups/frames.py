@@ -48,13 +48,19 @@ def subscription(number: int) -> bytes:
     return b"\0\1" + topics + _INT32.pack(4) + _INT32.pack(number)
 
 
-def join_group(group: str, member: str, metadata: bytes) -> bytes:
+def join_group(
+    group: str,
+    member: str,
+    metadata: bytes,
+    timeouts_ms: tuple[int, int] = (SESSION_MS, REBALANCE_MS),
+) -> bytes:
+    session_ms, rebalance_ms = timeouts_ms
     return _request(
         ApiKey.JOIN_GROUP,
         JOIN_VERSION,
         _text(group),
-        _INT32.pack(SESSION_MS),
-        _INT32.pack(REBALANCE_MS),
+        _INT32.pack(session_ms),
+        _INT32.pack(rebalance_ms),
         _text(member),
         _text(None),
         _text(_TYPE),

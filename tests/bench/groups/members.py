@@ -43,10 +43,21 @@ class Group:
 
 
 class Population:
-    """Groups of equal size; as joining parks a connection, each member has one of its own."""
+    """Groups of equal size; as joining parks a connection, each member has one of its own.
 
-    def __init__(self, wire: Wire, prefix: str, groups: int, size: int) -> None:
+    timeouts_ms: of sessions and rebalances.
+    """
+
+    def __init__(
+        self,
+        wire: Wire,
+        prefix: str,
+        groups: int,
+        size: int,
+        timeouts_ms: tuple[int, int] = (frames.SESSION_MS, frames.REBALANCE_MS),
+    ) -> None:
         self._wire = wire
+        self._timeouts_ms = timeouts_ms
         self._size = size
         self._rejoins = 0
         self._identified = 0
@@ -108,7 +119,8 @@ class Population:
         member.group.began = member.group.began or time.perf_counter()
         metadata = frames.subscription(self._rejoins)
         self._wire.send(
-            member.connection, frames.join_group(member.group.name, member.id, metadata)
+            member.connection,
+            frames.join_group(member.group.name, member.id, metadata, self._timeouts_ms),
         )
 
     def _answered(self, number: int, answer: bytes) -> None:

@@ -1,0 +1,112 @@
+"""What groups cost whose members only send heartbeats, and how long one member takes to rejoin.
+
+`python -m tests.bench.groups.quiet`: groups with short sessions heartbeat through the real front
+and query, three times in a session; counted are the events that reach the log and the batches of
+the query. Then one member of them at a time comes with other metadata, which is JoinGroup until
+SyncGroup is answered; in turns with an empty batch of a query of its own. JSON lines go to stdout.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from statistics import median
+
+from streaming.paths import DataDir
+from tests.bench.groups.beside_batch import Pace, event_count
+from tests.bench.groups.members import Population
+from tests.bench.groups.systems import HELMSTREAM, Ours
+from tests.bench.groups.wire import Wire
+from tests.bench.processes import cpu_s
+from tests.bench.report import emit, percentiles
+from tests.bench.worker import Worker
+
+BEATS_PER_SESSION = 3
+PER_TURN = 5
+PAUSE_MS = 500
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--groups", type=int, default=100)
+    parser.add_argument("--members", type=int, default=5)
+    parser.add_argument("--session-ms", type=int, default=10_000)
+    parser.add_argument("--seconds", type=float, default=60.0)
+    parser.add_argument("--rejoins", type=int, default=30)
+    parser.add_argument("--set", action="append", default=[], dest="overrides")
+    return parser.parse_args()
+
+
+def batch_count(folder: Path) -> int:
+    """Return the number of the query's last batch."""
+    commits = DataDir(folder / "helmstream").checkpoint / "commits"
+    return max(int(one.name) for one in commits.iterdir() if one.name.isdecimal())
+
+
+def idle(given: argparse.Namespace, folder: Path, system: Ours, wire: Wire) -> None:
+    """Count what heartbeats lead to, after the timers of the rebalance that formed the groups."""
+    timeouts_ms = (given.session_ms, given.session_ms)
+    population = Population(wire, "idle", given.groups, given.members, timeouts_ms)
+    population.form()
+    per_s = len(population.members) * BEATS_PER_SESSION * 1000 / given.session_ms
+    pace = Pace(wire, population, per_s)
+    ended = threading.Event()
+    ended.set()
+    pace.run(ended, 3 * given.session_ms / 1000)
+    events, batches, cpu = event_count(folder), batch_count(folder), cpu_s(system.processes())
+    took = pace.run(ended, given.seconds)
+    after = cpu_s(system.processes())
+    emit(
+        "groups_idle",
+        seconds=given.seconds,
+        members=len(population.members),
+        heartbeats=len(took),
+        failed=pace.failed,
+        events=event_count(folder) - events,
+        batches=batch_count(folder) - batches,
+        **{f"{kind}_cores": (after[kind] - cpu[kind]) / given.seconds for kind in cpu},
+    )
+
+
+def rejoin(given: argparse.Namespace, folder: Path, wire: Wire) -> None:
+    """Let the only member of a group rejoin, in turns with an empty batch."""
+    population = Population(wire, "alone", 1, 1)
+    population.form()
+    took: list[float] = []
+    empty: list[float] = []
+    with Worker("tests.bench.empty_batch", [str(folder / "empty")], folder / "empty.log") as query:
+        query.ask("measure", events=10, pause_ms=PAUSE_MS)
+        while len(took) < given.rejoins:
+            empty += query.ask("measure", events=PER_TURN, pause_ms=PAUSE_MS)
+            for _ in range(PER_TURN):
+                time.sleep(PAUSE_MS / 1000)
+                took += [one * 1000 for one in population.rejoin()]
+    emit("empty_batch", count=len(empty), **percentiles(empty))
+    ratio = median(took) / median(empty)
+    emit("groups_one_member_rejoins", count=len(took), **percentiles(took), empty_batches=ratio)
+
+
+def run(given: argparse.Namespace, folder: Path) -> None:
+    system = Ours(folder, HELMSTREAM, ["group.min.session.timeout.ms=1000", *given.overrides])
+    wire = Wire(system.address)
+    try:
+        idle(given, folder, system, wire)
+        rejoin(given, folder, wire)
+    finally:
+        wire.close()
+        system.stop()
+
+
+def main() -> int:
+    given = arguments()
+    with tempfile.TemporaryDirectory(prefix="helmstream-bench-") as scratch:
+        run(given, Path(scratch))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
