@@ -39,7 +39,7 @@ _KINDS = {
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
-    with running(tmp_path_factory.mktemp("old"), _KINDS) as cluster:
+    with running(tmp_path_factory.mktemp("old"), _KINDS, spark=False) as cluster:
         yield cluster
 
 

@@ -25,6 +25,7 @@ MOVING = "moving"
 pytestmark = [
     pytest.mark.timeout(900),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.usefixtures("plain_job"),
     pytest.mark.parametrize(
         "demo", [{"options": ["--set=auto.leader.rebalance.enable=false"]}], indirect=True
     ),

@@ -26,6 +26,7 @@ UNTIL_THE_LAST_RETURN = STORY[:6]
 pytestmark = [
     pytest.mark.timeout(1200),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.usefixtures("plain_job"),
 ]
 
 
