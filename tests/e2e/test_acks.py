@@ -26,6 +26,7 @@ LEVELS = (0, 1, "all")
 pytestmark = [
     pytest.mark.timeout(600),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.usefixtures("plain_job"),
 ]
 
 

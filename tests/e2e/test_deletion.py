@@ -22,6 +22,7 @@ GONE, KEPT = "gone", "kept"
 pytestmark = [
     pytest.mark.timeout(900),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.usefixtures("plain_job"),
 ]
 
 

@@ -42,6 +42,7 @@ DEAD = 3
 pytestmark = [
     pytest.mark.timeout(1200),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.usefixtures("plain_job"),
 ]
 
 ASSIGNMENTS = {
