@@ -93,7 +93,7 @@ class Bucket:
         entry = self.entries[name]
         group = entry.group
         assert group is not None
-        entry.deadline_ms, entry.latest_ms = group.next_deadline_ms, group.next_timer_ms
+        entry.deadline_ms, entry.latest_ms = group.deadlines_ms()
         if entry.latest_ms != NEVER:
             entry.latest_ms += group.slack_ms
         bare = not entry.offsets

@@ -134,9 +134,12 @@ class Group:
 
     def offer(self, member: Member, protocols: Protocols) -> None:
         """Replace the protocols that a member offers."""
-        self.support.subtract({name for name, _ in member.protocols})
+        before = {name for name, _ in member.protocols}
+        after = {name for name, _ in protocols}
         member.protocols = protocols
-        self.support.update({name for name, _ in protocols})
+        if before != after:
+            self.support.subtract(before)
+            self.support.update(after)
 
     def supports(self, protocol_type: str, protocols: Protocols) -> bool:
         """Return whether a member with these protocols can take part."""
@@ -184,28 +187,29 @@ class Group:
     @property
     def next_deadline_ms(self) -> int:
         """When the first of its timers is due, NEVER when none is armed."""
-        return self._first_deadline_ms(sessions=True)
+        return self.deadlines_ms()[0]
 
-    @property
-    def next_timer_ms(self) -> int:
-        """When the first of the timers is due that the clock tells of, NEVER when none is armed.
+    def deadlines_ms(self) -> tuple[int, int]:
+        """Return when the first of its timers is due, and when the first is that the clock tells
+        of; NEVER when none is armed.
 
-        Sessions are not among them: who hears of members knows when one ends. A new member sends no
-        heartbeats.
+        The clock tells of no session: who hears of members knows when one ends. A new member sends
+        no heartbeats.
         """
-        return self._first_deadline_ms(sessions=False)
-
-    def _first_deadline_ms(self, *, sessions: bool) -> int:
-        found = NEVER if self.join_timer is None else self.join_timer.deadline_ms
-        if self.sync_deadline_ms is not None and self.sync_deadline_ms < found:
-            found = self.sync_deadline_ms
+        told = NEVER if self.join_timer is None else self.join_timer.deadline_ms
+        if self.sync_deadline_ms is not None and self.sync_deadline_ms < told:
+            told = self.sync_deadline_ms
         for deadline_ms in self.pending.values():
-            found = min(found, deadline_ms)
+            told = min(told, deadline_ms)
+        first = told
         for member in self.members.values():
             deadline = member.deadline_ms
-            if deadline is not None and deadline < found and (sessions or member.is_new):
-                found = deadline
-        return found
+            if deadline is not None:
+                if deadline < first:
+                    first = deadline
+                if member.is_new and deadline < told:
+                    told = deadline
+        return first, told
 
     @property
     def slack_ms(self) -> int:

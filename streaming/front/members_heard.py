@@ -200,7 +200,11 @@ class MembersHeard:
         self._add(group, change["member"], change["instance"], session_ms, moments)
 
     def _updated(self, name: str, change: Mapping[str, Any]) -> None:
-        self._renew(name, change["member"], change["member"], change)
+        one = self.get(name, change["member"])
+        if one is not None and one.session_s == change["session_timeout_ms"] / 1000:
+            self._count_as_heard(one, self._moments(change))
+        else:
+            self._renew(name, change["member"], change["member"], change)
 
     def _replaced(self, name: str, change: Mapping[str, Any]) -> None:
         self._renew(name, change["member"], change["new_member"], change)
@@ -220,5 +224,8 @@ class MembersHeard:
             group.generation = change["generation"]
             moments = self._moments(change)
             for one in group.members.values():
-                one.heard_s, one.told_s = moments
-                self.look_again(one)
+                self._count_as_heard(one, moments)
+
+    def _count_as_heard(self, one: MemberHeard, moments: Moments) -> None:
+        one.heard_s, one.told_s = moments
+        self.look_again(one)
