@@ -16,6 +16,7 @@ from streaming.commands.demo import demo
 from streaming.commands.diff import diff
 from streaming.commands.explain import explain
 from streaming.commands.frame import run_framed
+from streaming.commands.prepare import prepare
 from streaming.commands.replay import replay
 from streaming.commands.roles import front, job, run
 from streaming.commands.shadow import shadow
@@ -33,6 +34,7 @@ app = typer.Typer(
 )
 app.command()(demo)
 app.command()(run)
+app.command()(prepare)
 app.command()(front)
 app.command()(job)
 app.command()(status)

@@ -28,16 +28,18 @@ def is_local(master: str) -> bool:
     return re.match(r"local(\[|$)", master) is not None
 
 
-def place_conf(settings: Settings, local_fs_jar: Path | None) -> dict[str, str]:
+def place_conf(
+    settings: Settings, local_fs_jar: Path | None, jvm_options: str = ""
+) -> dict[str, str]:
     """Return where the driver and its executors run, and with what.
 
     local_fs_jar: a Hadoop file system for local disks that forks no `chmod` per file, or None; for
-    executors in this process only.
+    executors in this process only. jvm_options: more of them for the driver.
     """
     conf = {
         "spark.master": settings.spark_master,
         "spark.driver.memory": settings.spark_driver_memory,
-        "spark.driver.extraJavaOptions": _JVM_OPTIONS,
+        "spark.driver.extraJavaOptions": f"{_JVM_OPTIONS} {jvm_options}".strip(),
         "spark.executor.extraJavaOptions": _JVM_OPTIONS,
     }
     if settings.spark_master.startswith("local"):

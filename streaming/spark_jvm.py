@@ -9,6 +9,7 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
+from typing import Any
 
 import pyspark
 from pyspark import SparkConf, SparkContext
@@ -24,6 +25,10 @@ _SUBMITTED = "PYSPARK_GATEWAY_PORT"
 """Set in the environment of a Python program that spark-submit starts: the JVM runs already."""
 _SPARK_HOME = "SPARK_HOME"
 _LINKED = ("bin", "jars")
+_END_TIMEOUT_S = 120.0
+_started: list[threading.Thread] = []
+ARCHIVE = "spark-classes.jsa"
+"""In the Spark home: what `helmstream prepare` has made of Spark's classes."""
 
 
 def start_jvm(settings: Settings) -> None:
@@ -34,20 +39,40 @@ def start_jvm(settings: Settings) -> None:
     """
     if _SUBMITTED in os.environ:
         return
-    if is_local(settings.spark_master) and _SPARK_HOME not in os.environ:
-        home = spark_home(cache_folder())
-        if home is not None:
-            os.environ[_SPARK_HOME] = str(home)
-    threading.Thread(target=_start_jvm, args=[settings], name="jvm-start", daemon=True).start()
+    home = use_own_home() if is_local(settings.spark_master) else None
+    archive = None if home is None else home / ARCHIVE
+    option = f"-XX:SharedArchiveFile={archive}" if archive is not None and archive.exists() else ""
+    start = threading.Thread(
+        target=launch_jvm, args=[settings, option], name="jvm-start", daemon=True
+    )
+    start.start()
+    _started.append(start)
 
 
-def _start_jvm(settings: Settings) -> None:
+def await_jvm() -> None:
+    """Wait until the JVM that start_jvm has begun to start is there, if it has begun."""
+    for start in _started:
+        start.join()
+
+
+def launch_jvm(settings: Settings, jvm_option: str) -> None:
+    """Start the JVM with one more option and wait until its gateway listens."""
     conf = SparkConf(loadDefaults=False)
-    conf.setAll(list(prepare_launch(settings, local_fs_jar()).items()))
+    conf.setAll(list(prepare_launch(settings, local_fs_jar(), jvm_option).items()))
     SparkContext._ensure_initialized(conf=conf)
 
 
-def prepare_launch(settings: Settings, local_fs_jar: Path | None) -> dict[str, str]:
+def end_jvm() -> None:
+    """End the JVM that this process has started and wait until it is gone."""
+    gateway: Any = SparkContext._gateway
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait(_END_TIMEOUT_S)
+
+
+def prepare_launch(
+    settings: Settings, local_fs_jar: Path | None, jvm_option: str = ""
+) -> dict[str, str]:
     """Say in the environment which Python workers run; return Spark's settings."""
     submitted = _SUBMITTED in os.environ
     if submitted or not is_local(settings.spark_master):
@@ -55,7 +80,20 @@ def prepare_launch(settings: Settings, local_fs_jar: Path | None) -> dict[str, s
     else:
         os.environ["PYSPARK_PYTHON"] = sys.executable
         os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    return query_conf(settings) | ({} if submitted else place_conf(settings, local_fs_jar))
+    place = {} if submitted else place_conf(settings, local_fs_jar, jvm_option)
+    return query_conf(settings) | place
+
+
+def use_own_home() -> Path | None:
+    """Let this process and its children use a Spark home of our own; None when another one is set,
+    or there cannot be one.
+    """
+    if _SPARK_HOME in os.environ:
+        return None
+    home = spark_home(cache_folder())
+    if home is not None:
+        os.environ[_SPARK_HOME] = str(home)
+    return home
 
 
 def spark_home(cache: Path) -> Path | None:

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from streaming.log.source import HelmstreamLogSource
 from streaming.settings import Settings
-from streaming.spark_jvm import prepare_launch
+from streaming.spark_jvm import await_jvm, prepare_launch
 
 
 def open_spark(settings: Settings, local_fs_jar: Path | None = None) -> SparkSession:
@@ -19,6 +19,7 @@ def open_spark(settings: Settings, local_fs_jar: Path | None = None) -> SparkSes
     where Spark runs is spark-submit's to say, and its options go before `spark.master` and
     `spark.driver.memory`.
     """
+    await_jvm()
     builder = SparkSession.Builder().appName("helmstream")
     for key, value in prepare_launch(settings, local_fs_jar).items():
         builder = builder.config(key, value)
