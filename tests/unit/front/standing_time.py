@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -58,8 +59,16 @@ class StandingTime:
 
     def pass_to(self, ms: int) -> None:
         """Let time pass until then, with every call at its time."""
-        while self._set and self._set[0][0] * 1000 <= ms:
-            self.now_ms = max(self.now_ms, round(self._set[0][0] * 1000 + 0.5))
+        while self._set and (due_ms := _first_ms(self._set[0][0])) <= ms:
+            self.now_ms = max(self.now_ms, due_ms)
             self.ring()
         self.now_ms = max(self.now_ms, ms)
         self.ring()
+
+
+def _first_ms(when: float) -> int:
+    """Return the first whole millisecond at which a time has come."""
+    ms = math.floor(when * 1000)
+    while ms / 1000 < when:
+        ms += 1
+    return ms
