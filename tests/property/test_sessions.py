@@ -46,7 +46,8 @@ class Told:
         self.decided_ms = decided_ms
         self.events: list[Event] = []
         self.machine = new_machine(GROUP_KEY)
-        self.removed: dict[str, int] = {}
+        self.removed: set[str] = set()
+        self.heard_ms: dict[str, int] = {}
         self.sessions = Sessions(self.time, self.append, lambda: self.time.now_ms, lambda: True)
         self.happen("group_partitions_elected", "", partitions=[0], epoch=1)
         for name in GROUPS:
@@ -54,6 +55,7 @@ class Told:
             self.happen("group_observed", name, **body, metadata=loaded_metadata(f"{name}'s"))
         self.happen("group_partitions_loaded", "", partitions=[0], epoch=1)
         self.time.pass_to(self.time.now_ms + decided_ms)
+        self.heard_ms = dict.fromkeys(GROUPS, self.time.now_ms)
 
     def happen(self, kind: str, key: str, **body: Any) -> None:
         self.append([NewRecord(kind, key, orjson.dumps(body))])
@@ -66,40 +68,41 @@ class Told:
             for decision in fold(self.machine, [event]):
                 assert decision.kind is not DecisionKind.SET_ASIDE, decision
                 if decision.kind is DecisionKind.CHANGE_GROUP:
-                    body = orjson.loads(decision.body)
-                    at_s = self.time.time() + self.decided_ms / 1000
-                    self.time.call_at(at_s, self._decided, body["group"], body["steps"])
+                    self._check(**orjson.loads(decision.body))
 
-    def _decided(self, group: str, steps: list[dict[str, Any]]) -> None:
-        for step in steps:
-            self.sessions.decided(group, step["changes"])
-            for change in step["changes"]:
-                if change["change"] == "member_removed":
-                    assert change["reason"] == "session_expired"
-                    self.removed[group] = change["at_ms"]
+    def _check(self, group: str, steps: list[dict[str, Any]], partition: int) -> None:
+        """Nobody is given up who was heard of; hand the decision over, late."""
+        changes = [change for step in steps for change in step["changes"]]
+        for change in changes:
+            if change["change"] == "member_removed":
+                assert change["reason"] == "session_expired"
+                assert change["at_ms"] >= self.heard_ms[group] + SESSION_MS, "it was heard of"
+        at_s = self.time.time() + self.decided_ms / 1000
+        self.time.call_at(at_s, self._decided, group, changes)
+
+    def _decided(self, group: str, changes: list[dict[str, Any]]) -> None:
+        self.sessions.decided(group, changes)
+        if any(change["change"] == "member_removed" for change in changes):
+            self.removed.add(group)
 
 
 def play(stamp_ms: int, decided_ms: int, steps: list[tuple[str, int, int]]) -> Told:
     """Let a story happen, and check who was given up, and when."""
     told = Told(stamp_ms, decided_ms)
-    begun_ms = told.time.now_ms
-    heard_ms = dict.fromkeys(GROUPS, begun_ms)
     for what, number, passed_ms in steps:
         told.time.pass_to(told.time.now_ms + passed_ms)
         now_ms, name = told.time.now_ms, GROUPS[number % len(GROUPS)]
         if what == "heard":
             # Who was not given up yet, as far as anybody knows, is there again.
             if name not in told.removed:
-                heard_ms[name] = now_ms
+                told.heard_ms[name] = now_ms
                 told.sessions.heard(name, f"{name}'s")
         elif what == "bucket":
             told.happen("offsets_expiration_due", str(group_bucket(name)))
         else:
             told.happen("transaction_completed", "", producer_id=1, committed=True, partitions=[0])
-        for group, at_ms in told.removed.items():
-            assert at_ms >= heard_ms[group] + SESSION_MS - decided_ms, "it was heard of"
         for group in GROUPS:
-            silent_ms = now_ms - heard_ms[group]
+            silent_ms = now_ms - told.heard_ms[group]
             late_ms = LATE_MS + stamp_ms + decided_ms
             assert group in told.removed or silent_ms <= SESSION_MS + late_ms, "it was not"
     return told
