@@ -11,8 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from streaming.demo.cluster import DemoCluster
+from streaming.demo.steps import OURS
 from streaming.supervisor.processes import JOB
 from tests.e2e.telling import signal_job
+
+
+def controlled(demo: DemoCluster) -> bool:
+    """Whether the controller role is ours, and every broker tells clients so."""
+    views = demo.broker_views().values()
+    told = all(view is not None and view.controller_id == OURS for view in views)
+    return told and demo.look().controller_id == OURS
 
 
 @contextmanager

@@ -17,10 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from streaming.demo.cluster import PARTITIONS, TOPIC, DemoCluster
-from streaming.demo.steps import OURS, start_everything
+from streaming.demo.steps import start_everything
 from streaming.demo.verdict import Verdict
 from streaming.supervisor.embedded import SESSION_TIMEOUT_MS
 from streaming.zk.client import ZkSession
+from tests.e2e.demo_cluster import controlled
 from tests.e2e.random_checks import (
     leaderless,
     leftovers_of_absence,
@@ -134,7 +135,7 @@ def _prepare(demo: DemoCluster, session: ZkSession) -> Traffic:
     start_everything(demo)
 
     def missing() -> list[str]:
-        return [] if demo.look().controller_id == OURS else ["we do not control the cluster"]
+        return [] if controlled(demo) else ["we do not control the cluster"]
 
     _need(wait_until_none(missing, _START_S))
     demo.create_topic(TOPIC, PARTITIONS)

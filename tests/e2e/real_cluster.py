@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 
+from streaming.demo.metadata import ask_metadata
 from streaming.embedded.broker import KafkaBroker
 from streaming.embedded.kafka_jars import DEFAULT_VERSION
 from streaming.embedded.ports import LOOPBACK, free_ports
@@ -64,6 +65,14 @@ def running(
         cluster.stop()
         kafka_log.setLevel(level)
         gc.collect()
+
+
+def knows_us(broker: KafkaBroker) -> bool:
+    """Whether a broker tells clients that we are the controller."""
+    try:
+        return ask_metadata(broker.client_port).controller_id == OURS
+    except OSError:
+        return False
 
 
 class RealCluster:
@@ -156,11 +165,13 @@ class RealCluster:
         return fetch_status(self.folders.root, 60)
 
     def controlled(self) -> bool:
-        """Whether the controller role is ours, and all brokers are known."""
+        """Whether the controller role is ours, all brokers are known, and all of them say so."""
         if self.json(CONTROLLER_PATH).get("brokerid") != OURS:
             return False
         status = self.status()
-        return status["role"] == "active" and status["brokers"] == sorted(self.brokers)
+        if (status["role"], status["brokers"]) != ("active", sorted(self.brokers)):
+            return False
+        return all(knows_us(broker) for broker in self.brokers.values())
 
     def _supervise(self) -> None:
         self.supervisor.watch(self._stopping.is_set)

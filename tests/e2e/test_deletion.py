@@ -14,6 +14,7 @@ from streaming.status_socket import fetch_status
 from streaming.supervisor.processes import JOB
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import entity_config_path, topic_deletion_path, topic_path
+from tests.e2e.demo_cluster import controlled
 from tests.e2e.waiting import wait_for
 
 PARTITIONS = 4
@@ -76,7 +77,7 @@ def test_a_topic_is_deleted_when_its_dead_broker_returns(
     demo: DemoCluster, session: ZkSession
 ) -> None:
     start_everything(demo)
-    wait_for("our control", lambda: demo.look().controller_id == OURS)
+    wait_for("our control", lambda: controlled(demo))
     for topic in (GONE, KEPT):
         demo.create_topic(topic, PARTITIONS)
     wait_for("full ISRs", lambda: in_sync(demo))

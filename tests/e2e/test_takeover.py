@@ -27,6 +27,7 @@ from streaming.zk.znodes import (
 )
 from streaming.zk.znodes.admin import preferred_election_bytes, reassignment_bytes
 from streaming.zk.znodes.notifications import isr_change_bytes, log_dir_event_bytes
+from tests.e2e.demo_cluster import controlled
 from tests.e2e.random_checks import unfinished, wait_until_none
 from tests.e2e.random_stage import ELECTION, PLAN
 from tests.e2e.telling import signal_job
@@ -129,7 +130,7 @@ def test_what_another_controller_did_and_left_is_found(
     demo: DemoCluster, session: ZkSession
 ) -> None:
     start_everything(demo)
-    wait_for("our control", lambda: demo.look().controller_id == OURS)
+    wait_for("our control", lambda: controlled(demo))
     wanted = {name: {"assignments": replicas} for name, replicas in ASSIGNMENTS.items()}
     asked([demo.gateway], "create_topics", wanted)
     assert wait_until_none(lambda: unfinished(demo, session), QUIET_S) == []
