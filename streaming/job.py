@@ -14,6 +14,7 @@ import logging
 import signal
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -120,7 +121,7 @@ def _be_the_job(
     try:
         sinks.pipeline.resend(folded, opened(unfinished_deletions(machines.values())))
         idle = not waiting_events(folders.event_log, folded)
-        fresh = idle and not machines
+        fresh = idle and not has_state(folders.checkpoint)
         if not fresh:
             sinks.link.start()
         query = start_query(spark, settings, folders, sinks)
@@ -145,11 +146,14 @@ def restored(spark: SparkSession, folders: DataDir) -> dict[int, Machine]:
 
 
 def wait_for_first_batch(query: StreamingQuery, stop: threading.Event) -> None:
-    """Wait for the batch that a new query runs on an empty log too: what comes after it finds code
-    compiled and workers waiting.
+    """Wait for the batch that a query without a checkpoint runs on an empty log too: what comes
+    after it finds code compiled and workers waiting. On a machine so busy that it does not come the
+    job goes on without.
     """
-    while query.isActive and query.lastProgress is None and not stop.wait(_FIRST_BATCH_POLL_S):
-        pass
+    deadline = time.monotonic() + _WARM_UP_TIMEOUT_S
+    while query.isActive and query.lastProgress is None and time.monotonic() < deadline:
+        if stop.wait(_FIRST_BATCH_POLL_S):
+            return
 
 
 def warm_up(spark: SparkSession, settings: Settings) -> None:
