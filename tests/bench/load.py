@@ -5,7 +5,7 @@ them.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,19 +62,35 @@ def topics(replicas: NDArray[np.int64]) -> Iterator[tuple[int, str, bytes, int]]
 
 def create_topics(session: ZkSession, partitions: int, brokers: int) -> list[str]:
     """Create topics and states, all led by their first replica; return the state paths."""
+    replicas = round_robin(partitions, brokers)
+    write_topics(
+        session,
+        (
+            (topic, znode, replicas[first : first + count])
+            for first, topic, znode, count in topics(replicas)
+        ),
+    )
+    return state_paths(partitions)
+
+
+def write_topics(session: ZkSession, named: Iterable[tuple[str, bytes, NDArray[np.int64]]]) -> None:
+    """Create topics (name, content of its znode, replicas int64[n, r]) as their controller, led by
+    the first replicas.
+    """
     claim = claim_controller(session, _BUILDER_ID, steal=True)
     session.ensure_path("/brokers/topics")
-    replicas = round_robin(partitions, brokers)
-    none = np.zeros(partitions)
-    data = partition_state_bytes(replicas[:, 0], none, replicas, claim.epoch, none.astype(int))
-    paths = state_paths(partitions)
     ops = []
-    for first, topic, znode, count in topics(replicas):
+    for topic, znode, replicas in named:
+        none = np.zeros(len(replicas))
+        states = partition_state_bytes(
+            replicas[:, 0], none, replicas, claim.epoch, none.astype(int)
+        )
         ops += [Create(topic_path(topic), znode), Create(partitions_path(topic))]
-        for partition in range(count):
-            row = first + partition
-            ops += [Create(partition_path(topic, partition)), Create(paths[row], data[row])]
+        for number, state in enumerate(states):
+            ops += [
+                Create(partition_path(topic, number)),
+                Create(partition_state_path(topic, number), state),
+            ]
     outcomes = FencedWriter(session, claim.epoch_zk_version).write(ops)
     assert {one.kind for one in outcomes} == {"written"}
     resign_controller(session, claim)
-    return paths

@@ -18,25 +18,14 @@ import numpy as np
 
 from streaming.log.embedded import EmbeddedLogReader
 from streaming.paths import DataDir
-from streaming.zk.claim import claim_controller, resign_controller
 from streaming.zk.client import ZkSession
-from streaming.zk.fenced import FencedWriter
 from streaming.zk.multiread import read_many
-from streaming.zk.ops import Create
-from streaming.zk.znodes import (
-    TopicZNode,
-    partition_path,
-    partition_state_bytes,
-    partition_state_path,
-    partitions_path,
-    topic_bytes,
-    topic_path,
-)
+from streaming.zk.znodes import TopicZNode, topic_bytes
 from tests.bench.groups import frames
 from tests.bench.groups.members import Population
 from tests.bench.groups.systems import HELMSTREAM, Ours
 from tests.bench.groups.wire import Wire
-from tests.bench.load import create_topics, state_paths
+from tests.bench.load import create_topics, state_paths, write_topics
 from tests.bench.report import emit
 from tests.bench.worker import Worker
 
@@ -44,7 +33,6 @@ GROUP_TOPIC = "__consumer_offsets"
 GROUP_PARTITIONS = 8
 REAL_BROKER = 900
 LISTENER = "INTERNAL"
-_BUILDER = 999
 _POLL_S = 0.5
 _TIMEOUT_S = 600.0
 
@@ -62,7 +50,6 @@ class Cluster:
         """Write what a controller before us would have left, and start the stub brokers."""
         self.session = ZkSession(connect, 60_000)
         self.session.connect()
-        self.session.ensure_path("/brokers/topics")
         create_topics(self.session, self._partitions, len(self._ids))
         create_group_topic(self.session)
         self.stubs = Worker(
@@ -110,21 +97,9 @@ class Cluster:
 
 def create_group_topic(session: ZkSession) -> None:
     """Create the topic of groups on the real broker alone: stub brokers follow nobody."""
-    claim = claim_controller(session, _BUILDER, steal=True)
-    replicas = np.full((GROUP_PARTITIONS, 1), REAL_BROKER)
-    none = np.zeros(GROUP_PARTITIONS)
-    states = partition_state_bytes(
-        replicas[:, 0], none, replicas, claim.epoch, np.zeros(GROUP_PARTITIONS, dtype=int)
-    )
     znode = TopicZNode({number: [REAL_BROKER] for number in range(GROUP_PARTITIONS)}, None)
-    ops = [Create(topic_path(GROUP_TOPIC), topic_bytes(znode))]
-    ops += [Create(partitions_path(GROUP_TOPIC))]
-    for number in range(GROUP_PARTITIONS):
-        ops += [Create(partition_path(GROUP_TOPIC, number))]
-        ops += [Create(partition_state_path(GROUP_TOPIC, number), states[number])]
-    outcomes = FencedWriter(session, claim.epoch_zk_version).write(ops)
-    assert {one.kind for one in outcomes} == {"written"}
-    resign_controller(session, claim)
+    replicas = np.full((GROUP_PARTITIONS, 1), REAL_BROKER)
+    write_topics(session, [(GROUP_TOPIC, topic_bytes(znode), replicas)])
 
 
 class Pace:
