@@ -81,6 +81,7 @@ class Settings(BaseModel):
     state_store: Literal["memory", "rocksdb"]
     spark_master: SparkMaster
     spark_driver_memory: MemorySize
+    job_nice: Annotated[int, Field(ge=0, le=19)]
     checkpoint_batches_retained: Annotated[int, Field(ge=2)]
 
     inter_broker_listener_name: Name

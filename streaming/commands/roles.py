@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -74,6 +75,7 @@ def job(
     """Be the job alone: the streaming query and its sinks."""
     _log_to_stderr()
     settings = active_settings(config, overrides, data_dir)
+    os.nice(settings.job_nice)  # what it starts inherits that
     from streaming.spark_jvm import start_jvm
 
     start_jvm(settings)  # it goes on while the rest is imported
