@@ -205,8 +205,7 @@ class Group:
         for member in self.members.values():
             deadline = member.deadline_ms
             if deadline is not None:
-                if deadline < first:
-                    first = deadline
+                first = min(first, deadline)
                 if member.is_new and deadline < told:
                     told = deadline
         return first, told
