@@ -61,7 +61,9 @@ def _payload(slot: Slot, event: Event) -> Any | None:
 def _goes_on(run: _Run, payload: Any | None) -> bool:
     """Return whether an event may join a run: it is of its kind, and about another topic."""
     first = next(iter(run.values()), None)
-    return first is not None and type(payload) is type(first[1]) and payload.topic not in run
+    if first is None or payload is None:
+        return False
+    return type(payload) is type(first[1]) and payload.topic not in run
 
 
 def _folded(slot: Slot, run: _Run) -> list[Decision]:
