@@ -16,7 +16,7 @@ from streaming.wire.primitives import (
     nullable_string,
     string,
 )
-from streaming.wire.reading import after_tags, byte_strings, nullable_text, required, whole
+from streaming.wire.reading import after_tags, byte_strings, message, nullable_text, required
 from streaming.wire.schema_codec import Body
 
 JoinedMember: TypeAlias = tuple[str, str | None, bytes]
@@ -48,7 +48,7 @@ def decode_join_group(version: int, data: bytes, start: int = 0) -> Body:
 
     Fields are named as in the schema, but for protocols: [(name, metadata)]. Raises MalformedFrame.
     """
-    return whole("JoinGroupRequest", _join_group, version, data, start)
+    return message("JoinGroupRequest", _join_group, version, data, start)
 
 
 def _join_group(version: int, data: bytes, at: int) -> tuple[Body, int]:
@@ -79,7 +79,7 @@ def decode_sync_group(version: int, data: bytes, start: int = 0) -> Body:
     Fields are named as in the schema, but for assignments: [(member, assignment)]. Raises
     MalformedFrame.
     """
-    return whole("SyncGroupRequest", _sync_group, version, data, start)
+    return message("SyncGroupRequest", _sync_group, version, data, start)
 
 
 def _sync_group(version: int, data: bytes, at: int) -> tuple[Body, int]:

@@ -217,6 +217,9 @@ class Request:
 def decode_request(frame: bytes, served: Collection[int] = GATEWAY_APIS) -> Request:
     """Decode one frame (without its size prefix).
 
+    Bytes behind the message are passed over, as brokers do: librdkafka asks for the metadata of all
+    topics with three bytes too many.
+
     Raises UnsupportedApi for keys outside `served`, UnsupportedVersion, MalformedFrame.
     """
     if len(frame) < _REQUEST_PREFIX.size:
@@ -229,8 +232,10 @@ def decode_request(frame: bytes, served: Collection[int] = GATEWAY_APIS) -> Requ
     fields, start = _request_header().decode_prefix(header_version, frame)
     client_id = fields["client_id"] if header_version > 0 else None
     header = RequestHeader(api.key, version, correlation_id, client_id)
-    decode = DECODED_WITHOUT_SCHEMA.get(api.key) or api.request.decode
-    return Request(header, decode(version, frame, start))
+    by_hand = DECODED_WITHOUT_SCHEMA.get(api.key)
+    if by_hand is not None:
+        return Request(header, by_hand(version, frame, start))
+    return Request(header, api.request.decode_prefix(version, frame, start)[0])
 
 
 def encode_request(

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from streaming.wire.primitives import array_length, empty_tags, string
-from streaming.wire.reading import after_tags, count, nullable_text, required, whole
+from streaming.wire.reading import after_tags, count, message, nullable_text, required
 from streaming.wire.schema_codec import Body
 
 Errors: TypeAlias = Sequence[tuple[int, int]]
@@ -41,7 +41,7 @@ def decode_offset_commit(version: int, data: bytes, start: int = 0) -> Body:
     places: where in data each of them has its offset, and the leader epoch right behind it from
     version 6 on. Raises MalformedFrame.
     """
-    return whole("OffsetCommitRequest", _request, version, data, start)
+    return message("OffsetCommitRequest", _request, version, data, start)
 
 
 def _request(version: int, data: bytes, at: int) -> tuple[Body, int]:

@@ -22,21 +22,19 @@ _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
 
 
-def whole(
+def message(
     name: str,
     read: Callable[[int, bytes, int], tuple[Value, int]],
     version: int,
     data: bytes,
     start: int,
 ) -> Value:
-    """Return the message that data[start:] must hold exactly; raises MalformedFrame."""
+    """Return the message at data[start:], whatever follows it; raises MalformedFrame."""
     try:
-        message, end = read(version, data, start)
+        found, _ = read(version, data, start)
     except UNREADABLE as error:
         raise MalformedFrame(f"{name} version {version}: {error}") from error
-    if end != len(data):
-        raise MalformedFrame(f"{name} version {version} ends at byte {end} of {len(data)}")
-    return message
+    return found
 
 
 def nullable_text(flexible: bool) -> Read:

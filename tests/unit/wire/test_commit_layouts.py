@@ -115,11 +115,18 @@ def test_what_differs_in_more_than_numbers_has_another_layout(
 def test_what_is_cut_off_or_has_no_partitions_is_left_to_others(version: int) -> None:
     frame = request(version, [("t", 0, "m")], [(1, 1)])
     assert CommitLayouts().read(request(version, [], [])) is None
-    assert CommitLayouts().read(frame + b"\0") is None
     for end in range(len(frame)):
         layouts = CommitLayouts()
         assert layouts.read(frame[:end]) is None
         assert layouts.read(frame) is not None
+
+
+def test_what_follows_a_request_is_passed_over() -> None:
+    frame = request(9, [("t", 0, "m")], [(1, 1)])
+    longer = frame + b"\0"
+    found, wanted = CommitLayouts().read(longer), CommitLayouts().read(frame)
+    assert found is not None and wanted is not None
+    assert found.numbers(longer) == wanted.numbers(frame)
 
 
 def test_versions_without_leader_epochs_are_left_to_others() -> None:

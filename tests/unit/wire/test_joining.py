@@ -76,7 +76,7 @@ def by_schema(kind: str, version: int, data: bytes) -> dict[str, Any] | None:
     """What the schema codec reads, in our form; None when it is malformed."""
     api, _, (pairs, name, value) = REQUESTS[kind]
     try:
-        body = api.request.decode(version, data)
+        body, _ = api.request.decode_prefix(version, data)
     except MalformedFrame:
         return None
     body[pairs] = [(one[name], one[value]) for one in body[pairs]]

@@ -42,7 +42,7 @@ REQUEST = st.fixed_dictionaries(
 def by_schema(version: int, data: bytes) -> dict[str, Any] | None:
     """What the schema codec reads, in our form; None when it is malformed."""
     try:
-        body = COMMIT.request.decode(version, data)
+        body, _ = COMMIT.request.decode_prefix(version, data)
     except MalformedFrame:
         return None
     topics = body["topics"]
