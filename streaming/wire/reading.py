@@ -17,6 +17,8 @@ Value = TypeVar("Value")
 
 UNREADABLE = (struct.error, IndexError, ValueError)
 _VARINT_BYTES_MAX = 5
+STRING_BYTES_MAX = 0x7FFF
+"""As Kafka's generated readers refuse more, in the compact form too: records could not hold it."""
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
@@ -54,6 +56,8 @@ def _compact_string(data: bytes, at: int) -> tuple[str | None, int]:
     length, at = varint(data, at)
     if length <= 1:
         return ("" if length else None), at
+    if length > STRING_BYTES_MAX + 1:
+        raise ValueError(f"a string of {length - 1} bytes at byte {at}")
     found, end = _slice(data, at, length - 1)
     return found.decode(), end
 

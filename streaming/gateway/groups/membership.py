@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import logging
 import uuid
 from binascii import a2b_base64, b2a_base64
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from state.groups.answers import heartbeat_error, must_rejoin
@@ -15,7 +16,7 @@ from state.groups.presence import ALIVE
 from state.groups.tables import Api
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Answer, Call
-from streaming.gateway.groups.requests import GroupRequests
+from streaming.gateway.groups.requests import GroupRequests, Told
 from streaming.wire.joining import encode_join_group, encode_sync_group
 from streaming.wire.messages import (
     ApiKey,
@@ -26,6 +27,10 @@ from streaming.wire.messages import (
 )
 from streaming.wire.passing import answer_with_id_of, request_with_id
 from streaming.wire.schema_codec import Body
+
+logger = logging.getLogger(__name__)
+
+Reply = dict[str, Any]
 
 _NO_GENERATION = -1
 _REBALANCE_TIMEOUT_SINCE = 1
@@ -67,12 +72,9 @@ class Membership:
             "protocols": _in_base64(body["protocols"]),
             "reason": body["reason"],
         }
-
-        def told(reply: dict[str, Any]) -> None:
-            answer(_join_response(header, member, reply))
-
+        told = _answering(answer, functools.partial(_join_response, header, member))
         identifies = not member and instance is None and version >= MEMBER_ID_REQUIRED_SINCE
-        at_once: list[dict[str, Any]] = []
+        at_once: list[Reply] = []
         self._requests.ask(
             Api.JOIN_GROUP,
             body["group_id"],
@@ -100,10 +102,7 @@ class Membership:
             "protocol": body["protocol_name"],
             "assignments": _in_base64(body["assignments"]),
         }
-
-        def told(reply: dict[str, Any]) -> None:
-            answer(_sync_response(header, reply))
-
+        told = _answering(answer, functools.partial(_sync_response, header))
         group, version = body["group_id"], header.api_version
         if self._must_rejoin(group, version, payload):
             told({"error": ProtocolError.REBALANCE_IN_PROGRESS})
@@ -189,7 +188,21 @@ def _heartbeat_response(version: int, error: int) -> bytes:
     return encode_response(ApiKey.HEARTBEAT, version, 0, {"error_code": error})
 
 
-def _join_response(header: RequestHeader, asked_as: str, reply: dict[str, Any]) -> bytes:
+def _answering(answer: Answer, encode: Callable[[Reply], bytes]) -> Told:
+    """Return what answers with the response to a reply."""
+
+    def told(reply: Reply) -> None:
+        try:
+            response = encode(reply)
+        except Exception:  # a bug of ours must not leave the client without an answer
+            logger.exception("no response can be made of a reply with error %s", reply["error"])
+            response = encode({"error": ProtocolError.UNKNOWN_SERVER_ERROR})
+        answer(response)
+
+    return told
+
+
+def _join_response(header: RequestHeader, asked_as: str, reply: Reply) -> bytes:
     version = header.api_version
     protocol = reply.get("protocol")
     if protocol is None and version < _NULL_PROTOCOL_SINCE:
@@ -211,7 +224,7 @@ def _join_response(header: RequestHeader, asked_as: str, reply: dict[str, Any]) 
     return encode_response_header(ApiKey.JOIN_GROUP, version, header.correlation_id) + body
 
 
-def _sync_response(header: RequestHeader, reply: dict[str, Any]) -> bytes:
+def _sync_response(header: RequestHeader, reply: Reply) -> bytes:
     version = header.api_version
     body = encode_sync_group(
         version,

@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from state.protocol_errors import ProtocolError
+from streaming.gateway.groups import membership
+from streaming.wire.joining import encode_join_group
 from streaming.wire.messages import APIS, ApiKey, decode_response
 from tests.unit.front.group_requests import (
     GROUP,
@@ -42,6 +44,24 @@ def test_a_member_joins_and_gets_its_assignment(key: ApiKey, version: int) -> No
         (member,) = described["members"]
         assert (member["client_id"], member["client_host"]) == ("test", "/127.0.0.1")
         assert member["member_assignment"] == b"mine"
+
+    play(scenario)
+
+
+def test_a_reply_that_cannot_be_encoded_is_answered_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def encode(version: int, error: int, **content: Any) -> bytes:
+        if error == ProtocolError.NONE:
+            raise ValueError("not to be encoded")
+        return encode_join_group(version, error, **content)
+
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client = await rig.client()
+        needed = await client.ask(ApiKey.JOIN_GROUP, 9, joining())
+        monkeypatch.setattr(membership, "encode_join_group", encode)
+        answer = await client.ask(ApiKey.JOIN_GROUP, 9, joining(needed["member_id"]))
+        assert answer["error_code"] == ProtocolError.UNKNOWN_SERVER_ERROR
 
     play(scenario)
 
@@ -152,6 +172,37 @@ def test_commits_of_a_transaction_are_not_stable_before_its_end(version: int) ->
         unstable = await fetched(client, require_stable=True)
         assert unstable["error_code"] == ProtocolError.UNSTABLE_OFFSET_COMMIT
         assert (await fetched(client))["committed_offset"] == -1
+
+    play(scenario)
+
+
+LONG = "n" * 40_000
+"""Only the compact form can have it. Kafka's readers refuse it, and no record could hold it."""
+
+
+@pytest.mark.parametrize(
+    ("api", "version", "changed", "counter"),
+    [
+        (ApiKey.TXN_OFFSET_COMMIT, 4, in_transaction() | {"group_id": LONG}, "closed_refused"),
+        (
+            ApiKey.TXN_OFFSET_COMMIT,
+            4,
+            in_transaction() | {"topics": [{"name": LONG, "partitions": []}]},
+            "closed_refused",
+        ),
+        (ApiKey.OFFSET_COMMIT, 8, commit_body(None) | {"group_id": LONG}, "closed_malformed"),
+        (ApiKey.JOIN_GROUP, 6, joining() | {"protocol_type": LONG}, "closed_malformed"),
+    ],
+)
+def test_names_that_no_record_can_hold_end_their_connection(
+    api: ApiKey, version: int, changed: dict[str, Any], counter: str
+) -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client, before = await rig.client(), len(world.events)
+        client.write(api, version, changed)
+        await client.wait_closed()
+        assert rig.gateway.counters[counter] == 1
+        assert len(world.events) == before
 
     play(scenario)
 
