@@ -3,9 +3,27 @@
 from __future__ import annotations
 
 import errno
+import os
 import socket
+import sys
+from pathlib import Path
 
-from streaming.errors import PortTaken, ZooKeeperUnreachable
+from streaming.errors import ConfigurationError, PortTaken, ZooKeeperUnreachable
+
+_SOCKET_PATH_BYTES_MAX = 103 if sys.platform == "darwin" else 107
+"""What the kernel takes as the path of a Unix socket (sun_path, less the byte that ends it)."""
+_LONGEST_SOCKET = "/control.sock"
+
+
+def check_data_dir(data_dir: Path) -> None:
+    """Raise ConfigurationError when the front's Unix sockets could not have their place there."""
+    most = _SOCKET_PATH_BYTES_MAX - len(_LONGEST_SOCKET)
+    length = len(os.fsencode(data_dir))
+    if length > most:
+        raise ConfigurationError(
+            f"data.dir is {str(data_dir)!r}, which has {length} bytes; at most {most} are allowed,"
+            " since there are Unix sockets in it"
+        )
 
 
 def check_port_free(host: str, port: int, setting: str) -> None:

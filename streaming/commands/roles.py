@@ -13,6 +13,7 @@ from rich.console import Console
 
 from streaming.commands.options import ConfigFiles, DataDir, Overrides, settings_from
 from streaming.errors import ConfigurationError
+from streaming.preflight import check_data_dir
 from streaming.settings import Settings
 
 _INSTEAD = {
@@ -87,13 +88,16 @@ def job(
 def active_settings(
     config: Sequence[Path] | None, overrides: Sequence[str] | None, data_dir: Path | None
 ) -> Settings:
-    """Settings of a process that decides; raises ConfigurationError for another mode."""
+    """Settings of a process that decides; raises ConfigurationError for another mode, or a data
+    folder that cannot be one.
+    """
     settings = settings_from(config, overrides, data_dir)
     if settings.mode != "active":
         raise ConfigurationError(
             f"mode is {settings.mode!r}: these processes can only be 'active'"
             f"{_INSTEAD.get(settings.mode, '')}"
         )
+    check_data_dir(settings.data_dir)
     return settings
 
 

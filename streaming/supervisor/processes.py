@@ -11,6 +11,7 @@ from pathlib import Path
 
 from streaming.embedded.process import ChildProcess, log_tail
 from streaming.errors import ConfigurationError, HelmstreamError
+from streaming.preflight import check_data_dir
 
 logger = logging.getLogger(__name__)
 
@@ -111,7 +112,8 @@ class Supervisor:
             self.roles[role] = Supervised(role, command, log_path, self.standby)
 
     def start(self) -> None:
-        """Start both; the job connects to the front when it is ready."""
+        """Start both; the job connects to the front when it is ready. Raises ConfigurationError."""
+        check_data_dir(self.data_dir)
         for role in self.roles.values():
             role.start()
 

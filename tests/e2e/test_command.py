@@ -6,7 +6,9 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -16,14 +18,23 @@ _STARTS_S = 180
 _STOPS_S = 180
 
 
+@pytest.fixture
+def short_folder() -> Iterator[Path]:
+    """A temporary folder under which the paths of sockets are not too long."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield Path(folder)
+
+
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_demo_leaves_nothing_behind(number: signal.Signals, tmp_path: Path) -> None:
+def test_an_interrupted_demo_leaves_nothing_behind(
+    number: signal.Signals, tmp_path: Path, short_folder: Path
+) -> None:
     command = [sys.executable, "-m", "streaming.cli", "demo"]
     output = tmp_path / "output"
     with output.open("wb") as file:
         demo = subprocess.Popen(
-            command, stdout=file, stderr=file, env={**os.environ, "TMPDIR": str(tmp_path)}
+            command, stdout=file, stderr=file, env={**os.environ, "TMPDIR": str(short_folder)}
         )
     try:
         children = _children(demo, at_least=6)  # ZooKeeper, three brokers, front and job
@@ -35,7 +46,7 @@ def test_an_interrupted_demo_leaves_nothing_behind(number: signal.Signals, tmp_p
     assert code == 128 + number, output.read_text()
     gone, alive = psutil.wait_procs(children, timeout=60)
     assert not alive, f"still running: {alive}; gone: {gone}"
-    assert not list(tmp_path.glob("helmstream-demo-*"))
+    assert not list(short_folder.glob("helmstream-demo-*"))
     assert "everything is stopped" in output.read_text()
 
 

@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
+import shutil
 import socket
+import tempfile
+from pathlib import Path
 
 import pytest
 
-from streaming.errors import PortTaken, ZooKeeperUnreachable
-from streaming.preflight import check_port_free, check_zookeeper
+from streaming.control_socket import control_path
+from streaming.errors import ConfigurationError, PortTaken, ZooKeeperUnreachable
+from streaming.preflight import check_data_dir, check_port_free, check_zookeeper
 
 HOST = "127.0.0.1"
+
+
+def test_a_data_folder_has_room_for_its_sockets() -> None:
+    with tempfile.TemporaryDirectory() as short:
+        longest = Path(short)
+        while True:
+            try:
+                check_data_dir(longest)
+            except ConfigurationError as error:
+                assert "data.dir" in str(error) and str(longest) in str(error)
+                break
+            longest = longest.with_name(f"{longest.name}x")
+        longest = longest.with_name(longest.name[:-1])
+        longest.mkdir()
+        try:
+            with socket.socket(socket.AF_UNIX) as bound:
+                bound.bind(str(control_path(longest)))
+        finally:
+            shutil.rmtree(longest)
 
 
 def test_a_taken_port_is_named_with_its_setting() -> None:
