@@ -14,6 +14,13 @@ from pathlib import Path
 import psutil
 import pytest
 
+# What a shell runs in the background has Ctrl-C ignored, and so have its children.
+_PROGRAM = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from streaming.cli import main
+main()
+"""
 _STARTS_S = 180
 _STOPS_S = 180
 
@@ -30,7 +37,7 @@ def short_folder() -> Iterator[Path]:
 def test_an_interrupted_demo_leaves_nothing_behind(
     number: signal.Signals, tmp_path: Path, short_folder: Path
 ) -> None:
-    command = [sys.executable, "-m", "streaming.cli", "demo"]
+    command = [sys.executable, "-c", _PROGRAM, "demo"]
     output = tmp_path / "output"
     with output.open("wb") as file:
         demo = subprocess.Popen(
