@@ -21,9 +21,9 @@ from typing import Any
 from streaming.wire.frames import frame
 from streaming.wire.messages import ApiKey, decode_response, encode_request
 from tests.bench.load import PARTITIONS_PER_TOPIC, create_topics, round_robin, topic_id
-from tests.bench.processes import cpu_s, processes
+from tests.bench.processes import cores_between, cpu_s, processes
 from tests.bench.report import emit, percentiles, show
-from tests.bench.system import Log, System
+from tests.bench.system import Log, System, altered
 
 BROKERS = 100
 PARTITIONS = 10_000
@@ -78,7 +78,8 @@ class Leader:
         by_number = {(one.topic_id, one.number): one for one in partitions}
         for one in partitions:
             one.isr = one.replicas[:-1] if len(one.isr) == len(one.replicas) else one.replicas
-            topics[one.topic_id].append(self._change(one))
+            change = altered(one.number, one.isr, 0, one.partition_epoch, self._epochs)
+            topics[one.topic_id].append(change)
         body = {
             "broker_id": self._broker_id,
             "broker_epoch": self._epochs[self._broker_id],
@@ -91,16 +92,6 @@ class Leader:
                 assert one["error_code"] == 0, answer
                 number = one["partition_index"]
                 by_number[topic["topic_id"], number].partition_epoch = one["partition_epoch"]
-
-    def _change(self, one: Partition) -> dict[str, Any]:
-        isr = [{"broker_id": id_, "broker_epoch": self._epochs[id_]} for id_ in one.isr]
-        return {
-            "partition_index": one.number,
-            "leader_epoch": 0,
-            "new_isr_with_epochs": isr,
-            "leader_recovery_state": 0,
-            "partition_epoch": one.partition_epoch,
-        }
 
     async def _answer(self, body: dict[str, Any]) -> dict[str, Any]:
         self._correlation_id += 1
@@ -126,10 +117,7 @@ def cpu_of(system: System, act: Any) -> dict[str, float]:
     before, began = cpu_s(processes(system.supervisor)), time.perf_counter()
     act()
     took_s = time.perf_counter() - began
-    after = cpu_s(processes(system.supervisor))
-    cores = {
-        name.replace("cpu_s", "cores"): (after[name] - before[name]) / took_s for name in after
-    }
+    cores = cores_between(before, cpu_s(processes(system.supervisor)), took_s)
     return {**cores, "all_cores": sum(cores.values())}
 
 

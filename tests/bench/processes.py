@@ -49,6 +49,13 @@ def cpu_s(found: dict[str, list[psutil.Process]]) -> dict[str, float]:
             }
 
 
+def cores_between(
+    before: dict[str, float], after: dict[str, float], took_s: float
+) -> dict[str, float]:
+    """Return how many cores each kind used between two answers of `cpu_s`."""
+    return {name.replace("cpu_s", "cores"): (after[name] - before[name]) / took_s for name in after}
+
+
 def _is_java(process: psutil.Process) -> bool:
     try:
         return process.name() == "java"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -131,6 +131,25 @@ class Log:
         return [orjson.loads(one.payload) for one in self.records(start) if one.kind == kind]
 
 
+def altered(
+    partition: int,
+    isr: list[int],
+    leader_epoch: int,
+    partition_epoch: int,
+    broker_epochs: Mapping[int, int],
+) -> dict[str, Any]:
+    """Return a partition of an AlterPartition request; broker_epochs: -1 for one without."""
+    return {
+        "partition_index": partition,
+        "leader_epoch": leader_epoch,
+        "new_isr_with_epochs": [
+            {"broker_id": id_, "broker_epoch": broker_epochs[id_]} for id_ in isr
+        ],
+        "leader_recovery_state": 0,
+        "partition_epoch": partition_epoch,
+    }
+
+
 class GatewayClient:
     """A broker's connection to the controller, one request at a time."""
 
@@ -151,13 +170,7 @@ class GatewayClient:
         self, topic_id: uuid.UUID, partition: int, state: State, isr: list[int], epochs: dict
     ) -> None:
         """Ask, as the partition's leader, for another ISR; it must be accepted."""
-        asked = {
-            "partition_index": partition,
-            "leader_epoch": state.leader_epoch,
-            "new_isr_with_epochs": [{"broker_id": id_, "broker_epoch": epochs[id_]} for id_ in isr],
-            "leader_recovery_state": 0,
-            "partition_epoch": state.version,
-        }
+        asked = altered(partition, isr, state.leader_epoch, state.version, epochs)
         body = {
             "broker_id": state.leader,
             "broker_epoch": epochs[state.leader],

@@ -16,7 +16,7 @@ from streaming.zk.ops import Create
 from streaming.zk.znodes import parse_partition_states
 from tests.bench.controller.stage import Stage
 from tests.bench.load import PARTITIONS_PER_TOPIC, round_robin, topic_id, topic_name
-from tests.bench.system import GatewayClient
+from tests.bench.system import GatewayClient, altered
 
 MOVED = 10_000
 _ANSWER_TIMEOUT_S = 1800.0
@@ -62,9 +62,9 @@ class Moves:
         for row, target in enumerate(self.targets):
             isr = [one for one in read.isr[row].tolist() if one >= 0]
             grown = isr + [one for one in target if one not in isr]
-            asked[int(read.leader[row])].append(
-                (row, _altered(row, grown, int(read.leader_epoch[row]), int(states.version[row])))
-            )
+            epochs = int(read.leader_epoch[row]), int(states.version[row])
+            one = altered(row % PARTITIONS_PER_TOPIC, grown, *epochs, dict.fromkeys(grown, -1))
+            asked[int(read.leader[row])].append((row, one))
         since_ns = time.time_ns()
         with ThreadPoolExecutor(len(asked)) as pool:
             list(pool.map(lambda one: self._alter(port, *one), asked.items()))
@@ -106,16 +106,6 @@ def shut_down(stage: Stage, port: int, broker_id: int) -> int:
     answer = _ask(port, ApiKey.CONTROLLED_SHUTDOWN, body)
     assert answer["error_code"] == 0, answer
     return since_ns
-
-
-def _altered(row: int, isr: list[int], leader_epoch: int, version: int) -> dict[str, Any]:
-    return {
-        "partition_index": row % PARTITIONS_PER_TOPIC,
-        "leader_epoch": leader_epoch,
-        "new_isr_with_epochs": [{"broker_id": one, "broker_epoch": -1} for one in isr],
-        "leader_recovery_state": 0,
-        "partition_epoch": version,
-    }
 
 
 def _ask(port: int, api: ApiKey, body: dict[str, Any]) -> Any:

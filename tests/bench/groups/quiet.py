@@ -21,7 +21,7 @@ from tests.bench.groups.beside_batch import Pace, event_count
 from tests.bench.groups.members import Population
 from tests.bench.groups.systems import HELMSTREAM, Ours
 from tests.bench.groups.wire import Wire
-from tests.bench.processes import cpu_s
+from tests.bench.processes import cores_between, cpu_s
 from tests.bench.report import emit, percentiles
 from tests.bench.worker import Worker
 
@@ -59,7 +59,6 @@ def idle(given: argparse.Namespace, folder: Path, system: Ours, wire: Wire) -> N
     pace.run(ended, 3 * given.session_ms / 1000)
     events, batches, cpu = event_count(folder), batch_count(folder), cpu_s(system.processes())
     took = pace.run(ended, given.seconds)
-    after = cpu_s(system.processes())
     emit(
         "groups_idle",
         seconds=given.seconds,
@@ -68,7 +67,7 @@ def idle(given: argparse.Namespace, folder: Path, system: Ours, wire: Wire) -> N
         failed=pace.failed,
         events=event_count(folder) - events,
         batches=batch_count(folder) - batches,
-        **{f"{kind}_cores": (after[kind] - cpu[kind]) / given.seconds for kind in cpu},
+        **cores_between(cpu, cpu_s(system.processes()), given.seconds),
     )
 
 
