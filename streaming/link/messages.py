@@ -8,7 +8,7 @@ job to front
              a job connects and replaces the one before; the front answers nothing
   append     {id, records: [[kind, key, size], ...]}
              body: the payloads one after the other
-  image      {timers: {name: deadline_ms}, paused?, end_offset?}
+  image      {timers: {name: deadline_ms}, paused?, end_offset?, queue_lengths?}
              body: ClusterImage.snapshot, which replaces the front's image, or nothing from a job
              that does not know the cluster before it is loaded; the armed timers are replaced;
              end_offset: up to where batches were complete, also while no front was there
@@ -16,13 +16,16 @@ job to front
              persisted decisions; body: their bodies
   replies    {replies: [...]}
              bodies of reply decisions as JSON objects
-  batch      {batch_id, end_offset, fenced?, retain_from?, ...}
+  batch      {batch_id, end_offset, fenced?, retain_from?, elections?, queue_lengths?, ...}
              a batch is complete up to (not including) end_offset (null: it folded nothing);
-             fenced: a write was refused by its epoch; retain_from: oldest event still needed
+             fenced: a write was refused by its epoch; retain_from: oldest event still needed;
+             elections: {rule: partitions that it gave a leader}
   reobserve  {topics: [...]}
              topics to be observed again, because what was decided about them was not written
-  delivery   {brokers: {id: {...}}}
+  delivery   {brokers: {id: {...}}, queue_lengths?}
              what each broker has confirmed
+
+queue_lengths is {broker id: requests that it has not answered} in each of them.
 
 front to job
   appended   {id, start} or {id, error}

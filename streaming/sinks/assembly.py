@@ -76,13 +76,16 @@ def open_sinks(
         with image_lock:
             whole = image.snapshot() if image.controller_epoch >= 0 else b""
             head = {"timers": timers, "paused": image.paused, "end_offset": pipeline.end_offset}
-            link.send({"type": "image", **head}, whole)
+            link.send({"type": "image", **head, "queue_lengths": queue_lengths()}, whole)
+
+    def queue_lengths() -> dict[int, int]:
+        return brokers.queue_lengths()
 
     link = JobLink(folders.link, on_connected=send_image)
     appender = EventAppender(link, stopped.is_set, unfolded)
     doubts = Doubts(unfolded)
     forget_doubted(image, doubts)
-    report = DeliveryReport(outcomes.append_async, link.send)
+    report = DeliveryReport(outcomes.append_async, link.send, queue_lengths)
     answers = AnswerSink(
         append=appender.append,
         record=report.record,

@@ -50,11 +50,9 @@ class BrokerSink:
         self._on_loop(lambda: self._deliver(brokers, plan, end_offset))
 
     def queue_lengths(self) -> dict[int, int]:
-        """Return how many requests each broker has not answered yet."""
-        lengths: dict[int, int] = self._on_loop(
-            lambda: {id_: len(one) for id_, (one, _) in self._channels.items()}
-        )
-        return lengths
+        """Return how many requests each broker has not answered yet; from any thread, at once."""
+        # A copy: channels come and go on the other thread.
+        return {id_: len(one) for id_, (one, _) in self._channels.copy().items()}
 
     def close(self) -> None:
         """Drop all channels and stop the thread."""

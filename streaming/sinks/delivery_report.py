@@ -18,10 +18,14 @@ class DeliveryReport:
         self,
         append_outcome: Callable[[list[NewRecord]], object],
         send: Callable[[dict[str, Any]], None],
+        queue_lengths: Callable[[], dict[int, int]],
     ) -> None:
-        """Take where outcomes are appended and how a message is sent to the front."""
+        """Take where outcomes are appended, how a message is sent to the front, and who says how
+        many requests each broker has not answered.
+        """
         self._append_outcome = append_outcome
         self._send = send
+        self._queue_lengths = queue_lengths
         self._confirmed: dict[int, dict[str, int]] = {}
 
     def sent(self, broker_id: int, end_offset: int) -> None:
@@ -37,7 +41,8 @@ class DeliveryReport:
             "confirmed": body["end_offset"],
             "at_ms": body["at_ms"],
         }
+        told = {"brokers": self._confirmed, "queue_lengths": self._queue_lengths()}
         try:
-            self._send({"type": "delivery", "brokers": self._confirmed})
+            self._send({"type": "delivery", **told})
         except LinkDown:
             return

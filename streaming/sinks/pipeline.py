@@ -31,6 +31,7 @@ from streaming.sinks.appender import EventAppender
 from streaming.sinks.batch import DecidedBatch, SinkDecision, decided_batch
 from streaming.sinks.brokers import BrokerSink
 from streaming.sinks.doubts import Doubts
+from streaming.sinks.elections import elections
 from streaming.sinks.outcomes import batch_events, lost_rows, replies
 from streaming.sinks.pending import PendingBrokers
 from streaming.sinks.persisted import persisted
@@ -176,7 +177,8 @@ class Pipeline:
         self._outcomes.append_async([outcome("persisted", report | lost)])
         # First here: a front that comes now is told of it with the image.
         self.end_offset = batch.end_offset or self.end_offset
-        self._say({"type": "batch", **report})
+        told = {"elections": elections(batch), "queue_lengths": self._brokers.queue_lengths()}
+        self._say({"type": "batch", **report, **told})
         self._doubts.forget_before(batch.end_offset or 0)
 
     def _say(self, head: dict[str, Any], body: bytes = b"") -> None:

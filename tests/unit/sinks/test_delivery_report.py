@@ -17,6 +17,7 @@ def test_the_last_confirmation_of_each_broker_is_told():
     report = DeliveryReport(
         outcomes.extend,
         lambda head: messages.append(orjson.dumps(head, option=orjson.OPT_NON_STR_KEYS)),
+        lambda: {1: 0, 2: len(messages)},
     )
     for body in (confirmed(1, 7), confirmed(2, 7), confirmed(1, 9)):
         report.record("confirmed", body)
@@ -25,12 +26,13 @@ def test_the_last_confirmation_of_each_broker_is_told():
     assert orjson.loads(messages[-1]) == {
         "type": "delivery",
         "brokers": {"1": {"confirmed": 9, "at_ms": 5}, "2": {"confirmed": 7, "at_ms": 5}},
+        "queue_lengths": {"1": 0, "2": 2},
     }
 
 
 def test_what_was_sent_is_an_outcome_of_its_own():
     outcomes = []
-    DeliveryReport(outcomes.extend, lambda _: None).sent(3, 8)
+    DeliveryReport(outcomes.extend, lambda _: None, dict).sent(3, 8)
     (record,) = outcomes
     body = orjson.loads(record.payload)
     assert (record.kind, body["broker_id"], body["end_offset"]) == ("delivered", 3, 8)
@@ -43,5 +45,5 @@ def test_a_front_that_is_away_costs_no_outcome():
     def away(_: object) -> None:
         raise LinkDown("nobody listens")
 
-    DeliveryReport(outcomes.extend, away).record("confirmed", confirmed(1, 7))
+    DeliveryReport(outcomes.extend, away, dict).record("confirmed", confirmed(1, 7))
     assert len(outcomes) == 1

@@ -1,0 +1,30 @@
+"""How many leaders a batch elected, by the rule that elected them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from state.decisions import Action, DecisionKind, Rule
+from streaming.sinks.batch import DecidedBatch
+
+ELECTIONS = (
+    Rule.NEW_PARTITION_ELECTED,
+    Rule.OFFLINE_PARTITION_ELECTED,
+    Rule.UNCLEAN_ELECTED,
+    Rule.REASSIGNED_PARTITION_ELECTED,
+    Rule.PREFERRED_REPLICA_ELECTED,
+    Rule.CONTROLLED_SHUTDOWN_ELECTED,
+)
+_WRITTEN = Action.WRITE | Action.CREATE
+
+
+def elections(batch: DecidedBatch) -> dict[str, int]:
+    """Return how many partitions each rule gave a leader to, by the rule's name in lower case.
+
+    Counted are rows that were written; rules that elected nobody are not there.
+    """
+    counts = np.zeros(len(Rule), dtype=np.int64)
+    for one in batch.of_kind(DecisionKind.CHANGE_PARTITIONS):
+        written = (one.columns["actions"] & _WRITTEN != 0) & ~one.lost
+        counts += np.bincount(one.columns["rule"][written], minlength=len(Rule))
+    return {rule.name.lower(): int(counts[rule]) for rule in ELECTIONS if counts[rule]}
