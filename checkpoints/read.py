@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from checkpoints.layout import CheckpointMismatch, slots_of
 from checkpoints.machine_format import decode_machine
+from checkpoints.packing import unpacked
 from checkpoints.replay import States
 from checkpoints.snapshot import Snapshot
 from state.step import Machine
@@ -55,7 +56,7 @@ def check_retained(checkpoint: Path, batch_id: int | None) -> None:
 
 def state_frame(spark: SparkSession, checkpoint: Path, batch_id: int | None = None) -> DataFrame:
     """Return (machine int, state binary), one row a machine, as of a committed batch, the last one
-    by default.
+    by default; states as they are stored, see `checkpoints.packing`.
 
     Raises CheckpointMismatch when the batch is not retained.
     """
@@ -73,13 +74,13 @@ def open_states(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Machin
     for batch in batches:
         keys, states = (batch.column(name).to_pylist() for name in ("machine", "state"))
         for key, data in zip(keys, states, strict=True):
-            yield key, decode_machine(data)
+            yield key, decode_machine(unpacked(data))
 
 
 def read_states(spark: SparkSession, checkpoint: Path, batch_id: int | None = None) -> States:
     """Return the machines' bytes by state key; as `state_frame`."""
     rows = state_frame(spark, checkpoint, batch_id).collect()
-    return dict(sorted((int(row["machine"]), bytes(row["state"])) for row in rows))
+    return dict(sorted((int(row["machine"]), unpacked(bytes(row["state"]))) for row in rows))
 
 
 def read_machines(

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 
 from checkpoints.fold import fold_state
+from checkpoints.packing import packed, unpacked
 from state.decisions import Decision
 from state.events import Event
 from state.routing import NOBODY_KEY
@@ -61,10 +62,10 @@ def fold_machine(
 
 
 def _fold(key: int, events: list[Event], state: GroupState) -> list[Decision]:
-    before = bytes(state.get[0]) if state.exists else None
+    before = unpacked(bytes(state.get[0])) if state.exists else None
     after, decisions = fold_state(key, before, events)
     if after != before:
-        state.update((after,))
+        state.update((packed(after),))
     return decisions
 
 

@@ -20,6 +20,7 @@ from pyspark.sql.streaming.state import GroupState
 from pyspark.sql.types import StructType
 
 from checkpoints.layout import CheckpointMismatch, check_layout
+from checkpoints.packing import packed
 from checkpoints.snapshot import Snapshot, read_snapshot
 from streaming.operator import decide
 from streaming.router import KEY
@@ -110,7 +111,7 @@ def take_over(
     """Make a machine's state what the snapshot has; decide nothing."""
     for frame in frames:
         for data in frame["state"]:
-            state.update((bytes(data),))
+            state.update((packed(bytes(data)),))
     nothing: dict[str, list[object]] = {"offset": [], "time_ms": [], "kind": [], "body": []}
     yield pd.DataFrame(nothing)
 

@@ -11,7 +11,8 @@ import pytest
 
 from checkpoints.layout import CheckpointMismatch
 from checkpoints.machine_format import encode_machine
-from checkpoints.read import folded_until, has_state, read_machines
+from checkpoints.packing import packed, unpacked
+from checkpoints.read import folded_until, has_state, read_machines, state_frame
 from checkpoints.replay import fold_log
 from state.decisions import DecisionKind
 from state.events import Event
@@ -109,6 +110,56 @@ def test_a_standby_follows_what_is_committed_and_reads_the_checkpoint_once(
     assert states == fold_log(log[: first + BATCH_EVENTS], 4)[0] == run.states()
 
 
+def folded_with(fold: Callable[..., Any], run: Run) -> Recorder:
+    """Fold everything that is in the log with another function for a machine."""
+    recorder = Recorder()
+    routed = route(
+        read_events(run.spark, run.settings, run.folders.events),
+        run.settings.slots,
+        run.settings.group_slots,
+    )
+    query = (
+        decide(routed, fold)
+        .writeStream.option("checkpointLocation", str(run.folders.checkpoint))
+        .foreachBatch(lambda rows, number: recorder.process(number, rows.toArrow()))
+        .start()
+    )
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    return recorder
+
+
+def unpacking_fold() -> Callable[..., Any]:
+    """A fold that stores states as they are; nested, so that Spark's workers get it by value."""
+
+    def fold(key: Any, frames: Any, state: Any) -> Any:
+        from streaming import operator
+
+        real, operator.packed = operator.packed, bytes
+        try:
+            yield from operator.fold_machine(key, frames, state)
+        finally:
+            operator.packed = real
+
+    return fold
+
+
+def test_a_checkpoint_from_before_states_were_packed_is_gone_on_from(spark, tmp_path, log):
+    first = BATCH_EVENTS
+    run = Run(spark, tmp_path, log[:first])
+    before = folded_with(unpacking_fold(), run).decisions()
+    stored = [bytes(row["state"]) for row in state_frame(spark, run.folders.checkpoint).collect()]
+    assert stored == [unpacked(one) for one in stored]
+    recorded(run.folders.root, log[first:])
+    after = run.until_done(Recorder()).decisions()
+    states, decisions = fold_log(log, run.settings.slots)[:2]
+    assert (run.states(), before + after) == (states, decisions)
+    stored = [bytes(row["state"]) for row in state_frame(spark, run.folders.checkpoint).collect()]
+    assert all(packed(unpacked(one)) == one for one in stored)
+
+
 def failing_fold() -> Callable[..., Any]:
     """A fold that fails on one topic; nested, so that Spark's workers get it by value."""
 
@@ -144,20 +195,7 @@ def test_an_event_on_which_a_machine_fails_is_set_aside_and_the_job_goes_on(spar
         Event(offset, 1_000 + offset * 7, e.kind, e.key, e.payload)
         for offset, e in enumerate(events)
     ]
-    run = Run(spark, tmp_path, events)
-    recorder = Recorder()
-    routed = route(read_events(spark, run.settings, run.folders.events), run.settings.slots)
-    query = (
-        decide(routed, failing_fold())
-        .writeStream.option("checkpointLocation", str(run.folders.checkpoint))
-        .foreachBatch(lambda rows, number: recorder.process(number, rows.toArrow()))
-        .start()
-    )
-    try:
-        query.processAllAvailable()
-    finally:
-        query.stop()
-    found = recorder.decisions()
+    found = folded_with(failing_fold(), Run(spark, tmp_path, events)).decisions()
     aside = [one for one in found if one.offset == middle]
     assert [one.kind for one in aside] == [DecisionKind.SET_ASIDE]
     assert orjson.loads(aside[0].body)["reason"] == "ZeroDivisionError: on purpose"
