@@ -100,6 +100,7 @@ class Settings(BaseModel):
     inter_broker_protocol_version: ProtocolVersion
 
     gateway_host: Host
+    gateway_advertised_host: Name
     gateway_port: Port
     gateway_listeners: Name
     gateway_hidden: bool
@@ -109,6 +110,9 @@ class Settings(BaseModel):
     request_timeout_ms: Positive
     default_replication_factor: Annotated[int, Field(ge=1, le=2**15 - 1)]
     num_partitions: Positive
+
+    metrics_port: Port
+    metrics_host: Host
 
     groups_takeover_enable: bool
     groups_max: Positive
@@ -130,6 +134,11 @@ class Settings(BaseModel):
     def controller_listener(self) -> str:
         """The listener on which brokers hear the controller (ControllerChannelManager), or ""."""
         return self.control_plane_listener_name or self.inter_broker_listener_name
+
+    @property
+    def announced_host(self) -> str:
+        """The host under which brokers and clients are told to reach the gateway."""
+        return self.gateway_advertised_host or self.gateway_host
 
     @property
     def posed_topic(self) -> str | None:

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from streaming.commands.options import ConfigFiles, DataDir, Overrides, settings_from
 from streaming.errors import ConfigurationError
+from streaming.front.addresses import check_announced_host
 from streaming.preflight import check_data_dir
 from streaming.settings import Settings
 
@@ -49,6 +50,8 @@ def run(
 
     given = [*(overrides or ()), *([f"zookeeper.connect={zookeeper}"] if zookeeper else ())]
     settings = active_settings(config, given, data_dir)
+    if settings.zookeeper_connect:  # an embedded cluster is on loopback, and so are we then
+        check_announced_host(settings)
     options = [f"--config={file}" for file in config or ()] + [f"--set={one}" for one in given]
     supervise(settings, options, Console(), standby=standby)
 
@@ -63,7 +66,7 @@ def front(
     from streaming.front.main import run_front
 
     _log_to_stderr()
-    settings = active_settings(config, overrides, data_dir)
+    settings = _role_settings(config, overrides, data_dir)
     raise typer.Exit(run_front(settings, standby=standby))
 
 
@@ -75,7 +78,7 @@ def job(
 ) -> None:
     """Be the job alone: the streaming query and its sinks."""
     _log_to_stderr()
-    settings = active_settings(config, overrides, data_dir)
+    settings = _role_settings(config, overrides, data_dir)
     os.nice(settings.job_nice)  # what it starts inherits that
     from streaming.spark_jvm import start_jvm
 
@@ -98,6 +101,19 @@ def active_settings(
             f"{_INSTEAD.get(settings.mode, '')}"
         )
     check_data_dir(settings.data_dir)
+    return settings
+
+
+def _role_settings(
+    config: Sequence[Path] | None, overrides: Sequence[str] | None, data_dir: Path | None
+) -> Settings:
+    settings = active_settings(config, overrides, data_dir)
+    if not settings.zookeeper_connect:
+        raise ConfigurationError(
+            "zookeeper.connect is empty, and a front or a job alone starts no cluster: set it to"
+            " the cluster to control, host:port[,host:port...][/chroot]"
+        )
+    check_announced_host(settings)
     return settings
 
 

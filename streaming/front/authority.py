@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Protocol
 
 from state.events import EventKind
+from streaming.errors import HelmstreamError
 from streaming.front.signals import GiveUpRole, RoleLost, Signals
 from streaming.observers.notifications import Fenced
 from streaming.observers.ports import Counters, EventAppender, event
@@ -127,6 +128,8 @@ class Authority:
                 self._serve_term()
                 self._enter(Phase.WAITING_FOR_JOB)
             self._enter(Phase.STOPPED)
+        except HelmstreamError as error:
+            self._on_failure(error)  # it says all there is to say
         except Exception as error:
             logger.exception("the controller's thread ends")
             self._on_failure(error)

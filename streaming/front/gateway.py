@@ -20,7 +20,10 @@ from streaming.settings import Settings, known_keys
 def listener_addresses(settings: Settings, names: Sequence[str]) -> list[Listener]:
     """Return an address per listener name: gateway.port and those that follow it, or free ports."""
     host, port = settings.gateway_host, settings.gateway_port
-    return [Listener(name, host, port + place if port else 0) for place, name in enumerate(names)]
+    return [
+        Listener(name, host, port + place if port else 0, settings.announced_host)
+        for place, name in enumerate(names)
+    ]
 
 
 def node_config(settings: Settings) -> NodeConfig:

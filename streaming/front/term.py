@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from state.events import EventKind
+from streaming.errors import ConfigurationError
+from streaming.front.addresses import check_brokers
 from streaming.front.load_events import (
     Endpoints,
     elected,
@@ -15,12 +17,17 @@ from streaming.front.load_events import (
     topics_have_ids,
 )
 from streaming.front.preparation import create_missing
-from streaming.front.signals import Signals
+from streaming.front.signals import GiveUpRole, Signals
 from streaming.front.tenure import Tenure
 from streaming.image.racks import controller_rack
 from streaming.log.api import NewRecord
 from streaming.observers.admin import AdminObserver
-from streaming.observers.brokers import BrokersObserver, listener_names
+from streaming.observers.brokers import (
+    BrokersObserver,
+    Registration,
+    listener_names,
+    readable_registrations,
+)
 from streaming.observers.configs import ConfigsObserver
 from streaming.observers.deletions import DeletionsObserver
 from streaming.observers.notifications import NotificationsObserver
@@ -110,11 +117,13 @@ class Term:
     def connect_and_claim(self) -> ControllerClaim:
         """Open the session and take the role from whoever has it.
 
-        Raises RoleLost when it kept changing hands, or when our id is a broker's.
+        Raises RoleLost when it kept changing hands, or when our id is a broker's, and
+        ConfigurationError when brokers could not reach us, or we not them.
         """
         self._session.connect(self._settings.zookeeper_connection_timeout_ms)
         self._signals.check()
         self._endpoints = self._listener.endpoints(self._broker_listeners())
+        check_brokers(self._settings, self._endpoints, self._registrations())
         return self._tenure.take()
 
     def load(self) -> None:
@@ -132,7 +141,7 @@ class Term:
         self._tenure.check_controller()
         self._configs.start()
         self._notifications.discard()
-        self._brokers.look()
+        self._look_at_brokers()
         self._configs.look_at_cluster_default()
         self._topics.look(Dirty(everything=True))
         self._deletions.look()
@@ -166,9 +175,9 @@ class Term:
         """Look whether the role is still ours, soon; from any thread."""
         self._dirty.mark(Dirty(frozenset([CONTROLLER_PATH, CONTROLLER_EPOCH_PATH])))
 
-    def observe_again(self, topics: Iterable[str]) -> None:
+    def observe_again(self, topics: Iterable[str], unwritable: Iterable[str]) -> None:
         """Append topics as they are, even if they did not change; from any thread."""
-        self._dirty.mark(Dirty(again=frozenset(topics)))
+        self._dirty.mark(Dirty(again=frozenset(topics), unwritable=frozenset(unwritable)))
 
     def load_again(self) -> None:
         """Append an election and everything again, as after a claim, soon; from any thread."""
@@ -209,10 +218,23 @@ class Term:
         """
         if not self._listener.needs_listeners():
             return []
-        while not (names := listener_names(self._tree, self._settings.controller_id)):
+        while not (names := listener_names(self._registrations())):
             self._signals.wait_for_work(self._dirty)
             self._dirty.take()
         return names
+
+    def _registrations(self) -> list[Registration]:
+        return readable_registrations(self._tree, self._settings.controller_id)
+
+    def _look_at_brokers(self) -> None:
+        """Raises GiveUpRole when one came that the role would not have been taken beside: whoever
+        claims next refuses it.
+        """
+        self._brokers.look()
+        try:
+            check_brokers(self._settings, self._endpoints, self._brokers.registrations)
+        except ConfigurationError as error:
+            raise GiveUpRole(str(error)) from error
 
     def _look(self, dirty: Dirty) -> None:
         if CONTROLLER_PATH in dirty:
@@ -222,7 +244,7 @@ class Term:
         if CONFIG_CHANGES_PATH in dirty:
             self._configs.look()
         if BROKER_IDS_PATH in dirty or dirty.below(BROKER_IDS_PATH):
-            self._brokers.look()
+            self._look_at_brokers()
             self._register_ourselves()
         self._topics.look(dirty)
         if ISR_CHANGE_PATH in dirty:

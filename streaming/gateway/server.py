@@ -28,11 +28,15 @@ _ACCEPTED_AT_ONCE = 64
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """A listener's name, and where to bind it; port 0 takes a free one."""
+    """A listener's name, and where to bind it; port 0 takes a free one.
+
+    advertised_host: what brokers and clients are told instead of host; "" = host.
+    """
 
     name: str
     host: str
     port: int
+    advertised_host: str = ""
 
 
 class Gateway:
@@ -71,7 +75,8 @@ class Gateway:
         found = await loop.getaddrinfo(listener.host, listener.port, type=socket.SOCK_STREAM)
         family, _, _, _, address = found[0]
         sock = socket.create_server(address, family=family)
-        bound = BoundListener(listener.name, listener.host, sock.getsockname()[1])
+        advertised = listener.advertised_host or listener.host
+        bound = BoundListener(listener.name, advertised, sock.getsockname()[1])
 
         def connection() -> Connection:
             return Connection(
@@ -90,7 +95,7 @@ class Gateway:
         self._bound.append(bound)
 
     def endpoints(self) -> list[dict[str, Any]]:
-        """Return what was bound, as controller_elected carries it."""
+        """Return what was bound, as it is announced (controller_elected carries it)."""
         return [
             {
                 "listener": bound.name,

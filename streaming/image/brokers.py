@@ -65,8 +65,7 @@ def registered_brokers(registrations: Iterable[Mapping[str, Any]]) -> dict[int, 
 
 
 def endpoint_on(node: BrokerNode, listener: str) -> Endpoint | None:
-    """Return a broker's endpoint on the controller's listener; its first when none is
-    configured.
-    """
-    fitting = (end for end in node.endpoints if not listener or end.listener == listener)
-    return next(fitting, None)
+    """Return a broker's endpoint on a listener, None if it has none there; "": its only one."""
+    if not listener:
+        return node.endpoints[0] if len(node.endpoints) == 1 else None
+    return next((end for end in node.endpoints if end.listener == listener), None)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +55,11 @@ class BrokersObserver:
     def racks(self) -> dict[int, str | None]:
         """The racks of the brokers appended as registered, by id."""
         return {id_: one["rack"] for id_, one in self._known.items()}
+
+    @property
+    def registrations(self) -> list[Registration]:
+        """The registrations of the brokers appended as registered, by ascending id."""
+        return [self._known[id_] for id_ in self.ids]
 
     def look(self) -> None:
         """Read all registrations again and append what differs, as one event."""
@@ -113,19 +120,21 @@ def read_brokers(tree: WatchedTree, controller_id: int) -> dict[int, ZNode]:
     return {id_: znode for id_, znode in zip(ids, znodes, strict=True) if znode is not None}
 
 
-def listener_names(tree: WatchedTree, controller_id: int) -> list[str]:
-    """Return the names of all listeners that brokers have, in order of broker and listener.
-
-    Leaves watches as `read_brokers`; a registration that cannot be read has none.
+def readable_registrations(tree: WatchedTree, controller_id: int) -> list[Registration]:
+    """Return all registrations that can be read, by ascending id; leaves watches as
+    `read_brokers`.
     """
-    names: dict[str, None] = {}
+    found = []
     for broker_id, znode in sorted(read_brokers(tree, controller_id).items()):
-        try:
-            ends = registration(broker_id, znode)["endpoints"]
-        except ValueError:
-            continue
-        names.update(dict.fromkeys(end["listener"] for end in ends))
-    return list(names)
+        with contextlib.suppress(ValueError):
+            found.append(registration(broker_id, znode))
+    return found
+
+
+def listener_names(brokers: Iterable[Registration]) -> list[str]:
+    """Return the names of all listeners that brokers have, in order of broker and listener."""
+    ends = (end for broker in brokers for end in broker["endpoints"])
+    return list(dict.fromkeys(end["listener"] for end in ends))
 
 
 def registration(broker_id: int, znode: ZNode) -> Registration:

@@ -8,6 +8,7 @@ from pathlib import Path
 from streaming.embedded.broker import KafkaBroker
 from streaming.embedded.ivy import JarsProgress
 from streaming.embedded.kafka_jars import kafka_jars
+from streaming.embedded.ports import LOOPBACK
 from streaming.embedded.zookeeper import EmbeddedZooKeeper
 
 LISTENERS = "CLIENT,INTERNAL"
@@ -68,6 +69,8 @@ class EmbeddedCluster:
             f"zookeeper.session.timeout.ms={SESSION_TIMEOUT_MS}",
             f"inter.broker.listener.name={INTER_BROKER_LISTENER}",
             f"gateway.listeners={LISTENERS}",
+            f"gateway.host={LOOPBACK}",
+            f"gateway.advertised.host={LOOPBACK}",
         ]
 
     def stop(self) -> None:

@@ -199,10 +199,16 @@ class FakeJob:
 
 
 def put_broker(
-    session: ZkSession, broker_id: int, *, port: int = 9092, rack: str | None = None
+    session: ZkSession,
+    broker_id: int,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 9092,
+    listeners: Sequence[str] = ("CLIENT",),
+    rack: str | None = None,
 ) -> int:
     """Register a broker for as long as the session lives, and return its czxid."""
-    ends = [Endpoint("CLIENT", "127.0.0.1", port, SecurityProtocol.PLAINTEXT)]
+    ends = [Endpoint(name, host, port, SecurityProtocol.PLAINTEXT) for name in listeners]
     session.ensure_path("/brokers/ids")
     path = broker_path(broker_id)
     session.create(path, broker_bytes(BrokerZNode(ends, rack), 1), ephemeral=True)

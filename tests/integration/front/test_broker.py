@@ -22,7 +22,11 @@ def test_the_role_goes_back_and_forth(kafka_cluster, zk_session, start_front, st
     admin.create_topics([NewTopic("t", 2, 1)])
     admin.close()
 
-    settings = {"gateway_listeners": "", "zookeeper_session_timeout_ms": 6_000}
+    settings = {
+        "gateway_listeners": "",
+        "inter_broker_listener_name": "INTERNAL",
+        "zookeeper_session_timeout_ms": 6_000,
+    }
     front = start_front(**settings)
     front.wait_listening()
     job = start_job()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -259,11 +259,13 @@ def node_config(cluster: FakeCluster, **more: Any) -> NodeConfig:
 
 
 @asynccontextmanager
-async def running(limits: Limits | None = None) -> AsyncIterator[Rig]:
+async def running(
+    limits: Limits | None = None, listeners: Sequence[Listener] = LISTENERS
+) -> AsyncIterator[Rig]:
     """A gateway with all APIs in front of a fresh FakeCluster."""
     cluster = FakeCluster()
     apis = build_apis(cluster, cluster, node_config(cluster))
-    gateway = Gateway(LISTENERS, apis, limits or Limits())
+    gateway = Gateway(listeners, apis, limits or Limits())
     await gateway.start()
     rig = Rig(cluster, gateway)
     try:
@@ -272,11 +274,15 @@ async def running(limits: Limits | None = None) -> AsyncIterator[Rig]:
         await rig.close()
 
 
-def with_gateway(scenario: Callable[[Rig], Awaitable[None]], limits: Limits | None = None) -> None:
+def with_gateway(
+    scenario: Callable[[Rig], Awaitable[None]],
+    limits: Limits | None = None,
+    listeners: Sequence[Listener] = LISTENERS,
+) -> None:
     """Run a scenario against a gateway."""
 
     async def run() -> None:
-        async with running(limits) as rig:
+        async with running(limits, listeners) as rig:
             await scenario(rig)
 
     asyncio.run(run())

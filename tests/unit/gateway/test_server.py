@@ -17,7 +17,7 @@ from streaming.gateway.connection import Limits
 from streaming.gateway.server import Gateway, Listener
 from streaming.wire.frames import frame
 from streaming.wire.messages import ApiKey, decode_response, encode_request
-from tests.unit.gateway.support import LISTENERS, Rig, with_gateway
+from tests.unit.gateway.support import LISTENERS, NODE_ID, Rig, with_gateway
 
 
 async def _nothing(*_: object) -> bytes:
@@ -294,6 +294,21 @@ def test_a_taken_port_is_named_and_nothing_stays_bound() -> None:
                 await asyncio.open_connection("127.0.0.1", first["port"])
 
     asyncio.run(run())
+
+
+def test_the_advertised_host_is_announced_and_answered_instead_of_the_bound_one() -> None:
+    listeners = [replace(one, advertised_host="controller.example") for one in LISTENERS]
+
+    async def scenario(rig: Rig) -> None:
+        ends = [(end["listener"], end["host"], end["port"]) for end in rig.gateway.endpoints()]
+        ports = {name: rig.port(name) for name in ("CLIENT", "INTERNAL")}
+        assert ends == [(name, "controller.example", port) for name, port in ports.items()]
+        for name, port in ports.items():
+            answer = await rig.ask(ApiKey.METADATA, 1, ALL_TOPICS, name)
+            (ours,) = [n for n in answer["brokers"] if n["node_id"] == NODE_ID]
+            assert (ours["host"], ours["port"]) == ("controller.example", port)
+
+    with_gateway(scenario, listeners=listeners)
 
 
 def test_one_listener_name_binds_one_address() -> None:

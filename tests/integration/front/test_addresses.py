@@ -1,0 +1,64 @@
+"""What is announced, and the brokers beside which the role is refused, before it is claimed."""
+
+from __future__ import annotations
+
+from streaming.zk.znodes import parse_broker
+from tests.integration.front.harness import CONTROLLER_ID, put_broker
+
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - what an operator binds
+
+
+def test_the_advertised_host_is_registered_and_elected(zk_session, start_front, start_job):
+    put_broker(zk_session, 1, host="10.0.0.1")
+    front = start_front(gateway_host=EVERYWHERE, gateway_advertised_host="controller.example")
+    front.wait_listening()
+    start_job()
+    front.wait_role("active")
+    (ours,) = front.of_kind("controller_elected")[0]["endpoints"]
+    assert (ours["listener"], ours["host"]) == ("CLIENT", "controller.example")
+    (end,) = parse_broker(zk_session.get(f"/brokers/ids/{CONTROLLER_ID}").data).endpoints
+    assert (end.listener, end.host, end.port) == ("CLIENT", "controller.example", ours["port"])
+
+
+def test_a_loopback_host_is_refused_beside_brokers_elsewhere(zk_session, start_front, start_job):
+    put_broker(zk_session, 1, host="10.0.0.1")
+    front = start_front()
+    front.wait_listening()
+    start_job()
+    assert front.wait_end() == 2
+    last = front.process.log_path.read_text().splitlines()[-1]
+    assert last.startswith("error: gateway.host = '127.0.0.1' is reached from this machine only")
+    assert zk_session.get("/controller") is None
+    assert front.of_kind("controller_elected") == []
+
+
+def test_a_listener_that_has_to_be_chosen_is_asked_for(zk_session, start_front, start_job):
+    put_broker(zk_session, 1, listeners=("CLIENT", "INTERNAL"))
+    front = start_front(gateway_listeners="CLIENT,INTERNAL")
+    front.wait_listening()
+    start_job()
+    assert front.wait_end() == 2
+    said = front.process.log_path.read_text()
+    assert "inter.broker.listener.name is empty" in said
+    assert "allowed: CLIENT, INTERNAL" in said
+    assert zk_session.get("/controller") is None
+
+
+def test_the_role_goes_when_such_a_broker_comes_later(zk_session, start_front, start_job):
+    put_broker(zk_session, 1)
+    front = start_front()
+    front.wait_listening()
+    start_job()
+    front.wait_role("active")
+    put_broker(zk_session, 2, host="10.0.0.2")
+    assert front.wait_end() == 2
+    assert zk_session.get("/controller") is None
+    (resigned,) = front.of_kind("controller_resigned")
+    assert "broker 2 is at 10.0.0.2:9092 (CLIENT)" in resigned["reason"]
+    assert len(front.of_kind("controller_elected")) == 1
+
+
+def test_no_address_at_all_is_refused_at_once(start_front):
+    front = start_front(gateway_host=EVERYWHERE)
+    assert front.wait_end() == 2
+    assert "gateway.host = '0.0.0.0' stands for all addresses" in front.process.log_path.read_text()
