@@ -65,8 +65,8 @@ def front(
     """Be the front alone: event log, controller role, observers, gateway."""
     from streaming.front.main import run_front
 
-    _log_to_stderr()
     settings = _role_settings(config, overrides, data_dir)
+    _log_to_stderr()
     raise typer.Exit(run_front(settings, standby=standby))
 
 
@@ -77,8 +77,8 @@ def job(
     standby: Standby = False,
 ) -> None:
     """Be the job alone: the streaming query and its sinks."""
-    _log_to_stderr()
     settings = _role_settings(config, overrides, data_dir)
+    _log_to_stderr()
     os.nice(settings.job_nice)  # what it starts inherits that
     from streaming.spark_jvm import start_jvm
 

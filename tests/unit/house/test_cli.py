@@ -26,6 +26,7 @@ from streaming.log.embedded import EmbeddedLogWriter
 from streaming.zk.errors import AuthenticationFailed
 
 COMMANDS = typer.main.get_command(app).commands
+EVERYWHERE = ["--set", "gateway.host=0.0.0.0"]
 
 
 def run(*arguments: object) -> int:
@@ -118,6 +119,10 @@ def test_tap_follows_what_is_appended_later(data_dir: Path) -> None:
         (["tap", "--outcomes", "--no-follow"], 1, "holds no log"),
         (["tap", "--set", "controler.id=3"], 2, "did you mean controller.id?"),
         (["status"], 1, "no helmstream is running"),
+        (["front"], 2, "zookeeper.connect is empty"),
+        (["job"], 2, "zookeeper.connect is empty"),
+        (["front", "--set", "zookeeper.connect=z:1", *EVERYWHERE], 2, "gateway.host = '0.0.0.0'"),
+        (["run", "--zookeeper", "z:1", *EVERYWHERE], 2, "gateway.host = '0.0.0.0'"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(

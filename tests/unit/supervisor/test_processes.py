@@ -62,7 +62,8 @@ def test_a_job_whose_checkpoint_was_made_with_other_slots_is_given_up(tmp_path: 
         partitions=settings.shuffle_partitions,
         group_slots=settings.group_slots,
     )
-    role = Supervised(JOB, role_command(JOB, tmp_path, []), tmp_path / "job.log")
+    command = role_command(JOB, tmp_path, ["--set=zookeeper.connect=127.0.0.1:1"])
+    role = Supervised(JOB, command, tmp_path / "job.log")
     role.start()
     with pytest.raises(HopelessRole, match=r"the job cannot run: the checkpoint .* was made with"):
         keep_until_started_again(role)
