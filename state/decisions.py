@@ -92,6 +92,17 @@ class Rule(IntEnum):
     NO_LIVE_REPLICA = 15
 
 
+ELECTIONS = (
+    Rule.NEW_PARTITION_ELECTED,
+    Rule.OFFLINE_PARTITION_ELECTED,
+    Rule.UNCLEAN_ELECTED,
+    Rule.REASSIGNED_PARTITION_ELECTED,
+    Rule.PREFERRED_REPLICA_ELECTED,
+    Rule.CONTROLLED_SHUTDOWN_ELECTED,
+)
+"""The rules that give a partition a leader."""
+
+
 @dataclass(frozen=True, slots=True)
 class Decision:
     """One decision of one machine about one event; body is JSON or a column block by kind."""

@@ -7,7 +7,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from state.events import EventKind
 from streaming.control_socket import control_path
@@ -31,6 +31,9 @@ from streaming.observers.ports import Counters, event
 from streaming.paths import DataDir
 from streaming.settings import Settings
 from streaming.status_socket import socket_path
+
+if TYPE_CHECKING:
+    from streaming.front.metrics import MetricsServer
 
 logger = logging.getLogger(__name__)
 
@@ -85,6 +88,7 @@ class Front:
         self._control = ControlServer(
             control_path(settings.data_dir), self._append, self._load_again
         )
+        self._metrics = _metrics_server(settings, self.status)
         self._groups = Groups(
             settings,
             self._decider,
@@ -149,7 +153,7 @@ class Front:
         self._holder = controller_id
 
     def status(self) -> dict[str, Any]:
-        """Return the status as docs of `helmstream status` show it."""
+        """Return what `helmstream status` shows; docs/status.md says what each field means."""
         claim, progress = self._authority.claim, self._feed.progress
         return {
             "role": str(self._authority.phase),
@@ -166,8 +170,10 @@ class Front:
                 "pid": progress.pid,
                 "completed_offset": self._lease.completed,
                 "lag": self._lease.lag,
+                "oldest_waiting_ms": round(self._lease.oldest_waiting_s(self._loop.time()) * 1000),
                 "last_batch_time_ms": progress.batch_time_ms,
-                "last_batch": {k: v for k, v in progress.batch.items() if k != "type"},
+                "last_batch": progress.batch,
+                **progress.totals,
             },
             **image_status(self._feed.image),
             "timers": dict(self._clock.armed),
@@ -175,24 +181,31 @@ class Front:
             "gateway": self._gateway.counters(),
             "groups": self._groups.status(),
             "counters": dict(sorted(self._counters.items())),
+            "elections": dict(progress.elections),
             "delivery": progress.delivery,
+            "queue_lengths": progress.queue_lengths,
         }
 
     async def _start(self) -> None:
         if self._log.end_offset():
             # A front that was killed could not say that its term is over.
             self._log.append([event(EventKind.CONTROLLER_RESIGNED, {"reason": "front started"})])
-        if self._gateway.configured:
-            await self._gateway.start(self._gateway.configured)
+        if names := self._settings.gateway_listener_names:
+            await self._gateway.start(names)
         await self._link.start()
         await self._status.start()
+        if self._metrics is not None:
+            await self._loop.run_in_executor(None, self._metrics.start)
         await self._control.start()
         self._watch_lease()
         self._authority.start()
         self._groups.start(self._fail)
 
     async def _stop(self) -> None:
-        """Give the role back first: the job may still fold that, and brokers elect at once."""
+        """Give the role back first: brokers elect at once."""
+        unscraped = None
+        if self._metrics is not None:
+            unscraped = self._loop.run_in_executor(None, self._metrics.stop)
         if not await self._loop.run_in_executor(None, self._authority.stop, _STOP_TIMEOUT_S):
             logger.error("the controller's thread did not end within %g s", _STOP_TIMEOUT_S)
         if self._lease_handle is not None:
@@ -203,6 +216,8 @@ class Front:
         await self._link.stop()
         await self._control.stop()
         await self._status.stop()
+        if unscraped is not None:
+            await unscraped
 
     def _append(self, records: Sequence[NewRecord]) -> Future[range]:
         # By itself: who appends asks at which offsets the records are.
@@ -253,6 +268,8 @@ class Front:
     def _batch_completed(self, head: dict[str, Any]) -> None:
         self._lease.batch_completed(head["end_offset"] or 0, self._loop.time())
         self._groups.batch_completed(head["end_offset"] or 0)
+        if self._metrics is not None:
+            self._metrics.batch_completed(head)
         self._lease_changed()
         if head.get("fenced") and self._term is not None:
             self._term.suspect()
@@ -289,3 +306,14 @@ class Front:
         expires_s = self._lease.expires_s()
         if expires_s is not None and reason is None:
             self._lease_handle = self._loop.call_at(expires_s, self._watch_lease)
+
+
+def _metrics_server(
+    settings: Settings, status: Callable[[], dict[str, Any]]
+) -> MetricsServer | None:
+    if not settings.metrics_port:
+        return None
+    # A front without metrics starts sooner: the library brings an HTTP server.
+    from streaming.front.metrics import MetricsServer  # noqa: PLC0415
+
+    return MetricsServer(settings.metrics_host, settings.metrics_port, status)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -137,9 +138,14 @@ class Groups:
         self._take_over.restart()
 
     def status(self) -> dict[str, Any]:
-        """Return how many groups there are, and for each partition how far it is with whom."""
+        """Return how many groups there are, by state too, and for each partition how far it is with
+        whom.
+        """
+        groups = self._coordination.image.groups
         return {
-            "groups": len(self._coordination.image.groups),
+            "enabled": self._enabled,
+            "groups": len(groups),
+            "states": Counter(str(group.state) for group in groups.values()),
             "partitions": {
                 log.partition: {
                     "phase": str(self._coordination.phase(log.partition)),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,20 +22,43 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class JobProgress:
-    """What the job said last about itself; pid None: no job is connected."""
+    """What the job said last about itself; pid None: no job is connected.
+
+    totals and elections (by rule): over all batches that were heard of; queue_lengths: requests
+    that each broker has not answered.
+    """
 
     pid: int | None = None
     batch: dict[str, Any] = field(default_factory=dict)
     batch_time_ms: int | None = None
     delivery: dict[str, Any] = field(default_factory=dict)
+    queue_lengths: dict[str, int] = field(default_factory=dict)
+    totals: Counter[str] = field(
+        default_factory=lambda: Counter(batches=0, decisions=0, conflicts=0, fenced_batches=0)
+    )
+    elections: Counter[str] = field(default_factory=Counter)
+
+    def take_batch(self, head: Mapping[str, Any], now_ms: int) -> None:
+        """Take the head of a message about a batch."""
+        apart = {"type", "elections", "queue_lengths"}
+        self.batch = {name: value for name, value in head.items() if name not in apart}
+        self.batch_time_ms = now_ms
+        self.elections.update(head.get("elections", {}))
+        self.totals.update(
+            batches=1,
+            decisions=head.get("decisions", 0),
+            conflicts=head.get("conflicts", 0),
+            fenced_batches=int(head.get("fenced", False)),
+        )
 
 
 class JobFeed:
     """Takes the job's messages on the event loop, in order (a JobHandler).
 
     on_presence(connected) and on_batch(head) are called when the job comes, goes, and completes a
-    batch; on_folded(end offset) with what a job that came had folded by then; on_reobserve(topics)
-    when it took topics back that ZooKeeper has otherwise.
+    batch; on_folded(end offset) with what a job that came had folded by then; on_reobserve(topics,
+    those of them that ZooKeeper takes no write of) when it took topics back that ZooKeeper has
+    otherwise.
     on_image(image, fresh) when the image may have changed, fresh when a job has come (back);
     on_groups(decisions) with those about groups: (event offset, body).
     """
@@ -49,7 +73,7 @@ class JobFeed:
         on_presence: Callable[[bool], None],
         on_batch: Callable[[dict[str, Any]], None],
         on_folded: Callable[[int], None],
-        on_reobserve: Callable[[list[str]], None],
+        on_reobserve: Callable[[list[str], list[str]], None],
         on_image: Callable[[ClusterImage | None, bool], None],
         on_groups: Callable[[list[tuple[int, bytes]]], None],
     ) -> None:
@@ -86,6 +110,7 @@ class JobFeed:
         """Keep the image: it stays true while nothing is decided."""
         logger.info("job %s is gone", self.progress.pid)
         self.progress.pid = None
+        self.progress.queue_lengths = {}
         self._on_presence(False)
 
     def job_said(self, message: Message) -> None:
@@ -94,6 +119,7 @@ class JobFeed:
         if taker is None:
             logger.warning("the job sent a message of unknown type %r", message.type)
             return
+        self.progress.queue_lengths = message.head.get("queue_lengths", self.progress.queue_lengths)
         taker(message)
 
     def _take_image(self, message: Message) -> None:
@@ -130,8 +156,9 @@ class JobFeed:
         self._decider.answer(message.head["replies"])
 
     def _take_batch(self, message: Message) -> None:
-        self.progress.batch = message.head
-        self.progress.batch_time_ms = self._now_ms()
+        self.progress.take_batch(message.head, self._now_ms())
+        if message.head.get("rejected"):
+            self._counters["rejected_writes"] += message.head["rejected"]
         self._on_batch(message.head)
 
     def _take_delivery(self, message: Message) -> None:

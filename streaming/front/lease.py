@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 
 class Lease:
     """Runs out when the job is away for lease_s, or events wait for that long without a batch.
@@ -15,6 +17,9 @@ class Lease:
         self._lease_s = lease_s
         self._end = end_offset
         self._completed = 0
+        self._waiting: deque[tuple[int, float]] = deque()  # (end offset, when it was reached)
+        if end_offset:
+            self._waiting.append((end_offset, now_s))
         self._away_since_s: float | None = now_s
         self._stalled_since_s: float | None = now_s if end_offset else None
 
@@ -27,6 +32,13 @@ class Lease:
     def lag(self) -> int:
         """How many events wait to be folded."""
         return max(self._end - self._completed, 0)
+
+    def oldest_waiting_s(self, now_s: float) -> float:
+        """Return for how long the oldest event that is not folded has waited; 0 when none does.
+
+        What was in the log before us counts from our start.
+        """
+        return now_s - self._waiting[0][1] if self._waiting else 0.0
 
     @property
     def job_healthy(self) -> bool:
@@ -44,20 +56,28 @@ class Lease:
 
     def appended(self, end_offset: int, now_s: float) -> None:
         """The log grew."""
-        self._end = max(self._end, end_offset)
+        if end_offset > self._end:
+            self._end = end_offset
+            if self.lag:
+                self._waiting.append((end_offset, now_s))
         if self.lag and self._stalled_since_s is None:
             self._stalled_since_s = now_s
 
     def batch_completed(self, end_offset: int, now_s: float) -> None:
         """A batch is complete up to an offset; any batch that completes shows a living job."""
-        self._completed = max(self._completed, end_offset)
+        self._complete(end_offset)
         self._stalled_since_s = now_s if self.lag else None
 
     def folded(self, end_offset: int) -> None:
         """Take what a job that came had folded by then; it shows nothing of how it lives."""
-        self._completed = max(self._completed, end_offset)
+        self._complete(end_offset)
         if not self.lag:
             self._stalled_since_s = None
+
+    def _complete(self, end_offset: int) -> None:
+        self._completed = max(self._completed, end_offset)
+        while self._waiting and self._waiting[0][0] <= self._completed:
+            self._waiting.popleft()
 
     def expires_s(self) -> float | None:
         """Return when the lease runs out if nothing happens before; None: never."""

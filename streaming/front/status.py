@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import orjson
 
-from state.partitions.matrix import lengths
+from state.blocks import Column
+from state.partitions.matrix import any_in_row, lengths
 from streaming.front.unix_server import UnixServer
 from streaming.image.cluster_image import ClusterImage
 
 NO_LEADER = -1
+_PARTITION_COUNTS = ("offline_partitions", "leaderless", "under_replicated", "imbalanced")
 
 
 class StatusServer:
@@ -48,11 +50,11 @@ def image_status(image: ClusterImage | None) -> dict[str, Any]:
 
     offline_partitions: those whose leader is not a registered broker; leaderless: those of them
     that have no leader at all; deleting: topics whose deletion has started, which count nowhere
-    else; under_replicated: those whose ISR is smaller than the assignment.
+    else; under_replicated: those whose ISR is smaller than the assignment; imbalanced: those that
+    their preferred replica could lead and does not.
     """
     if image is None:
-        names = ("brokers", "topics", "partitions", "deleting")
-        return dict.fromkeys((*names, "offline_partitions", "leaderless", "under_replicated"))
+        return dict.fromkeys(("brokers", "topics", "partitions", "deleting", *_PARTITION_COUNTS))
     return {
         "brokers": sorted(image.brokers),
         "topics": len(image.topic_names()),
@@ -64,7 +66,7 @@ def image_status(image: ClusterImage | None) -> dict[str, Any]:
 
 def _partition_counts(image: ClusterImage) -> dict[str, int]:
     if not len(image):
-        return {"offline_partitions": 0, "leaderless": 0, "under_replicated": 0}
+        return dict.fromkeys(_PARTITION_COUNTS, 0)
     columns = image.columns
     leader = columns["leader"]
     in_sync = lengths(columns["isr"])
@@ -73,4 +75,16 @@ def _partition_counts(image: ClusterImage) -> dict[str, int]:
         "offline_partitions": int(np.count_nonzero(~np.isin(leader, list(image.brokers)))),
         "leaderless": int(np.count_nonzero(leader == NO_LEADER)),
         "under_replicated": int(np.count_nonzero(in_sync < assigned)),
+        "imbalanced": _imbalanced(columns),
     }
+
+
+def _imbalanced(columns: Mapping[str, Column]) -> int:
+    """Return how many partitions are not led by their preferred replica
+    (ControllerContext.hasPreferredLeader): one that is being added counts once it is in sync.
+    """
+    preferred, isr = columns["replicas"][:, 0], columns["isr"]
+    added = columns["adding"][:, 0]
+    in_sync = any_in_row(isr[added] == preferred[added, None])
+    elsewhere = ~added & (columns["leader"] != preferred)
+    return int(np.count_nonzero(elsewhere) + np.count_nonzero(in_sync))

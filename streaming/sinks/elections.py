@@ -4,17 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from state.decisions import Action, DecisionKind, Rule
+from state.decisions import ELECTIONS, Action, DecisionKind, Rule
 from streaming.sinks.batch import DecidedBatch
 
-ELECTIONS = (
-    Rule.NEW_PARTITION_ELECTED,
-    Rule.OFFLINE_PARTITION_ELECTED,
-    Rule.UNCLEAN_ELECTED,
-    Rule.REASSIGNED_PARTITION_ELECTED,
-    Rule.PREFERRED_REPLICA_ELECTED,
-    Rule.CONTROLLED_SHUTDOWN_ELECTED,
-)
 _WRITTEN = Action.WRITE | Action.CREATE
 
 

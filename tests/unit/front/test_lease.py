@@ -73,6 +73,20 @@ def test_offsets_never_go_back():
     assert (lease.completed, lease.lag) == (5, 0)
 
 
+def test_what_waits_is_as_old_as_its_oldest_event():
+    lease = Lease(10.0, end_offset=5, now_s=1.0)
+    assert lease.oldest_waiting_s(3.0) == 2.0, "what was there before us counts from our start"
+    lease.appended(7, 4.0)
+    lease.appended(9, 6.0)
+    lease.folded(5)
+    assert lease.oldest_waiting_s(8.0) == 4.0
+    lease.batch_completed(8, 8.0)
+    assert lease.oldest_waiting_s(8.0) == 2.0
+    lease.appended(9, 9.0)
+    lease.batch_completed(9, 9.0)
+    assert lease.oldest_waiting_s(10.0) == 0.0
+
+
 ACTIONS = st.lists(
     st.tuples(
         st.floats(0.0, 5.0),

@@ -1,0 +1,84 @@
+"""Serves metrics to Prometheus over HTTP: figures are collected when they are asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+from wsgiref.simple_server import WSGIServer
+
+from prometheus_client import CollectorRegistry, Histogram, start_http_server
+from prometheus_client.registry import Collector
+
+from streaming.errors import PortTaken
+from streaming.front.metric_families import Family, families
+
+_STATUS_TIMEOUT_S = 10.0
+_SECONDS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0, 10.0, 30.0)
+
+
+class MetricsServer:
+    """Answers scrapes on threads of its own; the status is taken on the event loop."""
+
+    def __init__(self, host: str, port: int, status: Callable[[], Mapping[str, Any]]) -> None:
+        """Remember where to listen; must be made on the event loop that `status` belongs to."""
+        self._address = (host, port)
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(_StatusCollector(asyncio.get_running_loop(), status))
+        self._batch_s = Histogram(
+            "helmstream_batch_duration_seconds",
+            "What a micro-batch took from its decisions to its end",
+            buckets=_SECONDS,
+            registry=self._registry,
+        )
+        self._written_s = Histogram(
+            "helmstream_event_to_zookeeper_seconds",
+            "From the first event of a micro-batch until ZooKeeper had what it decided",
+            buckets=_SECONDS,
+            registry=self._registry,
+        )
+        self._serving: tuple[WSGIServer, threading.Thread] | None = None
+
+    def start(self) -> None:
+        """Listen; raises PortTaken or OSError."""
+        host, port = self._address
+        try:
+            self._serving = start_http_server(port, host, self._registry)
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+            raise PortTaken(f"{host}:{port}", "metrics.port") from error
+
+    def stop(self) -> None:
+        """Stop listening; takes up to half a second. May be called without `start`."""
+        if self._serving is not None:
+            server, thread = self._serving
+            server.shutdown()
+            server.server_close()
+            thread.join()
+
+    def batch_completed(self, head: Mapping[str, Any]) -> None:
+        """Take what the job says of a batch."""
+        if "duration_ms" in head:
+            self._batch_s.observe(head["duration_ms"] / 1000)
+        if head.get("first_event_ms") is not None:
+            self._written_s.observe((head["written_at_ms"] - head["first_event_ms"]) / 1000)
+
+
+class _StatusCollector(Collector):
+    """Takes one status for each scrape."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, status: Callable[[], Mapping[str, Any]]
+    ) -> None:
+        self._loop = loop
+        self._status = status
+
+    def collect(self) -> Iterator[Family]:
+        async def taken() -> Mapping[str, Any]:
+            return self._status()
+
+        asked = asyncio.run_coroutine_threadsafe(taken(), self._loop)
+        yield from families(asked.result(_STATUS_TIMEOUT_S))

@@ -1,0 +1,43 @@
+"""Counts of the image as the status shows them, and what the job's messages add up to."""
+
+from __future__ import annotations
+
+from streaming.front.job_feed import JobProgress
+from streaming.front.status import image_status
+from streaming.image.cluster_image import ClusterImage
+from tests.unit.front.front_figures import image_of
+
+COUNTS = ("offline_partitions", "leaderless", "under_replicated", "imbalanced")
+
+
+def counts(image):
+    status = image_status(image)
+    return tuple(status[name] for name in COUNTS)
+
+
+def test_each_partition_counts_where_it_belongs():
+    # (leader, ISR, replicas); brokers 1 and 2 are registered
+    image = image_of([(1, [1, 2], [1, 2]), (2, [2], [1, 2]), (3, [3], [3, 1]), (-1, [1], [1, 2])])
+    assert counts(image) == (2, 1, 3, 2)
+
+
+def test_a_preferred_replica_that_is_added_counts_once_it_is_in_sync():
+    rows = [(1, [1, 2], [3, 1, 2]), (1, [1, 2, 3], [3, 1, 2]), (2, [1, 2], [1, 2])]
+    image = image_of(rows)
+    image.columns["adding"][:2, 0] = True
+    assert image_status(image)["imbalanced"] == 2
+
+
+def test_an_image_without_partitions_counts_none_and_no_image_is_not_known():
+    assert counts(ClusterImage()) == (0, 0, 0, 0)
+    assert counts(None) == (None, None, None, None)
+
+
+def test_batches_add_up():
+    progress = JobProgress()
+    batch = {"type": "batch", "end_offset": 4, "decisions": 3, "conflicts": 1, "fenced": True}
+    progress.take_batch({**batch, "elections": {"unclean_elected": 2}, "queue_lengths": {}}, 9)
+    progress.take_batch({"type": "batch", "end_offset": 5, "decisions": 1}, 10)
+    assert progress.totals == {"batches": 2, "decisions": 4, "conflicts": 1, "fenced_batches": 1}
+    assert progress.elections == {"unclean_elected": 2}
+    assert (progress.batch, progress.batch_time_ms) == ({"end_offset": 5, "decisions": 1}, 10)
