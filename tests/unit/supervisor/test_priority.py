@@ -16,7 +16,7 @@ from streaming.commands import roles
 streaming.spark_jvm.start_jvm = lambda settings: print("JVM", os.nice(0))
 streaming.job.run_job = lambda settings, standby: print("job", os.nice(0)) or 0
 try:
-    roles.job(overrides=[sys.argv[1]])
+    roles.job(overrides=[sys.argv[1], "zookeeper.connect=127.0.0.1:1"])
 except typer.Exit:
     pass
 """
