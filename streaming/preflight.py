@@ -26,18 +26,28 @@ def check_data_dir(data_dir: Path) -> None:
         )
 
 
-def check_port_free(host: str, port: int, setting: str) -> None:
-    """Raise PortTaken when something listens on host:port; port 0 (any) always passes."""
-    if port == 0:
-        return
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise
-            raise PortTaken(f"{host}:{port}", setting) from error
+def check_bindable(host: str, port: int) -> None:
+    """Raise `bind_failure` when the gateway could not bind host:port; port 0 is any free one."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, socket.SOCK_STREAM) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
+    except OSError as error:
+        raise bind_failure(error, host, port) from error
+
+
+def bind_failure(error: OSError, host: str, port: int) -> Exception:
+    """Return the gateway's failure to bind host:port in the words of its settings."""
+    if error.errno == errno.EADDRINUSE:
+        return PortTaken(f"{host}:{port}", "gateway.port")
+    if error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
+        return ConfigurationError(
+            f"gateway.host = {host!r} cannot be bound ({error.strerror}); allowed: an address of"
+            " this machine, or 0.0.0.0 for all of them; what brokers and clients are told is"
+            " gateway.advertised.host"
+        )
+    return error
 
 
 def check_zookeeper(connect: str, timeout_ms: int) -> None:

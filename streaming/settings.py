@@ -141,6 +141,11 @@ class Settings(BaseModel):
         return self.gateway_advertised_host or self.gateway_host
 
     @property
+    def gateway_listener_names(self) -> list[str]:
+        """The listeners in gateway.listeners; none: those that brokers have."""
+        return [name for name in self.gateway_listeners.split(",") if name]
+
+    @property
     def posed_topic(self) -> str | None:
         """The topic of which brokers are told that this node leads it, None for none."""
         return GROUP_TOPIC if self.groups_takeover_enable else None

@@ -71,7 +71,7 @@ class FrontGateway:
     @property
     def configured(self) -> list[str]:
         """The names in gateway.listeners."""
-        return [name for name in self._settings.gateway_listeners.split(",") if name]
+        return self._settings.gateway_listener_names
 
     @property
     def started(self) -> bool:

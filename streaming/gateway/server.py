@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
 import socket
 from collections import Counter
@@ -11,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from streaming.errors import PortTaken
 from streaming.gateway.calls import Apis, BoundListener
 from streaming.gateway.connection import Connection, Limits
+from streaming.preflight import bind_failure
 from streaming.wire.partition_rows import PLAINTEXT
 
 logger = logging.getLogger(__name__)
@@ -59,15 +58,13 @@ class Gateway:
         self.counters: Counter[str] = Counter(connections_open=0)
 
     async def start(self) -> None:
-        """Bind all listeners; raises PortTaken (nothing is bound then) or OSError."""
+        """Bind all listeners, or none and raise PortTaken, ConfigurationError or OSError."""
         try:
             for listener in self._listeners:
                 await self._listen(listener)
         except OSError as error:
             await self.stop()
-            if error.errno != errno.EADDRINUSE:
-                raise
-            raise PortTaken(f"{listener.host}:{listener.port}", "gateway.port") from error
+            raise bind_failure(error, listener.host, listener.port) from error
 
     async def _listen(self, listener: Listener) -> None:
         # One address per name: each of several would get a free port of its own.

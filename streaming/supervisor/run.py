@@ -10,7 +10,11 @@ from rich.console import Console
 
 from streaming.embedded.java import find_java
 from streaming.errors import ConfigurationError
-from streaming.preflight import check_port_free, check_zookeeper
+from streaming.front.gateway import listener_addresses
+from streaming.job_lock import JobLock
+from streaming.log.writer_lock import WriterLock
+from streaming.paths import DataDir
+from streaming.preflight import check_bindable, check_zookeeper
 from streaming.settings import Settings
 from streaming.supervisor.embedded import EmbeddedCluster
 from streaming.supervisor.processes import Supervisor
@@ -20,15 +24,18 @@ def run(settings: Settings, config: list[str], console: Console, *, standby: boo
     """Run front and job, with an embedded cluster when no ZooKeeper is given, until a signal comes.
 
     config: the --config and --set options for the child processes; standby: wait while others are
-    front or job of the data folder. Raises JavaMissing, JavaTooOld, PortTaken,
-    ZooKeeperUnreachable, ConfigurationError before anything starts, HopelessRole when front or job
-    cannot run as configured.
+    front or job of the data folder. Raises JobLocked, LogLocked, JavaMissing, JavaTooOld,
+    PortTaken, ZooKeeperUnreachable, ConfigurationError before anything starts, HopelessRole when
+    front or job cannot run as configured.
     """
-    find_java()
     if standby and not settings.zookeeper_connect:
         raise ConfigurationError("a standby needs zookeeper.connect: the cluster to control")
-    if not standby:  # the one that it waits for may have the port
-        check_port_free(settings.gateway_host, settings.gateway_port, "gateway.port")
+    if not standby:
+        check_folder_free(settings)
+    find_java()
+    if not standby:  # the one that it waits for may have the ports
+        for listener in listener_addresses(settings, settings.gateway_listener_names or [""]):
+            check_bindable(listener.host, listener.port)
     if settings.zookeeper_connect:
         check_zookeeper(settings.zookeeper_connect, settings.zookeeper_connection_timeout_ms)
     stop = threading.Event()
@@ -52,6 +59,14 @@ def run(settings: Settings, config: list[str], console: Console, *, standby: boo
         supervisor.stop()
         if cluster is not None:
             cluster.stop()
+
+
+def check_folder_free(settings: Settings) -> None:
+    """Raise JobLocked or LogLocked, naming the process, when a data folder has a job or a front."""
+    folders = DataDir(settings.data_dir, settings.event_log_url)
+    with JobLock(folders.job_lock) as lock:
+        lock.take()
+        WriterLock(folders.events).close()
 
 
 def _embedded(settings: Settings, data_dir: Path, console: Console) -> EmbeddedCluster:

@@ -11,7 +11,7 @@ import pytest
 
 from streaming.control_socket import control_path
 from streaming.errors import ConfigurationError, PortTaken, ZooKeeperUnreachable
-from streaming.preflight import check_data_dir, check_port_free, check_zookeeper
+from streaming.preflight import check_bindable, check_data_dir, check_zookeeper
 
 HOST = "127.0.0.1"
 
@@ -39,15 +39,20 @@ def test_a_taken_port_is_named_with_its_setting() -> None:
     with socket.create_server((HOST, 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(PortTaken, match=f"{HOST}:{port} .* gateway.port"):
-            check_port_free(HOST, port, "gateway.port")
+            check_bindable(HOST, port)
+
+
+def test_an_address_of_another_machine_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"gateway.host = '192.0.2.1' cannot be bound"):
+        check_bindable("192.0.2.1", 0)  # it is for documentation (RFC 5737), and nobody's
 
 
 def test_a_free_port_passes_and_stays_free() -> None:
     with socket.create_server((HOST, 0)) as was_taken:
         port = was_taken.getsockname()[1]
-    check_port_free(HOST, port, "gateway.port")
-    check_port_free(HOST, port, "gateway.port")
-    check_port_free(HOST, 0, "gateway.port")
+    check_bindable(HOST, port)
+    check_bindable(HOST, port)
+    check_bindable(HOST, 0)
 
 
 def test_one_server_of_several_is_enough() -> None:
