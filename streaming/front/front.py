@@ -55,6 +55,7 @@ class Front:
         self._failure: BaseException | None = None
         self._stopped = asyncio.Event()
         self._holder: int | None = None
+        self._to_delete = 0
         self._cluster_id = ""
         self._retained_from = 0
         self._lease_handle: asyncio.TimerHandle | None = None
@@ -152,6 +153,10 @@ class Front:
         """Take who holds /controller, on any thread."""
         self._holder = controller_id
 
+    def deletions_counted(self, topics: int) -> None:
+        """Take how many topics are to be deleted, on any thread."""
+        self._to_delete = topics
+
     def status(self) -> dict[str, Any]:
         """Return what `helmstream status` shows; docs/status.md says what each field means."""
         claim, progress = self._authority.claim, self._feed.progress
@@ -176,6 +181,7 @@ class Front:
                 **progress.totals,
             },
             **image_status(self._feed.image),
+            "topics_to_delete": self._to_delete,
             "timers": dict(self._clock.armed),
             "waiting_requests": self._decider.waiting,
             "gateway": self._gateway.counters(),
@@ -190,12 +196,12 @@ class Front:
         if self._log.end_offset():
             # A front that was killed could not say that its term is over.
             self._log.append([event(EventKind.CONTROLLER_RESIGNED, {"reason": "front started"})])
-        if names := self._settings.gateway_listener_names:
-            await self._gateway.start(names)
+        if self._gateway.configured:
+            await self._gateway.start(self._gateway.configured)
         await self._link.start()
-        await self._status.start()
         if self._metrics is not None:
             await self._loop.run_in_executor(None, self._metrics.start)
+        await self._status.start()
         await self._control.start()
         self._watch_lease()
         self._authority.start()

@@ -66,6 +66,8 @@ def _counter(name: str, said: str, value: float) -> CounterMetricFamily:
 
 def _kafka_controller(status: Status) -> Iterator[Family]:
     active = status["epoch"] is not None
+    topics, deleting = status["topics"], status["deleting"]
+    known = {**status, "all_topics": None if topics is None else topics + len(deleting)}
     yield _gauge(f"{CONTROLLER}activecontrollercount", "1 while /controller is ours", int(active))
     for name, said, value in (
         ("offlinepartitionscount", "Partitions without a live leader", "offline_partitions"),
@@ -74,12 +76,13 @@ def _kafka_controller(status: Status) -> Iterator[Family]:
             "Partitions not led by their preferred replica",
             "imbalanced",
         ),
-        ("globaltopiccount", "Topics", "topics"),
+        ("globaltopiccount", "Topics, those that are being deleted too", "all_topics"),
         ("globalpartitioncount", "Partitions", "partitions"),
+        ("topicstodeletecount", "Topics to be deleted", "topics_to_delete"),
         ("activebrokercount", "Registered brokers", "brokers"),
     ):
-        if status[value] is not None:
-            yield _gauge(CONTROLLER + name, said, _count(status[value]) if active else 0)
+        if known[value] is not None:
+            yield _gauge(CONTROLLER + name, said, _count(known[value]) if active else 0)
     yield _gauge(
         "kafka_controller_controllereventmanager_eventqueuesize",
         "Events that wait to be decided",

@@ -75,6 +75,9 @@ class TermListener(Protocol):
     def holder_seen(self, controller_id: int | None) -> None:
         """Take who holds /controller; None: nobody."""
 
+    def deletions_counted(self, topics: int) -> None:
+        """Take how many topics are named to be deleted, those that are being deleted too."""
+
 
 class Term:
     """One session, one claim, and the observers that read through them; used by one thread.
@@ -205,7 +208,8 @@ class Term:
         self._topics = TopicsObserver(tree, log, counters, check, mint_topic_ids=minted)
         self._notifications = NotificationsObserver(tree, writer, log, counters)
         self._admin = AdminObserver(tree, log, counters)
-        self._deletions = DeletionsObserver(tree, log, self._topics)
+        counted = self._listener.deletions_counted
+        self._deletions = DeletionsObserver(tree, log, self._topics, counted)
         defaults = overridable(self._settings)
         self._configs = ConfigsObserver(tree, log, self._topics, defaults, counters)
         return writer

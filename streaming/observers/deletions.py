@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from state.events import EventKind
 from streaming.observers.ports import EventAppender, Topics, event
 from streaming.observers.tree import Dirty, WatchedTree
@@ -16,11 +18,18 @@ class DeletionsObserver:
     are deleted, or when there is no such topic: that is decided from the log.
     """
 
-    def __init__(self, tree: WatchedTree, log: EventAppender, topics: Topics) -> None:
-        """Start with no name seen."""
+    def __init__(
+        self,
+        tree: WatchedTree,
+        log: EventAppender,
+        topics: Topics,
+        names_counted: Callable[[int], None] = lambda _: None,
+    ) -> None:
+        """Start with no name seen. names_counted: told at each look how many names there are."""
         self._tree = tree
         self._log = log
         self._topics = topics
+        self._names_counted = names_counted
         self._seen: dict[str, int] = {}
 
     def look(self) -> None:
@@ -43,3 +52,4 @@ class DeletionsObserver:
                 ]
             )
         self._seen = czxids
+        self._names_counted(len(names))

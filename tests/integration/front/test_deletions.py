@@ -23,6 +23,7 @@ def test_names_are_appended_once_with_the_topic_they_mean(zk_session, start_fron
     front = active(zk_session, start_front, start_job)
     zk_session.create(f"{MARKS}/t", b"")
     front.wait_events("topic_deletion_requested", 1)
+    front.wait_status("a topic to delete", lambda status: status["topics_to_delete"] == 1)
     zk_session.create(f"{MARKS}/unknown", b"")
     assert front.wait_events("topic_deletion_requested", 2) == [
         {"topic": "t", "topic_id": TOPIC_ID},

@@ -6,6 +6,7 @@ import io
 import socket
 import struct
 import threading
+import urllib.request
 
 import orjson
 import pytest
@@ -15,6 +16,7 @@ from rich.console import Console
 
 from state.decisions import DecisionKind
 from streaming.commands.status import render_status
+from streaming.embedded.ports import free_ports
 from streaming.image.cluster_image import ClusterImage
 from streaming.link.job_side import JobLink, LinkDown
 from streaming.log.api import NewRecord
@@ -34,8 +36,13 @@ def brokers_body(*ids: int) -> dict:
 
 
 @pytest.fixture
-def front(start_front):
-    front = start_front(event_log_segment_bytes=4_096)
+def metrics_port():
+    return free_ports(1)[0]
+
+
+@pytest.fixture
+def front(start_front, metrics_port):
+    front = start_front(event_log_segment_bytes=4_096, metrics_port=metrics_port)
     front.wait_listening()
     return front
 
@@ -129,6 +136,32 @@ def test_the_image_follows_decisions(front, start_job):
     console = Console(width=200, file=io.StringIO())
     console.print(render_status(status))
     assert "job.completed_offset" in console.file.getvalue()
+
+
+def scraped(port):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=WAIT_S) as answer:
+        return answer.read().decode().splitlines()
+
+
+def test_a_scrape_tells_of_the_role_and_of_the_job(front, start_job, metrics_port):
+    assert "kafka_controller_kafkacontroller_activecontrollercount 0.0" in scraped(metrics_port)
+    image = ClusterImage()
+    image.update_brokers(brokers_body(1, 2))
+    job = start_job(image=image, queue_lengths={"1": 3})
+    front.wait_role("active")
+    expected = {
+        "kafka_controller_kafkacontroller_activecontrollercount 1.0",
+        "kafka_controller_kafkacontroller_activebrokercount 2.0",
+        'kafka_controller_controllerchannelmanager_queuesize{broker_id="1"} 3.0',
+        "helmstream_controller_epoch 1.0",
+        "helmstream_job_connected 1.0",
+        "helmstream_log_lag 0.0",
+        "helmstream_controller_claims_total 1.0",
+        "helmstream_set_aside_events_total 0.0",
+    }
+    wait_for("the figures", lambda: expected <= set(scraped(metrics_port)))
+    job.end()
+    wait_for("a lost job", lambda: "helmstream_job_connected 0.0" in scraped(metrics_port))
 
 
 def test_a_job_without_an_image_leaves_the_fronts_as_it_is(front, start_job):

@@ -57,13 +57,14 @@ def status(tmp_path: Path) -> dict[str, Any]:
 
 
 def test_the_controllers_figures_have_kafkas_names(status):
-    found = samples(active(status))
+    found = samples({**active(status), "topics_to_delete": 4})
     expected = {
         f"{CONTROLLER}activecontrollercount": 1,
         f"{CONTROLLER}offlinepartitionscount": 1,
         f"{CONTROLLER}preferredreplicaimbalancecount": 2,
         f"{CONTROLLER}globaltopiccount": 1,
         f"{CONTROLLER}globalpartitioncount": 3,
+        f"{CONTROLLER}topicstodeletecount": 4,
         f"{CONTROLLER}activebrokercount": 2,
         "kafka_controller_controllereventmanager_eventqueuesize": 0,
         "kafka_controller_controllerstats_uncleanleaderelections_total": 2,
@@ -79,7 +80,7 @@ def test_while_another_one_is_the_controller_all_of_them_are_0(status):
     kafkas = {name: value for name, value in found.items() if name[0].startswith("kafka_")}
     unclean = ("kafka_controller_controllerstats_uncleanleaderelections_total",)
     assert kafkas.pop(unclean) == 2, "a counter never goes back"
-    assert len(kafkas) == 8
+    assert len(kafkas) == 9
     assert set(kafkas.values()) == {0}
 
 
