@@ -28,7 +28,8 @@ VOLUME /var/lib/helmstream
 WORKDIR /var/lib/helmstream
 USER helmstream
 EXPOSE 9190
-HEALTHCHECK --interval=10s --timeout=8s --start-period=60s --retries=3 CMD ["helmstream", "status"]
+# Healthy is who has the controller role; the first claim waits for Spark and reads the cluster.
+HEALTHCHECK --interval=10s --timeout=8s --start-period=120s --retries=3 CMD ["helmstream", "status", "--require", "active"]
 # tini passes signals on and reaps the Java processes.
 ENTRYPOINT ["tini", "--", "helmstream"]
 CMD ["run"]

@@ -57,12 +57,12 @@ def read_partitions(spark: SparkSession, checkpoint: Path, batch: int | None = N
     """Return the partitions as of a committed micro-batch, the last one by default.
 
     Columns: topic string, partition int, topic_id string (null: none), slot int, state string
-    (new, online, offline), leader int (-1: none), leader_epoch int, isr and replicas array<int> in
-    order, partition_epoch int (version of the state znode; -1: there is none, then leader and isr
-    mean nothing), controller_epoch int, recovery int, adding, removing and offline_dirs array<int>
-    (the replicas of which that is so), replica_states array<string> (as replicas), deleting
-    boolean (queued for deletion). Decoded on the executors. Raises CheckpointMismatch when the
-    batch is not retained.
+    (non_existent: its deletion has started; new, online, offline), leader int (-1: none),
+    leader_epoch int, isr and replicas array<int> in order, partition_epoch int (version of the
+    state znode; -1: there is none, then leader and isr mean nothing), controller_epoch int,
+    recovery int, adding, removing and offline_dirs array<int> (the replicas of which that is so),
+    replica_states array<string> (as replicas), deleting boolean (queued for deletion). Decoded on
+    the executors. Raises CheckpointMismatch when the batch is not retained.
     """
     states = state_frame(spark, checkpoint, batch)
     schema = ", ".join(f"{field.name} {_DDL[field.type]}" for field in PARTITION_SCHEMA)

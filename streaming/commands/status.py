@@ -12,7 +12,18 @@ from rich.table import Table
 from rich.text import Text
 
 from streaming.commands.options import ConfigFiles, DataDir, Overrides, settings_from
+from streaming.errors import HelmstreamError
 from streaming.status_socket import fetch_status
+
+
+class NotInRole(HelmstreamError):
+    """A helmstream runs, but not in the role that was asked for."""
+
+    def __init__(self, role: str, required: str) -> None:
+        from streaming.front.authority import Phase
+
+        known = "" if required in list(Phase) else f"; the roles are {', '.join(Phase)}"
+        super().__init__(f"the role is {role}, not {required}{known}")
 
 
 def status(
@@ -24,10 +35,13 @@ def status(
     timeout_s: Annotated[
         float, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="Wait for the answer.")
     ] = 5.0,
+    require: Annotated[
+        str, typer.Option(metavar="ROLE", help="Exit with 1 unless this is its role, as active.")
+    ] = "",
 ) -> None:
     """Show the status of the helmstream that runs on a data folder.
 
-    Exit code 0 when it answers, so that this is also the health check of the container.
+    Exit code 0 when it answers; docs/status.md says what each line means.
     """
     answer = fetch_status(settings_from(config, overrides, data_dir).data_dir, timeout_s)
     console = Console()
@@ -35,6 +49,8 @@ def status(
         console.out(orjson.dumps(answer).decode(), highlight=False)
     else:
         console.print(render_status(answer))
+    if require not in {"", answer["role"]}:
+        raise NotInRole(answer["role"], require)
 
 
 def render_status(answer: Mapping[str, Any]) -> Table:

@@ -27,7 +27,8 @@ _STALE_CONTROLLER_EPOCH = 11
 class AnswerSink:
     """Takes answers on the brokers' thread and works on them on one of its own.
 
-    A broker is cleared as pending only after what it answered is in the event log.
+    A broker is cleared as pending only after what it answered is in the event log. An answer that
+    cannot be taken is logged, and holds up nothing.
     """
 
     def __init__(

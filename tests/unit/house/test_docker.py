@@ -12,6 +12,7 @@ import pytest
 import typer.main
 
 from streaming.cli import app
+from streaming.front.authority import Phase
 from streaming.settings_loader import NOT_SETTINGS, load_settings
 
 Instruction = tuple[str, str]
@@ -77,12 +78,14 @@ def test_the_entry_point_is_our_command(root: Path, instructions: list[Instructi
 
 def test_the_health_check_is_a_command_we_have(instructions: list[Instruction]) -> None:
     check = last(instructions, "HEALTHCHECK")
-    program, command = json.loads(check[check.index("CMD ") + 4 :])
+    program, command, option, role = json.loads(check[check.index("CMD ") + 4 :])
     assert program == "helmstream"
-    assert command in typer.main.get_command(app).commands
+    options = typer.main.get_command(app).commands[command].params
+    assert option in {name for one in options for name in one.opts}
+    assert role == Phase.ACTIVE
 
 
-def test_base_images_are_pinned_and_one_release(instructions: list[Instruction]) -> None:
+def test_base_images_are_one_and_name_their_release(instructions: list[Instruction]) -> None:
     images = [rest.split()[0] for name, rest in instructions if name == "FROM"]
     assert len(set(images)) == 1  # the venv is moved from one to the other
     assert re.fullmatch(r"python:3\.\d+-slim-[a-z]+", images[0])

@@ -13,6 +13,7 @@ import orjson
 import pytest
 from rich.console import Console
 
+from streaming.cli import main
 from streaming.commands.status import render_status
 from streaming.errors import NotRunning
 from streaming.status_socket import NoStatus, fetch_status, socket_path
@@ -75,6 +76,28 @@ def test_a_front_that_does_not_answer_is_not_waited_for(data_dir: Path) -> None:
         silent.listen(1)
         with pytest.raises(NoStatus, match="timed out"):
             fetch_status(data_dir, timeout_s=0.05)
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        ([], 0, ""),
+        (["--require", "loading"], 0, ""),
+        (["--require", "active"], 1, "the role is loading, not active"),
+        (["--require", "leader"], 1, "the roles are waiting_for_job, claiming, loading, active"),
+    ],
+)
+def test_a_role_can_be_required(
+    data_dir: Path, options: list[str], code: int, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    serving = answer_once(data_dir, orjson.dumps({"role": "loading"}))
+    with pytest.raises(SystemExit) as left:
+        main(["status", "--data-dir", str(data_dir), *options])
+    serving.join(10)
+    printed = capsys.readouterr()
+    assert (left.value.code or 0) == code
+    assert "loading" in printed.out, "the status is shown all the same"
+    assert said in printed.err.replace("\n", " ")
 
 
 def test_the_table_shows_all_there_is() -> None:
