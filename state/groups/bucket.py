@@ -14,7 +14,7 @@ import numpy as np
 from state.blocks import decode_block, encode_block
 from state.errors import CorruptBlock
 from state.groups.codec import decode_group, encode_members
-from state.groups.group import NEVER, Group
+from state.groups.group import NEVER, Group, empty_since_ms
 from state.groups.states import GroupState
 
 _LENGTH_BYTES = 4
@@ -36,7 +36,8 @@ class Entry:
     deadline_ms: of its first timer; latest_ms: by when the clock must tell of the first one that
     ends no session. commit_ms, expire_ms: the first time of a commit, and of an expiry that a
     commit brought with it; NEVER where there is none. removable: it is empty and has no offsets.
-    transactions: it has offsets of open transactions.
+    transactions: it has offsets of open transactions. empty_ms: when a group that had members
+    became empty; NEVER for others.
     """
 
     members: bytes
@@ -48,12 +49,15 @@ class Entry:
     expire_ms: int
     removable: bool
     transactions: bool
+    empty_ms: int = NEVER
     group: Group | None = None
 
     def may_expire(self, now_ms: int, retention_ms: int) -> bool:
         """Return whether to look for something that has expired."""
-        expired = self.commit_ms + retention_ms <= now_ms or self.expire_ms <= now_ms
-        return self.removable or expired
+        if self.removable or self.expire_ms <= now_ms:
+            return True
+        since_ms = min(self.commit_ms, self.empty_ms)
+        return self.commit_ms != NEVER and since_ms + retention_ms <= now_ms
 
 
 class Bucket:
@@ -81,7 +85,7 @@ class Bucket:
         """Take a new group in."""
         assert group.name not in self.entries, f"group {group.name} is there"
         self.entries[group.name] = Entry(
-            b"", b"", group.partition, NEVER, NEVER, NEVER, NEVER, False, False, group
+            b"", b"", group.partition, NEVER, NEVER, NEVER, NEVER, False, False, NEVER, group
         )
 
     def remove(self, name: str) -> None:
@@ -107,6 +111,8 @@ class Bucket:
             entry.transactions = bool(group.store.pending)
             bare = group.store.is_empty
         entry.removable = bare and group.state is GroupState.EMPTY
+        since_ms = empty_since_ms(group)
+        entry.empty_ms = NEVER if since_ms is None else since_ms
         return entry
 
     def due(self, now_ms: int) -> list[str]:
@@ -131,6 +137,8 @@ class Bucket:
                 entry.offsets = entry.group.store.encoded()
             values += (entry.members, entry.offsets)
         entries = self.entries.values()
+        empty_ms = [one.empty_ms for one in entries]
+        emptied = any(at_ms != NEVER for at_ms in empty_ms)
         block = encode_block(
             {
                 "partition": np.array([one.partition for one in entries], dtype=np.int32),
@@ -142,6 +150,7 @@ class Bucket:
                 "transactions": np.array([one.transactions for one in entries], dtype=np.bool_),
                 "members": np.array([len(one.members) for one in entries], dtype=np.uint32),
                 "offsets": np.array([len(one.offsets) for one in entries], dtype=np.uint32),
+                **({"empty_ms": np.array(empty_ms, dtype=np.int64)} if emptied else {}),
             },
             {"armed_ms": self.armed_ms, "groups": [*self.entries]},
         )
@@ -156,6 +165,8 @@ def decode_bucket(data: bytes) -> Bucket:
     if start + sum(map(sum, lengths)) != len(data):
         raise CorruptBlock(f"a bucket of {len(data)} bytes does not end with its last group")
     fixed = [columns[name].tolist() for name in _FIXED]
+    emptied = columns.get("empty_ms")
+    fixed.append([NEVER] * len(fixed[0]) if emptied is None else emptied.tolist())
     entries: dict[str, Entry] = {}
     rows = zip(*fixed, strict=True)
     for name, values, length, rest in zip(extra["groups"], rows, *lengths, strict=True):

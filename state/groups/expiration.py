@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from state.groups.group import Group
+from state.groups.group import Group, empty_since_ms
 from state.groups.offset_rows import OffsetRow, TopicPartition
 from state.groups.offsets import remove_offsets
 from state.groups.states import GroupState
@@ -22,7 +22,7 @@ def expire(turn: Turn, group: Group) -> bool:
     )
     for partition in expired:
         del group.store.rows[partition]
-    return remove_offsets(turn, group, expired, "expired")
+    return remove_offsets(turn, group, expired, reason="expired")
 
 
 def _candidates(group: Group) -> list[tuple[TopicPartition, OffsetRow]]:
@@ -50,7 +50,5 @@ def _expires_ms(group: Group, row: OffsetRow, retention_ms: int) -> int:
     """
     if row.expire_ms is not None:
         return row.expire_ms
-    became_empty = group.protocol_type is not None and group.state is GroupState.EMPTY
-    if became_empty and group.state_since_ms is not None:
-        return group.state_since_ms + retention_ms
-    return row.commit_ms + retention_ms
+    since_ms = empty_since_ms(group)
+    return (row.commit_ms if since_ms is None else since_ms) + retention_ms

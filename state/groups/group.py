@@ -221,3 +221,11 @@ class Group:
             (one.session_timeout_ms for one in self.members.values()), default=SLACK_MS
         )
         return min(SLACK_MS, shortest_ms // SLACK_PART)
+
+
+def empty_since_ms(group: Group) -> int | None:
+    """Return since when a group that had members has none: its offsets are kept from then on
+    (GroupMetadata.removeExpiredOffsets); None for other groups.
+    """
+    became_empty = group.protocol_type is not None and group.state is GroupState.EMPTY
+    return group.state_since_ms if became_empty else None

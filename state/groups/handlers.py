@@ -12,7 +12,7 @@ from state.groups.bucket import Bucket
 from state.groups.buckets import bucket_of_key, group_bucket, timer_name
 from state.groups.expiration import expire
 from state.groups.group import NEVER, Group
-from state.groups.offsets import complete_transaction, take_appended
+from state.groups.offsets import complete_transaction, remove_topics, take_appended
 from state.groups.presence import heartbeat
 from state.groups.requests import create, take
 from state.groups.slot import GroupSlot
@@ -118,6 +118,20 @@ def offsets_appended(
     turn = Turn(event.offset, event.time_ms, slot.config)
     group = create(turn, appended.group, appended.partition)
     return finish(bucket, turn, group, gone=act(turn, group))
+
+
+def topics_deleted(
+    slot: GroupSlot, event: Event, deleted: payloads.CommittedTopicsDeleted
+) -> list[Decision]:
+    """Remove a group's offsets of topics that are gone."""
+    if slot.phase(deleted.partition) is not Phase.OWNED:
+        return []
+    return concern(
+        slot,
+        event,
+        deleted.group,
+        lambda turn, group: remove_topics(turn, group, deleted.topics),
+    )
 
 
 def heard(slot: GroupSlot, event: Event, received: payloads.HeartbeatsReceived) -> list[Decision]:
@@ -294,6 +308,7 @@ GROUP_HANDLERS: dict[type, Callable[[GroupSlot, Event, Any], list[Decision]]] = 
     payloads.OffsetCommitRequested: requested,
     payloads.TxnOffsetCommitRequested: requested,
     payloads.OffsetsAppended: offsets_appended,
+    payloads.CommittedTopicsDeleted: topics_deleted,
     payloads.OffsetDeleteRequested: requested,
     payloads.DeleteGroupRequested: requested,
     payloads.GroupObserved: observed,

@@ -5,18 +5,27 @@ What a write changes is folded when its records are appended; until then its off
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
-from state.groups.image_changes import CHANGES, CREATES, DirectCommit, GroupView
+from state.groups.image_changes import (
+    CHANGES,
+    CREATES,
+    DirectCommit,
+    GroupView,
+    without_removed,
+)
 from state.groups.offset_rows import OffsetRow, TopicPartition
 from state.groups.ownership import loaded_fields
 from state.groups.slot import GroupSlot
 
 WriteId = tuple[int, int]
 """Offset of the event and index of the write in its decision."""
+Change = dict[str, Any]
 
 
 @dataclass(slots=True)
@@ -122,12 +131,22 @@ class GroupImage:
             name = change["change"]
             if name == "group_removed":
                 self.groups.pop(group, None)
+                self._prune(group, lambda changes: [])
             elif name in CREATES:
                 self.groups[group] = view = GroupView()
                 CHANGES[name](view, change)
             elif (known := self.groups.get(group)) is not None:
                 # What a write changes may come when the group is gone.
                 CHANGES[name](known, change)
+                if name == "offsets_removed":
+                    self._prune(group, functools.partial(without_removed, removal=change))
+
+    def _prune(self, group: str, rest: Callable[[list[Change]], list[Change]]) -> None:
+        """Let writes that are on their way change no more than the rest of what they would."""
+        for write, step in self.writing.get(group, {}).items():
+            pruned = {**step, "changes": rest(step["changes"])}
+            self.writing[group][write] = pruned
+            self.in_flight[write] = (group, pruned)
 
 
 def _partitions(step: dict[str, Any]) -> list[TopicPartition]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -198,6 +198,24 @@ def _offsets_removed(view: GroupView, change: Mapping[str, Any]) -> None:
     for topic, partition in change["partitions"]:
         for rows in (view.offsets, *pending):
             rows.pop((topic, partition), None)
+
+
+def without_removed(
+    changes: Iterable[dict[str, Any]], removal: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """Return changes of a write that is on its way without the offsets that were removed behind it
+    (GroupMetadata.removeOffsets, onOffsetCommitAppend).
+    """
+    gone = {(topic, partition) for topic, partition in removal["partitions"]}
+    outlives = "transaction_pending" if removal["reason"] == "expired" else None
+
+    def rest(change: dict[str, Any]) -> dict[str, Any]:
+        if "offsets" not in change or change["change"] == outlives:
+            return change
+        left = [row for row in change["offsets"] if (row[0], row[1]) not in gone]
+        return {**change, "offsets": left}
+
+    return [rest(change) for change in changes]
 
 
 CHANGES: Mapping[str, Callable[[GroupView, Mapping[str, Any]], None]] = {

@@ -18,6 +18,7 @@ OF_A_GROUP: Mapping[str, Callable[[dict[str, Any]], GroupPayload]] = {
     "offset_delete_requested": readers.offset_delete_requested,
     "delete_group_requested": readers.delete_group_requested,
     "offsets_appended": readers.offsets_appended,
+    "committed_topics_deleted": readers.committed_topics_deleted,
     "group_observed": readers.group_observed,
     "group_records_refused": readers.group_records_refused,
     "group_records_overtaken": readers.group_records_overtaken,

@@ -5,6 +5,7 @@ Heartbeats and rebalances of a group pass its offsets on as they are stored.
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from typing import TypeAlias
 
 import orjson
@@ -61,12 +62,25 @@ class OffsetStore:
         """Whether there is neither an offset nor an open transaction."""
         return not self.rows and not self.pending
 
-    def remove(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
-        """Drop partitions, in open transactions too, and return those that had an offset."""
-        for rows in self.pending.values():
-            for one in partitions:
-                rows.pop(one, None)
-        return [one for one in partitions if self.rows.pop(one, None) is not None]
+    def of_topics(self, topics: Collection[str]) -> list[TopicPartition]:
+        """Return the partitions of these topics that have an offset, committed or not yet."""
+        held = {*self.rows, *(one for rows in self.pending.values() for one in rows)}
+        return sorted(one for one in held if one[0] in topics)
+
+    def remove(
+        self, partitions: Iterable[TopicPartition]
+    ) -> tuple[list[TopicPartition], list[TopicPartition]]:
+        """Drop partitions; return those that had a committed offset, and those that had offsets of
+        open transactions alone.
+        """
+        committed, unpublished = [], []
+        for one in partitions:
+            dropped = [rows.pop(one, None) is not None for rows in self.pending.values()]
+            if self.rows.pop(one, None) is not None:
+                committed.append(one)
+            elif any(dropped):
+                unpublished.append(one)
+        return committed, unpublished
 
     def encoded(self) -> bytes:
         """Return the stored form; equal stores that were opened give equal bytes."""

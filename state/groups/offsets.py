@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Sequence
 
 from state.groups import records
 from state.groups.group import Group
@@ -183,7 +183,7 @@ def delete_offsets(turn: Turn, group: Group, request: OffsetDeleteRequested) -> 
         topics = group.subscribed
         kept = {one for one in request.partitions if topics is None or one[0] in topics}
     free = [one for one in request.partitions if one not in kept]
-    gone = remove_offsets(turn, group, group.store.remove(free), "deleted")
+    gone = bool(free) and remove_offsets(turn, group, *group.store.remove(free))
     errors = [
         [*one, ProtocolError.GROUP_SUBSCRIBED_TO_TOPIC if one in kept else ProtocolError.NONE]
         for one in request.partitions
@@ -198,27 +198,40 @@ def delete_group(turn: Turn, group: Group, request: DeleteGroupRequested) -> boo
     if isinstance(cell, ProtocolError):
         turn.reply(request.request_id, Api.DELETE_GROUP, cell)
         return False
-    held = sorted(group.store.rows)
-    group.store.remove(held)
+    committed, _ = group.store.remove(sorted(group.store.rows))
     move(turn, group, GroupState.DEAD)
-    remove_offsets(turn, group, held, "deleted")
+    remove_offsets(turn, group, committed)
     turn.reply(request.request_id, Api.DELETE_GROUP, ProtocolError.NONE)
     return True
 
 
+def remove_topics(turn: Turn, group: Group, topics: Collection[str]) -> bool:
+    """Remove the offsets of topics that ceased to exist; return whether the group is gone
+    (GroupCoordinator.handleDeletedPartitions).
+    """
+    held = group.store.of_topics(topics)
+    return bool(held) and remove_offsets(turn, group, *group.store.remove(held))
+
+
 def remove_offsets(
-    turn: Turn, group: Group, removed: Iterable[TopicPartition], reason: str
+    turn: Turn,
+    group: Group,
+    committed: Sequence[TopicPartition],
+    unpublished: Sequence[TopicPartition] = (),
+    *,
+    reason: str = "deleted",
 ) -> bool:
     """Write tombstones for offsets that were taken out, and for a group that has nothing left;
     return whether it is gone.
 
-    A group without a generation only ever held offsets: it has no record to end.
+    unpublished: partitions that only open transactions had offsets of. A group without a generation
+    only ever held offsets: it has no record to end.
     """
-    partitions = list(removed)
+    partitions = [*committed, *unpublished]
     if group.state is GroupState.EMPTY and group.store.is_empty:
         move(turn, group, GroupState.DEAD)
     gone = group.state is GroupState.DEAD
-    tombstones = records.offset_tombstones(partitions, turn.now_ms)
+    tombstones = records.offset_tombstones(committed, turn.now_ms)
     if gone and group.generation > 0:
         tombstones.append(records.group_tombstone(turn.now_ms))
     if partitions:

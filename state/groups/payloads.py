@@ -113,6 +113,15 @@ class OffsetsAppended:
 
 
 @dataclass(frozen=True, slots=True)
+class CommittedTopicsDeleted:
+    """Topics ceased to exist that a group may have committed offsets of."""
+
+    partition: int
+    group: str
+    topics: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class OffsetDeleteRequested(GroupRequest):
     """OffsetDelete of one group."""
 
@@ -282,6 +291,7 @@ GroupPayload: TypeAlias = (
     | OffsetDeleteRequested
     | DeleteGroupRequested
     | OffsetsAppended
+    | CommittedTopicsDeleted
     | GroupObserved
     | GroupRecordsRefused
     | GroupRecordsOvertaken

@@ -133,6 +133,15 @@ def offsets_appended(body: dict[str, Any]) -> payloads.OffsetsAppended:
     )
 
 
+def committed_topics_deleted(body: dict[str, Any]) -> payloads.CommittedTopicsDeleted:
+    """Read committed_topics_deleted."""
+    return payloads.CommittedTopicsDeleted(
+        whole_number(body["partition"]),
+        text(body["group"]),
+        tuple(text(topic) for topic in body["topics"]),
+    )
+
+
 def offset_delete_requested(body: dict[str, Any]) -> payloads.OffsetDeleteRequested:
     """Read offset_delete_requested."""
     return payloads.OffsetDeleteRequested(*_request(body), _partitions(body["partitions"]))
