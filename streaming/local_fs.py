@@ -1,7 +1,7 @@
 """A Hadoop file system for local disks that does not fork a process for each new file.
 
 Without Hadoop's native library every file that a checkpoint creates runs `chmod` in a child
-process. The jar is fetched once, like Kafka's; without it everything works, slower.
+process. The jar is fetched when this machine is prepared; without it everything works, slower.
 """
 
 from __future__ import annotations
@@ -9,17 +9,26 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from streaming.embedded.ivy import Artifact, ArtifactsUnavailable, fetch_jars
+from streaming.embedded.ivy import Artifact, ArtifactsUnavailable, cache_folder, fetch_jars
 
 logger = logging.getLogger(__name__)
 
 _ARTIFACT = Artifact("com.globalmentor", "hadoop-bare-naked-local-fs", "0.1.0", "master")
+_FOLDER = f"{_ARTIFACT.name}-{_ARTIFACT.revision}"
 
 
 def local_fs_jar() -> Path | None:
-    """Return the jar, or None when it cannot be had here."""
+    """Return the jar, None when it was not fetched: no start waits for a download."""
+    jar = cache_folder() / _FOLDER / _ARTIFACT.jar
+    return jar if jar.is_file() else None
+
+
+def fetch_local_fs_jar() -> None:
+    """Fetch the jar unless it is there; what cannot be fetched is only logged.
+
+    Raises JavaMissing, JavaTooOld.
+    """
     try:
-        return fetch_jars(f"{_ARTIFACT.name}-{_ARTIFACT.revision}", [_ARTIFACT]) / _ARTIFACT.jar
+        fetch_jars(_FOLDER, [_ARTIFACT])
     except ArtifactsUnavailable as error:
         logger.warning("checkpoint files will take longer: %s", error)
-        return None

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from streaming.errors import ConfigurationError
 from streaming.job import warm_up
-from streaming.local_fs import local_fs_jar
+from streaming.local_fs import fetch_local_fs_jar, local_fs_jar
 from streaming.settings import Settings
 from streaming.spark_conf import is_local
 from streaming.spark_jvm import ARCHIVE, end_jvm, launch_jvm, use_own_home
@@ -24,6 +24,8 @@ _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 def archive_classes(settings: Settings) -> Path:
     """Run a batch of the query and archive the classes that took; return the archive.
 
+    The jar that the job runs with is fetched before.
+
     Raises ConfigurationError where the job does not start Spark itself, or in a Spark home that is
     not ours.
     """
@@ -33,6 +35,7 @@ def archive_classes(settings: Settings) -> Path:
             f"spark.master is {settings.spark_master!r}: classes are archived for local[...] only,"
             " without SPARK_HOME in the environment and with a cache folder that can be written"
         )
+    fetch_local_fs_jar()
     with tempfile.TemporaryDirectory(dir=home, prefix=f".{ARCHIVE}-") as scratch:
         made = Path(scratch) / ARCHIVE
         launch_jvm(settings, f"-XX:ArchiveClassesAtExit={made} {_QUIET}")

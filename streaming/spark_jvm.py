@@ -40,6 +40,8 @@ def start_jvm(settings: Settings) -> None:
     if _SUBMITTED in os.environ:
         return
     home = use_own_home() if is_local(settings.spark_master) else None
+    if is_local(settings.spark_master) and local_fs_jar() is None:
+        logger.info("each micro-batch takes longer until `helmstream prepare` has fetched a jar")
     archive = None if home is None else home / ARCHIVE
     option = f"-XX:SharedArchiveFile={archive}" if archive is not None and archive.exists() else ""
     start = threading.Thread(

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from streaming.local_fs import fetch_local_fs_jar
+
 pytest_plugins = [
     "tests.fixtures.zookeeper",
     "tests.fixtures.kafka",
@@ -22,6 +24,7 @@ MARKER_OF_FOLDER = {
     "spark": "spark",
     "e2e": "e2e",
 }
+MARKERS_OF_JOBS = {"spark", "e2e"}
 
 settings.register_profile("dev", max_examples=50, deadline=None)
 settings.register_profile(
@@ -43,6 +46,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         folder = item.path.relative_to(TESTS).parts[0] if item.path.is_relative_to(TESTS) else ""
         if folder in MARKER_OF_FOLDER:
             item.add_marker(MARKER_OF_FOLDER[folder])
+
+
+@pytest.fixture(scope="session", autouse=True)
+def jar_of_the_job(request: pytest.FixtureRequest) -> None:
+    """Fetch what makes jobs quick before the first test of one; a job itself fetches nothing."""
+    marks = {mark.name for item in request.session.items for mark in item.iter_markers()}
+    if marks & MARKERS_OF_JOBS:
+        fetch_local_fs_jar()
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from streaming.commands.options import ConfigFiles, Overrides, settings_from
 
 
 def prepare(config: ConfigFiles = None, overrides: Overrides = None) -> None:
-    """Archive Spark's classes in the cache folder, so that the job starts sooner."""
+    """Fetch a jar and archive Spark's classes, in the cache folder: the job is quicker then."""
     from streaming.spark_archive import archive_classes
 
     made = archive_classes(settings_from(config, overrides, None))

@@ -23,7 +23,7 @@ from streaming.demo.summary import table_of
 from streaming.demo.verdict import NotReadable, Verdict
 from streaming.embedded.java import find_java
 from streaming.embedded.kafka_jars import DEFAULT_VERSION, kafka_jars
-from streaming.local_fs import local_fs_jar
+from streaming.local_fs import fetch_local_fs_jar
 
 _TABLE_WIDTH = 132
 _LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"
@@ -56,8 +56,8 @@ def run_demo(options: Sequence[str], console: Console, *, keep: bool = False) ->
 
 
 def fetch_jars(console: Console) -> None:
-    """Fill the cache with Kafka's jars, showing how far it is; nothing is shown when they are
-    there.
+    """Fill the cache with Kafka's jars, showing how far it is, and with the job's; nothing is shown
+    when they are there.
     """
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, console=console, transient=True) as progress:
@@ -69,7 +69,7 @@ def fetch_jars(console: Console) -> None:
                 progress.console.print(f"{done}/{found} {module}", markup=False, highlight=False)
 
         kafka_jars(DEFAULT_VERSION, progress=fetched)
-    local_fs_jar()
+    fetch_local_fs_jar()
 
 
 def show_end(story: Sequence[Told], verdict: Verdict | None, console: Console) -> bool:

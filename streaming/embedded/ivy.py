@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -146,13 +147,8 @@ def _run_ivy(what: str, command: list[str], progress: JarsProgress | None) -> li
     output: list[str] = []
     found: set[str] = set()
     fetched: set[str] = set()
-    with subprocess.Popen(
-        ["timeout", str(_RESOLVE_TIMEOUT_S), *command],  # noqa: S607 - bounds a hanging download
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as ivy:
+    overdue = threading.Event()
+    with _ending_after(_RESOLVE_TIMEOUT_S, command, overdue) as ivy:
         assert ivy.stdout is not None
         for line in ivy.stdout:
             output.append(line.rstrip())
@@ -162,9 +158,37 @@ def _run_ivy(what: str, command: list[str], progress: JarsProgress | None) -> li
                     seen.add(match[1])
                     if progress is not None:
                         progress(match[1], len(fetched), len(found))
+    if overdue.is_set():
+        raise ArtifactsUnavailable(what, f"not done after {_RESOLVE_TIMEOUT_S} s", output)
     if ivy.returncode != 0:
         raise ArtifactsUnavailable(what, f"Ivy ended with code {ivy.returncode}", output)
     return output
+
+
+@contextmanager
+def _ending_after(
+    timeout_s: float, command: list[str], overdue: threading.Event
+) -> Iterator[subprocess.Popen[str]]:
+    """Run a program; a download that hangs is killed after timeout_s, and `overdue` set."""
+    with subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+
+        def end() -> None:
+            overdue.set()
+            process.kill()
+
+        timer = threading.Timer(timeout_s, end)
+        timer.start()
+        try:
+            yield process
+            process.wait()
+        finally:
+            timer.cancel()
 
 
 def _ivy_jar() -> Path:

@@ -12,6 +12,7 @@ from streaming.embedded.java import find_java
 from streaming.errors import ConfigurationError
 from streaming.front.gateway import listener_addresses
 from streaming.job_lock import JobLock
+from streaming.local_fs import fetch_local_fs_jar
 from streaming.log.writer_lock import WriterLock
 from streaming.paths import DataDir
 from streaming.preflight import check_bindable, check_zookeeper
@@ -71,6 +72,7 @@ def check_folder_free(settings: Settings) -> None:
 
 def _embedded(settings: Settings, data_dir: Path, console: Console) -> EmbeddedCluster:
     console.print("no zookeeper.connect: starting an embedded ZooKeeper and brokers")
+    fetch_local_fs_jar()
     return EmbeddedCluster(
         data_dir / "embedded", settings.embedded_brokers, settings.embedded_kafka_version
     )

@@ -10,6 +10,8 @@ import argparse
 import subprocess
 import sys
 
+from streaming.local_fs import fetch_local_fs_jar
+
 BENCHES = (
     "latency",
     "bulk",
@@ -33,6 +35,7 @@ def main() -> int:
     unknown = sorted(set(chosen) - set(BENCHES))
     if unknown:
         parser.error(f"unknown {', '.join(unknown)}; there are {', '.join(BENCHES)}")
+    fetch_local_fs_jar()
     codes = []
     for name in chosen:
         sys.stderr.write(f"--- {name}\n")

@@ -15,6 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from streaming.local_fs import fetch_local_fs_jar
 from tests.bench.controller import floor
 from tests.bench.controller.cases import Run
 from tests.bench.controller.measure import Result, differences
@@ -102,6 +103,7 @@ def compare(results: dict[str, dict[str, Result]], partitions: int) -> None:
 
 def main() -> None:
     given = arguments()
+    fetch_local_fs_jar()
     for partitions in given.partitions:
         runs: dict[str, list[dict[str, Result]]] = defaultdict(list)
         for _ in range(given.runs):

@@ -19,6 +19,7 @@ from typing import Any
 
 import psutil
 
+from streaming.local_fs import fetch_local_fs_jar
 from tests.bench.groups import frames
 from tests.bench.groups.members import Population
 from tests.bench.groups.systems import FOLDING, HELMSTREAM, KAFKA, System, start
@@ -192,6 +193,7 @@ def run_all(given: argparse.Namespace, folder: Path) -> list[dict[str, Any]]:
 
 def main() -> int:
     given = arguments()
+    fetch_local_fs_jar()
     with tempfile.TemporaryDirectory(prefix="helmstream-bench-") as scratch:
         lines = run_all(given, given.folder or Path(scratch))
     show(f"{given.groups} groups of {given.members}", summary(lines))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
 
+from streaming.embedded import ivy
 from streaming.embedded.ivy import ArtifactsUnavailable, cache_folder
 from streaming.embedded.java import Java
 from streaming.embedded.kafka_jars import kafka_jars
@@ -62,3 +64,13 @@ def test_an_incomplete_folder_is_not_put_in_place(tmp_path, script, reason):
         kafka_jars("9.9", cache=tmp_path / "cache", java=fake_ivy(tmp_path, script))
     assert not (tmp_path / "cache" / "kafka-9.9").exists()
     assert [p.name for p in (tmp_path / "cache").iterdir()] == ["kafka-9.9.lock"]
+
+
+def test_a_download_that_hangs_is_ended(tmp_path, monkeypatch):
+    monkeypatch.setattr(ivy, "_RESOLVE_TIMEOUT_S", 0.2)
+    hanging = "import time; print('waiting', flush=True); time.sleep(60)"
+    java = fake_ivy(tmp_path, f'exec {sys.executable} -c "{hanging}"\n')
+    monkeypatch.setenv("PATH", str(tmp_path))  # no program but Java is needed
+    with pytest.raises(ArtifactsUnavailable, match=r"not done after 0.2 s(.|\n)*waiting"):
+        kafka_jars("9.9", cache=tmp_path / "cache", java=java)
+    assert not (tmp_path / "cache" / "kafka-9.9").exists()

@@ -1,0 +1,46 @@
+"""The job's jar: taken from the cache, and fetched only where somebody says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from streaming import local_fs
+from streaming.embedded.ivy import CACHE_VARIABLE, ArtifactsUnavailable
+
+NAME = "hadoop-bare-naked-local-fs-0.1.0"
+
+
+@pytest.fixture
+def fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of what was fetched into an empty cache; nothing can be had."""
+    asked: list[str] = []
+
+    def fetch(name: str, _: object) -> None:
+        asked.append(name)
+        raise ArtifactsUnavailable(name, "no network", [])
+
+    monkeypatch.setenv(CACHE_VARIABLE, str(tmp_path))
+    monkeypatch.setattr(local_fs, "fetch_jars", fetch)
+    return asked
+
+
+def test_a_start_takes_what_is_there_and_fetches_nothing(
+    tmp_path: Path, fetched: list[str]
+) -> None:
+    assert local_fs.local_fs_jar() is None
+    (tmp_path / NAME).mkdir()
+    jar = tmp_path / NAME / f"{NAME}.jar"
+    jar.touch()
+    assert local_fs.local_fs_jar() == jar
+    assert fetched == []
+
+
+def test_what_cannot_be_fetched_is_said_and_done_without(
+    fetched: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    local_fs.fetch_local_fs_jar()
+    assert fetched == [NAME]
+    assert "checkpoint files will take longer" in caplog.text
+    assert local_fs.local_fs_jar() is None
