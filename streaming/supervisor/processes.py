@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import shutil
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -24,6 +26,7 @@ _FIRST_BACKOFF_S = 0.2
 _LONGEST_BACKOFF_S = 30.0
 _STABLE_S = 30.0
 _STOP_TIMEOUT_S = 20.0
+_LOG_BYTES_MAX = 64 * 1024 * 1024
 _ERROR_MARK = "error: "  # how a role's last words start
 
 
@@ -34,6 +37,16 @@ class HopelessRole(HelmstreamError):
         _, _, reason = log_tail(log_path).rpartition(_ERROR_MARK)
         super().__init__(f"the {role} cannot run: {reason.strip()} (its log is {log_path})")
         self.exit_code = exit_code
+
+
+def keep_bounded(log_path: Path, bytes_max: int = _LOG_BYTES_MAX) -> None:
+    """Move what a log has to `<name>.1`, over what was there, once it has more than bytes_max.
+
+    It is copied and cut, since its process has it open: what is logged between the two is lost.
+    """
+    if log_path.exists() and log_path.stat().st_size > bytes_max:
+        shutil.copyfile(log_path, log_path.with_name(f"{log_path.name}.1"))
+        os.truncate(log_path, 0)
 
 
 def role_command(role: str, data_dir: Path, config: Sequence[str]) -> list[str]:
@@ -65,10 +78,12 @@ class Supervised:
         self.started_at = time.monotonic()
 
     def keep_running(self) -> None:
-        """Start a process that has ended again, waiting longer each time it ends soon.
+        """Start a process that has ended again, waiting longer each time it ends soon; keep its log
+        within bounds.
 
         Raises HopelessRole when it ended because of its configuration.
         """
+        keep_bounded(self.log_path)
         if self.child is not None and self.child.running:
             return
         now = time.monotonic()

@@ -11,7 +11,14 @@ import pytest
 from checkpoints.layout import check_layout
 from streaming.paths import DataDir
 from streaming.settings_loader import load_settings
-from streaming.supervisor.processes import JOB, HopelessRole, Supervised, role_command
+from streaming.supervisor import processes
+from streaming.supervisor.processes import (
+    JOB,
+    HopelessRole,
+    Supervised,
+    keep_bounded,
+    role_command,
+)
 
 WAIT_S = 30.0
 
@@ -51,6 +58,34 @@ def test_a_process_that_cannot_run_as_configured_is_given_up_with_its_reason(
     log = tmp_path / "job.log"
     reason = f"the job cannot run: slots was 8, now it is 16 (its log is {log})"
     assert str(caught.value) == reason
+
+
+def test_a_log_that_grows_is_moved_aside_while_its_process_goes_on(tmp_path: Path) -> None:
+    log, old = tmp_path / "job.log", tmp_path / "job.log.1"
+    keep_bounded(log)  # it need not be there
+    with log.open("ab") as writing:
+        writing.write(b"one\n")
+        writing.flush()
+        keep_bounded(log, bytes_max=4)
+        assert not old.exists()
+        keep_bounded(log, bytes_max=3)
+        writing.write(b"two\n")
+        writing.flush()
+        assert (old.read_bytes(), log.read_bytes()) == (b"one\n", b"two\n")
+        keep_bounded(log, bytes_max=3)
+    assert (old.read_bytes(), log.read_bytes()) == (b"two\n", b"")
+
+
+def test_a_supervised_process_has_its_log_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at: list[Path] = []
+    monkeypatch.setattr(processes, "keep_bounded", looked_at.append)
+    role = role_that("pass", tmp_path)
+    role.start()
+    role.keep_running()
+    role.stop()
+    assert looked_at == [tmp_path / "job.log"]
 
 
 @pytest.mark.slow
