@@ -9,14 +9,24 @@ from __future__ import annotations
 import mmap
 import os
 import struct
+import sys
+import time
 from pathlib import Path
+
+import numpy as np
+
+from streaming.log import futex
 
 _MAGIC = b"helmhead"
 _PAIR = struct.Struct("<QQ")  # end_offset, end_offset ^ _MASK
 _PAIR_AT = len(_MAGIC)
 _HEAD_BYTES = _PAIR_AT + _PAIR.size
 _MASK = 0xA5A5_5A5A_A5A5_5A5A
+_LOW_WORD_AT = _PAIR_AT if sys.byteorder == "little" else _PAIR_AT + 4
 _READ_TRIES = 1000
+
+LOOK_EVERY_S = 0.004
+"""How often who waits looks where nobody can wake it."""
 
 
 class Head:
@@ -32,6 +42,8 @@ class Head:
             self._map = mmap.mmap(fd, _HEAD_BYTES, access=access)
         finally:
             os.close(fd)
+        # The mapping stays where it is; an array that was kept would forbid to close it.
+        self._word_at = np.frombuffer(self._map, np.uint8).ctypes.data + _LOW_WORD_AT
 
     def end_offset(self) -> int | None:
         """The durable end; None when the file does not hold a valid one."""
@@ -49,6 +61,20 @@ class Head:
         _PAIR.pack_into(self._map, _PAIR_AT, end_offset, end_offset ^ _MASK)
         if self._map[:_PAIR_AT] != _MAGIC:
             self._map[:_PAIR_AT] = _MAGIC
+        if futex.can_wake():
+            futex.wake(self._word_at)
+
+    def wait_beyond(self, end_offset: int, timeout_s: float) -> None:
+        """Return when the end is not `end_offset` any more, at the latest after `timeout_s`.
+
+        Costs nothing meanwhile where the writer can wake us, which it does on the same machine.
+        """
+        if futex.can_wake():
+            futex.wait(self._word_at, end_offset & 0xFFFF_FFFF, timeout_s)
+            return
+        deadline = time.monotonic() + timeout_s
+        while self.end_offset() == end_offset and time.monotonic() < deadline:
+            time.sleep(LOOK_EVERY_S)
 
     def close(self) -> None:
         self._map.close()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streaming.log.api import LogError, LogRecord, OffsetOutOfRange
 from streaming.log.embedded_format import Row, list_segments, segment_name
-from streaming.log.embedded_head import Head, open_head
+from streaming.log.embedded_head import LOOK_EVERY_S, Head, open_head
 from streaming.log.embedded_read_segment import SegmentReader
 from streaming.log.embedded_recovery import find_tail
 
@@ -40,6 +41,18 @@ class EmbeddedLogReader:
             self._head = open_head(self._folder / "head")
         end = self._head.end_offset() if self._head else None
         return self._end_by_scan() if end is None else end
+
+    def wait_beyond(self, offset: int, timeout_s: float) -> int:
+        """Return the end: once it is not `offset`, at the latest after `timeout_s`."""
+        deadline = time.monotonic() + timeout_s
+        end = self.end_offset()
+        while end == offset and (left_s := deadline - time.monotonic()) > 0:
+            if self._head is None:
+                time.sleep(min(left_s, LOOK_EVERY_S))
+            else:
+                self._head.wait_beyond(offset, left_s)
+            end = self.end_offset()
+        return end
 
     def read(self, start: int, end: int) -> Iterator[LogRecord]:
         """As `LogReader.read`; the range is checked at once, records are read as they are taken.

@@ -31,14 +31,21 @@ class KafkaTail(KafkaLogReader):
         self._watcher: _Watcher | None = None
 
     def end_offset(self) -> int:
-        if self._watcher is None or not self._watcher.is_alive():
-            self._watcher = _Watcher(self._at, super().end_offset(), self._timeout_ms)
-        return self._watcher.end_offset
+        return self._watching().end_offset
+
+    def wait_beyond(self, offset: int, timeout_s: float) -> int:
+        """Return the end: once it is not `offset`, at the latest after `timeout_s`."""
+        return self._watching().wait_beyond(offset, timeout_s)
 
     def close(self) -> None:
         if self._watcher is not None:
             self._watcher.stop()
         super().close()
+
+    def _watching(self) -> _Watcher:
+        if self._watcher is None or not self._watcher.is_alive():
+            self._watcher = _Watcher(self._at, super().end_offset(), self._timeout_ms)
+        return self._watcher
 
 
 class _Watcher(threading.Thread):
@@ -50,7 +57,13 @@ class _Watcher(threading.Thread):
         self._topic = topic
         self._timeout_ms = timeout_ms
         self._ending = threading.Event()
+        self._moved = threading.Condition()
         self.start()
+
+    def wait_beyond(self, offset: int, timeout_s: float) -> int:
+        with self._moved:
+            self._moved.wait_for(lambda: self.end_offset != offset, timeout_s)
+        return self.end_offset
 
     def stop(self) -> None:
         self._ending.set()
@@ -65,7 +78,9 @@ class _Watcher(threading.Thread):
             while not self._ending.is_set():
                 found = consumer.poll(timeout_ms=_LONG_POLL_MS)
                 for message in found.get(partition, []):
-                    self.end_offset = message.offset + 1
+                    with self._moved:
+                        self.end_offset = message.offset + 1
+                        self._moved.notify_all()
             consumer.close()
         except KafkaError as error:
             logger.warning("the end of %s has to be asked for: %s", self._topic, error)

@@ -36,15 +36,15 @@ MAX_BATCH_BYTES = 64 * 1024 * 1024
 """Where a batch ends before it has its number of events: it passes through the driver's memory."""
 
 GATHER_S = 0.02
-"""How long a batch waits for more at most, while events go on to come. Members of a group join
-within milliseconds, as brokers fail: one batch decides all of it sooner than a batch for the first
-and another for the rest.
+GATHER_STEP_S = 0.004
+"""How long a batch waits for more at most, while events come in each step of it. Members of a group
+join within milliseconds, as brokers fail: one batch decides all of it sooner than a batch for the
+first and another for the rest.
 """
 
-LONG_POLL_S = 0.25
-LOOK_EVERY_S = 0.004
-"""Spark asks again as soon as it is told that there is nothing, through several processes; a look
-at the log's end is a read of a mapped word.
+LONG_POLL_S = (0.25, 1.0)
+"""How long a query waits here for events, at first and after it has waited in vain for long: Spark
+asks again as soon as it is told that there are none, through several processes.
 """
 
 _SCOPE_AT = LOG_SCHEMA.get_field_index("payload")
@@ -107,6 +107,7 @@ class HelmstreamLogStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAva
         self._start_offset = start_offset
         self._stop_at = end_offset
         self._what_if = what_if or {}
+        self._long_poll_s = LONG_POLL_S[0]
 
     def initialOffset(self) -> dict[str, int]:
         if self._start_offset is not None:
@@ -148,17 +149,15 @@ class HelmstreamLogStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAva
         it goes on to grow.
         """
         reader = _reader(self._path)
-        end = reader.end_offset()
         if self._stop_at is not None:
-            return end
-        deadline = time.monotonic() + LONG_POLL_S
-        while end == first and time.monotonic() < deadline:
-            time.sleep(LOOK_EVERY_S)
-            end = reader.end_offset()
+            return reader.end_offset()
+        end = reader.wait_beyond(first, self._long_poll_s)
+        shortest_s, longest_s = LONG_POLL_S
+        self._long_poll_s = min(self._long_poll_s * 2, longest_s) if end == first else shortest_s
         before, deadline = first, time.monotonic() + GATHER_S
         while before < end and time.monotonic() < deadline:
             before = end
-            time.sleep(LOOK_EVERY_S)
+            time.sleep(GATHER_STEP_S)
             end = reader.end_offset()
         return end
 
@@ -179,6 +178,9 @@ class ArrowLogReader(LogReader, Protocol):
 
     def arrow_batches(self, start: int, end: int) -> Iterator[pa.RecordBatch]:
         """As `read`, in batches with the columns of `LOG_SCHEMA`."""
+
+    def wait_beyond(self, offset: int, timeout_s: float) -> int:
+        """Return the end: once it is not `offset`, at the latest after `timeout_s`."""
 
 
 @lru_cache(maxsize=8)

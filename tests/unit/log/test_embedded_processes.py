@@ -7,9 +7,13 @@ import re
 import signal
 import subprocess
 import sys
+import threading
+import time
 
+import psutil
 import pytest
 
+from streaming.log import futex
 from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter, LogLocked
 
 READER = """
@@ -41,6 +45,14 @@ def work(thread):
         number += 1
 for thread in range(6):
     threading.Thread(target=work, args=(thread,)).start()
+"""
+
+WAITER = """
+import sys
+from streaming.log.embedded import EmbeddedLogReader
+with EmbeddedLogReader(sys.argv[1]) as reader:
+    print("waits", flush=True)
+    print(reader.wait_beyond(int(sys.argv[2]), 600), flush=True)
 """
 
 
@@ -103,3 +115,49 @@ def test_every_acknowledged_record_survives_a_killed_writer(folder, lines_before
         assert [read[offset].key, read[offset + 1].key] == keys
     times = [record.time_ms for record in read]
     assert times == sorted(times)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("appended", [0, 3])
+def test_who_waits_for_the_end_is_woken_from_another_process(
+    folder, open_writer, records, appended
+):
+    writer = open_writer()
+    writer.append(records(3))
+    with start(WAITER, folder, writer.end_offset() - appended) as waiter:
+        try:
+            assert waiter.stdout is not None
+            assert waiter.stdout.readline() == "waits\n"
+            if not appended:
+                # Asleep as likely as not: what comes in between is not missed either.
+                waiter_sleeps(waiter.pid)
+                writer.append(records(2))
+            assert int(waiter.stdout.readline()) == writer.end_offset()
+        finally:
+            waiter.kill()
+
+
+def waiter_sleeps(pid):
+    """Wait a moment for a process to do nothing."""
+    deadline = time.monotonic() + 5
+    while time.monotonic() < deadline and psutil.Process(pid).status() != psutil.STATUS_SLEEPING:
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("can_wake", [True, False])
+def test_a_wait_for_the_end_is_bounded_and_woken(
+    folder, open_writer, records, monkeypatch, can_wake
+):
+    """Also where no process can wake another."""
+    if not can_wake:
+        monkeypatch.setattr(futex, "can_wake", lambda: False)
+    writer = open_writer()
+    with EmbeddedLogReader(folder) as reader:
+        assert reader.wait_beyond(0, 0.01) == 0
+        appender = threading.Timer(0.05, writer.append, [records(2)])
+        appender.start()
+        try:
+            assert reader.wait_beyond(0, 600) == 2
+        finally:
+            appender.join()
+        assert reader.wait_beyond(7, 600) == 2
