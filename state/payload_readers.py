@@ -148,6 +148,7 @@ def topic_observed(body: dict[str, Any]) -> TopicObserved:
         adding=pad_rows(body.get("adding") or empty),
         removing=pad_rows(body.get("removing") or empty),
         states=states_from_json(body.get("states"), len(partitions)),
+        unwritable=bool(optional_bool(body.get("unwritable"))),
     )
 
 
@@ -158,6 +159,7 @@ def topic_removed(body: dict[str, Any]) -> TopicRemoved:
         topic=text(body["topic"]),
         topic_id=None if topic_id is None else text(topic_id),
         observed_again=bool(optional_bool(body.get("observed_again"))),
+        unmarked=bool(optional_bool(body.get("unmarked"))),
     )
 
 
@@ -178,6 +180,7 @@ def partition_states_observed(body: dict[str, Any]) -> PartitionStatesObserved:
         cause=text(body["cause"]),
         partitions=partitions,
         states=states_from_json(body["states"], len(partitions)),
+        uncreated=np.isin(partitions, partition_numbers(body.get("uncreated", []))),
     )
 
 

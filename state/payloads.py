@@ -96,7 +96,8 @@ class States:
 class TopicObserved:
     """A topic as ZooKeeper has it: its partitions' assignment, and their states where present.
 
-    new_topic_id: the id that it gets when it has none yet; zero bytes: it gets none.
+    new_topic_id: the id that it gets when it has none yet; zero bytes: it gets none. unwritable:
+    ZooKeeper has just rejected a write of it, so nothing is decided that writes it again.
     """
 
     topic: str
@@ -110,18 +111,21 @@ class TopicObserved:
     adding: Int32s
     removing: Int32s
     states: States
+    unwritable: bool
 
 
 @dataclass(frozen=True, slots=True)
 class TopicRemoved:
     """A topic's znode is gone; topic_id: of the topic that is, None when it had none.
 
-    observed_again: it is there, but not as we believed, and what it holds follows.
+    observed_again: it is there, but not as we believed, and what it holds follows. unmarked: it is
+    not to be deleted, because it could not be marked.
     """
 
     topic: str
     topic_id: str | None
     observed_again: bool
+    unmarked: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,13 +144,15 @@ class PartitionStatesObserved:
     """State znodes of some partitions of a topic, read again.
 
     cause: "notification" (a leader wrote them itself), "conflict" (our write met other content),
-    "read".
+    "rejected" (ZooKeeper takes no such write), "read". uncreated bool[n]: it has no state yet, the
+    write that was to create it did not happen.
     """
 
     topic: str
     cause: str
     partitions: Int32s
     states: States
+    uncreated: npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,9 +30,9 @@ from state.partitions.slot import Slot
 from state.payloads import AlterPartitionRequested
 from state.protocol_errors import ProtocolError
 
-_TOPIC_IDS_SINCE = 2
 _INELIGIBLE_REPLICA_SINCE = 2
 _UNKNOWN_ERRORS_BREAK_LEADERS_BELOW = 1
+_UNKNOWN_TO_OLD_LEADERS = (ProtocolError.OPERATION_NOT_ATTEMPTED, ProtocolError.INVALID_REQUEST)
 
 
 Asked = Sequence[tuple[Event, AlterPartitionRequested]]
@@ -210,9 +210,7 @@ def _soften(slot: Slot, changes: Changes, asked: _Asked, errors: Int32s) -> Int3
     """Replace errors that brokers of 2.8 never recover from, and bump the leader epoch of those
     partitions.
     """
-    deadly = (errors == ProtocolError.OPERATION_NOT_ATTEMPTED) | (
-        errors == ProtocolError.INVALID_REQUEST
-    )
+    deadly = np.isin(errors, _UNKNOWN_TO_OLD_LEADERS)
     deadly &= asked.version < _UNKNOWN_ERRORS_BREAK_LEADERS_BELOW
     if not deadly.any():
         return errors
@@ -220,6 +218,15 @@ def _soften(slot: Slot, changes: Changes, asked: _Asked, errors: Int32s) -> Int3
     changes.recipients[rows] |= slot.online_replicas(rows)
     changes.mark_written(rows, Rule.LEADER_EPOCH_BUMPED)
     return np.where(deadly, np.int32(ProtocolError.INVALID_UPDATE_VERSION), errors)
+
+
+def bearable_error(error: int, version: int) -> int:
+    """Return a partition's error as a leader that asked in a version of AlterPartition is told it:
+    INVALID_UPDATE_VERSION in place of one that it would never recover from.
+    """
+    old = version < _UNKNOWN_ERRORS_BREAK_LEADERS_BELOW
+    deadly = old and error in _UNKNOWN_TO_OLD_LEADERS
+    return int(ProtocolError.INVALID_UPDATE_VERSION) if deadly else error
 
 
 def _answered(

@@ -1,5 +1,5 @@
-"""Partition state znodes that changed without us: read again after a notification or a write
-conflict.
+"""Partition state znodes that are not as we believed: changed by somebody else, or not by us
+because our write met other content or was rejected.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from state.partitions.table import NO_LEADER, NO_VERSION
 from state.payloads import PartitionStatesObserved, States
 
 CONFLICT = "conflict"
+REJECTED = "rejected"
 OVERTAKEN = "overtaken"
 ADOPTED = "adopted"
 
@@ -31,24 +32,30 @@ def on_partition_states_observed(
 
     After a notification only newer versions count. After a conflict the znode is the truth whatever
     its version, and the partition's leader epoch is bumped: a leader whose ISR change met the
-    conflict waits for a higher one. Beside another controller nothing of ours is written: what
-    overtook our decision is the truth too, but no leader waits; what is adopted was decided by the
-    other one, and we decide nothing about it.
+    conflict waits for a higher one. After a rejected write it is the truth too, but nothing that
+    would be written is decided: that would be rejected as well, without end. Beside another
+    controller nothing of ours is written: what overtook our decision is the truth too, but no
+    leader waits; what is adopted was decided by the other one, and we decide nothing about it.
     """
     if slot.authority.phase is not Phase.ACTIVE:
         return []
     at = slot.table.find(observed.topic, observed.partitions)
     changes = Changes(slot.table, event.offset)
-    conflict = observed.cause == CONFLICT
     found = at >= 0
-    _drop_states(slot, at[found & ~observed.states.present])
+    present = found & observed.states.present
+    missing = found & ~present
+    gone = _drop_states(slot, at[missing], observed.uncreated[missing])
     if observed.cause == ADOPTED:
-        _take(slot, changes, at, observed.states, found & observed.states.present)
+        _take(slot, changes, at, observed.states, present)
         return changes.decisions(slot.authority, slot.brokers)
+    move_partitions(slot, changes, gone, PartitionState.ONLINE)  # refused, so that somebody hears
+    if observed.cause == REJECTED:
+        _take(slot, changes, at, observed.states, present)
+        _stop_again(slot, changes, at[found])
+        return changes.decisions(slot.authority, slot.brokers)
+    conflict = observed.cause == CONFLICT
     certain = conflict or observed.cause == OVERTAKEN
-    taken = adopt_states(
-        slot, changes, at, observed.states, only=found & observed.states.present, always=certain
-    )
+    taken = adopt_states(slot, changes, at, observed.states, only=present, always=certain)
     if conflict:
         resume_reassignments(slot, changes, taken)
         _bump(slot, changes, taken)
@@ -58,10 +65,18 @@ def on_partition_states_observed(
     return deletion.decide(slot, changes, observed.topic)
 
 
-def _drop_states(slot: Slot, at: Rows) -> None:
+def _drop_states(slot: Slot, at: Rows, uncreated: Bools) -> Rows:
+    """Forget the states of rows, and return those that had one: they are OFFLINE until a state is
+    there again. Those that never had one (uncreated bool[k]) are NEW again.
+    """
     rows = slot.table.rows
     rows.zk_version[at] = NO_VERSION
     rows.leader[at] = NO_LEADER
+    serving = ~slot.table.in_deletion()[at]
+    rows.state[at[serving & uncreated]] = PartitionState.NEW
+    gone: Rows = at[serving & ~uncreated & (rows.state[at] != PartitionState.NEW)]
+    rows.state[gone] = PartitionState.OFFLINE
+    return gone
 
 
 def adopt_states(

@@ -54,9 +54,9 @@ def on_topic_observed(slot: Slot, event: Event, observed: TopicObserved) -> list
     replicas, repaired = without_controller(slot, observed)
     loading = slot.authority.phase is Phase.LOADING
     known = _known_topic(slot, observed, afresh=loading)
-    rewritten = repaired or known.unwritten
+    rewritten = (repaired or known.unwritten) and not observed.unwritable
     columns = observed_columns(observed, replicas, known.index)
-    if not loading and _grows_in_deletion(slot, observed):
+    if not loading and not observed.unwritable and _grows_in_deletion(slot, observed):
         kind = DecisionKind.REWRITE_ASSIGNMENT
         return [assignment_decision(slot, event.offset, known.index, kind)]
     if loading:
@@ -131,9 +131,11 @@ def _take_rows(
     stored = observed.states.present
     start_rows(slot, changes, at[new & stored])
     create_partitions(slot, changes, at[new & ~stored])
-    resume_reassignments(slot, changes, at[new])
+    if not observed.unwritable:
+        resume_reassignments(slot, changes, at[new])
     taken = adopt_states(slot, changes, at, observed.states, only=~new & stored)
-    complete_reassignments(slot, changes, taken)
+    if not observed.unwritable:
+        complete_reassignments(slot, changes, taken)
     return deletion.decide(slot, changes, observed.topic)
 
 
@@ -200,11 +202,11 @@ def without_controller(slot: Slot, observed: TopicObserved) -> tuple[Int32s, boo
 
     A broker that creates a topic by itself draws replicas from its metadata, which lists us. The
     place goes to a live broker that is not in the list yet, picked by partition so that repaired
-    lists spread; with none left it is dropped.
+    lists spread; with none left it is dropped. A topic that cannot be written stays as it is.
     """
     replicas = observed.replicas.copy()
     ours = replicas == slot.authority.controller_id
-    if not ours.any():
+    if observed.unwritable or not ours.any():
         return replicas, False
     candidates = slot.brokers.live_ids
     for row in np.flatnonzero(any_in_row(ours)).tolist():
@@ -266,6 +268,8 @@ def on_topic_removed(slot: Slot, event: Event, removed: TopicRemoved) -> list[De
     """
     topic = slot.table.topic(removed.topic)
     again = removed.observed_again
+    if removed.unmarked:
+        slot.table.deletions.pop(removed.topic, None)
     gone = deletion.forget_topic(event.offset, removed.topic, observed_again=again)
     if topic is None:
         return [] if again else [gone]  # it may have gone before it was observed again

@@ -32,10 +32,21 @@ class Outcome:
         if self.batch is None:
             return None
         if [offset, topic, partition] in self.batch.get("lost", []):
-            return "the znode held something else"
+            rejected = self._rejected(offset, topic, partition)
+            return "the znode held something else" if rejected is None else rejected
         if offset < self.batch.get("fenced_until", 0):
             return "another controller had taken over"
         return None
+
+    def _rejected(self, offset: int, topic: str, partition: int) -> str | None:
+        """Return why ZooKeeper rejected a change, or an earlier one that it rests on."""
+        assert self.batch is not None
+        reasons = [
+            reason
+            for at, *named, reason in self.batch.get("rejections", [])
+            if at <= offset and named in ([topic, partition], [topic, None])
+        ]
+        return f"ZooKeeper rejects it: {reasons[-1]}" if reasons else None
 
 
 def outcome_of(

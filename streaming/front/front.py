@@ -288,9 +288,9 @@ class Front:
         self._lease.folded(end_offset)
         self._lease_changed()
 
-    def _observe_again(self, topics: list[str]) -> None:
+    def _observe_again(self, topics: list[str], unwritable: list[str]) -> None:
         if self._term is not None:
-            self._term.observe_again(topics)
+            self._term.observe_again(topics, unwritable)
 
     def _load_again(self) -> None:
         if self._term is not None:

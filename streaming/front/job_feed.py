@@ -165,4 +165,4 @@ class JobFeed:
         self.progress.delivery = message.head["brokers"]
 
     def _take_reobserve(self, message: Message) -> None:
-        self._on_reobserve(message.head["topics"])
+        self._on_reobserve(message.head["topics"], message.head.get("unwritable", []))

@@ -8,6 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from state.events import EventKind
+from state.partitions.isr import bearable_error
 from state.payloads import topic_id_to_text
 from state.protocol_errors import ProtocolError
 from streaming.gateway.broker_requests import Deciding
@@ -69,7 +70,10 @@ class AlterPartition:
             (topic.name, topic.topic_id): reply["partitions"]
             for topic, reply in zip(asked, replies, strict=True)
         }
-        answers = [_answer(topic, found.get((topic.name, topic.topic_id), [])) for topic in topics]
+        answers = [
+            _answer(topic, found.get((topic.name, topic.topic_id), []), call.version)
+            for topic in topics
+        ]
         return {"error_code": ProtocolError.NONE, "topics": answers}
 
 
@@ -121,7 +125,7 @@ def _payload(call: Call, topic: _Topic) -> dict[str, Any]:
     }
 
 
-def _answer(topic: _Topic, decided: list[dict[str, Any]]) -> Body:
+def _answer(topic: _Topic, decided: list[dict[str, Any]], version: int) -> Body:
     known = (
         ProtocolError.UNKNOWN_TOPIC_OR_PARTITION if topic.key else ProtocolError.UNKNOWN_TOPIC_ID
     )
@@ -129,13 +133,14 @@ def _answer(topic: _Topic, decided: list[dict[str, Any]]) -> Body:
     return {
         "topic_name": topic.name,
         "topic_id": topic.topic_id,
-        "partitions": [*map(_answer_partition, decided), *refused],
+        "partitions": [*(_answer_partition(one, version) for one in decided), *refused],
     }
 
 
-def _answer_partition(partition: dict[str, Any]) -> Body:
+def _answer_partition(partition: dict[str, Any], version: int) -> Body:
     if partition["error"] != ProtocolError.NONE:
-        return {"partition_index": partition["partition"], "error_code": partition["error"]}
+        error = bearable_error(partition["error"], version)
+        return {"partition_index": partition["partition"], "error_code": error}
     return {
         "partition_index": partition["partition"],
         "error_code": ProtocolError.NONE,

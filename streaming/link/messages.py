@@ -20,8 +20,9 @@ job to front
              a batch is complete up to (not including) end_offset (null: it folded nothing);
              fenced: a write was refused by its epoch; retain_from: oldest event still needed;
              elections: {rule: partitions that it gave a leader}
-  reobserve  {topics: [...]}
-             topics to be observed again, because what was decided about them was not written
+  reobserve  {topics: [...], unwritable?: [...]}
+             topics to be observed again, because what was decided about them was not written;
+             unwritable: those of them that ZooKeeper takes no write of
   delivery   {brokers: {id: {...}}, queue_lengths?}
              what each broker has confirmed
 

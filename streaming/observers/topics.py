@@ -66,6 +66,7 @@ class TopicsObserver:
         self._check = check
         self._mint_topic_ids = mint_topic_ids
         self._known: dict[str, _Known] = {}
+        self._listed: frozenset[str] = frozenset()
         self._broken: dict[str, tuple[int, int]] = {}  # czxid and version that cannot be read
 
     def __len__(self) -> int:
@@ -75,6 +76,10 @@ class TopicsObserver:
     def __contains__(self, name: str) -> bool:
         """Return whether a topic of that name was appended as observed."""
         return name in self._known
+
+    def is_listed(self, name: str) -> bool:
+        """Return whether a topic was there when all were last listed, readable or not."""
+        return name in self._listed
 
     def topic_id(self, name: str) -> str | None:
         """Return the id that a topic was appended with; None when it has none or is not known."""
@@ -86,15 +91,17 @@ class TopicsObserver:
         for name in dirty.again:
             self._known.pop(name, None)
         if TOPICS_PATH not in dirty:
-            self._observe(sorted({*dirty.below(TOPICS_PATH), *dirty.again}))
+            names = sorted({*dirty.below(TOPICS_PATH), *dirty.again})
+            self._observe(names, dirty.unwritable)
             return
         names = self._tree.children(TOPICS_PATH)
+        self._listed = frozenset(names)
         gone = self._forget(self._known.keys() - set(names))
         if gone:
             self._log.append(gone)
         changed = set(dirty.below(TOPICS_PATH))
         fresh = [n for n in names if dirty.everything or n in changed or n not in self._known]
-        self._observe(fresh)
+        self._observe(fresh, dirty.unwritable)
 
     def configs_changed(self, topics: Iterable[str]) -> None:
         """Read the configuration of topics again and append overrides that differ."""
@@ -110,11 +117,11 @@ class TopicsObserver:
         if records:
             self._log.append(records)
 
-    def _observe(self, names: Sequence[str]) -> None:
+    def _observe(self, names: Sequence[str], unwritable: frozenset[str]) -> None:
         appends: deque[Future[range]] = deque()
         for start in range(0, len(names), TOPICS_PER_APPEND):
             self._check()
-            records = list(self._changes(names[start : start + TOPICS_PER_APPEND]))
+            records = list(self._changes(names[start : start + TOPICS_PER_APPEND], unwritable))
             if records:
                 appends.append(self._log.append_async(records))
             while len(appends) > _APPENDS_IN_FLIGHT:
@@ -126,7 +133,7 @@ class TopicsObserver:
         gone = sorted(self._known.keys() & set(names))
         return [_removed(name, self._known.pop(name)) for name in gone]
 
-    def _changes(self, names: Sequence[str]) -> Iterator[NewRecord]:
+    def _changes(self, names: Sequence[str], unwritable: frozenset[str]) -> Iterator[NewRecord]:
         znodes = self._tree.get_many([topic_path(name) for name in names])
         changed = [
             (name, znode, topic)
@@ -149,8 +156,17 @@ class TopicsObserver:
                 yield _removed(name, known)
             self._known[name] = _Known(znode.czxid, znode.version, own, topic.topic_id)
             of_topic = [next(states) for _ in topic.replicas]
-            minted = mint_topic_id() if self._mint_topic_ids and not topic.topic_id else None
-            yield observed(name, topic, znode.version, own, of_topic, new_topic_id=minted)
+            fixed = name in unwritable
+            mint = self._mint_topic_ids and not topic.topic_id and not fixed
+            yield observed(
+                name,
+                topic,
+                znode.version,
+                own,
+                of_topic,
+                new_topic_id=mint_topic_id() if mint else None,
+                unwritable=fixed,
+            )
 
     def _differs(self, name: str, znode: ZNode) -> bool:
         identity = (znode.czxid, znode.version)
@@ -185,6 +201,7 @@ def observed(
     states: Sequence[StateTuple | None],
     *,
     new_topic_id: str | None = None,
+    unwritable: bool = False,
 ) -> NewRecord:
     """Return the topic_observed event; states in the order of topic.replicas."""
     partitions = list(topic.replicas)
@@ -199,5 +216,6 @@ def observed(
         "removing": [topic.removing.get(p, []) for p in partitions],
         "states": states if any(state is not None for state in states) else None,
         "zk_version": zk_version,
+        **({"unwritable": True} if unwritable else {}),
     }
     return event(EventKind.TOPIC_OBSERVED, body, name)

@@ -22,13 +22,14 @@ class Dirty:
     """What one look must read again.
 
     paths: znodes whose watch fired. everything: all watches were dropped with the connection.
-    again: topics to be appended even if they are as they were appended last. anew: everything is
-    to be appended, by new observers.
+    again: topics to be appended even if they are as they were appended last; unwritable: those of
+    them that ZooKeeper takes no write of. anew: everything is to be appended, by new observers.
     """
 
     paths: frozenset[str] = frozenset()
     everything: bool = False
     again: frozenset[str] = frozenset()
+    unwritable: frozenset[str] = frozenset()
     anew: bool = False
 
     def __contains__(self, path: str) -> bool:
@@ -46,6 +47,7 @@ class Dirty:
             self.paths | other.paths,
             self.everything or other.everything,
             self.again | other.again,
+            self.unwritable | other.unwritable,
             self.anew or other.anew,
         )
 

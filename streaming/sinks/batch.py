@@ -28,12 +28,17 @@ TOPIC_WRITES = frozenset(
 )
 """Decisions that write a topic's znode."""
 
+TOPIC_BASES = TOPIC_WRITES | {DecisionKind.MARK_TOPIC_DELETION}
+"""Decisions whose write has to happen for anything to be true that rests on them."""
+
 
 @dataclass(frozen=True, slots=True)
 class WriteConflict:
     """A write that met other content; current is what the znode holds, None when it is missing.
 
-    offset: of the event the write was decided on.
+    offset: of the event the write was decided on. creates: it was to create the partition's state.
+    rejected: why ZooKeeper takes no such write, whatever the znode holds, "" where it met other
+    content; current is None too where the znode may not be read.
     """
 
     offset: int
@@ -41,6 +46,16 @@ class WriteConflict:
     topic: str | None
     partition: int | None
     current: ZNode | None
+    creates: bool = False
+    rejected: str = ""
+
+    @property
+    def tells_producer_ids(self) -> bool:
+        """Whether it tells which block of producer ids there is; one that may not be read does
+        not.
+        """
+        known = self.current is not None or not self.rejected
+        return self.kind is DecisionKind.WRITE_PRODUCER_ID_BLOCK and known
 
 
 @dataclass(slots=True)
@@ -109,14 +124,19 @@ class DecidedBatch:
         updates = self.of_kind(DecisionKind.UPDATE_BROKERS)
         return max((one.offset for one in updates if one.extra["complete"]), default=0)
 
+    @property
+    def rejected(self) -> list[WriteConflict]:
+        """The writes that ZooKeeper rejected."""
+        return [one for one in self.conflicts if one.rejected]
+
     def refused_topics(self) -> list[SinkDecision]:
-        """Return the writes of topic znodes that met another topic or another assignment, the first
-        of each topic.
+        """Return the writes of topic znodes, or of marks for deletion, that met another topic or
+        another assignment, or were rejected: the first of each topic.
         """
         met = {(one.offset, one.topic) for one in self.conflicts if one.partition is None}
         found: dict[str, SinkDecision] = {}
         for one in self.decisions:
-            refused = one.kind in TOPIC_WRITES and (one.offset, one.extra["topic"]) in met
+            refused = one.kind in TOPIC_BASES and (one.offset, one.extra["topic"]) in met
             if refused and one.offset >= self.fenced_until:
                 found.setdefault(one.extra["topic"], one)
         return list(found.values())

@@ -1,6 +1,7 @@
 """What the machines believe and was never written: partitions, topics, producer ids.
 
-A write that meets other content is lost, and an event tells the machine what the znode holds. What
+A write that meets other content, or is rejected, is lost, and an event tells the machine what the
+znode holds. What
 the machine decides before it folds that event rests on the lost write: it may be neither written
 (the version it expects could be that of somebody else's write by now) nor told to anybody.
 """
@@ -15,6 +16,7 @@ import orjson
 
 from state.decisions import DecisionKind
 from state.events import EventKind
+from state.partitions.states import CONFLICT, REJECTED
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import LogRecord, NewRecord
 from streaming.sinks.batch import TOPIC_WRITES, DecidedBatch, SinkDecision
@@ -36,6 +38,7 @@ class Doubts:
         doubt.
         """
         self._ranges: dict[Subject, tuple[int, int]] = {}
+        self._rejected: set[Subject] = set()
         for record in unfolded:
             self.end(record, record.offset)
 
@@ -50,14 +53,21 @@ class Doubts:
 
     def end(self, correction: NewRecord | LogRecord, offset: int) -> None:
         """Trust what is decided from the correcting event on, which has this offset."""
-        for subject in _corrected(correction):
+        subjects, rejected = _corrected(correction)
+        for subject in subjects:
             first, _ = self._ranges.get(subject, (0, 0))
             self._ranges[subject] = (first, offset)
+        self._rejected = (self._rejected - {*subjects}) | {*(subjects if rejected else ())}
 
     def forget_before(self, offset: int) -> None:
         """Drop the doubts that ended at or before an offset up to which everything is folded."""
         kept = {one: within for one, within in self._ranges.items() if within[1] > offset}
         self._ranges = kept
+        self._rejected &= kept.keys()
+
+    def by_rejection(self, topic: str, partition: int) -> bool:
+        """Return whether a partition is in doubt because ZooKeeper rejected a write of it."""
+        return (topic, partition) in self._rejected
 
     def cover(self, topic: str, partition: int | None, offset: int) -> bool:
         """Return whether what is decided on an event about a partition is in doubt."""
@@ -115,21 +125,23 @@ def _conflicting(batch: DecidedBatch) -> list[tuple[Subject, int]]:
     found += [
         (_PRODUCER_IDS, conflict.offset)
         for conflict in batch.conflicts
-        if conflict.kind is DecisionKind.WRITE_PRODUCER_ID_BLOCK
+        if conflict.tells_producer_ids
     ]
     return found + [((one.extra["topic"], None), one.offset) for one in batch.refused_topics()]
 
 
-def _corrected(event: NewRecord | LogRecord) -> list[Subject]:
+def _corrected(event: NewRecord | LogRecord) -> tuple[list[Subject], bool]:
+    """Return what an event corrects, and whether because a write was rejected."""
     if event.kind == EventKind.TOPIC_REMOVED:
-        return [(event.key, None)]
+        return [(event.key, None)], False
     if event.kind == EventKind.PRODUCER_ID_BLOCK_OBSERVED:
-        return [_PRODUCER_IDS]
+        return [_PRODUCER_IDS], False
     if event.kind == EventKind.PARTITION_STATES_OBSERVED:
         body = orjson.loads(event.payload)
-        if body["cause"] == "conflict":
-            return [(event.key, partition) for partition in body["partitions"]]
-    return []
+        if body["cause"] in (CONFLICT, REJECTED):
+            named: list[Subject] = [(event.key, partition) for partition in body["partitions"]]
+            return named, body["cause"] == REJECTED
+    return [], False
 
 
 def forget_doubted(image: ClusterImage, doubts: Doubts) -> None:

@@ -13,6 +13,7 @@ import orjson
 
 from state.decisions import DecisionKind
 from state.events import EventKind
+from state.partitions.states import CONFLICT, REJECTED
 from state.protocol_errors import ProtocolError
 from streaming.log.api import NewRecord
 from streaming.observers.states import state_tuples
@@ -23,8 +24,6 @@ from streaming.zk.znodes.controller import parse_producer_id_block
 from streaming.zk.znodes.partition_state import parse_partition_states
 
 logger = logging.getLogger(__name__)
-
-_STALE_CONTROLLER_EPOCH = 11
 
 OUTCOME_KINDS = frozenset(
     {
@@ -44,16 +43,24 @@ def event_record(kind: EventKind, key: str, payload: dict[str, Any]) -> NewRecor
 
 
 def partition_conflict_events(conflicts: Iterable[WriteConflict]) -> list[NewRecord]:
-    """Return one partition_states_observed per topic with what its conflicting znodes hold."""
+    """Return one partition_states_observed per topic and cause with what the znodes hold that were
+    not written.
+    """
+
+    def place(one: WriteConflict) -> tuple[str, str]:
+        return str(one.topic), REJECTED if one.rejected else CONFLICT
+
     of_partitions = [one for one in conflicts if None not in (one.topic, one.partition)]
-    of_partitions.sort(key=lambda one: (str(one.topic), one.partition or 0))
+    of_partitions.sort(key=lambda one: (*place(one), one.partition or 0))
     return [
-        _states_observed(str(topic), {one.partition: one for one in of_topic})
-        for topic, of_topic in groupby(of_partitions, key=lambda one: one.topic)
+        _states_observed(*named, {one.partition: one for one in of_topic})
+        for named, of_topic in groupby(of_partitions, key=place)
     ]
 
 
-def _states_observed(topic: str, conflicts: dict[int | None, WriteConflict]) -> NewRecord:
+def _states_observed(
+    topic: str, cause: str, conflicts: dict[int | None, WriteConflict]
+) -> NewRecord:
     znodes = [conflict.current for conflict in conflicts.values()]
     states = parse_partition_states(
         [None if znode is None else znode.data for znode in znodes],
@@ -61,12 +68,15 @@ def _states_observed(topic: str, conflicts: dict[int | None, WriteConflict]) -> 
     )
     for row, error in states.errors.items():
         logger.error("partition %s-%s: %s", topic, list(conflicts)[row], error)
-    payload = {
+    payload: dict[str, Any] = {
         "topic": topic,
-        "cause": "conflict",
+        "cause": cause,
         "partitions": list(conflicts),
         "states": state_tuples(states),
     }
+    missing = (one for one in conflicts.values() if one.creates and one.current is None)
+    if uncreated := [one.partition for one in missing]:
+        payload["uncreated"] = uncreated
     return event_record(EventKind.PARTITION_STATES_OBSERVED, topic, payload)
 
 
@@ -82,19 +92,24 @@ def batch_events(batch: DecidedBatch) -> list[NewRecord]:
 
 
 def topic_removals(batch: DecidedBatch) -> list[NewRecord]:
-    """Return topic_removed for creations that met a topic of that name: the machine forgets its
-    own before it hears of the other.
+    """Return topic_removed for topics that could not be written: the machine forgets what it made
+    of them before it hears how they are.
     """
-    refused = [one.extra["topic"] for one in batch.refused_topics()]
     return [
-        event_record(EventKind.TOPIC_REMOVED, topic, {"topic": topic, "observed_again": True})
-        for topic in refused
+        event_record(EventKind.TOPIC_REMOVED, one.extra["topic"], _removal(one))
+        for one in batch.refused_topics()
     ]
+
+
+def _removal(refused: SinkDecision) -> dict[str, Any]:
+    body = {"topic": refused.extra["topic"], "observed_again": True}
+    is_mark = refused.kind is DecisionKind.MARK_TOPIC_DELETION
+    return {**body, "unmarked": True} if is_mark else body
 
 
 def producer_id_events(conflicts: Iterable[WriteConflict]) -> list[NewRecord]:
     """Return producer_id_block_observed when block writes met another block."""
-    of_blocks = [one for one in conflicts if one.kind is DecisionKind.WRITE_PRODUCER_ID_BLOCK]
+    of_blocks = [one for one in conflicts if one.tells_producer_ids]
     if not of_blocks:
         return []
     current = of_blocks[-1].current
@@ -142,6 +157,7 @@ def _block(decision: SinkDecision | None) -> reports.Block | None:
 def replies(batch: DecidedBatch, doubts: Doubts) -> list[dict[str, Any]]:
     """Return the replies of a batch, corrected by what could not be written."""
     failed = {one.offset for one in batch.decisions if one.failed}
+    rejected = {(one.offset, one.topic, one.partition): one.rejected for one in batch.rejected}
     unmoved = _partitions(batch.of_kind(DecisionKind.REPORT_REMAINING))
     lost = _lost_partitions(batch, only_moves=False)
     for offset, moves in _lost_partitions(batch, only_moves=True).items():
@@ -156,9 +172,9 @@ def replies(batch: DecidedBatch, doubts: Doubts) -> list[dict[str, Any]]:
         elif body["api"] == "alter_partition":
             _refuse_lost(body, reply.offset, lost.get(reply.offset, []), doubts)
         elif body["api"] == "elect_leaders":
-            _refuse_lost_elections(body, lost.get(reply.offset, []))
+            _refuse_lost_elections(body, reply.offset, lost.get(reply.offset, []), rejected)
         elif reply.offset in failed:
-            _refuse_failed(body)
+            _refuse_failed(body, rejected.get((reply.offset, body.get("topic"), None)))
         answers.append(body)
     return answers
 
@@ -192,6 +208,13 @@ def lost_rows(batch: DecidedBatch) -> list[list[Any]]:
     ]
 
 
+def rejections(batch: DecidedBatch) -> list[list[Any]]:
+    """Return [event offset, topic, partition, reason] of the writes that ZooKeeper rejected; topic
+    or partition are null where they are about no single one.
+    """
+    return [[one.offset, one.topic, one.partition, one.rejected] for one in batch.rejected]
+
+
 def _named(decision: SinkDecision, rows: npt.NDArray[np.bool_]) -> list[list[Any]]:
     columns = {name: decision.columns[name][rows] for name in ("topic", "partition")}
     return reports.places((columns, decision.extra))
@@ -199,30 +222,53 @@ def _named(decision: SinkDecision, rows: npt.NDArray[np.bool_]) -> list[list[Any
 
 def _refuse_lost(body: dict[str, Any], offset: int, lost: list[list[Any]], doubts: Doubts) -> None:
     """Answer INVALID_UPDATE_VERSION for ISRs that were not written, or rest on such: the leader
-    then waits for the higher epoch that the correction brings.
+    then waits for the higher epoch that the correction brings. None comes after a rejected write:
+    OPERATION_NOT_ATTEMPTED lets the leader go on from what is stored, and ask again.
     """
     topic = body["topic"]
-    body["partitions"] = [
-        {"partition": one["partition"], "error": int(ProtocolError.INVALID_UPDATE_VERSION)}
-        if [topic, one["partition"]] in lost or doubts.cover(topic, one["partition"], offset)
-        else one
-        for one in body["partitions"]
-    ]
+
+    def answer(one: dict[str, Any]) -> dict[str, Any]:
+        partition = one["partition"]
+        if [topic, partition] not in lost and not doubts.cover(topic, partition, offset):
+            return one
+        again = doubts.by_rejection(topic, partition)
+        error = ProtocolError.INVALID_UPDATE_VERSION
+        error = ProtocolError.OPERATION_NOT_ATTEMPTED if again else error
+        return {"partition": partition, "error": int(error)}
+
+    body["partitions"] = [answer(one) for one in body["partitions"]]
 
 
-def _refuse_lost_elections(body: dict[str, Any], lost: list[list[Any]]) -> None:
-    """Answer for elections whose outcome was not written: they are decided about again."""
-    numbers = {partition for _, partition in lost}
-    body["partitions"] = [
-        {**one, "error": int(ProtocolError.PREFERRED_LEADER_NOT_AVAILABLE)}
-        if one["partition"] in numbers
-        else one
-        for one in body["partitions"]
-    ]
+Rejections = dict[tuple[int, str | None, int | None], str]
+"""Why ZooKeeper rejected a write, by event offset, topic and partition."""
 
 
-def _refuse_failed(body: dict[str, Any]) -> None:
-    if body["api"] == "create_topic":
+def _refuse_lost_elections(
+    body: dict[str, Any], offset: int, lost: list[list[Any]], rejected: Rejections
+) -> None:
+    """Answer for elections whose outcome was not written: they are decided about again, or cannot
+    be written.
+    """
+
+    def answer(one: dict[str, Any]) -> dict[str, Any]:
+        if [body["topic"], one["partition"]] not in lost:
+            return one
+        hopeless = (offset, body["topic"], one["partition"]) in rejected
+        error = ProtocolError.PREFERRED_LEADER_NOT_AVAILABLE
+        error = ProtocolError.UNKNOWN_SERVER_ERROR if hopeless else error
+        return {**one, "error": int(error)}
+
+    body["partitions"] = [answer(one) for one in body["partitions"]]
+
+
+def _refuse_failed(body: dict[str, Any], rejected: str | None) -> None:
+    """Answer what was not written; rejected: why ZooKeeper will not take it, None where it was
+    changed by somebody else.
+    """
+    if rejected is not None:
+        body["error"] = int(ProtocolError.UNKNOWN_SERVER_ERROR)
+        body["message"] = f"ZooKeeper rejects it: {rejected}"
+    elif body["api"] == "create_topic":
         body["error"] = int(ProtocolError.TOPIC_ALREADY_EXISTS)
         body["message"] = f"Topic '{body['topic']}' already exists."
     elif body["api"] == "alter_reassignments":

@@ -32,7 +32,7 @@ from streaming.sinks.batch import DecidedBatch, SinkDecision, decided_batch
 from streaming.sinks.brokers import BrokerSink
 from streaming.sinks.doubts import Doubts
 from streaming.sinks.elections import elections
-from streaming.sinks.outcomes import batch_events, lost_rows, replies
+from streaming.sinks.outcomes import batch_events, lost_rows, rejections, replies
 from streaming.sinks.pending import PendingBrokers
 from streaming.sinks.persisted import persisted
 from streaming.sinks.plan import Plan, Planner
@@ -155,7 +155,9 @@ class Pipeline:
                 self._doubts.end(event, offset)
         refused = [one.extra["topic"] for one in batch.refused_topics()]
         if refused:
-            self._say({"type": "reobserve", "topics": refused})
+            rejected = {one.topic for one in batch.rejected if one.partition is None}
+            unwritable = [topic for topic in refused if topic in rejected]
+            self._say({"type": "reobserve", "topics": refused, "unwritable": unwritable})
 
     def _tell_front(self, batch: DecidedBatch, started: float) -> None:
         answers = replies(batch, self._doubts)
@@ -166,7 +168,8 @@ class Pipeline:
             "batch_id": batch.batch_id,
             "end_offset": batch.end_offset,
             "decisions": len(batch.decisions),
-            "conflicts": len(batch.conflicts),
+            "conflicts": len(batch.conflicts) - len(batch.rejected),
+            "rejected": len(batch.rejected),
             "fenced": self._image.epoch_zk_version in batch.fenced,
             "first_event_ms": first_event_ms,
             "written_at_ms": batch.written_at_ms,
@@ -174,6 +177,7 @@ class Pipeline:
             "duration_ms": round((time.monotonic() - started) * 1000, 3),
         }
         lost = {"lost": lost_rows(batch), "fenced_until": batch.fenced_until}
+        lost["rejections"] = rejections(batch)
         self._outcomes.append_async([outcome("persisted", report | lost)])
         # First here: a front that comes now is told of it with the image.
         self.end_offset = batch.end_offset or self.end_offset

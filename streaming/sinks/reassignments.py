@@ -56,11 +56,14 @@ def hold_back_completions(batch: DecidedBatch, run: Sequence[SinkDecision]) -> N
         if one.kind is DecisionKind.CHANGE_PARTITIONS and one.lost.any()
         for topic in np.unique(one.columns["topic"][one.lost]).tolist()
     }
+    rejected = {(one.offset, one.topic): one.rejected for one in batch.rejected}
     for one in completed:
         topic = one.extra["topic"]
         if not one.failed and (one.offset, topic) in lost:
             one.failed = True
-            batch.conflicts.append(WriteConflict(one.offset, one.kind, topic, None, None))
+            reason = rejected.get((one.offset, topic), "")
+            conflict = WriteConflict(one.offset, one.kind, topic, None, None, rejected=reason)
+            batch.conflicts.append(conflict)
 
 
 def ended_requests(run: Sequence[SinkDecision]) -> list[SinkDecision]:
@@ -109,6 +112,9 @@ def remove_ended(
             return True
         if outcome.kind is OutcomeKind.FENCED:
             return False
+        if outcome.kind is OutcomeKind.REJECTED:
+            logger.error("%s keeps what has ended: %s", REASSIGN_PARTITIONS_PATH, outcome.reason)
+            return True
     logger.error("%s changes faster than it can be written", REASSIGN_PARTITIONS_PATH)
     return True
 

@@ -2,7 +2,7 @@
 multi.
 
 A write that meets other content is lost for its partition alone; what the znode holds now becomes
-an event.
+an event. So is one that ZooKeeper rejects whatever the znode holds.
 """
 
 from __future__ import annotations
@@ -14,8 +14,14 @@ from itertools import groupby
 import numpy as np
 import numpy.typing as npt
 
-from state.decisions import DecisionKind
-from streaming.sinks.batch import TOPIC_WRITES, DecidedBatch, SinkDecision, WriteConflict
+from state.decisions import Action, DecisionKind
+from streaming.sinks.batch import (
+    TOPIC_BASES,
+    TOPIC_WRITES,
+    DecidedBatch,
+    SinkDecision,
+    WriteConflict,
+)
 from streaming.sinks.overtaken import LaterWrites
 from streaming.sinks.reassignments import (
     ended_requests,
@@ -33,7 +39,7 @@ from streaming.zk.ops import Create, SetData
 
 logger = logging.getLogger(__name__)
 
-_ASSIGNMENTS = TOPIC_WRITES - {DecisionKind.CREATE_TOPIC}
+_RESTING = (TOPIC_WRITES - {DecisionKind.CREATE_TOPIC}) | {DecisionKind.DELETE_TOPIC}
 _WRITTEN = {
     DecisionKind.DELETE_TOPIC,
     DecisionKind.REMOVE_REASSIGNMENTS,
@@ -149,12 +155,18 @@ def _settle(
             target.decision, op.path, outcome.current
         ):
             continue
-        if target.row == CONFIG and isinstance(op, Create) and outcome.current is not None:
+        if (
+            target.row == CONFIG
+            and isinstance(op, Create)
+            and outcome.kind is OutcomeKind.CONFLICT
+            and outcome.current is not None
+        ):
             # A configuration that a deleted topic left behind is replaced, as Kafka does.
             again.append((SetData(op.path, op.data, outcome.current.version), target))
             continue
         if target.row == PRESENT and outcome.current is not None:
             continue
+        noted = target.row >= 0 and bool(target.decision.lost[target.row])
         if target.row < 0:
             target.decision.failed = True
         else:
@@ -163,7 +175,8 @@ def _settle(
             batch.fenced.add(epoch_zk_version(target.decision))
         else:
             logger.warning("%s: %s %s", op.path, outcome.kind, outcome.reason)
-            batch.conflicts.append(_conflict(target, outcome))
+            if not noted:  # the folder above a state, and the state's own
+                batch.conflicts.append(_conflict(target, outcome))
     # The configuration of a topic that turned out to exist is not ours to replace.
     return [(op, target) for op, target in again if not target.decision.failed]
 
@@ -172,15 +185,12 @@ def _lose_partitions_of_failed_topics(decisions: Sequence[SinkDecision]) -> None
     """Lose what was decided about a topic on the event whose write of it failed, and after it."""
     failed: dict[str, int] = {}
     for one in decisions:
-        if one.kind in TOPIC_WRITES and one.failed:
+        if one.kind in TOPIC_BASES and one.failed:
             failed.setdefault(one.extra["topic"], one.offset)
     if not failed:
         return
     for one in decisions:
-        if (
-            one.kind in _ASSIGNMENTS
-            and failed.get(one.extra["topic"], one.offset + 1) <= one.offset
-        ):
+        if one.kind in _RESTING and failed.get(one.extra["topic"], one.offset + 1) <= one.offset:
             one.failed = True
         if one.kind is DecisionKind.CHANGE_PARTITIONS:
             lost = [
@@ -197,13 +207,13 @@ def epoch_zk_version(decision: SinkDecision) -> int:
 
 def _conflict(target: Target, outcome: OpOutcome) -> WriteConflict:
     decision, row = target.decision, target.row
-    if row < 0:
-        topic = decision.extra.get("topic")
-        return WriteConflict(decision.offset, decision.kind, topic, None, outcome.current)
+    topic, partition, creates = decision.extra.get("topic"), None, False
+    if row >= 0:
+        columns = decision.columns
+        topic = decision.extra["topics"][int(columns["topic"][row])]
+        partition = int(columns["partition"][row])
+        creates = bool(columns["actions"][row] & Action.CREATE)
+    rejected = outcome.reason if outcome.kind is OutcomeKind.REJECTED else ""
     return WriteConflict(
-        decision.offset,
-        decision.kind,
-        decision.extra["topics"][int(decision.columns["topic"][row])],
-        int(decision.columns["partition"][row]),
-        outcome.current,
+        decision.offset, decision.kind, topic, partition, outcome.current, creates, rejected
     )

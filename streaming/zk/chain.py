@@ -25,7 +25,8 @@ class OpOutcome:
 
     WRITTEN: version is the znode's after it (-1: deleted). CONFLICT: the znode is not as the write
     expected; current is what it is (None: missing). FENCED: another controller has taken over.
-    REJECTED: can never succeed (no permission, bad path, too large). reason says more in words.
+    REJECTED: can never succeed (no permission, bad path, too large); current is what the znode is
+    (None: missing, or not to be read either). reason says more in words.
     """
 
     kind: OutcomeKind

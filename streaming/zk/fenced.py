@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 
 from streaming.zk.chain import Chain, OpOutcome, OutcomeKind, Settled
@@ -104,9 +105,20 @@ class _WriteCall:
         session_id = self._session.session_id
         try:
             self._write(session_id)
+            self._read_rejected()
         except ZooKeeperUnreachable as error:
             raise SessionLost(str(error)) from error
         return [_FENCED if outcome is None else outcome for outcome in self._outcomes]
+
+    def _read_rejected(self) -> None:
+        """Say what the znodes are of which writes were rejected."""
+        for place, outcome in enumerate(self._outcomes):
+            if outcome is not None and outcome.kind is OutcomeKind.REJECTED:
+                try:
+                    current = self._session.get(self._ops[place].path)
+                except RequestFailed:
+                    continue
+                self._outcomes[place] = replace(outcome, current=current)
 
     def _write(self, session_id: int | None) -> None:
         sizes = [op_bytes(op) + self._chroot_bytes for op in self._ops]

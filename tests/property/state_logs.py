@@ -291,13 +291,16 @@ class Author:
             found[0] = found[2][c % len(found[2])] if c % 3 == 0 else found[0]
             found[1] += d % 2
             found[5] += (1, 1, 2, 0)[d % 4]
+        # What is taken back after a rejected write may have a dead member in its ISR.
+        causes = ("notification", "conflict", "read", "rejected")[: 3 if self.plausible else 4]
         self.write(
             "partition_states_observed",
             topic,
             topic=topic,
-            cause=("notification", "conflict", "read")[c % 3],
+            cause=causes[c % len(causes)],
             partitions=[partition, 70],
             states=[None if d % 11 == 0 else found, None],
+            uncreated=[partition] if d % 22 == 0 and not self.plausible else [],
         )
 
     def change_config(self, a: int, b: int, c: int, d: int) -> None:

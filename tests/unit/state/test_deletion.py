@@ -381,3 +381,14 @@ def test_a_lost_write_is_followed_by_a_second_order_to_delete() -> None:
     )
     assert stops(said) == dict.fromkeys((1, 2, 3), (True, -2))
     assert controller.row("t", 0)["state"] == PartitionState.NON_EXISTENT
+
+
+def test_a_topic_that_could_not_be_marked_lives_on() -> None:
+    controller = with_topic()
+    assert MARK in ask(controller)
+    controller.happen("topic_removed", "t", topic="t", observed_again=True, unmarked=True)
+    said = controller.topic("t", [[1, 2, 3]], [[1, 0, [1, 2, 3], 5, 0, 0]], topic_id=T_ID)
+    assert (STOP in said, controller.row("t", 0)["leader"]) == (False, 1)
+    said = controller.brokers(unregistered=[1])
+    assert [row["leader"] for row in said[CHANGE]] == [2]
+    assert MARK in ask(controller), "it may be asked for again"

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from state.decisions import Action, DecisionKind, Rule
+from state.partitions.legal import PartitionState
 from tests.unit.state.support import Controller, actions, broker
 
 CHANGE = DecisionKind.CHANGE_PARTITIONS
@@ -73,11 +74,61 @@ def test_a_dead_member_of_an_adopted_isr_leaves_it(controller: Controller) -> No
     assert (row["leader"], row["isr"], row["leader_epoch"]) == (1, [1], 5)
 
 
-def test_a_state_that_is_gone_cannot_be_elected_for(controller: Controller) -> None:
-    assert observe(controller, "read", None) == {}
+@pytest.mark.parametrize("cause", ["read", "conflict", "rejected"])
+def test_a_state_that_is_gone_leaves_the_partition_offline_and_is_told_at_each_try(
+    controller: Controller, cause: str
+) -> None:
+    def refused(said: Any) -> list[tuple[str, int, int]]:
+        rows = said[DecisionKind.REFUSE_TRANSITION]
+        return [(row["reason"], row["current"], row["target"]) for row in rows]
+
+    no_state = ("no_stored_state", PartitionState.OFFLINE, PartitionState.ONLINE)
+    said = observe(controller, cause, None)
+    assert (CHANGE in said, refused(said)) == (False, [no_state])
+    said = controller.brokers(registered=[broker(4, 104)])
+    assert (CHANGE in said, refused(said)) == (False, [no_state])
     said = controller.brokers(unregistered=[1])
     assert CHANGE not in said
-    assert not controller.slot.table.rows.has_leadership.any()
+    assert no_state in refused(said)
+    [row] = observe(controller, "read", [2, 7, [2, 3], 5, 0, 9])[CHANGE]
+    assert (row["leader"], row["partition_epoch"]) == (2, 9)
+    assert controller.slot.table.rows.state.tolist() == [PartitionState.ONLINE]
+
+
+def test_a_rejected_write_is_taken_back_and_nothing_is_written_before_the_next_occasion(
+    controller: Controller,
+) -> None:
+    controller.brokers(unregistered=[1])
+    [row] = observe(controller, "rejected", [1, 0, [1, 2, 3], 5, 0, 0])[CHANGE]
+    assert actions(row) == Action.UPDATE_METADATA
+    assert (row["leader"], row["isr"], row["leader_epoch"], row["partition_epoch"]) == (
+        1,
+        [1, 2, 3],
+        0,
+        0,
+    )
+    [row] = controller.brokers(registered=[broker(4, 104)])[CHANGE]
+    assert actions(row) & Action.WRITE
+    assert (row["leader"], row["leader_epoch"], row["partition_epoch"]) == (2, 1, 1)
+
+
+def test_a_rejected_isr_is_accepted_again_when_the_leader_asks_again(
+    controller: Controller,
+) -> None:
+    controller.alter([1, 2])
+    observe(controller, "rejected", [1, 0, [1, 2, 3], 5, 0, 0])
+    [row] = controller.alter([1, 2])[CHANGE]
+    assert (row["isr"], row["leader_epoch"], row["partition_epoch"]) == ([1, 2], 0, 1)
+
+
+def test_a_partition_that_could_not_be_created_is_created_on_the_next_occasion(
+    controller: Controller,
+) -> None:
+    body = {"topic": "t", "cause": "rejected", "partitions": [0], "states": [None]}
+    assert controller.happen("partition_states_observed", "t", **body, uncreated=[0]) == {}
+    [row] = controller.brokers(registered=[broker(4, 104)])[CHANGE]
+    assert actions(row) & (Action.WRITE | Action.CREATE) == Action.WRITE | Action.CREATE
+    assert (row["leader"], row["leader_epoch"], row["partition_epoch"]) == (1, 0, 0)
 
 
 def test_partitions_nobody_knows_are_passed_over(controller: Controller) -> None:

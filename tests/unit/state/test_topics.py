@@ -86,6 +86,19 @@ def test_a_topic_that_is_to_be_observed_again_is_told_of_as_it_was_until_it_is_o
     assert controller.happen("topic_removed", "t", topic="t") == forgotten
 
 
+def test_a_topic_that_cannot_be_written_is_led_as_it_is() -> None:
+    """Neither repaired nor given an id: that would be rejected again, and observed again."""
+    controller = Controller((1, 2, 3))
+    assert REWRITE in controller.topic("t", [[1000, 1]])
+    controller.happen("topic_removed", "t", topic="t", observed_again=True)
+    said = controller.topic("t", [[1000, 1]], unwritable=True)
+    assert REWRITE not in said
+    assert [(row["replicas"], row["leader"], row["isr"]) for row in said[CHANGE]] == [
+        ([1000, 1], 1, [1])
+    ]
+    assert REWRITE in controller.topic("t", [[1000, 1]], zk_version=1), "tried when it changes"
+
+
 def test_a_load_writes_nothing_where_all_is_well() -> None:
     controller = Controller()
     controller.elect(6)
