@@ -27,6 +27,7 @@ COUNTERS = {
     "broken_admin_requests": "Requests in znodes under /admin that cannot be read",
     "broken_broker_znodes": "Registrations of brokers that cannot be read",
     "broken_configs": "Configurations of topics or brokers that cannot be read",
+    "broken_group_changes": "Decisions about groups that could not be folded",
     "broken_notifications": "Notifications in ZooKeeper that cannot be read",
     "broken_partition_states": "State znodes of partitions that cannot be read",
     "broken_producer_id_blocks": "Reads of a block of producer ids that cannot be understood",
@@ -34,9 +35,11 @@ COUNTERS = {
     "controller_claims": "Times the controller role was taken",
     "controller_losses": "Times the controller role was lost, or could not be taken",
     "late_replies": "Decisions whose request was given up before",
+    "rejected_writes": "Writes that ZooKeeper does not take: no permission, or too large",
     "reply_timeouts": "Requests that no decision answered within request.timeout.ms",
     "set_aside_events": "Events that could not be folded",
     "unreadable_group_records": "Records of __consumer_offsets that cannot be read",
+    "unwritable_group_records": "Changes of groups that could not be written",
 }
 """What each counter of the status counts; one that is not here is exported all the same."""
 
