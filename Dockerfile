@@ -23,11 +23,13 @@ COPY --from=build /opt/helmstream /opt/helmstream
 ENV PATH=/opt/helmstream/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     HELMSTREAM_DATA_DIR=/var/lib/helmstream \
+    HELMSTREAM_GATEWAY_HOST=0.0.0.0 \
     HELMSTREAM_CACHE=/var/lib/helmstream/cache
 VOLUME /var/lib/helmstream
 WORKDIR /var/lib/helmstream
 USER helmstream
-EXPOSE 9190
+# One for each listener of the brokers, from gateway.port on; here a client's and an internal one.
+EXPOSE 9190 9191
 # Healthy is who has the controller role; the first claim waits for Spark and reads the cluster.
 HEALTHCHECK --interval=10s --timeout=8s --start-period=120s --retries=3 CMD ["helmstream", "status", "--require", "active"]
 # tini passes signals on and reaps the Java processes.

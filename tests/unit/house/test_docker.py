@@ -12,7 +12,10 @@ import pytest
 import typer.main
 
 from streaming.cli import app
+from streaming.errors import ConfigurationError
+from streaming.front.addresses import check_announced_host
 from streaming.front.authority import Phase
+from streaming.front.gateway import listener_addresses
 from streaming.settings_loader import NOT_SETTINGS, load_settings
 
 Instruction = tuple[str, str]
@@ -110,5 +113,14 @@ def test_its_settings_are_settings(instructions: list[Instruction]) -> None:
     assert str(settings.data_dir) == last(instructions, "VOLUME")
 
 
-def test_the_gateway_port_is_exposed(instructions: list[Instruction]) -> None:
-    assert int(last(instructions, "EXPOSE")) == load_settings(environment={}).gateway_port
+def test_the_gateways_ports_are_exposed(instructions: list[Instruction]) -> None:
+    settings = load_settings(environment={})
+    exposed = [int(port) for port in last(instructions, "EXPOSE").split()]
+    names = [f"L{number}" for number in range(len(exposed))]
+    assert exposed == [one.port for one in listener_addresses(settings, names)]
+
+
+def test_what_the_image_binds_is_not_announced_by_itself(instructions: list[Instruction]) -> None:
+    environment = dict(word.split("=", 1) for word in last(instructions, "ENV").split())
+    with pytest.raises(ConfigurationError, match=r"set gateway\.advertised\.host"):
+        check_announced_host(load_settings(environment=environment))

@@ -42,6 +42,12 @@ def test_every_default_says_why(root: Path) -> None:
             assert line.startswith("#"), f"neither comment nor key: {line}"
 
 
+def test_settings_in_documents_are_settings(root: Path) -> None:
+    for document in [root / "README.md", *(root / "docs").rglob("*.md")]:
+        given = set(re.findall(r"--set ([a-z.]+)=", document.read_text("utf-8")))
+        assert given <= set(known_keys()), document
+
+
 @pytest.mark.parametrize("mode", ["active", "shadow", "replay"])
 def test_overlays_name_known_keys_and_their_own_mode(mode: str) -> None:
     overlay = conf_source(mode).values
