@@ -22,7 +22,7 @@ from streaming.front.job_feed import JobFeed
 from streaming.front.lease import Lease
 from streaming.front.link_server import LinkServer
 from streaming.front.signals import Signals
-from streaming.front.status import StatusServer, image_status
+from streaming.front.status import Seen, StatusServer, image_status
 from streaming.front.term import Term
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import LogWriter, NewRecord
@@ -54,9 +54,7 @@ class Front:
         self._counters: Counters = Counter()
         self._failure: BaseException | None = None
         self._stopped = asyncio.Event()
-        self._holder: int | None = None
-        self._to_delete = 0
-        self._cluster_id = ""
+        self._seen = Seen()
         self._retained_from = 0
         self._lease_handle: asyncio.TimerHandle | None = None
         self._log = EventLog(
@@ -124,7 +122,7 @@ class Front:
     @property
     def cluster_id(self) -> str:
         """The cluster's id, "" until a broker created it."""
-        return self._cluster_id
+        return self._seen.cluster_id
 
     def image(self) -> ClusterImage | None:
         """Return the cluster as decided so far."""
@@ -147,15 +145,15 @@ class Front:
 
     def cluster_id_found(self, cluster_id: str) -> None:
         """Take the cluster's id, on any thread."""
-        self._cluster_id = cluster_id
+        self._seen.cluster_id = cluster_id
 
     def holder_seen(self, controller_id: int | None) -> None:
         """Take who holds /controller, on any thread."""
-        self._holder = controller_id
+        self._seen.holder = controller_id
 
     def deletions_counted(self, topics: int) -> None:
         """Take how many topics are to be deleted, on any thread."""
-        self._to_delete = topics
+        self._seen.topics_to_delete = topics
 
     def status(self) -> dict[str, Any]:
         """Return what `helmstream status` shows; docs/status.md says what each field means."""
@@ -165,8 +163,8 @@ class Front:
             "paused": self._feed.paused,
             "epoch": None if claim is None else claim.epoch,
             "in_doubt": claim is not None and self._signals.in_doubt,
-            "controller": self._holder,
-            "cluster_id": self._cluster_id,
+            "controller": self._seen.holder,
+            "cluster_id": self._seen.cluster_id,
             "event_log": {
                 "start_offset": self._log.start_offset(),
                 "end_offset": self._log.end_offset(),
@@ -181,7 +179,7 @@ class Front:
                 **progress.totals,
             },
             **image_status(self._feed.image),
-            "topics_to_delete": self._to_delete,
+            "topics_to_delete": self._seen.topics_to_delete,
             "timers": dict(self._clock.armed),
             "waiting_requests": self._decider.waiting,
             "gateway": self._gateway.counters(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,15 @@ from streaming.image.cluster_image import ClusterImage
 
 NO_LEADER = -1
 _PARTITION_COUNTS = ("offline_partitions", "leaderless", "under_replicated", "imbalanced")
+
+
+@dataclass(slots=True)
+class Seen:
+    """What the controller's thread last saw in ZooKeeper; holder: who had /controller."""
+
+    cluster_id: str = ""
+    holder: int | None = None
+    topics_to_delete: int = 0
 
 
 class StatusServer:
