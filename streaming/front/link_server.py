@@ -18,7 +18,7 @@ from streaming.link.messages import (
     frame_lengths,
     unpack_parts,
 )
-from streaming.log.api import NewRecord
+from streaming.log.api import NewRecord, RecordRefused
 
 logger = logging.getLogger(__name__)
 
@@ -117,7 +117,10 @@ def _confirm(writer: asyncio.StreamWriter, request_id: int, done: asyncio.Future
     error = "cancelled" if done.cancelled() else done.exception()
     answer = {"type": "appended", "id": request_id}
     if not writer.is_closing():
-        told = {"error": str(error)} if error is not None else {"start": done.result().start}
+        if error is None:
+            told: dict[str, object] = {"start": done.result().start}
+        else:
+            told = {"refused" if isinstance(error, RecordRefused) else "error": str(error)}
         writer.write(encode_message({**answer, **told}))
 
 

@@ -34,7 +34,11 @@ _RETRY_S = 0.2
 
 
 class LinkDown(HelmstreamError):
-    """The front cannot be reached now."""
+    """The front cannot be reached now, or cannot append now."""
+
+
+class AppendRefused(HelmstreamError):
+    """The log takes no such record, now or later."""
 
 
 class JobLink:
@@ -73,7 +77,7 @@ class JobLink:
         """Append events to the log and return the first one's offset once all are durable.
 
         Raises LinkDown when the front is away or does not answer in time; the records may then be
-        in the log or not.
+        in the log or not. Raises AppendRefused when there is no use in trying again.
         """
         request_id = next(self._ids)
         future: Future[int] = Future()
@@ -147,8 +151,11 @@ class JobLink:
         future = self._waiting.get(message.head.get("id", -1))
         if message.type != "appended" or future is None or future.done():
             return
-        if "error" in message.head:
-            future.set_exception(LinkDown(f"the log refused an append: {message.head['error']}"))
+        if "refused" in message.head:
+            refused = f"the event log never takes an event: {message.head['refused']}"
+            future.set_exception(AppendRefused(refused))
+        elif "error" in message.head:
+            future.set_exception(LinkDown(f"an append failed: {message.head['error']}"))
         else:
             future.set_result(message.head["start"])
 

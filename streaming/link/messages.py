@@ -29,8 +29,8 @@ job to front
 queue_lengths is {broker id: requests that it has not answered} in each of them.
 
 front to job
-  appended   {id, start} or {id, error}
-             the records are durable from offset start on
+  appended   {id, start}, {id, refused} or {id, error}
+             the records are durable from offset start on; refused: the log never takes one of them
 """
 
 from __future__ import annotations

@@ -21,6 +21,8 @@ from streaming.log.location import KafkaTopic
 FORMAT_VERSION = b"1"
 MESSAGE_BYTES_MAX = 96 * 1024 * 1024
 """max.message.bytes of a topic made here: a broker's largest request (100 MiB) has room for it."""
+MESSAGE_BYTES_MIN = 16 * 1024 * 1024
+"""max.message.bytes below which an event about a large cluster might not fit."""
 
 _ADMIN_TIMEOUT_MS = 10_000
 
@@ -94,7 +96,7 @@ def check_partitions(topic: KafkaTopic, partitions: set[int] | None) -> None:
 def record_bytes_max(topic: KafkaTopic, admin: KafkaAdminClient) -> int:
     """Return max.message.bytes of the topic.
 
-    Raises UnusableTopic when its configuration would change or lose records.
+    Raises UnusableTopic when its configuration would change, lose or refuse records.
     """
     names = ["cleanup.policy", "message.timestamp.type", "max.message.bytes"]
     resource = ConfigResource("topic", topic.name, names)
@@ -104,7 +106,13 @@ def record_bytes_max(topic: KafkaTopic, admin: KafkaAdminClient) -> int:
             raise UnusableTopic(
                 f"{topic} has {key} = {found[key]['value']}, allowed is {allowed} for a log"
             )
-    return int(found["max.message.bytes"]["value"])
+    message_bytes_max = int(found["max.message.bytes"]["value"])
+    if message_bytes_max < MESSAGE_BYTES_MIN:
+        raise UnusableTopic(
+            f"{topic} has max.message.bytes = {message_bytes_max}, allowed for a log are"
+            f" {MESSAGE_BYTES_MIN} or more: a record that does not fit would stop the job for good"
+        )
+    return message_bytes_max
 
 
 def open_admin(topic: KafkaTopic, timeout_ms: int = _ADMIN_TIMEOUT_MS) -> KafkaAdminClient:

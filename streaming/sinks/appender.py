@@ -33,7 +33,8 @@ class EventAppender:
     def append(self, events: list[NewRecord]) -> int:
         """Append durably and return the first one's offset.
 
-        While the front is away this waits; raises JobStopping when the job is to end meanwhile.
+        While the front is away this waits; raises JobStopping when the job is to end meanwhile,
+        AppendRefused when the log never takes one of them.
         """
         while True:
             try:

@@ -189,3 +189,6 @@ def test_what_the_job_wants_observed_again_is_appended_unchanged(
     job.say({"type": "reobserve", "topics": ["t", "unknown"]})
     first, again = front.wait_events("topic_observed", 2)
     assert first == again
+    job.say({"type": "reobserve", "topics": ["t"], "unwritable": ["t"]})
+    *_, rejected = front.wait_events("topic_observed", 3)
+    assert rejected == first | {"unwritable": True}

@@ -18,7 +18,7 @@ from state.decisions import DecisionKind
 from streaming.commands.status import render_status
 from streaming.embedded.ports import free_ports
 from streaming.image.cluster_image import ClusterImage
-from streaming.link.job_side import JobLink, LinkDown
+from streaming.link.job_side import AppendRefused, JobLink
 from streaming.log.api import NewRecord
 from tests.integration.front.harness import WAIT_S, put_broker, put_topic, wait_for
 
@@ -55,7 +55,7 @@ def test_appends_are_durable_and_numbered(front, start_job):
     second = job.link.append([NewRecord("log_dir_failure_notified", "", body)])
     assert second == first + 2
     assert [kind for kind, _, _ in front.events(first)] == ["log_dir_failure_notified"] * 3
-    with pytest.raises(LinkDown, match="refused"):
+    with pytest.raises(AppendRefused, match="kind"):
         job.link.append([NewRecord("k" * 70_000, "", b"")])
 
 

@@ -133,6 +133,7 @@ def test_what_the_topic_must_be(log_cluster):
         "two": {"num_partitions": 2},
         "compacted": {"configs": {"cleanup.policy": "compact"}},
         "stamped": {"configs": {"message.timestamp.type": "LogAppendTime"}},
+        "small": {"configs": {"max.message.bytes": "1048588"}},
     }
     created = {
         name: {"num_partitions": 1, "replication_factor": 1} | options
@@ -144,6 +145,7 @@ def test_what_the_topic_must_be(log_cluster):
         ("two", "has 2 partitions, allowed is 1"),
         ("compacted", "cleanup.policy = compact, allowed is delete"),
         ("stamped", "message.timestamp.type = LogAppendTime, allowed is CreateTime"),
+        ("small", "max.message.bytes = 1048588, allowed for a log are 16777216 or more"),
     ):
         with pytest.raises(UnusableTopic, match=reason):
             KafkaLogWriter(log_cluster.topic(name))

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from streaming.link import job_side
-from streaming.link.job_side import JobLink, LinkDown
+from streaming.link.job_side import AppendRefused, JobLink, LinkDown
 from streaming.link.messages import (
     HEADER_BYTES,
     Message,
@@ -87,20 +87,20 @@ def link(front) -> Iterator[JobLink]:
 
 
 class Appending:
-    """An append on a thread of its own; `result` is the offset or the LinkDown."""
+    """An append on a thread of its own; `result` is the offset or the error."""
 
     def __init__(self, link: JobLink, timeout_s: float = BOUND_S) -> None:
-        self.found: int | LinkDown | None = None
+        self.found: int | LinkDown | AppendRefused | None = None
         self.thread = threading.Thread(target=self.run, args=(link, timeout_s), daemon=True)
         self.thread.start()
 
     def run(self, link: JobLink, timeout_s: float) -> None:
         try:
             self.found = link.append([EVENT, EVENT], timeout_s)
-        except LinkDown as error:
+        except (LinkDown, AppendRefused) as error:
             self.found = error
 
-    def result(self) -> int | LinkDown | None:
+    def result(self) -> int | LinkDown | AppendRefused | None:
         self.thread.join(BOUND_S)
         return self.found
 
@@ -174,11 +174,13 @@ def test_a_front_that_dies_in_the_middle_of_an_answer(front, link):
     greeted(front).close()
 
 
-def test_an_append_that_is_refused_says_why(front, link):
+@pytest.mark.parametrize(("said", "error"), [("refused", AppendRefused), ("error", LinkDown)])
+def test_an_append_that_fails_says_why_and_whether_for_good(front, link, said, error):
     connection = greeted(front)
     appending = Appending(link)
-    connection.say({"type": "appended", "id": connection.read().head["id"], "error": "too large"})
-    assert str(appending.result()) == "the log refused an append: too large"
+    connection.say({"type": "appended", "id": connection.read().head["id"], said: "too large"})
+    assert isinstance(appending.result(), error)
+    assert "too large" in str(appending.result())
     connection.close()
 
 

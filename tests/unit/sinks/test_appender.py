@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streaming.link.job_side import LinkDown
+from streaming.link.job_side import AppendRefused, LinkDown
 from streaming.log.api import LogRecord, NewRecord
 from streaming.sinks import appender
 from streaming.sinks.appender import EventAppender, JobStopping
@@ -44,6 +44,15 @@ def test_an_append_waits_for_the_front():
     link = FakeLink(down=3)
     assert EventAppender(link, lambda: False).append([event("a")]) == 20
     assert link.appended == [event("a")]
+
+
+def test_an_event_that_the_log_never_takes_ends_the_batch_at_once():
+    class Refusing:
+        def append(self, records):
+            raise AppendRefused("too large")
+
+    with pytest.raises(AppendRefused, match="too large"):
+        EventAppender(Refusing(), lambda: False).append([event("a")])
 
 
 def test_a_job_that_is_to_end_does_not_pretend_to_have_appended():
