@@ -27,6 +27,9 @@ WriteId = tuple[int, int]
 """Offset of the event and index of the write in its decision."""
 Change = dict[str, Any]
 
+_BROKEN = (LookupError, TypeError, ValueError, AttributeError)
+"""What folding a change raises that does not fit the group."""
+
 
 @dataclass(slots=True)
 class Decided:
@@ -38,16 +41,24 @@ class Decided:
     writes: dict[WriteId, dict[str, Any]]
 
 
+def _raise(group: str, change: Change, error: Exception) -> None:
+    raise error
+
+
 @dataclass(slots=True)
 class GroupImage:
     """Every group by name, and the writes that are on their way, by id and by group; commits that
     are appended without a decision by group.
+
+    on_error: is told of a group's change that cannot be folded; if it returns, the change is passed
+    over.
     """
 
     groups: dict[str, GroupView] = field(default_factory=dict)
     in_flight: dict[WriteId, tuple[str, dict[str, Any]]] = field(default_factory=dict)
     writing: dict[str, dict[WriteId, dict[str, Any]]] = field(default_factory=dict)
     committing: dict[str, set[DirectCommit]] = field(default_factory=dict)
+    on_error: Callable[[str, Change, Exception], None] = _raise
 
     def apply(self, offset: int, body: bytes) -> None:
         """Fold a decision whose records, if it has any, are appended."""
@@ -128,18 +139,24 @@ class GroupImage:
 
     def _fold(self, group: str, step: dict[str, Any]) -> None:
         for change in step["changes"]:
-            name = change["change"]
-            if name == "group_removed":
-                self.groups.pop(group, None)
-                self._prune(group, lambda changes: [])
-            elif name in CREATES:
-                self.groups[group] = view = GroupView()
-                CHANGES[name](view, change)
-            elif (known := self.groups.get(group)) is not None:
-                # What a write changes may come when the group is gone.
-                CHANGES[name](known, change)
-                if name == "offsets_removed":
-                    self._prune(group, functools.partial(without_removed, removal=change))
+            try:
+                self._change(group, change)
+            except _BROKEN as error:
+                self.on_error(group, change, error)
+
+    def _change(self, group: str, change: Change) -> None:
+        name = change["change"]
+        if name == "group_removed":
+            self.groups.pop(group, None)
+            self._prune(group, lambda changes: [])
+        elif name in CREATES:
+            self.groups[group] = view = GroupView()
+            CHANGES[name](view, change)
+        elif (known := self.groups.get(group)) is not None:
+            # What a write changes may come when the group is gone.
+            CHANGES[name](known, change)
+            if name == "offsets_removed":
+                self._prune(group, functools.partial(without_removed, removal=change))
 
     def _prune(self, group: str, rest: Callable[[list[Change]], list[Change]]) -> None:
         """Let writes that are on their way change no more than the rest of what they would."""

@@ -43,7 +43,10 @@ class DirectCommit(Protocol):
 
 @dataclass(slots=True)
 class GroupView:
-    """A group as requests see it; what Group has under the same names means the same."""
+    """A group as requests see it; what Group has under the same names means the same.
+
+    assigned_as: what the leader of this generation calls static members that have another id since.
+    """
 
     state: GroupState = GroupState.EMPTY
     generation: int = 0
@@ -52,6 +55,7 @@ class GroupView:
     leader: str | None = None
     members: dict[str, MemberView] = field(default_factory=dict)
     instances: dict[str, str] = field(default_factory=dict)
+    assigned_as: dict[str, str] = field(default_factory=dict)
     pending: dict[int, dict[TopicPartition, OffsetRow]] = field(default_factory=dict)
     _offsets: dict[TopicPartition, OffsetRow] = field(default_factory=dict)
     _unopened: dict[Hashable, DirectCommit] = field(default_factory=dict)
@@ -96,6 +100,7 @@ def _member_replaced(view: GroupView, change: Mapping[str, Any]) -> None:
     old, new = change["member"], change["new_member"]
     view.members = {new if one == old else one: held for one, held in view.members.items()}
     view.instances[change["instance"]] = new
+    view.assigned_as[new] = view.assigned_as.pop(old, old)
     if view.leader == old:
         view.leader = new
     _member_updated(view, {**change, "member": new})
@@ -126,6 +131,7 @@ def _generation_started(view: GroupView, change: Mapping[str, Any]) -> None:
     view.protocol_type = change["protocol_type"]
     view.protocol = change["protocol"]
     view.leader = change["leader"]
+    view.assigned_as.clear()
     for member, _, metadata in change["members"]:
         view.members[member].metadata = metadata
         view.members[member].assignment = ""
@@ -136,9 +142,9 @@ def _assignment_distributed(view: GroupView, change: Mapping[str, Any]) -> None:
     if view.state is not GroupState.COMPLETING or view.generation != change["generation"]:
         return
     view.state = GroupState.STABLE
-    for member, assignment in change["assignments"]:
-        if member in view.members:
-            view.members[member].assignment = assignment
+    assignments = dict(change["assignments"])
+    for member, held in view.members.items():
+        held.assignment = assignments.get(view.assigned_as.get(member, member), "")
 
 
 def _group_emptied(view: GroupView, change: Mapping[str, Any]) -> None:

@@ -12,6 +12,7 @@ from state.groups.membership import (
     await_join,
     forget,
     member_error,
+    note_replaced,
     replace_instance,
     touch,
 )
@@ -154,10 +155,11 @@ def _return_of_instance(
 ) -> None:
     """Let a static member go on under a new id, without a rebalance where that is possible."""
     member = group.members[group.instances[instance]]
+    old_id = member.id
     undo = {
         "instance": instance,
         "member": request.new_member,
-        "old_member": member.id,
+        "old_member": old_id,
         "old_leader": group.leader,
         "session_timeout_ms": member.session_timeout_ms,
         "rebalance_timeout_ms": member.rebalance_timeout_ms,
@@ -166,27 +168,18 @@ def _return_of_instance(
     replace_instance(turn, group, instance, request.new_member)
     touch(turn, member)
     _update(turn, group, member, request)
-    replaced = {
-        "instance": instance,
-        "member": undo["old_member"],
-        "new_member": member.id,
-        "session_timeout_ms": member.session_timeout_ms,
-        "rebalance_timeout_ms": member.rebalance_timeout_ms,
-        "metadata": dict(reversed(member.protocols)).get(group.protocol or "", ""),
-    }
+    note_replaced(turn, group, member, old_id)
     match group.state:
         case GroupState.STABLE:
             if group.vote() == group.protocol:
-                _keep_generation(turn, group, request, undo, replaced)
+                _keep_generation(turn, group, request, undo)
                 return
-            turn.change("member_replaced", **replaced)
             maybe_prepare(turn, group, f"protocol changes with {instance}: {request.reason}")
         case GroupState.COMPLETING:
             # The leader may be assigning to the old id, which nobody answers to any more.
-            turn.change("member_replaced", **replaced)
             prepare(turn, group, f"static member {instance} came back: {request.reason}")
         case GroupState.PREPARING:
-            turn.change("member_replaced", **replaced)
+            pass
         case GroupState.EMPTY | GroupState.DEAD:
             raise AssertionError(f"{group.name} is {group.state} and has a member")
         case _:
@@ -194,11 +187,7 @@ def _return_of_instance(
 
 
 def _keep_generation(
-    turn: Turn,
-    group: Group,
-    request: JoinGroupRequested,
-    undo: dict[str, Any],
-    replaced: dict[str, Any],
+    turn: Turn, group: Group, request: JoinGroupRequested, undo: dict[str, Any]
 ) -> None:
     """Persist the new id and answer with the present generation.
 
@@ -210,7 +199,6 @@ def _keep_generation(
     leads = skips and group.leader == member.id
     member.join_request = None
     step = turn.write([records.group_metadata(group, turn.now_ms)], undo=undo)
-    step.change("member_replaced", **replaced)
     fields = replies.generation_fields(
         group,
         member,

@@ -125,3 +125,20 @@ def replace_instance(turn: Turn, group: Group, instance: str, new_id: str) -> Me
         member.sync_request = None
     group.rename(member, new_id)
     return member
+
+
+def note_replaced(turn: Turn, group: Group, member: Member, old_id: str) -> None:
+    """Note that a static member goes on under the id it has now.
+
+    It is true at once, also where a record of it is yet to be appended: what is decided next is
+    about the new id (GroupCoordinator.updateStaticMemberAndRebalance).
+    """
+    turn.change(
+        "member_replaced",
+        instance=member.instance,
+        member=old_id,
+        new_member=member.id,
+        session_timeout_ms=member.session_timeout_ms,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        metadata=dict(reversed(member.protocols)).get(group.protocol or "", ""),
+    )

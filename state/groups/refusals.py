@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from state.groups import replies
 from state.groups.group import Group
-from state.groups.membership import touch
+from state.groups.membership import note_replaced, touch
 from state.groups.offset_rows import rows_values
 from state.groups.payloads import GroupRecordsOvertaken, GroupRecordsRefused
 from state.groups.rebalance import maybe_prepare
@@ -67,6 +67,7 @@ def _refuse_new_id(
         group.offer(member, tuple((name, metadata) for name, metadata in undo["protocols"]))
         group.rename(member, undo["old_member"])
         touch(turn, member)
+        note_replaced(turn, group, member, undo["member"])
     fields = replies.join_fields("")
     if group is not None:
         fields |= {

@@ -69,7 +69,9 @@ class GroupCoordination:
         self._counters = counters
         self._decider = RequestDecider(append, is_controller, counters)
         self._sessions = sessions
-        self.decisions = GroupDecisions(leader, self._decider.answer, sessions.decided)
+        self.decisions = GroupDecisions(
+            leader, self._decider.answer, sessions.decided, self._refused, counters
+        )
         self._commits = DirectCommits(
             leader,
             append,
@@ -162,6 +164,9 @@ class GroupCoordination:
         kind = EventKind.OFFSETS_EXPIRATION_DUE
         records = [event(kind, {}, str(bucket)) for bucket in buckets]
         await self._commits.deciding_all(lambda: self._append(records))
+
+    def _refused(self, group: str, write: dict[str, Any]) -> None:
+        self._append([event(EventKind.GROUP_RECORDS_REFUSED, write, group)])
 
     def elected(self, partitions: dict[int, int]) -> None:
         """Partitions (number: leader epoch) are led by us, and not loaded."""

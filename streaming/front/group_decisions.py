@@ -3,26 +3,37 @@
 Decisions come in order, and records of a partition are appended in that order, so nobody hears of
 anything before all brokers in sync have it. Those that were decided before a partition was taken
 over are passed over: what counts is what was loaded from it since.
+
+What goes wrong about a group costs that group only: a write that cannot be encoded is refused, a
+change that cannot be folded is passed over.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
-from state.groups.image import GroupImage, WriteId
+from state.groups.image import Decided, GroupImage, WriteId
+from state.groups.offset_rows import row_values
 from state.groups.records import COMMITTED_OFFSETS
+from state.protocol_errors import ProtocolError
+from streaming.observers.ports import Counters
 from streaming.offsets.batches import NewRecord, encode_batch
 from streaming.offsets.leader import LeaderStopped, OffsetsLeader
 from streaming.offsets.records import encode_record, offset_records
 
+logger = logging.getLogger(__name__)
+
 Answer = Callable[[Iterable[dict[str, Any]]], None]
 Changed = Callable[[str, Iterable[dict[str, Any]]], None]
 """Takes changes of a group, once they are true."""
+Refuse = Callable[[str, dict[str, Any]], None]
+"""Has the log told that a write of a group is refused: the payload of group_records_refused."""
 
 _BATCH_MAX_RECORDS = 5_000
 
@@ -39,23 +50,32 @@ class _Batch:
 class GroupDecisions:
     """Folds change_group decisions into an image and answers requests as they come true."""
 
-    def __init__(self, leader: OffsetsLeader, answer: Answer, changed: Changed) -> None:
-        """Take where records are appended, who hands replies to those who wait, and who is told
-        what changed in a group before.
+    def __init__(
+        self,
+        leader: OffsetsLeader,
+        answer: Answer,
+        changed: Changed,
+        refuse: Refuse,
+        counters: Counters,
+    ) -> None:
+        """Take where records are appended, who hands replies to those who wait, who is told before
+        what changed in a group, and who of writes that are not appended.
         """
         self._leader = leader
         self._answer = answer
         self._changed = changed
+        self._refuse = refuse
+        self._counters = counters
         self._since: dict[int, int] = {}
         self._term = 0
         self._expected = 0
         self._early: list[tuple[int, bytes]] = []
         self._waiting: dict[WriteId, list[dict[str, Any]]] = {}
-        self.image = GroupImage()
+        self.image = GroupImage(on_error=self._not_folded)
 
     def begin(self) -> None:
         """Forget all groups: partitions are taken over anew."""
-        self.image = GroupImage()
+        self.image = GroupImage(on_error=self._not_folded)
         self._since.clear()
         self._waiting.clear()
         self._early.clear()
@@ -94,14 +114,22 @@ class GroupDecisions:
                     self._changed(decided.group, step["changes"])
                 if "records" in step:
                     of_partition = batches.setdefault(partition, [])
-                    self._add(of_partition, (offset, step["write"]), decided.group, step)
+                    self._add(of_partition, (offset, step["write"]), decided, step)
                 else:
                     self._reply(step["replies"])
         for partition, of_partition in batches.items():
             for batch in of_partition:
                 self._append(partition, batch)
 
-    def _add(self, batches: list[_Batch], write: WriteId, group: str, step: dict[str, Any]) -> None:
+    def _add(
+        self, batches: list[_Batch], write: WriteId, decided: Decided, step: dict[str, Any]
+    ) -> None:
+        try:
+            records = _encoded(decided.group, step)
+        except Exception:
+            logger.exception("records of group %r cannot be written", decided.group)
+            self._not_written(write, decided, step)
+            return
         producer = step.get("producer")
         named = None if producer is None else (producer[0], producer[1])
         last = batches[-1] if batches else None
@@ -109,15 +137,30 @@ class GroupDecisions:
         if last is None or not together or len(last.records) >= _BATCH_MAX_RECORDS:
             last = _Batch(named)
             batches.append(last)
-        for record in step["records"]:
-            time_ms = record["timestamp_ms"]
-            if record["type"] == COMMITTED_OFFSETS:
-                rows = step["changes"][0]["offsets"]
-                last.records.extend(offset_records(group, time_ms, rows))
-            else:
-                last.records.append(NewRecord(time_ms, *encode_record(group, record)))
+        last.records.extend(records)
         last.writes.append((write, step))
         self._waiting[write] = []
+
+    def _not_written(self, write: WriteId, decided: Decided, step: dict[str, Any]) -> None:
+        """Have the machine take back what it changed, and answer who waits for it."""
+        self._counters["unwritable_group_records"] += 1
+        if step.get("quiet"):
+            return
+        kept = self.image.refused(write)
+        body = {
+            "partition": decided.partition,
+            "group": decided.group,
+            "write": write,
+            "error": ProtocolError.UNKNOWN_SERVER_ERROR,
+            "replies": step["replies"],
+            "undo": step.get("undo"),
+            "offsets": [[*of, None if row is None else row_values(of, row)] for of, row in kept],
+        }
+        self._refuse(decided.group, body)
+
+    def _not_folded(self, group: str, change: Mapping[str, Any], error: Exception) -> None:
+        self._counters["broken_group_changes"] += 1
+        logger.error("%s of group %r is passed over: %r", change["change"], group, error)
 
     def _append(self, partition: int, batch: _Batch) -> None:
         image = self.image
@@ -147,3 +190,14 @@ class GroupDecisions:
                 self._answer([reply])
             else:
                 waiting.append(reply)
+
+
+def _encoded(group: str, step: dict[str, Any]) -> list[NewRecord]:
+    found: list[NewRecord] = []
+    for record in step["records"]:
+        time_ms = record["timestamp_ms"]
+        if record["type"] == COMMITTED_OFFSETS:
+            found.extend(offset_records(group, time_ms, step["changes"][0]["offsets"]))
+        else:
+            found.append(NewRecord(time_ms, *encode_record(group, record)))
+    return found

@@ -19,7 +19,6 @@ from state.decisions import DecisionKind
 from state.events import Event
 from state.groups.buckets import bucket_of_timer, group_bucket, timer_name
 from state.groups.image import GroupImage
-from state.groups.offset_rows import row_values
 from state.groups.slot import GroupSlot
 from state.merge import merge
 from state.routing import GROUP_KEY, machine_keys, scope
@@ -29,10 +28,10 @@ from tests.property.group_parts import (
     INSTANCES,
     PARTITIONS,
     PROTOCOLS,
-    REFUSALS,
     Client,
     loaded_metadata,
 )
+from tests.property.group_writes import Writes
 from tests.unit.state.group_support import session_ends
 
 Intent = tuple[str, int, int, int]
@@ -46,13 +45,13 @@ class Author:
         self.events: list[Event] = []
         self.states: dict[int, bytes] = {}
         self.decided: list[tuple[int, str, Any]] = []
-        self.image = GroupImage()
+        self.writes = Writes()
         self.clients: list[Client] = []
         self.requests: dict[str, tuple[Client, dict[str, Any]]] = {}
         self.timers: dict[int, int] = {}
         self.now_ms = 0
         self.epoch = 1
-        self.refuses = 0
+        self.holds = False
         self.write("group_coordinator_configured", config=CONFIG)
         everything = sorted(set(PARTITIONS.values()))
         self.write("group_partitions_elected", partitions=everything, epoch=1)
@@ -66,7 +65,6 @@ class Author:
         for machine in machine_keys(scope(kind, key), 1, 1):
             self.states[machine], decisions = fold_state(machine, self.states.get(machine), [event])
             found.extend(decisions)
-        refused: list[tuple[str, dict[str, Any]]] = []
         for one in merge(found):
             opened = orjson.loads(one.body)
             self.decided.append((one.offset, one.kind, opened))
@@ -75,37 +73,17 @@ class Author:
                 assert bucket is not None
                 self.timers[bucket] = opened["deadline_ms"]
             elif one.kind == DecisionKind.CHANGE_GROUP:
-                refused += self._store(one.offset, one.body, opened["partition"])
-        for group, refusal in refused:
-            self.write("group_records_refused", group, **refusal)
+                for step in self.writes.begin(one.offset, opened):
+                    self._hear(step)
+        if not self.holds:
+            self._end_writes(len(self.writes.held))
 
-    def _store(self, offset: int, body: bytes, partition: int) -> list[tuple[str, dict[str, Any]]]:
-        """Carry out a decision; every write fails while some are to."""
-        decided = self.image.begin(offset, orjson.loads(body))
-        refused = []
-        for step in decided.steps:
-            write = (offset, step.get("write", -1))
-            if write not in decided.writes:
-                self._hear(step)
-            elif self.refuses:
-                self.refuses -= 1
-                kept = self.image.refused(write)
-                body_of = {
-                    "partition": partition,
-                    "group": decided.group,
-                    "write": list(write),
-                    "error": REFUSALS[offset % len(REFUSALS)],
-                    "replies": step["replies"],
-                    "undo": step.get("undo"),
-                    "offsets": [
-                        [*of, None if row is None else row_values(of, row)] for of, row in kept
-                    ],
-                }
-                refused.append((decided.group, body_of))
-            else:
-                self.image.appended(write)
-                self._hear(step)
-        return refused
+    def _end_writes(self, count: int) -> None:
+        appended, refused = self.writes.end(count)
+        for step in appended:
+            self._hear(step)
+        for refusal in refused:
+            self.write("group_records_refused", refusal["group"], **refusal)
 
     def _hear(self, step: dict[str, Any]) -> None:
         """Let clients learn from their replies."""
@@ -119,6 +97,11 @@ class Author:
                 client.others = tuple(member for member, _, _ in reply["members"])
             elif reply["error"] in (25, 79, 81, 82):
                 client.member = reply["member"] if reply["error"] == 79 else ""
+
+    @property
+    def image(self) -> GroupImage:
+        """What is decided, as far as it is true."""
+        return self.writes.image
 
     def client(self, number: int) -> Client:
         """Return one of the clients."""
@@ -265,7 +248,8 @@ class Author:
         )
 
     def marker(self, a: int, b: int, c: int) -> None:
-        """A transaction ends."""
+        """A transaction ends, behind what was on its way in it."""
+        self.release_all()
         self.write(
             "transaction_completed", producer_id=a % 2, committed=b % 3 > 0, partitions=[0, 1, 2]
         )
@@ -311,7 +295,20 @@ class Author:
 
     def refuse(self, a: int, b: int, c: int) -> None:
         """The next writes cannot be appended."""
-        self.refuses = 1 + a % 2
+        self.writes.refuses = 1 + a % 2
+
+    def hold(self, a: int, b: int, c: int) -> None:
+        """Writes do not end any more."""
+        self.holds = True
+
+    def release(self, a: int, b: int, c: int) -> None:
+        """Some writes end, or all, and those that come."""
+        self.holds = bool(a % 2)
+        self._end_writes(1 + b % 3 if self.holds else len(self.writes.held))
+
+    def release_all(self) -> None:
+        """All writes end, and those that come."""
+        self.release(0, 0, 0)
 
     def repeat(self, a: int, b: int, c: int) -> None:
         """A request comes again under another id, as after a reconnect."""
@@ -328,6 +325,7 @@ class Author:
 
     def reload(self, a: int, b: int, c: int) -> None:
         """Another broker coordinates a partition for a while, and we load what it left."""
+        self.release_all()
         partition = a % 3
         self.epoch += 1
         self.write("group_partitions_resigned", partitions=[partition], epoch=None)
@@ -368,6 +366,8 @@ WEIGHTS = {
     "expire": 1,
     "wait": 5,
     "refuse": 1,
+    "hold": 2,
+    "release": 2,
     "repeat": 2,
     "reload": 1,
 }

@@ -15,7 +15,7 @@ from state.groups.payloads import Heartbeat, SyncGroupRequested
 from state.groups.presence import ALIVE
 from state.groups.tables import Api
 from state.protocol_errors import ProtocolError
-from streaming.gateway.calls import Answer, Call
+from streaming.gateway.calls import Answer, Call, HangUp
 from streaming.gateway.groups.requests import GroupRequests, Told
 from streaming.wire.joining import encode_join_group, encode_sync_group
 from streaming.wire.messages import (
@@ -26,6 +26,7 @@ from streaming.wire.messages import (
     encode_response_header,
 )
 from streaming.wire.passing import answer_with_id_of, request_with_id
+from streaming.wire.reading import STRING_BYTES_MAX
 from streaming.wire.schema_codec import Body
 
 logger = logging.getLogger(__name__)
@@ -51,7 +52,10 @@ class Membership:
         self._requests = requests
 
     def join(self, request: bytes, host: str, answer: Answer) -> bool:
-        """Answer JoinGroup, once the group's rebalance lets it."""
+        """Answer JoinGroup, once the group's rebalance lets it.
+
+        Raises HangUp for a client whose name leaves no room for a member id.
+        """
         decoded = decode_request(request, (ApiKey.JOIN_GROUP,))
         header, body = decoded.header, decoded.body
         version, member = header.api_version, body["member_id"]
@@ -59,7 +63,7 @@ class Membership:
         with_rebalance = version >= _REBALANCE_TIMEOUT_SINCE
         rebalance_ms = body["rebalance_timeout_ms"] if with_rebalance else session_ms
         instance = body["group_instance_id"]
-        new_member = "" if member else f"{client if instance is None else instance}-{uuid.uuid4()}"
+        new_member = "" if member else _new_member_id(client if instance is None else instance)
         payload = {
             "member": member,
             "new_member": new_member,
@@ -169,6 +173,16 @@ class Membership:
                 for member, instance, code in rows
             ],
         }
+
+
+def _new_member_id(name: str) -> str:
+    """Return an id that begins with a client's or instance's name; it has to fit in responses and
+    in the group's record. Raises HangUp.
+    """
+    made = f"{name}-{uuid.uuid4()}"
+    if len(made.encode()) > STRING_BYTES_MAX:
+        raise HangUp(f"a member id of {len(made)} characters")
+    return made
 
 
 @functools.lru_cache(maxsize=_HEARTBEATS_MAX)

@@ -86,7 +86,9 @@ async def heartbeat(client: Client, joined: dict[str, Any], version: int = 4) ->
     return error
 
 
-def commit_body(joined: dict[str, Any] | None, offset: int = 7) -> dict[str, Any]:
+def commit_body(
+    joined: dict[str, Any] | None, offset: int = 7, group: str = GROUP
+) -> dict[str, Any]:
     partition = {
         "partition_index": 0,
         "committed_offset": offset,
@@ -96,7 +98,7 @@ def commit_body(joined: dict[str, Any] | None, offset: int = 7) -> dict[str, Any
     member = {} if joined is None else {"member_id": joined["member_id"]}
     generation = -1 if joined is None else joined["generation_id"]
     return {
-        "group_id": GROUP,
+        "group_id": group,
         "generation_id_or_member_epoch": generation,
         **member,
         "topics": [{"name": "t", "partitions": [partition]}],
@@ -104,9 +106,13 @@ def commit_body(joined: dict[str, Any] | None, offset: int = 7) -> dict[str, Any
 
 
 async def commit(
-    client: Client, joined: dict[str, Any] | None, offset: int = 7, version: int = 9
+    client: Client,
+    joined: dict[str, Any] | None,
+    offset: int = 7,
+    version: int = 9,
+    group: str = GROUP,
 ) -> int:
-    answer = await client.ask(ApiKey.OFFSET_COMMIT, version, commit_body(joined, offset))
+    answer = await client.ask(ApiKey.OFFSET_COMMIT, version, commit_body(joined, offset, group))
     code: int = answer["topics"][0]["partitions"][0]["error_code"]
     return code
 

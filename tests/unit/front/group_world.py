@@ -54,6 +54,7 @@ class GroupWorld:
         self.held: list[tuple[int, bytes]] | None = None
         self.decided: list[bytes] = []
         self.timers: dict[str, int] = {}
+        self.counters: Counter[str] = Counter()
         self.time = StandingTime()
         self.machine = new_machine(GROUP_KEY)
         loop = asyncio.get_running_loop()
@@ -75,7 +76,7 @@ class GroupWorld:
             self.sessions,
             is_controller=self.cluster.is_controller,
             has_job=lambda: self.has_job,
-            counters=Counter(),
+            counters=self.counters,
         )
         self.transactions = Transactions(self._verify)
         self.verification_error = 0

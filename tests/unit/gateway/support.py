@@ -173,11 +173,13 @@ class Client:
         self._splitter = FrameSplitter()
         self._frames: list[bytes] = []
         self._last_id = 0
+        self.client_id = "test"
 
     def write(self, api_key: int, version: int, body: dict[str, Any]) -> int:
         """Send a request without waiting; returns its correlation id."""
         self._last_id += 1
-        self.writer.write(frame(encode_request(api_key, version, self._last_id, "test", body)))
+        request = encode_request(api_key, version, self._last_id, self.client_id, body)
+        self.writer.write(frame(request))
         return self._last_id
 
     async def read_frame(self) -> bytes:

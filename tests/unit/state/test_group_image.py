@@ -1,6 +1,10 @@
-"""What the image keeps of open transactions when offsets go."""
+"""What the image keeps of open transactions when offsets go, and of members while records are on
+their way.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 import orjson
 import pytest
@@ -9,6 +13,7 @@ from state.groups.answers import fetch_offsets
 from state.groups.image import GroupImage
 from state.groups.tables import Phase
 from state.protocol_errors import ProtocolError
+from tests.unit.state.group_support import PARTITION, Coordinator
 
 AT = ("t", 0)
 ROW = [*AT, 5, -1, "", 1_000, None, 1]
@@ -38,3 +43,64 @@ def test_an_offset_that_expires_leaves_what_a_transaction_commits(
     """GroupMetadata.removeExpiredOffsets, removeOffsets."""
     _, (found,) = fetch_offsets(image_after(reason), Phase.OWNED, "g", [AT], require_stable=True)
     assert (found.error, found.offset) == (error, -1)
+
+
+class Watched(Coordinator):
+    """A coordinator whose decisions an image folds; its writes do not end by themselves."""
+
+    def __init__(self) -> None:
+        self.image = GroupImage()
+        super().__init__(**{"group.initial.rebalance.delay.ms": 0})
+
+    def happen(self, kind: str, key: str = "", /, **body: Any) -> list[dict[str, Any]]:
+        """Fold one event, and what is decided."""
+        steps = super().happen(kind, key, **body)
+        if steps:
+            decision = {"group": key, "partition": PARTITION, "steps": steps}
+            self.image.begin(self.offset - 1, decision)
+        return steps
+
+    def end_writes(self) -> None:
+        """Let everything that is on its way be appended."""
+        for write in [*self.image.in_flight]:
+            self.image.appended(write)
+
+    def new_id(self, request_id: str) -> str:
+        """Return the id that was made for a JoinGroup without one."""
+        return f"member-{request_id.removeprefix('r')}"
+
+
+def test_a_static_member_has_its_new_id_before_the_record_of_it_is_appended() -> None:
+    """A generation that starts meanwhile is one of the new id, and of the one after it."""
+    coordinator = Watched()
+    image = coordinator.image
+    coordinator.tick(1)
+    first = coordinator.new_id(coordinator.join("g", instance="i"))
+    coordinator.tick(2)
+    coordinator.sync("g", first, 1, [[first, "AAAA"]], instance="i")
+    coordinator.end_writes()
+
+    second = coordinator.new_id(coordinator.join("g", instance="i"))
+    assert list(image.groups["g"].members) == [second]
+    other = coordinator.new_id(coordinator.join("g", version=3))
+    third = coordinator.new_id(coordinator.join("g", instance="i"))
+    assert image.groups["g"].generation == 2
+    assert list(image.groups["g"].members) == [third, other]
+    assert len(image.in_flight) == 1
+    coordinator.end_writes()
+    assert list(image.groups["g"].members) == [third, other]
+    assert image.groups["g"].instances == {"i": third}
+
+
+def test_an_assignment_reaches_a_static_member_that_came_back_before_it_was_appended() -> None:
+    coordinator = Watched()
+    coordinator.tick(1)
+    first = coordinator.new_id(coordinator.join("g", instance="i"))
+    coordinator.tick(2)
+    coordinator.sync("g", first, 1, [[first, "AAAA"]], instance="i")
+    second = coordinator.new_id(coordinator.join("g", instance="i"))
+    third = coordinator.new_id(coordinator.join("g", instance="i"))
+    assert first != second != third
+    coordinator.end_writes()
+    (member,) = coordinator.image.groups["g"].members.items()
+    assert (member[0], member[1].assignment) == (third, "AAAA")

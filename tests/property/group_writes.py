@@ -1,0 +1,61 @@
+"""The writes of random logs of groups: on their way for a while, then appended or refused."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from state.groups.image import GroupImage, WriteId
+from state.groups.offset_rows import row_values
+from tests.property.group_parts import REFUSALS
+
+Step = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Writes:
+    """Folds decisions into an image, as what carries them out does.
+
+    held: writes on their way in order, with their partition. refuses: how many fail that end next.
+    """
+
+    image: GroupImage = field(default_factory=GroupImage)
+    held: list[tuple[WriteId, int]] = field(default_factory=list)
+    refuses: int = 0
+
+    def begin(self, offset: int, decision: dict[str, Any]) -> list[Step]:
+        """Take a decision; return the steps that need no records."""
+        decided = self.image.begin(offset, decision)
+        self.held += [(write, decided.partition) for write in decided.writes]
+        return [
+            step for step in decided.steps if (offset, step.get("write", -1)) not in decided.writes
+        ]
+
+    def end(self, count: int) -> tuple[list[Step], list[dict[str, Any]]]:
+        """End the writes that have been on their way for longest; return the steps of those that
+        were appended, and what group_records_refused says of the others.
+        """
+        ending, self.held = self.held[:count], self.held[count:]
+        appended, refused = [], []
+        for write, partition in ending:
+            if self.refuses:
+                self.refuses -= 1
+                refused.append(self._refuse(write, partition))
+            else:
+                _, step = self.image.in_flight[write]
+                self.image.appended(write)
+                appended.append(step)
+        return appended, refused
+
+    def _refuse(self, write: WriteId, partition: int) -> dict[str, Any]:
+        group, step = self.image.in_flight[write]
+        kept = self.image.refused(write)
+        return {
+            "partition": partition,
+            "group": group,
+            "write": list(write),
+            "error": REFUSALS[write[0] % len(REFUSALS)],
+            "replies": step["replies"],
+            "undo": step.get("undo"),
+            "offsets": [[*of, None if row is None else row_values(of, row)] for of, row in kept],
+        }
