@@ -20,7 +20,8 @@ pytestmark = [
 ]
 
 
-HIDDEN = ["gateway.hidden=true"]
+# Announced under another host than the one that is bound, as beside brokers on other machines.
+HIDDEN = ["gateway.hidden=true", "gateway.host=0.0.0.0", "gateway.advertised.host=localhost"]
 
 
 @pytest.fixture(scope="module")
@@ -49,12 +50,8 @@ def test_clients_of_brokers_see_brokers_alone(cluster: RealCluster) -> None:
     )
     admin.close()
     assert sorted(broker["broker_id"] for broker in seen) == [1, 2]
-    assert [end["listener"] for end in registered(cluster)] == ["INTERNAL"]
-
-
-def registered(cluster: RealCluster) -> list[dict[str, str]]:
-    ends = cluster.json(f"/brokers/ids/{OURS}")["endpoints"]
-    return [{"listener": one.partition("://")[0]} for one in ends]
+    (end,) = cluster.json(f"/brokers/ids/{OURS}")["endpoints"]
+    assert end.startswith("INTERNAL://localhost:")
 
 
 def test_brokers_reach_us_and_their_clients_notice_nothing(
