@@ -127,6 +127,19 @@ def test_a_replaced_controller_tells_brokers_nothing_and_the_front_what_happened
     assert not any(job.sinks.brokers.queue_lengths().values())
 
 
+def test_the_front_is_told_of_elections_and_of_queues(new_world, monkeypatch):
+    world = begun(new_world, monkeypatch, lambda told, ports: None)
+    job = world.start()
+    job.run()
+    said = wait_for("the batch", lambda: world.front.heads("batch"))[0]
+    assert said["elections"] == {"new_partition_elected": 1}
+    none = {"1": 0, "2": 0, "3": 0}
+    wait_for(
+        "word of empty queues",
+        lambda: any(told["queue_lengths"] == none for told in world.front.heads("delivery")[-1:]),
+    )
+
+
 def test_the_front_knows_before_the_brokers(new_world, monkeypatch):
     world = begun(new_world, monkeypatch, lambda told, ports: None)
     job = world.start()
