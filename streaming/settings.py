@@ -67,7 +67,7 @@ class Settings(BaseModel):
     zookeeper_connection_timeout_ms: Positive
     zookeeper_max_in_flight_requests: Positive
     zookeeper_multi_max_operations: Annotated[int, Field(ge=2)]
-    jute_maxbuffer: Annotated[int, Field(ge=1_024)]
+    jute_maxbuffer: Annotated[int, Field(ge=65_536)]
 
     log_retention_ms: Positive
     event_log_url: LogUrl

@@ -210,6 +210,7 @@ class Term:
         self._admin = AdminObserver(tree, log, counters)
         counted = self._listener.deletions_counted
         self._deletions = DeletionsObserver(tree, log, self._topics, counted)
+            jute_maxbuffer=self._settings.jute_maxbuffer,
         defaults = overridable(self._settings)
         self._configs = ConfigsObserver(tree, log, self._topics, defaults, counters)
         return writer

@@ -131,6 +131,7 @@ def _zookeeper_sink(settings: Settings, stopped: threading.Event) -> ZooKeeperSi
         lambda: open_session(settings),
         max_ops_per_multi=settings.zookeeper_multi_max_operations,
         max_in_flight=settings.zookeeper_max_in_flight_requests,
+        jute_maxbuffer=settings.jute_maxbuffer,
         stopped=stopped.is_set,
     )
 

@@ -34,7 +34,7 @@ from streaming.sinks.writes import CONFIG, PRESENT, STAGES, Target, Write, write
 from streaming.zk.chain import OpOutcome, OutcomeKind
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import ConnectionLost, SessionLost, ZooKeeperUnreachable
-from streaming.zk.fenced import FencedWriter
+from streaming.zk.fenced import JUTE_MAXBUFFER, FencedWriter
 from streaming.zk.ops import Create, SetData
 
 logger = logging.getLogger(__name__)
@@ -58,12 +58,17 @@ class ZooKeeperSink:
         *,
         max_ops_per_multi: int,
         max_in_flight: int,
+        jute_maxbuffer: int = JUTE_MAXBUFFER,
         stopped: Callable[[], bool],
     ) -> None:
         """Take how to open a session, and whether the job is to end; a session is opened now."""
         self._open_session = open_session
         self._stopped = stopped
-        self._limits = {"max_ops_per_multi": max_ops_per_multi, "max_in_flight": max_in_flight}
+        self._limits = {
+            "max_ops_per_multi": max_ops_per_multi,
+            "max_in_flight": max_in_flight,
+            "jute_maxbuffer": jute_maxbuffer,
+        }
         self._session = open_session()
 
     def close(self) -> None:

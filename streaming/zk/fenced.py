@@ -22,9 +22,9 @@ from streaming.zk.ops import Check, Create, MultiOp, OpResult, WriteOp, first_fa
 from streaming.zk.znodes.controller import CONTROLLER_EPOCH_PATH
 
 MAX_OPS_PER_MULTI = 500
-MAX_MULTI_BYTES = 512 * 1024
 MAX_IN_FLIGHT = 10
-MAX_OP_BYTES = 1_040_000  # what a multi of one write can have under jute.maxbuffer (1 MiB)
+JUTE_MAXBUFFER = 1_048_575  # ZooKeeper's default
+_AROUND_A_WRITE_BYTES = 8_575  # more than what a multi of one write has beside its path and data
 _MAX_FAILURES_WITHOUT_PROGRESS = 20
 
 _CONFLICT_CODES = {
@@ -53,13 +53,16 @@ class FencedWriter:
         epoch_zk_version: int,
         *,
         max_ops_per_multi: int = MAX_OPS_PER_MULTI,
-        max_multi_bytes: int = MAX_MULTI_BYTES,
+        jute_maxbuffer: int = JUTE_MAXBUFFER,
         max_in_flight: int = MAX_IN_FLIGHT,
     ) -> None:
+        """Take the session and its claim's version; multis stay under half of jute_maxbuffer bytes,
+        unless it is one large write.
+        """
         self._session = session
         self._check = Check(CONTROLLER_EPOCH_PATH, epoch_zk_version)
         self._max_ops = max_ops_per_multi
-        self._max_bytes = max_multi_bytes
+        self._jute_maxbuffer = jute_maxbuffer
         self._max_in_flight = max_in_flight
 
     def write(self, ops: Sequence[WriteOp]) -> list[OpOutcome]:
@@ -73,7 +76,7 @@ class FencedWriter:
         return _WriteCall(self._session, self._check, ops, self._limits()).run()
 
     def _limits(self) -> tuple[int, int, int]:
-        return self._max_ops, self._max_bytes, self._max_in_flight
+        return self._max_ops, self._jute_maxbuffer, self._max_in_flight
 
 
 class _WriteCall:
@@ -89,7 +92,9 @@ class _WriteCall:
         self._session = session
         self._check = check
         self._ops = ops
-        self._max_ops, self._max_bytes, self._max_in_flight = limits
+        self._max_ops, jute_maxbuffer, self._max_in_flight = limits
+        self._max_bytes = jute_maxbuffer // 2
+        self._max_op_bytes = jute_maxbuffer - _AROUND_A_WRITE_BYTES
         self._chroot_bytes = len(session.chroot)
         self._timeout_s = session.session_timeout_ms / 1000
         self._outcomes: list[OpOutcome | None] = [None] * len(ops)
@@ -122,7 +127,7 @@ class _WriteCall:
 
     def _write(self, session_id: int | None) -> None:
         sizes = [op_bytes(op) + self._chroot_bytes for op in self._ops]
-        straight = max(sizes, default=0) <= MAX_OP_BYTES
+        straight = max(sizes, default=0) <= self._max_op_bytes
         if straight and len({op.path for op in self._ops}) == len(self._ops):
             fenced = self._send_straight(sizes, session_id)
         else:
@@ -187,10 +192,11 @@ class _WriteCall:
         for place in places:
             op = self._ops[place]
             size = op_bytes(op) + self._chroot_bytes
-            if size > MAX_OP_BYTES:
+            if size > self._max_op_bytes:
                 self._outcomes[place] = OpOutcome(
                     OutcomeKind.REJECTED,
-                    reason=f"{op.path}: {size} bytes, but ZooKeeper takes at most {MAX_OP_BYTES}",
+                    reason=f"{op.path}: {size} bytes, but ZooKeeper takes at most"
+                    f" {self._max_op_bytes} (jute.maxbuffer)",
                 )
                 continue
             chain = chains.get(op.path)
@@ -211,7 +217,7 @@ class _WriteCall:
             free = self._max_ops + 1 - len(ops)
             fitting, size = chain.fitting(free, room)
             if not fitting and not batch:  # one large write goes alone
-                fitting, size = chain.fitting(1, MAX_OP_BYTES)
+                fitting, size = chain.fitting(1, self._max_op_bytes)
             if not fitting:
                 break
             self._waiting.popleft()

@@ -178,6 +178,16 @@ def test_what_can_never_be_written_is_rejected_alone(zookeeper, zk_session, writ
     assert "NO_AUTH" in outcomes[2].reason
     assert "BAD_ARGUMENTS" in outcomes[3].reason
     assert outcomes[4].current is None
+    assert [one.current for one in outcomes[1:4]] == [None] * 3, "missing, or not to be read"
+
+
+def test_what_may_be_written_follows_the_servers_limit(zk_session):
+    version = claim_controller(zk_session, 1000, steal=True).epoch_zk_version
+    writer = FencedWriter(zk_session, version, jute_maxbuffer=100_000)
+    sizes = (60_000, 91_000, 92_000, 60_000)
+    outcomes = writer.write([Create(f"/s{i}", bytes(size)) for i, size in enumerate(sizes)])
+    assert kinds(outcomes) == ["written", "written", "rejected", "written"]
+    assert "jute.maxbuffer" in outcomes[2].reason
 
 
 def test_no_permission_for_any_of_many(zookeeper, zk_session, writer):

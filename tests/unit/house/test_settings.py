@@ -26,6 +26,12 @@ def test_defaults_and_model_have_the_same_keys() -> None:
     assert set(conf_source("default").values) == set(known_keys())
 
 
+def test_every_setting_is_read_somewhere(root: Path) -> None:
+    code = "\n".join(file.read_text("utf-8") for file in (root / "streaming").rglob("*.py"))
+    read = set(re.findall(r"\.(\w+)", code))
+    assert set(Settings.model_fields) <= read
+
+
 def test_defaults_alone_are_valid() -> None:
     settings = load_settings(environment={})
     assert settings.controller_id == 1000
@@ -59,16 +65,16 @@ def test_overlays_name_known_keys_and_their_own_mode(mode: str) -> None:
 def test_later_sources_win(tmp_path: Path) -> None:
     one, two = tmp_path / "one.toml", tmp_path / "two.toml"
     one.write_text(
-        'slots = 1\n"num.partitions" = 1\n"max.connections" = 1\n"jute.maxbuffer" = 9999\n'
+        'slots = 1\n"num.partitions" = 1\n"max.connections" = 1\n"jute.maxbuffer" = 99999\n'
     )
-    two.write_text('"num.partitions" = 2\nmax.connections = 2\n"jute.maxbuffer" = 8888\n')
+    two.write_text('"num.partitions" = 2\nmax.connections = 2\n"jute.maxbuffer" = 88888\n')
     settings = load_settings(
         files=[one, two],
-        environment={"HELMSTREAM_MAX_CONNECTIONS": "3", "HELMSTREAM_JUTE_MAXBUFFER": "7777"},
-        overrides=["jute.maxbuffer=6666"],
+        environment={"HELMSTREAM_MAX_CONNECTIONS": "3", "HELMSTREAM_JUTE_MAXBUFFER": "77777"},
+        overrides=["jute.maxbuffer=66666"],
     )
     found = (settings.slots, settings.num_partitions, settings.max_connections)
-    assert (*found, settings.jute_maxbuffer) == (1, 2, 3, 6666)
+    assert (*found, settings.jute_maxbuffer) == (1, 2, 3, 66666)
 
 
 def test_a_file_wins_over_the_overlay_of_the_mode(tmp_path: Path) -> None:
