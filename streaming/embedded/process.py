@@ -128,8 +128,11 @@ class ChildProcess:
         return False
 
     def pause(self) -> None:
-        """SIGSTOP: the process keeps its connections and answers nothing."""
+        """SIGSTOP, and wait until all threads have stopped: the process keeps its connections and
+        answers nothing.
+        """
         self._signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, self._process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
     def resume(self) -> None:
         """SIGCONT after pause()."""
