@@ -26,26 +26,26 @@ def check_data_dir(data_dir: Path) -> None:
         )
 
 
-def check_bindable(host: str, port: int) -> None:
-    """Raise `bind_failure` when the gateway could not bind host:port; port 0 is any free one."""
+def check_bindable(host: str, port: int, who: str = "gateway") -> None:
+    """Raise `bind_failure` when `who` could not bind host:port; port 0 is any free one."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family, socket.SOCK_STREAM) as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(address)
     except OSError as error:
-        raise bind_failure(error, host, port) from error
+        raise bind_failure(error, host, port, who) from error
 
 
-def bind_failure(error: OSError, host: str, port: int) -> Exception:
-    """Return the gateway's failure to bind host:port in the words of its settings."""
+def bind_failure(error: OSError, host: str, port: int, who: str = "gateway") -> Exception:
+    """Return a failure to bind host:port in the words of the settings <who>.host, <who>.port."""
     if error.errno == errno.EADDRINUSE:
-        return PortTaken(f"{host}:{port}", "gateway.port")
+        return PortTaken(f"{host}:{port}", f"{who}.port")
     if error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
+        told = "; what brokers and clients are told is gateway.advertised.host"
         return ConfigurationError(
-            f"gateway.host = {host!r} cannot be bound ({error.strerror}); allowed: an address of"
-            " this machine, or 0.0.0.0 for all of them; what brokers and clients are told is"
-            " gateway.advertised.host"
+            f"{who}.host = {host!r} cannot be bound ({error.strerror}); allowed: an address of"
+            f" this machine, or 0.0.0.0 for all of them{told if who == 'gateway' else ''}"
         )
     return error
 

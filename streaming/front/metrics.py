@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -12,8 +11,8 @@ from wsgiref.simple_server import WSGIServer
 from prometheus_client import CollectorRegistry, Histogram, start_http_server
 from prometheus_client.registry import Collector
 
-from streaming.errors import PortTaken
 from streaming.front.metric_families import Family, families
+from streaming.preflight import bind_failure
 
 _STATUS_TIMEOUT_S = 10.0
 _SECONDS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0, 10.0, 30.0)
@@ -42,14 +41,12 @@ class MetricsServer:
         self._serving: tuple[WSGIServer, threading.Thread] | None = None
 
     def start(self) -> None:
-        """Listen; raises PortTaken or OSError."""
+        """Listen; raises PortTaken, ConfigurationError or OSError."""
         host, port = self._address
         try:
             self._serving = start_http_server(port, host, self._registry)
         except OSError as error:
-            if error.errno != errno.EADDRINUSE:
-                raise
-            raise PortTaken(f"{host}:{port}", "metrics.port") from error
+            raise bind_failure(error, host, port, "metrics") from error
 
     def stop(self) -> None:
         """Stop listening; takes up to half a second. May be called without `start`."""

@@ -37,6 +37,8 @@ def run(settings: Settings, config: list[str], console: Console, *, standby: boo
     if not standby:  # the one that it waits for may have the ports
         for listener in listener_addresses(settings, settings.gateway_listener_names or [""]):
             check_bindable(listener.host, listener.port)
+        if settings.metrics_port:
+            check_bindable(settings.metrics_host, settings.metrics_port, "metrics")
     if settings.zookeeper_connect:
         check_zookeeper(settings.zookeeper_connect, settings.zookeeper_connection_timeout_ms)
     stop = threading.Event()

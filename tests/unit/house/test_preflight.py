@@ -35,16 +35,19 @@ def test_a_data_folder_has_room_for_its_sockets() -> None:
             shutil.rmtree(longest)
 
 
-def test_a_taken_port_is_named_with_its_setting() -> None:
+@pytest.mark.parametrize("who", ["gateway", "metrics"])
+def test_a_taken_port_is_named_with_its_setting(who: str) -> None:
     with socket.create_server((HOST, 0)) as taken:
         port = taken.getsockname()[1]
-        with pytest.raises(PortTaken, match=f"{HOST}:{port} .* gateway.port"):
-            check_bindable(HOST, port)
+        with pytest.raises(PortTaken, match=rf"{HOST}:{port} .* {who}\.port"):
+            check_bindable(HOST, port, who)
 
 
-def test_an_address_of_another_machine_is_refused() -> None:
-    with pytest.raises(ConfigurationError, match=r"gateway.host = '192.0.2.1' cannot be bound"):
-        check_bindable("192.0.2.1", 0)  # it is for documentation (RFC 5737), and nobody's
+@pytest.mark.parametrize("who", ["gateway", "metrics"])
+def test_an_address_of_another_machine_is_refused(who: str) -> None:
+    # It is for documentation (RFC 5737), and nobody's.
+    with pytest.raises(ConfigurationError, match=rf"{who}\.host = '192.0.2.1' cannot be bound"):
+        check_bindable("192.0.2.1", 0, who)
 
 
 def test_a_free_port_passes_and_stays_free() -> None:
