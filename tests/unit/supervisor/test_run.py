@@ -49,7 +49,7 @@ def test_looking_holds_nothing(tmp_path: Path) -> None:
 def test_the_port_of_every_listener_is_looked_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    looked_at: list[tuple[str, int]] = []
+    looked_at: list[tuple[object, ...]] = []
     monkeypatch.setattr("streaming.supervisor.run.find_java", lambda: None)
     monkeypatch.setattr(
         "streaming.supervisor.run.check_bindable", lambda *address: looked_at.append(address)
@@ -57,3 +57,7 @@ def test_the_port_of_every_listener_is_looked_at(
     with pytest.raises(ZooKeeperUnreachable):
         run_in(tmp_path, "gateway.port=9190", "gateway.listeners=CLIENT,INTERNAL")
     assert looked_at == [("127.0.0.1", 9190), ("127.0.0.1", 9191)]
+    looked_at.clear()
+    with pytest.raises(ZooKeeperUnreachable):
+        run_in(tmp_path, "metrics.port=9404", "metrics.host=127.0.0.2")
+    assert looked_at[1:] == [("127.0.0.2", 9404, "metrics")]
