@@ -6,6 +6,7 @@ from pathlib import Path
 
 import orjson
 
+from checkpoints.durable import put_in_place
 from checkpoints.machine_format import FORMAT_VERSION, READABLE_VERSIONS
 from state.routing import GROUP_SLOTS
 
@@ -37,7 +38,7 @@ def check_layout(
     wanted["state.format"] = FORMAT_VERSION
     temporary = path.with_suffix(".tmp")
     temporary.write_bytes(orjson.dumps(wanted, option=orjson.OPT_INDENT_2))
-    temporary.replace(path)
+    put_in_place(temporary, path)
 
 
 def _refuse_other(checkpoint: Path, made_with: dict[str, int], wanted: dict[str, int]) -> None:

@@ -6,7 +6,6 @@ docs/state-format.md describes the file.
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from checkpoints.durable import put_in_place
 from checkpoints.layout import CheckpointMismatch
 from checkpoints.machine_format import FORMAT_VERSION
 from checkpoints.replay import States
@@ -50,9 +50,7 @@ def write_snapshot(path: Path, snapshot: Snapshot) -> None:
     )
     temporary = path.with_suffix(".tmp")
     pq.write_table(table, temporary)
-    with temporary.open("rb") as file:
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    put_in_place(temporary, path)
 
 
 def read_snapshot(path: Path) -> Snapshot:

@@ -5,16 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from checkpoints.durable import fsync_folder
 from streaming.log.embedded_format import HEADER_BYTES, SegmentHeader, pack_header, segment_name
-
-
-def fsync_folder(folder: Path) -> None:
-    """Make the creation and deletion of files in `folder` durable."""
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def create_segment(folder: Path, base_offset: int, base_time_ms: int) -> Path:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 
+from checkpoints.durable import fsync_folder
 from streaming.log.api import AppendFailed, LogError, NewRecord
 from streaming.log.embedded_format import (
     HARD_RECORD_BYTES_MAX,
@@ -18,7 +19,7 @@ from streaming.log.embedded_format import (
 )
 from streaming.log.embedded_head import Head
 from streaming.log.embedded_recovery import Tail, find_tail
-from streaming.log.embedded_segment import SegmentWriter, create_segment, fsync_folder
+from streaming.log.embedded_segment import SegmentWriter, create_segment
 from streaming.log.group_commit import Append, GroupCommit, fail, time_of
 from streaming.log.writer_lock import WriterLock
 

@@ -8,13 +8,14 @@ what went meanwhile.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import orjson
+
+from checkpoints.durable import put_in_place
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +87,8 @@ class PendingBrokers:
         marks = {
             str(broker): [mark.since, mark.until] for broker, mark in sorted(self._marked.items())
         }
-        with temporary.open("wb") as file:
-            file.write(orjson.dumps({"pending": marks}))
-            file.flush()
-            if sync:
-                os.fsync(file.fileno())
-        temporary.replace(self._path)
+        temporary.write_bytes(orjson.dumps({"pending": marks}))
+        if sync:
+            put_in_place(temporary, self._path)
+        else:
+            temporary.replace(self._path)

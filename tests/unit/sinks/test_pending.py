@@ -5,6 +5,7 @@ from __future__ import annotations
 import orjson
 import pytest
 
+from checkpoints import durable
 from streaming.sinks.pending import PendingBrokers
 
 
@@ -25,6 +26,16 @@ def test_marks_are_on_disk_before_mark_returns_and_gone_after_clear(path):
     pending.clear(1, 10)
     assert marked(path, 1, 2, 3) == [False, True, False]
     assert not pending.marked(1)
+
+
+def test_a_mark_is_there_after_a_crash_of_the_machine_and_a_clear_need_not_be(path, monkeypatch):
+    synced = []
+    monkeypatch.setattr(durable, "fsync_folder", synced.append)
+    pending = PendingBrokers(path)
+    pending.mark([1], 0, 10)
+    assert synced == [path.parent]
+    pending.clear(1, 10)
+    assert synced == [path.parent]
 
 
 def test_confirming_an_older_offset_leaves_a_newer_mark(path):

@@ -1,0 +1,23 @@
+"""Files that a crash of the machine leaves whole or not there."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+
+def fsync_folder(folder: Path) -> None:
+    """Make the creation, renaming and deletion of files in `folder` durable."""
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def put_in_place(written: Path, path: Path) -> None:
+    """Give a file that is complete its name, durably; both are in one folder."""
+    with written.open("rb") as file:
+        os.fsync(file.fileno())
+    written.replace(path)
+    fsync_folder(path.parent)
