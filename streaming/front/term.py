@@ -200,6 +200,7 @@ class Term:
             claim.epoch_zk_version,
             max_ops_per_multi=self._settings.zookeeper_multi_max_operations,
             max_in_flight=self._settings.zookeeper_max_in_flight_requests,
+            jute_maxbuffer=self._settings.jute_maxbuffer,
         )
         tree, log, counters = self._tree, self._log, self._counters
         self._brokers = BrokersObserver(tree, log, claim.controller_id, counters)
@@ -210,7 +211,6 @@ class Term:
         self._admin = AdminObserver(tree, log, counters)
         counted = self._listener.deletions_counted
         self._deletions = DeletionsObserver(tree, log, self._topics, counted)
-            jute_maxbuffer=self._settings.jute_maxbuffer,
         defaults = overridable(self._settings)
         self._configs = ConfigsObserver(tree, log, self._topics, defaults, counters)
         return writer
