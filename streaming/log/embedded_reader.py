@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import threading
 import time
+from bisect import bisect_left
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streaming.log.api import LogError, LogRecord, OffsetOutOfRange
-from streaming.log.embedded_format import Row, list_segments, segment_name
+from streaming.log.embedded_format import (
+    HEADER_BYTES,
+    Row,
+    list_segments,
+    parse_header,
+    segment_name,
+)
 from streaming.log.embedded_head import LOOK_EVERY_S, Head, open_head
 from streaming.log.embedded_read_segment import SegmentReader
 from streaming.log.embedded_recovery import find_tail
@@ -80,6 +87,25 @@ class EmbeddedLogReader:
         from streaming.log.embedded_arrow import rows_to_batch  # noqa: PLC0415
 
         return map(rows_to_batch, self._chunks(start, end))
+
+    def segment_at(self, time_ms: int) -> int:
+        """Return the first offset of the last segment before which all records are older: what is
+        let go of when older ones are. Reads headers of segments only.
+
+        Raises:
+            CorruptLog: a segment's header is damaged.
+        """
+        bases = self._bases()
+        return bases[bisect_left(bases, time_ms, lo=1, key=self._time_before_ms) - 1]
+
+    def _time_before_ms(self, base: int) -> int:
+        """Return the time of the record before a segment; -1 when retention has deleted it."""
+        file = self._folder / segment_name(base)
+        try:
+            with file.open("rb") as opened:
+                return parse_header(opened.read(HEADER_BYTES), file, base).base_time_ms
+        except FileNotFoundError:
+            return -1
 
     def close(self) -> None:
         with self._lock:

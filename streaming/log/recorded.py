@@ -108,6 +108,15 @@ def first_at(reader: LogReader, time_ms: int) -> int:
     return first_where(reader, lambda record: record.time_ms >= time_ms)
 
 
+def kept_from(reader: LogReader, time_ms: int) -> int:
+    """Return from where on a log has to be kept so that no record of this time or later goes: of an
+    embedded log the start of a segment, since whole ones are let go of.
+    """
+    if isinstance(reader, EmbeddedLogReader):
+        return reader.segment_at(time_ms)
+    return first_at(reader, time_ms)
+
+
 def first_where(reader: LogReader, reached: Callable[[LogRecord], bool]) -> int:
     """Return the offset of the first retained record for which `reached` holds, as it does for all
     after it; the end when there is none.

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from streaming.log.api import LogUnavailable, LogWriter
 from streaming.log.embedded import EmbeddedLogReader
-from streaming.log.recorded import first_at, open_log
+from streaming.log.recorded import kept_from, open_log
 from streaming.paths import DataDir
 
 logger = logging.getLogger(__name__)
@@ -60,10 +60,10 @@ class Retention:
         before_ms = time.time_ns() // 1_000_000 - self._retention_ms
         for folder, writer in self._writers.items():
             with EmbeddedLogReader(folder) as reader:
-                writer.truncate_before(first_at(reader, before_ms))
+                writer.truncate_before(kept_from(reader, before_ms))
         if len(self._ends) == self._ends.maxlen:
             try:
                 with closing(open_log(self._folders.event_log)) as reader:
-                    self._retain_from = min(self._ends[0], first_at(reader, before_ms))
+                    self._retain_from = min(self._ends[0], kept_from(reader, before_ms))
             except LogUnavailable as error:
                 logger.warning("the event log is cut later: %s", error)

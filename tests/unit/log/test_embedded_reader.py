@@ -46,6 +46,23 @@ def test_columns_hold_what_records_hold(folder, large):
         assert (empty.num_rows, empty.schema) == (0, LOG_SCHEMA)
 
 
+def test_the_segment_of_a_time_is_found_without_reading_a_record(folder, open_writer, monkeypatch):
+    writer = open_writer(segment_bytes=1_000)
+    times = sorted(random.Random(7).choices(range(50), k=200))
+    for time_ms in times:
+        writer.append([NewRecord("k", "", b"x" * 80, time_ms)])
+    starts = [int(file.stem) for file in sorted(folder.glob("*.log"))]
+    assert len(starts) > 10
+    monkeypatch.setattr(embedded_read_segment, "parse_records", None)
+    with EmbeddedLogReader(folder) as reader:
+        for time_ms in range(-1, 52):
+            older = sum(one < time_ms for one in times)
+            assert reader.segment_at(time_ms) == max(one for one in starts if one <= older)
+        for deleted in starts[:4]:
+            (folder / f"{deleted:020d}.log").unlink()
+        assert reader.segment_at(0) == starts[4]
+
+
 def test_reading_near_the_end_does_not_read_from_the_start_again(folder, large, monkeypatch):
     bytes_read = 0
     pread = embedded_read_segment.os.pread
