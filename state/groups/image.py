@@ -6,7 +6,7 @@ What a write changes is folded when its records are appended; until then its off
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -117,6 +117,26 @@ class GroupImage:
             return True
         view = self.groups.get(group)
         return view is not None and any(partition in rows for rows in view.pending.values())
+
+    def with_offsets_of(self, topics: set[str]) -> dict[str, set[str]]:
+        """Return the groups that have offsets of topics, or will have by what is on its way, and of
+        which of them.
+        """
+        found: dict[str, set[str]] = {}
+
+        def look(group: str, partitions: Iterable[TopicPartition]) -> None:
+            if gone := {topic for topic, _ in partitions if topic in topics}:
+                found.setdefault(group, set()).update(gone)
+
+        for group, view in self.groups.items():
+            for rows in (view.offsets, *view.pending.values()):
+                look(group, rows)
+        for group, step in self.in_flight.values():
+            look(group, _partitions(step))
+        for group, commits in self.committing.items():
+            for one in commits:
+                look(group, one.partitions)
+        return found
 
     def add_slot(self, slot: GroupSlot) -> None:
         """Take the groups of a machine, as after a restart."""

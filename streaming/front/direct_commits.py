@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import struct
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -25,6 +25,7 @@ from state.groups.offset_rows import UNLOGGED, OffsetRow, TopicPartition
 from state.groups.payloads import Heartbeat, OffsetCommitRequested
 from state.groups.tables import Phase
 from state.protocol_errors import ProtocolError
+from streaming.front.known_partitions import KnownPartitions
 from streaming.gateway.calls import Answer
 from streaming.gateway.ports import COMMIT_TIMEOUT_S, DecisionTimedOut
 from streaming.log.api import NewRecord
@@ -49,7 +50,7 @@ _NOBODY = -1
 class _Committer:
     """What the commits of one layout have in common."""
 
-    __slots__ = ("batch", "heartbeat", "partition", "request")
+    __slots__ = ("batch", "heartbeat", "known_at", "partition", "request")
 
     def __init__(self, layout: CommitLayout, partition: int) -> None:
         self.partition = partition
@@ -60,6 +61,7 @@ class _Committer:
         )
         beats = layout.generation != _NOBODY
         self.heartbeat = Heartbeat(layout.group, *who) if beats else None
+        self.known_at = -1  # the version of KnownPartitions that had all of the layout's
 
 
 @dataclass(slots=True, eq=False)
@@ -109,6 +111,7 @@ class DirectCommits:
         phase: Callable[[int], Phase],
         is_open: Callable[[], bool],
         heard: Callable[[Heartbeat], None],
+        known: KnownPartitions,
         metadata_max: int,
     ) -> None:
         """heard: takes the heartbeat that a member's commit is too; metadata_max: UTF-16 units."""
@@ -120,6 +123,7 @@ class DirectCommits:
         self._phase = phase
         self._is_open = is_open
         self._heard = heard
+        self._known = known
         self._metadata_max = metadata_max
         self._layouts = CommitLayouts()
         self._committers: WeakKeyDictionary[CommitLayout, _Committer] = WeakKeyDictionary()
@@ -130,6 +134,13 @@ class DirectCommits:
         self._deciding: dict[str, object] = {}
         self._decided_at: int | None = None
         self._all_deciding = False
+        self._undecided: list[tuple[int, asyncio.Future[None]]] = []
+        self._completed = 0
+
+    @property
+    def stepping_aside(self) -> Collection[str]:
+        """The groups that a request about offsets may be decided of."""
+        return self._deciding.keys()
 
     def take(self, request: bytes, answer: Answer) -> bool:
         """Take a commit, whose answer comes later; False leaves it to be decided."""
@@ -142,6 +153,10 @@ class DirectCommits:
         image, partition = self._image(), committer.partition
         if not may_commit(image, self._phase(partition), committer.request):
             return False
+        if committer.known_at != self._known.version:
+            if self._known.unknown(partition, layout.partitions):
+                return False
+            committer.known_at = self._known.version
         numbers, now_ms = layout.numbers(request), wall_clock_ms()
         commit = _Commit(layout, numbers, now_ms, request, answer)
         image.commit_begun(layout.group, commit)
@@ -252,6 +267,28 @@ class DirectCommits:
         if self._deciding.get(group) is request:
             del self._deciding[group]
 
+    async def deciding_groups(
+        self, groups: Collection[str], append: Callable[[], Future[range]]
+    ) -> None:
+        """Step aside for groups until the events that `append` appends are decided, which come
+        behind all requests about their offsets that are known of now.
+
+        Raises DecisionTimedOut, LeaderStopped.
+        """
+        request = object()
+        self._deciding.update(dict.fromkeys(groups, request))
+        await self._all_appended()
+        await asyncio.sleep(0)  # requests that waited for the same are appended in this turn
+        self.tell(groups)
+        appended = await asyncio.wrap_future(append())
+        if appended.stop > self._completed:
+            decided: asyncio.Future[None] = self._loop.create_future()
+            self._undecided.append((appended.stop, decided))
+            await decided
+        for group in groups:
+            if self._deciding.get(group) is request:
+                del self._deciding[group]
+
     async def deciding_all(self, append: Callable[[], Future[range]]) -> None:
         """Step aside for all groups until the events that `append` appends are decided.
 
@@ -282,8 +319,15 @@ class DirectCommits:
 
     def batch_completed(self, end_offset: int) -> None:
         """Take how far has been decided, once the decisions were taken."""
+        self._completed = end_offset
         if self._decided_at is not None and end_offset >= self._decided_at:
             self._all_deciding, self._decided_at = False, None
+        waiting, self._undecided = self._undecided, []
+        for stop, decided in waiting:
+            if end_offset < stop:
+                self._undecided.append((stop, decided))
+            elif not decided.done():
+                decided.set_result(None)
 
     def forget(self) -> None:
         """What is appended is loaded from the topic: the log need not hear of it."""
@@ -292,6 +336,10 @@ class DirectCommits:
         self._committers.clear()
         self._deciding.clear()
         self._all_deciding, self._decided_at = False, None
+        for _, decided in self._undecided:
+            if not decided.done():
+                decided.set_exception(LeaderStopped("what waited to be decided is loaded anew"))
+        self._undecided.clear()
 
     def _cancel(self) -> None:
         if self._flush is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
@@ -95,6 +95,7 @@ class Front:
             self.image,
             is_controller=self.is_controller,
             has_job=lambda: self._feed.progress.pid is not None,
+            topic_exists=self.topic_exists,
             counters=self._counters,
         )
         self._gateway = FrontGateway(settings, self, self._decider, self._groups.handlers())
@@ -131,6 +132,10 @@ class Front:
     def is_controller(self) -> bool:
         """Return whether requests may be decided now."""
         return self._authority.is_controller()
+
+    def topic_exists(self, name: str) -> bool:
+        """Return whether ZooKeeper may have a topic, as far as the present term has read it."""
+        return self._term is None or self._term.topic_exists(name)
 
     def needs_listeners(self) -> bool:
         """Return whether the gateway waits for the brokers' listener names."""
@@ -263,9 +268,11 @@ class Front:
     def _groups_decided(self, decisions: Sequence[tuple[int, bytes]]) -> None:
         self._groups.decided(decisions)
 
-    def _image_changed(self, image: ClusterImage | None, fresh: bool) -> None:
+    def _image_changed(
+        self, image: ClusterImage | None, fresh: bool, gone: Collection[str]
+    ) -> None:
         if image is not None:
-            self._groups.look_at(image)
+            self._groups.look_at(image, gone)
         if fresh:
             self._groups.job_came_back()
 

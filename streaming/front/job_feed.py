@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,7 +59,8 @@ class JobFeed:
     batch; on_folded(end offset) with what a job that came had folded by then; on_reobserve(topics,
     those of them that ZooKeeper takes no write of) when it took topics back that ZooKeeper has
     otherwise.
-    on_image(image, fresh) when the image may have changed, fresh when a job has come (back);
+    on_image(image, fresh, gone) when the image may have changed, fresh when a job has come (back),
+    gone being the topics that ceased to exist by what was decided;
     on_groups(decisions) with those about groups: (event offset, body).
     """
 
@@ -74,7 +75,7 @@ class JobFeed:
         on_batch: Callable[[dict[str, Any]], None],
         on_folded: Callable[[int], None],
         on_reobserve: Callable[[list[str], list[str]], None],
-        on_image: Callable[[ClusterImage | None, bool], None],
+        on_image: Callable[[ClusterImage | None, bool, Collection[str]], None],
         on_groups: Callable[[list[tuple[int, bytes]]], None],
     ) -> None:
         """Start without an image: it comes with a job that has one, or with what a job decides."""
@@ -127,13 +128,14 @@ class JobFeed:
             self.image = ClusterImage.from_snapshot(message.body)
         self.paused = message.head.get("paused", False)
         self._clock.replace(message.head.get("timers", {}))
-        self._on_image(self.image, True)
+        self._on_image(self.image, True, ())
         self._on_folded(message.head.get("end_offset", 0))
 
     def _take_decisions(self, message: Message) -> None:
         decisions = message.head["decisions"]
         bodies = unpack_parts(message.body, [size for _, _, size in decisions])
         groups: list[tuple[int, bytes]] = []
+        gone: list[str] = []
         for (offset, kind, _), body in zip(decisions, bodies, strict=True):
             if kind == DecisionKind.CHANGE_GROUP:
                 groups.append((offset, body))
@@ -145,11 +147,11 @@ class JobFeed:
             elif kind == DecisionKind.SET_ASIDE:
                 self._counters["set_aside_events"] += 1
             elif self.image is not None:
-                self.image.apply(kind, body)
+                gone.extend(self.image.apply(kind, body))
             elif kind == DecisionKind.UPDATE_BROKERS and orjson.loads(body)["complete"]:
                 self.image = ClusterImage()
                 self.image.apply(kind, body)
-        self._on_image(self.image, False)
+        self._on_image(self.image, False, gone)
         self._on_groups(groups)
 
     def _take_replies(self, message: Message) -> None:

@@ -111,6 +111,7 @@ class Term:
             self._session, self._tree, settings.controller_id, listener.holder_seen
         )
         self._endpoints: Endpoints = []
+        self._read: TopicsObserver | None = None
 
     @property
     def claim(self) -> ControllerClaim | None:
@@ -137,6 +138,7 @@ class Term:
         KafkaController.onControllerFailover.
         """
         claim = self._tenure.held()
+        self._read = None
         self._dirty.take()  # everything is read below
         self._log.append([elected(claim, self._endpoints, self._settings)])
         writer = self._observe(claim)
@@ -147,6 +149,7 @@ class Term:
         self._look_at_brokers()
         self._configs.look_at_cluster_default()
         self._topics.look(Dirty(everything=True))
+        self._read = self._topics
         self._deletions.look()
         self._look_at_cluster_id()
         self._log.append(
@@ -185,6 +188,13 @@ class Term:
     def load_again(self) -> None:
         """Append an election and everything again, as after a claim, soon; from any thread."""
         self._dirty.mark(Dirty(anew=True))
+
+    def topic_exists(self, name: str) -> bool:
+        """Return whether a topic's znode was there when the topics were last listed, or they are
+        still to be; from any thread.
+        """
+        topics = self._read
+        return topics is None or topics.is_listed(name)
 
     def give_back(self) -> bool:
         """Delete /controller if it is ours; False when it was not."""

@@ -7,7 +7,7 @@ anything.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -70,8 +70,10 @@ class ClusterImage:
         """The PARTITION_COLUMNS as in change_partitions blocks, all of length n."""
         return self._partitions.by_name
 
-    def apply(self, kind: str, body: bytes) -> None:
-        """Fold one persisted decision; kinds that change nothing visible are passed over."""
+    def apply(self, kind: str, body: bytes) -> Sequence[str]:
+        """Fold one persisted decision and return the topics that ceased to exist by it; kinds that
+        change nothing visible are passed over.
+        """
         match kind:
             case DecisionKind.CHANGE_PARTITIONS:
                 columns, extra = decode_block(body)
@@ -79,20 +81,29 @@ class ClusterImage:
                 kept = columns if not deleted.any() else _select(columns, ~deleted)
                 if len(kept["topic"]):
                     self.upsert(kept, extra["topics"], extra["topic_ids"])
-                for topic in np.unique(columns["topic"][deleted]).tolist():
-                    self.forget_topic(extra["topics"][topic])
-                    self.deleting.add(extra["topics"][topic])
+                numbers = np.unique(columns["topic"][deleted]).tolist()
+                gone = [extra["topics"][number] for number in numbers]
+                for topic in gone:
+                    self.forget_topic(topic)
+                self.deleting.update(gone)
+                return gone
             case DecisionKind.SET_PAUSE:
                 self.paused = orjson.loads(body)["paused"]
             case DecisionKind.UPDATE_BROKERS:
                 self.update_brokers(orjson.loads(body))
             case DecisionKind.FORGET_TOPIC:
-                forgotten = orjson.loads(body)
-                self.deleting.discard(forgotten["topic"])
-                if forgotten.get("observed_again"):
-                    self._outdated.add(forgotten["topic"])
-                else:
-                    self.forget_topic(forgotten["topic"])
+                return self._forgotten(orjson.loads(body))
+        return ()
+
+    def _forgotten(self, forgotten: Mapping[str, Any]) -> Sequence[str]:
+        topic = forgotten["topic"]
+        known_of = topic in self.deleting
+        self.deleting.discard(topic)
+        if forgotten.get("observed_again"):
+            self._outdated.add(topic)
+            return ()
+        self.forget_topic(topic)
+        return () if known_of else (topic,)
 
     def update_brokers(self, body: Mapping[str, Any]) -> None:
         """Replace the registered brokers; a complete update starts a new image of topics too."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeAlias
 
 from state.groups.image import GroupImage
+from state.groups.offset_rows import TopicPartition
 from state.groups.payloads import Heartbeat
 from state.groups.tables import LOADING_ANSWERS, Api, Phase, status_error
 from state.protocol_errors import ProtocolError
@@ -38,6 +39,16 @@ _EVENTS: Mapping[Api, str] = {
 }
 
 _COMMITS = frozenset({Api.OFFSET_COMMIT, Api.TXN_OFFSET_COMMIT})
+_ONE_TOO_MANY: Mapping[Api, ProtocolError] = {
+    Api.JOIN_GROUP: ProtocolError.GROUP_MAX_SIZE_REACHED,
+    **dict.fromkeys(_COMMITS, ProtocolError.COORDINATOR_NOT_AVAILABLE),
+}
+"""What is answered instead of beginning a group beyond groups.max; a commit is asked again."""
+_PARTITIONS: Mapping[Api, str] = {
+    **dict.fromkeys(_COMMITS, "offsets"),
+    Api.OFFSET_DELETE: "partitions",
+}
+"""Where a request says which partitions it is about; each begins with topic and number."""
 _TIMED_OUT = dict.fromkeys(_COMMITS, ProtocolError.REQUEST_TIMED_OUT)
 """As Kafka answers; librdkafka keeps its connection then, and with it its heartbeats."""
 
@@ -72,6 +83,9 @@ class GroupService(Protocol):
         """Do as submit does, for what is not about offsets, without waiting; raises NotController,
         NoJob.
         """
+
+    def unknown(self, group: str, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Return the partitions that do not exist, and no offset is committed of."""
 
     def take_commit(self, request: bytes, host: str, answer: Answer) -> bool:
         """Take an OffsetCommit whose response comes later; False leaves it to be submitted."""
@@ -110,6 +124,18 @@ class GroupRequests:
         asked = self._asked(api, group, call.version, payload)
         if group is None or isinstance(asked, ProtocolError):
             return {"error": asked}
+        rows = asked.get(_PARTITIONS.get(api, ""), ())
+        unknown = self.service.unknown(group, [(row[0], row[1]) for row in rows])
+        if unknown:
+            left = [row for row in rows if (row[0], row[1]) not in unknown]
+            asked = {**asked, _PARTITIONS[api]: left}
+            if not left and api in _COMMITS:
+                return _with_unknown({"error": ProtocolError.NONE}, unknown)
+        reply = await self._decided(api, group, asked)
+        whole = api is Api.OFFSET_DELETE and reply["error"] != ProtocolError.NONE
+        return reply if whole else _with_unknown(reply, unknown)
+
+    async def _decided(self, api: Api, group: str, asked: dict[str, Any]) -> dict[str, Any]:
         timeout_s = self._timeout_s
         if api is Api.OFFSET_COMMIT:
             timeout_s = min(timeout_s, COMMIT_TIMEOUT_S)
@@ -157,8 +183,8 @@ class GroupRequests:
         if error is not None:
             return error
         assert group is not None, "a request without a group's name has a status"
-        if api is Api.JOIN_GROUP and self._is_one_too_many(group):
-            return ProtocolError.GROUP_MAX_SIZE_REACHED
+        if _may_begin(api, payload) and self._is_one_too_many(group):
+            return _ONE_TOO_MANY[api]
         partition = self.service.partition_of(group)
         return {**payload, "group": group, "partition": partition, "version": version}
 
@@ -180,6 +206,18 @@ class GroupRequests:
     def _is_one_too_many(self, group: str) -> bool:
         groups = self.service.image.groups
         return len(groups) >= self._groups_max and group not in groups
+
+
+def _may_begin(api: Api, payload: Mapping[str, Any]) -> bool:
+    """Return whether a request would begin a group that is not there."""
+    return api in _ONE_TOO_MANY and (api is not Api.OFFSET_COMMIT or payload["generation"] < 0)
+
+
+def _with_unknown(reply: dict[str, Any], unknown: Iterable[TopicPartition]) -> dict[str, Any]:
+    """Return the reply to a request about partitions of which some do not exist."""
+    error = ProtocolError.UNKNOWN_TOPIC_OR_PARTITION
+    rows = [[*one, error] for one in unknown]
+    return {**reply, "partitions": [*reply.get("partitions", ()), *rows]} if rows else reply
 
 
 def _error_of(api: Api, failure: BaseException) -> ProtocolError:

@@ -46,6 +46,8 @@ class GroupWorld:
     def __init__(self, *options: str) -> None:
         self.cluster = FakeCluster()
         self.cluster.create(GROUP_TOPIC, [[1, 2]] * PARTITIONS)
+        self.cluster.create("t", [[1, 2]] * 2)
+        self.in_zookeeper = {"t"}
         body = {"request_id": "r", "topic": GROUP_TOPIC}
         self.cluster.happen("raise_leader_epochs_requested", GROUP_TOPIC, body)
         self.events: list[Event] = []
@@ -76,13 +78,34 @@ class GroupWorld:
             self.sessions,
             is_controller=self.cluster.is_controller,
             has_job=lambda: self.has_job,
+            topic_exists=self.in_zookeeper.__contains__,
             counters=self.counters,
         )
+        self.look()
         self.transactions = Transactions(self._verify)
         self.verification_error = 0
         self.requests = GroupRequests(
             self.groups, TIMEOUT_S, settings.groups_max, self.transactions
         )
+
+    def look(self) -> None:
+        """Let the groups' part see the cluster as it is."""
+        gone, self.cluster.gone = self.cluster.gone, []
+        self.leader.look_at(self.cluster.known)
+        self.groups.look_at(self.cluster.known, gone)
+
+    def delete_topic(self, name: str) -> None:
+        """Delete a topic."""
+        self.cluster.happen("delete_topic_requested", name, {"request_id": "r", "topic": name})
+        self.in_zookeeper.discard(name)
+        self.look()
+
+    def create_topic_again(self, name: str) -> None:
+        """Create a topic that was deleted, under a new id."""
+        self.cluster.happen("topic_removed", name, {"topic": name})
+        self.cluster.create(name, [[1, 2]] * 2, f"{name:_<20.20}2A")
+        self.in_zookeeper.add(name)
+        self.look()
 
     async def _verify(self, producing: Producing) -> int:
         assert (producing.transactional_id, producing.producer_id) == ("x", 9)
@@ -204,8 +227,10 @@ async def coordinating(*options: str) -> AsyncIterator[tuple[GroupWorld, Rig]]:
     rig = Rig(world.cluster, gateway)
     try:
         await world.take_over()
-        following = asyncio.create_task(world.keep_following())
+        works = [world.keep_following(), world.groups.topics.run()]
+        tasks = [asyncio.create_task(work) for work in works]
         yield world, rig
-        following.cancel()
+        for task in tasks:
+            task.cancel()
     finally:
         await rig.close()

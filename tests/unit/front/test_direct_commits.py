@@ -8,13 +8,17 @@ from typing import Any
 
 import pytest
 
-from state.groups.buckets import group_bucket
-from state.groups.load import LoadedPartition
-from state.groups.offset_rows import UNLOGGED, OffsetRow, TopicPartition, read_rows
+from state.groups.offset_rows import UNLOGGED, OffsetRow, TopicPartition
 from state.protocol_errors import ProtocolError
 from streaming.front import direct_commits
-from streaming.offsets.loading import fold_records
 from streaming.wire.messages import ApiKey
+from tests.unit.front.group_offsets import (
+    all_gone,
+    decided,
+    image_of,
+    in_topic,
+    values,
+)
 from tests.unit.front.group_requests import (
     GROUP,
     commit,
@@ -41,32 +45,6 @@ async def until(world: GroupWorld, kind: str, count: int = 1) -> list[dict[str, 
         while len(found := world.payloads(kind)) < count:
             await asyncio.sleep(0.01)
     return found
-
-
-def decided(world: GroupWorld) -> dict[TopicPartition, OffsetRow]:
-    """The offsets that the machine has."""
-    group = world.machine.bucket(group_bucket(GROUP)).get(GROUP)
-    return {} if group is None else dict(group.store.rows)
-
-
-def in_topic(world: GroupWorld) -> dict[TopicPartition, OffsetRow]:
-    """The offsets that a broker would load."""
-    log = world.leader.logs[world.groups.partition_of(GROUP)]
-    loaded = LoadedPartition()
-    assert fold_records(loaded, log.read(0, 1 << 30), log.end) == 0
-    found = {one["group"]: one["offsets"] for one in loaded.observed(log.partition, log.epoch)}
-    return read_rows(found.get(GROUP, []))
-
-
-def image_of(world: GroupWorld) -> dict[TopicPartition, OffsetRow]:
-    """The offsets that are answered."""
-    view = world.groups.image.groups.get(GROUP)
-    return {} if view is None else view.offsets
-
-
-def values(rows: dict[TopicPartition, OffsetRow]) -> dict[TopicPartition, tuple[object, ...]]:
-    """Rows without their positions."""
-    return {at: row[:-1] for at, row in rows.items()}
 
 
 def test_a_commit_of_a_member_waits_for_no_decision() -> None:
@@ -232,8 +210,8 @@ def test_all_step_aside_while_it_is_decided_what_has_expired() -> None:
 def test_log_and_topic_agree_whatever_comes_when(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Commits of either way, deletions, and batches that take long, by clients that do not wait for
-    one another.
+    """Commits of either way, deletions of offsets and of the topic, and batches that take long, by
+    clients that do not wait for one another.
     """
     chance = random.Random(seed)
     monkeypatch.setattr(direct_commits, "LOGGED_WITHIN_S", 0.02)
@@ -241,10 +219,12 @@ def test_log_and_topic_agree_whatever_comes_when(
     async def scenario(world: GroupWorld, rig: Rig) -> None:
         clients = [await rig.client() for _ in range(3)]
         asking: list[asyncio.Task[Any] | None] = [None, None, None]
-        for offset in range(120):
+        for offset in range(160):
             number = chance.randrange(3)
             running, client = asking[number], clients[number]
-            match chance.randrange(8):
+            if offset % 20 == 19:
+                await all_agree(world, asking)
+            match chance.randrange(9):
                 case 0 if world.held is None:
                     world.held = []
                 case 0:
@@ -252,6 +232,9 @@ def test_log_and_topic_agree_whatever_comes_when(
                 case 1:
                     world.following = not world.following
                     world.follow()
+                case 8:
+                    world.delete_topic("t")
+                    world.create_topic_again("t")
                 case _ if running is not None and not running.done():
                     await asyncio.sleep(0.001)
                 case 2:
@@ -263,15 +246,22 @@ def test_log_and_topic_agree_whatever_comes_when(
                     await asyncio.sleep(0.02)
                 case _:
                     asking[number] = asyncio.create_task(commit(client, None, offset))
-        world.resume_following()
-        world.release()
-        async with asyncio.timeout(20):
-            for one in asking:
-                if one is not None:
-                    await one
-        async with asyncio.timeout(10):
-            while image_of(world) != decided(world):
-                await asyncio.sleep(0.01)
-        assert values(decided(world)) == values(in_topic(world))
+        await all_agree(world, asking)
+        assert world.payloads("committed_topics_deleted")
 
     play(scenario)
+
+
+async def all_agree(world: GroupWorld, asking: list[asyncio.Task[Any] | None]) -> None:
+    """Let everything come to an end, and compare."""
+    world.resume_following()
+    world.release()
+    async with asyncio.timeout(20):
+        for one in asking:
+            if one is not None:
+                await one
+    await all_gone(world)
+    async with asyncio.timeout(10):
+        while image_of(world) != decided(world):
+            await asyncio.sleep(0.01)
+    assert values(decided(world)) == values(in_topic(world))

@@ -35,6 +35,8 @@ def load(port: int) -> None:
 def test_members_form_groups_rejoin_heartbeat_and_commit() -> None:
     async def scenario() -> None:
         async with coordinating() as (world, rig):
+            world.cluster.create(frames.TOPIC, [[1, 2]] * PARTITIONS)
+            world.look()
             await asyncio.to_thread(load, rig.port())
             groups = world.groups.image.groups
             assert len(groups) == GROUPS

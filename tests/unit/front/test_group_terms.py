@@ -246,6 +246,30 @@ def test_members_of_one_group_too_many_are_refused() -> None:
     play(scenario, "groups.max=1")
 
 
+@pytest.mark.parametrize("version", [OLD, 9])
+def test_commits_begin_no_group_too_many(version: int) -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client = await rig.client()
+        topics = commit_body(None)["topics"]
+        assert await commit(client, None, version=version) == 0
+        assert await commit(client, None, 8, version) == 0, "those that are there go on"
+        one_more = commit_body(None) | {"group_id": "another"}
+        answer = await client.ask(ApiKey.OFFSET_COMMIT, version, one_more)
+        refused = ProtocolError.COORDINATOR_NOT_AVAILABLE
+        assert answer["topics"][0]["partitions"][0]["error_code"] == refused
+        who = {"group_id": "another", "transactional_id": "x", "producer_id": 9}
+        body = who | {"producer_epoch": 1, "generation_id": -1, "topics": topics}
+        answer = await client.ask(ApiKey.TXN_OFFSET_COMMIT, 4, body)
+        assert answer["topics"][0]["partitions"][0]["error_code"] == refused
+        stale = one_more | {"generation_id_or_member_epoch": 3, "member_id": "m"}
+        answer = await client.ask(ApiKey.OFFSET_COMMIT, version, stale)
+        error = answer["topics"][0]["partitions"][0]["error_code"]
+        assert error == ProtocolError.ILLEGAL_GENERATION, "that would begin none"
+        assert world.groups.image.groups.keys() == {GROUP}
+
+    play(scenario, "groups.max=1")
+
+
 def test_a_group_without_a_name_is_refused() -> None:
     async def scenario(world: GroupWorld, rig: Rig) -> None:
         client = await rig.client()

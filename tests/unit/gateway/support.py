@@ -72,7 +72,8 @@ class FakeUsers:
 class FakeCluster:
     """The view and the decider of a gateway: real machines decide, one slot, no job, no log.
 
-    events: what happened and was submitted, parsed as the job would. fail is raised instead of a
+    events: what happened and was submitted, parsed as the job would; gone: topics that ceased to
+    exist by it. fail is raised instead of a
     reply; gate, when there is one, holds replies back until it is set.
     """
 
@@ -81,6 +82,7 @@ class FakeCluster:
         self.users = FakeUsers()
         self.controller = True
         self.known = ClusterImage()
+        self.gone: list[str] = []
         self.has_image = True
         self.events: list[Event] = []
         self.fail: Exception | None = None
@@ -115,7 +117,7 @@ class FakeCluster:
         replies, remaining = [], []
         for decision in merge(decided):
             assert decision.kind is not DecisionKind.SET_ASIDE, decision
-            self.known.apply(decision.kind, decision.body)
+            self.gone += self.known.apply(decision.kind, decision.body)
             if decision.kind is DecisionKind.REPORT_REMAINING:
                 columns, extra = decode_block(decision.body)
                 names = [extra["topics"][topic] for topic in columns["topic"]]
