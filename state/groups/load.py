@@ -8,7 +8,7 @@ the partition stands there.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from state.groups.offset_rows import OffsetRow, TopicPartition, rows_values
 
@@ -16,11 +16,27 @@ GroupPartition = tuple[str, TopicPartition]
 """A group and a partition that it commits."""
 
 
+class Epochs(NamedTuple):
+    """Of a producer of transactions, and of the coordinator that wrote its last marker; -1: none
+    is known.
+    """
+
+    producer: int
+    coordinator: int
+
+
+NO_EPOCHS = Epochs(-1, -1)
+
+
 class LoadedPartition:
-    """The groups and offsets of one partition, as far as it was read."""
+    """The groups and offsets of one partition, as far as it was read.
+
+    epochs: of the last batch of each producer that has one in transactions.
+    """
 
     def __init__(self) -> None:
         """Begin before the first record."""
+        self.epochs: dict[int, Epochs] = {}
         self._groups: dict[str, dict[str, Any]] = {}
         self._offsets: dict[GroupPartition, OffsetRow] = {}
         self._pending: dict[int, dict[GroupPartition, OffsetRow]] = {}
@@ -54,11 +70,6 @@ class LoadedPartition:
             held = self._offsets.get(key)
             if held is None or held.position < row.position:
                 self._offsets[key] = row
-
-    def topics(self) -> set[str]:
-        """Return the topics that there are offsets of."""
-        rows = (self._offsets, *self._pending.values())
-        return {topic for of in rows for _, (topic, _) in of}
 
     def observed(self, partition: int, epoch: int) -> Iterator[dict[str, Any]]:
         """Yield the payload of a group_observed event for each group, by name."""

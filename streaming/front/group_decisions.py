@@ -168,6 +168,8 @@ class GroupDecisions:
             done = self._leader.append(partition, encode_batch(batch.records, batch.producer))
         except LeaderStopped:
             return  # it is taken over again, and who waits was told
+        if batch.producer is not None:
+            self._leader.logs[partition].producers.committed(*batch.producer)
         done.add_done_callback(lambda future: self._appended(image, batch, future))
 
     def _appended(self, image: GroupImage, batch: _Batch, done: asyncio.Future[None]) -> None:

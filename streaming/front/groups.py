@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from state.events import EventKind
@@ -16,7 +16,7 @@ from streaming.gateway import not_leader
 from streaming.gateway.calls import AtOnce, Call, Handler, Soon
 from streaming.gateway.groups.apis import group_apis
 from streaming.gateway.groups.requests import GroupRequests
-from streaming.gateway.groups.transactions import Transactions
+from streaming.gateway.groups.transactions import Producing, Transactions
 from streaming.gateway.ports import DecisionTimedOut
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import NewRecord
@@ -48,10 +48,9 @@ class Groups:
         *,
         is_controller: Callable[[], bool],
         has_job: Callable[[], bool],
-        topic_exists: Callable[[str], bool],
         counters: Counters,
     ) -> None:
-        """Make the parts; `start` lets them work. topic_exists: whether ZooKeeper may have one."""
+        """Make the parts; `start` lets them work."""
         self._enabled = settings.groups_takeover_enable
         self._append = append
         self._expiration_s = settings.offsets_retention_check_interval_ms / 1000
@@ -61,7 +60,7 @@ class Groups:
         self._fetch = ReplicaFetch(self.leader, image, self._history.read)
         listener = settings.controller_listener
         self._verification = TxnVerification(image, settings.controller_id, listener)
-        transactions = Transactions(self._verification.verify)
+        transactions = Transactions(self._verify)
         self._markers = TxnMarkers(
             self.leader, transactions.settled, self._transaction_completed, wall_clock_ms
         )
@@ -79,7 +78,6 @@ class Groups:
             self._sessions,
             is_controller=is_controller,
             has_job=has_job,
-            topic_exists=topic_exists,
             counters=counters,
         )
         lag_max_s = settings.replica_lag_time_max_ms / 1000
@@ -111,11 +109,10 @@ class Groups:
         """Return the events to append before these: who of the members was heard of."""
         return self._sessions.told_before(records)
 
-    def look_at(self, image: ClusterImage, gone: Collection[str]) -> None:
-        """Take an image that may have changed, and the topics that ceased to exist."""
+    def look_at(self, image: ClusterImage) -> None:
+        """Take an image that may have changed."""
         if self._enabled:
             self.leader.look_at(image)
-            self._coordination.look_at(image, gone)
 
     def decided(self, decisions: Sequence[tuple[int, bytes]]) -> None:
         """Take change_group decisions (event offset, body) in order."""
@@ -164,7 +161,7 @@ class Groups:
     def start(self, on_failure: Callable[[BaseException], None]) -> None:
         """Begin to take groups over; on_failure is told of what must not happen."""
         if self._enabled:
-            for work in (self._take_over.run(), self._expire(), self._coordination.topics.run()):
+            for work in (self._take_over.run(), self._expire()):
                 task = asyncio.create_task(work)
                 task.add_done_callback(lambda done: _report(done, on_failure))
                 self._tasks.append(task)
@@ -186,6 +183,16 @@ class Groups:
         if replica > _CONSUMER:
             return await self._fetch.handle(call, replica)
         return await not_leader.fetch(call)
+
+    async def _verify(self, producing: Producing) -> int:
+        """Return what stands against a commit: its transaction's coordinator says so, or a newer
+        producer was here.
+        """
+        error = await self._verification.verify(producing)
+        log = self.leader.logs.get(producing.partition)
+        if error or log is None:
+            return error
+        return log.producers.commit_error(producing.producer_id, producing.producer_epoch)
 
     async def _transaction_completed(
         self, producer_id: int, committed: bool, partitions: list[int]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from crc32c import crc32c
 from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
@@ -147,20 +147,28 @@ def spans(data: bytes) -> Iterator[BatchSpan]:
         start = end
 
 
+class Marker(NamedTuple):
+    """What ends a transaction."""
+
+    committed: bool
+    coordinator_epoch: int
+
+
 @dataclass(frozen=True, slots=True)
 class ReadBatch:
     """A batch with its records read.
 
-    producer_id: -1 outside transactions. committed: what a marker says, None for a batch that is
-    none.
+    producer_id: -1 outside transactions. marker: None for a batch that is none, and for one whose
+    record compaction has removed.
     """
 
     base_offset: int
     last_offset: int
     leader_epoch: int
     producer_id: int
+    producer_epoch: int
     transactional: bool
-    committed: bool | None
+    marker: Marker | None
     records: list[NewRecord]
 
 
@@ -175,12 +183,14 @@ def read_batches(data: bytes) -> Iterator[ReadBatch]:
             span.last_offset,
             span.leader_epoch,
             batch.producer_id,
+            batch.producer_epoch,
             batch.is_transactional,
-            _is_commit(records) if control else None,
+            _read_marker(records[0]) if control and records else None,
             [] if control else records,
         )
 
 
-def _is_commit(marker: Sequence[NewRecord]) -> bool:
-    _, kind = cast("tuple[int, int]", _CONTROL_KEY.unpack_from(marker[0].key))
-    return kind == 1
+def _read_marker(record: NewRecord) -> Marker:
+    _, kind = _CONTROL_KEY.unpack_from(record.key)
+    _, coordinator_epoch = _END_TXN_MARKER.unpack_from(record.value or b"")
+    return Marker(kind == 1, coordinator_epoch)

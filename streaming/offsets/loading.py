@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from state.groups.load import LoadedPartition
+from state.groups.load import NO_EPOCHS, Epochs, LoadedPartition
 from state.groups.offset_rows import OffsetRow, loaded_position
 from streaming.offsets.batches import ReadBatch, read_batches
 from streaming.offsets.records import OffsetRecord, UnreadableRecord, decode_record
@@ -22,11 +22,19 @@ def fold_records(loaded: LoadedPartition, data: bytes, end: int) -> int:
     for batch in read_batches(data):
         if batch.base_offset >= end:
             break
-        if batch.committed is not None:
-            loaded.marker(batch.producer_id, committed=batch.committed)
+        if batch.transactional:
+            _note_epochs(loaded, batch)
+        if batch.marker is not None:
+            loaded.marker(batch.producer_id, committed=batch.marker.committed)
         else:
             unreadable += _fold_batch(loaded, batch)
     return unreadable
+
+
+def _note_epochs(loaded: LoadedPartition, batch: ReadBatch) -> None:
+    known = loaded.epochs.get(batch.producer_id, NO_EPOCHS)
+    coordinator = known.coordinator if batch.marker is None else batch.marker.coordinator_epoch
+    loaded.epochs[batch.producer_id] = Epochs(batch.producer_epoch, coordinator)
 
 
 def _fold_batch(loaded: LoadedPartition, batch: ReadBatch) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 from streaming.offsets.batches import spans, stamped
+from streaming.offsets.producer_epochs import ProducerEpochs
 
 UNKNOWN = -1
 
@@ -55,6 +56,7 @@ class PartitionLog:
     epochs: list[tuple[int, int]] = field(default_factory=list)
     joining: frozenset[int] = frozenset()
     memory_bytes: int = 0
+    producers: ProducerEpochs = field(default_factory=ProducerEpochs)
     _offsets: list[int] = field(default_factory=list)
     _batches: list[bytes] = field(default_factory=list)
 

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from state.groups.load import Epochs
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Call
 from streaming.gateway.protocol_errors import GatewayError
@@ -19,11 +20,16 @@ Settled = Callable[[int], Awaitable[bool]]
 Completed = Callable[[int, bool, list[int]], Awaitable[None]]
 """Has it known that a producer's transaction (id, committed) has ended in these partitions."""
 
+_LOADED_WITHIN_S = 5.0
+"""A marker waits that long for its partition; then it is sent again."""
+
 
 class TxnMarkers:
     """Appends markers, and says so once all brokers in sync have them.
 
     What a transaction committed counts from then on (GroupCoordinator.scheduleHandleTxnCompletion).
+    A partition takes none before it is loaded: machines would hear of the end of what they do not
+    know of yet, and who comes late could not be told.
     """
 
     def __init__(
@@ -64,14 +70,23 @@ class TxnMarkers:
     async def _append(self, marker: dict[str, Any], topic: str, partition: int) -> int:
         if topic != GROUP_TOPIC:
             return GatewayError.NOT_LEADER_OR_FOLLOWER
+        log = self._leader.logs.get(partition)
+        if log is None or not await log.producers.loaded(_LOADED_WITHIN_S):
+            return GatewayError.NOT_LEADER_OR_FOLLOWER
+        producer_id = marker["producer_id"]
+        epochs = Epochs(marker["producer_epoch"], marker["coordinator_epoch"])
+        if error := log.producers.marker_error(producer_id, epochs):
+            return error
         batch = encode_marker(
-            (marker["producer_id"], marker["producer_epoch"]),
-            marker["coordinator_epoch"],
+            (producer_id, epochs.producer),
+            epochs.coordinator,
             committed=marker["transaction_result"],
             timestamp_ms=self._now_ms(),
         )
         try:
-            await self._leader.append(partition, batch)
+            appended = self._leader.append(partition, batch)
+            log.producers.ended(producer_id, epochs)
+            await appended
         except LeaderStopped:
             return GatewayError.NOT_LEADER_OR_FOLLOWER
         return ProtocolError.NONE

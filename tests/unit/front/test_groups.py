@@ -172,6 +172,8 @@ def test_commits_of_a_transaction_are_not_stable_before_its_end(version: int) ->
         unstable = await fetched(client, require_stable=True)
         assert unstable["error_code"] == ProtocolError.UNSTABLE_OFFSET_COMMIT
         assert (await fetched(client))["committed_offset"] == -1
+        producers = world.leader.logs[world.groups.partition_of(GROUP)].producers
+        assert producers.commit_error(9, 0) == ProtocolError.INVALID_PRODUCER_EPOCH
 
     play(scenario)
 

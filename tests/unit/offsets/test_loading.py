@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
+import struct
 from typing import Any
 
 from state.groups.load import LoadedPartition
-from state.protocol_errors import ProtocolError
-from streaming.gateway.calls import BoundListener, Call
-from streaming.gateway.groups.transactions import Producing, Transactions
-from streaming.gateway.protocol_errors import GatewayError
-from streaming.offsets.batches import NewRecord, encode_batch, encode_marker, stamped
+from streaming.offsets.batches import NewRecord, encode_batch, encode_marker, spans, stamped
 from streaming.offsets.loading import fold_records
-from streaming.offsets.posing import GROUP_TOPIC
 from streaming.offsets.records import encode_record
-from streaming.offsets.txn_markers import TxnMarkers
-from streaming.wire.messages import ApiKey, RequestHeader
-from tests.unit.offsets.support import Led
 
 PRODUCER = (9, 1)
+LENGTH_AT, COUNT_AT, RECORDS_AT = 8, 57, 61
+"""In a batch: its length from there on, how many records, and the first of them."""
 
 
 def offset(at: int | None, group: str = "g") -> NewRecord:
@@ -96,46 +90,31 @@ def test_a_record_that_cannot_be_read_costs_only_itself() -> None:
     assert committed(body) == {("t", 0): 4}
 
 
-def markers(*partitions: int, topic: str = GROUP_TOPIC) -> Call:
-    marker = {
-        "producer_id": PRODUCER[0],
-        "producer_epoch": PRODUCER[1],
-        "transaction_result": True,
-        "coordinator_epoch": 4,
-        "topics": [{"name": topic, "partition_indexes": list(partitions)}],
-    }
-    header = RequestHeader(ApiKey.WRITE_TXN_MARKERS, 1, 1, "broker")
-    listener = BoundListener("INTERNAL", "127.0.0.1", 0)
-    return Call(header, {"markers": [marker]}, listener, b"")
+def test_the_newest_epochs_of_a_producer_are_loaded() -> None:
+    data = encode_batch([offset(7)], (9, 1))
+    marker = encode_marker((9, 2), 4, committed=False, timestamp_ms=6)
+    again = encode_batch([offset(8)], (9, 3))
+    for batches, expected in (([data], (1, -1)), ([data, marker], (2, 4))):
+        assert epochs(*batches) == {9: expected}
+    assert epochs(data, marker, again, encode_batch([offset(9)])) == {9: (3, 4)}
 
 
-async def verified(producing: Producing) -> int:
-    return 0
+def epochs(*batches: bytes) -> dict[int, tuple[int, int]]:
+    partition = LoadedPartition()
+    fold_records(partition, b"".join(batches), 1_000)
+    return {producer: (*of,) for producer, of in partition.epochs.items()}
 
 
-def test_markers_are_answered_when_all_have_them_and_told_of() -> None:
-    async def play() -> None:
-        led, told = Led(), []
-
-        async def completed(producer: int, committed: bool, partitions: list[int]) -> None:
-            told.append((producer, committed, partitions))
-
-        writing = TxnMarkers(led.leader, Transactions(verified).settled, completed, lambda: 6)
-        led.begin()
-        asking = asyncio.create_task(writing.handle(markers(0, 7)))
-        while led.leader.logs[0].end < 1:
-            await asyncio.sleep(0)
-        assert told == []
-        for broker in (1, 2, 3):
-            led.fetch(broker, 1)
-        (answer,) = (await asking)["markers"]
-        errors = {
-            one["partition_index"]: one["error_code"] for one in answer["topics"][0]["partitions"]
-        }
-        assert errors == {0: ProtocolError.NONE, 7: GatewayError.NOT_LEADER_OR_FOLLOWER}
-        assert told == [(PRODUCER[0], True, [0])]
-        (answer,) = (await writing.handle(markers(0, topic="t")))["markers"]
-        (partition,) = answer["topics"][0]["partitions"]
-        assert partition["error_code"] == GatewayError.NOT_LEADER_OR_FOLLOWER
-
-    asyncio.run(play())
+def test_a_marker_of_which_compaction_left_the_batch_alone_ends_nothing() -> None:
+    """The last batch of a producer is kept without its record, for its epoch
+    (LogCleaner.cleanInto).
+    """
+    marker = bytearray(encode_marker(PRODUCER, 4, committed=True, timestamp_ms=6))
+    (span,) = spans(bytes(marker))
+    emptied = marker[:RECORDS_AT]
+    struct.pack_into(">i", emptied, LENGTH_AT, RECORDS_AT - LENGTH_AT - 4)
+    struct.pack_into(">i", emptied, COUNT_AT, 0)
+    assert span.last_offset == span.base_offset
+    found = loaded(encode_batch([offset(3)]), bytes(emptied), encode_batch([offset(4)]))
+    assert committed(found["g"]) == {("t", 0): 4}
+    assert epochs(bytes(emptied)) == {PRODUCER[0]: (PRODUCER[1], -1)}

@@ -196,11 +196,13 @@ def test_a_batch_is_stamped_without_touching_its_checksum() -> None:
 
 def test_batches_of_a_transaction_and_its_marker() -> None:
     (data,) = read_batches(encode_batch([NewRecord(5, b"k", b"v")], producer=(9, 1)))
-    assert (data.producer_id, data.transactional, data.committed) == (9, True, None)
+    assert (data.producer_id, data.producer_epoch, data.transactional) == (9, 1, True)
+    assert data.marker is None
     for committed in (True, False):
         marker = encode_marker((9, 1), 3, committed=committed, timestamp_ms=6)
         (read,) = read_batches(marker)
-        assert (read.producer_id, read.committed, read.records) == (9, committed, [])
+        assert (read.producer_id, read.producer_epoch, read.transactional) == (9, 1, True)
+        assert (read.marker, read.records) == ((committed, 3), [])
 
 
 RECORDS = st.lists(
