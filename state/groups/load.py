@@ -71,6 +71,11 @@ class LoadedPartition:
             if held is None or held.position < row.position:
                 self._offsets[key] = row
 
+    def topics(self) -> set[str]:
+        """Return the topics that there are offsets of."""
+        rows = (self._offsets, *self._pending.values())
+        return {topic for of in rows for _, (topic, _) in of}
+
     def observed(self, partition: int, epoch: int) -> Iterator[dict[str, Any]]:
         """Yield the payload of a group_observed event for each group, by name."""
         offsets: dict[str, dict[TopicPartition, OffsetRow]] = {}

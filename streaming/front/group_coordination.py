@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -12,15 +12,19 @@ from state.events import EventKind
 from state.groups.buckets import group_bucket
 from state.groups.image import GroupImage
 from state.groups.load import LoadedPartition
+from state.groups.offset_rows import TopicPartition
 from state.groups.payloads import Heartbeat
 from state.groups.tables import Phase
+from streaming.front.committed_topics import CommittedTopics
 from streaming.front.decider import Reply, RequestDecider
 from streaming.front.direct_commits import DirectCommits
 from streaming.front.group_decisions import GroupDecisions
+from streaming.front.known_partitions import KnownPartitions
 from streaming.front.sessions import Sessions
 from streaming.gateway.calls import Answer
 from streaming.gateway.coordinators import coordinator_partition
 from streaming.gateway.ports import NoJob
+from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import NewRecord
 from streaming.observers.ports import Counters, event
 from streaming.offsets.history import History
@@ -57,9 +61,10 @@ class GroupCoordination:
         *,
         is_controller: Callable[[], bool],
         has_job: Callable[[], bool],
+        topic_exists: Callable[[str], bool],
         counters: Counters,
     ) -> None:
-        """Coordinate nothing yet."""
+        """Coordinate nothing yet; topic_exists: whether ZooKeeper may have a topic."""
         self._config = coordinator_config(settings)
         self._leader = leader
         self._history = history
@@ -72,6 +77,7 @@ class GroupCoordination:
         self.decisions = GroupDecisions(
             leader, self._decider.answer, sessions.decided, self._refused, counters
         )
+        self.known = KnownPartitions()
         self._commits = DirectCommits(
             leader,
             append,
@@ -80,7 +86,18 @@ class GroupCoordination:
             phase=self.phase,
             is_open=lambda: is_controller() and has_job(),
             heard=self.heard,
+            known=self.known,
             metadata_max=settings.offset_metadata_max_bytes,
+        )
+        self.topics = CommittedTopics(
+            self.known,
+            self._commits,
+            append,
+            lambda: self.image,
+            is_controller=is_controller,
+            ours=lambda: self._leader.logs,
+            partition_of=self.partition_of,
+            topic_exists=topic_exists,
         )
         self._epochs: dict[int, int] = {}
         self._loaded: dict[int, int] = {}
@@ -106,6 +123,20 @@ class GroupCoordination:
     def phases(self) -> list[Phase]:
         """Return what this node is for each partition."""
         return [self.phase(partition) for partition in self._leader.facts]
+
+    def look_at(self, image: ClusterImage, gone: Collection[str]) -> None:
+        """Take an image that may have changed, and the topics that ceased to exist."""
+        self.known.look_at(image)
+        self.topics.deleted(gone)
+
+    def unknown(self, group: str, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Return the partitions that do not exist, and no offset is committed of."""
+        return self.known.unknown(self.partition_of(group), partitions)
+
+    @property
+    def stepping_aside(self) -> Collection[str]:
+        """Return the groups about whose offsets a request is being decided."""
+        return self._commits.stepping_aside
 
     async def submit(
         self, kind: str, group: str, payload: dict[str, Any], timeout_s: float
@@ -145,6 +176,7 @@ class GroupCoordination:
             if end_offset > offset:
                 del self._loaded[partition]
                 self._served.add(partition)
+                self.topics.served(partition)
 
     def job_gone(self) -> None:
         """Tell everybody who waits: what was not decided is asked for again, once it is back."""
@@ -152,7 +184,12 @@ class GroupCoordination:
 
     def role_lost(self) -> None:
         """Tell everybody who waits."""
+        self.topics.role_lost()
+        self._term_ended()
+
+    def _term_ended(self) -> None:
         self._served.clear()
+        self.topics.term_ended()
         self._decider.fail_all()
 
     async def expire_offsets(self) -> None:
@@ -206,6 +243,7 @@ class GroupCoordination:
         ]
         for start in range(0, len(records), _CHUNK_EVENTS):
             await asyncio.wrap_future(self._append(records[start : start + _CHUNK_EVENTS]))
+        self.topics.loaded(partition, loaded.topics())
         body = {"partitions": [partition], "epoch": elected}
         told = self._append([event(EventKind.GROUP_PARTITIONS_LOADED, body)])
         self._leader.logs[partition].producers.load(loaded.epochs)
@@ -221,7 +259,7 @@ class GroupCoordination:
         self._loaded.clear()
         self._commits.forget()
         self.decisions.begin()
-        self.role_lost()
+        self._term_ended()
 
 
 def _resignation(partitions: list[int]) -> NewRecord:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from state.events import EventKind
@@ -48,9 +48,10 @@ class Groups:
         *,
         is_controller: Callable[[], bool],
         has_job: Callable[[], bool],
+        topic_exists: Callable[[str], bool],
         counters: Counters,
     ) -> None:
-        """Make the parts; `start` lets them work."""
+        """Make the parts; `start` lets them work. topic_exists: whether ZooKeeper may have one."""
         self._enabled = settings.groups_takeover_enable
         self._append = append
         self._expiration_s = settings.offsets_retention_check_interval_ms / 1000
@@ -78,6 +79,7 @@ class Groups:
             self._sessions,
             is_controller=is_controller,
             has_job=has_job,
+            topic_exists=topic_exists,
             counters=counters,
         )
         lag_max_s = settings.replica_lag_time_max_ms / 1000
@@ -109,10 +111,11 @@ class Groups:
         """Return the events to append before these: who of the members was heard of."""
         return self._sessions.told_before(records)
 
-    def look_at(self, image: ClusterImage) -> None:
-        """Take an image that may have changed."""
+    def look_at(self, image: ClusterImage, gone: Collection[str]) -> None:
+        """Take an image that may have changed, and the topics that ceased to exist."""
         if self._enabled:
             self.leader.look_at(image)
+            self._coordination.look_at(image, gone)
 
     def decided(self, decisions: Sequence[tuple[int, bytes]]) -> None:
         """Take change_group decisions (event offset, body) in order."""
@@ -161,7 +164,7 @@ class Groups:
     def start(self, on_failure: Callable[[BaseException], None]) -> None:
         """Begin to take groups over; on_failure is told of what must not happen."""
         if self._enabled:
-            for work in (self._take_over.run(), self._expire()):
+            for work in (self._take_over.run(), self._expire(), self._coordination.topics.run()):
                 task = asyncio.create_task(work)
                 task.add_done_callback(lambda done: _report(done, on_failure))
                 self._tasks.append(task)
