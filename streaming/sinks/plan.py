@@ -38,7 +38,6 @@ from streaming.wire.partition_rpcs import (
     encode_update_metadata,
 )
 
-_LEADER_AND_ISR = int(Action.LEADER_AND_ISR)
 _UPDATE_METADATA = int(Action.UPDATE_METADATA)
 _CREATE = int(Action.CREATE)
 _IS_NEW = int(Action.IS_NEW)

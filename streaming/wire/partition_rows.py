@@ -80,14 +80,6 @@ class BrokerNode:
     rack: str | None
     endpoints: tuple[Endpoint, ...]
 
-    def live_leader(self, listener: str) -> LiveLeader:
-        """Return the address on one listener; ValueError when the broker does not have it."""
-        for endpoint in self.endpoints:
-            if endpoint.listener == listener:
-                return LiveLeader(self.id, endpoint.host, endpoint.port)
-        names = [endpoint.listener for endpoint in self.endpoints]
-        raise ValueError(f"broker {self.id} has no listener {listener}, only {names}")
-
 
 @dataclass(frozen=True, slots=True)
 class EncodedBody:
@@ -99,12 +91,10 @@ class EncodedBody:
     body: bytes
     broker_epoch_position: int | None
 
-    def with_broker_epoch(self, broker_epoch: int) -> bytes:
-        """Return the body addressed to the broker whose registration has this czxid."""
-        return b"".join(self.parts(broker_epoch))
-
     def parts(self, broker_epoch: int) -> list[memoryview]:
-        """Return the same piece by piece, without a copy of what brokers share."""
+        """Return the body addressed to the broker whose registration has this czxid, piece by
+        piece: without a copy of what brokers share.
+        """
         start = self.broker_epoch_position
         view = memoryview(self.body)
         if start is None:

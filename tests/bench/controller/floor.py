@@ -112,7 +112,7 @@ def _rpc_rate(stage: Stage) -> float:
         rows=benchmark_rows(),
         live_brokers=[],
     )
-    request = frame(header + body.with_broker_epoch(1))
+    request = frame(header + b"".join(body.parts(1)))
     ports = [_port(stage, broker_id) for broker_id in stage.epochs]
 
     async def send_all() -> None:

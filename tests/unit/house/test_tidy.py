@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
+import tomllib
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -12,7 +15,9 @@ from tests.unit.house.tidy import (
     MAX_FUNCTION_LINES,
     function_lengths,
     has_docstring,
+    imported_packages,
     leftovers,
+    unused_names,
 )
 
 # path -> (lines it has, why it is one file). A smaller number than the file's fails, a larger too.
@@ -28,6 +33,10 @@ TEXT_ENDINGS = {"", ".py", ".toml", ".md", ".json", ".lock", ".txt", ".sh", ".cf
 
 def modules(root: Path) -> list[Path]:
     return sorted(path for folder in CODE_FOLDERS for path in (root / folder).rglob("*.py"))
+
+
+def product(root: Path) -> list[Path]:
+    return [path for path in modules(root) if not path.is_relative_to(root / "tests")]
 
 
 def own_texts(root: Path) -> list[Path]:
@@ -79,6 +88,30 @@ def test_nothing_is_left_lying_about(root: Path) -> None:
         for leftover in leftovers(path.read_text("utf-8"))
     ]
     assert not found, "\n".join(found)
+
+
+def test_every_private_name_is_used(root: Path) -> None:
+    unused = {
+        str(path.relative_to(root)): names
+        for path in product(root)
+        if (names := unused_names(path.read_text("utf-8")))
+    }
+    assert unused == {}
+
+
+def test_every_dependency_is_imported(root: Path) -> None:
+    pyproject = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
+    asked = {re.split(r"[<>=]", one)[0] for one in pyproject["project"]["dependencies"]}
+    imported = set().union(*(imported_packages(path.read_text("utf-8")) for path in product(root)))
+    brought = packages_distributions()
+    names = {name for package in imported for name in brought.get(package, ())}
+    assert asked <= {name.lower().replace("_", "-") for name in names}
+
+
+def test_an_unused_name_is_found() -> None:
+    source = "_A, B = 1, 2\n_C: int = 3\n__all__ = []\ndef _d(): return _C\nclass _E: pass\n"
+    assert unused_names(source) == ["_A", "_d", "_E"]
+    assert imported_packages("import a.b, c\ndef f():\n    from d.e import g\n") == {*"acd"}
 
 
 @pytest.mark.parametrize("word", ["# TO" + "DO: later", "see /wo" + "rk/notes", "by Cla" + "ude"])

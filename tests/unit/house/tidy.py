@@ -40,6 +40,33 @@ def function_lengths(source: str) -> Iterator[tuple[str, int]]:
     yield from _lengths(ast.parse(source), "")
 
 
+def unused_names(source: str) -> list[str]:
+    """The private names of a module that it defines and never reads."""
+    tree = ast.parse(source)
+    defined = [name for node in tree.body for name in _names(node)]
+    nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
+    read = {node.id for node in nodes if isinstance(node.ctx, ast.Load)}
+    return [name for name in defined if re.match(r"_[^_]", name) and name not in read]
+
+
+def _names(node: ast.stmt) -> Iterator[str]:
+    """What a statement of a module defines."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        yield node.name
+    elif isinstance(node, ast.Assign | ast.AnnAssign):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        for target in targets:
+            yield from (one.id for one in ast.walk(target) if isinstance(one, ast.Name))
+
+
+def imported_packages(source: str) -> set[str]:
+    """The top-level packages that a module imports, wherever it does."""
+    tree = list(ast.walk(ast.parse(source)))
+    plain = {alias.name for node in tree if isinstance(node, ast.Import) for alias in node.names}
+    named = {node.module or "" for node in tree if isinstance(node, ast.ImportFrom)}
+    return {name.partition(".")[0] for name in plain | named}
+
+
 def _lengths(node: ast.AST, prefix: str) -> Iterator[tuple[str, int]]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):

@@ -70,6 +70,6 @@ def test_a_request_arrives_whole(count: int) -> None:
     request = request_about(count)
     body = asyncio.run(received(request))
     api, version, correlation_id, start = read_header(body)
-    expected = request.encode(version).with_broker_epoch(EPOCH)
+    expected = b"".join(request.encode(version).parts(EPOCH))
     assert body == encode_request_header(api, version, correlation_id, CLIENT_ID) + expected
     assert start == len(body) - len(expected)

@@ -19,7 +19,7 @@ UM, LISR, STOP = ApiKey.UPDATE_METADATA, ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPL
 def decoded(request, version=None, broker_epoch=1):
     version = NEWEST[request.api] if version is None else version
     head = encode_request_header(request.api, version, 1, "test")
-    body = request.encode(version).with_broker_epoch(broker_epoch)
+    body = b"".join(request.encode(version).parts(broker_epoch))
     return decode_request(head + body, {request.api})
 
 

@@ -16,12 +16,10 @@ from streaming.wire.messages import ApiKey, decode_request, encode_request_heade
 from streaming.wire.partition_rpcs import (
     BrokerNode,
     Endpoint,
-    LiveLeader,
     encode_stop_replica,
     encode_update_metadata,
 )
 from tests.unit.wire.support import (
-    BROKERS,
     CONTROLLER,
     RPC_VERSIONS,
     VERSIONS,
@@ -62,7 +60,7 @@ def test_only_the_broker_epoch_is_patched(rpc, version):
     encoded = encode(rpc, version, rows_for(rpc, version))
     header = encode_request_header(KEYS[rpc], version, 1, "helm")
     before = decode_request(header + encoded.body, served=KEYS.values()).body
-    patched = encoded.with_broker_epoch(0x7EDCBA9876543210)
+    patched = b"".join(encoded.parts(0x7EDCBA9876543210))
     after = decode_request(header + patched, served=KEYS.values()).body
     if encoded.broker_epoch_position is None:
         assert patched == encoded.body
@@ -130,9 +128,3 @@ def test_update_metadata_0_needs_a_plaintext_endpoint():
     secured = BrokerNode(3, None, (Endpoint(9093, "kafka-3", "INTERNAL", 1),))
     with pytest.raises(ValueError, match="broker 3 has no PLAINTEXT endpoint"):
         encode_update_metadata(0, **CONTROLLER, rows=golden_rows(), live_brokers=[secured])
-
-
-def test_live_leader_is_the_address_on_the_listener():
-    assert BROKERS[0].live_leader("INTERNAL") == LiveLeader(1, "kafka-1", 9093)
-    with pytest.raises(ValueError, match=r"broker 2 has no listener INTERNAL, only \['CLIENT'\]"):
-        BROKERS[1].live_leader("INTERNAL")

@@ -1,0 +1,114 @@
+"""Writes that ZooKeeper rejects, as events for the log and replies for who asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from state.decisions import DecisionKind
+from streaming.sinks.doubts import Doubts
+from streaming.sinks.outcomes import batch_events, partition_conflict_events, replies
+from tests.unit.sinks.support import lose, state_znode
+from tests.unit.sinks.test_outcomes import body, conflict, job
+
+NO_AUTH = "ZooKeeper answered NO_AUTH for /x"
+
+
+def rejected(topic, partition, znode, offset, **more):
+    return replace(conflict(topic, partition, znode, offset=offset), rejected=NO_AUTH, **more)
+
+
+def test_rejected_writes_become_an_event_of_their_own_with_what_the_znodes_hold():
+    events = partition_conflict_events(
+        [
+            rejected("a", 2, None, 5, creates=True),
+            conflict("a", 1, state_znode(2, 7, [2, 1], 9)),
+            rejected("a", 0, state_znode(1, 1, [1, 2, 3], 4), 5),
+            rejected("a", 3, None, 5),
+        ]
+    )
+    assert [body(one)["cause"] for one in events] == ["conflict", "rejected"]
+    assert body(events[1]) == {
+        "topic": "a",
+        "cause": "rejected",
+        "partitions": [0, 2, 3],
+        "states": [[1, 1, [1, 2, 3], 1, 0, 4], None, None],
+        "uncreated": [2],
+    }
+
+
+def test_a_leader_whose_isr_is_rejected_goes_on_from_what_is_stored():
+    """No higher leader epoch comes, so it must not wait for one."""
+    found = job()
+    found.story.alter("t", 0, [1, 2])
+    batch = found.decide()
+    offset = lose(batch, "t", 0)
+    batch.conflicts.append(rejected("t", 0, state_znode(1, 0, [1, 2, 3], 0), offset))
+    doubts = Doubts()
+    doubts.lose_what_follows(batch)
+    (event,) = batch_events(batch)
+    late = found.story.alter("t", 0, [1], partition_epoch=1)
+    doubts.end(event, late + 1)
+    (answer,) = replies(batch, doubts)
+    assert answer["partitions"] == [{"partition": 0, "error": 55}]
+    (answer,) = replies(found.decide(), doubts)
+    assert answer["partitions"] == [{"partition": 0, "error": 55}], "it rests on the rejected one"
+    found.story.take([(event.kind, event.key, event.payload)])
+    again = found.decide()
+    doubts.forget_before(again.end_offset)
+    assert not doubts.by_rejection("t", 0)
+    found.story.alter("t", 0, [1, 2])
+    (answer,) = replies(found.persist(found.decide()), doubts)
+    assert answer["partitions"][0]["error"] == 0
+
+
+def test_who_asked_for_what_zookeeper_rejects_hears_why_and_need_not_ask_again():
+    found = job()
+    found.story.create("new", [[1]])
+    found.story.write(
+        "elect_leaders_requested",
+        "t",
+        request_id="e",
+        topic="t",
+        election_type="preferred",
+        partitions=[0, 1],
+    )
+    batch = found.decide()
+    (created,) = batch.of_kind(DecisionKind.CREATE_TOPIC)
+    created.failed = True
+    batch.conflicts.append(rejected("new", None, None, created.offset, kind=created.kind))
+    answers = {one["api"]: one for one in replies(batch, Doubts())}
+    assert answers["create_topic"]["error"] == -1
+    assert answers["create_topic"]["message"] == f"ZooKeeper rejects it: {NO_AUTH}"
+    assert [(one.kind, one.key) for one in batch_events(batch)] == [("topic_removed", "new")]
+
+
+def test_a_deletion_that_cannot_be_marked_is_taken_back():
+    found = job()
+    found.story.write("delete_topic_requested", "t", request_id="d", topic="t")
+    batch = found.decide()
+    (mark,) = batch.of_kind(DecisionKind.MARK_TOPIC_DELETION)
+    mark.failed = True
+    batch.conflicts.append(rejected("t", None, None, mark.offset, kind=mark.kind))
+    doubts = Doubts()
+    doubts.lose_what_follows(batch)
+    stops = batch.of_kind(DecisionKind.STOP_REPLICAS)
+    assert stops
+    assert all(one.lost.all() for one in stops), "nobody deletes anything"
+    (answer,) = replies(batch, doubts)
+    assert answer["error"] == -1
+    (event,) = batch_events(batch)
+    assert body(event) == {"topic": "t", "observed_again": True, "unmarked": True}
+
+
+def test_a_rejected_producer_id_block_that_may_not_be_read_says_nothing_about_it():
+    found = job()
+    found.story.ask_producer_ids(1)
+    batch = found.decide()
+    (write,) = batch.of_kind(DecisionKind.WRITE_PRODUCER_ID_BLOCK)
+    write.failed = True
+    batch.conflicts.append(rejected(None, None, None, write.offset, kind=write.kind))
+    doubts = Doubts()
+    doubts.lose_what_follows(batch)
+    assert batch_events(batch) == []
+    assert doubts.subjects() == [], "no event would end it"
+    assert [one["error"] for one in replies(batch, doubts)] == [-1]
