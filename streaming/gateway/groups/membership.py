@@ -36,6 +36,8 @@ Reply = dict[str, Any]
 _NO_GENERATION = -1
 _REBALANCE_TIMEOUT_SINCE = 1
 _NULL_PROTOCOL_SINCE = 7
+_PROTOCOL_NAMED_SINCE = 5
+"""From this version of SyncGroup on, members say what they joined with."""
 _MANY_MEMBERS_SINCE = 3
 _HEARTBEATS_MAX = 1 << 16
 _SYNC_WAITS_S = 1_800.0
@@ -108,7 +110,10 @@ class Membership:
         }
         told = _answering(answer, functools.partial(_sync_response, header))
         group, version = body["group_id"], header.api_version
-        if self._must_rejoin(group, version, payload):
+        named = payload["protocol_type"] is not None and payload["protocol"] is not None
+        if version >= _PROTOCOL_NAMED_SINCE and not named:
+            told({"error": ProtocolError.INCONSISTENT_GROUP_PROTOCOL})
+        elif self._must_rejoin(group, version, payload):
             told({"error": ProtocolError.REBALANCE_IN_PROGRESS})
         else:
             self._requests.ask(

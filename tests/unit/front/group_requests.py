@@ -64,7 +64,9 @@ async def member_of(client: Client, version: int = 9, sync_version: int = 5) -> 
     return joined
 
 
-async def sync(client: Client, joined: dict[str, Any], version: int = 5) -> dict[str, Any]:
+async def sync(
+    client: Client, joined: dict[str, Any], version: int = 5, **more: Any
+) -> dict[str, Any]:
     body = {
         "group_id": GROUP,
         "generation_id": joined["generation_id"],
@@ -73,7 +75,7 @@ async def sync(client: Client, joined: dict[str, Any], version: int = 5) -> dict
         "protocol_name": "range",
         "assignments": [{"member_id": joined["member_id"], "assignment": b"mine"}],
     }
-    return await client.ask(ApiKey.SYNC_GROUP, version, body)
+    return await client.ask(ApiKey.SYNC_GROUP, version, body | more)
 
 
 async def heartbeat(client: Client, joined: dict[str, Any], version: int = 4) -> int:

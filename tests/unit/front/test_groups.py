@@ -22,6 +22,7 @@ from tests.unit.front.group_requests import (
     joining,
     member_of,
     play,
+    sync,
     versions,
 )
 from tests.unit.front.group_world import GroupWorld
@@ -80,6 +81,20 @@ def test_many_requests_at_once_are_answered_in_order() -> None:
             members.add(answer["member_id"])
         assert ids == asked
         assert len(members) == len(asked)
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("missing", ["protocol_type", "protocol_name"])
+def test_a_member_says_what_it_joined_with(missing: str) -> None:
+    """From version 5 of SyncGroup on (SyncGroupRequest.areMandatoryProtocolTypeAndNamePresent)."""
+
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client = await rig.client()
+        joined = await member_of(client)
+        answer = await sync(client, joined, **{missing: None})
+        assert answer["error_code"] == ProtocolError.INCONSISTENT_GROUP_PROTOCOL
+        assert (await sync(client, joined, 4))["assignment"] == b"mine"
 
     play(scenario)
 
