@@ -48,6 +48,8 @@ class Member:
             "group_id": self.group,
             "generation_id": self.generation,
             "member_id": self.id,
+            "protocol_type": "consumer",
+            "protocol_name": "range",
             "assignments": [{"member_id": self.id, "assignment": b"mine"}],
         }
         answer = await self.client.ask(ApiKey.SYNC_GROUP, 5, body)
