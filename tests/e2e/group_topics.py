@@ -12,6 +12,7 @@ from confluent_kafka import (
     KafkaException,
     Message,
     Producer,
+    TopicPartition,
 )
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
@@ -42,6 +43,22 @@ class Topics:
         )
         made[topic].result(_TIMEOUT_S)
         self._wait_known(topic, partitions)
+
+    def replace(self, topic: str, partitions: int) -> None:
+        """Delete a topic, and create another one of that name."""
+        gone = self._admin.delete_topics([topic], operation_timeout=_TIMEOUT_S)
+        gone[topic].result(_TIMEOUT_S)
+
+        def created() -> bool:
+            try:
+                self.create(topic, partitions)
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                    raise
+                return False
+            return True
+
+        wait_for(f"the end of {topic}", created)
 
     def grow(self, topic: str, partitions: int) -> None:
         grown = self._admin.create_partitions(
@@ -80,6 +97,18 @@ class Topics:
                 raise
             return {}
         return {(one.topic, one.partition): one.offset for one in found.topic_partitions}
+
+    def commit(self, group: str, offsets: Mapping[Partition, int]) -> bool:
+        """Commit for a group without members; return whether that was done."""
+        rows = [TopicPartition(*one, offset) for one, offset in offsets.items()]
+        asked = ConsumerGroupTopicPartitions(group, rows)
+        try:
+            done = self._admin.alter_consumer_group_offsets([asked])[group].result(_TIMEOUT_S)
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise
+            return False
+        return all(one.error is None for one in done.topic_partitions)
 
     def wait_committed(self, group: str, partitions: Iterable[Partition]) -> None:
         """Wait until all that was written is committed."""

@@ -25,6 +25,7 @@ from tests.e2e.group_stage import (
     coordinators,
     taken_over,
 )
+from tests.e2e.group_topics import Topics
 from tests.e2e.group_transactions import Transactional, fences_producers
 from tests.e2e.waiting import wait_for
 from tests.fixtures.kafka_tools import NEW, KafkaTools
@@ -32,6 +33,9 @@ from tests.fixtures.kafka_tools import NEW, KafkaTools
 DEATHS = 50
 BACKOFF_S = 0.2
 """Who is killed on purpose need not wait longer each time."""
+
+REPLACED = "replaced"
+"""A topic that is deleted and made again, and a group that commits of it."""
 
 STAYS_S = 3.0
 """How long a restless member stays."""
@@ -103,9 +107,12 @@ def test_groups_live_through_every_death(demo: DemoCluster, stage: Stage) -> Non
     follower.start()
     stage.check()
 
+    topics = Topics(demo.embedded.bootstrap_servers, demo.folders)
+    begins_without_offsets(topics)
     exact.begin(7)
     demo.kill_ours()
     wait_for("the brokers' leadership", lambda: coordinators(demo) == {1, 2, 3})
+    wait_for("a broker's answer", lambda: topics.committed(REPLACED) == {(REPLACED, 0): 1})
     stage.check()
     exact.commit()
     assert exact.committed() == 7, "begun with us, ended with the brokers"
@@ -160,6 +167,17 @@ def look_at_groups(stage: Stage) -> None:
     assert committed(stage.brokers, "by-hand") == dict.fromkeys(range(PARTITIONS), 1)
     groups("--delete", "--group", "by-hand")
     assert "by-hand" not in groups("--list")
+
+
+def begins_without_offsets(topics: Topics) -> None:
+    """What was committed of a topic does not count for another one of its name."""
+    topics.create(REPLACED, 2)
+    old = {(REPLACED, 0): 5, (REPLACED, 1): 6}
+    wait_for("a commit", lambda: topics.commit(REPLACED, old))
+    assert topics.committed(REPLACED) == old
+    topics.replace(REPLACED, 2)
+    wait_for("the end of the old offsets", lambda: topics.committed(REPLACED) == {})
+    wait_for("a commit", lambda: topics.commit(REPLACED, {(REPLACED, 0): 1}))
 
 
 def commit_and_abort(exact: Transactional) -> None:

@@ -243,24 +243,26 @@ class Author:
         """Offsets were committed past the machines, of a group that may be gone by now."""
         group = GROUPS[a % len(GROUPS)]
         rows = [["ab"[b % 2], c % 3, len(self.events), -1, "m" * (b % 3), self.now_ms - c]]
-        self.write(
-            "offsets_appended", group, group=group, partition=PARTITIONS[group], offsets=rows
-        )
+        body = {"group": group, "partition": PARTITIONS[group], "offsets": rows}
+        self.write("offsets_appended", group, **body)
 
     def marker(self, a: int, b: int, c: int) -> None:
         """A transaction ends, behind what was on its way in it."""
         self.release_all()
-        self.write(
-            "transaction_completed", producer_id=a % 2, committed=b % 3 > 0, partitions=[0, 1, 2]
-        )
+        body = {"producer_id": a % 2, "committed": b % 3 > 0, "partitions": [0, 1, 2]}
+        self.write("transaction_completed", **body)
 
     def remove(self, a: int, b: int, c: int) -> None:
-        """Offsets, or a group, are deleted."""
-        client = Client(GROUPS[a % len(GROUPS)], None, [])
-        if b % 2:
+        """Offsets, a group, or topics are deleted."""
+        group = GROUPS[a % len(GROUPS)]
+        client = Client(group, None, [])
+        if b % 3 == 2:
+            body = {"group": group, "partition": PARTITIONS[group], "topics": ["ab"[c % 2], "c"]}
+            self.write("committed_topics_deleted", group, **body)
+        elif b % 2:
             self.ask("delete_group_requested", client, version=2)
         else:
-            rows = [["ab"[b % 2], c % 3], ["b", 0]]
+            rows = [["a", c % 3], ["b", 0]]
             self.ask("offset_delete_requested", client, version=0, partitions=rows)
 
     def expire(self, a: int, b: int, c: int) -> None:
@@ -290,8 +292,8 @@ class Author:
             self._tick(bucket, deadline_ms)
 
     def _tick(self, bucket: int, deadline_ms: int) -> None:
-        timer = timer_name(bucket)
-        self.write("group_timer_due", str(bucket), timer=timer, deadline_ms=deadline_ms)
+        body = {"timer": timer_name(bucket), "deadline_ms": deadline_ms}
+        self.write("group_timer_due", str(bucket), **body)
 
     def refuse(self, a: int, b: int, c: int) -> None:
         """The next writes cannot be appended."""
