@@ -20,7 +20,7 @@ from kazoo.exceptions import (
     ZookeeperError,
 )
 from kazoo.handlers.threading import KazooTimeoutError
-from kazoo.protocol.states import Callback, EventType, KazooState, KeeperState
+from kazoo.protocol.states import EventType, KazooState, KeeperState
 from kazoo.security import ACL, Id
 
 from streaming.zk.errors import (
@@ -101,7 +101,7 @@ class ZkReader:
     kazoo re-connects by itself: within the session timeout the same session goes IN_DOUBT -> HELD;
     later it goes LOST -> HELD as a new session with another session_id, in which none of the old
     ephemeral znodes exist. Every one-shot watch is dropped when the connection breaks, so watchers
-    must read again when HELD comes back (streaming.zk.watches does).
+    must read again when HELD comes back (streaming.observers.tree does).
 
     State listeners run on the connection's thread and must not block nor call the session; watch
     callbacks run on one thread of their own, in order, and may.
@@ -184,9 +184,6 @@ class ZkReader:
     def add_state_listener(self, listener: StateListener) -> None:
         self._listeners.append(listener)
 
-    def remove_state_listener(self, listener: StateListener) -> None:
-        self._listeners.remove(listener)
-
     def wait_until_held(self, timeout_s: float) -> None:
         """Wait for the connection to come back; raises ZooKeeperUnreachable and SessionLost."""
         if not self._held.wait(max(timeout_s, 0.0)):
@@ -231,10 +228,6 @@ class ZkReader:
     def sync(self) -> None:
         """Make sure that later reads see everything that was committed before."""
         self._read("/", lambda: self._kazoo.sync_async("/"))
-
-    def run_soon(self, work: Callable[[], None]) -> None:
-        """Run something on the thread of the watch callbacks, after those that wait already."""
-        self._kazoo.handler.dispatch_callback(Callback("watch", self._quietly, (work,)))
 
     def _exists(self, path: str, watch: Watch) -> bool:
         stat = self._read(path, lambda: self._kazoo.exists_async(path, watch=self._guarded(watch)))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import queue
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import pytest
 
@@ -12,6 +12,7 @@ from streaming.zk.errors import WriteRefused
 from streaming.zk.multiread import read_many
 from streaming.zk.ops import OPEN_ACL, Create, MultiRequest
 from streaming.zk.reader import ZkReader
+from streaming.zk.types import WatchEvent, WatchKind
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 
 
@@ -28,11 +29,11 @@ def test_it_reads(reader: ZkReader, zk_session: ZkSession) -> None:
     assert znode.data == b"x"
     assert reader.children("/") == ["there"]
     assert read_many(reader, ["/there", "/missing"]).data == [b"x", None]
-    fired: list[Any] = []
-    reader.get("/there", fired.append)
+    fired: queue.Queue[WatchEvent] = queue.Queue()
+    reader.get("/there", fired.put)
     zk_session.set("/there", b"y")
     reader.sync()
-    reader.run_soon(lambda: fired.append("after it"))
+    assert fired.get(timeout=60) == WatchEvent(WatchKind.CHANGED, "/there")
     assert reader.get("/there").data == b"y"
 
 

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from streaming.embedded.ports import free_ports
+from streaming.observers.tree import DirtyPaths, WatchedTree
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import (
     NodeExists,
@@ -18,7 +19,6 @@ from streaming.zk.errors import (
     ZooKeeperUnreachable,
 )
 from streaming.zk.types import SessionState, WatchEvent, WatchKind
-from streaming.zk.watches import watch_children, watch_data
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 
 BOUND_S = 60
@@ -31,6 +31,28 @@ def next_value(values: queue.Queue, wanted):
         value = values.get(timeout=deadline - time.monotonic())
         if wanted(value):
             return value
+
+
+class Follower:
+    """Reads what a tree watches when it is marked as dirty, and at no other time."""
+
+    def __init__(self, session: ZkSession) -> None:
+        self.marks: queue.Queue[None] = queue.Queue()
+        self.tree = WatchedTree(session, DirtyPaths(lambda: self.marks.put(None)))
+
+    def wait_for(self, read, wanted):
+        deadline = time.monotonic() + BOUND_S
+        while (value := read()) != wanted:
+            try:
+                self.marks.get(timeout=max(deadline - time.monotonic(), 0))
+            except queue.Empty:
+                pytest.fail(f"{value!r} was read last, {wanted!r} never")
+
+    def children(self, path, wanted):
+        self.wait_for(lambda: self.tree.children(path), wanted)
+
+    def data(self, path, wanted):
+        self.wait_for(lambda: (znode := self.tree.get(path)) and znode.data, wanted)
 
 
 def test_nobody_there():
@@ -91,19 +113,16 @@ def test_one_shot_watches_see_creation_change_children_and_deletion(zk_session):
     assert events.get(timeout=BOUND_S) == WatchEvent(WatchKind.CREATED, "/w")
 
 
-def test_a_restarted_server_keeps_the_session_and_standing_watches_go_on(zookeeper_server):
+def test_a_restarted_server_keeps_the_session_and_what_is_watched_is_read_again(zookeeper_server):
     states: queue.Queue[SessionState] = queue.Queue()
-    names: queue.Queue[list[str] | None] = queue.Queue()
-    data: queue.Queue[bytes | None] = queue.Queue()
     hosts = zookeeper_server.connect_string
     with ZkSession(hosts, SESSION_TIMEOUT_MS, on_state=states.put) as session:
         session.create("/ids")
         session.create("/mine", ephemeral=True)
         session_id = session.session_id
-        watch_children(session, "/ids", names.put)
-        watch_data(session, "/value", lambda znode: data.put(znode and znode.data))
-        next_value(names, lambda value: value == [])
-        next_value(data, lambda value: value is None)
+        follower = Follower(session)
+        follower.children("/ids", [])
+        follower.data("/value", None)
         zookeeper_server.kill()
         next_value(states, lambda state: state is SessionState.IN_DOUBT)
         zookeeper_server.start()
@@ -113,32 +132,31 @@ def test_a_restarted_server_keeps_the_session_and_standing_watches_go_on(zookeep
         with ZkSession(hosts, SESSION_TIMEOUT_MS) as other:
             other.create("/ids/1")
             other.create("/value", b"first")
-            next_value(names, lambda value: value == ["1"])
-            next_value(data, lambda value: value == b"first")
+            follower.children("/ids", ["1"])
+            follower.data("/value", b"first")
             other.create("/ids/2")
             other.set("/value", b"second")
-            next_value(names, lambda value: value == ["1", "2"])
-            next_value(data, lambda value: value == b"second")
+            follower.children("/ids", ["1", "2"])
+            follower.data("/value", b"second")
 
 
 def test_an_expired_session_is_lost_and_a_new_one_follows(zookeeper_server):
     states: queue.Queue[SessionState] = queue.Queue()
-    names: queue.Queue[list[str] | None] = queue.Queue()
     with ZkSession(
         zookeeper_server.connect_string, SESSION_TIMEOUT_MS, on_state=states.put
     ) as session:
         session.create("/mine", ephemeral=True)
         session.create("/ids")
         first_id = session.session_id
-        watch_children(session, "/ids", names.put)
-        next_value(names, lambda value: value == [])
+        follower = Follower(session)
+        follower.children("/ids", [])
         end_session(session)
         next_value(states, lambda state: state is SessionState.LOST)
         next_value(states, lambda state: state is SessionState.HELD)
         assert session.session_id not in {None, first_id}
         assert session.get("/mine") is None
         session.create("/ids/1")
-        next_value(names, lambda value: value == ["1"])
+        follower.children("/ids", ["1"])
 
 
 def end_session(victim: ZkSession) -> None:
