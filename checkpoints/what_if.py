@@ -15,7 +15,7 @@ import orjson
 
 from state.cluster.authority import CONFIG
 from state.events import EventKind
-from state.groups.readers import CONFIG_KEYS
+from state.groups.config import CONFIG_KEYS
 
 _GROUP_KIND = "group_coordinator_configured"
 CONFIG_KINDS = frozenset(

@@ -32,6 +32,9 @@ _FIELDS = {
     "offsets.retention.ms": "offsets_retention_ms",
 }
 
+CONFIG_KEYS = tuple(_FIELDS)
+"""What of Kafka's configuration decisions depend on."""
+
 
 def offsets_retention_ms(minutes: int) -> int:
     """Return `offsets.retention.minutes` in ms, whatever their number."""

@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from state.groups.offset_rows import OffsetRow
+from state.groups.offset_rows import OffsetRow, TopicPartition
 
-TopicPartition: TypeAlias = tuple[str, int]
 Protocols: TypeAlias = tuple[tuple[str, str], ...]
 """Names of protocols with the member's metadata (base64), the preferred one first."""
 

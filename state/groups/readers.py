@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from state.groups import payloads
+from state.groups.config import CONFIG_KEYS
 from state.groups.offset_rows import TopicPartition, read_row, read_rows
 from state.json_values import text, whole_number
 
@@ -252,16 +253,6 @@ def offsets_expiration_due(body: dict[str, Any]) -> payloads.OffsetsExpirationDu
 def group_coordinator_configured(body: dict[str, Any]) -> payloads.GroupCoordinatorConfigured:
     """Read group_coordinator_configured."""
     return payloads.GroupCoordinatorConfigured(checked_config(body["config"]))
-
-
-CONFIG_KEYS = (
-    "group.min.session.timeout.ms",
-    "group.max.session.timeout.ms",
-    "group.max.size",
-    "group.initial.rebalance.delay.ms",
-    "offset.metadata.max.bytes",
-    "offsets.retention.ms",
-)
 
 
 def checked_config(config: dict[str, object]) -> dict[str, object]:

@@ -10,6 +10,7 @@ from typing import Any
 
 from state.events import EventKind
 from state.groups.buckets import group_bucket
+from state.groups.config import offsets_retention_ms
 from state.groups.image import GroupImage
 from state.groups.load import LoadedPartition
 from state.groups.offset_rows import TopicPartition
@@ -278,5 +279,5 @@ def coordinator_config(settings: Settings) -> Mapping[str, int]:
         "group.max.size": settings.group_max_size,
         "group.initial.rebalance.delay.ms": settings.group_initial_rebalance_delay_ms,
         "offset.metadata.max.bytes": settings.offset_metadata_max_bytes,
-        "offsets.retention.ms": settings.offsets_retention_minutes * 60_000,
+        "offsets.retention.ms": offsets_retention_ms(settings.offsets_retention_minutes),
     }

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from state.groups.config import offsets_retention_ms
-from state.groups.readers import CONFIG_KEYS
+from state.groups.config import CONFIG_KEYS, offsets_retention_ms
 from state.protocol_errors import ProtocolError
 from tests.conformance.groups.environment import act, load_log, unload_log
 from tests.conformance.groups.expectations import EXPECTATIONS

@@ -10,7 +10,7 @@ import pytest
 from checkpoints.replay import fold_log
 from checkpoints.what_if import WHAT_IF_KEYS, in_events, rewritten
 from state.cluster.authority import CONFIG
-from state.groups.readers import CONFIG_KEYS
+from state.groups.config import CONFIG_KEYS
 from state.records import open_body
 from streaming.errors import ConfigurationError
 from streaming.replay.settings_in_log import what_if_from

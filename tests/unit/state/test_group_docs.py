@@ -9,10 +9,11 @@ import pytest
 
 from state.blocks import decode_block
 from state.groups.buckets import BUCKETS
-from state.groups.config import GroupConfig
+from state.groups.config import CONFIG_KEYS, GroupConfig
 from state.groups.image_changes import CHANGES
-from state.groups.readers import CONFIG_KEYS
 from state.groups.tables import Api
+from streaming.front.group_coordination import coordinator_config
+from streaming.settings_loader import load_settings
 from tests.unit.state.test_group_format import sample
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -49,6 +50,10 @@ def test_every_reply_is_specified(api: Api) -> None:
 @pytest.mark.parametrize("key", CONFIG_KEYS)
 def test_every_configuration_key_is_specified(key: str) -> None:
     assert f"`{key}`" in page("event-log.md")
+
+
+def test_every_configuration_key_comes_from_a_setting() -> None:
+    assert coordinator_config(load_settings()).keys() == {*CONFIG_KEYS}
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(GroupConfig)])
