@@ -58,10 +58,13 @@ class SyncGroupRequested(GroupRequest):
 
 @dataclass(frozen=True, slots=True)
 class LeavingMember:
-    """Who leaves; member is "" when an administrator removes a static member."""
+    """Who leaves, and why, "" where it is not said (KIP-800); member is "" when an administrator
+    removes a static member.
+    """
 
     member: str
     instance: str | None
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

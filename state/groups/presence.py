@@ -92,5 +92,5 @@ def _leave_one(turn: Turn, group: Group, leaving: LeavingMember) -> ProtocolErro
         error = member_error(group, name, leaving.instance)
         if error is not None:
             return error
-    remove_member(turn, group, group.members[name], "left")
+    remove_member(turn, group, group.members[name], "left", leaving.reason)
     return ProtocolError.NONE

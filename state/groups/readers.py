@@ -75,7 +75,11 @@ def sync_group_requested(body: dict[str, Any]) -> payloads.SyncGroupRequested:
 def leave_group_requested(body: dict[str, Any]) -> payloads.LeaveGroupRequested:
     """Read leave_group_requested."""
     members = tuple(
-        payloads.LeavingMember(text(one["member"]), _optional_text(one.get("instance")))
+        payloads.LeavingMember(
+            text(one["member"]),
+            _optional_text(one.get("instance")),
+            _optional_text(one.get("reason")) or "",
+        )
         for one in body["members"]
     )
     return payloads.LeaveGroupRequested(*_request(body), members)

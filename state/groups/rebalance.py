@@ -169,13 +169,17 @@ def _empty(turn: Turn, group: Group) -> None:
     turn.write([records.group_metadata(group, turn.now_ms)], quiet=True)
 
 
-def remove_member(turn: Turn, group: Group, member: Member, reason: str) -> None:
-    """Take a member out and rebalance, or end a joining that waited for it alone."""
+def remove_member(turn: Turn, group: Group, member: Member, reason: str, because: str = "") -> None:
+    """Take a member out and rebalance, or end a joining that waited for it alone.
+
+    because: what its client says of it.
+    """
     forget(turn, group, member, reason)
     if group.state is GroupState.PREPARING:
         maybe_complete_join(turn, group)
     elif group.state in (GroupState.STABLE, GroupState.COMPLETING):
-        maybe_prepare(turn, group, f"member {member.id} removed: {reason}")
+        told = f"{reason}: {because}" if because else reason
+        maybe_prepare(turn, group, f"member {member.id} removed: {told}")
 
 
 def remove_pending(turn: Turn, group: Group, member: str) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import orjson
 import pytest
 
 from state.protocol_errors import ProtocolError
@@ -116,6 +117,24 @@ def test_members_are_heard_of_and_leave(key: ApiKey, version: int) -> None:
         again = await client.ask(ApiKey.LEAVE_GROUP, leave, body)
         code = again["members"][0]["error_code"] if leave >= 3 else again["error_code"]
         assert code == ProtocolError.UNKNOWN_MEMBER_ID
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(("said", "told"), [("poll timeout", "left: poll timeout"), ("", "left")])
+def test_why_a_member_leaves_is_why_its_group_rebalances(said: str, told: str) -> None:
+    """KIP-800."""
+
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client = await rig.client()
+        member = (await member_of(client))["member_id"]
+        body = {"group_id": GROUP, "members": [{"member_id": member, "reason": said}]}
+        answer = await client.ask(ApiKey.LEAVE_GROUP, 5, body)
+        assert answer["members"][0]["error_code"] == 0
+        steps = orjson.loads(world.decided[-1])["steps"]
+        reasons = {one["change"]: one.get("reason") for step in steps for one in step["changes"]}
+        assert reasons["rebalance_started"] == f"member {member} removed: {told}"
+        assert reasons["member_removed"] == "left"
 
     play(scenario)
 
