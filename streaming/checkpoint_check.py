@@ -15,7 +15,6 @@ from checkpoints.read import committed_batches, snapshot_of
 from checkpoints.replay import States, batches, fold_batch
 from checkpoints.snapshot import Snapshot
 from state.errors import CorruptBlock
-from state.events import Event
 from state.partitions.slot import Slot
 from state.routing import topic_scope
 from streaming.log.api import LogError, LogReader
@@ -100,7 +99,7 @@ def _folded_again(
         return Check(what, None, f"the log does not have {first.offset} to {last.offset}")
     states = dict(first.states)
     records = reader.read(first.offset, last.offset)
-    events = (Event(r.offset, r.time_ms, r.kind, r.key, r.payload) for r in records)
+    events = (record.as_event() for record in records)
     for batch in batches(events, _FOLDED_AT_ONCE):
         fold_batch(states, batch, last.slots, last.group_slots)
     differing = _differing(states, last.states)

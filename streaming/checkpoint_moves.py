@@ -20,7 +20,6 @@ from checkpoints.replay import States, batches, fold_batch
 from checkpoints.reslot import reslot
 from checkpoints.snapshot import Snapshot, write_snapshot
 from checkpoints.tables import partition_table
-from state.events import Event
 from streaming.job_lock import JobLock
 from streaming.log.embedded import EmbeddedLogWriter
 from streaming.log.recorded import open_log
@@ -101,7 +100,7 @@ def fold_whole_log(
                 "an empty data.dir instead: the cluster is then loaded again"
             )
         records = reader.read(start, end)
-        events = (Event(r.offset, r.time_ms, r.kind, r.key, r.payload) for r in records)
+        events = (record.as_event() for record in records)
         for batch in batches(events, _FOLDED_AT_ONCE):
             fold_batch(states, batch, settings.slots, settings.group_slots)
             progress(batch[-1].offset + 1, end)

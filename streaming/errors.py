@@ -32,7 +32,7 @@ class PortTaken(HelmstreamError):
         self.setting = setting
 
 
-class ZooKeeperUnreachable(HelmstreamError):
+class NoZooKeeper(HelmstreamError):
     """No server of the ZooKeeper connect string could be reached in time."""
 
     exit_code = 4

@@ -8,7 +8,7 @@ import socket
 import sys
 from pathlib import Path
 
-from streaming.errors import ConfigurationError, PortTaken, ZooKeeperUnreachable
+from streaming.errors import ConfigurationError, NoZooKeeper, PortTaken
 
 _SOCKET_PATH_BYTES_MAX = 103 if sys.platform == "darwin" else 107
 """What the kernel takes as the path of a Unix socket (sun_path, less the byte that ends it)."""
@@ -51,7 +51,7 @@ def bind_failure(error: OSError, host: str, port: int, who: str = "gateway") -> 
 
 
 def check_zookeeper(connect: str, timeout_ms: int) -> None:
-    """Raise ZooKeeperUnreachable unless one server of the connect string accepts a connection.
+    """Raise NoZooKeeper unless one server of the connect string accepts a connection.
 
     `timeout_ms` is shared by all servers. The session itself is the ZooKeeper client's matter.
     """
@@ -64,4 +64,4 @@ def check_zookeeper(connect: str, timeout_ms: int) -> None:
                 return
         except OSError as error:
             reasons.append(f"{server}: {error.strerror or error}")
-    raise ZooKeeperUnreachable(connect, "; ".join(reasons))
+    raise NoZooKeeper(connect, "; ".join(reasons))

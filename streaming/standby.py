@@ -99,7 +99,7 @@ class Follower:
             goes_to = scope(one.kind, one.key)
             of_groups = goes_to == ALL_GROUPS or goes_to >= GROUP_SCOPE
             if machines == "all" or of_groups == (machines == "groups"):
-                yield Event(one.offset, one.time_ms, one.kind, one.key, one.payload)
+                yield one.as_event()
 
 
 def wait_for_turn(

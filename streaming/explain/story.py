@@ -173,7 +173,7 @@ class Explainer:
         if events is None or self._event_at(offset) is None:
             return None, None
         records = events.read(events.start_offset(), offset + 1)
-        relevant = [_event(one) for one in records if concerns(one.kind, one.key, topic)]
+        relevant = [one.as_event() for one in records if concerns(one.kind, one.key, topic)]
         retold = retell(relevant, topic)
         if retold is None and self._retained is not None:
             retold = self._retold_from(self._retained(offset), relevant, topic)
@@ -193,10 +193,6 @@ def _opened(where: LogLocation) -> RecordedLog | None:
         raise
     except LogError:
         return None
-
-
-def _event(record: LogRecord) -> Event:
-    return Event(record.offset, record.time_ms, record.kind, record.key, record.payload)
 
 
 def _told(change: Change, registered: Iterable[int]) -> tuple[int, ...]:

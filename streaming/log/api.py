@@ -11,6 +11,8 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Protocol
 
+from state.events import Event
+
 
 @dataclass(frozen=True, slots=True)
 class LogRecord:
@@ -21,6 +23,10 @@ class LogRecord:
     kind: str
     key: str
     payload: bytes
+
+    def as_event(self) -> Event:
+        """Return a record of an event log as machines take it."""
+        return Event(self.offset, self.time_ms, self.kind, self.key, self.payload)
 
 
 @dataclass(frozen=True, slots=True)

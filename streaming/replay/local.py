@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 from checkpoints.replay import States, batches, fold_batch
 from checkpoints.snapshot import Snapshot, read_snapshot, write_snapshot
@@ -54,4 +55,4 @@ def _start(plan: ReplayPlan, reader: LogReader) -> Snapshot:
 def _events(plan: ReplayPlan, reader: LogReader, start: int) -> Iterator[Event]:
     for record in reader.read(start, plan.end):
         payload = rewritten(record.kind, record.payload, plan.what_if)
-        yield Event(record.offset, record.time_ms, record.kind, record.key, payload)
+        yield replace(record.as_event(), payload=payload)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from checkpoints.layout import check_layout
 from checkpoints.replay import States, fold_batch
-from state.events import Event
 from streaming.errors import HelmstreamError
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
@@ -70,7 +69,7 @@ class LocalEngine:
         records = list(self._reader.read(self._folded, until))
         if not records:
             return
-        events = [Event(one.offset, one.time_ms, one.kind, one.key, one.payload) for one in records]
+        events = [one.as_event() for one in records]
         merged = fold_batch(self._states, events, self._slots)
         times = {event.offset: event.time_ms for event in events}
         self._log.append(merged, times)

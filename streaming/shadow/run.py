@@ -44,7 +44,7 @@ class Options:
 def run_shadow(settings: Settings, options: Options, console: Console) -> int:
     """Watch until the time is over or a signal comes; return the exit code.
 
-    Raises ZooKeeperUnreachable, LogLocked, CheckpointMismatch.
+    Raises NoZooKeeper, LogLocked, CheckpointMismatch.
     """
     folders = DataDir(settings.data_dir)
     log_to_file(folders.root / "log" / "shadow.log")

@@ -16,10 +16,13 @@ from streaming.sinks.channel import NO_ERRORS, Answer
 from streaming.sinks.outcomes import event_record
 from streaming.wire.messages import ApiKey
 
-_STALE_CONTROLLER_EPOCH = 11
 # About a partition the same code says that the leader epoch is known already. What a failed disk
 # means is decided; anything else nobody waits for.
-_EXPECTED = (ProtocolError.NONE, _STALE_CONTROLLER_EPOCH, ProtocolError.KAFKA_STORAGE_ERROR)
+_EXPECTED = (
+    ProtocolError.NONE,
+    ProtocolError.STALE_CONTROLLER_EPOCH,
+    ProtocolError.KAFKA_STORAGE_ERROR,
+)
 
 
 def answer_events(answer: Answer, image: ClusterImage) -> list[NewRecord]:
@@ -58,7 +61,7 @@ def deletion_events(answer: Answer) -> list[NewRecord]:
     rows = answer.request.rows
     asked = np.flatnonzero(rows.delete_partition & (rows.leader_epoch == EPOCH_DURING_DELETE))
     whole = answer.body["error_code"]
-    if whole in (_STALE_CONTROLLER_EPOCH, ProtocolError.STALE_BROKER_EPOCH):
+    if whole in (ProtocolError.STALE_CONTROLLER_EPOCH, ProtocolError.STALE_BROKER_EPOCH):
         return []
     errors = {
         (entry["topic_name"], entry["partition_index"]): entry["error_code"]

@@ -21,8 +21,6 @@ from streaming.sinks.pending import PendingBrokers
 
 logger = logging.getLogger(__name__)
 
-_STALE_CONTROLLER_EPOCH = 11
-
 
 class AnswerSink:
     """Takes answers on the brokers' thread and works on them on one of its own.
@@ -77,7 +75,7 @@ class AnswerSink:
 
     def _take(self, answer: Answer) -> None:
         error = answer.body["error_code"]
-        if error == _STALE_CONTROLLER_EPOCH:
+        if error == ProtocolError.STALE_CONTROLLER_EPOCH:
             logger.warning("broker %s knows a newer controller", answer.broker_id)
         elif error == ProtocolError.STALE_BROKER_EPOCH:
             logger.info("broker %s has registered again", answer.broker_id)

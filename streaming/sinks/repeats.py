@@ -18,6 +18,7 @@ from state.partitions.changes import EPOCH_DURING_DELETE
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import LogReader
 from streaming.log.decision_writer import record_id
+from streaming.log.recorded import first_where
 from streaming.sinks.batch import SinkDecision, opened
 
 _KINDS = frozenset({DecisionKind.STOP_REPLICAS, DecisionKind.CHANGE_PARTITIONS})
@@ -41,24 +42,13 @@ def missed_ends(reader: LogReader, since: int, image: ClusterImage) -> list[Sink
 
 
 def _decided_since(reader: LogReader, since: int) -> Iterator[MergedDecision]:
-    start, end = reader.start_offset(), reader.end_offset()
-    for record in reader.read(_first_at(reader, start, end, since), end):
+    # Ids rise.
+    start = first_where(reader, lambda record: record_id(record).event_offset >= since)
+    for record in reader.read(start, reader.end_offset()):
         if record.kind in _KINDS:
             id_ = record_id(record)
             kind = DecisionKind(record.kind)
             yield MergedDecision(id_.event_offset, id_.ordinal, kind, record.payload)
-
-
-def _first_at(reader: LogReader, start: int, end: int, since: int) -> int:
-    """Return the offset of the first record about an event from `since` on: ids rise."""
-    while start < end:
-        middle = (start + end) // 2
-        (record,) = reader.read(middle, middle + 1)
-        if record_id(record).event_offset < since:
-            start = middle + 1
-        else:
-            end = middle
-    return start
 
 
 def _stops_that_hold(stops: SinkDecision, image: ClusterImage) -> npt.NDArray[np.bool_]:

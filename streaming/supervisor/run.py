@@ -26,7 +26,7 @@ def run(settings: Settings, config: list[str], console: Console, *, standby: boo
 
     config: the --config and --set options for the child processes; standby: wait while others are
     front or job of the data folder. Raises JobLocked, LogLocked, JavaMissing, JavaTooOld,
-    PortTaken, ZooKeeperUnreachable, ConfigurationError before anything starts, HopelessRole when
+    PortTaken, NoZooKeeper, ConfigurationError before anything starts, HopelessRole when
     front or job cannot run as configured.
     """
     if standby and not settings.zookeeper_connect:

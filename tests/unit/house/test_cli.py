@@ -20,7 +20,7 @@ from checkpoints.layout import CheckpointMismatch
 from streaming.cli import app, main
 from streaming.commands.frame import expected_exit_code, run_framed
 from streaming.embedded.java import JavaMissing, JavaTooOld
-from streaming.errors import ConfigurationError, PortTaken, ZooKeeperUnreachable
+from streaming.errors import ConfigurationError, NoZooKeeper, PortTaken
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
 from streaming.zk.errors import AuthenticationFailed
@@ -152,7 +152,7 @@ def test_an_unknown_command_is_refused(capsys: pytest.CaptureFixture[str]) -> No
         (JavaTooOld(Path("/usr/bin/java"), "11.0.2"), 3),
         (PortTaken("127.0.0.1:9190", "gateway.port"), 4),
         (OSError(errno.EADDRINUSE, "Address already in use"), 4),
-        (ZooKeeperUnreachable("localhost:2181", "refused"), 4),
+        (NoZooKeeper("localhost:2181", "refused"), 4),
         (KazooTimeoutError("Connection time-out"), 4),
         (AuthenticationFailed("refused"), 4),
         (CheckpointMismatch("slots = 64, now it is 16"), 2),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from streaming.control_socket import control_path
-from streaming.errors import ConfigurationError, PortTaken, ZooKeeperUnreachable
+from streaming.errors import ConfigurationError, NoZooKeeper, PortTaken
 from streaming.preflight import check_bindable, check_data_dir, check_zookeeper
 
 HOST = "127.0.0.1"
@@ -67,7 +67,7 @@ def test_one_server_of_several_is_enough() -> None:
 def test_no_server_is_told_with_each_reason() -> None:
     with bound_but_deaf() as deaf:
         port = deaf.getsockname()[1]
-        with pytest.raises(ZooKeeperUnreachable, match=f"{HOST}:{port}: Connection refused"):
+        with pytest.raises(NoZooKeeper, match=f"{HOST}:{port}: Connection refused"):
             check_zookeeper(f"{HOST}:{port}", 10_000)
 
 
