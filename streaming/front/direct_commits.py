@@ -11,30 +11,27 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import struct
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from state.events import EventKind
 from state.groups.answers import may_commit
 from state.groups.image import GroupImage
-from state.groups.offset_rows import UNLOGGED, OffsetRow, TopicPartition
-from state.groups.payloads import Heartbeat, OffsetCommitRequested
+from state.groups.offset_rows import OffsetRow, TopicPartition
+from state.groups.payloads import Heartbeat
 from state.groups.tables import Phase
 from state.protocol_errors import ProtocolError
+from streaming.front.direct_commit import Commit, Committer
 from streaming.front.known_partitions import KnownPartitions
 from streaming.gateway.calls import Answer
 from streaming.gateway.ports import COMMIT_TIMEOUT_S, DecisionTimedOut
 from streaming.log.api import NewRecord
 from streaming.log.embedded import wall_clock_ms
 from streaming.observers.ports import event
-from streaming.offsets.commit_batches import CommitBatch
 from streaming.offsets.leader import LeaderStopped, OffsetsLeader
-from streaming.wire.commit_layouts import CommitLayout, CommitLayouts, Numbers
-from streaming.wire.passing import answer_with_id_of
+from streaming.wire.commit_layouts import CommitLayout, CommitLayouts
 
 Append = Callable[[Sequence[NewRecord]], Future[range]]
 
@@ -42,56 +39,6 @@ LOGGED_WITHIN_S = 5.0
 """The log hears of a commit within this time: of many commits of a partition, the last one. It is
 what clients' auto.commit.interval.ms is by default.
 """
-
-_NUMBERS = struct.Struct(">qi")
-_NOBODY = -1
-
-
-class _Committer:
-    """What the commits of one layout have in common."""
-
-    __slots__ = ("batch", "heartbeat", "known_at", "partition", "request")
-
-    def __init__(self, layout: CommitLayout, partition: int) -> None:
-        self.partition = partition
-        self.batch = CommitBatch(layout.group, layout.partitions, layout.metadata)
-        who = (layout.member, layout.instance, layout.generation)
-        self.request = OffsetCommitRequested(
-            "", partition, layout.group, layout.version, *who, None, ()
-        )
-        beats = layout.generation != _NOBODY
-        self.heartbeat = Heartbeat(layout.group, *who) if beats else None
-        self.known_at = -1  # the version of KnownPartitions that had all of the layout's
-
-
-@dataclass(slots=True, eq=False)
-class _Commit:
-    """One commit; a DirectCommit of the image."""
-
-    layout: CommitLayout
-    numbers: Numbers
-    time_ms: int
-    request: bytes
-    answer: Answer
-    answered: bool = False
-
-    @property
-    def partitions(self) -> Sequence[TopicPartition]:
-        return self.layout.partitions
-
-    def rows(self) -> dict[TopicPartition, OffsetRow]:
-        found: dict[TopicPartition, OffsetRow] = {}
-        layout = self.layout
-        for at, numbers, text in zip(layout.partitions, self.numbers, layout.metadata, strict=True):
-            offset, leader_epoch = _NUMBERS.unpack(numbers)
-            found[at] = OffsetRow(offset, leader_epoch, text, self.time_ms, None, UNLOGGED)
-        return found
-
-    def end(self, error: int) -> None:
-        """Answer, unless that was done."""
-        if not self.answered:
-            self.answered = True
-            self.answer(answer_with_id_of(self.layout.answer(error), self.request))
 
 
 class DirectCommits:
@@ -126,10 +73,10 @@ class DirectCommits:
         self._known = known
         self._metadata_max = metadata_max
         self._layouts = CommitLayouts()
-        self._committers: WeakKeyDictionary[CommitLayout, _Committer] = WeakKeyDictionary()
-        self._taken: dict[int, list[tuple[_Commit, bytes]]] = {}
+        self._committers: WeakKeyDictionary[CommitLayout, Committer] = WeakKeyDictionary()
+        self._taken: dict[int, list[tuple[Commit, bytes]]] = {}
         self._appending: set[asyncio.Future[None]] = set()
-        self._untold: dict[str, dict[CommitLayout, _Commit]] = {}
+        self._untold: dict[str, dict[CommitLayout, Commit]] = {}
         self._flush: asyncio.TimerHandle | None = None
         self._deciding: dict[str, object] = {}
         self._decided_at: int | None = None
@@ -158,7 +105,7 @@ class DirectCommits:
                 return False
             committer.known_at = self._known.version
         numbers, now_ms = layout.numbers(request), wall_clock_ms()
-        commit = _Commit(layout, numbers, now_ms, request, answer)
+        commit = Commit(layout, numbers, now_ms, request, answer)
         image.commit_begun(layout.group, commit)
         if not self._taken:
             self._loop.call_soon(self._append_taken)
@@ -169,7 +116,7 @@ class DirectCommits:
             self._heard(committer.heartbeat)
         return True
 
-    def _committer(self, layout: CommitLayout) -> _Committer | None:
+    def _committer(self, layout: CommitLayout) -> Committer | None:
         """Return what is known of a layout; None for one with metadata that may be too long, and
         while the topic is not known.
         """
@@ -177,7 +124,7 @@ class DirectCommits:
         if known is None and max(map(len, layout.metadata)) * 2 <= self._metadata_max:
             partition = self._partition_of(layout.group)
             if partition >= 0:
-                known = self._committers[layout] = _Committer(layout, partition)
+                known = self._committers[layout] = Committer(layout, partition)
         return known
 
     def _append_taken(self) -> None:
@@ -198,7 +145,7 @@ class DirectCommits:
     def _appended(
         self,
         image: GroupImage,
-        commits: Sequence[_Commit],
+        commits: Sequence[Commit],
         late: asyncio.TimerHandle,
         done: asyncio.Future[None],
     ) -> None:
@@ -207,7 +154,7 @@ class DirectCommits:
         self._ended(image, commits, done)
 
     def _ended(
-        self, image: GroupImage, commits: Sequence[_Commit], done: asyncio.Future[None] | None
+        self, image: GroupImage, commits: Sequence[Commit], done: asyncio.Future[None] | None
     ) -> None:
         safe = done is not None and not done.cancelled() and done.exception() is None
         for one in commits:
@@ -216,11 +163,11 @@ class DirectCommits:
                 self._tell_later(one)
             one.end(ProtocolError.NONE if safe else ProtocolError.NOT_COORDINATOR)
 
-    def _late(self, commits: Iterable[_Commit]) -> None:
+    def _late(self, commits: Iterable[Commit]) -> None:
         for one in commits:
             one.end(ProtocolError.REQUEST_TIMED_OUT)
 
-    def _tell_later(self, commit: _Commit) -> None:
+    def _tell_later(self, commit: Commit) -> None:
         of_group = self._untold.setdefault(commit.layout.group, {})
         of_group.pop(commit.layout, None)
         of_group[commit.layout] = commit
@@ -240,7 +187,7 @@ class DirectCommits:
         if records:
             self._append(records)
 
-    def _event(self, group: str, commits: Iterable[_Commit]) -> NewRecord:
+    def _event(self, group: str, commits: Iterable[Commit]) -> NewRecord:
         rows: dict[TopicPartition, OffsetRow] = {}
         for one in commits:
             rows.update(one.rows())

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state.decisions import DecisionKind
+from state.blocks import encode_block
+from state.decisions import Action, DecisionKind
 from state.errors import CorruptBlock
 from streaming.image.cluster_image import ClusterImage
 from streaming.image.partition_columns import PARTITION_COLUMNS
@@ -165,6 +166,27 @@ def test_a_topic_that_is_observed_again_stays_as_it_was_until_then():
     image.upsert(block((0, 0, 1, [1])), ["t"], [None])
     image.upsert(block((0, 1, 1, [1])), ["t"], [None])
     assert len(image) == 2, "nothing is outdated any more"
+
+
+def test_it_tells_once_that_a_topic_ceased_to_exist():
+    def change(topic, *rows, action=0):
+        columns = block(*rows)
+        columns["actions"] = np.full(len(rows), action, dtype=np.int32)
+        return encode_block(columns, {"topics": [topic], "topic_ids": [ID]})
+
+    def forgotten(topic, **more):
+        return image.apply(DecisionKind.FORGET_TOPIC, orjson.dumps({"topic": topic, **more}))
+
+    image = ClusterImage()
+    for topic in ("t", "by hand"):
+        body = change(topic, (0, 0, 1, [1]))
+        assert not image.apply(DecisionKind.CHANGE_PARTITIONS, body)
+    assert not forgotten("t", observed_again=True)
+    body = change("t", (0, 0, 1, [1]), action=Action.DELETED)
+    assert list(image.apply(DecisionKind.CHANGE_PARTITIONS, body)) == ["t"]
+    assert not forgotten("t")
+    assert list(forgotten("by hand")) == ["by hand"]
+    assert not image.topic_names() and not image.deleting
 
 
 def test_kinds_that_change_nothing_visible_are_passed_over():
