@@ -19,9 +19,7 @@ from state.groups.image_changes import (
     GroupView,
     without_removed,
 )
-from state.groups.offset_rows import OffsetRow, TopicPartition
-from state.groups.ownership import loaded_fields
-from state.groups.slot import GroupSlot
+from state.groups.offset_rows import TopicPartition, row_values
 
 WriteId = tuple[int, int]
 """Offset of the event and index of the write in its decision."""
@@ -87,12 +85,25 @@ class GroupImage:
         group, step = self._end(write)
         self._fold(group, step)
 
-    def refused(self, write: WriteId) -> list[tuple[TopicPartition, OffsetRow | None]]:
-        """Drop a write; return what stays committed for the partitions it was about."""
+    def refused(self, write: WriteId, partition: int, error: int) -> dict[str, Any]:
+        """Drop a write; return the payload of the group_records_refused that tells of it: with what
+        stays committed of what it was about.
+
+        partition: of `__consumer_offsets`. error: the protocol's code for what went wrong.
+        """
         group, step = self._end(write)
         view = self.groups.get(group)
         rows = {} if view is None else view.offsets
-        return [(one, rows.get(one)) for one in _partitions(step)]
+        kept = [(at, rows.get(at)) for at in _partitions(step)]
+        return {
+            "partition": partition,
+            "group": group,
+            "write": list(write),
+            "error": error,
+            "replies": step["replies"],
+            "undo": step.get("undo"),
+            "offsets": [[*at, None if row is None else row_values(at, row)] for at, row in kept],
+        }
 
     def commit_begun(self, group: str, commit: DirectCommit) -> None:
         """Note a commit that is being appended; it ends with commit_ended."""
@@ -137,17 +148,6 @@ class GroupImage:
             for one in commits:
                 look(group, one.partitions)
         return found
-
-    def add_slot(self, slot: GroupSlot) -> None:
-        """Take the groups of a machine, as after a restart."""
-        for number in slot.numbers():
-            bucket = slot.bucket(number)
-            for name in bucket.entries:
-                group = bucket.get(name)
-                assert group is not None
-                view = GroupView()
-                CHANGES["group_loaded"](view, loaded_fields(group))
-                self.groups[name] = view
 
     def _end(self, write: WriteId) -> tuple[str, dict[str, Any]]:
         group, step = self.in_flight.pop(write)

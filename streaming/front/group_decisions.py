@@ -19,7 +19,6 @@ from typing import Any
 import orjson
 
 from state.groups.image import Decided, GroupImage, WriteId
-from state.groups.offset_rows import row_values
 from state.groups.records import COMMITTED_OFFSETS
 from state.protocol_errors import ProtocolError
 from streaming.observers.ports import Counters
@@ -146,17 +145,8 @@ class GroupDecisions:
         self._counters["unwritable_group_records"] += 1
         if step.get("quiet"):
             return
-        kept = self.image.refused(write)
-        body = {
-            "partition": decided.partition,
-            "group": decided.group,
-            "write": write,
-            "error": ProtocolError.UNKNOWN_SERVER_ERROR,
-            "replies": step["replies"],
-            "undo": step.get("undo"),
-            "offsets": [[*of, None if row is None else row_values(of, row)] for of, row in kept],
-        }
-        self._refuse(decided.group, body)
+        error = ProtocolError.UNKNOWN_SERVER_ERROR
+        self._refuse(decided.group, self.image.refused(write, decided.partition, error))
 
     def _not_folded(self, group: str, change: Mapping[str, Any], error: Exception) -> None:
         self._counters["broken_group_changes"] += 1

@@ -23,11 +23,6 @@ class FrameSplitter:
         self._buffer = bytearray()
         self._limit_bytes = limit_bytes
 
-    @property
-    def pending_bytes(self) -> int:
-        """Bytes held of a frame that is not complete yet, its size prefix included."""
-        return len(self._buffer)
-
     def feed(self, data: bytes) -> list[bytes]:
         """Add received bytes and return the frames they complete, in order.
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from state.groups.image import GroupImage, WriteId
-from state.groups.offset_rows import row_values
 from tests.property.group_parts import REFUSALS
 
 Step = dict[str, Any]
@@ -40,22 +39,10 @@ class Writes:
         for write, partition in ending:
             if self.refuses:
                 self.refuses -= 1
-                refused.append(self._refuse(write, partition))
+                error = REFUSALS[write[0] % len(REFUSALS)]
+                refused.append(self.image.refused(write, partition, error))
             else:
                 _, step = self.image.in_flight[write]
                 self.image.appended(write)
                 appended.append(step)
         return appended, refused
-
-    def _refuse(self, write: WriteId, partition: int) -> dict[str, Any]:
-        group, step = self.image.in_flight[write]
-        kept = self.image.refused(write)
-        return {
-            "partition": partition,
-            "group": group,
-            "write": list(write),
-            "error": REFUSALS[write[0] % len(REFUSALS)],
-            "replies": step["replies"],
-            "undo": step.get("undo"),
-            "offsets": [[*of, None if row is None else row_values(of, row)] for of, row in kept],
-        }

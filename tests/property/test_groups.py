@@ -23,6 +23,7 @@ from state.merge import decision_digest_input
 from state.routing import GROUP_KEY
 from tests.property.group_logs import LOGS, Author, authored, random_intents
 from tests.property.group_parts import GROUPS
+from tests.unit.state.group_support import image_of
 
 LONG = [authored(random_intents(seed, 400)) for seed in range(2)]
 
@@ -202,7 +203,10 @@ def test_no_committed_offset_goes_back(author: Author) -> None:
             continue
         decided = image.begin(offset, body)
         for write in decided.writes:
-            (image.refused if write in refused else image.appended)(write)
+            if write in refused:
+                image.refused(write, body["partition"], 3)
+            else:
+                image.appended(write)
         view = image.groups.get(body["group"])
         if view is None or any(
             change["change"] in ("group_loaded", "group_created", "offsets_removed")
@@ -223,8 +227,7 @@ def assert_like_machines(author: Author, *fields: str) -> None:
     """The image has the machines' groups, with the same members and the same in these fields."""
     slot = decode_machine(author.states[GROUP_KEY])
     assert isinstance(slot, GroupSlot)
-    restored = GroupImage()
-    restored.add_slot(slot)
+    restored = image_of(slot)
     assert restored.groups.keys() == author.image.groups.keys()
     for name, view in author.image.groups.items():
         other = restored.groups[name]

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from state.groups.image import GroupImage, WriteId
-from state.groups.offset_rows import read_rows, row_values, rows_values
+from state.groups.offset_rows import read_rows, rows_values
 from state.protocol_errors import ProtocolError
 from tests.conformance.verdict import NotUnderstoodError
 
@@ -117,26 +117,13 @@ class Store:
         """Let a write succeed or fail."""
         if error:
             self.refused.add(write.id)
-            return [("group_records_refused", self._refusal(image, write, error))]
+            return [("group_records_refused", image.refused(write.id, write.partition, error))]
         image.appended(write.id)
         self._reply(write.step, give)
         self.records += 1
         write.log_offset = log_offset
         self.ended.append(write)
         return self._overtaken(write.group)
-
-    @staticmethod
-    def _refusal(image: GroupImage, write: Write, error: ProtocolError) -> dict[str, Any]:
-        kept = image.refused(write.id)
-        return {
-            "partition": write.partition,
-            "group": write.group,
-            "write": list(write.id),
-            "error": error,
-            "replies": write.step["replies"],
-            "undo": write.step.get("undo"),
-            "offsets": [[*of, None if row is None else row_values(of, row)] for of, row in kept],
-        }
 
     def _overtaken(self, group: str) -> list[Outcome]:
         """Tell of writes that stand in the log behind writes decided after them."""

@@ -25,7 +25,7 @@ from state.routing import GROUP_SCOPE, machine_keys, scope
 from state.step import new_machine
 from streaming.gateway.coordinators import coordinator_partition
 from tests.conformance.groups.store import Outcome, Store
-from tests.unit.state.group_support import session_ends
+from tests.unit.state.group_support import image_of, session_ends
 
 SLOTS = 3
 PARTITIONS = 50
@@ -159,9 +159,8 @@ class World:
         self.carry_out(decisions)
 
     def image_from_machine(self, group: str) -> None:
-        """Build the image of a group anew, as after a restart."""
-        scratch = GroupImage()
-        scratch.add_slot(self.slot_of(group)[1])
+        """Build the image of a group anew."""
+        scratch = image_of(self.slot_of(group)[1])
         self.image.groups.pop(group, None)
         if group in scratch.groups:
             self.image.groups[group] = scratch.groups[group]

@@ -14,6 +14,9 @@ from state.decisions import DecisionKind
 from state.events import Event
 from state.groups.buckets import group_bucket, timer_name
 from state.groups.group import NEVER, Group
+from state.groups.image import GroupImage
+from state.groups.image_changes import CHANGES, GroupView
+from state.groups.ownership import loaded_fields
 from state.groups.slot import GroupSlot
 from state.routing import GROUP_KEY
 
@@ -43,6 +46,19 @@ def session_ends(slot: GroupSlot) -> dict[str, int]:
                     timer = timer_name(number)
                     ends[timer] = min(ends.get(timer, NEVER), member.deadline_ms)
     return ends
+
+
+def image_of(slot: GroupSlot) -> GroupImage:
+    """Return the image that a machine's groups should have."""
+    image = GroupImage()
+    for number in slot.numbers():
+        bucket = slot.bucket(number)
+        for name in bucket.entries:
+            group = bucket.get(name)
+            assert group is not None
+            image.groups[name] = view = GroupView()
+            CHANGES["group_loaded"](view, loaded_fields(group))
+    return image
 
 
 class Coordinator:

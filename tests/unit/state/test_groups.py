@@ -19,7 +19,7 @@ from state.groups.subscription import subscribed_topics
 from state.groups.tables import Phase
 from state.protocol_errors import ProtocolError
 from state.routing import ALL_GROUPS, GROUP_KEY, GROUP_SCOPE, machine_keys, scope
-from tests.unit.state.group_support import Coordinator, metadata
+from tests.unit.state.group_support import Coordinator, image_of, metadata
 
 
 def stable(**config: int) -> tuple[Coordinator, str]:
@@ -38,8 +38,7 @@ def test_a_static_member_that_gave_its_id_up_is_not_told_that_another_took_its_p
     coordinator.tick(3_000)
     member = coordinator.answer(joined)["member"]
     coordinator.sync("g", member, 1, [[member, "AAEC"]])
-    image = GroupImage()
-    image.add_slot(coordinator.slot)
+    image = image_of(coordinator.slot)
 
     def answers(sender: str) -> set[ProtocolError]:
         asked = coordinator.commit("g", [["t", 0, 7, -1, ""]], sender, 1, instance="one")
