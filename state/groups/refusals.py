@@ -1,4 +1,8 @@
-"""Records that could not be appended, or that others overtook: what is taken back and answered."""
+"""Records that could not be appended, or that others overtook: what is taken back and answered.
+
+The front refuses what cannot be encoded, and appends in order. A sink that has others append for it
+may be refused for any reason that a broker has, and may be overtaken.
+"""
 
 from __future__ import annotations
 
