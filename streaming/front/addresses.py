@@ -13,6 +13,7 @@ from streaming.errors import ConfigurationError
 from streaming.front.load_events import Endpoints
 from streaming.observers.brokers import Registration
 from streaming.settings import Settings
+from streaming.zk.znodes import SecurityProtocol
 
 
 def check_announced_host(settings: Settings) -> None:
@@ -30,21 +31,15 @@ def check_brokers(
     settings: Settings, announced: Endpoints, brokers: Sequence[Registration]
 ) -> None:
     """Raise ConfigurationError when it is not known on which listener brokers hear the controller,
-    or when a loopback address is announced beside brokers that are reached under another one.
+    when they could not be told there or could not answer, or when a loopback address is announced
+    beside brokers that are reached under another one.
 
     announced: our endpoints; brokers: those that are registered.
     """
     _check_listener(settings, brokers)
-    loopback = {end["listener"] for end in announced if _is_loopback(end["host"])}
     for broker in brokers:
-        for end in broker["endpoints"]:
-            if end["listener"] in loopback and not _is_loopback(end["host"]):
-                raise ConfigurationError(
-                    f"{_announced(settings)} is reached from this machine only, and broker"
-                    f" {broker['id']} is at {end['host']}:{end['port']} ({end['listener']}): set"
-                    " gateway.host to an address that the gateway is to bind (0.0.0.0: all), and"
-                    " gateway.advertised.host to one under which brokers and clients reach it"
-                )
+        _check_conversation(settings, announced, broker)
+        _check_loopback(settings, announced, broker)
 
 
 def _check_listener(settings: Settings, brokers: Sequence[Registration]) -> None:
@@ -63,6 +58,39 @@ def _check_listener(settings: Settings, brokers: Sequence[Registration]) -> None
             raise ConfigurationError(
                 f"inter.broker.listener.name is empty, and broker {id_} has several listeners: set"
                 f" it to the one that brokers use among themselves; allowed: {_listed(found)}"
+            )
+
+
+def _check_conversation(settings: Settings, announced: Endpoints, broker: Registration) -> None:
+    name = settings.controller_listener
+    ends = (end for end in broker["endpoints"] if not name or end["listener"] == name)
+    if (end := next(ends, None)) is None:
+        return  # nobody can tell it anything, and the others need a controller
+    listener, protocol = end["listener"], SecurityProtocol(end["security_protocol"])
+    if protocol is not SecurityProtocol.PLAINTEXT:
+        raise ConfigurationError(
+            f"broker {broker['id']} hears the controller on {listener}, which is {protocol.name};"
+            " allowed: PLAINTEXT; set control.plane.listener.name or inter.broker.listener.name to"
+            " such a listener if the brokers have one"
+        )
+    ours = sorted(end["listener"] for end in announced)
+    if listener not in ours:
+        raise ConfigurationError(
+            f"gateway.listeners = {settings.gateway_listeners!r}: broker {broker['id']} looks for"
+            f" the controller on {listener}, and this node is announced on {_listed(ours)}; add it,"
+            " or leave gateway.listeners empty and start again"
+        )
+
+
+def _check_loopback(settings: Settings, announced: Endpoints, broker: Registration) -> None:
+    loopback = {end["listener"] for end in announced if _is_loopback(end["host"])}
+    for end in broker["endpoints"]:
+        if end["listener"] in loopback and not _is_loopback(end["host"]):
+            raise ConfigurationError(
+                f"{_announced(settings)} is reached from this machine only, and broker"
+                f" {broker['id']} is at {end['host']}:{end['port']} ({end['listener']}): set"
+                " gateway.host to an address that the gateway is to bind (0.0.0.0: all), and"
+                " gateway.advertised.host to one under which brokers and clients reach it"
             )
 
 

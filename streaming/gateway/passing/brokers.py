@@ -5,6 +5,7 @@ from __future__ import annotations
 from streaming.gateway.passing.pool import BrokerFailed, BrokerPool, PassingLimits, Target
 from streaming.gateway.passing.versions import BrokerVersions, Ranges, common_ranges, our_range
 from streaming.gateway.ports import ImageView
+from streaming.image.brokers import endpoint_on
 from streaming.wire.messages import decode_response, encode_request
 from streaming.wire.partition_rows import PLAINTEXT
 from streaming.wire.schema_codec import Body
@@ -80,9 +81,9 @@ class Brokers:
         return {
             broker_id: Target(broker_id, broker.epoch, end.host, end.port)
             for broker_id, broker in sorted(registered.items())
-            for end in broker.node.endpoints
             if broker_id != self._node_id
-            and (end.listener, end.security_protocol) == (listener, PLAINTEXT)
+            and (end := endpoint_on(broker.node, listener)) is not None
+            and end.security_protocol == PLAINTEXT
         }
 
     def _candidates(self, listener: str, broker_id: int | None) -> list[Target]:

@@ -16,8 +16,11 @@ def settings(*overrides: str) -> Settings:
     return load_settings(overrides=overrides, environment={})
 
 
-def end(listener: str, host: str) -> dict[str, Any]:
-    return {"listener": listener, "host": host, "port": 9092, "security_protocol": 0}
+def end(listener: str, host: str, protocol: int = 0) -> dict[str, Any]:
+    return {"listener": listener, "host": host, "port": 9092, "security_protocol": protocol}
+
+
+OURS = [end("CLIENT", "controller.example"), end("INTERNAL", "controller.example")]
 
 
 def broker(id_: int, *endpoints: dict[str, Any]) -> dict[str, Any]:
@@ -84,24 +87,42 @@ def test_only_listeners_on_which_this_node_is_announced_count() -> None:
     given = settings("inter.broker.listener.name=INTERNAL")
     ends = [end("CLIENT", "kafka-1.example"), end("INTERNAL", "127.0.0.1")]
     check_brokers(given, [end("INTERNAL", "127.0.0.1")], [broker(1, *ends)])
-    assert "(CLIENT)" in refusal(given, [end("CLIENT", "127.0.0.1")], broker(1, *ends))
+    everywhere = [end("CLIENT", "127.0.0.1"), end("INTERNAL", "127.0.0.1")]
+    assert "(CLIENT)" in refusal(given, everywhere, broker(1, *ends))
 
 
 def test_the_listener_of_brokers_with_several_has_to_be_named() -> None:
     ends = [end("CLIENT", "h"), end("INTERNAL", "h")]
     one = broker(1, end("INTERNAL", "h"))
-    said = refusal(settings(), [], one, broker(2, *ends))
+    said = refusal(settings(), OURS, one, broker(2, *ends))
     assert "inter.broker.listener.name is empty" in said
     assert "broker 2 has several listeners" in said
     assert "allowed: CLIENT, INTERNAL" in said
-    check_brokers(settings("inter.broker.listener.name=INTERNAL"), [], [one, broker(2, *ends)])
-    check_brokers(settings(), [], [one])
+    check_brokers(settings("inter.broker.listener.name=INTERNAL"), OURS, [one, broker(2, *ends)])
+    check_brokers(settings(), OURS, [one])
 
 
 @pytest.mark.parametrize("key", ["inter.broker.listener.name", "control.plane.listener.name"])
 def test_a_listener_that_no_broker_has_is_refused(key: str) -> None:
     ends = [end("CLIENT", "h"), end("INTERNAL", "h")]
-    said = refusal(settings(f"{key}=INTERN"), [], broker(1, *ends))
+    said = refusal(settings(f"{key}=INTERN"), OURS, broker(1, *ends))
     assert said == f"{key} = 'INTERN' is a listener of no broker; allowed: CLIENT, INTERNAL"
-    check_brokers(settings(f"{key}=INTERNAL"), [], [broker(1, *ends), broker(2, end("X", "h"))])
-    check_brokers(settings(f"{key}=INTERN"), [], [])
+    check_brokers(settings(f"{key}=INTERNAL"), OURS, [broker(1, *ends), broker(2, end("X", "h"))])
+    check_brokers(settings(f"{key}=INTERN"), OURS, [])
+
+
+def test_brokers_that_hear_a_controller_over_tls_only_are_refused() -> None:
+    ends = [end("CLIENT", "h"), end("INTERNAL", "h", protocol=3)]
+    said = refusal(settings("inter.broker.listener.name=INTERNAL"), OURS, broker(1, *ends))
+    assert "broker 1 hears the controller on INTERNAL, which is SASL_SSL" in said
+    assert "allowed: PLAINTEXT" in said
+    check_brokers(settings("inter.broker.listener.name=CLIENT"), OURS, [broker(1, *ends)])
+
+
+def test_this_node_must_be_announced_where_brokers_look_for_the_controller() -> None:
+    given = ["gateway.listeners=CLIENT", "inter.broker.listener.name=INTERNAL"]
+    ends = [end("CLIENT", "h"), end("INTERNAL", "h")]
+    said = refusal(settings(*given), OURS[:1], broker(1, *ends))
+    assert said.startswith("gateway.listeners = 'CLIENT': broker 1 looks for the controller on INT")
+    assert "announced on CLIENT;" in said
+    check_brokers(settings(*given), OURS, [broker(1, *ends)])

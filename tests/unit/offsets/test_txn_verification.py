@@ -36,13 +36,16 @@ def coordinator(error: int = 0, of_partition: int = 0, last: int = 5) -> StubBro
 
 
 def verifying(
-    stub: StubBroker, scenario: Callable[[TxnVerification], Awaitable[None]], topic: bool = True
+    stub: StubBroker,
+    scenario: Callable[[TxnVerification], Awaitable[None]],
+    topic: bool = True,
+    listener: str = LISTENER,
 ) -> None:
     async def run(rig: Rig) -> None:
         async with brokers(rig, stub):
             if topic:
                 rig.cluster.create(TRANSACTION_TOPIC, [[1]] * 3)
-            verification = TxnVerification(rig.cluster.image, NODE_ID, LISTENER)
+            verification = TxnVerification(rig.cluster.image, NODE_ID, listener)
             try:
                 await scenario(verification)
             finally:
@@ -75,6 +78,14 @@ def test_what_the_coordinator_says_is_told_as_producers_know_it(
         assert {key: transaction[key] for key in ASKED} == ASKED
 
     verifying(stub, scenario)
+
+
+def test_brokers_with_one_listener_are_asked_where_none_is_named() -> None:
+    async def scenario(verification: TxnVerification) -> None:
+        assert await verification.verify(PRODUCING) == ProtocolError.NONE
+
+    verifying(stub := coordinator(), scenario, listener="")
+    assert len(stub.bodies(VERIFY)) == 1
 
 
 def test_an_older_producer_is_not_told_that_it_may_abort() -> None:
