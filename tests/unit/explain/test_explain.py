@@ -211,6 +211,18 @@ def test_a_story_is_told_from_its_beginning(
     [
         ({"lost": [[6, "my-topic", 0]]}, "the znode held something else"),
         ({"lost": [[6, "other", 0]]}, None),
+        (
+            {"lost": [[6, "my-topic", 0]], "rejections": [[6, "my-topic", 0, "NO_AUTH"]]},
+            "ZooKeeper rejects it: NO_AUTH",
+        ),
+        (
+            {"lost": [[6, "my-topic", 0]], "rejections": [[5, "my-topic", None, "too large"]]},
+            "ZooKeeper rejects it: too large",
+        ),
+        (
+            {"lost": [[6, "my-topic", 0]], "rejections": [[6, "my-topic", 1, "NO_AUTH"]]},
+            "the znode held something else",
+        ),
         ({"fenced_until": 7}, "another controller had taken over"),
         ({"fenced_until": 6}, None),
     ],

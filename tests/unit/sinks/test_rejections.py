@@ -7,6 +7,7 @@ from dataclasses import replace
 from state.decisions import DecisionKind
 from streaming.sinks.doubts import Doubts
 from streaming.sinks.outcomes import batch_events, partition_conflict_events, replies
+from streaming.sinks.reassignments import hold_back_completions
 from tests.unit.sinks.support import lose, state_znode
 from tests.unit.sinks.test_outcomes import body, conflict, job
 
@@ -112,3 +113,26 @@ def test_a_rejected_producer_id_block_that_may_not_be_read_says_nothing_about_it
     assert batch_events(batch) == []
     assert doubts.subjects() == [], "no event would end it"
     assert [one["error"] for one in replies(batch, doubts)] == [-1]
+
+
+def test_an_end_is_held_back_by_a_rejected_partition_and_not_tried_again_at_once():
+    """Else the topic would be observed, the reassignment resumed and rejected, without end."""
+    found = job()
+    found.story.write(
+        "alter_reassignments_requested",
+        "t",
+        request_id="r",
+        topic="t",
+        partitions=[0],
+        targets=[[3, 2, 1]],
+    )
+    batch = found.decide()
+    offset = lose(batch, "t", 0)
+    batch.conflicts.append(rejected("t", 0, state_znode(1, 0, [1, 2, 3], 0), offset))
+    hold_back_completions(batch, batch.decisions)
+    (completed,) = batch.of_kind(DecisionKind.COMPLETE_REASSIGNMENT)
+    assert completed.failed
+    assert [(one.topic, one.partition, one.rejected) for one in batch.rejected] == [
+        ("t", 0, NO_AUTH),
+        ("t", None, NO_AUTH),
+    ]
