@@ -54,15 +54,17 @@ class TxnMarkers:
         topics, ended = [], []
         settled = await self._settled(marker["producer_id"])
         for topic in marker["topics"]:
-            partitions = []
-            for number in topic["partition_indexes"]:
-                error = int(GatewayError.REQUEST_TIMED_OUT)  # it is sent again
-                if settled:
-                    error = await self._append(marker, topic["name"], number)
-                partitions.append({"partition_index": number, "error_code": error})
-                if error == ProtocolError.NONE:
-                    ended.append(number)
-            topics.append({"name": topic["name"], "partitions": partitions})
+            name, numbers = topic["name"], topic["partition_indexes"]
+            errors = [int(GatewayError.REQUEST_TIMED_OUT)] * len(numbers)  # it is sent again
+            if settled:
+                appending = (self._append(marker, name, number) for number in numbers)
+                errors = await asyncio.gather(*appending)
+            partitions = [
+                {"partition_index": number, "error_code": error}
+                for number, error in zip(numbers, errors, strict=True)
+            ]
+            ended += [one["partition_index"] for one in partitions if not one["error_code"]]
+            topics.append({"name": name, "partitions": partitions})
         if ended:
             await self._completed(marker["producer_id"], marker["transaction_result"], ended)
         return {"producer_id": marker["producer_id"], "topics": topics}
