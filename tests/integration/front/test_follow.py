@@ -24,6 +24,8 @@ from tests.integration.front.harness import (
     wait_for,
 )
 
+LONG_TIMEOUT_MS = 30_000
+
 
 @pytest.fixture
 def front(zk_session, start_front, start_job):
@@ -151,10 +153,10 @@ def test_a_zookeeper_that_comes_back_loses_and_doubles_nothing(
     zookeeper_server, start_front, start_job
 ):
     connect = zookeeper_server.connect_string
-    with ZkSession(connect, SESSION_TIMEOUT_MS) as session:
+    with ZkSession(connect, LONG_TIMEOUT_MS) as session:  # with it would go broker 1
         put_broker(session, 1)
         put_topic(session, "t", [[1]])
-        front = start_front(connect)
+        front = start_front(connect, zookeeper_session_timeout_ms=LONG_TIMEOUT_MS)
         front.wait_listening()
         start_job()
         front.wait_role("active")
