@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from streaming.wire.frames import frame
+from streaming.wire.messages import ApiKey
 from streaming.zk.client import ZkSession
 from streaming.zk.ops import Create, Delete
 from streaming.zk.znodes import (
@@ -86,13 +87,18 @@ class StubBrokers:
         return [asdict(one) for one in self._received[since:]]
 
     def summary(self, since_ns: int) -> dict:
-        """Return how many requests came since a moment, their bytes, and when the last one did."""
+        """Return how many requests came since a moment, their bytes, when the last one did, which
+        brokers got any, and which were told what they lead and follow.
+        """
         recent = [one for one in self._received if one.at_ns >= since_ns]
         return {
             "requests": len(recent),
             "bytes": sum(one.request_bytes for one in recent),
             "last_ns": max((one.at_ns for one in recent), default=0),
             "brokers": sorted({one.broker_id for one in recent}),
+            "loaded": sorted(
+                {one.broker_id for one in recent if one.api == ApiKey.LEADER_AND_ISR.name}
+            ),
         }
 
     def told(self, since_ns: int, path: str) -> int:
