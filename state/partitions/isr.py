@@ -210,23 +210,25 @@ def _soften(slot: Slot, changes: Changes, asked: _Asked, errors: Int32s) -> Int3
     """Replace errors that brokers of 2.8 never recover from, and bump the leader epoch of those
     partitions.
     """
-    deadly = np.isin(errors, _UNKNOWN_TO_OLD_LEADERS)
-    deadly &= asked.version < _UNKNOWN_ERRORS_BREAK_LEADERS_BELOW
+    softened = bearable(errors, asked.version)
+    deadly = softened != errors
     if not deadly.any():
         return errors
     rows = asked.at[deadly]
     changes.recipients[rows] |= slot.online_replicas(rows)
     changes.mark_written(rows, Rule.LEADER_EPOCH_BUMPED)
-    return np.where(deadly, np.int32(ProtocolError.INVALID_UPDATE_VERSION), errors)
+    return softened
 
 
-def bearable_error(error: int, version: int) -> int:
-    """Return a partition's error as a leader that asked in a version of AlterPartition is told it:
-    INVALID_UPDATE_VERSION in place of one that it would never recover from.
+def bearable(errors: Int32s, version: Int32s | int) -> Int32s:
+    """Return partitions' errors as leaders that asked in a version of AlterPartition are told them:
+    INVALID_UPDATE_VERSION in place of those that they would never recover from.
+
+    errors: int32[n]. version: of each, or of all.
     """
-    old = version < _UNKNOWN_ERRORS_BREAK_LEADERS_BELOW
-    deadly = old and error in _UNKNOWN_TO_OLD_LEADERS
-    return int(ProtocolError.INVALID_UPDATE_VERSION) if deadly else error
+    deadly = np.isin(errors, _UNKNOWN_TO_OLD_LEADERS)
+    deadly &= np.less(version, _UNKNOWN_ERRORS_BREAK_LEADERS_BELOW)
+    return np.where(deadly, np.int32(ProtocolError.INVALID_UPDATE_VERSION), errors)
 
 
 def _answered(

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
+import numpy as np
+
 from state.events import EventKind
-from state.partitions.isr import bearable_error
+from state.partitions.isr import bearable
 from state.payloads import topic_id_to_text
 from state.protocol_errors import ProtocolError
 from streaming.gateway.broker_requests import Deciding
@@ -130,16 +132,18 @@ def _answer(topic: _Topic, decided: list[dict[str, Any]], version: int) -> Body:
         ProtocolError.UNKNOWN_TOPIC_OR_PARTITION if topic.key else ProtocolError.UNKNOWN_TOPIC_ID
     )
     refused = [{"partition_index": number, "error_code": known} for number in sorted(topic.refused)]
+    errors = [one["error"] for one in decided]
+    if any(errors):
+        errors = bearable(np.array(errors, dtype=np.int32), version).tolist()
     return {
         "topic_name": topic.name,
         "topic_id": topic.topic_id,
-        "partitions": [*(_answer_partition(one, version) for one in decided), *refused],
+        "partitions": [*map(_answer_partition, decided, errors), *refused],
     }
 
 
-def _answer_partition(partition: dict[str, Any], version: int) -> Body:
-    if partition["error"] != ProtocolError.NONE:
-        error = bearable_error(partition["error"], version)
+def _answer_partition(partition: dict[str, Any], error: int) -> Body:
+    if error != ProtocolError.NONE:
         return {"partition_index": partition["partition"], "error_code": error}
     return {
         "partition_index": partition["partition"],

@@ -64,17 +64,15 @@ class Head:
         if futex.can_wake():
             futex.wake(self._word_at)
 
-    def wait_beyond(self, end_offset: int, timeout_s: float) -> None:
-        """Return when the end is not `end_offset` any more, at the latest after `timeout_s`.
+    def wait(self, end_offset: int, timeout_s: float) -> None:
+        """Return when the end may not be `end_offset` any more, at the latest after `timeout_s`.
 
         Costs nothing meanwhile where the writer can wake us, which it does on the same machine.
         """
         if futex.can_wake():
             futex.wait(self._word_at, end_offset & 0xFFFF_FFFF, timeout_s)
-            return
-        deadline = time.monotonic() + timeout_s
-        while self.end_offset() == end_offset and time.monotonic() < deadline:
-            time.sleep(LOOK_EVERY_S)
+        else:
+            time.sleep(min(timeout_s, LOOK_EVERY_S))
 
     def close(self) -> None:
         self._map.close()

@@ -57,7 +57,7 @@ class EmbeddedLogReader:
             if self._head is None:
                 time.sleep(min(left_s, LOOK_EVERY_S))
             else:
-                self._head.wait_beyond(offset, left_s)
+                self._head.wait(offset, left_s)
             end = self.end_offset()
         return end
 

@@ -1,9 +1,9 @@
 """What the machines believe and was never written: partitions, topics, producer ids.
 
 A write that meets other content, or is rejected, is lost, and an event tells the machine what the
-znode holds. What
-the machine decides before it folds that event rests on the lost write: it may be neither written
-(the version it expects could be that of somebody else's write by now) nor told to anybody.
+znode holds. What the machine decides before it folds that event rests on the lost write: it may be
+neither written (the version it expects could be that of somebody else's write by now) nor told to
+anybody.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from checkpoints.machine_format import decode_machine
 from checkpoints.replay import States, fold_batch
 from state.blocks import decode_block
 from state.cluster.authority import Phase
-from state.decisions import Action, DecisionKind, Rule
+from state.decisions import ELECTIONS, Action, DecisionKind
 from state.events import Event
 from state.merge import MergedDecision
 from state.partitions.legal import PartitionState, ReplicaState
@@ -25,14 +25,6 @@ from tests.property.log_parts import OURSELVES, lists_of
 from tests.property.state_logs import PLAUSIBLE_LOGS
 
 ADOPTING = {"topic_observed", "partition_states_observed", "controller_elected"}
-ELECTIONS = {
-    Rule.NEW_PARTITION_ELECTED,
-    Rule.OFFLINE_PARTITION_ELECTED,
-    Rule.UNCLEAN_ELECTED,
-    Rule.REASSIGNED_PARTITION_ELECTED,
-    Rule.PREFERRED_REPLICA_ELECTED,
-    Rule.CONTROLLED_SHUTDOWN_ELECTED,
-}
 TOPIC_WRITES = {DecisionKind.REWRITE_ASSIGNMENT, DecisionKind.COMPLETE_REASSIGNMENT}
 Place = tuple[str, int]
 

@@ -21,18 +21,7 @@ from streaming.image.cluster_image import ClusterImage
 from streaming.link.job_side import AppendRefused, JobLink
 from streaming.log.api import NewRecord
 from tests.integration.front.harness import WAIT_S, put_broker, put_topic, wait_for
-
-
-def brokers_body(*ids: int) -> dict:
-    ends = [{"listener": "CLIENT", "host": "127.0.0.1", "port": 9, "security_protocol": 0}]
-    return {
-        "controller_id": 1000,
-        "controller_epoch": 1,
-        "epoch_zk_version": 1,
-        "controller_endpoints": ends,
-        "complete": False,
-        "brokers": [{"id": id_, "epoch": 5, "rack": None, "endpoints": ends} for id_ in ids],
-    }
+from tests.unit.front.front_figures import brokers_body
 
 
 @pytest.fixture
@@ -119,10 +108,10 @@ def test_losing_the_role_disarms_the_timers(front, start_job, zk_session):
 
 def test_the_image_follows_decisions(front, start_job):
     image = ClusterImage()
-    image.update_brokers(brokers_body(1))
+    image.update_brokers(brokers_body([1]))
     job = start_job(image=image)
     wait_for("the image", lambda: front.status()["brokers"] == [1])
-    body = orjson.dumps(brokers_body(1, 2))
+    body = orjson.dumps(brokers_body([1, 2]))
     aside = orjson.dumps({"kind": "x", "key": "", "reason": "r", "payload_bytes": 1})
     decisions = [[4, DecisionKind.UPDATE_BROKERS, len(body)], [5, "set_aside", len(aside)]]
     job.say({"type": "decisions", "batch_id": 1, "decisions": decisions}, body + aside)
@@ -146,7 +135,7 @@ def scraped(port):
 def test_a_scrape_tells_of_the_role_and_of_the_job(front, start_job, metrics_port):
     assert "kafka_controller_kafkacontroller_activecontrollercount 0.0" in scraped(metrics_port)
     image = ClusterImage()
-    image.update_brokers(brokers_body(1, 2))
+    image.update_brokers(brokers_body([1, 2]))
     job = start_job(image=image, queue_lengths={"1": 3})
     front.wait_role("active")
     expected = {
@@ -166,14 +155,14 @@ def test_a_scrape_tells_of_the_role_and_of_the_job(front, start_job, metrics_por
 
 def test_a_job_without_an_image_leaves_the_fronts_as_it_is(front, start_job):
     image = ClusterImage()
-    image.update_brokers(brokers_body(1))
+    image.update_brokers(brokers_body([1]))
     first = start_job(image=image)
     wait_for("the image", lambda: front.status()["brokers"] == [1])
     first.end()
     job = start_job(snapshot=b"", timers={"later": 1 << 45})
     wait_for("the timers", lambda: front.status()["timers"] == {"later": 1 << 45})
     assert front.status()["brokers"] == [1]
-    complete = orjson.dumps({**brokers_body(2), "complete": True})
+    complete = orjson.dumps({**brokers_body([2]), "complete": True})
     decisions = [[4, DecisionKind.UPDATE_BROKERS, len(complete)]]
     job.say({"type": "decisions", "batch_id": 1, "decisions": decisions}, complete)
     wait_for("what was loaded", lambda: front.status()["brokers"] == [2])
@@ -185,8 +174,8 @@ def _delivered(front):
 
 def test_the_first_image_comes_with_the_end_of_a_load(front, start_job):
     job = start_job(snapshot=b"")
-    partial = orjson.dumps(brokers_body(1))
-    complete = orjson.dumps({**brokers_body(1, 2), "complete": True})
+    partial = orjson.dumps(brokers_body([1]))
+    complete = orjson.dumps({**brokers_body([1, 2]), "complete": True})
     for body in (partial, complete):
         assert front.status()["brokers"] is None
         decisions = [[4, DecisionKind.UPDATE_BROKERS, len(body)]]
@@ -211,7 +200,7 @@ def test_a_request_is_decided_by_the_job(front, start_job, zk_session):
     put_broker(zk_session, 1)
     put_topic(zk_session, "t", [[1]])
     image = ClusterImage()
-    image.update_brokers(brokers_body())
+    image.update_brokers(brokers_body([]))
     job = start_job(image=image)
     front.wait_role("active")
     port = front.of_kind("controller_elected")[0]["endpoints"][0]["port"]
