@@ -158,8 +158,8 @@ def run(
                     ratio = middle["to_last_byte_ms"] / base
                     lines.append(emit(name, **middle, ratio=ratio, runs=runs))
         finally:
-            pair.other.stop()
             system.supervisor = pair.active
+            pair.other.stop()
     return lines
 
 

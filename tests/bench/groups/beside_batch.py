@@ -1,8 +1,9 @@
 """How long heartbeats take while a batch changes many partitions.
 
 `python -m tests.bench.groups.beside_batch`: groups of members heartbeat at a steady pace through
-the real front, first with nothing else going on, then while a stub broker fails that has a replica
-of every partition (with --brokers 3), or of some. JSON lines go to stdout.
+the real front, first with nothing else going on, then from when a stub broker fails that has a
+replica of every partition (with --brokers 3), or of some, until the last byte was told of it. JSON
+lines go to stdout.
 """
 
 from __future__ import annotations
@@ -12,17 +13,17 @@ import sys
 import tempfile
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from streaming.log.embedded import EmbeddedLogReader
-from streaming.paths import DataDir
 from streaming.zk.client import ZkSession
 from streaming.zk.multiread import read_many
 from streaming.zk.znodes import TopicZNode, topic_bytes
-from tests.bench.groups import frames
 from tests.bench.groups.members import Population
+from tests.bench.groups.pace import TIMEOUT_S, Pace, add_options, event_count
 from tests.bench.groups.systems import HELMSTREAM, Ours
 from tests.bench.groups.wire import Wire
 from tests.bench.load import create_topics, state_paths, write_topics
@@ -34,7 +35,7 @@ GROUP_PARTITIONS = 8
 REAL_BROKER = 900
 LISTENER = "INTERNAL"
 _POLL_S = 0.5
-_TIMEOUT_S = 600.0
+_QUIET_NS = 3_000_000_000
 
 
 class Cluster:
@@ -61,34 +62,28 @@ class Cluster:
         """Return the sum of the states' versions: it grows by one for each write."""
         return int(np.sum(read_many(self.session, self.paths).version))
 
-    def fail_one(self) -> int:
-        """Let a broker fail; return how many states were written when no more were."""
-        before = self.versions()
+    def fail_one(self) -> float:
+        """Let a broker fail; return the wall clock in s of the last byte that was told of it."""
+        since_ns = time.time_ns()
         self.stubs.ask("drop", ids=self._ids[:1])
-        return self._settled() - before
+        return self._told(since_ns)["last_ns"] / 1e9
 
     def wait_until_loaded(self) -> None:
         """Wait until nothing more is told to the stub brokers."""
-        self._quiet(lambda: self.stubs.ask("summary", since_ns=0)["requests"])
+        self._told(0)
 
-    def _settled(self) -> int:
-        first, deadline = self.versions(), time.monotonic() + _TIMEOUT_S
-        while self.versions() == first and time.monotonic() < deadline:
-            time.sleep(_POLL_S)
-        return self._quiet(self.versions)
+    def _told(self, since_ns: int) -> dict[str, Any]:
+        """Return what was told since a moment, once there was something and 3 s nothing more.
 
-    def _quiet(self, count) -> int:
-        """Return a count that did not change for three seconds."""
-        seen, since = count(), time.monotonic()
-        deadline = since + _TIMEOUT_S
-        while time.monotonic() - since < 3:
+        The stubs are asked, who are another process: who measures must not read 100,000 znodes.
+        """
+        deadline = time.monotonic() + TIMEOUT_S
+        while time.monotonic() < deadline:
+            told = self.stubs.ask("summary", since_ns=since_ns)
+            if told["requests"] and time.time_ns() - told["last_ns"] > _QUIET_NS:
+                return told
             time.sleep(_POLL_S)
-            now = count()
-            if now != seen:
-                seen, since = now, time.monotonic()
-            if time.monotonic() > deadline:
-                raise TimeoutError(f"it went on for {_TIMEOUT_S} s")
-        return seen
+        raise TimeoutError(f"it went on for {TIMEOUT_S} s")
 
     def close(self) -> None:
         self.stubs.close()
@@ -102,46 +97,6 @@ def create_group_topic(session: ZkSession) -> None:
     write_topics(session, [(GROUP_TOPIC, topic_bytes(znode), replicas)])
 
 
-class Pace:
-    """Heartbeats of all members in turn, so many a second, whatever else happens."""
-
-    def __init__(self, wire: Wire, population: Population, per_s: float) -> None:
-        self._wire = wire
-        self._requests = population.heartbeats()
-        self._per_s = per_s
-        self.failed = 0
-
-    def run(self, until: threading.Event, at_least_s: float) -> list[float]:
-        """Return how long each took in s, from when it was due: who waits to be sent waits too."""
-        took: list[float] = []
-        due: dict[int, float] = {}
-        began = time.perf_counter()
-        sent = 0
-
-        def answered(number: int, answer: bytes) -> None:
-            took.append(time.perf_counter() - due.pop(number))
-            self.failed += not frames.is_heard(answer)
-
-        def done() -> bool:
-            nonlocal sent
-            now = time.perf_counter()
-            ended = until.is_set() and now - began >= at_least_s
-            while not ended and began + sent / self._per_s <= now:
-                number = sent % len(self._requests)
-                if number in due:
-                    break
-                due[number] = began + sent / self._per_s
-                self._wire.send(number, self._requests[number])
-                sent += 1
-            if not ended:
-                self._wire.wake_in(max(began + sent / self._per_s - time.perf_counter(), 0))
-            return ended and not due
-
-        self._wire.answered = answered
-        self._wire.run(done, _TIMEOUT_S)
-        return took
-
-
 def measured(case: str, took: list[float], pace: Pace, **more: float) -> None:
     values = np.percentile(np.array(took) * 1000, [50, 99, 99.9, 100]).tolist()
     names = ("p50_ms", "p99_ms", "p999_ms", "max_ms")
@@ -153,11 +108,8 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--partitions", type=int, default=100_000)
     parser.add_argument("--brokers", type=int, default=3)
-    parser.add_argument("--groups", type=int, default=100)
-    parser.add_argument("--members", type=int, default=5)
     parser.add_argument("--per-second", type=float, default=500.0)
-    parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--set", action="append", default=[], dest="overrides")
+    add_options(parser, seconds=20.0)
     return parser.parse_args()
 
 
@@ -172,35 +124,25 @@ def run(given: argparse.Namespace, folder: Path) -> None:
         population = Population(wire, "group", given.groups, given.members)
         population.form()
         pace = Pace(wire, population, given.per_second)
-        ended = threading.Event()
-        ended.set()
         events = event_count(folder)
-        measured("alone", pace.run(ended, given.seconds), pace, events=event_count(folder) - events)
+        alone = [one for _, one in pace.run_for(given.seconds)]
+        measured("alone", alone, pace, events=event_count(folder) - events)
 
-        ended, written = threading.Event(), []
-
-        def fail_one() -> None:
-            try:
-                written.append(cluster.fail_one())
-            finally:
-                ended.set()
-
-        failing = threading.Thread(target=fail_one)
-        started = time.perf_counter()
-        failing.start()
-        took = pace.run(ended, 0.0)
-        failing.join()
-        seconds = time.perf_counter() - started
-        measured("beside_batch", took, pace, states_written=written[0], seconds=seconds)
+        before = cluster.versions()
+        with ThreadPoolExecutor(1) as others:
+            ended = threading.Event()
+            failed = others.submit(cluster.fail_one)
+            failed.add_done_callback(lambda _: ended.set())
+            began_s = time.time()
+            took = pace.run(ended)
+        last_s = failed.result()
+        during = [one for due_s, one in took if began_s <= due_s <= last_s]
+        written = cluster.versions() - before
+        measured("beside_batch", during, pace, states_written=written, seconds=last_s - began_s)
     finally:
         wire.close()
         system.stop()
         cluster.close()
-
-
-def event_count(folder: Path) -> int:
-    with EmbeddedLogReader(DataDir(folder / "helmstream").events) as reader:
-        return reader.end_offset()
 
 
 def main() -> int:

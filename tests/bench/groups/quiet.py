@@ -11,14 +11,13 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 from statistics import median
 
 from streaming.paths import DataDir
-from tests.bench.groups.beside_batch import Pace, event_count
 from tests.bench.groups.members import Population
+from tests.bench.groups.pace import Pace, add_options, event_count
 from tests.bench.groups.systems import HELMSTREAM, Ours
 from tests.bench.groups.wire import Wire
 from tests.bench.processes import cores_between, cpu_s
@@ -32,12 +31,9 @@ PAUSE_MS = 500
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--groups", type=int, default=100)
-    parser.add_argument("--members", type=int, default=5)
     parser.add_argument("--session-ms", type=int, default=10_000)
-    parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--rejoins", type=int, default=30)
-    parser.add_argument("--set", action="append", default=[], dest="overrides")
+    add_options(parser, seconds=60.0)
     return parser.parse_args()
 
 
@@ -54,11 +50,9 @@ def idle(given: argparse.Namespace, folder: Path, system: Ours, wire: Wire) -> N
     population.form()
     per_s = len(population.members) * BEATS_PER_SESSION * 1000 / given.session_ms
     pace = Pace(wire, population, per_s)
-    ended = threading.Event()
-    ended.set()
-    pace.run(ended, 3 * given.session_ms / 1000)
+    pace.run_for(3 * given.session_ms / 1000)
     events, batches, cpu = event_count(folder), batch_count(folder), cpu_s(system.processes())
-    took = pace.run(ended, given.seconds)
+    took = pace.run_for(given.seconds)
     emit(
         "groups_idle",
         seconds=given.seconds,
