@@ -58,6 +58,7 @@ def load_settings(
         ) from error
     _check_hidden(settings)
     _check_groups(settings)
+    _check_ports(settings)
     return settings
 
 
@@ -87,6 +88,16 @@ def _check_groups(settings: Settings) -> None:
         raise ConfigurationError(
             "groups.takeover.enable = true needs the controller's machines and those of groups in"
             f" one query: set machines to 'all', it is {settings.machines!r}"
+        )
+
+
+def _check_ports(settings: Settings) -> None:
+    first = settings.gateway_port
+    taken = range(first, first + max(len(settings.gateway_listener_names), 1))
+    if first and settings.metrics_port in taken:
+        raise ConfigurationError(
+            f"metrics.port = {settings.metrics_port} is a port of the gateway, which takes one for"
+            f" each listener from gateway.port = {first} on: choose one below or well above"
         )
 
 

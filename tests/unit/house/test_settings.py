@@ -189,6 +189,22 @@ def test_a_hidden_gateway_may_listen_where_it_is_not_announced() -> None:
     assert load_settings(overrides=overrides).controller_listener == "I"
 
 
+@pytest.mark.parametrize(
+    ("port", "free"), [(9189, True), (9190, False), (9191, False), (9192, True), (0, True)]
+)
+def test_metrics_are_not_served_on_a_port_of_the_gateway(port: int, free: bool) -> None:
+    overrides = ["gateway.port=9190", "gateway.listeners=C,I", f"metrics.port={port}"]
+    if free:
+        assert load_settings(overrides=overrides).metrics_port == port
+        return
+    with pytest.raises(ConfigurationError, match=f"metrics.port = {port} is a port of the gateway"):
+        load_settings(overrides=overrides)
+
+
+def test_free_ports_are_never_the_same() -> None:
+    assert load_settings(overrides=["gateway.port=0", "metrics.port=0"]).metrics_port == 0
+
+
 def test_an_override_without_a_value_is_refused() -> None:
     assert "key=value" in message_of(overrides=["slots"])
 
