@@ -24,7 +24,9 @@ ENV PATH=/opt/helmstream/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     HELMSTREAM_DATA_DIR=/var/lib/helmstream \
     HELMSTREAM_GATEWAY_HOST=0.0.0.0 \
-    HELMSTREAM_CACHE=/var/lib/helmstream/cache
+    HELMSTREAM_CACHE=/opt/helmstream-cache
+# Outside the volume, which would hide it: Spark's classes as an archive, for quick starts.
+RUN helmstream prepare && chown --recursive helmstream:helmstream /opt/helmstream-cache
 VOLUME /var/lib/helmstream
 WORKDIR /var/lib/helmstream
 USER helmstream

@@ -113,6 +113,17 @@ def test_its_settings_are_settings(instructions: list[Instruction]) -> None:
     assert str(settings.data_dir) == last(instructions, "VOLUME")
 
 
+def test_starts_are_prepared_where_no_volume_hides_it(instructions: list[Instruction]) -> None:
+    environment = dict(word.split("=", 1) for word in last(instructions, "ENV").split())
+    cache = Path(environment["HELMSTREAM_CACHE"])
+    assert not cache.is_relative_to(last(instructions, "VOLUME"))
+    names = [name for name, _ in instructions]
+    prepared = instructions.index(
+        ("RUN", f"helmstream prepare && chown --recursive helmstream:helmstream {cache}")
+    )
+    assert len(names) - 1 - names[::-1].index("ENV") < prepared < names.index("USER")
+
+
 def test_the_gateways_ports_are_exposed(instructions: list[Instruction]) -> None:
     settings = load_settings(environment={})
     exposed = [int(port) for port in last(instructions, "EXPOSE").split()]
