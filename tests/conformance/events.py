@@ -60,25 +60,25 @@ DRIVERS: Mapping[str, Callable[[World, dict[str, Any]], None]] = {
     )
 }
 
-LATER: Mapping[str, str] = {
-    "broker_metadatas": "comes with the rack-aware modes of the admin tools",
-    "auto_create_topic": "comes with topic creation by brokers",
+WITHOUT_COUNTERPART: Mapping[str, str] = {
+    "broker_metadatas": "rack modes are chosen by admin tools: a controller always heeds racks",
+    "auto_create_topic": "a broker places it: a controller finds the topic with its assignment",
     "queue_event": "an event of Kafka's controller queue has no counterpart in the log",
 }
-"""Events that exist in the vocabulary and do not happen here yet, with the reason."""
+"""Events of the vocabulary that a machine here cannot be given, with the reason."""
 
 
 def understand(events: list[dict[str, Any]]) -> None:
     """Raise for what cannot happen here: NotUnderstoodError when an event is not in the vocabulary,
-    SkippedError when one is of a later issue.
+    SkippedError when one has no counterpart here.
     """
     kinds = [event["event"] for event in events]
     for kind in kinds:
-        if kind not in DRIVERS and kind not in LATER:
+        if kind not in DRIVERS and kind not in WITHOUT_COUNTERPART:
             raise NotUnderstoodError(f"event {kind!r} is not in the vocabulary")
     for kind in kinds:
-        if kind in LATER:
-            raise SkippedError(f"{kind}: {LATER[kind]}")
+        if kind in WITHOUT_COUNTERPART:
+            raise SkippedError(f"{kind}: {WITHOUT_COUNTERPART[kind]}")
 
 
 def make_happen(world: World, event: dict[str, Any]) -> None:
