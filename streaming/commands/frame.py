@@ -37,7 +37,6 @@ def expected_exit_code(error: Exception) -> int | None:
 
     from checkpoints.layout import CheckpointMismatch
     from state.errors import CorruptBlock
-    from streaming.embedded.java import JavaMissing, JavaTooOld
     from streaming.log.api import LogError, LogUnavailable
     from streaming.zk.errors import ZooKeeperError
 
@@ -45,8 +44,6 @@ def expected_exit_code(error: Exception) -> int | None:
         return error.exit_code
     if isinstance(error, CheckpointMismatch | CorruptBlock):
         return 2
-    if isinstance(error, JavaMissing | JavaTooOld):
-        return 3
     if isinstance(error, KazooTimeoutError | ZooKeeperError | LogUnavailable):
         return 4
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:

@@ -33,7 +33,8 @@ def run_demo(options: Sequence[str], console: Console, *, keep: bool = False) ->
     """Tell the story and return the exit code: 0 only if every step was seen and nothing was lost.
 
     options: --config and --set options for front and job. The folder with all logs is removed at
-    the end unless keep is set or something was not as it should be. Raises JavaMissing, JavaTooOld.
+    the end unless keep is set or something was not as it should be. Raises JavaMissing, JavaTooOld,
+    ArtifactsUnavailable, and ChildDied, NotReady when ZooKeeper does not start.
     """
     find_java()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))

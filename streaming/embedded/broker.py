@@ -74,8 +74,8 @@ class KafkaBroker(EmbeddedServer):
     def start(self, timeout_s: float = _READY_TIMEOUT_S) -> None:
         """Start the broker and wait until its client port accepts connections.
 
-        Raises ChildDied, NotReady, PortTaken, ArtifactsUnavailable, JavaMissing, JavaTooOld. A 2.x
-        broker may register itself a moment after its port opened.
+        Raises ChildDied, NotReady, ServerPortTaken, ArtifactsUnavailable, JavaMissing, JavaTooOld.
+        A 2.x broker may register itself a moment after its port opened.
         """
         self.launch()
         self.wait_until_ready(timeout_s)

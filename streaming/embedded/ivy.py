@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import importlib.util
 import os
 import re
 import shutil
@@ -16,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streaming.embedded.java import Java, find_java
+from streaming.embedded.spark_jars import spark_jars
+from streaming.errors import HelmstreamError
 
 CACHE_VARIABLE = "HELMSTREAM_CACHE"
 IVY_SETTINGS_VARIABLE = "HELMSTREAM_IVY_SETTINGS"
@@ -62,14 +63,17 @@ class Artifact:
         return f"{self.name}-{self.revision}.jar"
 
 
-class ArtifactsUnavailable(Exception):
+class ArtifactsUnavailable(HelmstreamError):
     """Ivy could not fetch something; carries the end of its output."""
+
+    exit_code = 4
 
     def __init__(self, what: str, reason: str, output: list[str]) -> None:
         tail = "\n".join(output[-_TAIL_LINES:])
         super().__init__(
-            f"the jars of {what} could not be fetched: {reason}; a repository other than "
-            f"Maven Central can be set by an Ivy settings file in {IVY_SETTINGS_VARIABLE}\n{tail}"
+            f"the jars of {what} could not be fetched: {reason}; check the network, or "
+            f"name a repository other than Maven Central by an Ivy settings file in "
+            f"{IVY_SETTINGS_VARIABLE}; what Ivy said last:\n{tail}"
         )
         self.reason = reason
 
@@ -95,7 +99,7 @@ def fetch_jars(
 
     A folder is put in place by one rename when it is complete, so one that exists can be used; of
     several processes that need it at once, one fetches and the others wait. Raises
-    ArtifactsUnavailable, JavaMissing, JavaTooOld.
+    ArtifactsUnavailable, JavaMissing, JavaTooOld, SparkJarsMissing.
     """
     root = cache_folder() if cache is None else cache
     target = root / name
@@ -135,7 +139,7 @@ def _fetch(
 
 
 def _ivy_command(java: Java, module: Path, ivy_cache: Path, jars: Path) -> list[str]:
-    command = [str(java.executable), "-jar", str(_ivy_jar())]
+    command = [str(java.executable), "-jar", str(spark_jars(["ivy-*.jar"])[-1])]
     settings = os.environ.get(IVY_SETTINGS_VARIABLE)
     if settings:
         command += ["-settings", settings]
@@ -189,12 +193,3 @@ def _ending_after(
             process.wait()
         finally:
             timer.cancel()
-
-
-def _ivy_jar() -> Path:
-    spec = importlib.util.find_spec("pyspark")
-    folder = Path(spec.origin).parent / "jars" if spec and spec.origin else Path("pyspark/jars")
-    jars = sorted(folder.glob("ivy-*.jar"))
-    if not jars:
-        raise FileNotFoundError(f"no ivy-*.jar in {folder}; is pyspark installed by pip?")
-    return jars[-1]

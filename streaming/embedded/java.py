@@ -10,13 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from streaming.errors import HelmstreamError
+
 MIN_JAVA_MAJOR = 17
 _PROBE_TIMEOUT_S = 30
 _VERSION = re.compile(r'version "(?P<text>(?P<first>\d+)(?:\.(?P<second>\d+))?[^"]*)"')
 
 
-class JavaMissing(Exception):
+class JavaMissing(HelmstreamError):
     """No Java executable was found, or the one found does not run."""
+
+    exit_code = 3
 
     def __init__(self, looked_at: str, found: str = "nothing") -> None:
         super().__init__(
@@ -27,8 +31,10 @@ class JavaMissing(Exception):
         self.found = found
 
 
-class JavaTooOld(Exception):
+class JavaTooOld(HelmstreamError):
     """The Java found is older than Spark and Kafka need."""
+
+    exit_code = 3
 
     def __init__(self, executable: Path, version: str) -> None:
         super().__init__(

@@ -8,6 +8,8 @@ from collections import deque
 from contextlib import ExitStack, closing
 from pathlib import Path
 
+from streaming.errors import HelmstreamError
+
 LOOPBACK = "127.0.0.1"
 _LOWEST_PORT = 10_000
 _DEFAULT_EPHEMERAL_LOW = 32_768
@@ -16,11 +18,15 @@ _REMEMBERED = 500
 _given: deque[int] = deque(maxlen=_REMEMBERED)
 
 
-class PortTaken(Exception):
-    """A server cannot be started: something else listens on its port."""
+class ServerPortTaken(HelmstreamError):
+    """An embedded server cannot be started: something else listens on its port."""
+
+    exit_code = 4
 
     def __init__(self, name: str, port: int) -> None:
-        super().__init__(f"{name} cannot start: another program listens on {LOOPBACK}:{port}")
+        super().__init__(
+            f"{name} cannot start: another program listens on {LOOPBACK}:{port}; stop that program"
+        )
         self.name = name
         self.port = port
 
@@ -63,9 +69,9 @@ def accepts_connections(port: int, timeout_s: float = 0.5) -> bool:
 
 
 def check_free(name: str, port: int) -> None:
-    """Raise PortTaken when something listens on the loopback port a server is to have."""
+    """Raise ServerPortTaken when something listens on the loopback port a server is to have."""
     if accepts_connections(port):
-        raise PortTaken(name, port)
+        raise ServerPortTaken(name, port)
 
 
 def _ephemeral_low() -> int:

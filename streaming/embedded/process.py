@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from streaming.errors import HelmstreamError
+
 _LOG_TAIL_BYTES = 4_000
 
 # Runs in the child before the real program takes its place under the same pid: asks the kernel for
@@ -31,7 +33,7 @@ os.execvp(sys.argv[2], sys.argv[2:])
 _starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="child-starter")
 
 
-class ChildDied(Exception):
+class ChildDied(HelmstreamError):
     """A child process ended although it should run; carries the end of its log."""
 
     def __init__(self, name: str, return_code: int, log_path: Path) -> None:
@@ -43,7 +45,7 @@ class ChildDied(Exception):
         self.log_path = log_path
 
 
-class NotReady(Exception):
+class NotReady(HelmstreamError):
     """A child process runs but did not become ready in time; carries the end of its log."""
 
     def __init__(self, name: str, waited_s: float, log_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import os
 import socket
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from streaming.embedded.java import Java, find_java
 from streaming.embedded.log4j import LOG4J1
 from streaming.embedded.ports import LOOPBACK, check_free, free_ports
 from streaming.embedded.server import EmbeddedServer
+from streaming.embedded.spark_jars import spark_jars
 
 _MAIN_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 _JAR_PATTERNS = (
@@ -48,13 +49,6 @@ appender.out.layout.pattern = [%d{ISO8601}] %p %m (%c)%n
 """
 
 
-class SparkJarsMissing(Exception):
-    """pyspark's jar folder, or the ZooKeeper in it, is not where it should be."""
-
-    def __init__(self, looked_at: str) -> None:
-        super().__init__(f"no ZooKeeper jars found at {looked_at}; is pyspark installed by pip?")
-
-
 class EmbeddedZooKeeper(EmbeddedServer):
     """One standalone ZooKeeper server on a loopback port, with its data in a folder.
 
@@ -89,7 +83,7 @@ class EmbeddedZooKeeper(EmbeddedServer):
     def start(self, timeout_s: float = _READY_TIMEOUT_S) -> str:
         """Start the server, wait until it serves, and return its connect string.
 
-        Raises JavaMissing, JavaTooOld, SparkJarsMissing, PortTaken, ChildDied and NotReady.
+        Raises JavaMissing, JavaTooOld, SparkJarsMissing, ServerPortTaken, ChildDied and NotReady.
         """
         if self.running:
             return self.connect_string
@@ -106,7 +100,9 @@ class EmbeddedZooKeeper(EmbeddedServer):
             "-Dzookeeper.jmx.log4j.disable=true",
             f"-Djute.maxbuffer={self._max_packet_bytes}",
             "-cp",
-            _class_path() if self._jars is None else f"{self._jars}/*",
+            os.pathsep.join(map(str, spark_jars(_JAR_PATTERNS)))
+            if self._jars is None
+            else f"{self._jars}/*",
             _MAIN_CLASS,
             str(config),
         ]
@@ -151,14 +147,3 @@ class EmbeddedZooKeeper(EmbeddedServer):
                 return b"Mode:" in connection.makefile("rb").read()
         except OSError:
             return False
-
-
-def _class_path() -> str:
-    spec = importlib.util.find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        raise SparkJarsMissing("the package pyspark")
-    folder = Path(spec.origin).parent / "jars"
-    jars = [str(jar) for pattern in _JAR_PATTERNS for jar in sorted(folder.glob(pattern))]
-    if not any("zookeeper-" in jar for jar in jars):
-        raise SparkJarsMissing(str(folder))
-    return ":".join(jars)

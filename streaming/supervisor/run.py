@@ -26,8 +26,9 @@ def run(settings: Settings, config: list[str], console: Console, *, standby: boo
 
     config: the --config and --set options for the child processes; standby: wait while others are
     front or job of the data folder. Raises JobLocked, LogLocked, JavaMissing, JavaTooOld,
-    PortTaken, NoZooKeeper, ConfigurationError before anything starts, HopelessRole when
-    front or job cannot run as configured.
+    PortTaken, NoZooKeeper, ConfigurationError before anything starts, ArtifactsUnavailable,
+    ChildDied, NotReady, ServerPortTaken when the embedded cluster does not come up, HopelessRole
+    when front or job cannot run as configured.
     """
     if standby and not settings.zookeeper_connect:
         raise ConfigurationError("a standby needs zookeeper.connect: the cluster to control")

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from streaming.embedded.broker import KafkaBroker
-from streaming.embedded.ports import PortTaken
+from streaming.embedded.ports import ServerPortTaken
 from streaming.embedded.process import ChildDied, ChildProcess, NotReady
 from streaming.embedded.zookeeper import EmbeddedZooKeeper
 from streaming.zk.client import ZkSession
@@ -61,7 +61,7 @@ def test_zookeeper_serves_the_same_data_after_stop_and_after_kill(zookeeper_serv
 
 def test_zookeeper_on_a_taken_port_says_so(zookeeper_server, tmp_path):
     second = EmbeddedZooKeeper(tmp_path / "second", port=zookeeper_server.port)
-    with pytest.raises(PortTaken, match=f"127.0.0.1:{zookeeper_server.port}$"):
+    with pytest.raises(ServerPortTaken, match=f"127.0.0.1:{zookeeper_server.port};"):
         second.start()
 
 

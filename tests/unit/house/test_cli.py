@@ -19,7 +19,11 @@ from rich.console import Console
 from checkpoints.layout import CheckpointMismatch
 from streaming.cli import app, main
 from streaming.commands.frame import expected_exit_code, run_framed
+from streaming.embedded.ivy import ArtifactsUnavailable
 from streaming.embedded.java import JavaMissing, JavaTooOld
+from streaming.embedded.ports import ServerPortTaken
+from streaming.embedded.process import ChildDied, NotReady
+from streaming.embedded.spark_jars import SparkJarsMissing
 from streaming.errors import ConfigurationError, NoZooKeeper, PortTaken
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
@@ -150,7 +154,12 @@ def test_an_unknown_command_is_refused(capsys: pytest.CaptureFixture[str]) -> No
         (ConfigurationError("x"), 2),
         (JavaMissing("PATH"), 3),
         (JavaTooOld(Path("/usr/bin/java"), "11.0.2"), 3),
+        (SparkJarsMissing("the package pyspark"), 3),
+        (ArtifactsUnavailable("kafka-3.9.2", "no network", []), 4),
         (PortTaken("127.0.0.1:9190", "gateway.port"), 4),
+        (ServerPortTaken("ZooKeeper", 2181), 4),
+        (ChildDied("broker 1", 1, Path("broker.log")), 1),
+        (NotReady("broker 1", 60.0, Path("broker.log")), 1),
         (OSError(errno.EADDRINUSE, "Address already in use"), 4),
         (NoZooKeeper("localhost:2181", "refused"), 4),
         (KazooTimeoutError("Connection time-out"), 4),
