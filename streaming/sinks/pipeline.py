@@ -1,10 +1,10 @@
 """What happens to a batch of decisions, in order.
 
 1. The decision log takes them; ids it already has are dropped.
-2. ZooKeeper takes the writes, fenced by the controller epoch; conflicts cost their own partitions
-only. 3. The image folds what was persisted, and brokers are told of it through their queues. 4.
-What came of the writes goes into the event log as events. 5. The front gets the persisted
-decisions, the replies, and word that the batch is complete.
+2. ZooKeeper takes the writes, fenced by the controller epoch; a conflict costs its partition only.
+3. The image folds what was persisted, and brokers are told of it through their queues.
+4. What came of the writes goes into the event log as events.
+5. The front gets the persisted decisions, the replies, and word that the batch is complete.
 
 A step may be repeated after a crash: each finds what it has done before. Nothing is told to a
 broker or a client that is not written. The batch is committed by Spark when `process` returns;
