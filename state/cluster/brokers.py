@@ -42,6 +42,15 @@ class Brokers:
         """int32[k]: ids of live brokers, ascending."""
         return self._live
 
+    @property
+    def racks(self) -> dict[int, str | None]:
+        """The racks of registered brokers by ascending id: where new replicas may be placed.
+
+        A broker that is shutting down is among them, as it is in what brokers are told
+        (ZkMetadataCache.getAliveBrokers): a topic can be created while brokers restart.
+        """
+        return {id_: self.by_id[id_].rack for id_ in sorted(self.by_id)}
+
     def live(self, ids: npt.NDArray[np.int32]) -> Bools:
         """Return a mask shaped like ids: the broker is live; -1 never is."""
         return among(ids, self._live)

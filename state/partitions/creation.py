@@ -100,10 +100,7 @@ def _check_name(slot: Slot, name: str) -> None:
 def _replicas(slot: Slot, request: CreateTopicRequested) -> Int32s:
     if request.assignment is not None:
         return _assigned(slot, request.assignment)
-    racks = {broker.id: broker.rack for broker in slot.brokers.by_id.values()}
-    racks = {
-        broker: rack for broker, rack in racks.items() if broker not in slot.brokers.shutting_down
-    }
+    racks = slot.brokers.racks
     try:
         return place_replicas(
             racks,

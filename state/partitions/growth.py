@@ -86,9 +86,8 @@ def _replicas(slot: Slot, request: CreatePartitionsRequested, existing: Int32s) 
     if request.assignment is not None:
         _check_assignment(slot, request.assignment, wanted, len(first))
         return pad_rows(request.assignment)
-    racks = {id_: slot.brokers.by_id[id_].rack for id_ in sorted(slot.brokers.by_id)}
     try:
-        return place_new_partitions(racks, wanted, first, len(existing))
+        return place_new_partitions(slot.brokers.racks, wanted, first, len(existing))
     except InvalidReplicationFactor as error:
         raise Rejected(ProtocolError.INVALID_REPLICATION_FACTOR, str(error)) from None
     except PlacementError as error:

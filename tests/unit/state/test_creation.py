@@ -99,11 +99,15 @@ def test_names_that_would_share_a_metric_are_in_one_slot_and_collide() -> None:
     assert topic_scope("a.b") == topic_scope("a_b") != topic_scope("a-b")
 
 
-def test_a_broker_that_is_shutting_down_gets_no_new_replicas() -> None:
+def test_a_topic_can_be_created_while_a_broker_that_it_needs_shuts_down() -> None:
     controller = Controller()
     leave = {"request_id": "r", "broker_id": 2, "broker_epoch": 102, "version": 3}
     controller.happen("controlled_shutdown_requested", **leave)
-    assert set(create(controller, "t")[CREATE]["assignment"]["0"]) == {1, 3}
+    said = create(controller, "t", replication_factor=3)
+    assert error(said) == "NONE"
+    assert said[CREATE]["assignment"]["0"] == [2, 3, 1]
+    row = said[DecisionKind.CHANGE_PARTITIONS][0]
+    assert (row["leader"], row["isr"]) == (3, [3, 1])
 
 
 def test_without_the_role_nothing_is_created() -> None:
