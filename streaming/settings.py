@@ -11,8 +11,8 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
+from streaming.internal_topics import GROUP_TOPIC
 from streaming.log.location import URL_FORM, URL_PATTERN
-from streaming.offsets.posing import GROUP_TOPIC
 
 Positive = Annotated[int, Field(ge=1)]
 Port = Annotated[int, Field(ge=0, le=65535)]

@@ -7,7 +7,6 @@ from typing import Any
 from state.events import EventKind
 from state.protocol_errors import ProtocolError
 from streaming.gateway.ports import ClusterView, Decider, DecisionTimedOut, NotController, Paused
-from streaming.gateway.protocol_errors import GatewayError
 
 
 class AdminRequests:
@@ -33,8 +32,8 @@ class AdminRequests:
         try:
             return await self._decider.submit(kind, topic, payload, timeout_s)
         except Paused as paused:
-            return {"error": GatewayError.POLICY_VIOLATION, "message": str(paused)}
+            return {"error": ProtocolError.POLICY_VIOLATION, "message": str(paused)}
         except NotController:
             return {"error": ProtocolError.NOT_CONTROLLER}
         except DecisionTimedOut:
-            return {"error": GatewayError.REQUEST_TIMED_OUT}
+            return {"error": ProtocolError.REQUEST_TIMED_OUT}

@@ -8,7 +8,6 @@ from state.events import EventKind
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Call
 from streaming.gateway.ports import Decider, DecisionTimedOut, NotController
-from streaming.gateway.protocol_errors import GatewayError
 from streaming.wire.schema_codec import Body
 
 
@@ -29,7 +28,7 @@ class Deciding:
         except NotController:
             return {"error": ProtocolError.NOT_CONTROLLER}
         except DecisionTimedOut:
-            return {"error": GatewayError.REQUEST_TIMED_OUT}
+            return {"error": ProtocolError.REQUEST_TIMED_OUT}
 
 
 class ControlledShutdown:

@@ -11,13 +11,9 @@ from streaming.gateway.calls import Call
 from streaming.gateway.nodes import NO_NODE, NO_NODE_ID, Node, Nodes
 from streaming.gateway.passing.creation import AutoCreation
 from streaming.gateway.ports import ClusterView
-from streaming.gateway.protocol_errors import GatewayError
 from streaming.image.cluster_image import ClusterImage
-from streaming.offsets.posing import GROUP_TOPIC
+from streaming.internal_topics import GROUP_TOPIC, TRANSACTION_TOPIC
 from streaming.wire.schema_codec import Body
-
-TRANSACTION_TOPIC = "__transaction_state"
-INTERNAL_TOPICS = frozenset({GROUP_TOPIC, TRANSACTION_TOPIC})
 
 _BATCHED_SINCE = 4
 _SHARE_SINCE = 6
@@ -84,14 +80,14 @@ class FindCoordinator:
         if topic is None:
             share = call.body["key_type"] == _KeyType.SHARE and call.version >= _SHARE_SINCE
             unknown = ProtocolError.INVALID_REQUEST
-            error = GatewayError.COORDINATOR_NOT_AVAILABLE if share else unknown
+            error = ProtocolError.COORDINATOR_NOT_AVAILABLE if share else unknown
         else:
             leader = NO_NODE_ID if image is None else leader_of(image, topic, key)
             if topic == self._posed_topic and leader != NO_NODE_ID:
                 leader = self._nodes.controller_id()
             node = nodes.get(leader, NO_NODE)
             found = node is not NO_NODE
-            error = ProtocolError.NONE if found else GatewayError.COORDINATOR_NOT_AVAILABLE
+            error = ProtocolError.NONE if found else ProtocolError.COORDINATOR_NOT_AVAILABLE
         return {"error_code": error, "node_id": node.id, "host": node.host, "port": node.port}
 
 

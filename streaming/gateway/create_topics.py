@@ -15,7 +15,6 @@ from state.payloads import topic_id_from_text
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Call
 from streaming.gateway.ports import ClusterView, Decider, DecisionTimedOut, NotController, Paused
-from streaming.gateway.protocol_errors import GatewayError
 from streaming.gateway.topic_configs import config_error
 from streaming.topic_ids import mint_topic_id
 from streaming.wire.schema_codec import Body
@@ -99,11 +98,11 @@ class CreateTopics:
         try:
             return await self._decider.submit(kind, topic["name"], payload, timeout_s)
         except Paused as paused:
-            raise Refused(GatewayError.POLICY_VIOLATION, str(paused)) from None
+            raise Refused(ProtocolError.POLICY_VIOLATION, str(paused)) from None
         except NotController:
             raise Refused(ProtocolError.NOT_CONTROLLER) from None
         except DecisionTimedOut:
-            raise Refused(GatewayError.REQUEST_TIMED_OUT) from None
+            raise Refused(ProtocolError.REQUEST_TIMED_OUT) from None
 
     def _payload(self, topic: Body) -> dict[str, Any]:
         _check_name(topic["name"])
@@ -141,10 +140,10 @@ def _configs(topic: Body) -> dict[str, str]:
     nulls = sorted(config["name"] for config in topic["configs"] if config["value"] is None)
     if nulls:
         message = f"topic configs without a value: {', '.join(nulls)}"
-        raise Refused(GatewayError.INVALID_CONFIG, message)
+        raise Refused(ProtocolError.INVALID_CONFIG, message)
     configs = {config["name"]: config["value"] for config in topic["configs"]}
     if (error := config_error(configs)) is not None:
-        raise Refused(GatewayError.INVALID_CONFIG, error)
+        raise Refused(ProtocolError.INVALID_CONFIG, error)
     return configs
 
 

@@ -7,7 +7,6 @@ from streaming.gateway.calls import Call
 from streaming.gateway.nodes import Nodes
 from streaming.gateway.operations import CLUSTER_OPERATIONS, NOT_ASKED
 from streaming.gateway.ports import ClusterView
-from streaming.gateway.protocol_errors import GatewayError
 from streaming.wire.schema_codec import Body
 
 _BROKERS, _CONTROLLERS = 1, 2
@@ -30,9 +29,9 @@ class DescribeCluster:
         if asked != _BROKERS:
             known = asked == _CONTROLLERS
             return {
-                "error_code": GatewayError.MISMATCHED_ENDPOINT_TYPE
+                "error_code": ProtocolError.MISMATCHED_ENDPOINT_TYPE
                 if known
-                else GatewayError.UNSUPPORTED_ENDPOINT_TYPE,
+                else ProtocolError.UNSUPPORTED_ENDPOINT_TYPE,
                 "error_message": f"endpoint type {asked} is not served here, only {_BROKERS}",
                 "cluster_id": self._view.cluster_id,
                 "brokers": [],

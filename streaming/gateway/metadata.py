@@ -13,15 +13,14 @@ from state.partitions.matrix import Rows
 from state.payloads import NO_TOPIC_ID, topic_id_from_text, topic_id_to_text
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Call
-from streaming.gateway.coordinators import INTERNAL_TOPICS
 from streaming.gateway.metadata_encoder import MetadataAnswer, TopicEntry, encode_metadata
 from streaming.gateway.metadata_partitions import visible_partitions
 from streaming.gateway.nodes import Nodes
 from streaming.gateway.operations import CLUSTER_OPERATIONS, NOT_ASKED, TOPIC_OPERATIONS
 from streaming.gateway.passing.creation import AutoCreation
 from streaming.gateway.ports import ClusterView
-from streaming.gateway.protocol_errors import GatewayError
 from streaming.image.cluster_image import ClusterImage
+from streaming.internal_topics import INTERNAL_TOPICS
 from streaming.wire.schema_codec import Body
 
 _IDS_SINCE = 12
@@ -53,7 +52,7 @@ class Metadata:
         rows: slice | Rows
         if image is None:
             image, rows = ClusterImage(), _no_rows()
-            topics = [_refused(topic, GatewayError.LEADER_NOT_AVAILABLE) for topic in asked or ()]
+            topics = [_refused(topic, ProtocolError.LEADER_NOT_AVAILABLE) for topic in asked or ()]
         elif asked is None:
             topics, rows = _all_topics(image)
         else:

@@ -8,8 +8,8 @@ import numpy as np
 
 from state.blocks import Column
 from state.partitions.matrix import NONE, Bools, Int32s, Rows, any_in_row, keep
+from state.protocol_errors import ProtocolError
 from streaming.gateway.metadata_encoder import PartitionColumns
-from streaming.gateway.protocol_errors import GatewayError
 from streaming.image.cluster_image import ClusterImage
 
 _LISTENER_NOT_FOUND_SINCE = 6
@@ -34,7 +34,7 @@ def visible_partitions(
     replicas, isr = columns["replicas"], columns["isr"]
     if version == 0:
         missing = _missing(replicas, node_ids) | _missing(isr, node_ids)
-        error[led & missing] = GatewayError.REPLICA_NOT_AVAILABLE
+        error[led & missing] = ProtocolError.REPLICA_NOT_AVAILABLE
         replicas = keep(replicas, np.isin(replicas, node_ids))
         isr = keep(isr, np.isin(isr, node_ids))
     return PartitionColumns(
@@ -50,11 +50,11 @@ def visible_partitions(
 
 def _leader_errors(image: ClusterImage, columns: dict[str, Column], version: int) -> Int32s:
     """Return int32[n]: the error of each row, should its leader not be reachable."""
-    absent = np.int32(GatewayError.LEADER_NOT_AVAILABLE)
+    absent = np.int32(ProtocolError.LEADER_NOT_AVAILABLE)
     if version < _LISTENER_NOT_FOUND_SINCE:
         return np.full(len(columns["leader"]), absent)
     registered = np.isin(columns["leader"], np.array(sorted(image.brokers), dtype=np.int32))
-    return np.where(registered, np.int32(GatewayError.LISTENER_NOT_FOUND), absent)
+    return np.where(registered, np.int32(ProtocolError.LISTENER_NOT_FOUND), absent)
 
 
 def _missing(ids: Int32s, node_ids: Int32s) -> Bools:

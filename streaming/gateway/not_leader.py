@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Call, HangUp
-from streaming.gateway.protocol_errors import GatewayError
 from streaming.wire.schema_codec import Body
 
 _NO_ACKS = 0
-_NOT_LEADER = int(GatewayError.NOT_LEADER_OR_FOLLOWER)
+_NOT_LEADER = int(ProtocolError.NOT_LEADER_OR_FOLLOWER)
 _NOTHING = -1
 
 

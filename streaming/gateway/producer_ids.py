@@ -10,7 +10,6 @@ from state.events import EventKind
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Call
 from streaming.gateway.ports import Decider, DecisionTimedOut, NotController
-from streaming.gateway.protocol_errors import GatewayError
 from streaming.wire.schema_codec import Body
 
 logger = logging.getLogger(__name__)
@@ -102,7 +101,7 @@ class InitProducerId:
         try:
             return _answer(ProtocolError.NONE, await self._producer_ids.take())
         except NoProducerIds:
-            return _answer(GatewayError.COORDINATOR_LOAD_IN_PROGRESS)
+            return _answer(ProtocolError.COORDINATOR_LOAD_IN_PROGRESS)
 
 
 def _request_error(body: Body) -> int:
@@ -112,7 +111,7 @@ def _request_error(body: Body) -> int:
         return ProtocolError.NONE
     if body["transactional_id"] == "":
         return ProtocolError.INVALID_REQUEST
-    return GatewayError.NOT_COORDINATOR
+    return ProtocolError.NOT_COORDINATOR
 
 
 def _answer(error: int, producer_id: int = _NO_ID) -> Body:

@@ -12,7 +12,6 @@ from state.protocol_errors import ProtocolError
 from streaming.gateway.admin import AdminRequests
 from streaming.gateway.calls import Call
 from streaming.gateway.ports import UserConfigs
-from streaming.gateway.protocol_errors import GatewayError
 from streaming.wire.schema_codec import Body
 
 _MECHANISMS: Mapping[int, tuple[str, str]] = {
@@ -23,16 +22,16 @@ _ITERATIONS_MIN, _ITERATIONS_MAX = 4096, 16384
 
 _Fault = tuple[int, str]
 """Error code and message."""
-_NO_NAME = (GatewayError.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
-_NO_MECHANISM = (GatewayError.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
-_TOO_FEW = (GatewayError.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
-_TOO_MANY = (GatewayError.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
+_NO_NAME = (ProtocolError.UNACCEPTABLE_CREDENTIAL, "Username must not be empty")
+_NO_MECHANISM = (ProtocolError.UNSUPPORTED_SASL_MECHANISM, "Unknown SCRAM mechanism")
+_TOO_FEW = (ProtocolError.UNACCEPTABLE_CREDENTIAL, "Too few iterations")
+_TOO_MANY = (ProtocolError.UNACCEPTABLE_CREDENTIAL, "Too many iterations")
 _TWICE = (
-    GatewayError.DUPLICATE_RESOURCE,
+    ProtocolError.DUPLICATE_RESOURCE,
     "A user credential cannot be altered twice in the same request",
 )
 _NOT_THERE = (
-    GatewayError.RESOURCE_NOT_FOUND,
+    ProtocolError.RESOURCE_NOT_FOUND,
     "Attempt to delete a user credential that does not exist",
 )
 

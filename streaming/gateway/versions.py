@@ -9,7 +9,6 @@ from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Call
 from streaming.gateway.passing.brokers import Brokers
 from streaming.gateway.passing.versions import Range, common_ranges, our_range
-from streaming.gateway.protocol_errors import GatewayError
 from streaming.wire.messages import ApiKey, encode_response
 from streaming.wire.schema_codec import Body
 
@@ -51,7 +50,7 @@ def unsupported_version_response(correlation_id: int) -> bytes:
     the versions of ApiVersions itself, so that the client can ask again (KIP-511).
     """
     body: Body = {
-        "error_code": GatewayError.UNSUPPORTED_VERSION,
+        "error_code": ProtocolError.UNSUPPORTED_VERSION,
         "api_keys": [_range(ApiKey.API_VERSIONS, our_range(ApiKey.API_VERSIONS))],
     }
     return encode_response(ApiKey.API_VERSIONS, 0, correlation_id, body)

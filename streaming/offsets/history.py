@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 from streaming.image.brokers import endpoint_on
 from streaming.image.cluster_image import ClusterImage
+from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.batches import spans
 from streaming.offsets.leader import OffsetsLeader
-from streaming.offsets.posing import GROUP_TOPIC
 from streaming.wire.errors import WireError
 from streaming.wire.frames import frame
 from streaming.wire.messages import ApiKey, decode_response, encode_request

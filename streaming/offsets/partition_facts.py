@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from state.partitions.matrix import unpad
 from streaming.image.cluster_image import ClusterImage
-from streaming.offsets.posing import BEHIND, FIRST_POSED_EPOCH, GROUP_TOPIC
+from streaming.internal_topics import GROUP_TOPIC
+from streaming.offsets.posing import BEHIND, FIRST_POSED_EPOCH
 
 
 @dataclass(frozen=True, slots=True)

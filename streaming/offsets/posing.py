@@ -13,8 +13,6 @@ import numpy as np
 
 from streaming.wire.partition_rows import PartitionRows
 
-GROUP_TOPIC = "__consumer_offsets"
-
 BEHIND = np.int32(1)
 """By how much the leader epoch told to brokers is behind ZooKeeper's."""
 

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 
 from state.groups.load import NO_EPOCHS, Epochs
 from state.protocol_errors import ProtocolError
-from streaming.gateway.protocol_errors import GatewayError
 
 
 class ProducerEpochs:
@@ -48,7 +47,7 @@ class ProducerEpochs:
         if error := self.commit_error(producer_id, epochs.producer):
             return error
         late = epochs.coordinator < self._of.get(producer_id, NO_EPOCHS).coordinator
-        return GatewayError.TRANSACTION_COORDINATOR_FENCED if late else ProtocolError.NONE
+        return ProtocolError.TRANSACTION_COORDINATOR_FENCED if late else ProtocolError.NONE
 
     def committed(self, producer_id: int, epoch: int) -> None:
         """Note offsets that were appended as a part of a transaction."""

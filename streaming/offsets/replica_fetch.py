@@ -16,11 +16,10 @@ from typing import Any
 from state.payloads import topic_id_to_text
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Call
-from streaming.gateway.protocol_errors import GatewayError
 from streaming.image.cluster_image import ClusterImage
+from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.leader import OffsetsLeader
 from streaming.offsets.partition_log import PartitionLog
-from streaming.offsets.posing import GROUP_TOPIC
 from streaming.wire.schema_codec import Body
 
 logger = logging.getLogger(__name__)
@@ -30,8 +29,8 @@ ReadHistory = Callable[[int, int, int], Awaitable[bytes]]
 
 _TOPIC_IDS_SINCE = 13
 _LAST_EPOCHS_SINCE = 12
-_NOT_LED = int(GatewayError.NOT_LEADER_OR_FOLLOWER)
-_LATER = int(GatewayError.UNKNOWN_LEADER_EPOCH)
+_NOT_LED = int(ProtocolError.NOT_LEADER_OR_FOLLOWER)
+_LATER = int(ProtocolError.UNKNOWN_LEADER_EPOCH)
 _NOTHING = -1
 
 

@@ -15,9 +15,9 @@ from typing import Protocol
 from state.events import EventKind
 from state.protocol_errors import ProtocolError
 from streaming.gateway.ports import Decider, DecisionTimedOut, NotController
+from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.history import HistoryUnreadable
 from streaming.offsets.leader import LeaderStopped, OffsetsLeader
-from streaming.offsets.posing import GROUP_TOPIC
 from streaming.offsets.upkeep import IsrUpkeep
 
 logger = logging.getLogger(__name__)

@@ -9,10 +9,9 @@ from typing import Any
 from state.groups.load import Epochs
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Call
-from streaming.gateway.protocol_errors import GatewayError
+from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.batches import encode_marker
 from streaming.offsets.leader import LeaderStopped, OffsetsLeader
-from streaming.offsets.posing import GROUP_TOPIC
 from streaming.wire.schema_codec import Body
 
 Settled = Callable[[int], Awaitable[bool]]
@@ -55,7 +54,7 @@ class TxnMarkers:
         settled = await self._settled(marker["producer_id"])
         for topic in marker["topics"]:
             name, numbers = topic["name"], topic["partition_indexes"]
-            errors = [int(GatewayError.REQUEST_TIMED_OUT)] * len(numbers)  # it is sent again
+            errors = [int(ProtocolError.REQUEST_TIMED_OUT)] * len(numbers)  # it is sent again
             if settled:
                 appending = (self._append(marker, name, number) for number in numbers)
                 errors = await asyncio.gather(*appending)
@@ -71,10 +70,10 @@ class TxnMarkers:
 
     async def _append(self, marker: dict[str, Any], topic: str, partition: int) -> int:
         if topic != GROUP_TOPIC:
-            return GatewayError.NOT_LEADER_OR_FOLLOWER
+            return ProtocolError.NOT_LEADER_OR_FOLLOWER
         log = self._leader.logs.get(partition)
         if log is None or not await log.producers.loaded(_LOADED_WITHIN_S):
-            return GatewayError.NOT_LEADER_OR_FOLLOWER
+            return ProtocolError.NOT_LEADER_OR_FOLLOWER
         producer_id = marker["producer_id"]
         epochs = Epochs(marker["producer_epoch"], marker["coordinator_epoch"])
         if error := log.producers.marker_error(producer_id, epochs):
@@ -90,5 +89,5 @@ class TxnMarkers:
             log.producers.ended(producer_id, epochs)
             await appended
         except LeaderStopped:
-            return GatewayError.NOT_LEADER_OR_FOLLOWER
+            return ProtocolError.NOT_LEADER_OR_FOLLOWER
         return ProtocolError.NONE

@@ -13,14 +13,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from state.protocol_errors import ProtocolError
-from streaming.gateway.coordinators import TRANSACTION_TOPIC, leader_of
+from streaming.gateway.coordinators import leader_of
 from streaming.gateway.groups.transactions import Producing
 from streaming.gateway.nodes import NO_NODE_ID
 from streaming.gateway.passing.brokers import Brokers
 from streaming.gateway.passing.pool import BrokerFailed, PassingLimits
-from streaming.gateway.protocol_errors import GatewayError
 from streaming.image.cluster_image import ClusterImage
-from streaming.offsets.posing import GROUP_TOPIC
+from streaming.internal_topics import GROUP_TOPIC, TRANSACTION_TOPIC
 from streaming.wire.errors import WireError
 from streaming.wire.messages import ApiKey
 from streaming.wire.schema_codec import Body
@@ -96,7 +95,7 @@ def _question(producing: Producing) -> Body:
 
 
 def _error_in(answer: Body) -> int:
-    if answer["error_code"] == GatewayError.CLUSTER_AUTHORIZATION_FAILED:
+    if answer["error_code"] == ProtocolError.CLUSTER_AUTHORIZATION_FAILED:
         return ProtocolError.INVALID_TXN_STATE  # clients are not told what we may not do
     errors = [
         partition["partition_error_code"]
@@ -109,7 +108,7 @@ def _error_in(answer: Body) -> int:
 
 def _told(error: int, version: int) -> int:
     """Return an error as producers that speak this version of TxnOffsetCommit know it."""
-    if error == GatewayError.PRODUCER_FENCED:
+    if error == ProtocolError.PRODUCER_FENCED:
         return ProtocolError.INVALID_PRODUCER_EPOCH
     if error == ProtocolError.TRANSACTION_ABORTABLE and version < _ABORTABLE_SINCE:
         return ProtocolError.INVALID_TXN_STATE

@@ -12,9 +12,9 @@ from typing import Any
 
 from state.events import EventKind
 from streaming.gateway.ports import Decider
+from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.leader import OffsetsLeader
 from streaming.offsets.partition_log import PartitionLog
-from streaming.offsets.posing import GROUP_TOPIC
 
 logger = logging.getLogger(__name__)
 

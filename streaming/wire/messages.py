@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 
+from state.protocol_errors import ProtocolError
 from streaming.wire.errors import MalformedFrame, UnsupportedApi, UnsupportedVersion
 from streaming.wire.joining import decode_join_group, decode_sync_group
 from streaming.wire.offset_commits import decode_offset_commit
@@ -22,7 +23,6 @@ _REQUEST_PREFIX = struct.Struct(">hhi")
 _CORRELATION_ID = struct.Struct(">i")
 _NO_TAGS = b"\0"
 _ERROR_CODE = struct.Struct(">h")
-_UNSUPPORTED_VERSION = 35
 
 
 class ApiKey(IntEnum):
@@ -302,7 +302,7 @@ def decode_response(api_key: int, version: int, frame: bytes) -> tuple[int, Body
     fields, start = _response_header().decode_prefix(_response_header_version(api, version), frame)
     if api.key is ApiKey.API_VERSIONS and len(frame) >= start + _ERROR_CODE.size:
         (error_code,) = _ERROR_CODE.unpack_from(frame, start)
-        version = 0 if error_code == _UNSUPPORTED_VERSION else version
+        version = 0 if error_code == ProtocolError.UNSUPPORTED_VERSION else version
     return fields["correlation_id"], api.response.decode(version, frame, start)
 
 

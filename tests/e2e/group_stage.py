@@ -9,6 +9,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
 from streaming.demo.cluster import DemoCluster
 from streaming.demo.metadata import ask_metadata
+from streaming.internal_topics import GROUP_TOPIC
 from tests.e2e.group_clients import (
     TOPIC,
     Client,
@@ -21,7 +22,6 @@ from tests.e2e.group_clients import (
 from tests.fixtures.kafka_tools import KafkaTools
 
 PARTITIONS = 3
-GROUP_TOPIC = "__consumer_offsets"
 OURSELVES = 1000
 TAKING_GROUPS_OVER = {
     "options": ("--set=groups.takeover.enable=true", "--set=group.initial.rebalance.delay.ms=0"),

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
+from state.protocol_errors import ProtocolError
 from streaming.gateway.passing.brokers import Brokers
 from streaming.gateway.passing.pool import BrokerFailed
-from streaming.gateway.protocol_errors import GatewayError
 from streaming.wire.errors import WireError
 from streaming.wire.messages import ApiKey
 
@@ -39,7 +39,7 @@ class AutoCreation:
             return {}
         # Whatever it knows already, we shall know in a moment.
         return {
-            topic["name"]: topic["error_code"] or GatewayError.LEADER_NOT_AVAILABLE
+            topic["name"]: topic["error_code"] or ProtocolError.LEADER_NOT_AVAILABLE
             for topic in answer["topics"]
         }
 

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from streaming.internal_topics import GROUP_TOPIC
 from streaming.zk.client import ZkSession
 from streaming.zk.multiread import read_many
 from streaming.zk.znodes import TopicZNode, topic_bytes
@@ -30,7 +31,6 @@ from tests.bench.load import create_topics, state_paths, write_topics
 from tests.bench.report import emit
 from tests.bench.worker import Worker
 
-GROUP_TOPIC = "__consumer_offsets"
 GROUP_PARTITIONS = 8
 REAL_BROKER = 900
 LISTENER = "INTERNAL"

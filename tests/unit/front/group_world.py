@@ -24,10 +24,10 @@ from streaming.gateway.groups.apis import group_apis
 from streaming.gateway.groups.requests import GroupRequests
 from streaming.gateway.groups.transactions import Producing, Transactions
 from streaming.gateway.server import Gateway
+from streaming.internal_topics import GROUP_TOPIC
 from streaming.log.api import NewRecord
 from streaming.offsets.history import History
 from streaming.offsets.leader import OffsetsLeader
-from streaming.offsets.posing import GROUP_TOPIC
 from streaming.settings_loader import load_settings
 from tests.unit.front.standing_time import StandingTime
 from tests.unit.gateway.support import LISTENERS, FakeCluster, Rig, node_config

@@ -7,9 +7,9 @@ from uuid import UUID
 
 from state.payloads import topic_id_from_text
 from streaming.gateway.calls import BoundListener, Call
+from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.batches import NewRecord, encode_batch
 from streaming.offsets.leader import OffsetsLeader
-from streaming.offsets.posing import GROUP_TOPIC
 from streaming.wire.messages import ApiKey, RequestHeader
 from tests.unit.gateway.support import FakeCluster
 

@@ -10,9 +10,9 @@ import pytest
 
 from state.protocol_errors import ProtocolError
 from streaming.gateway.ports import NotController
+from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.leader import LeaderStopped
 from streaming.offsets.partition_log import UNKNOWN
-from streaming.offsets.posing import GROUP_TOPIC
 from streaming.offsets.upkeep import IsrUpkeep
 from tests.unit.offsets.support import BATCH, Led
 

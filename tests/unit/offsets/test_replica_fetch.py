@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from state.protocol_errors import ProtocolError
-from streaming.gateway.protocol_errors import GatewayError
 from streaming.offsets.batches import spans
 from streaming.offsets.replica_fetch import ReplicaFetch
 from tests.unit.offsets.support import BATCH, FETCH_VERSION, Led
@@ -76,7 +75,7 @@ def test_an_answer_waits_for_news() -> None:
 
 @pytest.mark.parametrize(
     ("change", "error"),
-    [(-1, ProtocolError.FENCED_LEADER_EPOCH), (1, GatewayError.UNKNOWN_LEADER_EPOCH)],
+    [(-1, ProtocolError.FENCED_LEADER_EPOCH), (1, ProtocolError.UNKNOWN_LEADER_EPOCH)],
 )
 def test_other_leader_epochs(change: int, error: int) -> None:
     async def scenario(led: Fetching) -> None:
@@ -104,7 +103,7 @@ def test_before_all_agree_there_is_nothing_to_say() -> None:
 def test_alone_it_is_told_to_come_again() -> None:
     async def scenario(led: Fetching) -> None:
         answer = await led.ask(fetch_offset=7)
-        assert answer["error_code"] == GatewayError.UNKNOWN_LEADER_EPOCH
+        assert answer["error_code"] == ProtocolError.UNKNOWN_LEADER_EPOCH
 
     run(scenario)
 
@@ -130,7 +129,7 @@ def test_what_stands_before_our_log_is_read_from_another_broker() -> None:
         assert led.history == [(0, 3, 1_000_000)]
         led.older = b""
         answer = await led.ask(fetch_offset=3, last_fetched_epoch=before)
-        assert answer["error_code"] == GatewayError.UNKNOWN_LEADER_EPOCH, "it must ask again"
+        assert answer["error_code"] == ProtocolError.UNKNOWN_LEADER_EPOCH, "it must ask again"
 
     run(scenario)
 
@@ -138,7 +137,7 @@ def test_what_stands_before_our_log_is_read_from_another_broker() -> None:
 def test_old_protocols_and_other_partitions_are_not_led() -> None:
     async def scenario(led: Fetching) -> None:
         led.begin()
-        not_led = GatewayError.NOT_LEADER_OR_FOLLOWER
+        not_led = ProtocolError.NOT_LEADER_OR_FOLLOWER
         assert (await led.ask(11))["error_code"] == not_led
         assert (await led.ask(partition=7))["error_code"] == not_led
 

@@ -10,8 +10,7 @@ from state.groups.load import Epochs
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import BoundListener, Call
 from streaming.gateway.groups.transactions import Producing, Transactions
-from streaming.gateway.protocol_errors import GatewayError
-from streaming.offsets.posing import GROUP_TOPIC
+from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.txn_markers import TxnMarkers
 from streaming.wire.messages import ApiKey, RequestHeader
 from tests.unit.offsets.support import Led
@@ -95,10 +94,10 @@ def test_markers_are_answered_when_all_have_them_and_told_of() -> None:
         await writing.until_appended(1)
         assert writing.told == []
         writing.follow()
-        assert await asking == {0: ProtocolError.NONE, 7: GatewayError.NOT_LEADER_OR_FOLLOWER}
+        assert await asking == {0: ProtocolError.NONE, 7: ProtocolError.NOT_LEADER_OR_FOLLOWER}
         assert writing.told == [(PRODUCER_ID, True, [0])]
         elsewhere = await writing.write(markers(0, topic="t"))
-        assert elsewhere == {0: GatewayError.NOT_LEADER_OR_FOLLOWER}
+        assert elsewhere == {0: ProtocolError.NOT_LEADER_OR_FOLLOWER}
 
     play(scenario)
 
@@ -127,15 +126,15 @@ def test_a_marker_that_comes_too_late_ends_nothing() -> None:
         late = {
             Epochs(0, 4): ProtocolError.INVALID_PRODUCER_EPOCH,
             Epochs(0, 3): ProtocolError.INVALID_PRODUCER_EPOCH,
-            Epochs(1, 3): GatewayError.TRANSACTION_COORDINATOR_FENCED,
-            Epochs(2, 3): GatewayError.TRANSACTION_COORDINATOR_FENCED,
+            Epochs(1, 3): ProtocolError.TRANSACTION_COORDINATOR_FENCED,
+            Epochs(2, 3): ProtocolError.TRANSACTION_COORDINATOR_FENCED,
         }
         for epochs, error in late.items():
             assert await writing.written(epochs) == error
         assert (writing.end, writing.told) == (0, [])
         assert await writing.written(EPOCHS) == 0
         assert await writing.written(Epochs(1, 5)) == 0
-        assert await writing.written(EPOCHS) == GatewayError.TRANSACTION_COORDINATOR_FENCED
+        assert await writing.written(EPOCHS) == ProtocolError.TRANSACTION_COORDINATOR_FENCED
         assert (writing.end, len(writing.told)) == (2, 2)
 
     play(scenario)
@@ -149,7 +148,7 @@ def test_what_a_newer_producer_commits_keeps_older_ones_out() -> None:
         assert producers.commit_error(PRODUCER_ID, 1) == ProtocolError.INVALID_PRODUCER_EPOCH
         assert producers.commit_error(PRODUCER_ID, 2) == producers.commit_error(8, 0) == 0
         assert await writing.written(Epochs(1, 9)) == ProtocolError.INVALID_PRODUCER_EPOCH
-        assert await writing.written(Epochs(2, 3)) == GatewayError.TRANSACTION_COORDINATOR_FENCED
+        assert await writing.written(Epochs(2, 3)) == ProtocolError.TRANSACTION_COORDINATOR_FENCED
         assert await writing.written(Epochs(2, 4)) == 0
 
     play(scenario)

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from state.protocol_errors import ProtocolError
-from streaming.gateway.coordinators import TRANSACTION_TOPIC
 from streaming.gateway.groups.transactions import Producing
+from streaming.internal_topics import TRANSACTION_TOPIC
 from streaming.offsets.txn_verification import TxnVerification
 from streaming.wire.messages import ApiKey
 from tests.unit.gateway.stub_broker import LISTENER, StubBroker, answering, brokers

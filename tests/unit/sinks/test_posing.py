@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from streaming.offsets.posing import GROUP_TOPIC
+from streaming.internal_topics import GROUP_TOPIC
 from streaming.sinks.plan import Planner
 from streaming.wire.messages import ApiKey
 from tests.fixtures.story import LISTENER, OURSELVES
