@@ -33,7 +33,7 @@ from state.partitions.matrix import (
 )
 from state.partitions.relist import replace_replicas
 from state.partitions.slot import Slot
-from state.partitions.table import Columns
+from state.partitions.table import NO_LEADER, Columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,8 @@ def motion_of(slot: Slot, row: int) -> Motion:
 def begin(slot: Slot, changes: Changes, at: Rows, motions: Sequence[Motion]) -> None:
     """Set the rows of one topic in motion, and bring them as far as they get at once.
 
-    Replicas of an earlier motion that the new one has no use for are stopped and deleted.
+    Replicas of an earlier motion that the new one has no use for are stopped and deleted; where one
+    of them led, another one is elected.
     """
     if len(at) == 0:
         return
@@ -100,6 +101,8 @@ def begin(slot: Slot, changes: Changes, at: Rows, motions: Sequence[Motion]) -> 
         kind = DecisionKind.REWRITE_ASSIGNMENT
         changes.also.append(assignment_decision(slot, changes.offset, topic, kind))
     _advance(slot, changes, at)
+    lost = (changes.leader_before[at] != NO_LEADER) & (slot.table.rows.leader[at] == NO_LEADER)
+    move_partitions(slot, changes, at[lost], PartitionState.ONLINE, Strategy.OFFLINE)
 
 
 def resume_reassignments(slot: Slot, changes: Changes, at: Rows) -> None:

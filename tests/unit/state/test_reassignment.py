@@ -130,6 +130,29 @@ def test_a_newer_plan_takes_the_place_of_an_older_one() -> None:
     assert sorted(row["recipients"]) == [1, 2, 4]
 
 
+def test_a_newer_plan_that_has_no_use_for_the_leader_elects_another() -> None:
+    controller = Controller((1, 2, 3, 4, 5))
+    controller.topic("t", [[1, 2, 3]], [state(1, [1, 2, 3])])
+    move(controller, [4, 5])
+    controller.alter([1, 2, 3, 4])
+    body = {"request_id": "r", "topic": "t", "election_type": "preferred", "partitions": [0]}
+    controller.happen("elect_leaders_requested", "t", **body)
+    led = controller.row("t", 0)
+    assert led["leader"] == 4
+    said = move(controller, [1, 2, 5])
+    assert errors(said) == [0]
+    assert motion(controller) == ([1, 2, 5, 3], [5], [3])
+    [row] = said[CHANGE]
+    assert (row["leader"], row["isr"]) == (1, [1, 2, 3])
+    assert (row["leader_epoch"], row["rule"]) == (
+        led["leader_epoch"] + 1,
+        Rule.OFFLINE_PARTITION_ELECTED,
+    )
+    assert sorted(row["recipients"]) == [1, 2, 3, 5]
+    assert [(one["broker"], one["delete"]) for one in said[STOP]] == [(4, True)]
+    assert controller.slot.offline_partitions() == 0
+
+
 def test_leadership_is_not_given_away_for_a_list_without_a_replica_in_sync() -> None:
     controller = with_topic()
     move(controller, [3, 4])
