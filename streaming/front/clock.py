@@ -5,14 +5,11 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 
 from state.events import EventKind
 from state.groups.buckets import bucket_of_timer
 from streaming.log.api import NewRecord
-from streaming.observers.ports import event
-
-Append = Callable[[list[NewRecord]], Future[range]]
+from streaming.observers.ports import AppendEvents, event
 
 _QUEUE_SHARE = 4
 """The queue has at most so many entries for each timer: one that is moved leaves its old one."""
@@ -25,7 +22,7 @@ class Clock:
     """
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, append: Append, now_ms: Callable[[], int]
+        self, loop: asyncio.AbstractEventLoop, append: AppendEvents, now_ms: Callable[[], int]
     ) -> None:
         """Start with no timer armed."""
         self._loop = loop

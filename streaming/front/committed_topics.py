@@ -8,19 +8,15 @@ with them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from state.events import EventKind
 from state.groups.image import GroupImage
 from streaming.front.direct_commits import DirectCommits
 from streaming.front.known_partitions import KnownPartitions
 from streaming.gateway.ports import DecisionTimedOut
-from streaming.log.api import NewRecord
-from streaming.observers.ports import event
+from streaming.observers.ports import AppendEvents, event
 from streaming.offsets.leader import LeaderStopped
-
-Append = Callable[[Sequence[NewRecord]], Future[range]]
 
 _PAUSE_S = 1.0
 
@@ -37,7 +33,7 @@ class CommittedTopics:
         self,
         known: KnownPartitions,
         commits: DirectCommits,
-        append: Append,
+        append: AppendEvents,
         image: Callable[[], GroupImage],
         *,
         is_controller: Callable[[], bool],

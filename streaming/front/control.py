@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from state.errors import MalformedEvent
 from state.events import Event, EventKind, parse_payload
 from streaming.front.unix_server import UnixServer
 from streaming.log.api import LogError, NewRecord
-from streaming.observers.ports import event
+from streaming.observers.ports import AppendEvents, event
 
 _ORDERS: Mapping[str, EventKind] = {
     "pause": EventKind.CONTROLLER_PAUSED,
@@ -32,7 +31,7 @@ class ControlServer:
     def __init__(
         self,
         path: Path,
-        append: Callable[[list[NewRecord]], Future[range]],
+        append: AppendEvents,
         on_resumed: Callable[[], None],
     ) -> None:
         """Append orders with `append`; on_resumed is called when the end of a pause is durable."""

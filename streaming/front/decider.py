@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 from state.events import EventKind
 from streaming.gateway.ports import DecisionTimedOut, NotController, Paused
 from streaming.log.api import NewRecord, RecordRefused
-from streaming.observers.ports import Counters, event
+from streaming.observers.ports import AppendEvents, Counters, event
 
 PAUSED_KINDS = frozenset(
     {
@@ -41,7 +41,7 @@ class RequestDecider:
 
     def __init__(
         self,
-        append: Callable[[list[NewRecord]], Future[range]],
+        append: AppendEvents,
         is_controller: Callable[[], bool],
         counters: Counters,
         is_paused: Callable[[], bool] = lambda: False,

@@ -29,11 +29,9 @@ from streaming.gateway.calls import Answer
 from streaming.gateway.ports import COMMIT_TIMEOUT_S, DecisionTimedOut
 from streaming.log.api import NewRecord
 from streaming.log.embedded import wall_clock_ms
-from streaming.observers.ports import event
+from streaming.observers.ports import AppendEvents, event
 from streaming.offsets.leader import LeaderStopped, OffsetsLeader
 from streaming.wire.commit_layouts import CommitLayout, CommitLayouts
-
-Append = Callable[[Sequence[NewRecord]], Future[range]]
 
 LOGGED_WITHIN_S = 5.0
 """The log hears of a commit within this time: of many commits of a partition, the last one. It is
@@ -51,7 +49,7 @@ class DirectCommits:
     def __init__(
         self,
         leader: OffsetsLeader,
-        append: Append,
+        append: AppendEvents,
         image: Callable[[], GroupImage],
         *,
         partition_of: Callable[[str], int],

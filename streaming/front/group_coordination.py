@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from state.events import EventKind
@@ -27,7 +26,7 @@ from streaming.gateway.coordinators import coordinator_partition
 from streaming.gateway.ports import NoJob
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import NewRecord
-from streaming.observers.ports import Counters, event
+from streaming.observers.ports import AppendEvents, Counters, event
 from streaming.offsets.history import History
 from streaming.offsets.leader import OffsetsLeader
 from streaming.offsets.loading import fold_records
@@ -35,7 +34,6 @@ from streaming.settings import Settings
 
 logger = logging.getLogger(__name__)
 
-Append = Callable[[Sequence[NewRecord]], Future[range]]
 
 _CHUNK_EVENTS = 1_000
 _NO_JOB = "no job is connected"
@@ -57,7 +55,7 @@ class GroupCoordination:
         settings: Settings,
         leader: OffsetsLeader,
         history: History,
-        append: Append,
+        append: AppendEvents,
         sessions: Sessions,
         *,
         is_controller: Callable[[], bool],

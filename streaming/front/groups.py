@@ -10,7 +10,7 @@ from typing import Any
 
 from state.events import EventKind
 from streaming.front.decider import RequestDecider
-from streaming.front.group_coordination import Append, GroupCoordination
+from streaming.front.group_coordination import GroupCoordination
 from streaming.front.sessions import Sessions
 from streaming.gateway import not_leader
 from streaming.gateway.calls import AtOnce, Call, Handler, Soon
@@ -21,7 +21,7 @@ from streaming.gateway.ports import DecisionTimedOut
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import NewRecord
 from streaming.log.embedded import wall_clock_ms
-from streaming.observers.ports import Counters, event
+from streaming.observers.ports import AppendEvents, Counters, event
 from streaming.offsets.history import History
 from streaming.offsets.leader import OffsetsLeader
 from streaming.offsets.replica_fetch import ReplicaFetch
@@ -43,7 +43,7 @@ class Groups:
         self,
         settings: Settings,
         decider: RequestDecider,
-        append: Append,
+        append: AppendEvents,
         image: Callable[[], ClusterImage | None],
         *,
         is_controller: Callable[[], bool],

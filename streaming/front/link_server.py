@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
-from concurrent.futures import Future
 from pathlib import Path
 from typing import Protocol
 
@@ -19,6 +17,7 @@ from streaming.link.messages import (
     unpack_parts,
 )
 from streaming.log.api import NewRecord, RecordRefused
+from streaming.observers.ports import AppendEvents
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +46,7 @@ class LinkServer:
     def __init__(
         self,
         path: Path,
-        append: Callable[[list[NewRecord]], Future[range]],
+        append: AppendEvents,
         handler: JobHandler,
     ) -> None:
         """Remember where to listen; `start` does."""

@@ -1,4 +1,4 @@
-"""The events of a load that no observer makes: the election and the producer id block."""
+"""The event of a load that no observer makes: the election."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ from streaming.observers.overrides import MIN_INSYNC, UNCLEAN
 from streaming.observers.ports import event
 from streaming.settings import Settings
 from streaming.zk.claim import ControllerClaim
-from streaming.zk.types import ZNode
-from streaming.zk.znodes import parse_producer_id_block
 
 Endpoints = list[dict[str, Any]]
 """[{listener, host, port, security_protocol}], as in a broker's registration."""
@@ -57,17 +55,3 @@ def elected(claim: ControllerClaim, endpoints: Endpoints, settings: Settings) ->
         "config": config,
     }
     return event(EventKind.CONTROLLER_ELECTED, body)
-
-
-def producer_id_block(znode: ZNode | None) -> dict[str, int]:
-    """Return /latest_producer_id_block as an event's body; raises ValueError.
-
-    block_end is -1 before the first block: the znode is missing, or empty as Kafka creates it.
-    """
-    if znode is None:
-        return {"block_start": -1, "block_end": -1, "zk_version": -1}
-    if not znode.data:
-        return {"block_start": -1, "block_end": -1, "zk_version": znode.version}
-    block = parse_producer_id_block(znode.data)
-    ends = {"block_start": block.block_start, "block_end": block.block_end}
-    return {**ends, "zk_version": znode.version}

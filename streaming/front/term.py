@@ -154,7 +154,7 @@ class Term:
         self._look_at_cluster_id()
         self._log.append(
             [
-                *self._producer_id_blocks(),
+                self._producer_id_block(),
                 event(EventKind.RESYNC_COMPLETED, {"topics": len(self._topics)}),
             ]
         )
@@ -281,19 +281,15 @@ class Term:
         except ValueError as error:
             logger.warning("%s", error)
 
-    def _producer_id_blocks(self) -> list[NewRecord]:
-        """Return the event of the last block of producer ids; none when it cannot be read.
-
-        Not knowing it, the cluster machine's next write meets a znode that it does not expect and
-        no id is handed out twice.
-        """
-        znode = self._session.get(PRODUCER_ID_BLOCK_PATH)
+    def _producer_id_block(self) -> NewRecord:
+        """Return the event of the last block of producer ids."""
         try:
-            return [event(EventKind.PRODUCER_ID_BLOCK_OBSERVED, producer_id_block(znode))]
+            block = producer_id_block(self._session.get(PRODUCER_ID_BLOCK_PATH))
         except ValueError as error:
             logger.error("no producer ids can be allocated: %s", error)
             self._counters["broken_producer_id_blocks"] += 1
-            return []
+            block = NO_BLOCK
+        return event(EventKind.PRODUCER_ID_BLOCK_OBSERVED, block)
 
     def _register_ourselves(self) -> None:
         self._tenure.register(self._endpoints, controller_rack(self._brokers.racks))

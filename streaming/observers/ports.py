@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from typing import Any, Protocol
 
@@ -22,6 +22,10 @@ class EventAppender(Protocol):
 
     def append_async(self, records: Sequence[NewRecord]) -> Future[range]:
         """Append events without waiting; order of calls is order of offsets."""
+
+
+AppendEvents = Callable[[Sequence[NewRecord]], Future[range]]
+"""EventAppender.append_async, for who does nothing else with the log."""
 
 
 class Topics(Protocol):
