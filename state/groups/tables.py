@@ -1,7 +1,7 @@
 """What is answered to each request: by the group's state, and where the group is not served at all.
 
-A cell is the error to answer with, or what to do. Source: Kafka's GroupCoordinator; the pages of
-`validateGroupStatus` are STATUS_ERRORS.
+A cell is the error to answer with, or what to do. Source: Kafka's GroupCoordinator; what its
+`validateGroupStatus` refuses is in LOADING_ANSWERS and `status_error`.
 """
 
 from __future__ import annotations

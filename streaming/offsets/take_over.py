@@ -28,7 +28,7 @@ _ENDS_A_TERM = (NotController, DecisionTimedOut, HistoryUnreadable, LeaderStoppe
 
 
 class Coordinator(Protocol):
-    """Who is told how far partitions are; see streaming.front.groups."""
+    """Who is told how far partitions are: streaming.front.group_coordination."""
 
     def elected(self, partitions: dict[int, int]) -> None:
         """Partitions (number: leader epoch) are led by us, and not loaded."""
