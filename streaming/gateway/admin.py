@@ -7,33 +7,43 @@ from typing import Any
 from state.events import EventKind
 from state.protocol_errors import ProtocolError
 from streaming.gateway.ports import ClusterView, Decider, DecisionTimedOut, NotController, Paused
+from streaming.wire.schema_codec import Body
 
 
 class AdminRequests:
-    """What CreatePartitions, ElectLeaders and AlterPartitionReassignments share."""
+    """What requests about topics share.
 
-    def __init__(self, view: ClusterView, decider: Decider, timeout_max_s: float) -> None:
-        """Take the cluster, who decides, and the longest wait."""
+    The decision is awaited whatever time a request gives: that is for brokers to hear of what was
+    done, and Kafka looks at it when all is checked and written (ZkAdminManager).
+    """
+
+    def __init__(self, view: ClusterView, decider: Decider, timeout_s: float) -> None:
+        """Take the cluster, who decides, and how long a request waits for it."""
         self.view = view
         self._decider = decider
-        self._timeout_max_s = timeout_max_s
+        self._timeout_s = timeout_s
 
     def ready(self) -> bool:
         """Return whether requests can be decided here now."""
         return self.view.image() is not None and self.view.is_controller()
 
-    async def reply(
-        self, kind: EventKind, topic: str, payload: dict[str, Any], timeout_ms: int
-    ) -> dict[str, Any]:
+    async def reply(self, kind: EventKind, topic: str, payload: dict[str, Any]) -> dict[str, Any]:
         """Return the reply to an event about a topic, or {"error": code} when there is none."""
         if not self.ready():
             return {"error": ProtocolError.NOT_CONTROLLER}
-        timeout_s = min(max(timeout_ms, 0) / 1000, self._timeout_max_s)
         try:
-            return await self._decider.submit(kind, topic, payload, timeout_s)
+            return await self._decider.submit(kind, topic, payload, self._timeout_s)
         except Paused as paused:
             return {"error": ProtocolError.POLICY_VIOLATION, "message": str(paused)}
         except NotController:
             return {"error": ProtocolError.NOT_CONTROLLER}
         except DecisionTimedOut:
             return {"error": ProtocolError.REQUEST_TIMED_OUT}
+
+
+def in_time(error: int, asked: Body) -> int:
+    """Return the error of a change as who asked for it is told: REQUEST_TIMED_OUT in place of NONE
+    when brokers were given no time to hear of it. A dry run needs none.
+    """
+    waits = asked["timeout_ms"] > 0 or asked.get("validate_only", False)
+    return error if waits or error != ProtocolError.NONE else ProtocolError.REQUEST_TIMED_OUT

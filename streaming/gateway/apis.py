@@ -114,7 +114,6 @@ def _served_here(
 ) -> dict[int, Handler]:
     nodes = Nodes(view, node.node_id)
     deciding = Deciding(decider, node.request_timeout_s)
-    create_topics = CreateTopics(view, decider, node.defaults, node.request_timeout_s, node.chance)
     admin = AdminRequests(view, decider, node.request_timeout_s)
     return {
         ApiKey.PRODUCE: not_leader.produce,
@@ -124,7 +123,7 @@ def _served_here(
         ApiKey.CONTROLLED_SHUTDOWN: ControlledShutdown(deciding).handle,
         ApiKey.FIND_COORDINATOR: FindCoordinator(view, nodes, creation, node.posed_topic).handle,
         ApiKey.LIST_GROUPS: list_groups,
-        ApiKey.CREATE_TOPICS: create_topics.handle,
+        ApiKey.CREATE_TOPICS: CreateTopics(admin, node.defaults, node.chance).handle,
         ApiKey.DELETE_TOPICS: DeleteTopics(admin).handle,
         ApiKey.INIT_PRODUCER_ID: InitProducerId(producer_ids).handle,
         ApiKey.DESCRIBE_LOG_DIRS: DescribeLogDirs(node.configs["data.dir"]).handle,

@@ -8,7 +8,7 @@ from typing import Any
 
 from state.events import EventKind
 from state.protocol_errors import ProtocolError
-from streaming.gateway.admin import AdminRequests
+from streaming.gateway.admin import AdminRequests, in_time
 from streaming.gateway.calls import Call
 from streaming.gateway.create_topics import PARTITIONS_MAX
 from streaming.wire.schema_codec import Body
@@ -35,11 +35,10 @@ class CreatePartitions:
         if reply is None:
             payload = _payload(call, topic)
             kind = EventKind.CREATE_PARTITIONS_REQUESTED
-            timeout_ms = call.body["timeout_ms"]
-            reply = await self._requests.reply(kind, topic["name"], payload, timeout_ms)
+            reply = await self._requests.reply(kind, topic["name"], payload)
         return {
             "name": topic["name"],
-            "error_code": reply["error"],
+            "error_code": in_time(reply["error"], call.body),
             "error_message": reply.get("message"),
         }
 

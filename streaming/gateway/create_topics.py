@@ -13,8 +13,8 @@ from state.events import EventKind
 from state.partitions.creation import is_legal_name
 from state.payloads import topic_id_from_text
 from state.protocol_errors import ProtocolError
+from streaming.gateway.admin import AdminRequests, in_time
 from streaming.gateway.calls import Call
-from streaming.gateway.ports import ClusterView, Decider, DecisionTimedOut, NotController, Paused
 from streaming.gateway.topic_configs import config_error
 from streaming.topic_ids import mint_topic_id
 from streaming.wire.schema_codec import Body
@@ -54,18 +54,11 @@ class CreateTopics:
     """
 
     def __init__(
-        self,
-        view: ClusterView,
-        decider: Decider,
-        defaults: TopicDefaults,
-        timeout_max_s: float,
-        chance: random.Random,
+        self, requests: AdminRequests, defaults: TopicDefaults, chance: random.Random
     ) -> None:
-        """Take the cluster, who decides, what -1 means, the longest wait, and a random source."""
-        self._view = view
-        self._decider = decider
+        """Take who has requests decided, what -1 means, and a random source."""
+        self._requests = requests
         self._defaults = defaults
-        self._timeout_max_s = timeout_max_s
         self._chance = chance
 
     async def handle(self, call: Call) -> Body:
@@ -81,28 +74,21 @@ class CreateTopics:
             reply = await self._create(call, topic, times)
         except Refused as refused:
             return _failure(topic, refused.error, refused.message)
-        if reply["error"] != ProtocolError.NONE:
-            return _failure(topic, reply["error"], reply["message"])
+        error = in_time(reply["error"], call.body)
+        if error != ProtocolError.NONE:
+            return _failure(topic, error, reply.get("message"))
         return _success(call, topic, reply)
 
     async def _create(self, call: Call, topic: Body, times: int) -> dict[str, Any]:
-        if self._view.image() is None or not self._view.is_controller():
+        if not self._requests.ready():
             raise Refused(ProtocolError.NOT_CONTROLLER)
         if times > 1:
             raise Refused(
                 ProtocolError.INVALID_REQUEST, "the request names this topic more than once"
             )
         payload = self._payload(topic) | {"validate_only": call.body["validate_only"]}
-        timeout_s = min(max(call.body["timeout_ms"], 0) / 1000, self._timeout_max_s)
         kind = EventKind.CREATE_TOPIC_REQUESTED
-        try:
-            return await self._decider.submit(kind, topic["name"], payload, timeout_s)
-        except Paused as paused:
-            raise Refused(ProtocolError.POLICY_VIOLATION, str(paused)) from None
-        except NotController:
-            raise Refused(ProtocolError.NOT_CONTROLLER) from None
-        except DecisionTimedOut:
-            raise Refused(ProtocolError.REQUEST_TIMED_OUT) from None
+        return await self._requests.reply(kind, topic["name"], payload)
 
     def _payload(self, topic: Body) -> dict[str, Any]:
         _check_name(topic["name"])

@@ -10,7 +10,7 @@ from typing import Any
 from state.events import EventKind
 from state.payloads import NO_TOPIC_ID, topic_id_from_text, topic_id_to_text
 from state.protocol_errors import ProtocolError
-from streaming.gateway.admin import AdminRequests
+from streaming.gateway.admin import AdminRequests, in_time
 from streaming.gateway.calls import Call
 from streaming.wire.schema_codec import Body
 
@@ -66,8 +66,7 @@ class DeleteTopics:
             asked = (name, self._id(name))
         payload = {"topic": found, "topic_id": None if name else topic_id_to_text(topic_id)}
         kind = EventKind.DELETE_TOPIC_REQUESTED
-        timeout_ms = call.body["timeout_ms"]
-        reply = await self._requests.reply(kind, found, payload, timeout_ms)
+        reply = await self._requests.reply(kind, found, payload)
         return _result(asked, _error(call, reply), reply.get("message"))
 
     def _name(self, topic_id: bytes) -> str | None:
@@ -90,7 +89,7 @@ def _asked(call: Call) -> list[_Named]:
 
 def _error(call: Call, reply: dict[str, Any]) -> int:
     """Return the error; older clients do not know of TOPIC_DELETION_DISABLED."""
-    error: int = reply["error"]
+    error = in_time(reply["error"], call.body)
     if error == ProtocolError.TOPIC_DELETION_DISABLED and call.version < _DISABLED_SINCE:
         return ProtocolError.INVALID_REQUEST
     return error

@@ -45,10 +45,7 @@ class ElectLeaders:
             return {"error_code": error, "replica_election_results": _refused(call.body, error)}
         asked = self._asked(call, election_type)
         results = await asyncio.gather(
-            *(
-                self._elect(call, election_type, topic, partitions)
-                for topic, partitions in asked.items()
-            )
+            *(self._elect(election_type, topic, partitions) for topic, partitions in asked.items())
         )
         return {"error_code": ProtocolError.NONE, "replica_election_results": results}
 
@@ -62,12 +59,10 @@ class ElectLeaders:
             asked.setdefault(entry["topic"], {}).update(dict.fromkeys(entry["partitions"]))
         return {topic: list(partitions) for topic, partitions in asked.items()}
 
-    async def _elect(
-        self, call: Call, election_type: ElectionType, topic: str, partitions: list[int]
-    ) -> Body:
+    async def _elect(self, election_type: ElectionType, topic: str, partitions: list[int]) -> Body:
         payload = {"topic": topic, "election_type": election_type, "partitions": partitions}
         kind = EventKind.ELECT_LEADERS_REQUESTED
-        reply = await self._requests.reply(kind, topic, payload, call.body["timeout_ms"])
+        reply = await self._requests.reply(kind, topic, payload)
         errors = {one["partition"]: one["error"] for one in reply.get("partitions", ())}
         return {
             "topic": topic,

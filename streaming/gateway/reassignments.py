@@ -34,7 +34,7 @@ class AlterPartitionReassignments:
             targets = {one["partition_index"]: one["replicas"] for one in topic["partitions"]}
             asked.setdefault(topic["name"], {}).update(targets)
         replies = await asyncio.gather(
-            *(self._alter(call, topic, targets) for topic, targets in asked.items())
+            *(self._alter(topic, targets) for topic, targets in asked.items())
         )
         refused = [reply for reply in replies if reply["error"] != ProtocolError.NONE]
         if refused or not self._requests.ready():
@@ -48,14 +48,14 @@ class AlterPartitionReassignments:
         ]
         return {"error_code": ProtocolError.NONE, "error_message": None, "responses": responses}
 
-    async def _alter(self, call: Call, topic: str, targets: Targets) -> dict[str, Any]:
+    async def _alter(self, topic: str, targets: Targets) -> dict[str, Any]:
         payload = {
             "topic": topic,
             "partitions": list(targets),
             "targets": list(targets.values()),
         }
         kind = EventKind.ALTER_REASSIGNMENTS_REQUESTED
-        return await self._requests.reply(kind, topic, payload, call.body["timeout_ms"])
+        return await self._requests.reply(kind, topic, payload)
 
 
 def _result(answer: dict[str, Any]) -> Body:

@@ -22,9 +22,11 @@ def more(name: str, count: int, *assigned: list[int]) -> dict[str, Any]:
     return {"name": name, "count": count, "assignments": lists}
 
 
-async def elect(rig: Rig, version: int, asked: Any, kind: int = 0) -> dict[str, Any]:
+async def elect(
+    rig: Rig, version: int, asked: Any, kind: int = 0, timeout_ms: int = 30_000
+) -> dict[str, Any]:
     listed = None if asked is None else [{"topic": t, "partitions": p} for t, p in asked.items()]
-    body = {"election_type": kind, "topic_partitions": listed, "timeout_ms": 30_000}
+    body = {"election_type": kind, "topic_partitions": listed, "timeout_ms": timeout_ms}
     return await rig.ask(ApiKey.ELECT_LEADERS, version, body)
 
 
@@ -56,6 +58,33 @@ def test_growth_is_refused_for_topics_named_twice_and_beyond_all_measure() -> No
         found = await grow(rig, 3, more("t", 2), more("t", 3), more("u", 50_001))
         assert {name: one["error_code"] for name, one in found.items()} == {"t": 42, "u": 37}
         assert rig.cluster.payloads("create_partitions_requested") == []
+
+    with_gateway(scenario)
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1])
+def test_without_a_time_for_brokers_only_growth_is_timed_out(timeout_ms: int) -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.create("t", [[1, 2]])
+        asked = (more("t", 2), more("none", 2))
+        found = await grow(rig, 3, *asked, timeout_ms=timeout_ms, validate_only=True)
+        assert {name: one["error_code"] for name, one in found.items()} == {"t": 0, "none": 3}
+        found = await grow(rig, 3, *asked, timeout_ms=timeout_ms)
+        assert {name: one["error_code"] for name, one in found.items()} == {"t": 7, "none": 3}
+        rows = rig.cluster.known.rows_of("t")
+        assert len(rig.cluster.known.columns["replicas"][rows]) == 2
+
+    with_gateway(scenario)
+
+
+def test_elections_and_reassignments_are_answered_whatever_time_they_give() -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.create("t", [[1, 2], [2, 1]])
+        rig.cluster.happen("broker_registrations_changed", "", {"unregistered": [1]})
+        assert errors(await elect(rig, 2, {"t": [0, 1]}, timeout_ms=0)) == {"t": {0: 80, 1: 84}}
+        answer = await alter(rig, 0, t={0: [3, 2], 7: [3]})
+        [entry] = answer["responses"]
+        assert [one["error_code"] for one in entry["partitions"]] == [0, 3]
 
     with_gateway(scenario)
 
@@ -117,7 +146,9 @@ def test_there_are_two_types_of_elections() -> None:
     with_gateway(scenario)
 
 
-async def alter(rig: Rig, **targets: dict[int, list[int] | None]) -> dict[str, Any]:
+async def alter(
+    rig: Rig, timeout_ms: int = 30_000, **targets: dict[int, list[int] | None]
+) -> dict[str, Any]:
     topics = [
         {
             "name": name,
@@ -125,7 +156,7 @@ async def alter(rig: Rig, **targets: dict[int, list[int] | None]) -> dict[str, A
         }
         for name, moves in targets.items()
     ]
-    body = {"timeout_ms": 30_000, "topics": topics}
+    body = {"timeout_ms": timeout_ms, "topics": topics}
     return await rig.ask(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, body)
 
 

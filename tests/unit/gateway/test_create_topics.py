@@ -143,11 +143,23 @@ def test_a_dry_run_creates_nothing(version: int) -> None:
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])
-def test_without_a_timeout_the_answer_does_not_wait_but_the_topic_comes(timeout_ms: int) -> None:
+def test_without_a_time_for_brokers_only_what_is_done_is_timed_out(timeout_ms: int) -> None:
     async def scenario(rig: Rig) -> None:
-        (result,) = await create(rig, 7, topic("t", 1, 1), timeout_ms=timeout_ms)
-        assert result["error_code"] == 7
-        assert rig.cluster.known.topic_names() == ["t"]
+        rig.cluster.create("taken", [[1]])
+        asked = [topic("t", 1, 1), topic("taken", 1, 1), topic("x", 1, 4), topic("a/b", 1, 1)]
+        results = await create(rig, 7, *asked, timeout_ms=timeout_ms)
+        assert [r["error_code"] for r in results] == [7, 36, 38, 17]
+        assert rig.cluster.known.topic_names() == ["t", "taken"]
+
+    with_gateway(scenario)
+
+
+def test_a_dry_run_is_answered_whatever_time_it_gives() -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.create("taken", [[1]])
+        asked = [topic("t", 1, 1), topic("taken", 1, 1)]
+        results = await create(rig, 7, *asked, timeout_ms=0, validate_only=True)
+        assert [r["error_code"] for r in results] == [0, 36]
 
     with_gateway(scenario)
 

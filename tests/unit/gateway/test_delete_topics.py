@@ -17,11 +17,16 @@ T_UUID = uuid.UUID(bytes=topic_id_from_text(T_ID))
 STRANGER = uuid.UUID(int=77)
 
 
-async def delete(rig: Rig, version: int, *asked: tuple[str | None, uuid.UUID | None]) -> list[Any]:
+async def delete(
+    rig: Rig,
+    version: int,
+    *asked: tuple[str | None, uuid.UUID | None],
+    timeout_ms: int = 30_000,
+) -> list[Any]:
     """Ask for topics by (name, id); returns (name, id, error) of each."""
     named = [{"name": name, "topic_id": topic_id} for name, topic_id in asked]
     body = {"topics": named} if version >= 6 else {"topic_names": [name for name, _ in asked]}
-    answer = await rig.ask(ApiKey.DELETE_TOPICS, version, body | {"timeout_ms": 30_000})
+    answer = await rig.ask(ApiKey.DELETE_TOPICS, version, body | {"timeout_ms": timeout_ms})
     return [
         (one["name"], one.get("topic_id") or None, one["error_code"]) for one in answer["responses"]
     ]
@@ -77,6 +82,16 @@ def test_deletion_may_be_switched_off(version: int, error: int) -> None:
         switch = {"config": {"delete.topic.enable": False}}
         rig.cluster.happen("cluster_config_changed", "", switch)
         assert [one[2] for one in await delete(rig, version, ("t", None))] == [error]
+
+    with_gateway(scenario)
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1])
+def test_without_a_time_for_brokers_only_what_is_done_is_timed_out(timeout_ms: int) -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.create("t", [[1, 2]], T_ID)
+        found = await delete(rig, 6, ("t", None), ("none", None), timeout_ms=timeout_ms)
+        assert [error for *_, error in found] == [7, 3]
 
     with_gateway(scenario)
 
