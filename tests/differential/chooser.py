@@ -230,13 +230,14 @@ class Chooser:
         return Step("request_reassignment", of)
 
     def _keeps_a_leader(self, model: Model, chosen: Partition, target: list[int]) -> bool:
-        """Return whether a replica in sync stays that can lead: Kafka's controller goes on without
-        one, and the partition is lost to its clients.
+        """Return whether the leader stays, or the motion ends at once and another replica in sync
+        can lead: Kafka's controller goes on without one, and the partition is lost to its clients.
         """
         state = model.states[chosen]
-        stay = {*target, *model.origin(chosen)}
+        origin = model.origin(chosen)
         able = {id_ for id_ in state["isr"] if self._healthy(id_, chosen)}
-        return state["leader"] in {NO_LEADER, *stay} or not able.isdisjoint(stay)
+        replaced = set(target) == set(origin) and not able.isdisjoint(origin)
+        return replaced or state["leader"] in {NO_LEADER, *target, *origin}
 
     def _target(self, model: Model, partition: Partition, among: set[int]) -> list[int]:
         present = model.topics[partition[0]].replicas[partition[1]]

@@ -42,6 +42,7 @@ def create(run: Run, topic: str, replicas: list[int]) -> None:
 def test_what_kafkas_controller_does_wrong(run: Run) -> None:
     """In this order: the last one leaves Kafka's controller in a loop at its next failover."""
     a_cancellation_does_not_take_the_leader_away(run)
+    a_newer_motion_does_not_take_the_leader_away(run)
     a_topic_in_motion_is_deleted_when_it_has_arrived(run)
     a_partition_without_data_moves_at_once(run)
     an_election_without_data_ends(run)
@@ -58,6 +59,18 @@ def a_cancellation_does_not_take_the_leader_away(run: Run) -> None:
     assert b'"leader":3' in state.ours
     refused = int(ProtocolError.INVALID_REPLICA_ASSIGNMENT)
     assert (found["answer"].stock, found["answer"].ours) == ((0, [0]), (0, [refused]))
+
+
+def a_newer_motion_does_not_take_the_leader_away(run: Run) -> None:
+    create(run, "e", [1])
+    do(run, "request_reassignment", topic="e", partition=0, target=[3, 4])
+    do(run, "alter_isr", topic="e", partition=0, isr=[1, 3], wrong={})
+    do(run, "elect_preferred", partitions=[("e", 0)])
+    found = do(run, "request_reassignment", topic="e", partition=0, target=[1, 2])
+    state = found[partition_state_path("e", 0)]
+    assert b'"leader":-1' in state.stock
+    assert b'"leader":1' in state.ours
+    assert "answer" not in found
 
 
 def a_topic_in_motion_is_deleted_when_it_has_arrived(run: Run) -> None:
