@@ -18,7 +18,7 @@ from streaming.supervisor.processes import FRONT, JOB, Supervised, role_command
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import CONTROLLER_PATH, parse_controller_id
 from tests.differential.cluster import LISTENER, SESSION_TIMEOUT_MS, wait_until
-from tests.differential.folding_job import FoldingJob
+from tests.fixtures.folding_job import BackgroundJob
 
 STOCK_ID = 0
 OUR_ID = 1000
@@ -92,10 +92,10 @@ class OurController:
         ]
         for role in self._roles:
             role.start()
-        self._job: FoldingJob | None = None
+        self._job: BackgroundJob | None = None
         if not spark:
             wait_until("the front", self._serving, _deadline())
-            self._job = FoldingJob(load_settings((), overrides, {}))
+            self._job = BackgroundJob(load_settings((), overrides, {}))
 
     def wait(self, session: ZkSession) -> None:
         """Wait until we are the controller and have told everybody."""

@@ -41,7 +41,7 @@ class Incident:
     def events(self) -> list[Event]:
         reader = JsonLinesReader(HERE / self.name / "events.jsonl")
         records = reader.read(reader.start_offset(), reader.end_offset())
-        return [Event(r.offset, r.time_ms, r.kind, r.key, r.payload) for r in records]
+        return [record.as_event() for record in records]
 
     @cached_property
     def decisions(self) -> list[MergedDecision]:

@@ -13,12 +13,12 @@ from streaming.demo.metadata import ask_metadata
 from streaming.embedded.broker import KafkaBroker
 from streaming.embedded.ports import LOOPBACK, free_ports
 from streaming.embedded.zookeeper import EmbeddedZooKeeper
-from streaming.supervisor.processes import JOB, Supervisor
+from streaming.supervisor.processes import Supervisor
 from streaming.wire.messages import ApiKey
-from tests.bench.groups.folding_job import folding_job_command
 from tests.bench.groups.frames import TOPIC
 from tests.bench.processes import processes
 from tests.bench.system import GatewayClient
+from tests.fixtures.plain_job import without_spark
 
 KAFKA, HELMSTREAM, FOLDING = "kafka", "helmstream", "folding"
 _JVM = ("-Xmx2g", "-Xms256m")
@@ -115,8 +115,7 @@ class Ours:
         config = [f"--set={one}" for one in settings]
         self._supervisor = Supervisor(folder / "helmstream", config)
         if name == FOLDING:
-            job = self._supervisor.roles[JOB]
-            job.command = folding_job_command(folder / "helmstream", config)
+            without_spark(self._supervisor, one_life=True)
         self._supervisor.start()
         self._broker.start(_START_S)
         wait_for(self._controls, "control of the broker")

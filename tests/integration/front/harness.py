@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from state.events import Event, parse_payload
+from state.events import parse_payload
 from streaming.embedded.process import ChildProcess
 from streaming.errors import NotRunning
 from streaming.image.cluster_image import ClusterImage
@@ -117,9 +117,7 @@ class FrontProcess:
         with reader:
             records = list(reader.read(start, reader.end_offset()))
         for record in records:
-            parse_payload(
-                Event(record.offset, record.time_ms, record.kind, record.key, record.payload)
-            )
+            parse_payload(record.as_event())
         return [(r.kind, r.key, orjson.loads(r.payload)) for r in records]
 
     def of_kind(self, kind: str) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ from streaming.embedded.ports import free_ports
 from streaming.settings_loader import load_settings
 from streaming.zk.znodes import partition_state_path
 from streaming.zk.znodes.partition_state import parse_partition_states
-from tests.differential.folding_job import FoldingJob
+from tests.fixtures.folding_job import BackgroundJob
 from tests.integration.front.harness import CONTROLLER_ID, stays, wait_for
 
 PATIENCE_S = 120.0
@@ -43,7 +43,7 @@ class Ours:
         settings = {"data.dir": data_dir, "zookeeper.connect": zookeeper}
         settings |= {name.replace("_", "."): value for name, value in self._given.items()}
         given = [f"{key}={value}" for key, value in settings.items()]
-        self.job = FoldingJob(load_settings((), given, {}))
+        self.job = BackgroundJob(load_settings((), given, {}))
         self.wait_settled()
 
     def wait_settled(self):

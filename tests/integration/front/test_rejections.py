@@ -10,7 +10,7 @@ from streaming.wire.messages import ApiKey
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import TopicZNode, parse_topic, topic_bytes, topic_path
 from tests.bench.system import GatewayClient
-from tests.differential.folding_job import FoldingJob
+from tests.fixtures.folding_job import BackgroundJob
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 from tests.integration.front.harness import put_broker, put_state, wait_for
 
@@ -34,7 +34,7 @@ def front(zookeeper, zk_session, start_front, data_dir):
     front = start_front(controller_lease_ms=120_000)
     front.wait_listening()
     given = {"data.dir": data_dir, "zookeeper.connect": zookeeper}
-    job = FoldingJob(load_settings((), [f"{key}={value}" for key, value in given.items()], {}))
+    job = BackgroundJob(load_settings((), [f"{key}={value}" for key, value in given.items()], {}))
     yield front
     job.close()
     assert job.failure is None

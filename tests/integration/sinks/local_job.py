@@ -1,8 +1,7 @@
 """A job without Spark: the real sinks on a recorded log, with a checkpoint of its own.
 
-It keeps what Spark keeps, in the same order: the range of a batch before it runs (offsets/N), the
-machines' states after it (commits/N). Between any two steps it can be killed: `Points` counts them
-and stops the process, or only this job, at a chosen one.
+It keeps what Spark keeps, in the same order. Between any two steps it can be killed: `Points`
+counts them and stops the process, or only this job, at a chosen one.
 """
 
 from __future__ import annotations
@@ -10,30 +9,26 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from checkpoints.read import folded_until
-from state.events import Event
-from streaming.image.restore import image_of, timers_of, unfinished_deletions
-from streaming.job import unfolded_events
+from streaming.image.restore import image_of
 from streaming.log.embedded import EmbeddedLogReader
 from streaming.paths import DataDir
 from streaming.settings_loader import load_settings
-from streaming.sinks.assembly import Sinks, open_sinks
-from streaming.sinks.batch import opened
 from streaming.zk.fenced import FencedWriter
 from streaming.zk.znodes.controller import (
     PRODUCER_ID_BLOCK_PATH,
     ProducerIdBlock,
     producer_id_block_bytes,
 )
-from tests.fixtures.story import LISTENER, Fold
+from tests.fixtures.folding_job import FoldingJob
+from tests.fixtures.job_checkpoints import SparkLayout
+from tests.fixtures.story import LISTENER
 from tests.integration.sinks.support import wait_for, write_state
 
 BATCH_EVENTS = 4
@@ -69,7 +64,26 @@ class Points:
         return watched
 
 
-class LocalJob:
+class WatchedLayout(SparkLayout):
+    """Passes the points of a checkpoint; disturb is called before a batch is planned."""
+
+    def __init__(self, folder: Path, points: Points, disturb: Callable[[int], None]) -> None:
+        super().__init__(folder)
+        self._points = points
+        self._disturb = disturb
+
+    def plan(self, batch_id: int, end: int) -> None:
+        self._disturb(batch_id)
+        super().plan(batch_id, end)
+        self._points.pass_by("planned")
+
+    def commit(self, batch_id: int, end: int, states: Mapping[int, bytes]) -> None:
+        self._points.pass_by("before commit")
+        super().commit(batch_id, end, states)
+        self._points.pass_by("after commit")
+
+
+class LocalJob(FoldingJob):
     """One life of a job on a data folder. meddled: others write to ZooKeeper before one batch."""
 
     def __init__(
@@ -78,47 +92,25 @@ class LocalJob:
         self.points = points
         self.meddled = meddled
         self.closed = False
-        self.folders = DataDir(data_dir)
-        self.checkpoint = self.folders.checkpoint
-        for name in ("offsets", "commits"):
-            (self.checkpoint / name).mkdir(parents=True, exist_ok=True)
-        committed = sorted(int(path.name) for path in (self.checkpoint / "commits").iterdir())
-        self.batch_id = committed[-1] + 1 if committed else 0
-        states = (
-            orjson.loads((self.checkpoint / "commits" / str(committed[-1])).read_bytes())
-            if (committed)
-            else {}
-        )
-        self.fold = Fold(2, {int(key): bytes.fromhex(data) for key, data in states.items()})
-        self.folded = folded_until(self.checkpoint)
-        self.sinks = self._open(connect)
-
-    def _open(self, connect: str) -> Sinks:
         chosen = {
-            "data.dir": self.folders.root,
+            "data.dir": data_dir,
             "zookeeper.connect": connect,
             "zookeeper.session.timeout.ms": 10_000,
             "control.plane.listener.name": LISTENER,
             "retry.backoff.ms": 5,
+            "event.log.batch.max.events": BATCH_EVENTS,
+            "slots": 2,
         }
         settings = load_settings((), [f"{key}={value}" for key, value in chosen.items()], {})
-        machines = self.fold.machines()
-        return open_sinks(
-            settings,
-            self.folders,
-            image_of(machines),
-            timers_of(machines),
-            unfolded=unfolded_events(self.folders.events, self.folded),
-            stopped=threading.Event(),
-        )
+        checkpoint = DataDir(data_dir).checkpoint
+        super().__init__(settings, WatchedLayout(checkpoint, points, self._meddle))
 
     def start(self) -> None:
         """As `run_job` does before the query."""
         self.sinks.link.start()
         assert self.sinks.link.wait_connected(20)
         self._watch()
-        deletions = unfinished_deletions(self.fold.machines())
-        self.sinks.pipeline.resend(self.folded, opened(deletions))
+        self.resend()
 
     def _watch(self) -> None:
         pipeline, around = self.sinks.pipeline, self.points.around
@@ -131,15 +123,9 @@ class LocalJob:
 
     def run(self) -> None:
         """Fold everything that is in the log, and what comes of it."""
-        with self._watched_writes():
-            while (end := self._range()) is not None:
-                with EmbeddedLogReader(self.folders.events) as reader:
-                    events = [
-                        Event(one.offset, one.time_ms, one.kind, one.key, one.payload)
-                        for one in reader.read(self.folded, end)
-                    ]
-                self.sinks.pipeline.process(self.batch_id, self.fold.batch(events))
-                self._commit(end)
+        with self._watched_writes(), EmbeddedLogReader(self.folders.events) as reader:
+            while self.fold_batch(reader):
+                pass
 
     @contextmanager
     def _watched_writes(self) -> Iterator[None]:
@@ -157,35 +143,15 @@ class LocalJob:
         finally:
             FencedWriter.write = real
 
-    def _range(self) -> int | None:
-        """Return where the next batch ends; a range that was planned before the crash stays."""
-        planned = self.checkpoint / "offsets" / str(self.batch_id)
-        if not planned.exists():
-            with EmbeddedLogReader(self.folders.events) as reader:
-                end = min(reader.end_offset(), self.folded + BATCH_EVENTS)
-            if end == self.folded:
-                return None
-            if self.meddled and self.batch_id == MEDDLED_BATCH:
-                self._meddle()
-            _write(planned, b'v1\n{}\n{"offset":%d}' % end)
-            self.points.pass_by("planned")
-        return int(orjson.loads(planned.read_bytes().splitlines()[2])["offset"])
-
-    def _meddle(self) -> None:
+    def _meddle(self, batch_id: int) -> None:
         """A leader changes its ISR by itself, once, and somebody takes producer ids."""
+        if not self.meddled or batch_id != MEDDLED_BATCH:
+            return
         session = self.sinks.zookeeper._session
         if session.get(PRODUCER_ID_BLOCK_PATH) is None:
             write_state(session, "t", 1, (2, 1, [2, 3, 1]))
             block = ProducerIdBlock(9, 5000, 5999)
             session.create(PRODUCER_ID_BLOCK_PATH, producer_id_block_bytes(block))
-
-    def _commit(self, end: int) -> None:
-        states = {str(key): data.hex() for key, data in self.fold.states.items()}
-        self.points.pass_by("before commit")
-        _write(self.checkpoint / "commits" / str(self.batch_id), orjson.dumps(states))
-        self.batch_id += 1
-        self.folded = end
-        self.points.pass_by("after commit")
 
     def wait_told(self) -> None:
         """Wait until every broker has answered everything and that is noted.
@@ -209,13 +175,7 @@ class LocalJob:
     def close(self) -> None:
         if not self.closed:
             self.closed = True
-            self.sinks.close()
-
-
-def _write(path: Path, data: bytes) -> None:
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_bytes(data)
-    temporary.replace(path)
+            super().close()
 
 
 def main() -> None:
