@@ -9,6 +9,8 @@ from state.protocol_errors import ProtocolError
 from streaming.gateway.ports import ClusterView, Decider, DecisionTimedOut, NotController, Paused
 from streaming.wire.schema_codec import Body
 
+_NAMELESS = "The name of a topic cannot be empty."
+
 
 class AdminRequests:
     """What requests about topics share.
@@ -28,9 +30,14 @@ class AdminRequests:
         return self.view.image() is not None and self.view.is_controller()
 
     async def reply(self, kind: EventKind, topic: str, payload: dict[str, Any]) -> dict[str, Any]:
-        """Return the reply to an event about a topic, or {"error": code} when there is none."""
+        """Return the reply to an event about a topic, or {"error": code} when there is none.
+
+        An event without a topic would go to the cluster machine, which has no answer to it.
+        """
         if not self.ready():
             return {"error": ProtocolError.NOT_CONTROLLER}
+        if not topic:
+            return {"error": ProtocolError.UNKNOWN_TOPIC_OR_PARTITION, "message": _NAMELESS}
         try:
             return await self._decider.submit(kind, topic, payload, self._timeout_s)
         except Paused as paused:

@@ -55,7 +55,11 @@ class AlterPartitionReassignments:
             "targets": list(targets.values()),
         }
         kind = EventKind.ALTER_REASSIGNMENTS_REQUESTED
-        return await self._requests.reply(kind, topic, payload)
+        reply = await self._requests.reply(kind, topic, payload)
+        if reply["error"] != ProtocolError.UNKNOWN_TOPIC_OR_PARTITION:
+            return reply
+        answers = [reply | {"partition": partition} for partition in targets]
+        return {"error": ProtocolError.NONE, "partitions": answers}
 
 
 def _result(answer: dict[str, Any]) -> Body:

@@ -200,6 +200,25 @@ def test_reassignments_are_answered_listed_and_taken_back() -> None:
     with_gateway(scenario)
 
 
+def test_a_topic_without_a_name_is_unknown_and_the_others_have_their_answers() -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.create("t", [[1, 2]])
+        found = await grow(rig, 3, more("", 2), more("t", 2))
+        assert {name: one["error_code"] for name, one in found.items()} == {"": 3, "t": 0}
+        assert errors(await elect(rig, 2, {"": [0], "t": [0]})) == {"": {0: 3}, "t": {0: 84}}
+        answer = await alter(rig, **{"": {0: [1], 4: None}, "t": {0: [3, 2]}})
+        assert answer["error_code"] == 0
+        assert [
+            [(one["partition_index"], one["error_code"]) for one in topic["partitions"]]
+            for topic in answer["responses"]
+        ] == [[(0, 3), (4, 3)], [(0, 0)]]
+        body = {"topics": [{"name": "", "topic_id": None}], "timeout_ms": 30_000}
+        [deleted] = (await rig.ask(ApiKey.DELETE_TOPICS, 6, body))["responses"]
+        assert (deleted["name"], deleted["error_code"]) == ("", 3)
+
+    with_gateway(scenario)
+
+
 def test_nothing_is_in_motion_at_first() -> None:
     async def scenario(rig: Rig) -> None:
         assert await in_motion(rig) == {}
