@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, TypeAlias
 
+from state.matrix import NONE
 from state.merge import MergedDecision
-from state.partitions.matrix import NONE
 from state.records import open_body
 
 Record: TypeAlias = dict[str, Any]

@@ -14,8 +14,8 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from checkpoints.read import open_states, state_frame
+from state.matrix import NONE, Bools, Int32s
 from state.partitions.legal import PartitionState, ReplicaState
-from state.partitions.matrix import NONE, Bools, Int32s
 from state.partitions.slot import Slot
 from state.payloads import topic_id_to_text
 from state.step import Machine

@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any, TypeAlias
 
 from state.json_values import optional_bool, text, whole_number, whole_numbers
-from state.partitions.matrix import Int32s
+from state.matrix import Int32s
 
 PREFERRED_ELECTION_PATH = "/admin/preferred_replica_election"
 REASSIGN_PARTITIONS_PATH = "/admin/reassign_partitions"

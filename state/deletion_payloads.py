@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from state.json_values import partition_numbers, text, whole_number, whole_numbers
-from state.partitions.matrix import Int32s
+from state.matrix import Int32s
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from itertools import chain
 
 import numpy as np
 
-from state.partitions.matrix import Int32s, pad_rows
+from state.matrix import Int32s, pad_rows
 
 
 def whole_number(value: object) -> int:

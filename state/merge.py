@@ -16,7 +16,7 @@ import orjson
 
 from state.blocks import Column, decode_block, encode_block
 from state.decisions import BLOCK_KINDS, STEP, Decision, DecisionKind
-from state.partitions.matrix import NONE, stack_padded
+from state.matrix import NONE, stack_padded
 
 _SORT_KEYS = ("partition", "replica", "broker")
 _MASKS_OF = {"replicas": ("offline", "adding", "removing", "recipients"), "isr": ()}

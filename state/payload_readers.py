@@ -21,7 +21,7 @@ from state.json_values import (
     whole_number,
     whole_numbers,
 )
-from state.partitions.matrix import pad_rows
+from state.matrix import pad_rows
 from state.payloads import (
     AlterPartitionRequested,
     BrokerRegistration,

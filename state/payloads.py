@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from state.partitions.matrix import Int32s
+from state.matrix import Int32s
 
 NO_TOPIC_ID = bytes(16)
 

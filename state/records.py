@@ -12,8 +12,8 @@ import orjson
 
 from state.blocks import Column, decode_block
 from state.decisions import BLOCK_KINDS, Action, DecisionKind, Rule
+from state.matrix import NONE
 from state.partitions.legal import PartitionState, ReplicaState
-from state.partitions.matrix import NONE
 
 _MASKS = ("offline", "adding", "removing", "recipients")
 _RULES = {rule.value: rule.name.lower() for rule in Rule}

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import numpy.typing as npt
 
-from state.partitions.matrix import Bools, Int32s, among
+from state.matrix import Bools, Int32s, among
 from state.payloads import BrokerRegistration
 
 

@@ -12,13 +12,13 @@ from state.admin_payloads import ElectionType, ElectLeadersRequested
 from state.cluster.authority import Phase
 from state.decisions import Decision
 from state.events import Event
+from state.matrix import Bools, Int32s, Rows
 from state.partitions import deletion
 from state.partitions.balance import preferred_replicas
 from state.partitions.changes import Changes
 from state.partitions.election import Strategy
 from state.partitions.legal import PartitionState
 from state.partitions.machine import move_partitions
-from state.partitions.matrix import Bools, Int32s, Rows
 from state.partitions.reassignment import complete_reassignments
 from state.partitions.replies import partitions_reply
 from state.partitions.slot import Slot

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from state.cluster.authority import Authority
 from state.decisions import Decision, DecisionKind, json_decision
-from state.partitions.matrix import Bools, Int32s, any_in_row, keep, unpad_rows
+from state.matrix import Bools, Int32s, any_in_row, keep, unpad_rows
 from state.partitions.slot import Slot
 from state.partitions.table import PartitionTable
 from state.payloads import topic_id_to_text

@@ -15,12 +15,12 @@ from state.cluster.authority import LEADER_REBALANCE_TIMER, Phase
 from state.cluster.rebalance import next_step
 from state.decisions import Decision, DecisionKind
 from state.events import Event
+from state.matrix import NONE, Bools, Int32s, contains
 from state.merge import first_of_brokers, merge_blocks
 from state.partitions.changes import Changes, topic_column
 from state.partitions.election import Strategy
 from state.partitions.legal import PartitionState
 from state.partitions.machine import move_partitions
-from state.partitions.matrix import NONE, Bools, Int32s, contains
 from state.partitions.slot import Slot
 from state.payloads import LeaderImbalanceReported, TimerDue
 

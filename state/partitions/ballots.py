@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from state.decisions import Rule
-from state.partitions.matrix import NONE, Bools, Int32s, Rows, contains, unpad
+from state.matrix import NONE, Bools, Int32s, Rows, contains, unpad
 
 if TYPE_CHECKING:
     from state.partitions.slot import Slot

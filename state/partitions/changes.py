@@ -17,8 +17,8 @@ from state.blocks import Column, encode_block
 from state.cluster.authority import Authority
 from state.cluster.brokers import Brokers
 from state.decisions import Action, Decision, DecisionKind, Rule
+from state.matrix import NONE, Bools, Int32s, Rows, any_in_row, unpad_rows
 from state.partitions.assignment import reassignment_end, topic_write
-from state.partitions.matrix import NONE, Bools, Int32s, Rows, any_in_row, unpad_rows
 from state.partitions.table import PartitionTable, Topic
 from state.payloads import topic_id_to_text
 

@@ -14,8 +14,8 @@ import numpy as np
 from state.cluster.authority import Phase
 from state.decisions import Decision, DecisionKind, json_decision
 from state.events import Event
+from state.matrix import Int32s, pad_rows, unpad_rows
 from state.partitions.changes import Changes
-from state.partitions.matrix import Int32s, pad_rows, unpad_rows
 from state.partitions.new_topics import new_columns
 from state.partitions.placement import (
     IncompleteRacks,

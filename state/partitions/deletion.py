@@ -15,10 +15,10 @@ from collections.abc import Iterable
 import numpy as np
 
 from state.decisions import Decision, DecisionKind, json_decision
+from state.matrix import NONE, Bools, any_in_row
 from state.partitions.changes import Changes
 from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.machine import move_partitions, move_replicas
-from state.partitions.matrix import NONE, Bools, any_in_row
 from state.partitions.slot import Slot
 from state.partitions.table import Deletion
 from state.payloads import topic_id_to_text

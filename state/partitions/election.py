@@ -13,7 +13,7 @@ from enum import Enum
 import numpy as np
 
 from state.decisions import Rule
-from state.partitions.matrix import NONE, Bools, Int32s, contains, first_where
+from state.matrix import NONE, Bools, Int32s, contains, first_where
 
 
 class Strategy(Enum):

@@ -14,9 +14,9 @@ from state.admin_payloads import RaiseLeaderEpochsRequested
 from state.cluster.authority import Phase
 from state.decisions import Decision, DecisionKind, Rule, json_decision
 from state.events import Event
+from state.matrix import NONE
 from state.partitions import deletion
 from state.partitions.changes import Changes
-from state.partitions.matrix import NONE
 from state.partitions.slot import Slot
 from state.protocol_errors import ProtocolError
 

@@ -12,10 +12,10 @@ from state.admin_payloads import CreatePartitionsRequested
 from state.cluster.authority import Phase
 from state.decisions import Decision, DecisionKind, json_decision
 from state.events import Event
+from state.matrix import Int32s, pad_rows, unpad
 from state.partitions.assignment import assignment_decision
 from state.partitions.changes import Changes
 from state.partitions.creation import Rejected
-from state.partitions.matrix import Int32s, pad_rows, unpad
 from state.partitions.new_topics import new_columns
 from state.partitions.placement import (
     InvalidReplicationFactor,

@@ -11,9 +11,7 @@ import numpy as np
 from state.cluster.authority import Phase
 from state.decisions import Decision, DecisionKind, Rule, json_decision
 from state.events import Event
-from state.partitions import deletion
-from state.partitions.changes import Changes
-from state.partitions.matrix import (
+from state.matrix import (
     NONE,
     Bools,
     Int32s,
@@ -25,6 +23,8 @@ from state.partitions.matrix import (
     stack_padded,
     unpad,
 )
+from state.partitions import deletion
+from state.partitions.changes import Changes
 from state.partitions.reassignment import complete_reassignments
 from state.partitions.slot import Slot
 from state.payloads import AlterPartitionRequested

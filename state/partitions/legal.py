@@ -13,7 +13,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from state.partitions.matrix import Bools
+from state.matrix import Bools
 
 
 class PartitionState(IntEnum):

@@ -7,10 +7,10 @@ import numpy as np
 from state.cluster.authority import Phase
 from state.decisions import Decision, Rule
 from state.events import Event
+from state.matrix import Bools, Rows, any_in_row
 from state.partitions import deletion
 from state.partitions.changes import Changes
 from state.partitions.legal import ReplicaState
-from state.partitions.matrix import Bools, Rows, any_in_row
 from state.partitions.membership import fail_replicas
 from state.partitions.reassignment import complete_reassignments
 from state.partitions.slot import Slot

@@ -11,17 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from state.decisions import Rule
-from state.partitions import election
-from state.partitions.ballots import note_election
-from state.partitions.changes import Changes
-from state.partitions.election import Strategy
-from state.partitions.legal import (
-    PartitionState,
-    ReplicaState,
-    legal_partition_moves,
-    legal_replica_moves,
-)
-from state.partitions.matrix import (
+from state.matrix import (
     NONE,
     Bools,
     Int32s,
@@ -31,6 +21,16 @@ from state.partitions.matrix import (
     count_in_row,
     keep,
     lengths,
+)
+from state.partitions import election
+from state.partitions.ballots import note_election
+from state.partitions.changes import Changes
+from state.partitions.election import Strategy
+from state.partitions.legal import (
+    PartitionState,
+    ReplicaState,
+    legal_partition_moves,
+    legal_replica_moves,
 )
 from state.partitions.relist import replace_replicas
 from state.partitions.removal_order import last_to_leave

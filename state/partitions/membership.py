@@ -11,11 +11,11 @@ from state.cluster.brokers import Brokers
 from state.control_payloads import ControllerPaused, ControllerResumed
 from state.decisions import Decision, Rule
 from state.events import Event
+from state.matrix import NONE, Bools, Rows, any_in_row
 from state.partitions import deletion
 from state.partitions.changes import Changes
 from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.machine import move_partitions, move_replicas
-from state.partitions.matrix import NONE, Bools, Rows, any_in_row
 from state.partitions.reassignment import complete_reassignments, resume_reassignments
 from state.partitions.slot import Slot
 from state.partitions.table import PartitionTable

@@ -13,9 +13,9 @@ import numpy as np
 
 from state.decisions import Decision
 from state.events import Event
+from state.matrix import NONE, Int32s, stack_padded, widen
 from state.partitions.changes import Changes
 from state.partitions.legal import PartitionState, ReplicaState
-from state.partitions.matrix import NONE, Int32s, stack_padded, widen
 from state.partitions.slot import Slot
 from state.partitions.table import NO_LEADER, NO_VERSION, Columns, PartitionTable, Topic
 from state.partitions.topics import create_partitions

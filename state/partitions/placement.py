@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from state.partitions.matrix import Int32s, Rows
+from state.matrix import Int32s, Rows
 
 
 class PlacementError(Exception):

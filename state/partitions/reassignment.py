@@ -14,12 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from state.decisions import DecisionKind, Rule
-from state.partitions.assignment import assignment_decision
-from state.partitions.changes import Changes
-from state.partitions.election import Strategy
-from state.partitions.legal import PartitionState, ReplicaState
-from state.partitions.machine import move_partitions, move_replicas
-from state.partitions.matrix import (
+from state.matrix import (
     NONE,
     Bools,
     Int32s,
@@ -31,6 +26,11 @@ from state.partitions.matrix import (
     pad_rows,
     unpad,
 )
+from state.partitions.assignment import assignment_decision
+from state.partitions.changes import Changes
+from state.partitions.election import Strategy
+from state.partitions.legal import PartitionState, ReplicaState
+from state.partitions.machine import move_partitions, move_replicas
 from state.partitions.relist import replace_replicas
 from state.partitions.slot import Slot
 from state.partitions.table import NO_LEADER, Columns

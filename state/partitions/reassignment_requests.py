@@ -16,11 +16,11 @@ from state.admin_payloads import AlterReassignmentsRequested
 from state.cluster.authority import Phase
 from state.decisions import Decision
 from state.events import Event
+from state.matrix import NONE
 from state.partitions import deletion
 from state.partitions.assignment import reassignment_end
 from state.partitions.changes import Changes
 from state.partitions.creation import Rejected
-from state.partitions.matrix import NONE
 from state.partitions.reassignment import Motion, begin, motion_of
 from state.partitions.replies import partitions_reply
 from state.partitions.slot import Slot

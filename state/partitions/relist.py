@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from state.matrix import NONE, Bools, Int32s, Rows, contains, pad_columns, widen
 from state.partitions.changes import Changes
-from state.partitions.matrix import NONE, Bools, Int32s, Rows, contains, pad_columns, widen
 
 
 def replace_replicas(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from state.partitions.matrix import NONE, Int32s
+from state.matrix import NONE, Int32s
 
 _SHIFTS = (0, 5, 10, 15, 20, 25, 30)
 

@@ -14,11 +14,11 @@ from state.cluster.authority import Phase
 from state.control_payloads import ControlledShutdownAllowed, ControlledShutdownChecked
 from state.decisions import Decision, DecisionKind
 from state.events import Event
+from state.matrix import Bools, Rows, any_in_row, count_in_row, lengths
 from state.partitions.changes import Changes, topic_column
 from state.partitions.election import Strategy
 from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.machine import move_partitions, move_replicas
-from state.partitions.matrix import Bools, Rows, any_in_row, count_in_row, lengths
 from state.partitions.slot import Slot
 from state.payloads import ControlledShutdownRequested
 

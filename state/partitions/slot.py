@@ -8,9 +8,9 @@ import numpy as np
 
 from state.cluster.authority import Authority
 from state.cluster.brokers import Brokers
+from state.matrix import NONE, Bools, Int32s, Rows, contains
 from state.partitions.ballots import Ballot
 from state.partitions.legal import PartitionState
-from state.partitions.matrix import NONE, Bools, Int32s, Rows, contains
 from state.partitions.table import PartitionTable
 
 

@@ -9,11 +9,11 @@ import numpy as np
 from state.cluster.authority import Phase
 from state.decisions import Decision, Rule
 from state.events import Event
+from state.matrix import Bools, Rows, contains
 from state.partitions import deletion
 from state.partitions.changes import Changes
 from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.machine import move_partitions, move_replicas
-from state.partitions.matrix import Bools, Rows, contains
 from state.partitions.reassignment import complete_reassignments, resume_reassignments
 from state.partitions.slot import Slot
 from state.partitions.table import NO_LEADER, NO_VERSION

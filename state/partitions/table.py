@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 import numpy.typing as npt
 
-from state.partitions.matrix import NONE, Bools, Int32s, Rows, any_in_row, stack_padded, widen
+from state.matrix import NONE, Bools, Int32s, Rows, any_in_row, stack_padded, widen
 
 NO_VERSION = -1
 NO_LEADER = -1

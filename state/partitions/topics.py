@@ -11,12 +11,7 @@ import numpy as np
 from state.cluster.authority import Phase
 from state.decisions import Decision, DecisionKind, Rule, json_decision
 from state.events import Event
-from state.partitions import deletion
-from state.partitions.assignment import assignment_decision, reassignment_end
-from state.partitions.changes import Changes
-from state.partitions.legal import PartitionState, ReplicaState
-from state.partitions.machine import move_partitions, move_replicas
-from state.partitions.matrix import (
+from state.matrix import (
     NONE,
     Bools,
     Int32s,
@@ -27,6 +22,11 @@ from state.partitions.matrix import (
     unpad_rows,
     widen,
 )
+from state.partitions import deletion
+from state.partitions.assignment import assignment_decision, reassignment_end
+from state.partitions.changes import Changes
+from state.partitions.legal import PartitionState, ReplicaState
+from state.partitions.machine import move_partitions, move_replicas
 from state.partitions.membership import elect_offline, start_rows
 from state.partitions.reassignment import (
     complete_reassignments,

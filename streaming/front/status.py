@@ -12,7 +12,7 @@ import numpy as np
 import orjson
 
 from state.blocks import Column
-from state.partitions.matrix import any_in_row, lengths
+from state.matrix import any_in_row, lengths
 from streaming.front.unix_server import UnixServer
 from streaming.image.cluster_image import ClusterImage
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from state.admin_payloads import ElectionType
 from state.events import EventKind
-from state.partitions.matrix import NONE
+from state.matrix import NONE
 from state.protocol_errors import ProtocolError
 from streaming.gateway.admin import AdminRequests
 from streaming.gateway.calls import Call

@@ -8,8 +8,8 @@ from uuid import UUID
 
 import numpy as np
 
+from state.matrix import Rows
 from state.partitions.creation import is_legal_name
-from state.partitions.matrix import Rows
 from state.payloads import NO_TOPIC_ID, topic_id_from_text, topic_id_to_text
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Call

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from state.partitions.matrix import Int32s
+from state.matrix import Int32s
 from state.payloads import NO_TOPIC_ID
 from streaming.gateway.nodes import Node
 from streaming.gateway.operations import NOT_ASKED

@@ -7,7 +7,7 @@ from collections.abc import Collection
 import numpy as np
 
 from state.blocks import Column
-from state.partitions.matrix import NONE, Bools, Int32s, Rows, any_in_row, keep
+from state.matrix import NONE, Bools, Int32s, Rows, any_in_row, keep
 from state.protocol_errors import ProtocolError
 from streaming.gateway.metadata_encoder import PartitionColumns
 from streaming.image.cluster_image import ClusterImage

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from state.events import EventKind
-from state.partitions.matrix import any_in_row, unpad
+from state.matrix import any_in_row, unpad
 from state.protocol_errors import ProtocolError
 from streaming.gateway.admin import AdminRequests
 from streaming.gateway.calls import Call

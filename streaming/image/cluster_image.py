@@ -16,7 +16,7 @@ import orjson
 
 from state.blocks import Column, decode_block, encode_block
 from state.decisions import Action, DecisionKind
-from state.partitions.matrix import Int32s
+from state.matrix import Int32s
 from streaming.image.brokers import (
     RegisteredBroker,
     broker_node,

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from state.blocks import Column
-from state.partitions.matrix import NONE, Rows, pad_columns, stack_padded
+from state.matrix import NONE, Rows, pad_columns, stack_padded
 
 PARTITION_COLUMNS = (
     "partition",

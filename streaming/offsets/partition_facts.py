@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from state.partitions.matrix import unpad
+from state.matrix import unpad
 from streaming.image.cluster_image import ClusterImage
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.posing import BEHIND, FIRST_POSED_EPOCH

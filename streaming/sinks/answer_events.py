@@ -7,8 +7,8 @@ from collections.abc import Set
 import numpy as np
 
 from state.events import EventKind
+from state.matrix import any_in_row
 from state.partitions.changes import EPOCH_DURING_DELETE
-from state.partitions.matrix import any_in_row
 from state.protocol_errors import ProtocolError
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import NewRecord

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from state.blocks import Column
 from state.decisions import Action, DecisionKind
-from state.partitions.matrix import NONE, any_in_row
+from state.matrix import NONE, any_in_row
 from streaming.image.brokers import endpoint_on
 from streaming.image.cluster_image import ClusterImage
 from streaming.image.partition_columns import PARTITION_COLUMNS

@@ -10,7 +10,7 @@ import numpy as np
 
 from state.blocks import Column
 from state.decisions import Action
-from state.partitions.matrix import NONE
+from state.matrix import NONE
 from streaming.image.partition_columns import stack_column
 from streaming.sinks.batch import SinkDecision
 

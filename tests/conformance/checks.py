@@ -6,9 +6,9 @@ from typing import Any
 
 import orjson
 
+from state.matrix import unpad
 from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.machine import ILLEGAL_MOVE
-from state.partitions.matrix import unpad
 from state.protocol_errors import ProtocolError
 from streaming.zk.znodes import partition_state_path
 from tests.conformance import names

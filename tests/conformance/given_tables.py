@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from state.matrix import pad_rows
 from state.partitions.legal import PartitionState, ReplicaState
-from state.partitions.matrix import pad_rows
 from state.partitions.slot import Slot
 from state.partitions.table import Columns, PartitionTable, Topic
 from state.payloads import topic_id_from_text

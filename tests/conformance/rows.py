@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from state.blocks import decode_block
-from state.partitions.matrix import NONE
+from state.matrix import NONE
 
 
 def rows_of(body: bytes) -> tuple[list[dict[str, Any]], dict[str, Any]]:

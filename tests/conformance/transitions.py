@@ -10,12 +10,12 @@ import numpy as np
 from checkpoints.machine_format import encode_machine
 from state.cluster.brokers import Brokers
 from state.decisions import Decision
+from state.matrix import Int32s, pad_rows
 from state.merge import merge
 from state.partitions import election
 from state.partitions.changes import Changes
 from state.partitions.election import Strategy
 from state.partitions.machine import move_partitions, move_replicas
-from state.partitions.matrix import Int32s, pad_rows
 from state.partitions.membership import start_rows
 from state.partitions.slot import Slot
 from streaming.zk.znodes import partition_state_path

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from state.matrix import Bools, Int32s, unpad
 from state.partitions.legal import ReplicaState
-from state.partitions.matrix import Bools, Int32s, unpad
 from state.partitions.slot import Slot
 
 BROKERS = (1, 2, 3, 4, 5, 6)

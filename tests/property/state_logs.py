@@ -20,7 +20,7 @@ from checkpoints.replay import States, fold_batch
 from state.blocks import decode_block
 from state.decisions import DecisionKind
 from state.events import Event
-from state.partitions.matrix import unpad
+from state.matrix import unpad
 from state.partitions.slot import Slot
 from state.payloads import topic_id_to_text
 from streaming.sinks.reports import Block

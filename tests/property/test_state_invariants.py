@@ -16,9 +16,9 @@ from state.blocks import decode_block
 from state.cluster.authority import Phase
 from state.decisions import ELECTIONS, Action, DecisionKind
 from state.events import Event
+from state.matrix import NONE, contains, unpad
 from state.merge import MergedDecision
 from state.partitions.legal import PartitionState, ReplicaState
-from state.partitions.matrix import NONE, contains, unpad
 from state.partitions.reassignment import in_motion
 from state.partitions.slot import Slot
 from tests.property.log_parts import OURSELVES, lists_of

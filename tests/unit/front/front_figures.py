@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from state.partitions.matrix import pad_rows, widen
+from state.matrix import pad_rows, widen
 from streaming.front.front import Front
 from streaming.image.cluster_image import ClusterImage
 from streaming.link.messages import Message

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state.partitions.matrix import pad_rows, unpad
+from state.matrix import pad_rows, unpad
 from streaming.gateway.metadata_encoder import (
     MetadataAnswer,
     PartitionColumns,

@@ -7,7 +7,7 @@ from hypothesis import given
 from state.blocks import decode_block
 from state.decisions import Action, DecisionKind
 from state.events import Event
-from state.partitions.matrix import unpad
+from state.matrix import unpad
 from streaming.sinks.batch import decided_batch
 from streaming.sinks.persisted import persisted
 from streaming.sinks.stacking import stack_decisions

@@ -6,8 +6,8 @@ import numpy as np
 
 from state.blocks import decode_block, encode_block
 from state.decisions import Decision, DecisionKind, json_decision
+from state.matrix import pad_rows
 from state.merge import decision_digest_input, merge, merge_blocks
-from state.partitions.matrix import pad_rows
 
 NO_IDS = {"topic_ids": [None]}
 

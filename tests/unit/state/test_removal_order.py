@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from state.partitions.matrix import pad_rows
+from state.matrix import pad_rows
 from state.partitions.removal_order import last_to_leave, removal_rank
 
 
