@@ -64,20 +64,20 @@ class Lease:
             self._stalled_since_s = now_s
 
     def batch_completed(self, end_offset: int, now_s: float) -> None:
-        """A batch is complete up to an offset; any batch that completes shows a living job."""
-        self._complete(end_offset)
-        self._stalled_since_s = now_s if self.lag else None
+        """A batch is complete up to an offset: that shows a living job, unless it was there before,
+        as when a job that cannot write its checkpoint runs the same batch in life after life.
+        """
+        if end_offset > self._completed:
+            self._stalled_since_s = now_s
+        self.folded(end_offset)
 
     def folded(self, end_offset: int) -> None:
         """Take what a job that came had folded by then; it shows nothing of how it lives."""
-        self._complete(end_offset)
-        if not self.lag:
-            self._stalled_since_s = None
-
-    def _complete(self, end_offset: int) -> None:
         self._completed = max(self._completed, end_offset)
         while self._waiting and self._waiting[0][0] <= self._completed:
             self._waiting.popleft()
+        if not self.lag:
+            self._stalled_since_s = None
 
     def expires_s(self) -> float | None:
         """Return when the lease runs out if nothing happens before; None: never."""

@@ -56,6 +56,20 @@ def test_every_completed_batch_starts_it_again():
     assert lease.expires_s() is None
 
 
+def test_a_batch_that_runs_again_in_life_after_life_does_not_start_it_again():
+    lease = healthy()
+    lease.appended(7, 2.0)
+    lease.batch_completed(7, 3.0)
+    lease.appended(9, 4.0)
+    for life in range(1, 5):
+        lease.job_gone(2.0 + 2.5 * life)
+        lease.job_connected()
+        lease.folded(5)
+        lease.batch_completed(7, 3.0 + 2.5 * life)
+    assert lease.expires_s() == 14.0
+    assert lease.expiry_reason(14.0) == "2 events waited and no batch was completed for 10 s"
+
+
 def test_an_absent_job_runs_it_out_even_when_nothing_waits():
     lease = healthy()
     lease.job_gone(4.0)
