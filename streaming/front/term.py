@@ -9,13 +9,7 @@ from typing import Protocol
 from state.events import EventKind
 from streaming.errors import ConfigurationError
 from streaming.front.addresses import check_brokers
-from streaming.front.load_events import (
-    Endpoints,
-    elected,
-    overridable,
-    producer_id_block,
-    topics_have_ids,
-)
+from streaming.front.load_events import Endpoints, elected, overridable, topics_have_ids
 from streaming.front.preparation import create_missing
 from streaming.front.signals import GiveUpRole, Signals
 from streaming.front.tenure import Tenure
@@ -32,6 +26,7 @@ from streaming.observers.configs import ConfigsObserver
 from streaming.observers.deletions import DeletionsObserver
 from streaming.observers.notifications import NotificationsObserver
 from streaming.observers.ports import Counters, EventAppender, event
+from streaming.observers.producer_ids import NO_BLOCK, producer_id_block
 from streaming.observers.topics import TopicsObserver
 from streaming.observers.tree import Dirty, DirtyPaths, WatchedTree
 from streaming.settings import Settings

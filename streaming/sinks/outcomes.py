@@ -15,12 +15,13 @@ from state.decisions import DecisionKind
 from state.events import EventKind
 from state.partitions.states import CONFLICT, REJECTED
 from state.protocol_errors import ProtocolError
+from state.replies import Api
 from streaming.log.api import NewRecord
+from streaming.observers.producer_ids import NO_BLOCK, producer_id_block
 from streaming.observers.states import state_tuples
 from streaming.sinks import reports
 from streaming.sinks.batch import DecidedBatch, SinkDecision, WriteConflict
 from streaming.sinks.doubts import Doubts
-from streaming.zk.znodes.controller import parse_producer_id_block
 from streaming.zk.znodes.partition_state import parse_partition_states
 
 logger = logging.getLogger(__name__)
@@ -112,11 +113,12 @@ def producer_id_events(conflicts: Iterable[WriteConflict]) -> list[NewRecord]:
     of_blocks = [one for one in conflicts if one.tells_producer_ids]
     if not of_blocks:
         return []
-    current = of_blocks[-1].current
-    payload = {
-        "block_end": parse_producer_id_block(current.data).block_end if current else -1,
-        "zk_version": current.version if current else -1,
-    }
+    try:
+        block = producer_id_block(of_blocks[-1].current)
+    except ValueError as error:
+        logger.error("no producer ids can be allocated: %s", error)
+        block = NO_BLOCK
+    payload = {name: block[name] for name in ("block_end", "zk_version")}
     return [event_record(EventKind.PRODUCER_ID_BLOCK_OBSERVED, "", payload)]
 
 
@@ -167,11 +169,11 @@ def replies(batch: DecidedBatch, doubts: Doubts) -> list[dict[str, Any]]:
         body = dict(reply.extra)
         if reply.offset < batch.fenced_until:
             body["error"] = int(ProtocolError.NOT_CONTROLLER)
-        elif body["api"] == "controlled_shutdown":
+        elif body["api"] == Api.CONTROLLED_SHUTDOWN:
             body["remaining"] = sorted(unmoved.get(reply.offset, []))
-        elif body["api"] == "alter_partition":
+        elif body["api"] == Api.ALTER_PARTITION:
             _refuse_lost(body, reply.offset, lost.get(reply.offset, []), doubts)
-        elif body["api"] == "elect_leaders":
+        elif body["api"] == Api.ELECT_LEADERS:
             _refuse_lost_elections(body, reply.offset, lost.get(reply.offset, []), rejected)
         elif reply.offset in failed:
             _refuse_failed(body, rejected.get((reply.offset, body.get("topic"), None)))
@@ -268,12 +270,12 @@ def _refuse_failed(body: dict[str, Any], rejected: str | None) -> None:
     if rejected is not None:
         body["error"] = int(ProtocolError.UNKNOWN_SERVER_ERROR)
         body["message"] = f"ZooKeeper rejects it: {rejected}"
-    elif body["api"] == "create_topic":
+    elif body["api"] == Api.CREATE_TOPIC:
         body["error"] = int(ProtocolError.TOPIC_ALREADY_EXISTS)
         body["message"] = f"Topic '{body['topic']}' already exists."
-    elif body["api"] == "alter_reassignments":
+    elif body["api"] == Api.ALTER_REASSIGNMENTS:
         body["error"] = int(ProtocolError.NOT_CONTROLLER)
-    elif body["api"] == "create_partitions":
+    elif body["api"] == Api.CREATE_PARTITIONS:
         body["error"] = int(ProtocolError.REASSIGNMENT_IN_PROGRESS)
         body["message"] = f"Somebody else changed topic '{body['topic']}' meanwhile."
     else:

@@ -11,6 +11,7 @@ CONTROLLER_EPOCH_PATH = "/controller_epoch"
 FEATURE_PATH = "/feature"
 PRODUCER_ID_BLOCK_PATH = "/latest_producer_id_block"
 CLUSTER_ID_PATH = "/cluster/id"
+_LAST_PRODUCER_ID = 2**63 - 1 - 1000  # another block fits behind it
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +100,14 @@ def parse_producer_id_block(data: bytes) -> ProducerIdBlock:
     """Read /latest_producer_id_block; raises ValueError naming what is wrong."""
     try:
         znode = orjson.loads(data)
-        return ProducerIdBlock(
+        block = ProducerIdBlock(
             int(znode["broker"]), int(znode["block_start"]), int(znode["block_end"])
         )
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, OverflowError) as error:
         raise ValueError(f"broken {PRODUCER_ID_BLOCK_PATH}: {error!r} in {data!r}") from error
+    if not 0 <= block.block_start <= block.block_end <= _LAST_PRODUCER_ID:
+        raise ValueError(f"broken {PRODUCER_ID_BLOCK_PATH}: no such block: {data!r}")
+    return block
 
 
 def parse_cluster_id(data: bytes) -> str:

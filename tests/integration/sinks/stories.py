@@ -10,6 +10,7 @@ from state.cluster.machine import FIRST_REBALANCE_DELAY_MS
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import TopicZNode, topic_bytes
 from streaming.zk.znodes.admin import preferred_election_bytes, reassignment_bytes
+from streaming.zk.znodes.controller import PRODUCER_ID_BLOCK_PATH
 from tests.fixtures.story import Story
 
 PLAN, ELECTION = "/admin/reassign_partitions", "/admin/preferred_replica_election"
@@ -146,6 +147,22 @@ def story_of_moves(ports: Ports, version: int) -> Story:
     story.register({1: ports[1]}, add=200)
     story.create("alone", [[3]])
     return story
+
+
+def story_of_producer_ids(ports: Ports, version: int) -> Story:
+    """Requests for producer ids, in more than one batch."""
+    story = Story()
+    story.elect({id_: ports[id_] for id_ in (1, 2)}, epoch_zk_version=version)
+    for broker in (1, 2, 1):
+        story.ask_producer_ids(broker)
+    return story
+
+
+def finding_producer_ids(data: bytes) -> Scenario:
+    """Requests for producer ids where the znode of the last block is there already."""
+    return Scenario(
+        story_of_producer_ids, lambda session: session.create(PRODUCER_ID_BLOCK_PATH, data)
+    )
 
 
 ANSWERED = Scenario(story_without_answers, ask_for_deletions, answers_recorded=False)

@@ -5,16 +5,25 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from state.decisions import DecisionKind
 from streaming.log.embedded import EmbeddedLogReader
 from streaming.zk.znodes import parse_topic
 from tests.integration.sinks.local_job import Killed, LocalJob, Points
-from tests.integration.sinks.stories import ANSWERED, ELECTION, PLAN, SCENARIOS
+from tests.integration.sinks.stories import (
+    ANSWERED,
+    ELECTION,
+    PLAN,
+    SCENARIOS,
+    Scenario,
+    finding_producer_ids,
+)
 from tests.integration.sinks.support import tree, wait_for
 from tests.integration.sinks.world import World
 
@@ -98,6 +107,22 @@ def test_the_story_of_moves_has_every_write_of_one(new_world):
 
 @every_scenario
 def test_killed_between_any_two_steps(new_world, scenario):
+    killed_between_any_two_steps(new_world, scenario)
+
+
+@pytest.mark.parametrize(("data", "version"), [(b"", 0), (b"x", -1)], ids=["empty", "broken"])
+def test_killed_where_the_block_of_producer_ids_says_nothing(new_world, data, version):
+    wanted = killed_between_any_two_steps(new_world, finding_producer_ids(data))
+    assert wanted["znodes"]["/latest_producer_id_block"] == (data, 0)
+    kind, _, payload = wanted["events"][-1]
+    assert kind == "producer_id_block_observed"
+    assert orjson.loads(payload) == {"block_end": -1, "zk_version": version}
+
+
+def killed_between_any_two_steps(
+    new_world: Callable[..., World], scenario: Scenario
+) -> dict[str, Any]:
+    """Return what there is when a job is never killed, and whenever it was killed once."""
     wanted, names = undisturbed(new_world(scenario))
     for at, name in enumerate(names):
         world = new_world(scenario)
@@ -112,6 +137,7 @@ def test_killed_between_any_two_steps(new_world, scenario):
         job.close()
         for what, content in wanted.items():
             assert found[what] == content, f"{what} after point {at}: {name}"
+    return wanted
 
 
 def fold_until(world: World, job: LocalJob, gone: set[str]) -> None:

@@ -23,7 +23,6 @@ from streaming.sinks.outcomes import (
 from streaming.sinks.plan import Planner
 from streaming.wire.messages import ApiKey
 from streaming.zk.types import ZNode
-from streaming.zk.znodes.controller import ProducerIdBlock, producer_id_block_bytes
 from tests.fixtures.story import LISTENER
 from tests.unit.sinks.support import Job, lose, refuse_creation, state_znode
 
@@ -91,44 +90,6 @@ def test_the_machine_takes_a_conflict_and_decides_again():
     assert change.columns["leader"].tolist() == [3], "2 had left the ISR before"
     assert change.columns["leader_epoch"].tolist() == [1]
     assert change.columns["partition_epoch"].tolist() == [2]
-
-
-def test_producer_id_conflicts_become_one_event():
-    found = job()
-    for broker in (1, 2):
-        found.story.ask_producer_ids(broker)
-    batch = found.decide()
-    current = ZNode(producer_id_block_bytes(ProducerIdBlock(9, 5000, 5999)), 4, 1, 1, 1, 0)
-    for one in batch.of_kind(DecisionKind.WRITE_PRODUCER_ID_BLOCK):
-        one.failed = True
-        batch.conflicts.append(conflict(None, None, current, one.kind, one.offset))
-    (event,) = batch_events(batch)
-    assert body(event) == {"block_end": 5999, "zk_version": 4}
-    assert [reply["error"] for reply in replies(batch, Doubts())] == [-1, -1]
-    found.story.take([(event.kind, event.key, event.payload)])
-    found.story.ask_producer_ids(1)
-    (write,) = found.decide().of_kind(DecisionKind.WRITE_PRODUCER_ID_BLOCK)
-    assert (write.extra["block_start"], write.extra["expected_version"]) == (6000, 4)
-
-
-def test_a_block_that_was_promised_is_never_promised_again():
-    """Word of an older block may come twice, and after newer ones were handed out."""
-    found = job()
-    starts = []
-    for _ in range(3):
-        found.story.write("producer_id_block_observed", block_end=999, zk_version=1)
-        found.story.ask_producer_ids(1)
-        (write,) = found.decide().of_kind(DecisionKind.WRITE_PRODUCER_ID_BLOCK)
-        starts.append(write.extra["block_start"])
-    assert starts == [1000, 2000, 3000]
-
-
-def test_a_missing_producer_id_block_is_told_as_such():
-    found = job()
-    found.story.ask_producer_ids(1)
-    batch = found.decide()
-    batch.conflicts.append(conflict(None, None, None, DecisionKind.WRITE_PRODUCER_ID_BLOCK))
-    assert body(batch_events(batch)[0]) == {"block_end": -1, "zk_version": -1}
 
 
 def test_imbalance_is_summed_over_slots_and_told_to_all():

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streaming.zk.znodes import (
+    ProducerIdBlock,
     parse_broker,
     parse_cluster_id,
     parse_config,
@@ -19,6 +20,7 @@ from streaming.zk.znodes import (
     parse_producer_id_block,
     parse_topic,
     partition_state_bytes,
+    producer_id_block_bytes,
 )
 
 GOOD = b'{"controller_epoch":1,"leader":2,"version":1,"leader_epoch":3,"isr":[2,5]}'
@@ -73,6 +75,12 @@ PARSERS = [
 def test_other_parsers_say_what_is_wrong(parse, broken):
     with pytest.raises(ValueError, match=r".+"):
         parse(broken)
+
+
+@pytest.mark.parametrize("ends", [(-1, 999), (5, 4), (0, 2**63 - 1), (0, 10**30)])
+def test_a_block_that_no_ids_can_follow_is_broken(ends):
+    with pytest.raises(ValueError, match="no such block"):
+        parse_producer_id_block(producer_id_block_bytes(ProducerIdBlock(1, *ends)))
 
 
 @given(st.binary(max_size=60))

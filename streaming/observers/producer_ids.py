@@ -1,0 +1,26 @@
+"""The last block of producer ids, as the observers and the sinks tell the machines of it."""
+
+from __future__ import annotations
+
+from streaming.zk.types import ZNode
+from streaming.zk.znodes import parse_producer_id_block
+
+NO_BLOCK = {"block_start": -1, "block_end": -1, "zk_version": -1}
+"""There is no /latest_producer_id_block, or one that cannot be read: the machine then creates it,
+which comes to nothing until the one that is there is mended or gone. No other version would do: the
+machine counts it on, and could come to that of the znode.
+"""
+
+
+def producer_id_block(znode: ZNode | None) -> dict[str, int]:
+    """Return /latest_producer_id_block as an event's body; raises ValueError.
+
+    block_end is -1 before the first block: the znode is missing, or empty as Kafka creates it.
+    """
+    if znode is None:
+        return NO_BLOCK
+    if not znode.data:
+        return {**NO_BLOCK, "zk_version": znode.version}
+    block = parse_producer_id_block(znode.data)
+    ends = {"block_start": block.block_start, "block_end": block.block_end}
+    return {**ends, "zk_version": znode.version}
