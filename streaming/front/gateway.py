@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from streaming.front.load_events import topics_have_ids
 from streaming.front.open_files import admissible_connections
 from streaming.front.user_configs import ZkUserConfigs
 from streaming.gateway.apis import NodeConfig, build_apis
@@ -31,7 +32,11 @@ def node_config(settings: Settings) -> NodeConfig:
     request_timeout_s = settings.request_timeout_ms / 1000
     return NodeConfig(
         node_id=settings.controller_id,
-        defaults=TopicDefaults(settings.num_partitions, settings.default_replication_factor),
+        defaults=TopicDefaults(
+            settings.num_partitions,
+            settings.default_replication_factor,
+            have_ids=topics_have_ids(settings),
+        ),
         request_timeout_s=request_timeout_s,
         configs={key: _text(getattr(settings, field)) for key, field in known_keys().items()},
         users=ZkUserConfigs(settings),

@@ -30,10 +30,13 @@ _DYNAMIC_TOPIC_CONFIG = 1
 
 @dataclass(frozen=True, slots=True)
 class TopicDefaults:
-    """What -1 means: num.partitions and default.replication.factor."""
+    """What -1 means (num.partitions, default.replication.factor), and what the brokers' settings
+    say of new topics: whether they have ids.
+    """
 
     partitions: int
     replication_factor: int
+    have_ids: bool = True
 
 
 class Refused(Exception):
@@ -56,7 +59,7 @@ class CreateTopics:
     def __init__(
         self, requests: AdminRequests, defaults: TopicDefaults, chance: random.Random
     ) -> None:
-        """Take who has requests decided, what -1 means, and a random source."""
+        """Take who has requests decided, what new topics are like, and a random source."""
         self._requests = requests
         self._defaults = defaults
         self._chance = chance
@@ -101,7 +104,7 @@ class CreateTopics:
             raise Refused(ProtocolError.INVALID_PARTITIONS, message)
         return {
             "topic": topic["name"],
-            "topic_id": mint_topic_id(),
+            "topic_id": mint_topic_id() if self._defaults.have_ids else None,
             "partitions": self._defaults.partitions if partitions == _DEFAULT else partitions,
             "replication_factor": self._defaults.replication_factor
             if factor == _DEFAULT

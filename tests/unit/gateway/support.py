@@ -30,6 +30,7 @@ NODE_ID = 1000
 CLUSTER_ID = "vPeOCWypqUOSepEvx0cbog"
 LISTENERS = (Listener("CLIENT", "127.0.0.1", 0), Listener("INTERNAL", "127.0.0.1", 0))
 WAIT_S = 20.0
+DEFAULTS = TopicDefaults(partitions=2, replication_factor=1)
 
 
 def registration(broker: int, *listeners: str, rack: str | None = None) -> dict[str, Any]:
@@ -249,11 +250,13 @@ class Rig:
         await self.gateway.stop()
 
 
-def node_config(cluster: FakeCluster, **more: Any) -> NodeConfig:
+def node_config(
+    cluster: FakeCluster, defaults: TopicDefaults = DEFAULTS, **more: Any
+) -> NodeConfig:
     """What a made-up node is told about itself."""
     return NodeConfig(
         node_id=NODE_ID,
-        defaults=TopicDefaults(partitions=2, replication_factor=1),
+        defaults=defaults,
         request_timeout_s=30.0,
         configs={"num.partitions": "2", "data.dir": "/data"},
         users=cluster.users,
@@ -264,11 +267,13 @@ def node_config(cluster: FakeCluster, **more: Any) -> NodeConfig:
 
 @asynccontextmanager
 async def running(
-    limits: Limits | None = None, listeners: Sequence[Listener] = LISTENERS
+    limits: Limits | None = None,
+    listeners: Sequence[Listener] = LISTENERS,
+    defaults: TopicDefaults = DEFAULTS,
 ) -> AsyncIterator[Rig]:
     """A gateway with all APIs in front of a fresh FakeCluster."""
     cluster = FakeCluster()
-    apis = build_apis(cluster, cluster, node_config(cluster))
+    apis = build_apis(cluster, cluster, node_config(cluster, defaults))
     gateway = Gateway(listeners, apis, limits or Limits())
     await gateway.start()
     rig = Rig(cluster, gateway)
@@ -282,11 +287,12 @@ def with_gateway(
     scenario: Callable[[Rig], Awaitable[None]],
     limits: Limits | None = None,
     listeners: Sequence[Listener] = LISTENERS,
+    defaults: TopicDefaults = DEFAULTS,
 ) -> None:
     """Run a scenario against a gateway."""
 
     async def run() -> None:
-        async with running(limits, listeners) as rig:
+        async with running(limits, listeners, defaults) as rig:
             await scenario(rig)
 
     asyncio.run(run())

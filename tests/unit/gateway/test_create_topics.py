@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from streaming.gateway import create_topics
 from streaming.gateway.ports import DecisionTimedOut, NotController
 from streaming.topic_ids import mint_topic_id
 from streaming.wire.messages import ApiKey
-from tests.unit.gateway.support import Rig, with_gateway
+from tests.unit.gateway.support import DEFAULTS, Rig, with_gateway
 
 VERSIONS = range(2, 8)
 
@@ -140,6 +141,16 @@ def test_a_dry_run_creates_nothing(version: int) -> None:
         assert rig.cluster.known.topic_names() == []
 
     with_gateway(scenario)
+
+
+def test_below_protocol_2_8_a_topic_gets_no_id() -> None:
+    async def scenario(rig: Rig) -> None:
+        (result,) = await create(rig, 7, topic("t", 1, 1))
+        assert (result["error_code"], result["topic_id"]) == (0, None)
+        (payload,) = rig.cluster.payloads("create_topic_requested")
+        assert payload["topic_id"] is None
+
+    with_gateway(scenario, defaults=replace(DEFAULTS, have_ids=False))
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])
