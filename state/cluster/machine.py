@@ -7,6 +7,7 @@ from typing import Any
 
 from state import admin_payloads, payloads
 from state import control_payloads as control
+from state.cluster.alter_partition import alter_partition_of_unknown_topic
 from state.cluster.authority import LEADER_REBALANCE_TIMER, Phase, elected_authority
 from state.cluster.brokers import Brokers
 from state.cluster.cluster import Cluster
@@ -15,7 +16,6 @@ from state.cluster.rebalance import next_step
 from state.cluster.shutdowns import shutdown_allowed, shutdown_checked, shutdown_requested
 from state.decisions import Decision, DecisionKind, json_decision
 from state.events import Event
-from state.protocol_errors import ProtocolError
 
 FIRST_REBALANCE_DELAY_MS = 5000
 
@@ -134,33 +134,6 @@ def _admin_znode_observed(
     return [json_decision(event.offset, DecisionKind.DELETE_ADMIN_ZNODE, body)]
 
 
-def _alter_partition_of_unknown_topic(
-    cluster: Cluster, event: Event, request: payloads.AlterPartitionRequested
-) -> list[Decision]:
-    error = (
-        ProtocolError.NONE
-        if cluster.authority.phase is Phase.ACTIVE
-        else ProtocolError.NOT_CONTROLLER
-    )
-    if (
-        error is ProtocolError.NONE
-        and cluster.brokers.epoch(request.broker_id) != request.broker_epoch
-    ):
-        error = ProtocolError.STALE_BROKER_EPOCH
-    body = {
-        "request_id": request.request_id,
-        "api": "alter_partition",
-        "error": int(error),
-        "topic": request.topic,
-        "topic_id": request.topic_id,
-        "partitions": [
-            {"partition": partition, "error": int(ProtocolError.UNKNOWN_TOPIC_ID)}
-            for partition in request.partitions.tolist()
-        ],
-    }
-    return [json_decision(event.offset, DecisionKind.REPLY, body)]
-
-
 def _timer_due(cluster: Cluster, event: Event, due: payloads.TimerDue) -> list[Decision]:
     """Arm the rebalance timer again; the slots report their imbalance on the same event."""
     if cluster.timers.get(due.timer) != due.deadline_ms or due.timer != LEADER_REBALANCE_TIMER:
@@ -199,7 +172,7 @@ CLUSTER_HANDLERS: Mapping[type[Any], Callable[[Cluster, Event, Any], list[Decisi
     payloads.ControlledShutdownRequested: shutdown_requested,
     payloads.ProducerIdsRequested: producer_ids_requested,
     payloads.ProducerIdBlockObserved: producer_id_block_observed,
-    payloads.AlterPartitionRequested: _alter_partition_of_unknown_topic,
+    payloads.AlterPartitionRequested: alter_partition_of_unknown_topic,
     payloads.TimerDue: _timer_due,
     payloads.LeaderImbalanceReported: _imbalance_reported,
     control.ControllerPaused: _paused,

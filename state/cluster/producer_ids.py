@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from state import payloads
 from state.cluster.authority import Phase
 from state.cluster.cluster import Cluster
 from state.decisions import Decision, DecisionKind, json_decision
 from state.events import Event
 from state.protocol_errors import ProtocolError
+from state.replies import Api, reply
 
 PRODUCER_ID_BLOCK_SIZE = 1000
 
@@ -21,13 +20,8 @@ def producer_ids_requested(
     KafkaController.processAllocateProducerIds).
     """
     error = _producer_ids_error(cluster, request)
-    reply: dict[str, Any] = {
-        "request_id": request.request_id,
-        "api": "producer_ids",
-        "error": int(error),
-    }
     if error is not ProtocolError.NONE:
-        return [json_decision(event.offset, DecisionKind.REPLY, reply)]
+        return [reply(event, Api.PRODUCER_IDS, request.request_id, error)]
     start = cluster.producer_id_end + 1
     write = {
         "broker": request.broker_id,
@@ -38,10 +32,10 @@ def producer_ids_requested(
     }
     cluster.producer_id_end = start + PRODUCER_ID_BLOCK_SIZE - 1
     cluster.producer_id_version += 1
-    reply |= {"producer_id_start": start, "producer_id_len": PRODUCER_ID_BLOCK_SIZE}
+    block = {"producer_id_start": start, "producer_id_len": PRODUCER_ID_BLOCK_SIZE}
     return [
         json_decision(event.offset, DecisionKind.WRITE_PRODUCER_ID_BLOCK, write),
-        json_decision(event.offset, DecisionKind.REPLY, reply),
+        reply(event, Api.PRODUCER_IDS, request.request_id, error, **block),
     ]
 
 

@@ -11,6 +11,7 @@ from state.cluster.cluster import Cluster
 from state.decisions import Decision, DecisionKind, json_decision
 from state.events import Event
 from state.protocol_errors import ProtocolError
+from state.replies import Api, reply
 
 
 def shutdown_requested(
@@ -48,8 +49,7 @@ def _answer_shutdown(
 ) -> list[Decision]:
     if error is ProtocolError.NONE and not refused:
         cluster.brokers.start_shutdown(request.broker_id)
-    body = {"request_id": request.request_id, "api": "controlled_shutdown", "error": int(error)}
-    return [json_decision(event.offset, DecisionKind.REPLY, body)]
+    return [reply(event, Api.CONTROLLED_SHUTDOWN, request.request_id, error)]
 
 
 def shutdown_allowed(

@@ -20,9 +20,9 @@ from state.partitions.election import Strategy
 from state.partitions.legal import PartitionState
 from state.partitions.machine import move_partitions
 from state.partitions.reassignment import complete_reassignments
-from state.partitions.replies import partitions_reply
 from state.partitions.slot import Slot
 from state.protocol_errors import ProtocolError
+from state.replies import Api, partitions_reply
 
 _FAILED = {
     ElectionType.PREFERRED: ProtocolError.PREFERRED_LEADER_NOT_AVAILABLE,
@@ -35,7 +35,7 @@ def on_elect_leaders_requested(
 ) -> list[Decision]:
     """Elect for the partitions that need it, and answer with an error code for each."""
     if slot.authority.phase is not Phase.ACTIVE:
-        return partitions_reply(event, "elect_leaders", request, ProtocolError.NOT_CONTROLLER, [])
+        return partitions_reply(event, Api.ELECT_LEADERS, request, ProtocolError.NOT_CONTROLLER, [])
     changes = Changes(slot.table, event.offset)
     at = slot.table.find(request.topic, request.partitions)
     errors = np.full(len(at), ProtocolError.UNKNOWN_TOPIC_OR_PARTITION, dtype=np.int32)
@@ -49,7 +49,10 @@ def on_elect_leaders_requested(
     ]
     complete_reassignments(slot, changes, at[at >= 0])
     found = deletion.decide(slot, changes, request.topic)
-    return [*found, *partitions_reply(event, "elect_leaders", request, ProtocolError.NONE, answers)]
+    return [
+        *found,
+        *partitions_reply(event, Api.ELECT_LEADERS, request, ProtocolError.NONE, answers),
+    ]
 
 
 def _elect(slot: Slot, changes: Changes, at: Rows, election_type: ElectionType) -> Int32s:

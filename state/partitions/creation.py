@@ -7,7 +7,6 @@ Sources: Kafka 3.9's ZkAdminManager, AdminZkClient and org.apache.kafka.common.i
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from state.partitions.table import Topic
 from state.partitions.topics import create_partitions
 from state.payloads import CreateTopicRequested, topic_id_to_text
 from state.protocol_errors import ProtocolError
+from state.replies import Api, reply
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 _MAX_NAME_LENGTH = 249
@@ -184,15 +184,12 @@ def _reply(
     message: str | None,
     replicas: Int32s,
 ) -> Decision:
-    body: dict[str, Any] = {
-        "request_id": request.request_id,
-        "api": "create_topic",
+    fields = {
         "topic": request.topic,
         "topic_id": topic_id_to_text(request.topic_id),
-        "error": int(error),
         "message": message,
         "partitions": len(replicas),
         "replication_factor": replicas.shape[1],
         "configs": request.configs,
     }
-    return json_decision(event.offset, DecisionKind.REPLY, body)
+    return reply(event, Api.CREATE_TOPIC, request.request_id, error, **fields)

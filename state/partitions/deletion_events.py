@@ -20,6 +20,7 @@ from state.partitions.slot import Slot
 from state.partitions.table import Deletion
 from state.payloads import topic_id_to_text
 from state.protocol_errors import ProtocolError
+from state.replies import Api, reply
 
 
 def on_topic_deletion_requested(
@@ -54,24 +55,16 @@ def on_delete_topic_requested(
     topic whose deletion has started is unknown to brokers, and so to those who ask.
     """
     error = _error(slot, request)
-    body = {
-        "request_id": request.request_id,
-        "api": "delete_topic",
-        "topic": request.topic,
-        "topic_id": request.topic_id,
-        "error": int(error),
-    }
-    reply = json_decision(event.offset, DecisionKind.REPLY, body)
-    if error is not ProtocolError.NONE:
-        return [reply]
-    if request.topic in slot.table.deletions:
-        return [reply]
+    fields = {"topic": request.topic, "topic_id": request.topic_id}
+    answer = reply(event, Api.DELETE_TOPIC, request.request_id, error, **fields)
+    if error is not ProtocolError.NONE or request.topic in slot.table.deletions:
+        return [answer]
     marked = {"topic": request.topic, "epoch_zk_version": slot.authority.epoch_zk_version}
     deletion.mark(slot, [request.topic])
     return [
         json_decision(event.offset, DecisionKind.MARK_TOPIC_DELETION, marked),
         *deletion.decide(slot, Changes(slot.table, event.offset), request.topic),
-        reply,
+        answer,
     ]
 
 

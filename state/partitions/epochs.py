@@ -12,13 +12,14 @@ import numpy as np
 
 from state.admin_payloads import RaiseLeaderEpochsRequested
 from state.cluster.authority import Phase
-from state.decisions import Decision, DecisionKind, Rule, json_decision
+from state.decisions import Decision, Rule
 from state.events import Event
 from state.matrix import NONE
 from state.partitions import deletion
 from state.partitions.changes import Changes
 from state.partitions.slot import Slot
 from state.protocol_errors import ProtocolError
+from state.replies import Api, reply
 
 
 def on_raise_leader_epochs_requested(
@@ -44,10 +45,4 @@ def on_raise_leader_epochs_requested(
 
 
 def _reply(event: Event, request: RaiseLeaderEpochsRequested, error: ProtocolError) -> Decision:
-    body = {
-        "request_id": request.request_id,
-        "api": "raise_leader_epochs",
-        "error": int(error),
-        "topic": request.topic,
-    }
-    return json_decision(event.offset, DecisionKind.REPLY, body)
+    return reply(event, Api.RAISE_LEADER_EPOCHS, request.request_id, error, topic=request.topic)

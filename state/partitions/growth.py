@@ -10,7 +10,7 @@ import numpy as np
 
 from state.admin_payloads import CreatePartitionsRequested
 from state.cluster.authority import Phase
-from state.decisions import Decision, DecisionKind, json_decision
+from state.decisions import Decision, DecisionKind
 from state.events import Event
 from state.matrix import Int32s, pad_rows, unpad
 from state.partitions.assignment import assignment_decision
@@ -25,6 +25,7 @@ from state.partitions.placement import (
 from state.partitions.slot import Slot
 from state.partitions.topics import create_partitions
 from state.protocol_errors import ProtocolError
+from state.replies import Api, reply
 
 
 def on_create_partitions_requested(
@@ -149,11 +150,5 @@ def _grow(slot: Slot, event: Event, name: str, replicas: Int32s) -> list[Decisio
 def _reply(
     event: Event, request: CreatePartitionsRequested, error: ProtocolError, message: str | None
 ) -> Decision:
-    body = {
-        "request_id": request.request_id,
-        "api": "create_partitions",
-        "topic": request.topic,
-        "error": int(error),
-        "message": message,
-    }
-    return json_decision(event.offset, DecisionKind.REPLY, body)
+    fields = {"topic": request.topic, "message": message}
+    return reply(event, Api.CREATE_PARTITIONS, request.request_id, error, **fields)

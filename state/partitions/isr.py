@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from state.cluster.authority import Phase
-from state.decisions import Decision, DecisionKind, Rule, json_decision
+from state.cluster.alter_partition import alter_partition_reply, sender_error
+from state.decisions import Decision, Rule
 from state.events import Event
 from state.matrix import (
     NONE,
@@ -67,7 +67,7 @@ def on_alter_partition_requested(
     """
     top = _request_error(slot, request)
     if top is not ProtocolError.NONE:
-        return [_reply(event, request, top, [])]
+        return [alter_partition_reply(event, request, top, [])]
     changes = Changes(slot.table, event.offset)
     at, errors = _alter(slot, changes, [request])
     found = deletion.decide(slot, changes, request.topic)
@@ -85,7 +85,7 @@ def alter_partitions(slot: Slot, asked: Asked) -> list[Decision]:
     """Decide requests about different topics, none of which is to be deleted."""
     tops = [_request_error(slot, request) for _, request in asked]
     found = [
-        _reply(event, request, top, [])
+        alter_partition_reply(event, request, top, [])
         for (event, request), top in zip(asked, tops, strict=True)
         if top is not ProtocolError.NONE
     ]
@@ -133,13 +133,10 @@ def _asked(slot: Slot, requests: Sequence[AlterPartitionRequested]) -> _Asked:
 
 
 def _request_error(slot: Slot, request: AlterPartitionRequested) -> ProtocolError:
-    if slot.authority.phase is not Phase.ACTIVE:
-        return ProtocolError.NOT_CONTROLLER
-    if slot.brokers.epoch(request.broker_id) != request.broker_epoch:
-        return ProtocolError.STALE_BROKER_EPOCH
-    if not set(request.recovery.tolist()) <= {0, 1}:
+    error = sender_error(slot.authority, slot.brokers, request)
+    if error is ProtocolError.NONE and not set(request.recovery.tolist()) <= {0, 1}:
         return ProtocolError.UNKNOWN_SERVER_ERROR
-    return ProtocolError.NONE
+    return error
 
 
 def _already_so(slot: Slot, asked: _Asked) -> Bools:
@@ -240,7 +237,7 @@ def _answered(
             at.tolist(), request.partitions.tolist(), errors.tolist(), strict=True
         )
     ]
-    return _reply(event, request, ProtocolError.NONE, partitions)
+    return alter_partition_reply(event, request, ProtocolError.NONE, partitions)
 
 
 def _answer(slot: Slot, row: int, partition: int, error: int) -> dict[str, Any]:
@@ -256,20 +253,3 @@ def _answer(slot: Slot, row: int, partition: int, error: int) -> dict[str, Any]:
         "recovery": int(rows.recovery[row]),
         "partition_epoch": int(rows.zk_version[row]),
     }
-
-
-def _reply(
-    event: Event,
-    request: AlterPartitionRequested,
-    error: ProtocolError,
-    partitions: list[dict[str, Any]],
-) -> Decision:
-    body = {
-        "request_id": request.request_id,
-        "api": "alter_partition",
-        "error": int(error),
-        "topic": request.topic,
-        "topic_id": request.topic_id,
-        "partitions": partitions,
-    }
-    return json_decision(event.offset, DecisionKind.REPLY, body)

@@ -22,9 +22,9 @@ from state.partitions.assignment import reassignment_end
 from state.partitions.changes import Changes
 from state.partitions.creation import Rejected
 from state.partitions.reassignment import Motion, begin, motion_of
-from state.partitions.replies import partitions_reply
 from state.partitions.slot import Slot
 from state.protocol_errors import ProtocolError
+from state.replies import Api, partitions_reply
 
 _NOBODY = Motion((), frozenset(), frozenset())
 
@@ -35,7 +35,7 @@ def on_alter_reassignments_requested(
     """Set partitions of one topic in motion or take them back, and answer for each of them."""
     if slot.authority.phase is not Phase.ACTIVE:
         return partitions_reply(
-            event, "alter_reassignments", request, ProtocolError.NOT_CONTROLLER, []
+            event, Api.ALTER_REASSIGNMENTS, request, ProtocolError.NOT_CONTROLLER, []
         )
     changes = Changes(slot.table, event.offset)
     at = slot.table.find(request.topic, request.partitions)
@@ -62,7 +62,7 @@ def on_alter_reassignments_requested(
         found.append(reassignment_end(slot.authority, event.offset, request.topic, ended))
     return [
         *found,
-        *partitions_reply(event, "alter_reassignments", request, ProtocolError.NONE, answers),
+        *partitions_reply(event, Api.ALTER_REASSIGNMENTS, request, ProtocolError.NONE, answers),
     ]
 
 

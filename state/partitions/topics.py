@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from state.cluster.authority import Phase
-from state.decisions import Decision, DecisionKind, Rule, json_decision
+from state.decisions import Decision, DecisionKind, Rule
 from state.events import Event
 from state.matrix import (
     NONE,
@@ -19,7 +19,6 @@ from state.matrix import (
     any_in_row,
     contains,
     keep,
-    unpad_rows,
     widen,
 )
 from state.partitions import deletion
@@ -57,11 +56,10 @@ def on_topic_observed(slot: Slot, event: Event, observed: TopicObserved) -> list
     rewritten = (repaired or known.unwritten) and not observed.unwritable
     columns = observed_columns(observed, replicas, known.index)
     if not loading and not observed.unwritable and _grows_in_deletion(slot, observed):
-        kind = DecisionKind.REWRITE_ASSIGNMENT
-        return [assignment_decision(slot, event.offset, known.index, kind)]
+        return [_rewrite(slot, event, known)]
     if loading:
         slot.table.add_rows(columns)
-        return _rewrite(slot, event, observed, replicas) if rewritten else []
+        return [_rewrite(slot, event, known)] if rewritten else []
     return _take_rows(slot, event, observed, columns, known, rewritten=rewritten)
 
 
@@ -74,6 +72,11 @@ class _Known:
     index: int
     unwritten: bool
     renamed: bool
+
+
+def _rewrite(slot: Slot, event: Event, known: _Known) -> Decision:
+    kind = DecisionKind.REWRITE_ASSIGNMENT
+    return assignment_decision(slot, event.offset, known.index, kind)
 
 
 def _known_topic(slot: Slot, observed: TopicObserved, *, afresh: bool) -> _Known:
@@ -124,8 +127,7 @@ def _take_rows(
     changes = Changes(slot.table, event.offset)
     at = slot.table.find(observed.topic, observed.partitions)
     if rewritten:
-        kind = DecisionKind.REWRITE_ASSIGNMENT
-        changes.also.append(assignment_decision(slot, event.offset, known.index, kind))
+        changes.also.append(_rewrite(slot, event, known))
     if known.renamed:
         _tell_id(slot, changes, at[~new])
     stored = observed.states.present
@@ -232,33 +234,6 @@ def _as_repaired_before(
     replicas = widen(replicas, held.shape[1])
     replicas[before] = widen(held, replicas.shape[1])
     return replicas
-
-
-def _rewrite(slot: Slot, event: Event, observed: TopicObserved, replicas: Int32s) -> list[Decision]:
-    topic = slot.table.topic(observed.topic)
-    assert topic is not None
-    body = {
-        "topic": observed.topic,
-        "topic_id": topic_id_to_text(topic.topic_id),
-        "expected_version": topic.zk_version,
-        "controller_epoch": slot.authority.epoch,
-        "epoch_zk_version": slot.authority.epoch_zk_version,
-        "assignment": {
-            str(partition): ids
-            for partition, ids in zip(
-                observed.partitions.tolist(), unpad_rows(replicas), strict=True
-            )
-        },
-        "adding": _listed(observed.partitions, observed.adding),
-        "removing": _listed(observed.partitions, observed.removing),
-    }
-    topic.zk_version += 1
-    return [json_decision(event.offset, DecisionKind.REWRITE_ASSIGNMENT, body)]
-
-
-def _listed(partitions: Int32s, lists: Int32s) -> dict[str, list[int]]:
-    pairs = zip(partitions.tolist(), unpad_rows(lists), strict=True)
-    return {str(partition): ids for partition, ids in pairs if ids}
 
 
 def on_topic_removed(slot: Slot, event: Event, removed: TopicRemoved) -> list[Decision]:

@@ -12,6 +12,7 @@ from state.decisions import DecisionKind
 from state.events import EventKind
 from state.partitions.changes import EPOCH_DURING_DELETE
 from state.records import open_body
+from state.replies import Api
 from streaming.log.api import NewRecord
 from streaming.shadow.guesses import Ask
 from streaming.shadow.leadership import Leadership, Motion, Partition, assignment_of, from_row
@@ -232,7 +233,7 @@ class Comparison:
             book = self._partitions.get((topic, number))
             if book is not None:
                 book.refusal = refusal
-            if reply["api"] == "alter_reassignments" and topic in self._topics:
+            if reply["api"] == Api.ALTER_REASSIGNMENTS and topic in self._topics:
                 self._topics[topic].refusal = refusal
 
     def _forget(self, topic: str) -> None:

@@ -12,6 +12,7 @@ from state.decisions import STEP, Action, DecisionKind, Rule
 from state.events import EventKind
 from state.partitions import machine
 from state.partitions.table import COLUMN_NAMES
+from state.replies import Api
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -34,6 +35,11 @@ def test_every_configuration_key_is_specified(key: str) -> None:
 def test_every_decision_kind_is_specified_with_its_step(kind: DecisionKind) -> None:
     row = next(line for line in page("decision-log.md").splitlines() if f"| `{kind}` |" in line)
     assert row.split("|")[3].strip() == str(STEP[kind])
+
+
+@pytest.mark.parametrize("api", Api)
+def test_every_reply_is_specified(api: Api) -> None:
+    assert f"\n  - `{api}`: " in page("decision-log.md")
 
 
 def test_every_action_rule_and_reason_is_specified() -> None:

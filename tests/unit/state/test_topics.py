@@ -66,6 +66,20 @@ def test_what_was_repaired_is_not_repaired_differently_later() -> None:
     assert controller.row("t", 0)["replicas"] == [2, 1]
 
 
+def test_a_repaired_assignment_is_written_alike_whether_it_was_loaded_or_came_later() -> None:
+    """What is being added or removed is among the replicas: we are not, any more."""
+    given = {"replicas": [[1, 1000, 3]], "adding": [[1000, 3]], "removing": [[1]]}
+    later = Controller((1, 2, 3))
+    loading = Controller((1, 2, 3))
+    loading.elect(6)
+    loading.brokers(registered=[broker(id_, 100 + id_) for id_ in (1, 2, 3)])
+    written = [one.topic("t", **given, zk_version=4)[REWRITE] for one in (later, loading)]
+    for one in written:
+        assert one["assignment"] == {"0": [1, 2, 3]}
+        assert (one["adding"], one["removing"]) == ({"0": [3]}, {"0": [1]})
+        assert one["expected_version"] == 4
+
+
 def test_a_removed_topic_is_forgotten() -> None:
     controller = Controller()
     controller.topic("t", [[1]])

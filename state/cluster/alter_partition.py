@@ -1,0 +1,50 @@
+"""AlterPartition requests as a whole: who may ask, and how they are answered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from state.cluster.authority import Authority, Phase
+from state.cluster.brokers import Brokers
+from state.cluster.cluster import Cluster
+from state.decisions import Decision
+from state.events import Event
+from state.payloads import AlterPartitionRequested
+from state.protocol_errors import ProtocolError
+from state.replies import Api, reply
+
+
+def sender_error(
+    authority: Authority, brokers: Brokers, request: AlterPartitionRequested
+) -> ProtocolError:
+    """Return why a request counts for nothing: we do not control, or its sender is another
+    incarnation of the broker than the registered one.
+    """
+    if authority.phase is not Phase.ACTIVE:
+        return ProtocolError.NOT_CONTROLLER
+    if brokers.epoch(request.broker_id) != request.broker_epoch:
+        return ProtocolError.STALE_BROKER_EPOCH
+    return ProtocolError.NONE
+
+
+def alter_partition_reply(
+    event: Event,
+    request: AlterPartitionRequested,
+    error: ProtocolError,
+    partitions: list[dict[str, Any]],
+) -> Decision:
+    """Return the reply to a request with its answers per partition."""
+    fields = {"topic": request.topic, "topic_id": request.topic_id, "partitions": partitions}
+    return reply(event, Api.ALTER_PARTITION, request.request_id, error, **fields)
+
+
+def alter_partition_of_unknown_topic(
+    cluster: Cluster, event: Event, request: AlterPartitionRequested
+) -> list[Decision]:
+    """Answer for a topic id that nobody knows."""
+    error = sender_error(cluster.authority, cluster.brokers, request)
+    partitions = [
+        {"partition": partition, "error": int(ProtocolError.UNKNOWN_TOPIC_ID)}
+        for partition in request.partitions.tolist()
+    ]
+    return [alter_partition_reply(event, request, error, partitions)]
