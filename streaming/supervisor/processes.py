@@ -66,6 +66,7 @@ class Supervised:
     child: ChildProcess | None = None
     starts: int = 0
     started_at: float = 0.0
+    was_stable: bool = False
     backoff_s: float = _FIRST_BACKOFF_S
     start_after: float = 0.0
 
@@ -81,7 +82,8 @@ class Supervised:
         """Start a process that has ended again, waiting longer each time it ends soon; keep its log
         within bounds.
 
-        Raises HopelessRole when it ended because of its configuration.
+        Raises HopelessRole when it ended because of its configuration, unless it has run with that
+        for a while before: then something around it is not as it was, and may be again.
         """
         keep_bounded(self.log_path)
         if self.child is not None and self.child.running:
@@ -94,10 +96,11 @@ class Supervised:
 
     def _ended(self, child: ChildProcess, now: float) -> None:
         logger.warning("%s ended with code %s, see %s", self.role, child.return_code, self.log_path)
-        if child.return_code == ConfigurationError.exit_code:
-            raise HopelessRole(self.role, child.return_code, self.log_path)
         if now - self.started_at > _STABLE_S:
+            self.was_stable = True
             self.backoff_s = _FIRST_BACKOFF_S
+        if child.return_code == ConfigurationError.exit_code and not self.was_stable:
+            raise HopelessRole(self.role, child.return_code, self.log_path)
         self.start_after = now + self.backoff_s
         self.backoff_s = min(self.backoff_s * 2, _LONGEST_BACKOFF_S)
         self.child = None

@@ -60,6 +60,25 @@ def test_a_process_that_cannot_run_as_configured_is_given_up_with_its_reason(
     assert str(caught.value) == reason
 
 
+def test_a_process_that_ran_with_its_configuration_before_is_started_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "_STABLE_S", 0.0)
+    ran = tmp_path / "ran"
+    role = role_that(
+        f"import pathlib; ran = pathlib.Path({str(ran)!r});"
+        "exit(2) if ran.exists() else (ran.touch(), exit(1))",
+        tmp_path,
+    )
+    role.start()
+    assert role.child is not None
+    assert role.child.wait(WAIT_S)
+    role.keep_running()
+    monkeypatch.setattr(processes, "_STABLE_S", 3600.0)
+    keep_until_started_again(role)
+    role.stop()
+
+
 def test_a_log_that_grows_is_moved_aside_while_its_process_goes_on(tmp_path: Path) -> None:
     log, old = tmp_path / "job.log", tmp_path / "job.log.1"
     keep_bounded(log)  # it need not be there
