@@ -110,6 +110,7 @@ class Settings(BaseModel):
     request_timeout_ms: Positive
     default_replication_factor: Annotated[int, Field(ge=1, le=2**15 - 1)]
     num_partitions: Positive
+    remote_log_storage_system_enable: bool
 
     metrics_port: Port
     metrics_host: Host

@@ -36,6 +36,7 @@ def node_config(settings: Settings) -> NodeConfig:
             settings.num_partitions,
             settings.default_replication_factor,
             have_ids=topics_have_ids(settings),
+            remote_storage=settings.remote_log_storage_system_enable,
         ),
         request_timeout_s=request_timeout_s,
         configs={key: _text(getattr(settings, field)) for key, field in known_keys().items()},

@@ -31,12 +31,13 @@ _DYNAMIC_TOPIC_CONFIG = 1
 @dataclass(frozen=True, slots=True)
 class TopicDefaults:
     """What -1 means (num.partitions, default.replication.factor), and what the brokers' settings
-    say of new topics: whether they have ids.
+    say of new topics: whether they have ids, and may have remote storage.
     """
 
     partitions: int
     replication_factor: int
     have_ids: bool = True
+    remote_storage: bool = False
 
 
 class Refused(Exception):
@@ -95,7 +96,7 @@ class CreateTopics:
 
     def _payload(self, topic: Body) -> dict[str, Any]:
         _check_name(topic["name"])
-        configs = _configs(topic)
+        configs = _configs(topic, self._defaults.remote_storage)
         assignment = _assignment(topic)
         partitions, factor = topic["num_partitions"], topic["replication_factor"]
         count = len(assignment) if assignment else partitions
@@ -125,13 +126,13 @@ def _check_name(name: str) -> None:
         raise Refused(ProtocolError.INVALID_TOPIC_EXCEPTION, f"topic name {shown!r} is illegal")
 
 
-def _configs(topic: Body) -> dict[str, str]:
+def _configs(topic: Body, remote_storage: bool) -> dict[str, str]:
     nulls = sorted(config["name"] for config in topic["configs"] if config["value"] is None)
     if nulls:
         message = f"topic configs without a value: {', '.join(nulls)}"
         raise Refused(ProtocolError.INVALID_CONFIG, message)
     configs = {config["name"]: config["value"] for config in topic["configs"]}
-    if (error := config_error(configs)) is not None:
+    if (error := config_error(configs, remote_storage)) is not None:
         raise Refused(ProtocolError.INVALID_CONFIG, error)
     return configs
 

@@ -1,8 +1,8 @@
 """Checks configs of new topics, so that no broker meets one in ZooKeeper that it cannot read.
 
 A broker that finds an unreadable value fails when it loads the topic's log, and does not start
-again. Source of names, types and ranges: Kafka 3.9's LogConfig; cross-checks of tiered storage are
-not made, as it cannot be enabled here.
+again. Source of names, types and ranges: Kafka 3.9's LogConfig. Values are compared with each other
+where a topic sets both; the brokers' defaults are not known here.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TypeAlias
 Check: TypeAlias = Callable[[str], bool]
 
 _INT_MAX, _LONG_MAX = 2**31 - 1, 2**63 - 1
+_FOR_EVER, _AS_RETENTION = -1, -2
 _WHOLE = re.compile(r"[+-]?[0-9]{1,25}")
 _COMMA = re.compile(r"\s*,\s*")
 _FORMAT_VERSION = re.compile(r"[0-9]+(\.[0-9]+){1,2}(-IV[0-9]+)?")
@@ -112,10 +113,7 @@ TOPIC_CONFIGS: Mapping[str, tuple[Check, str]] = {
         _false,
         "false: a cluster with ZooKeeper knows no other value",
     ),
-    "remote.storage.enable": (
-        _false,
-        "false: whether the brokers have tiered storage is not known here",
-    ),
+    "remote.storage.enable": (_truth, "true or false"),
     "retention.bytes": (_number(-(2**63), _LONG_MAX), "a number"),
     "retention.ms": (_long(-1), "a number from -1"),
     "segment.bytes": (_int(14), "a 32-bit number from 14"),
@@ -127,8 +125,11 @@ TOPIC_CONFIGS: Mapping[str, tuple[Check, str]] = {
 """By name: whether a value is allowed (spaces around it do not count), and what is, in words."""
 
 
-def config_error(configs: Mapping[str, str]) -> str | None:
-    """Return what is wrong with a new topic's configs, None when nothing is."""
+def config_error(configs: Mapping[str, str], remote_storage: bool) -> str | None:
+    """Return what is wrong with a new topic's configs, None when nothing is.
+
+    remote_storage: whether the brokers have tiered storage (remote.log.storage.system.enable).
+    """
     for name, value in sorted(configs.items()):
         if name not in TOPIC_CONFIGS:
             return f"unknown topic config {name!r}"
@@ -138,4 +139,26 @@ def config_error(configs: Mapping[str, str]) -> str | None:
     least, most = (configs.get(f"{end}.compaction.lag.ms") for end in ("min", "max"))
     if least is not None and most is not None and int(least) > int(most):
         return f"min.compaction.lag.ms is {least}, more than max.compaction.lag.ms {most}"
+    if configs.get("remote.storage.enable", "false").strip().lower() == "false":
+        return None
+    if not remote_storage:
+        return (
+            "remote.storage.enable is true, and the brokers have no tiered storage:"
+            " remote.log.storage.system.enable = false"
+        )
+    return _tiering_error(configs)
+
+
+def _tiering_error(configs: Mapping[str, str]) -> str | None:
+    """Return what keeps a topic out of tiered storage, None when nothing does."""
+    if "compact" in configs.get("cleanup.policy", ""):
+        return "remote.storage.enable is true, and a compacted topic cannot have remote storage"
+    for unit in ("bytes", "ms"):
+        local = int(configs.get(f"local.retention.{unit}", _AS_RETENTION))
+        whole = int(configs.get(f"retention.{unit}", _FOR_EVER))
+        if whole > _FOR_EVER and local != _AS_RETENTION and not 0 <= local <= whole:
+            return (
+                f"local.retention.{unit} is {local}, allowed: 0 to {whole} (retention.{unit}), or"
+                f" {_AS_RETENTION}"
+            )
     return None

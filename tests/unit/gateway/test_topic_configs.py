@@ -73,7 +73,7 @@ BAD = {
     "preallocate": ["1"],
     "remote.log.copy.disable": ["true"],
     "remote.log.delete.on.disable": ["true"],
-    "remote.storage.enable": ["true"],
+    "remote.storage.enable": ["yes"],
     "retention.bytes": ["all", "9223372036854775808", "9" * 5000],
     "retention.ms": ["-2", "1h"],
     "segment.bytes": ["13"],
@@ -90,22 +90,53 @@ def test_every_config_is_tried() -> None:
 
 @pytest.mark.parametrize(("name", "value"), [(n, v) for n, values in GOOD.items() for v in values])
 def test_allowed_values(name: str, value: str) -> None:
-    assert config_error({name: value}) is None
+    assert config_error({name: value}, remote_storage=False) is None
 
 
 @pytest.mark.parametrize(("name", "value"), [(n, v) for n, values in BAD.items() for v in values])
 def test_refused_values_are_named_with_what_is_allowed(name: str, value: str) -> None:
-    error = config_error({name: value})
+    error = config_error({name: value}, remote_storage=False)
     assert error is not None
     assert f"{name} is {value!r}" in error
     assert TOPIC_CONFIGS[name][1] in error
 
 
 def test_an_unknown_name_is_refused() -> None:
-    assert config_error({"retention.hours": "1"}) == "unknown topic config 'retention.hours'"
+    assert config_error({"retention.hours": "1"}, False) == "unknown topic config 'retention.hours'"
 
 
 def test_the_compaction_lags_go_together() -> None:
     lags = {"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "9"}
-    assert config_error(lags) == "min.compaction.lag.ms is 10, more than max.compaction.lag.ms 9"
-    assert config_error(lags | {"max.compaction.lag.ms": "10"}) is None
+    assert (
+        config_error(lags, False)
+        == "min.compaction.lag.ms is 10, more than max.compaction.lag.ms 9"
+    )
+    assert config_error(lags | {"max.compaction.lag.ms": "10"}, False) is None
+
+
+def test_remote_storage_is_for_brokers_that_have_it() -> None:
+    tiered = {"remote.storage.enable": " True"}
+    said = config_error(tiered, remote_storage=False)
+    assert said is not None
+    assert "remote.log.storage.system.enable = false" in said
+    assert config_error(tiered, remote_storage=True) is None
+    assert config_error({"remote.storage.enable": "false"}, remote_storage=False) is None
+
+
+@pytest.mark.parametrize(
+    ("more", "error"),
+    [
+        ({"cleanup.policy": "delete,compact"}, "a compacted topic cannot"),
+        ({"cleanup.policy": "delete"}, None),
+        ({"retention.ms": "9", "local.retention.ms": "10"}, "local.retention.ms is 10, allowed: 0"),
+        ({"retention.ms": "9", "local.retention.ms": "-1"}, "local.retention.ms is -1"),
+        ({"retention.ms": "9", "local.retention.ms": "9"}, None),
+        ({"retention.ms": "9", "local.retention.ms": "-2"}, None),
+        ({"retention.bytes": "9", "local.retention.bytes": "10"}, "local.retention.bytes is 10"),
+        ({"retention.bytes": "-1", "local.retention.bytes": "10"}, None),
+        ({"local.retention.bytes": "10", "local.retention.ms": "10"}, None),
+    ],
+)
+def test_what_remote_storage_goes_together_with(more: dict[str, str], error: str | None) -> None:
+    said = config_error({"remote.storage.enable": "true"} | more, remote_storage=True)
+    assert said is None if error is None else said is not None and error in said
