@@ -31,17 +31,14 @@ class Api(StrEnum):
 
 
 class Act(Enum):
-    """What to do where a request is not answered by its state alone."""
+    """What to do where a request is not answered by its state alone: take it, or how it is taken
+    otherwise than in other states.
+    """
 
-    ADD_MEMBER = auto()
-    REJOIN = auto()
+    PROCEED = auto()
     REPEAT_UNLESS_CHANGED = auto()
     REPEAT_UNLESS_LEADER_OR_CHANGED = auto()
-    AWAIT_ASSIGNMENT = auto()
     GIVE_ASSIGNMENT = auto()
-    REMOVE_MEMBERS = auto()
-    STORE = auto()
-    DELETE_ALL = auto()
     DELETE_UNSUBSCRIBED = auto()
 
 
@@ -55,39 +52,42 @@ def _row(empty: Cell, preparing: Cell, completing: Cell, stable: Cell, dead: Cel
 
 _E = ProtocolError
 _AWAY = ProtocolError.COORDINATOR_NOT_AVAILABLE
+_GO = Act.PROCEED
 
-JOIN_NEW = _row(Act.ADD_MEMBER, Act.ADD_MEMBER, Act.ADD_MEMBER, Act.ADD_MEMBER, _AWAY)
+JOIN_NEW = _row(_GO, _GO, _GO, _GO, _AWAY)
 """JoinGroup without a member id."""
 
 JOIN_KNOWN = _row(
     _E.UNKNOWN_MEMBER_ID,
-    Act.REJOIN,
+    _GO,
     Act.REPEAT_UNLESS_CHANGED,
     Act.REPEAT_UNLESS_LEADER_OR_CHANGED,
     _AWAY,
 )
-"""JoinGroup of a member."""
+"""JoinGroup of a member: it joins again, or hears again what the generation is."""
 
 SYNC = _row(
     _E.UNKNOWN_MEMBER_ID,
     _E.REBALANCE_IN_PROGRESS,
-    Act.AWAIT_ASSIGNMENT,
+    _GO,
     Act.GIVE_ASSIGNMENT,
     _AWAY,
 )
-LEAVE = _row(Act.REMOVE_MEMBERS, Act.REMOVE_MEMBERS, Act.REMOVE_MEMBERS, Act.REMOVE_MEMBERS, _AWAY)
+"""SyncGroup: it waits for the assignment, unless there is one."""
+
+LEAVE = _row(_GO, _GO, _GO, _GO, _AWAY)
 HEARTBEAT = _row(_E.UNKNOWN_MEMBER_ID, _E.REBALANCE_IN_PROGRESS, _E.NONE, _E.NONE, _AWAY)
-COMMIT = _row(Act.STORE, Act.STORE, _E.REBALANCE_IN_PROGRESS, Act.STORE, _AWAY)
-TXN_COMMIT = _row(Act.STORE, Act.STORE, Act.STORE, Act.STORE, _AWAY)
+COMMIT = _row(_GO, _GO, _E.REBALANCE_IN_PROGRESS, _GO, _AWAY)
+TXN_COMMIT = _row(_GO, _GO, _GO, _GO, _AWAY)
 OFFSET_DELETE = _row(
-    Act.DELETE_ALL,
+    _GO,
     Act.DELETE_UNSUBSCRIBED,
     Act.DELETE_UNSUBSCRIBED,
     Act.DELETE_UNSUBSCRIBED,
     _E.GROUP_ID_NOT_FOUND,
 )
 DELETE_GROUP = _row(
-    Act.DELETE_ALL,
+    _GO,
     _E.NON_EMPTY_GROUP,
     _E.NON_EMPTY_GROUP,
     _E.NON_EMPTY_GROUP,
