@@ -228,7 +228,7 @@ class GroupCoordination:
         if not appended.cancelled() and appended.exception() is None:
             self.decisions.taken_over(term, partitions, appended.result().start + 1)
 
-    async def load(self, partition: int, epoch: int, end: int) -> None:
+    async def load(self, partition: int, end: int) -> None:
         """Read a partition up to an offset and append what stands there."""
         loaded, size = LoadedPartition(), 0
         async for data in self._history.whole(partition, end):

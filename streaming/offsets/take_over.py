@@ -33,7 +33,7 @@ class Coordinator(Protocol):
     def elected(self, partitions: dict[int, int]) -> None:
         """Partitions (number: leader epoch) are led by us, and not loaded."""
 
-    async def load(self, partition: int, epoch: int, end: int) -> None:
+    async def load(self, partition: int, end: int) -> None:
         """Read a partition up to an offset and append what stands there."""
 
     def resigned(self) -> None:
@@ -102,7 +102,7 @@ class TakeOver:
                     await self._elect(taken)
                 for log in list(self._leader.logs.values()):
                     if log.begun and log.partition not in loaded:
-                        await self._coordinator.load(log.partition, log.epoch, log.end)
+                        await self._coordinator.load(log.partition, log.end)
                         loaded.add(log.partition)
                 await self._leader.changed(_LOOK_S)
 

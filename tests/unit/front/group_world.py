@@ -122,7 +122,7 @@ class GroupWorld:
         for group, metadata in (found or {}).items():
             self._observed(group, metadata)
         for partition, log in self.leader.logs.items():
-            await self.groups.load(partition, log.epoch, log.end)
+            await self.groups.load(partition, log.end)
         self.groups.batch_completed(self.events[-1].offset + 1)
         assert set(self.groups.phases()) == {Phase.OWNED}
 
