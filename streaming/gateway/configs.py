@@ -121,6 +121,7 @@ class ConfigRequests:
                 "value": value,
                 "read_only": True,
                 "config_source": _STATIC_BROKER_CONFIG,
+                "is_default": False,  # version 0 in place of the source
                 "is_sensitive": False,
                 "synonyms": [],
             }

@@ -96,7 +96,7 @@ def test_this_nodes_configs_can_be_read() -> None:
     async def scenario(rig: Rig) -> None:
         async with brokers(rig, StubBroker(1)):
             key = ApiKey.DESCRIBE_CONFIGS
-            for version in range(1, 5):
+            for version in range(5):
                 for asked, names in (
                     (None, ["data.dir", "num.partitions"]),
                     (["num.partitions", "other"], ["num.partitions"]),
@@ -106,11 +106,11 @@ def test_this_nodes_configs_can_be_read() -> None:
                     assert result["error_code"] == 0
                     assert [config["name"] for config in result["configs"]] == names
                     last = result["configs"][-1]
-                    assert (last["value"], last["read_only"], last["config_source"]) == (
-                        "2",
-                        True,
-                        4,
-                    )
+                    assert (last["value"], last["read_only"]) == ("2", True)
+                    if version == 0:
+                        assert last["is_default"] is False
+                    else:
+                        assert last["config_source"] == 4
             answers = await ask(rig, key, resource(key, LOGGER, "1000"))
             assert answers[0][2] == INVALID_REQUEST
 
@@ -229,7 +229,7 @@ def test_this_node_has_a_data_folder_and_no_groups_and_no_transactions() -> None
             for version in range(APIS[key].min_version, APIS[key].max_version + 1):
                 answer = await rig.ask(key, version, {})
                 assert (answer["error_code"], answer[field or "transaction_states"]) == (0, [])
-        for version in range(1, 5):
+        for version in range(5):
             answer = await rig.ask(ApiKey.DESCRIBE_LOG_DIRS, version, {"topics": None})
             [folder] = answer["results"]
             found = (folder["error_code"], folder["log_dir"], folder["topics"])
