@@ -18,7 +18,8 @@ _QUEUE_SHARE = 4
 class Clock:
     """Armed timers by name, each due once; lives on one event loop.
 
-    now_ms is the wall clock in ms. It may jump: a timer that fires early is set again.
+    now_ms is the clock of events' times, in ms: a machine takes a timer for due by the time of the
+    event. It may jump ahead, or go slower than time: a timer that fires early is set again.
     """
 
     def __init__(

@@ -45,13 +45,16 @@ class Groups:
         decider: RequestDecider,
         append: AppendEvents,
         image: Callable[[], ClusterImage | None],
+        log_time_ms: Callable[[], int],
         *,
         is_controller: Callable[[], bool],
         has_job: Callable[[], bool],
         topic_exists: Callable[[str], bool],
         counters: Counters,
     ) -> None:
-        """Make the parts; `start` lets them work. topic_exists: whether ZooKeeper may have one."""
+        """Make the parts; `start` lets them work. log_time_ms: the clock that events' times are of.
+        topic_exists: whether ZooKeeper may have one.
+        """
         self._enabled = settings.groups_takeover_enable
         self._append = append
         self._expiration_s = settings.offsets_retention_check_interval_ms / 1000
@@ -68,7 +71,7 @@ class Groups:
         self._sessions = Sessions(
             asyncio.get_running_loop(),
             append,
-            wall_clock_ms,
+            log_time_ms,
             may_tell=lambda: is_controller() and has_job(),
         )
         self._coordination = GroupCoordination(

@@ -16,6 +16,7 @@ from streaming.garbage import collect_rarely
 from streaming.log.api import LogWriter
 from streaming.log.embedded import EmbeddedLogWriter, LogLocked
 from streaming.log.kafka_writer import KafkaLogWriter
+from streaming.log.log_clock import LogClock
 from streaming.log.writer_lock import WriterLock
 from streaming.paths import DataDir
 from streaming.settings import Settings
@@ -36,20 +37,33 @@ def run_front(settings: Settings, *, standby: bool = False) -> int:
     settings.data_dir.mkdir(parents=True, exist_ok=True)
     collect_rarely()
     with ExitStack() as held:
-        asyncio.run(_serve(settings, _open_log(settings, standby, held)))
+        clock = LogClock()
+        writer = open_log(settings, clock, held, standby=standby)
+        asyncio.run(_serve(settings, writer, clock))
     return 0
 
 
-def _open_log(settings: Settings, standby: bool, held: ExitStack) -> LogWriter:
-    """Open the event log; the lock in its folder says who is the front, also for a topic."""
+def open_log(
+    settings: Settings, clock: LogClock, held: ExitStack, *, standby: bool = False
+) -> LogWriter:
+    """Open the event log, with a clock that is set by what the log has; the lock in its folder says
+    who is the front, also for a topic.
+    """
     folders = DataDir(settings.data_dir, settings.event_log_url)
-    where, segment_bytes = folders.event_log, settings.event_log_segment_bytes
+    where, segment_bytes, now_ms = folders.event_log, settings.event_log_segment_bytes, clock.now_ms
+    writer: LogWriter
     if isinstance(where, Path):
-        return held.enter_context(
-            _when_free(lambda: EmbeddedLogWriter(where, segment_bytes=segment_bytes), standby)
+        writer = held.enter_context(
+            _when_free(
+                lambda: EmbeddedLogWriter(where, clock=now_ms, segment_bytes=segment_bytes), standby
+            )
         )
-    held.enter_context(_when_free(lambda: WriterLock(folders.events), standby))
-    return held.enter_context(KafkaLogWriter(where, timeout_ms=settings.controller_lease_ms))
+    else:
+        held.enter_context(_when_free(lambda: WriterLock(folders.events), standby))
+        timeout_ms = settings.controller_lease_ms
+        writer = held.enter_context(KafkaLogWriter(where, clock=now_ms, timeout_ms=timeout_ms))
+    clock.not_before(writer.last_time_ms())
+    return writer
 
 
 def _when_free(take: Callable[[], Held], standby: bool) -> Held:
@@ -66,9 +80,9 @@ def _when_free(take: Callable[[], Held], standby: bool) -> Held:
             time.sleep(_POLL_S)
 
 
-async def _serve(settings: Settings, writer: LogWriter) -> None:
+async def _serve(settings: Settings, writer: LogWriter, clock: LogClock) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stopped.set)
-    await Front(settings, writer).run(stopped)
+    await Front(settings, writer, clock.now_ms).run(stopped)

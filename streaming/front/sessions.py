@@ -56,7 +56,7 @@ class Loop(Protocol):
 class Sessions:
     """When the members of all groups were heard of; lives on one event loop.
 
-    append: takes events, behind those that `told_before` gives for them. now_ms: the wall clock.
+    append: takes events, behind those that `told_before` gives for them. now_ms: events' time.
     may_tell: whether there is somebody who decides, and this node is the controller.
     """
 

@@ -107,6 +107,9 @@ class LogWriter(Protocol):
     def end_offset(self) -> int:
         """One past the last durable record."""
 
+    def last_time_ms(self) -> int:
+        """The time of the last durable record; 0 when there never was one."""
+
     def append(self, records: Sequence[NewRecord]) -> range:
         """Append in order and return their offsets once all of them are durable.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
@@ -21,16 +20,12 @@ from streaming.log.embedded_head import Head
 from streaming.log.embedded_recovery import Tail, find_tail
 from streaming.log.embedded_segment import SegmentWriter, create_segment
 from streaming.log.group_commit import Append, GroupCommit, fail, time_of
+from streaming.log.log_clock import wall_clock_ms
 from streaming.log.writer_lock import WriterLock
 
 SEGMENT_BYTES = 64 * 1024 * 1024
 RECORD_BYTES_MAX = HARD_RECORD_BYTES_MAX
 """A decision about a million partitions takes 68 MB."""
-
-
-def wall_clock_ms() -> int:
-    """Milliseconds since the epoch."""
-    return time.time_ns() // 1_000_000
 
 
 class EmbeddedLogWriter:
@@ -103,6 +98,9 @@ class EmbeddedLogWriter:
     def end_offset(self) -> int:
         """One past the last durable record."""
         return self._tail.next_offset
+
+    def last_time_ms(self) -> int:
+        return self._tail.time_ms
 
     def truncate_before(self, offset: int) -> int:
         """Delete the segments that hold nothing at or after `offset`, nor the last record."""

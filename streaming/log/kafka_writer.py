@@ -13,7 +13,6 @@ from kafka.errors import KafkaError
 
 from streaming.log.api import LogError, LogUnavailable, NewRecord
 from streaming.log.embedded_format import checked_texts
-from streaming.log.embedded_writer import wall_clock_ms
 from streaming.log.group_commit import GROUP_BYTES_MAX, Append, GroupCommit, time_of
 from streaming.log.kafka_reader import TIMEOUT_MS, KafkaLogReader
 from streaming.log.kafka_topic import (
@@ -26,6 +25,7 @@ from streaming.log.kafka_topic import (
     told_as_unavailable,
 )
 from streaming.log.location import KafkaTopic
+from streaming.log.log_clock import wall_clock_ms
 
 logger = logging.getLogger(__name__)
 
@@ -104,6 +104,9 @@ class KafkaLogWriter:
 
     def end_offset(self) -> int:
         return self._end
+
+    def last_time_ms(self) -> int:
+        return self._time_ms
 
     def truncate_before(self, offset: int) -> int:
         """Have the records before `offset` deleted; while the log cluster is away nothing is."""

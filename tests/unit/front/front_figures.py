@@ -12,7 +12,7 @@ from state.matrix import pad_rows, widen
 from streaming.front.front import Front
 from streaming.image.cluster_image import ClusterImage
 from streaming.link.messages import Message
-from streaming.log.embedded import EmbeddedLogWriter
+from streaming.log.embedded import EmbeddedLogWriter, wall_clock_ms
 from streaming.settings_loader import load_settings
 
 BROKERS = (1, 2)
@@ -58,7 +58,8 @@ def made_front(folder: Path, *overrides: str) -> tuple[Front, EmbeddedLogWriter]
     """A front on an open log; must be called on a running event loop. The log is to be closed."""
     writer = EmbeddedLogWriter(folder / "events")
     chosen = [f"data.dir={folder}", *overrides]
-    return Front(load_settings(overrides=chosen, environment={}), writer), writer
+    settings = load_settings(overrides=chosen, environment={})
+    return Front(settings, writer, wall_clock_ms), writer
 
 
 def play_job(front: Front) -> None:
