@@ -111,11 +111,21 @@ def test_documents_name_targets_and_commands_that_exist(root: Path, name: str) -
     assert named or name != "README.md"
 
 
-def test_documents_link_to_files_that_exist(root: Path) -> None:
+def headings(document: Path) -> set[str]:
+    """Return the anchors of a document's headings, as renderers of Markdown make them."""
+    titles = re.findall(r"^#+ (.*)$", document.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_documents_link_to_files_and_headings_that_exist(root: Path) -> None:
     for document in [*root.glob("*.md"), *root.glob("docs/**/*.md")]:
-        for target in re.findall(r"\]\(([^)#]+)", document.read_text("utf-8")):
-            if "://" not in target:
-                assert (document.parent / target).exists(), f"{document.name}: {target}"
+        for target in re.findall(r"\]\(([^)]+)\)", document.read_text("utf-8")):
+            if "://" in target:
+                continue
+            name, _, anchor = target.partition("#")
+            linked = document.parent / name if name else document
+            assert linked.exists(), f"{document.name}: {target}"
+            assert not anchor or anchor in headings(linked), f"{document.name}: {target}"
 
 
 def test_continuous_integration_runs_make_test(root: Path) -> None:
