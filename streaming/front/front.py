@@ -47,13 +47,8 @@ class Front:
     It is the gateway's ClusterView and the term's TermListener.
     """
 
-    def __init__(
-        self, settings: Settings, writer: LogWriter, log_time_ms: Callable[[], int]
-    ) -> None:
-        """Make the parts; must be called on the running event loop that will serve them.
-
-        log_time_ms: the clock that the writer goes by.
-        """
+    def __init__(self, settings: Settings, writer: LogWriter, now_ms: Callable[[], int]) -> None:
+        """Make the parts on the running event loop that will serve them; now_ms: writer's clock."""
         self._settings = settings
         self._loop = asyncio.get_running_loop()
         self._counters: Counters = Counter()
@@ -71,7 +66,7 @@ class Front:
             settings.controller_lease_ms / 1000, self._log.end_offset(), self._loop.time()
         )
         self._signals = Signals()
-        self._clock = Clock(self._loop, self._append, log_time_ms)
+        self._clock = Clock(self._loop, self._append, now_ms)
         self._decider = RequestDecider(
             self._append, self.is_controller, self._counters, lambda: self._feed.paused
         )
@@ -98,7 +93,7 @@ class Front:
             self._decider,
             self._append,
             self.image,
-            log_time_ms,
+            now_ms,
             is_controller=self.is_controller,
             has_job=lambda: self._feed.progress.pid is not None,
             topic_exists=self.topic_exists,
