@@ -62,9 +62,8 @@ class Front:
             on_grown=lambda end: self._soon(self._log_grew, end),
             on_failed=lambda error: self._soon(self._fail, error),
         )
-        self._lease = Lease(
-            settings.controller_lease_ms / 1000, self._log.end_offset(), self._loop.time()
-        )
+        lease_s = settings.controller_lease_ms / 1000
+        self._lease = Lease(lease_s, self._log.end_offset(), self._loop.time())
         self._signals = Signals()
         self._clock = Clock(self._loop, self._append, now_ms)
         self._decider = RequestDecider(
