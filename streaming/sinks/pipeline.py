@@ -127,12 +127,14 @@ class Pipeline:
 
     def resend(self, end_offset: int, deletions: Sequence[SinkDecision] = ()) -> None:
         """Tell brokers that may have missed something everything again and what went meanwhile, and
-        all of them of topics in deletion (what `unfinished_deletions` found).
+        all of them of topics in deletion (what `unfinished_deletions` found). The last batch may
+        have ended a deletion and used the name again: of that topic nothing is told.
 
         end_offset: up to where the image was folded, which the front is told. A broker that was
         marked by a later batch stays marked: that batch is run again.
         """
         self.end_offset = end_offset
+        self._zookeeper.lose_replaced(deletions)
         with self._image_lock:
             missed = [broker for broker in self._image.brokers if self._pending.marked(broker)]
             plan = {broker: self._planner.everything_for(broker) for broker in missed}

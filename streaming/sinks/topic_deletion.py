@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
+
+import numpy as np
 
 from streaming.sinks.batch import DecidedBatch, SinkDecision
 from streaming.zk.chain import OutcomeKind
 from streaming.zk.client import ZkSession
+from streaming.zk.errors import RequestFailed
 from streaming.zk.fenced import FencedWriter
 from streaming.zk.multiread import children_many, read_many
 from streaming.zk.ops import Delete
@@ -18,6 +22,16 @@ logger = logging.getLogger(__name__)
 
 _ATTEMPTS = 5
 
+_Found = TypeVar("_Found")
+
+
+class _Deleted(NamedTuple):
+    """A topic in deletion; leftovers: its znode is gone already."""
+
+    name: str
+    topic_id: str | None
+    leftovers: bool = False
+
 
 def delete_topics(
     session: ZkSession, writer: FencedWriter, batch: DecidedBatch, decisions: Sequence[SinkDecision]
@@ -26,63 +40,125 @@ def delete_topics(
 
     What is gone already counts as deleted, so that repeating this after a crash does no harm. Where
     somebody creates znodes below a topic meanwhile it is listed again, a few times. A topic that
-    cannot be deleted keeps its mark: the next controller finds it.
+    cannot be deleted, or may not be read, keeps its mark: the next controller finds it.
     """
-    waiting = [one for one in _still_ours(session, decisions) if not one.failed]
+    meant = _are_meant(session, [_subject(one) for one in decisions])
+    _fail_unread(decisions, meant)
+    waiting = [one for one in decisions if not one.failed and meant[_subject(one)]]
     for _ in range(_ATTEMPTS):
-        waiting = _delete(session, writer, batch, waiting)
         if not waiting:
             return
+        waiting = _delete(session, writer, batch, waiting)
     for one in waiting:
         logger.error("topic %s could not be deleted in ZooKeeper", one.extra["topic"])
         one.failed = True
 
 
-def _still_ours(session: ZkSession, decisions: Sequence[SinkDecision]) -> list[SinkDecision]:
-    """Return the decisions whose topic has no znode any more or is the one that was meant."""
-    paths = [topic_path(one.extra["topic"]) for one in decisions]
-    found = read_many(session, paths).data
-    return [one for one, data in zip(decisions, found, strict=True) if _is_ours(one, data)]
+def lose_replaced(session: ZkSession, decisions: Sequence[SinkDecision]) -> None:
+    """Lose what blocks say about topics in deletion whose znode is another topic's by now, or may
+    not be read.
+    """
+    named = {
+        _Deleted(*topic)
+        for one in decisions
+        for topic in zip(one.extra["topics"], one.extra["topic_ids"], strict=True)
+    }
+    meant = _are_meant(session, sorted(named, key=lambda topic: topic.name))
+    kept = {topic.name for topic, is_meant in meant.items() if is_meant}
+    for one in decisions:
+        replaced = np.array([topic not in kept for topic in one.extra["topics"]], dtype=bool)
+        one.lost |= replaced[one.columns["topic"]]
 
 
-def _is_ours(decision: SinkDecision, data: bytes | None) -> bool:
+def _subject(decision: SinkDecision) -> _Deleted:
+    body = decision.extra
+    return _Deleted(body["topic"], body["topic_id"], body["leftovers"])
+
+
+def _read_each(
+    topics: Sequence[_Deleted], read: Callable[[Sequence[_Deleted]], Sequence[_Found]]
+) -> dict[_Deleted, _Found]:
+    """Return what is read of all topics at once; without those that may not be read."""
+    try:
+        return dict(zip(topics, read(topics), strict=True))
+    except RequestFailed as error:
+        if len(topics) > 1:
+            alone = [_read_each([one], read) for one in topics]
+            return {topic: found for one in alone for topic, found in one.items()}
+        logger.error("topic %s cannot be deleted: %s", topics[0].name, error)
+        return {}
+
+
+def _fail_unread(decisions: Sequence[SinkDecision], found: dict[_Deleted, _Found]) -> None:
+    for one in decisions:
+        one.failed |= _subject(one) not in found
+
+
+def _are_meant(session: ZkSession, topics: Sequence[_Deleted]) -> dict[_Deleted, bool]:
+    """Return whether there is no znode of a topic's name any more, or the one that was meant."""
+
+    def read(some: Sequence[_Deleted]) -> list[bool]:
+        paths = [path(one.name) for path in (topic_path, topic_deletion_path) for one in some]
+        data = read_many(session, paths).data
+        found = zip(some, data[: len(some)], data[len(some) :], strict=True)
+        return [_is_meant(one, znode, mark is not None) for one, znode, mark in found]
+
+    return _read_each(topics, read)
+
+
+def _is_meant(topic: _Deleted, data: bytes | None, marked: bool) -> bool:
     if data is None:
         return True
-    if decision.extra["leftovers"]:
+    if topic.leftovers:
         return False
     try:
         topic_id = parse_topic(data).topic_id
     except ValueError as error:
-        logger.error("topic %s is not deleted: %s", decision.extra["topic"], error)
+        logger.error("topic %s is not deleted: %s", topic.name, error)
         return False
-    return bool(topic_id == decision.extra["topic_id"])
+    # The mark goes last: a topic without id and mark was created since.
+    return topic_id == topic.topic_id and (topic_id is not None or marked)
 
 
 def _delete(
     session: ZkSession, writer: FencedWriter, batch: DecidedBatch, decisions: list[SinkDecision]
 ) -> list[SinkDecision]:
     """Delete what there is; return the decisions that have to be tried again."""
-    below = _below(session, [topic_path(one.extra["topic"]) for one in decisions])
-    ops = [
-        (one, Delete(path))
-        for one, paths in zip(decisions, below, strict=True)
-        for path in (*paths, *_own_paths(one.extra["topic"]))
-    ]
-    again: dict[int, SinkDecision] = {}
+    below = _read_each(
+        [_subject(one) for one in decisions],
+        lambda some: _below(session, [topic_path(one.name) for one in some]),
+    )
+    _fail_unread(decisions, below)
+    found = [one for one in decisions if not one.failed]
+    paths = [(*below[_subject(one)], *_own_paths(one.extra["topic"])) for one in found]
+    gone = _deleted(writer, batch, found, paths)
+    done = _deleted(writer, batch, gone, [(topic_deletion_path(o.extra["topic"]),) for o in gone])
+    settled = {id(one) for one in done}
+    return [one for one in found if not one.failed and id(one) not in settled]
+
+
+def _deleted(
+    writer: FencedWriter,
+    batch: DecidedBatch,
+    decisions: Sequence[SinkDecision],
+    paths: Sequence[Sequence[str]],
+) -> list[SinkDecision]:
+    """Delete the paths of each decision; return the decisions of which all are gone."""
+    ops = [(one, Delete(path)) for one, own in zip(decisions, paths, strict=True) for path in own]
+    left: set[int] = set()
     for (one, op), outcome in zip(ops, writer.write([op for _, op in ops]), strict=True):
         if outcome.kind is OutcomeKind.FENCED:
             batch.fenced.add(one.extra["epoch_zk_version"])
             one.failed = True
         elif outcome.kind is not OutcomeKind.WRITTEN:
             logger.warning("%s: %s %s", op.path, outcome.kind, outcome.reason)
-            again[id(one)] = one
-    return [one for one in again.values() if not one.failed]
+            left.add(id(one))
+    return [one for one in decisions if not one.failed and id(one) not in left]
 
 
 def _own_paths(topic: str) -> Iterator[str]:
     yield topic_path(topic)
     yield entity_config_path("topics", topic)
-    yield topic_deletion_path(topic)
 
 
 def _below(session: ZkSession, roots: Sequence[str]) -> list[list[str]]:

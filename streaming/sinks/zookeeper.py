@@ -29,7 +29,7 @@ from streaming.sinks.reassignments import (
     remove_ended,
     runs,
 )
-from streaming.sinks.topic_deletion import delete_topics
+from streaming.sinks.topic_deletion import delete_topics, lose_replaced
 from streaming.sinks.writes import CONFIG, PRESENT, STAGES, Target, Write, writes_of
 from streaming.zk.chain import OpOutcome, OutcomeKind
 from streaming.zk.client import ZkSession
@@ -84,14 +84,27 @@ class ZooKeeperSink:
         ZooKeeper is away; raises ZooKeeperUnreachable when the job is to end meanwhile.
         """
         lost = [(one.failed, one.lost.copy()) for one in batch.decisions]
+
+        def write() -> None:
+            _start_again(batch, lost)
+            self._write(batch)
+
+        self._patiently(f"writing batch {batch.batch_id}", write)
+
+    def lose_replaced(self, deletions: Sequence[SinkDecision]) -> None:
+        """Lose what blocks say about topics in deletion of whose name there is another topic by
+        now; waits for ZooKeeper as `write` does.
+        """
+        self._patiently("reading topics", lambda: lose_replaced(self._session, deletions))
+
+    def _patiently(self, doing: str, work: Callable[[], None]) -> None:
         while True:
             try:
-                self._write(batch)
+                work()
             except (SessionLost, ZooKeeperUnreachable) as error:
-                logger.warning("session lost while writing batch %s: %s", batch.batch_id, error)
+                logger.warning("session lost while %s: %s", doing, error)
                 self._session.close()
                 self._session = self._new_session()
-                _start_again(batch, lost)
             else:
                 return
 

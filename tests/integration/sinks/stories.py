@@ -149,6 +149,23 @@ def story_of_moves(ports: Ports, version: int) -> Story:
     return story
 
 
+def story_of_names_used_again(ports: Ports, version: int) -> Story:
+    """Topics, with and without an id, that are deleted and created again in one batch of four
+    events.
+    """
+    story = Story()
+    story.elect({1: ports[1]}, epoch_zk_version=version)
+    story.create("t", [[1]], topic_id=TOPIC_ID)
+    story.create("u", [[1]])
+    for topic in ("t", "u"):
+        story.write("delete_topic_requested", topic, request_id=f"d-{topic}", topic=topic)
+    story.ask_producer_ids(1)
+    for topic, topic_id in (("t", OTHER_ID), ("u", None)):
+        story.replicas_deleted(1, topic, [0])
+        story.create(topic, [[1]], topic_id=topic_id)
+    return story
+
+
 def story_of_producer_ids(ports: Ports, version: int) -> Story:
     """Requests for producer ids, in more than one batch."""
     story = Story()
@@ -164,6 +181,8 @@ def finding_producer_ids(data: bytes) -> Scenario:
         story_of_producer_ids, lambda session: session.create(PRODUCER_ID_BLOCK_PATH, data)
     )
 
+
+USED_AGAIN = Scenario(story_of_names_used_again, lambda session: session.ensure_path(DELETIONS))
 
 ANSWERED = Scenario(story_without_answers, ask_for_deletions, answers_recorded=False)
 

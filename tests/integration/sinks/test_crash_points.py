@@ -14,6 +14,7 @@ import pytest
 
 from state.decisions import DecisionKind
 from streaming.log.embedded import EmbeddedLogReader
+from streaming.wire.messages import ApiKey
 from streaming.zk.znodes import parse_topic
 from tests.integration.sinks.local_job import Killed, LocalJob, Points
 from tests.integration.sinks.stories import (
@@ -21,6 +22,7 @@ from tests.integration.sinks.stories import (
     ELECTION,
     PLAN,
     SCENARIOS,
+    USED_AGAIN,
     Scenario,
     finding_producer_ids,
 )
@@ -138,6 +140,28 @@ def killed_between_any_two_steps(
         for what, content in wanted.items():
             assert found[what] == content, f"{what} after point {at}: {name}"
     return wanted
+
+
+def test_a_name_that_is_used_again_is_not_deleted_again(new_world):
+    """The batch was carried out and not committed: to the checkpoint the topics are in deletion."""
+    _, names = undisturbed(new_world(USED_AGAIN))
+    world = new_world(USED_AGAIN)
+    last = len(names) - 1 - names[::-1].index("before commit")
+    job = world.open(Points(last))
+    job.start()
+    with pytest.raises(Killed):
+        job.run()
+    job.die()
+    wait_for("the job's end", lambda: not world.stubs[1].connected)
+    world.stubs[1].received.clear()
+    before = tree(world.session)
+    job = world.start()
+    job.run()
+    job.wait_told()
+    assert ApiKey.LEADER_AND_ISR in world.stubs[1].apis()
+    assert ApiKey.STOP_REPLICA not in world.stubs[1].apis()
+    assert tree(world.session) == before
+    job.close()
 
 
 def fold_until(world: World, job: LocalJob, gone: set[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from kazoo.security import make_acl
 
 from state.decisions import DecisionKind
 from streaming.sinks.batch import DecidedBatch
@@ -15,7 +16,13 @@ from streaming.zk.claim import claim_controller
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import TopicZNode, topic_bytes
 from tests.fixtures.story import OURSELVES
-from tests.integration.sinks.support import claimed, opened_session, tree
+from tests.integration.sinks.support import (
+    claimed,
+    opened_session,
+    state_of,
+    tree,
+    write_state,
+)
 from tests.unit.sinks.support import Job
 
 TOPIC_ID, OTHER_ID = "xVg7K6qyTvmxpuD7RnqU_w", "xVg7K6qyTvmxpuD7RnqU_g"
@@ -46,7 +53,7 @@ def job(zk_session, sink) -> Job:
     return job
 
 
-def create(job: Job, topic_id: str = TOPIC_ID) -> None:
+def create(job: Job, topic_id: str | None = TOPIC_ID) -> None:
     job.story.create("t", [[1, 2]] * 5, topic_id=topic_id)
 
 
@@ -120,6 +127,73 @@ def test_a_name_is_deleted_and_used_again_in_one_batch(job, sink, zk_session, ag
     )
     assert "/brokers/topics/t/partitions/4/state" in paths(zk_session)
     assert "/admin/delete_topics/t" not in paths(zk_session)
+
+
+@pytest.fixture
+def job_without_ids(zk_session, sink) -> Job:
+    """A job that has created topic t, which has no id, and was asked to delete it."""
+    version = claimed(zk_session)
+    zk_session.ensure_path("/admin/delete_topics")
+    job = Job()
+    job.story.elect({1: 11, 2: 12}, epoch_zk_version=version)
+    create(job, None)
+    request(job)
+    done(job, sink)
+    return job
+
+
+def test_a_topic_without_id_that_was_created_again_is_not_deleted_again(
+    job_without_ids, sink, zk_session
+):
+    """The batch runs again after a crash; the leader has changed the ISR by itself meanwhile."""
+    answer(job_without_ids)
+    create(job_without_ids, None)
+    batch = job_without_ids.decide()
+    sink.write(batch)
+    before = zk_session.get("/brokers/topics/t")
+    write_state(zk_session, "t", 4, (1, 0, [1]))
+    sink.write(batch)
+    assert zk_session.get("/brokers/topics/t") == before
+    assert state_of(zk_session, "t", 4) == (1, 0, [1], 1)
+    assert state_of(zk_session, "t", 3) == (1, 0, [1, 2], 0)
+
+
+def test_a_topic_without_id_goes_as_one_with_an_id(job_without_ids, sink, zk_session):
+    answer(job_without_ids)
+    batch = done(job_without_ids, sink)
+    assert not any(one.failed for one in batch.decisions)
+    assert paths(zk_session) == set()
+
+
+def restrict(session: ZkSession, path: str, *, read: bool) -> None:
+    """Let nobody change a znode or delete its children, or read it either."""
+    session._kazoo.set_acls(path, [make_acl("world", "anyone", read=read, admin=True)])
+
+
+def test_a_topic_that_cannot_be_deleted_keeps_its_mark(job, sink, zk_session):
+    request(job)
+    done(job, sink)
+    restrict(zk_session, "/brokers/topics/t", read=True)
+    answer(job)
+    [deleted] = done(job, sink).of_kind(DecisionKind.DELETE_TOPIC)
+    assert deleted.failed
+    assert {"/brokers/topics/t", "/admin/delete_topics/t"} <= paths(zk_session)
+
+
+@pytest.mark.parametrize("place", ["", "/partitions/0/state"])
+def test_a_topic_that_may_not_be_read_costs_only_itself(job, sink, zk_session, place):
+    job.story.create("u", [[1, 2]], topic_id=OTHER_ID)
+    request(job)
+    job.story.write("delete_topic_requested", "u", request_id="e", topic="u")
+    done(job, sink)
+    restrict(zk_session, f"/brokers/topics/u{place}", read=False)
+    answer(job)
+    for id_ in (1, 2):
+        job.story.replicas_deleted(id_, "u", [0])
+    batch = done(job, sink)
+    assert [one.extra["topic"] for one in batch.decisions if one.failed] == ["u"]
+    left = zk_session.children("/admin/delete_topics")
+    assert (left, zk_session.get("/brokers/topics/t")) == (["u"], None)
 
 
 def test_another_topic_of_that_name_stays(job, sink, zk_session):
