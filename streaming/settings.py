@@ -143,8 +143,11 @@ class Settings(BaseModel):
 
     @property
     def gateway_listener_names(self) -> list[str]:
-        """The listeners in gateway.listeners; none: those that brokers have."""
-        return [name for name in self.gateway_listeners.split(",") if name]
+        """The listeners in gateway.listeners, or the only one that a hidden gateway needs; none:
+        those that brokers have.
+        """
+        needed = self.controller_listener if self.gateway_hidden else ""
+        return [name for name in (self.gateway_listeners or needed).split(",") if name]
 
     @property
     def posed_topic(self) -> str | None:

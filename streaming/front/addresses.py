@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Sequence
+from typing import Any
 
 from streaming.errors import ConfigurationError
 from streaming.front.load_events import Endpoints
@@ -27,19 +28,48 @@ def check_announced_host(settings: Settings) -> None:
         )
 
 
+def plaintext_listeners(settings: Settings, brokers: Sequence[Registration]) -> list[str]:
+    """Return the names of the listeners that are PLAINTEXT at every broker that has them, in order
+    of broker and listener: where this node can be announced, as it speaks nothing else.
+
+    Clients of the others do not see this node. Raises ConfigurationError when there is none, or
+    when such clients could not do without it.
+    """
+    names = dict.fromkeys(end["listener"] for broker in brokers for end in broker["endpoints"])
+    secured = _secured(brokers)
+    if secured and settings.groups_takeover_enable:
+        raise ConfigurationError(
+            "groups.takeover.enable = true lets this node coordinate the groups of all clients, and"
+            f" it speaks PLAINTEXT only: {_listed(list(secured.values()))}; set it to false, or"
+            " gateway.listeners to those that the clients of groups use"
+        )
+    found = [name for name in names if name not in secured]
+    if names and not found:
+        raise ConfigurationError(
+            "the brokers have no listener that is PLAINTEXT, which is all that this node speaks:"
+            f" {_listed(list(secured.values()))}; give them one, and set inter.broker.listener.name"
+            " or control.plane.listener.name to it"
+        )
+    return found
+
+
 def check_brokers(
     settings: Settings, announced: Endpoints, brokers: Sequence[Registration]
 ) -> None:
     """Raise ConfigurationError when it is not known on which listener brokers hear the controller,
-    when they could not be told there or could not answer, or when a loopback address is announced
-    beside brokers that are reached under another one.
+    when they could not be told there or could not answer, when clients would speak another protocol
+    to this node than it does, or when a loopback address is announced beside brokers that are
+    reached under another one.
 
     announced: our endpoints; brokers: those that are registered.
     """
     _check_listener(settings, brokers)
     for broker in brokers:
+        _check_hearing(settings, broker)
+    for broker in brokers:
         _check_conversation(settings, announced, broker)
         _check_loopback(settings, announced, broker)
+    _check_protocols(settings, announced, brokers)
 
 
 def _check_listener(settings: Settings, brokers: Sequence[Registration]) -> None:
@@ -61,25 +91,71 @@ def _check_listener(settings: Settings, brokers: Sequence[Registration]) -> None
             )
 
 
-def _check_conversation(settings: Settings, announced: Endpoints, broker: Registration) -> None:
+def _heard_on(settings: Settings, broker: Registration) -> dict[str, Any] | None:
+    """Return the endpoint on which a broker hears the controller; without one nobody can tell it
+    anything, and the others need a controller.
+    """
     name = settings.controller_listener
     ends = (end for end in broker["endpoints"] if not name or end["listener"] == name)
-    if (end := next(ends, None)) is None:
-        return  # nobody can tell it anything, and the others need a controller
-    listener, protocol = end["listener"], SecurityProtocol(end["security_protocol"])
+    return next(ends, None)
+
+
+def _check_hearing(settings: Settings, broker: Registration) -> None:
+    if (end := _heard_on(settings, broker)) is None:
+        return
+    protocol = SecurityProtocol(end["security_protocol"])
     if protocol is not SecurityProtocol.PLAINTEXT:
         raise ConfigurationError(
-            f"broker {broker['id']} hears the controller on {listener}, which is {protocol.name};"
-            " allowed: PLAINTEXT; set control.plane.listener.name or inter.broker.listener.name to"
-            " such a listener if the brokers have one"
+            f"broker {broker['id']} hears the controller on {end['listener']}, which is"
+            f" {protocol.name}; allowed: PLAINTEXT; set control.plane.listener.name or"
+            " inter.broker.listener.name to such a listener if the brokers have one"
         )
+
+
+def _check_conversation(settings: Settings, announced: Endpoints, broker: Registration) -> None:
     ours = sorted(end["listener"] for end in announced)
-    if listener not in ours:
+    end = _heard_on(settings, broker)
+    if end is not None and end["listener"] not in ours:
         raise ConfigurationError(
             f"gateway.listeners = {settings.gateway_listeners!r}: broker {broker['id']} looks for"
-            f" the controller on {listener}, and this node is announced on {_listed(ours)}; add it,"
-            " or leave gateway.listeners empty and start again"
+            f" the controller on {end['listener']}, and this node is announced on {_listed(ours)};"
+            " add it, or leave gateway.listeners empty and start again"
         )
+
+
+def _check_protocols(
+    settings: Settings, announced: Endpoints, brokers: Sequence[Registration]
+) -> None:
+    """Each broker is announced with its own protocol: to its clients a port of the same listener
+    speaks that too.
+    """
+    configured = settings.gateway_listener_names
+    ours = {*configured, *(end["listener"] for end in announced)}
+    told = next((words for name, words in _secured(brokers).items() if name in ours), None)
+    if told is None:
+        return
+    if configured:
+        raise ConfigurationError(
+            f"gateway.listeners = {settings.gateway_listeners!r}: {told}, and this node speaks"
+            " PLAINTEXT only; take it out"
+        )
+    raise ConfigurationError(
+        f"{told}, and this node is announced on it and speaks PLAINTEXT only; a new start leaves it"
+        " out"
+    )
+
+
+def _secured(brokers: Sequence[Registration]) -> dict[str, str]:
+    """Return the listeners that are not PLAINTEXT at some broker, by name, and where in words."""
+    found: dict[str, str] = {}
+    for broker in brokers:
+        for end in broker["endpoints"]:
+            listener, protocol = end["listener"], SecurityProtocol(end["security_protocol"])
+            if protocol is not SecurityProtocol.PLAINTEXT:
+                found.setdefault(
+                    listener, f"{listener} is {protocol.name} at broker {broker['id']}"
+                )
+    return found
 
 
 def _check_loopback(settings: Settings, announced: Endpoints, broker: Registration) -> None:

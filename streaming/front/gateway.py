@@ -56,8 +56,8 @@ def _text(value: object) -> str:
 class FrontGateway:
     """Starts the gateway on the listeners of gateway.listeners, or else on those brokers have.
 
-    With gateway.hidden it is reached on all of them, but announced only on the one for controller
-    requests.
+    With gateway.hidden it is announced only on the one for controller requests, and reached on no
+    other that is not in gateway.listeners.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class FrontGateway:
 
     @property
     def configured(self) -> list[str]:
-        """The names in gateway.listeners."""
+        """The names of listeners that are known from the settings."""
         return self._settings.gateway_listener_names
 
     @property

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from state.events import EventKind
 from streaming.errors import ConfigurationError
-from streaming.front.addresses import check_brokers
+from streaming.front.addresses import check_brokers, plaintext_listeners
 from streaming.front.load_events import Endpoints, elected, overridable, topics_have_ids
 from streaming.front.preparation import create_missing
 from streaming.front.signals import GiveUpRole, Signals
@@ -19,7 +19,6 @@ from streaming.observers.admin import AdminObserver
 from streaming.observers.brokers import (
     BrokersObserver,
     Registration,
-    listener_names,
     readable_registrations,
 )
 from streaming.observers.configs import ConfigsObserver
@@ -57,8 +56,8 @@ class TermListener(Protocol):
     def endpoints(self, broker_listeners: Sequence[str]) -> Endpoints:
         """Return where brokers and clients reach us, as a registration's endpoints.
 
-        broker_listeners: names of all listeners that brokers have; empty when needs_listeners is
-        False. May block for a moment.
+        broker_listeners: names of the brokers' listeners; empty when needs_listeners is False. May
+        block for a moment.
         """
 
     def needs_listeners(self) -> bool:
@@ -221,14 +220,15 @@ class Term:
         return writer
 
     def _broker_listeners(self) -> list[str]:
-        """Return the names of all listeners of all brokers, waiting for a first broker.
+        """Return the names of the brokers' listeners to be announced on, waiting for a first
+        broker.
 
         Before there is one nobody needs a controller, and the first one to start may well be it
-        for a moment.
+        for a moment. Raises ConfigurationError.
         """
         if not self._listener.needs_listeners():
             return []
-        while not (names := listener_names(self._registrations())):
+        while not (names := plaintext_listeners(self._settings, self._registrations())):
             self._signals.wait_for_work(self._dirty)
             self._dirty.take()
         return names

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -129,12 +128,6 @@ def readable_registrations(tree: WatchedTree, controller_id: int) -> list[Regist
         with contextlib.suppress(ValueError):
             found.append(registration(broker_id, znode))
     return found
-
-
-def listener_names(brokers: Iterable[Registration]) -> list[str]:
-    """Return the names of all listeners that brokers have, in order of broker and listener."""
-    ends = (end for broker in brokers for end in broker["endpoints"])
-    return list(dict.fromkeys(end["listener"] for end in ends))
 
 
 def registration(broker_id: int, znode: ZNode) -> Registration:

@@ -203,10 +203,18 @@ def put_broker(
     host: str = "127.0.0.1",
     port: int = 9092,
     listeners: Sequence[str] = ("CLIENT",),
+    protocols: Mapping[str, SecurityProtocol] | None = None,
     rack: str | None = None,
 ) -> int:
-    """Register a broker for as long as the session lives, and return its czxid."""
-    ends = [Endpoint(name, host, port, SecurityProtocol.PLAINTEXT) for name in listeners]
+    """Register a broker for as long as the session lives, and return its czxid.
+
+    protocols: those of listeners that are not PLAINTEXT.
+    """
+    plain = dict.fromkeys(listeners, SecurityProtocol.PLAINTEXT)
+    ends = [
+        Endpoint(name, host, port, protocol)
+        for name, protocol in (plain | dict(protocols or {})).items()
+    ]
     session.ensure_path("/brokers/ids")
     path = broker_path(broker_id)
     session.create(path, broker_bytes(BrokerZNode(ends, rack), 1), ephemeral=True)

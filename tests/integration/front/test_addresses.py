@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streaming.zk.znodes import parse_broker
+from streaming.zk.znodes import SecurityProtocol, parse_broker
 from tests.integration.front.harness import CONTROLLER_ID, put_broker
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - what an operator binds
@@ -41,6 +41,18 @@ def test_a_listener_that_has_to_be_chosen_is_asked_for(zk_session, start_front, 
     said = front.process.log_path.read_text()
     assert "inter.broker.listener.name is empty" in said
     assert "allowed: CLIENT, INTERNAL" in said
+    assert zk_session.get("/controller") is None
+
+
+def test_brokers_without_a_plaintext_listener_are_refused(zk_session, start_front, start_job):
+    put_broker(zk_session, 1, protocols={"CLIENT": SecurityProtocol.SASL_SSL})
+    front = start_front(gateway_listeners="")
+    front.wait_listening()
+    start_job()
+    assert front.wait_end() == 2
+    said = front.process.log_path.read_text()
+    assert "no listener that is PLAINTEXT" in said
+    assert "CLIENT is SASL_SSL at broker 1" in said
     assert zk_session.get("/controller") is None
 
 

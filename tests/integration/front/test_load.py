@@ -9,6 +9,7 @@ from state.payloads import topic_id_from_text, topic_id_to_text
 from streaming.zk.claim import claim_controller
 from streaming.zk.znodes import (
     ProducerIdBlock,
+    SecurityProtocol,
     isr_change_bytes,
     log_dir_event_bytes,
     producer_id_block_bytes,
@@ -226,12 +227,13 @@ def test_many_topics_are_loaded_in_groups(zk_session, start_front, start_job):
 
 
 def test_our_endpoints_follow_the_brokers_listeners(zk_session, start_front, start_job):
-    front = start_front(gateway_listeners="")
+    front = start_front(gateway_listeners="", inter_broker_listener_name="INTERNAL")
     front.wait_listening()
     start_job()
     front.wait_role("claiming")  # no broker yet: nobody knows which listeners brokers will have
     assert zk_session.get("/controller") is None
-    put_broker(zk_session, 1)
+    secured = {"CLIENT": SecurityProtocol.SASL_SSL}  # ours would be plain text there
+    put_broker(zk_session, 1, listeners=("INTERNAL", "EDGE"), protocols=secured)
     front.wait_role("active")
     (elected,) = front.of_kind("controller_elected")
-    assert [end["listener"] for end in elected["endpoints"]] == ["CLIENT"]
+    assert [end["listener"] for end in elected["endpoints"]] == ["INTERNAL", "EDGE"]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from streaming.errors import ConfigurationError
-from streaming.front.addresses import check_announced_host, check_brokers
+from streaming.front.addresses import check_announced_host, check_brokers, plaintext_listeners
 from streaming.settings import Settings
 from streaming.settings_loader import load_settings
 
@@ -116,7 +116,7 @@ def test_brokers_that_hear_a_controller_over_tls_only_are_refused() -> None:
     said = refusal(settings("inter.broker.listener.name=INTERNAL"), OURS, broker(1, *ends))
     assert "broker 1 hears the controller on INTERNAL, which is SASL_SSL" in said
     assert "allowed: PLAINTEXT" in said
-    check_brokers(settings("inter.broker.listener.name=CLIENT"), OURS, [broker(1, *ends)])
+    check_brokers(settings("inter.broker.listener.name=CLIENT"), OURS[:1], [broker(1, *ends)])
 
 
 def test_this_node_must_be_announced_where_brokers_look_for_the_controller() -> None:
@@ -126,3 +126,75 @@ def test_this_node_must_be_announced_where_brokers_look_for_the_controller() -> 
     assert said.startswith("gateway.listeners = 'CLIENT': broker 1 looks for the controller on INT")
     assert "announced on CLIENT;" in said
     check_brokers(settings(*given), OURS, [broker(1, *ends)])
+
+
+def test_a_listener_that_is_plaintext_at_one_broker_only_is_named_for_the_other() -> None:
+    ends = [end("CLIENT", "h"), end("INTERNAL", "h")]
+    other = broker(2, end("CLIENT", "h"), end("INTERNAL", "h", protocol=1))
+    given = settings("inter.broker.listener.name=INTERNAL")
+    said = refusal(given, OURS[:1], broker(1, *ends), other)
+    assert said.startswith("broker 2 hears the controller on INTERNAL, which is SSL")
+
+
+def test_listeners_of_other_protocols_are_left_out() -> None:
+    ends = [end("CLIENT", "h", protocol=3), end("INTERNAL", "h"), end("EDGE", "h")]
+    given = settings("inter.broker.listener.name=INTERNAL")
+    brokers = [broker(1, *ends), broker(2, end("INTERNAL", "h"), end("EDGE", "h", protocol=2))]
+    assert plaintext_listeners(given, brokers) == ["INTERNAL"]
+    assert plaintext_listeners(given, brokers[:1]) == ["INTERNAL", "EDGE"]
+    assert plaintext_listeners(given, []) == []
+    check_brokers(given, OURS[1:], brokers)
+
+
+def test_brokers_without_a_plaintext_listener_are_refused_in_words() -> None:
+    brokers = [broker(1, end("CLIENT", "h", protocol=3), end("INTERNAL", "h", protocol=1))]
+    with pytest.raises(ConfigurationError) as caught:
+        plaintext_listeners(settings(), brokers)
+    assert "CLIENT is SASL_SSL at broker 1, INTERNAL is SSL at broker 1" in str(caught.value)
+    assert "no listener that is PLAINTEXT" in str(caught.value)
+
+
+def test_clients_of_a_listener_that_is_left_out_find_no_coordinator_here() -> None:
+    given = settings("groups.takeover.enable=true")
+    brokers = [broker(1, end("CLIENT", "h", protocol=3), end("INTERNAL", "h"))]
+    with pytest.raises(ConfigurationError) as caught:
+        plaintext_listeners(given, brokers)
+    assert "groups.takeover.enable = true" in str(caught.value)
+    assert "CLIENT is SASL_SSL at broker 1" in str(caught.value)
+    assert plaintext_listeners(given, [broker(1, end("INTERNAL", "h"))]) == ["INTERNAL"]
+
+
+@pytest.mark.parametrize("hidden", ["false", "true"])
+def test_a_configured_listener_must_be_plaintext_at_every_broker(hidden: str) -> None:
+    given = settings(
+        "gateway.listeners=CLIENT,INTERNAL",
+        "inter.broker.listener.name=INTERNAL",
+        f"gateway.hidden={hidden}",
+    )
+    brokers = [
+        broker(1, end("CLIENT", "h"), end("INTERNAL", "h")),
+        broker(2, end("CLIENT", "h", protocol=2), end("INTERNAL", "h")),
+    ]
+    announced = OURS if hidden == "false" else OURS[1:]
+    said = refusal(given, announced, *brokers)
+    assert said.startswith(
+        "gateway.listeners = 'CLIENT,INTERNAL': CLIENT is SASL_PLAINTEXT at brok"
+    )
+    check_brokers(given, announced, brokers[:1])
+
+
+def test_a_broker_may_not_come_with_another_protocol_where_this_node_is_announced() -> None:
+    given = settings("inter.broker.listener.name=INTERNAL")
+    one = broker(1, end("CLIENT", "h"), end("INTERNAL", "h"))
+    other = broker(2, end("CLIENT", "h", protocol=3), end("INTERNAL", "h"))
+    check_brokers(given, OURS, [one])
+    said = refusal(given, OURS, one, other)
+    assert said.startswith("CLIENT is SASL_SSL at broker 2, and this node is announced on it")
+
+
+def test_a_hidden_gateway_is_bound_where_brokers_look_for_it_only() -> None:
+    given = ["gateway.hidden=true", "inter.broker.listener.name=INTERNAL"]
+    assert settings(*given).gateway_listener_names == ["INTERNAL"]
+    both = settings(*given, "gateway.listeners=CLIENT,INTERNAL")
+    assert both.gateway_listener_names == ["CLIENT", "INTERNAL"]
+    assert settings(given[1]).gateway_listener_names == []
