@@ -16,6 +16,7 @@ from state.decisions import DecisionKind
 from streaming.sinks.batch import TOPIC_WRITES, DecidedBatch, SinkDecision, WriteConflict
 from streaming.zk.chain import OutcomeKind
 from streaming.zk.client import ZkSession
+from streaming.zk.errors import RequestFailed
 from streaming.zk.fenced import FencedWriter
 from streaming.zk.ops import Delete, SetData, WriteOp
 from streaming.zk.types import ZNode
@@ -98,23 +99,24 @@ def remove_ended(
     """Take out what decisions say has ended; returns False when the writer was fenced.
 
     The znode is read and written on condition that it did not change meanwhile, as often as
-    somebody changes it in between. One that cannot be read is left alone: it asks for nothing.
+    somebody changes it in between. One that cannot or may not be read is left alone.
     """
     if not decisions:
         return True
     for _ in range(_ATTEMPTS):
-        znode = session.get(REASSIGN_PARTITIONS_PATH)
+        try:
+            znode = session.get(REASSIGN_PARTITIONS_PATH)
+        except RequestFailed as error:
+            logger.error("what has ended stays asked for: %s", error)
+            return True
         op = None if znode is None else _removal(znode, decisions)
         if op is None:
             return True
         [outcome] = writer.write([op])
-        if outcome.kind is OutcomeKind.WRITTEN:
-            return True
-        if outcome.kind is OutcomeKind.FENCED:
-            return False
         if outcome.kind is OutcomeKind.REJECTED:
             logger.error("%s keeps what has ended: %s", REASSIGN_PARTITIONS_PATH, outcome.reason)
-            return True
+        if outcome.kind is not OutcomeKind.CONFLICT:
+            return outcome.kind is not OutcomeKind.FENCED
     logger.error("%s changes faster than it can be written", REASSIGN_PARTITIONS_PATH)
     return True
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -19,6 +19,7 @@ from streaming.zk.errors import (
 )
 from streaming.zk.multiread import read_many
 from streaming.zk.ops import Check, Create, MultiOp, OpResult, WriteOp, first_failure, op_bytes
+from streaming.zk.types import ZNode
 from streaming.zk.znodes.controller import CONTROLLER_EPOCH_PATH
 
 MAX_OPS_PER_MULTI = 500
@@ -260,9 +261,12 @@ class _WriteCall:
             self._is_hopeless(batch[:number], chain, code)
             or chain.failed(self._settled) > _MAX_FAILURES_WITHOUT_PROGRESS
         ):
-            current = self._session.get(chain.path)
-            conflict = OpOutcome(OutcomeKind.CONFLICT, current=current, reason=reason)
-            self._settle(chain, chain.give_up(conflict))
+            self._settle_read(
+                chain,
+                lambda current: chain.give_up(
+                    OpOutcome(OutcomeKind.CONFLICT, current=current, reason=reason)
+                ),
+            )
 
     def _is_hopeless(self, before: _Batch, chain: Chain, code: int) -> bool:
         """Tell whether a parent stays missing, or children stay in the way, whatever else we write.
@@ -309,20 +313,24 @@ class _WriteCall:
             columns = read_many(self._session, [chain.path for chain in chains])
         except RequestFailed:
             for chain in chains:
-                self._judge_alone(chain)
+                self._settle_read(chain, chain.judge)
         else:
             for row, chain in enumerate(chains):
                 self._settle(chain, chain.judge(columns.znode(row)))
         self._progressed()
         self._requeue(batch)
 
-    def _judge_alone(self, chain: Chain) -> None:
-        """Judge one of several znodes of which at least one may not be read."""
+    def _settle_read(
+        self, chain: Chain, settle: Callable[[ZNode | None], Iterable[Settled]]
+    ) -> None:
+        """Settle one chain by what its znode is now; one that may not be read is rejected."""
         try:
-            self._settle(chain, chain.judge(self._session.get(chain.path)))
+            current = self._session.get(chain.path)
         except RequestFailed as error:
             rejected = OpOutcome(OutcomeKind.REJECTED, reason=str(error))
             self._settle(chain, chain.give_up(rejected))
+        else:
+            self._settle(chain, settle(current))
 
     def _requeue(self, batch: _Batch) -> None:
         self._waiting.extend(chain for chain, _ in batch if not chain.finished)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import orjson
 import pytest
+from kazoo.security import make_acl
 
 from state.decisions import DecisionKind
 from streaming.sinks.doubts import Doubts
@@ -95,6 +96,14 @@ def test_a_request_that_nobody_can_read_is_left_alone(zk_session, sink, job):
     move(job, [2, 1])
     sink.write(job.decide())
     assert zk_session.get(PLAN).data == b"{"
+
+
+def test_a_request_that_may_not_be_read_is_left_alone(zk_session, sink, job):
+    zk_session.create(PLAN, reassignment_bytes({("t", 0): [2, 1]}))
+    zk_session._kazoo.set_acls(PLAN, [make_acl("world", "anyone", admin=True)])
+    move(job, [2, 1], request_id=None)
+    sink.write(job.decide())
+    assert PLAN.rpartition("/")[2] in zk_session.children("/admin")
 
 
 def test_nothing_ends_of_which_a_partition_was_not_written(zk_session, sink, job):

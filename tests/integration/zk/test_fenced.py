@@ -6,6 +6,7 @@ import threading
 import time
 
 import pytest
+from kazoo.security import make_acl
 
 from streaming.zk.claim import claim_controller
 from streaming.zk.client import ZkSession
@@ -179,6 +180,14 @@ def test_what_can_never_be_written_is_rejected_alone(zookeeper, zk_session, writ
     assert "BAD_ARGUMENTS" in outcomes[3].reason
     assert outcomes[4].current is None
     assert [one.current for one in outcomes[1:4]] == [None] * 3, "missing, or not to be read"
+
+
+def test_what_has_children_and_may_not_be_read_is_rejected(zk_session, writer):
+    writer.write([Create("/a"), Create("/a/child"), Create("/b")])
+    zk_session._kazoo.set_acls("/a", [make_acl("world", "anyone", create=True)])
+    deleted = writer.write([Delete("/a"), Delete("/b")])
+    assert kinds(deleted) == ["rejected", "written"]
+    assert "NO_AUTH" in deleted[0].reason
 
 
 def test_what_may_be_written_follows_the_servers_limit(zk_session):
