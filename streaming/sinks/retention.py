@@ -10,12 +10,13 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Mapping
-from contextlib import closing
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 
-from streaming.log.api import LogUnavailable, LogWriter
+from streaming.log.api import LogError, LogWriter
 from streaming.log.embedded import EmbeddedLogReader
+from streaming.log.location import LogLocation
 from streaming.log.recorded import kept_from, open_log
 from streaming.paths import DataDir
 
@@ -44,6 +45,7 @@ class Retention:
         self._ends: deque[int] = deque(maxlen=batches_retained + 1)
         self._next_check = time.monotonic() + _CHECK_EVERY_S
         self._retain_from = 0
+        self._uncut: set[LogLocation] = set()
 
     def checked(self, end_offset: int | None) -> int:
         """Note a batch's end, now and then cut the logs, and return from where the event log is
@@ -59,11 +61,23 @@ class Retention:
     def _cut(self) -> None:
         before_ms = time.time_ns() // 1_000_000 - self._retention_ms
         for folder, writer in self._writers.items():
-            with EmbeddedLogReader(folder) as reader:
+            with self._cut_later(folder), EmbeddedLogReader(folder) as reader:
                 writer.truncate_before(kept_from(reader, before_ms))
         if len(self._ends) == self._ends.maxlen:
-            try:
-                with closing(open_log(self._folders.event_log)) as reader:
-                    self._retain_from = min(self._ends[0], kept_from(reader, before_ms))
-            except LogUnavailable as error:
-                logger.warning("the event log is cut later: %s", error)
+            location = self._folders.event_log
+            with self._cut_later(location), closing(open_log(location)) as reader:
+                self._retain_from = min(self._ends[0], kept_from(reader, before_ms))
+
+    @contextmanager
+    def _cut_later(self, log: LogLocation) -> Iterator[None]:
+        """Keep a log as it is while it cannot be read, which is logged once: neither batches nor
+        the other logs need what is old in it.
+        """
+        try:
+            yield
+        except (LogError, OSError) as error:
+            if log not in self._uncut:
+                logger.warning("nothing is cut off the log at %s: %s", log, error)
+            self._uncut.add(log)
+        else:
+            self._uncut.discard(log)
