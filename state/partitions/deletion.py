@@ -103,8 +103,12 @@ def resume(slot: Slot, changes: Changes) -> None:
 
 
 def _resume(slot: Slot, changes: Changes, queued: list[str]) -> list[str]:
-    """Start, retry or restart what can be; return the topics of which every replica is deleted."""
+    """Start, retry or restart what can be; return the topics of which every replica is deleted.
+
+    A topic that is being read again is not known: it waits for that.
+    """
     deletions = slot.table.deletions
+    queued = [name for name in queued if slot.table.topic(name) is not None]
     assigned = slot.table.rows.replicas != NONE
     started = _any(slot, _in_states(slot, _R.DELETION_STARTED))
     undeleted = _any(slot, assigned & ~_in_states(slot, _R.DELETION_SUCCESSFUL))
@@ -156,9 +160,10 @@ def _start(slot: Slot, changes: Changes, names: list[str]) -> None:
 
 def _forget(slot: Slot, offset: int, name: str) -> list[Decision]:
     topic = slot.table.topic(name)
-    topic_id = None if topic is None else topic_id_to_text(topic.topic_id)
+    assert topic is not None
     slot.table.remove_topic(name)
-    return [delete_topic(slot, offset, name, topic_id), forget_topic(offset, name)]
+    deleted = delete_topic(slot, offset, name, topic_id_to_text(topic.topic_id))
+    return [deleted, forget_topic(offset, name)]
 
 
 def delete_topic(

@@ -30,7 +30,8 @@ def on_topic_deletion_requested(
     (KafkaController.processTopicDeletion).
 
     The name of a topic that does not exist goes, as does every name where deletion is not allowed.
-    What was asked of an earlier topic of that name says nothing about this one.
+    What was asked of an earlier topic of that name says nothing about this one. A topic that is
+    queued but not known is being read again.
     """
     name = requested.topic
     if slot.authority.phase is Phase.LOADING:
@@ -38,8 +39,10 @@ def on_topic_deletion_requested(
     if slot.authority.phase is not Phase.ACTIVE:
         return []
     topic = slot.table.topic(name)
-    if topic is None or not slot.authority.delete_topics:
+    if not slot.authority.delete_topics or (topic is None and name not in slot.table.deletions):
         return [deletion.unmark(slot, event.offset, name)]
+    if topic is None:
+        return []
     if requested.topic_id not in (None, topic_id_to_text(topic.topic_id)):
         return []
     deletion.mark(slot, [name])

@@ -106,11 +106,11 @@ def _known_topic(slot: Slot, observed: TopicObserved, *, afresh: bool) -> _Known
 
 
 def _forget_loaded(slot: Slot, name: str) -> None:
-    """Forget a topic, but not that it is to be deleted: the load's end looks at that."""
-    marked = slot.table.deletions.get(name)
+    """Forget a topic, but not that it is to be deleted: that begins when it is known again."""
+    marked = name in slot.table.deletions
     slot.table.remove_topic(name)
-    if marked is not None:
-        slot.table.deletions[name] = marked
+    if marked:
+        deletion.mark(slot, [name])
 
 
 def _take_rows(
@@ -131,8 +131,9 @@ def _take_rows(
     if known.renamed:
         _tell_id(slot, changes, at[~new])
     stored = observed.states.present
-    start_rows(slot, changes, at[new & stored])
-    create_partitions(slot, changes, at[new & ~stored])
+    started = stored | slot.table.in_deletion()[at]
+    start_rows(slot, changes, at[new & started])
+    create_partitions(slot, changes, at[new & ~started])
     if not observed.unwritable:
         resume_reassignments(slot, changes, at[new])
     taken = adopt_states(slot, changes, at, observed.states, only=~new & stored)
@@ -152,10 +153,11 @@ def _tell_id(slot: Slot, changes: Changes, at: Rows) -> None:
 
 def _grows_in_deletion(slot: Slot, observed: TopicObserved) -> bool:
     """Return whether partitions were added to a topic that is to be deleted, which is undone
-    (KafkaController.processPartitionModifications).
+    (KafkaController.processPartitionModifications). One that is read again has no partitions yet.
     """
     new = slot.table.find(observed.topic, observed.partitions) < 0
-    return observed.topic in slot.table.deletions and bool(new.any())
+    known = observed.topic in slot.table.deletions and len(slot.table.rows_of(observed.topic)) > 0
+    return known and bool(new.any())
 
 
 def create_partitions(slot: Slot, changes: Changes, at: Rows) -> None:
@@ -246,9 +248,9 @@ def on_topic_removed(slot: Slot, event: Event, removed: TopicRemoved) -> list[De
     if removed.unmarked:
         slot.table.deletions.pop(removed.topic, None)
     gone = deletion.forget_topic(event.offset, removed.topic, observed_again=again)
-    if topic is None:
-        return [] if again else [gone]  # it may have gone before it was observed again
-    if removed.topic_id not in (None, topic_id_to_text(topic.topic_id)):
+    if topic is None and again:
+        return []
+    if topic is not None and removed.topic_id not in (None, topic_id_to_text(topic.topic_id)):
         return []
     if again or slot.authority.phase is Phase.LOADING:
         _forget_loaded(slot, removed.topic)
