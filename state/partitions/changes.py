@@ -16,7 +16,7 @@ import numpy.typing as npt
 from state.blocks import Column, encode_block
 from state.cluster.authority import Authority
 from state.cluster.brokers import Brokers
-from state.decisions import Action, Decision, DecisionKind, Rule
+from state.decisions import ELECTIONS, Action, Decision, DecisionKind, Rule
 from state.matrix import NONE, Bools, Int32s, Rows, any_in_row, unpad_rows
 from state.partitions.assignment import reassignment_end, topic_write
 from state.partitions.table import PartitionTable, Topic
@@ -24,6 +24,11 @@ from state.payloads import topic_id_to_text
 
 EPOCH_DURING_DELETE = -2
 NO_EPOCH = -1
+
+_ELECTS = np.isin(np.arange(len(Rule)), ELECTIONS)
+_TELLS_LESS = np.isin(np.arange(len(Rule)), (Rule.REPLICA_LEFT_ISR, Rule.LEADER_EPOCH_BUMPED))
+"""Rules, by number, that give a leader, and that do not hide that one was given in the same event.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +86,12 @@ class Changes:
         self, at: Rows, rule: Rule | npt.NDArray[np.int8], *, bump: bool = True
     ) -> None:
         """Mark rows whose state changes: it is written, told to every broker, and filed under the
-        rule.
+        rule, or still under the one that elected its leader before.
         """
         self.write[at] = True
         self.metadata[at] = True
-        self.rule[at] = rule
+        before = self.rule[at]
+        self.rule[at] = np.where(_ELECTS[before] & _TELLS_LESS[rule], before, rule)
         if bump:
             self.bump[at] = True
 

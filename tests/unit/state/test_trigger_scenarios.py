@@ -120,6 +120,7 @@ def test_partition_is_reassigned_without_its_leader() -> None:
     move(controller, 1, 4)
     [row] = controller.alter([2, 4, 1], broker_id=2, broker_epoch=102)[CHANGE]
     assert (row["leader"], row["isr"], row["replicas"]) == (1, [4, 1], [1, 4])
+    assert row["rule"] == Rule.REASSIGNED_PARTITION_ELECTED
 
 
 def test_partition_is_reassigned_whose_leader_is_offline() -> None:
