@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -94,7 +94,6 @@ class JobFeed:
         self._on_groups = on_groups
         self._takers: dict[str, Callable[[Message], None]] = {
             "image": self._take_image,
-            "decisions": self._take_decisions,
             "replies": self._take_replies,
             "batch": self._take_batch,
             "delivery": self._take_delivery,
@@ -114,14 +113,16 @@ class JobFeed:
         self.progress.queue_lengths = {}
         self._on_presence(False)
 
-    def job_said(self, message: Message) -> None:
-        """Take one message; one of a type that is not known is logged and passed over."""
-        taker = self._takers.get(message.type)
-        if taker is None:
-            logger.warning("the job sent a message of unknown type %r", message.type)
-            return
+    def job_said(self, message: Message) -> Iterator[None]:
+        """Take one message, in parts; one of a type that is not known is logged and passed over."""
         self.progress.queue_lengths = message.head.get("queue_lengths", self.progress.queue_lengths)
-        taker(message)
+        taker = self._takers.get(message.type)
+        if message.type == "decisions":
+            yield from self._take_decisions(message)
+        elif taker is not None:
+            taker(message)
+        else:
+            logger.warning("the job sent a message of unknown type %r", message.type)
 
     def _take_image(self, message: Message) -> None:
         if message.body:
@@ -131,7 +132,7 @@ class JobFeed:
         self._on_image(self.image, True, ())
         self._on_folded(message.head.get("end_offset", 0))
 
-    def _take_decisions(self, message: Message) -> None:
+    def _take_decisions(self, message: Message) -> Iterator[None]:
         decisions = message.head["decisions"]
         bodies = unpack_parts(message.body, [size for _, _, size in decisions])
         groups: list[tuple[int, bytes]] = []
@@ -147,7 +148,9 @@ class JobFeed:
             elif kind == DecisionKind.SET_ASIDE:
                 self._counters["set_aside_events"] += 1
             elif self.image is not None:
-                gone.extend(self.image.apply(kind, body))
+                for part in self.image.apply_in_parts(kind, body):
+                    gone.extend(part)
+                    yield
             elif kind == DecisionKind.UPDATE_BROKERS and orjson.loads(body)["complete"]:
                 self.image = ClusterImage()
                 self.image.apply(kind, body)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
@@ -33,8 +34,11 @@ class JobHandler(Protocol):
     def job_gone(self) -> None:
         """The job's connection broke."""
 
-    def job_said(self, message: Message) -> None:
-        """Any message but hello and append."""
+    def job_said(self, message: Message) -> Iterator[None]:
+        """Any message but hello and append; others are served between two steps of the iterator,
+        and the rest is not asked for when another job has come meanwhile.
+        """
+        ...
 
 
 class LinkServer:
@@ -70,7 +74,7 @@ class LinkServer:
         self._connections.add(writer)
         try:
             while True:
-                self._take(await _read_message(reader), writer)
+                await self._take(await _read_message(reader), writer)
         except (asyncio.IncompleteReadError, OSError):
             pass
         except (ValueError, KeyError, TypeError) as error:
@@ -82,15 +86,21 @@ class LinkServer:
                 self._job = None
                 self._handler.job_gone()
 
-    def _take(self, message: Message, writer: asyncio.StreamWriter) -> None:
+    async def _take(self, message: Message, writer: asyncio.StreamWriter) -> None:
         if message.type == "hello":
             self._replace_job(writer, int(message.head["pid"]))
-        elif writer is not self._job:
-            raise ConnectionResetError("only the newest job is listened to")
-        elif message.type == "append":
+            return
+        self._expect_newest(writer)
+        if message.type == "append":
             self._take_append(message, writer)
-        else:
-            self._handler.job_said(message)
+            return
+        for _ in self._handler.job_said(message):
+            await asyncio.sleep(0)
+            self._expect_newest(writer)
+
+    def _expect_newest(self, writer: asyncio.StreamWriter) -> None:
+        if writer is not self._job:
+            raise ConnectionResetError("only the newest job is listened to")
 
     def _replace_job(self, writer: asyncio.StreamWriter, pid: int) -> None:
         if self._job is not None and self._job is not writer:

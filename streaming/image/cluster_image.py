@@ -7,7 +7,7 @@ anything.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,8 @@ from streaming.image.racks import controller_rack
 from streaming.wire.partition_rows import BrokerNode
 
 _DELETED = int(Action.DELETED)
+_ROWS_AT_ONCE = 10_000
+"""Two milliseconds' worth: the front answers heartbeats in between."""
 
 
 class ClusterImage:
@@ -74,26 +76,35 @@ class ClusterImage:
         """Fold one persisted decision and return the topics that ceased to exist by it; kinds that
         change nothing visible are passed over.
         """
+        return [topic for gone in self.apply_in_parts(kind, body) for topic in gone]
+
+    def apply_in_parts(self, kind: str, body: bytes) -> Iterator[Sequence[str]]:
+        """Do what apply does in parts, none of which takes long; in between the image may be read,
+        and has some of the decision's partitions as they were and some as they are.
+        """
         match kind:
             case DecisionKind.CHANGE_PARTITIONS:
-                columns, extra = decode_block(body)
-                deleted = columns["actions"] & _DELETED != 0
-                kept = columns if not deleted.any() else _select(columns, ~deleted)
-                if len(kept["topic"]):
-                    self.upsert(kept, extra["topics"], extra["topic_ids"])
-                numbers = np.unique(columns["topic"][deleted]).tolist()
-                gone = [extra["topics"][number] for number in numbers]
-                for topic in gone:
-                    self.forget_topic(topic)
-                self.deleting.update(gone)
-                return gone
+                yield from self._change_partitions(body)
             case DecisionKind.SET_PAUSE:
                 self.paused = orjson.loads(body)["paused"]
             case DecisionKind.UPDATE_BROKERS:
                 self.update_brokers(orjson.loads(body))
             case DecisionKind.FORGET_TOPIC:
-                return self._forgotten(orjson.loads(body))
-        return ()
+                yield self._forgotten(orjson.loads(body))
+
+    def _change_partitions(self, body: bytes) -> Iterator[Sequence[str]]:
+        columns, extra = decode_block(body)
+        deleted = columns["actions"] & _DELETED != 0
+        kept = columns if not deleted.any() else _select(columns, ~deleted)
+        if len(kept["topic"]):
+            for _ in self._upsert_in_parts(kept, extra["topics"], extra["topic_ids"]):
+                yield ()
+        numbers = np.unique(columns["topic"][deleted]).tolist()
+        gone = [extra["topics"][number] for number in numbers]
+        for topic in gone:
+            self.forget_topic(topic)
+        self.deleting.update(gone)
+        yield gone
 
     def _forgotten(self, forgotten: Mapping[str, Any]) -> Sequence[str]:
         topic = forgotten["topic"]
@@ -131,6 +142,12 @@ class ClusterImage:
         self, columns: Mapping[str, Column], topics: list[str], ids: list[str | None]
     ) -> None:
         """Take rows of a change_partitions block: replace those that are there, add the others."""
+        for _ in self._upsert_in_parts(columns, topics, ids):
+            pass
+
+    def _upsert_in_parts(
+        self, columns: Mapping[str, Column], topics: list[str], ids: list[str | None]
+    ) -> Iterator[None]:
         for topic in self._outdated.intersection(topics):
             self.forget_topic(topic)
         if not topics:
@@ -141,9 +158,13 @@ class ClusterImage:
         fresh = {name: columns[name] for name in PARTITION_COLUMNS}
         if (numbers >= seen).all():
             self._partitions.append(keys, fresh)
-        else:
-            self._partitions.upsert(keys, fresh)
-        self.version += 1
+            self.version += 1
+            return
+        for start in range(0, len(keys), _ROWS_AT_ONCE):
+            rows = slice(start, start + _ROWS_AT_ONCE)
+            self._partitions.upsert(keys[rows], {name: fresh[name][rows] for name in fresh})
+            self.version += 1
+            yield
 
     def _number(self, topic: str, topic_id: str | None) -> int:
         number = self._numbers.get(topic)

@@ -189,6 +189,30 @@ def test_it_tells_once_that_a_topic_ceased_to_exist():
     assert not image.topic_names() and not image.deleting
 
 
+def test_many_rows_are_replaced_part_by_part():
+    rows = 25_000
+    first, second = (
+        block(*((number % 2, number // 2, leader, [leader]) for number in range(rows)))
+        for leader in (1, 2)
+    )
+    for columns in (first, second):
+        columns["actions"] = np.zeros(rows, dtype=np.int32)
+    bodies = [
+        encode_block(one, {"topics": ["a", "b"], "topic_ids": [ID, None]})
+        for one in (first, second)
+    ]
+    whole, by_parts = ClusterImage(), ClusterImage()
+    for body in bodies:
+        whole.apply(DecisionKind.CHANGE_PARTITIONS, body)
+    by_parts.apply(DecisionKind.CHANGE_PARTITIONS, bodies[0])
+    replaced = [
+        np.count_nonzero(by_parts.columns["leader"] == 2)
+        for _ in by_parts.apply_in_parts(DecisionKind.CHANGE_PARTITIONS, bodies[1])
+    ]
+    assert replaced == [10_000, 20_000, 25_000, 25_000]
+    assert by_parts.snapshot() == whole.snapshot()
+
+
 def test_kinds_that_change_nothing_visible_are_passed_over():
     image = ClusterImage()
     for kind in DecisionKind:
