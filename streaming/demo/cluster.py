@@ -157,12 +157,6 @@ class DemoCluster:
         stored = read_back(self.embedded.bootstrap_servers, TOPIC, range(PARTITIONS))
         return judge(acked, stored)
 
-    def log_files(self) -> list[Path]:
-        """Return the logs of all processes."""
-        ours = [role.log_path for role in self.supervisor.roles.values()]
-        brokers = [broker.log_path for broker in self.embedded.brokers.values()]
-        return [*ours, *brokers, self.embedded.zookeeper.log_path]
-
     def stop(self) -> None:
         """Stop clients, front and job, brokers and ZooKeeper."""
         self._end_supervision()

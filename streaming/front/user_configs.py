@@ -10,6 +10,7 @@ from streaming.settings import Settings
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import NodeExists, VersionMismatch, ZooKeeperError
 from streaming.zk.znodes import (
+    CONFIG_CHANGE_PREFIX,
     CONFIG_CHANGES_PATH,
     config_bytes,
     config_change_bytes,
@@ -69,7 +70,7 @@ def _try_to_alter(session: ZkSession, name: str, changes: Mapping[str, str | Non
         session.set(path, config_bytes(config), znode.version)
     session.ensure_path(CONFIG_CHANGES_PATH)
     session.create_sequential(
-        f"{CONFIG_CHANGES_PATH}/config_change_", config_change_bytes(f"{_USERS}/{name}")
+        f"{CONFIG_CHANGES_PATH}/{CONFIG_CHANGE_PREFIX}", config_change_bytes(f"{_USERS}/{name}")
     )
     return True
 

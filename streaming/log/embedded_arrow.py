@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import pyarrow as pa
 
@@ -18,11 +18,3 @@ def rows_to_batch(rows: Sequence[Row]) -> pa.RecordBatch:
     columns = zip(*rows, strict=True)
     arrays = [pa.array(column, type_) for column, type_ in zip(columns, _TYPES, strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=LOG_SCHEMA)
-
-
-def concat_batches(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatch:
-    """All of them as one; an empty one if there are none."""
-    found = list(batches)
-    if not found:
-        return pa.RecordBatch.from_pylist([], schema=LOG_SCHEMA)
-    return found[0] if len(found) == 1 else pa.concat_batches(found)

@@ -71,19 +71,12 @@ class EmbeddedLogReader:
         chunks = self._chunks(start, end)
         return (LogRecord(*row) for rows in chunks for row in rows)
 
-    def read_arrow(self, start: int, end: int) -> pyarrow.RecordBatch:
-        """The same range as columns: offset, time_ms int64; kind, key string; payload binary.
+    def arrow_batches(self, start: int, end: int) -> Iterator[pyarrow.RecordBatch]:
+        """The same range as columns, in batches of a chunk each; as `read` in what it raises when.
 
-        Raises:
-            OffsetOutOfRange, CorruptLog: as `read`, but nothing of the range is given.
+        Columns: offset, time_ms int64; kind, key string; payload binary.
         """
         # Only the job reads columns; the writer's process does without this import.
-        from streaming.log.embedded_arrow import concat_batches  # noqa: PLC0415
-
-        return concat_batches(self.arrow_batches(start, end))
-
-    def arrow_batches(self, start: int, end: int) -> Iterator[pyarrow.RecordBatch]:
-        """As `read_arrow`, in batches of a chunk each; as `read` in what it raises when."""
         from streaming.log.embedded_arrow import rows_to_batch  # noqa: PLC0415
 
         return map(rows_to_batch, self._chunks(start, end))

@@ -17,7 +17,14 @@ from streaming.zk.znodes.controller import (
 )
 from streaming.zk.znodes.notifications import config_bytes
 from streaming.zk.znodes.partition_state import partition_state_bytes
-from streaming.zk.znodes.paths import entity_config_path, topic_deletion_path, topic_path
+from streaming.zk.znodes.paths import (
+    entity_config_path,
+    partition_path,
+    partition_state_path,
+    partitions_path,
+    topic_deletion_path,
+    topic_path,
+)
 from streaming.zk.znodes.topic import TopicZNode, topic_bytes
 
 WHOLE, CONFIG, PRESENT = -1, -2, -3
@@ -93,7 +100,7 @@ def _folder_ops(decision: SinkDecision) -> Iterator[Write]:
     """Create the folders above new partitions; one that is there already counts as created."""
     columns = decision.columns
     created = np.flatnonzero((columns["actions"] & _CREATE != 0) & ~decision.lost)
-    folders = [f"{topic_path(topic)}/partitions" for topic in decision.extra["topics"]]
+    topics = decision.extra["topics"]
     described = zip(
         created.tolist(),
         columns["topic"][created].tolist(),
@@ -105,8 +112,8 @@ def _folder_ops(decision: SinkDecision) -> Iterator[Write]:
         target = Target(decision, row)
         if topic not in above:
             above.add(topic)
-            yield Create(folders[topic]), target
-        yield Create(f"{folders[topic]}/{partition}"), target
+            yield Create(partitions_path(topics[topic])), target
+        yield Create(partition_path(topics[topic], partition)), target
 
 
 def _state_ops(decision: SinkDecision) -> Iterator[Write]:
@@ -119,7 +126,7 @@ def _state_ops(decision: SinkDecision) -> Iterator[Write]:
         columns["controller_epoch"][rows],
         columns["recovery"][rows],
     )
-    folders = [f"{topic_path(topic)}/partitions/" for topic in decision.extra["topics"]]
+    topics = decision.extra["topics"]
     described = zip(
         rows.tolist(),
         data,
@@ -130,7 +137,7 @@ def _state_ops(decision: SinkDecision) -> Iterator[Write]:
         strict=True,
     )
     for row, znode, topic, partition, expected, is_new in described:
-        path = f"{folders[topic]}{partition}/state"
+        path = partition_state_path(topics[topic], partition)
         op = Create(path, znode) if is_new else SetData(path, znode, expected)
         yield op, Target(decision, row)
 

@@ -84,7 +84,7 @@ def log_reads(folder: Path, seconds: float, *, columns: bool) -> float:
 
         def read() -> int:
             if columns:
-                return int(reader.read_arrow(0, READ_RECORDS).num_rows)
+                return sum(batch.num_rows for batch in reader.arrow_batches(0, READ_RECORDS))
             return sum(1 for _ in reader.read(0, READ_RECORDS))
 
         read()

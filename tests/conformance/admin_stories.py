@@ -6,11 +6,12 @@ from typing import Any
 
 from state.admin_payloads import PREFERRED_ELECTION_PATH, REASSIGN_PARTITIONS_PATH
 from state.partitions.reassignment import motion_of
-from streaming.zk.znodes.admin import preferred_election_bytes, reassignment_bytes
+from streaming.zk.znodes.admin import reassignment_bytes
 from tests.conformance import names
 from tests.conformance.sink import settle
 from tests.conformance.verdict import NotUnderstoodError, only
 from tests.conformance.world import World
+from tests.fixtures.znodes import preferred_election_bytes
 
 
 def preferred_election(world: World, event: dict[str, Any]) -> None:

@@ -13,20 +13,19 @@ from streaming.zk.client import ZkSession
 from streaming.zk.ops import Create, Delete, MultiOp
 from streaming.zk.znodes import (
     ISR_CHANGE_PATH,
-    ISR_CHANGE_PREFIX,
     LOG_DIR_EVENT_PATH,
     BrokerZNode,
     Endpoint,
     SecurityProtocol,
     broker_bytes,
     broker_path,
-    isr_change_bytes,
     parse_topic,
     topic_path,
 )
 from tests.bench.system import GatewayClient
 from tests.differential.told import Told, live_brokers
 from tests.fixtures.stub_brokers import StubBrokers
+from tests.fixtures.znodes import ISR_CHANGE_PREFIX, isr_change_bytes
 from tests.integration.sinks.support import tree
 
 LISTENER = "CLIENT"

@@ -21,24 +21,27 @@ from streaming.zk.znodes import (
     CONFIG_CHANGES_PATH,
     CONTROLLER_PATH,
     ISR_CHANGE_PATH,
-    ISR_CHANGE_PREFIX,
     LOG_DIR_EVENT_PATH,
-    LOG_DIR_EVENT_PREFIX,
     TopicZNode,
     config_bytes,
     config_change_bytes,
     entity_config_path,
-    isr_change_bytes,
-    log_dir_event_bytes,
     parse_topic,
     partition_state_path,
     topic_bytes,
     topic_deletion_path,
     topic_path,
 )
-from streaming.zk.znodes.admin import preferred_election_bytes, reassignment_bytes
+from streaming.zk.znodes.admin import reassignment_bytes
 from tests.differential.cluster import Cluster
 from tests.differential.model import Model
+from tests.fixtures.znodes import (
+    ISR_CHANGE_PREFIX,
+    LOG_DIR_EVENT_PREFIX,
+    isr_change_bytes,
+    log_dir_event_bytes,
+    preferred_election_bytes,
+)
 
 PREFERRED_ELECTION_PATH = "/admin/preferred_replica_election"
 REASSIGNMENT_PATH = "/admin/reassign_partitions"

@@ -17,9 +17,10 @@ from streaming.supervisor.processes import FRONT, JOB
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import NodeExists
 from streaming.zk.znodes import broker_path, topic_deletion_path, topic_path
-from streaming.zk.znodes.admin import preferred_election_bytes, reassignment_bytes
+from streaming.zk.znodes.admin import reassignment_bytes
 from tests.e2e.random_plan import Operation
 from tests.e2e.waiting import wait_for
+from tests.fixtures.znodes import preferred_election_bytes
 from tests.integration.front.harness import put_config
 
 PLAN = "/admin/reassign_partitions"

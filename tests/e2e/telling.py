@@ -38,7 +38,11 @@ def check_nothing_lost(demo: DemoCluster) -> None:
 
 
 def log_ends(demo: DemoCluster) -> str:
-    return "\n".join(f"--- {path}\n{_end(path)}" for path in demo.log_files())
+    """Return the ends of all processes' logs."""
+    roles = [role.log_path for role in demo.supervisor.roles.values()]
+    brokers = [broker.log_path for broker in demo.embedded.brokers.values()]
+    paths = [*roles, *brokers, demo.embedded.zookeeper.log_path]
+    return "\n".join(f"--- {path}\n{_end(path)}" for path in paths)
 
 
 def _end(path: Path) -> str:

@@ -15,8 +15,9 @@ from streaming.explain.story import Explainer, Explanation
 from streaming.supervisor.processes import JOB
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import parse_topic, partition_state_path, topic_path
-from streaming.zk.znodes.admin import preferred_election_bytes, reassignment_bytes
+from streaming.zk.znodes.admin import reassignment_bytes
 from tests.e2e.waiting import wait_for
+from tests.fixtures.znodes import preferred_election_bytes
 
 ASK_MS = 120_000
 PLAN, ELECTION = "/admin/reassign_partitions", "/admin/preferred_replica_election"

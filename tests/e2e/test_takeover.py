@@ -25,13 +25,13 @@ from streaming.zk.znodes import (
     topic_deletion_path,
     topic_path,
 )
-from streaming.zk.znodes.admin import preferred_election_bytes, reassignment_bytes
-from streaming.zk.znodes.notifications import isr_change_bytes, log_dir_event_bytes
+from streaming.zk.znodes.admin import reassignment_bytes
 from tests.e2e.demo_cluster import controlled
 from tests.e2e.random_checks import unfinished, wait_until_none
 from tests.e2e.random_stage import ELECTION, PLAN
 from tests.e2e.telling import signal_job
 from tests.e2e.waiting import wait_for
+from tests.fixtures.znodes import isr_change_bytes, log_dir_event_bytes, preferred_election_bytes
 from tests.integration.front.harness import put_config
 
 ASK_MS = 120_000

@@ -89,7 +89,8 @@ class LogAgainstList(RuleBasedStateMachine):
                 self.reader.read(start, end)
             return
         assert list(self.reader.read(start, end)) == self.model[start:end]
-        columns = self.reader.read_arrow(start, end).to_pylist()
+        batches = self.reader.arrow_batches(start, end)
+        columns = [row for batch in batches for row in batch.to_pylist()]
         assert [LogRecord(**row) for row in columns] == self.model[start:end]
 
     @invariant()

@@ -10,12 +10,6 @@ import orjson
 TopicPartition = tuple[str, int]
 
 
-def preferred_election_bytes(partitions: Sequence[TopicPartition]) -> bytes:
-    """Write /admin/preferred_replica_election."""
-    listed = [{"topic": topic, "partition": partition} for topic, partition in partitions]
-    return orjson.dumps({"version": 1, "partitions": listed})
-
-
 def parse_preferred_election(data: bytes) -> list[TopicPartition]:
     """Read /admin/preferred_replica_election; raises ValueError naming what is wrong."""
     try:

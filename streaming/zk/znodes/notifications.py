@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import orjson
 
 T = TypeVar("T")
-
-_LOG_DIR_FAILURE = 1
-
-
-def isr_change_bytes(partitions: Iterable[tuple[str, int]]) -> bytes:
-    """Write an /isr_change_notification child: the partitions a leader changed by itself."""
-    listed = [{"topic": topic, "partition": partition} for topic, partition in partitions]
-    return orjson.dumps({"version": 1, "partitions": listed})
 
 
 def parse_isr_change(data: bytes) -> list[tuple[str, int]]:
@@ -23,11 +15,6 @@ def parse_isr_change(data: bytes) -> list[tuple[str, int]]:
     return _parsed(
         data, lambda z: [(str(p["topic"]), int(p["partition"])) for p in z["partitions"]]
     )
-
-
-def log_dir_event_bytes(broker_id: int) -> bytes:
-    """Write a /log_dir_event_notification child: a broker lost a log directory."""
-    return orjson.dumps({"version": 1, "broker": broker_id, "event": _LOG_DIR_FAILURE})
 
 
 def parse_log_dir_event(data: bytes) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from streaming.zk.znodes.admin import preferred_election_bytes, reassignment_bytes
+from streaming.zk.znodes.admin import reassignment_bytes
+from tests.fixtures.znodes import preferred_election_bytes
 from tests.integration.front.harness import put_broker, put_topic, wait_for
 
 ELECTION = "/admin/preferred_replica_election"

@@ -7,13 +7,8 @@ import pytest
 
 from streaming.zk.client import ZkSession
 from streaming.zk.ops import Create, Delete
-from streaming.zk.znodes import (
-    TopicZNode,
-    broker_path,
-    isr_change_bytes,
-    log_dir_event_bytes,
-    topic_bytes,
-)
+from streaming.zk.znodes import TopicZNode, broker_path, topic_bytes
+from tests.fixtures.znodes import isr_change_bytes, log_dir_event_bytes
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 from tests.integration.front.harness import (
     WAIT_S,

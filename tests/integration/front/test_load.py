@@ -7,13 +7,8 @@ import pytest
 
 from state.payloads import topic_id_from_text, topic_id_to_text
 from streaming.zk.claim import claim_controller
-from streaming.zk.znodes import (
-    ProducerIdBlock,
-    SecurityProtocol,
-    isr_change_bytes,
-    log_dir_event_bytes,
-    producer_id_block_bytes,
-)
+from streaming.zk.znodes import ProducerIdBlock, SecurityProtocol, producer_id_block_bytes
+from tests.fixtures.znodes import isr_change_bytes, log_dir_event_bytes
 from tests.integration.front.harness import (
     CONTROLLER_ID,
     put_broker,

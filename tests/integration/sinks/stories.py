@@ -9,9 +9,10 @@ from state.cluster.authority import LEADER_REBALANCE_TIMER
 from state.cluster.machine import FIRST_REBALANCE_DELAY_MS
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import TopicZNode, topic_bytes
-from streaming.zk.znodes.admin import preferred_election_bytes, reassignment_bytes
+from streaming.zk.znodes.admin import reassignment_bytes
 from streaming.zk.znodes.controller import PRODUCER_ID_BLOCK_PATH
 from tests.fixtures.story import Story
+from tests.fixtures.znodes import preferred_election_bytes
 
 PLAN, ELECTION = "/admin/reassign_partitions", "/admin/preferred_replica_election"
 DELETIONS = "/admin/delete_topics"

@@ -7,9 +7,9 @@ import pytest
 from streaming.zk.znodes.admin import (
     parse_preferred_election,
     parse_reassignment,
-    preferred_election_bytes,
     reassignment_bytes,
 )
+from tests.fixtures.znodes import preferred_election_bytes
 
 
 def test_elections_are_written_and_read() -> None:

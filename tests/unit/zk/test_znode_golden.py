@@ -21,8 +21,6 @@ from streaming.zk.znodes import (
     controller_bytes,
     epoch_bytes,
     feature_bytes,
-    isr_change_bytes,
-    log_dir_event_bytes,
     parse_broker,
     parse_config,
     parse_config_change,
@@ -37,6 +35,7 @@ from streaming.zk.znodes import (
     producer_id_block_bytes,
     topic_bytes,
 )
+from tests.fixtures.znodes import isr_change_bytes, log_dir_event_bytes
 
 GOLDEN = {
     name: text.encode()
