@@ -30,7 +30,7 @@ def test_a_reassignment_by_request(beside: Beside) -> None:
     beside.look(topics={"t": seen(Motion((2, 4)))}, live=state(2, [2, 4], 8, 14))
     said = beside.statuses()
     assert (Status.AGREED, "complete_reassignment") in said
-    assert (Status.EXPLAINED, "replica_left_isr") in said
+    assert (Status.EXPLAINED, "reassigned_partition_elected") in said
     assert {status for status, _ in said} <= {Status.AGREED, Status.EXPLAINED, Status.PASSED_OVER}
     beside.wait()
     assert beside.statuses() == []
