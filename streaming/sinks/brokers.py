@@ -45,9 +45,18 @@ class BrokerSink:
         self._thread = threading.Thread(target=self._loop.run_forever, name="brokers", daemon=True)
         self._thread.start()
 
-    def deliver(self, brokers: Mapping[int, RegisteredBroker], plan: Plan, end_offset: int) -> None:
-        """Make the channels those of `brokers` and queue the plan's requests; returns at once."""
-        self._on_loop(lambda: self._deliver(brokers, plan, end_offset))
+    def deliver(
+        self, brokers: Mapping[int, RegisteredBroker], plan: Plan, end_offset: int
+    ) -> list[int]:
+        """Make the channels those of `brokers` and queue the plan's requests; returns at once which
+        brokers should `catch_up` with everything.
+        """
+        found: list[int] = self._on_loop(lambda: self._deliver(brokers, plan, end_offset))
+        return found
+
+    def catch_up(self, everything: Plan, end_offset: int) -> None:
+        """Replace what waits for brokers by requests that tell everything; returns at once."""
+        self._on_loop(lambda: self._catch_up(everything, end_offset))
 
     def queue_lengths(self) -> dict[int, int]:
         """Return how many requests each broker has not answered yet; from any thread, at once."""
@@ -81,7 +90,7 @@ class BrokerSink:
 
     def _deliver(
         self, brokers: Mapping[int, RegisteredBroker], plan: Plan, end_offset: int
-    ) -> None:
+    ) -> list[int]:
         waiting: dict[int, Iterable[Queued]] = {}
         for broker_id, (channel, task) in list(self._channels.items()):
             registered = brokers.get(broker_id)
@@ -98,6 +107,13 @@ class BrokerSink:
                 channel = self._channels[broker_id][0]
                 for request in requests:
                     channel.put(Queued(request, end_offset))
+        return [id_ for id_, (channel, _) in self._channels.items() if channel.crowded]
+
+    def _catch_up(self, everything: Plan, end_offset: int) -> None:
+        for broker_id, requests in everything.items():
+            if broker_id in self._channels:
+                logger.warning("broker %s is far behind: it is told everything", broker_id)
+                self._channels[broker_id][0].catch_up(requests, end_offset)
 
     def _is_for(self, channel: BrokerChannel, registered: RegisteredBroker) -> bool:
         end = endpoint_on(registered.node, self._listener)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +31,8 @@ logger = logging.getLogger(__name__)
 CLIENT_ID = "helmstream"
 _SIZE_BYTES = 4
 _WRITE_BYTES = 1 << 18
+MAX_WAITING = 500
+"""How many requests may wait for a broker before they are replaced by everything it has to know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,7 @@ class BrokerChannel:
         self._on_sent = on_sent
         self._on_confirmed = on_confirmed
         self._queue: deque[Queued] = deque()
+        self._kept = 0  # how many were left when the queue was replaced last
         self._wake = asyncio.Event()
         self._versions: dict[int, int] = {}
         self._correlation_id = 0
@@ -114,6 +117,28 @@ class BrokerChannel:
         self._queue.append(queued)
         self._wake.set()
 
+    @property
+    def crowded(self) -> bool:
+        """Whether so much waits that it should be replaced: the broker is registered, and does not
+        answer.
+        """
+        return len(self._queue) > MAX_WAITING + self._kept
+
+    def catch_up(self, everything: Iterable[SharedRequest], end_offset: int) -> None:
+        """Replace what waits in a crowded queue by requests that tell everything there is.
+
+        What is in flight stays, and what tells of ends, which they do not.
+        """
+        if not self.crowded:
+            return
+        in_flight, *behind = (queued.request for queued in self._queue)
+        ends = [request for request in behind if request.tells_an_end]
+        # What was queued for earlier events is answered when all of this is.
+        self._queue = deque(
+            Queued(request, end_offset) for request in (in_flight, *ends, *everything)
+        )
+        self._kept = len(self._queue)
+
     async def run(self) -> None:
         """Deliver for ever; cancel to stop."""
         try:
@@ -121,25 +146,25 @@ class BrokerChannel:
                 while not self._queue:
                     self._wake.clear()
                     await self._wake.wait()
-                await self._deliver(self._queue[0])
+                await self._deliver(self._queue[0].request)
                 done = self._queue.popleft()
                 if not self._queue or self._queue[0].end_offset > done.end_offset:
                     self._on_confirmed(self.broker_id, done.end_offset)
         finally:
             self._disconnect()
 
-    async def _deliver(self, queued: Queued) -> None:
+    async def _deliver(self, request: SharedRequest) -> None:
         while True:
             try:
                 async with asyncio.timeout(self._timing.socket_timeout_ms / 1000):
-                    body = await self._exchange(queued)
+                    body = await self._exchange(request)
             except (OSError, TimeoutError, NotAnswered, WireError, ValueError) as error:
                 self._disconnect()
                 self._report(error)
                 await asyncio.sleep(self._timing.retry_backoff_ms / 1000)
             else:
                 self._failing = False
-                self._on_answer(Answer(self.broker_id, self.broker_epoch, queued.request, body))
+                self._on_answer(Answer(self.broker_id, self.broker_epoch, request, body))
                 return
 
     def _report(self, error: BaseException) -> None:
@@ -148,10 +173,9 @@ class BrokerChannel:
             logger.warning("broker %s at %s:%s: %r", self.broker_id, host, port, error)
         self._failing = True
 
-    async def _exchange(self, queued: Queued) -> dict[str, Any]:
+    async def _exchange(self, request: SharedRequest) -> dict[str, Any]:
         if self._stream is None:
             await self._connect()
-        request = queued.request
         version = self._versions.get(request.api)
         if version is None:
             raise NotAnswered(f"the broker does not support {request.api.name}")
@@ -159,8 +183,9 @@ class BrokerChannel:
         head = encode_request_header(request.api, version, self._correlation_id, CLIENT_ID)
         body = request.encode(version).parts(self.broker_epoch)
         await self._send(memoryview(head), *body)
-        if len(self._queue) == 1 or self._queue[1].end_offset > queued.end_offset:
-            self._on_sent(self.broker_id, queued.end_offset)
+        end_offset = self._queue[0].end_offset
+        if len(self._queue) == 1 or self._queue[1].end_offset > end_offset:
+            self._on_sent(self.broker_id, end_offset)
         return await self._answer(request.api, version)
 
     async def _connect(self) -> None:

@@ -123,7 +123,10 @@ class Pipeline:
 
     def _send(self, plan: Plan, start_offset: int, end_offset: int) -> None:
         self._pending.mark(plan, start_offset, end_offset)
-        self._brokers.deliver(dict(self._image.brokers), plan, end_offset)
+        behind = self._brokers.deliver(dict(self._image.brokers), plan, end_offset)
+        if behind:
+            everything = {broker: self._planner.everything_for(broker) for broker in behind}
+            self._brokers.catch_up(everything, end_offset)
 
     def resend(self, end_offset: int, deletions: Sequence[SinkDecision] = ()) -> None:
         """Tell brokers that may have missed something everything again and what went meanwhile, and

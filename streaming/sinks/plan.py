@@ -60,6 +60,12 @@ class SharedRequest:
     brokers: Sequence[BrokerNode] = ()
     _encoded: dict[int, EncodedBody] = field(default_factory=dict)
 
+    @property
+    def tells_an_end(self) -> bool:
+        """Whether it tells of a replica or a topic that is to go: the image has no word of it."""
+        ends = self.rows.leader == _LEADER_DURING_DELETE
+        return self.api is ApiKey.STOP_REPLICA or bool(ends.any())
+
     def encode(self, version: int) -> EncodedBody:
         """Return the body for a version of the API."""
         body = self._encoded.get(version)

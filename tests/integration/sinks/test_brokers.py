@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from streaming.image.brokers import RegisteredBroker, broker_node
+from streaming.sinks import channel
 from streaming.wire.messages import ApiKey
 from tests.fixtures.stub_brokers import OF_2_1
 from tests.integration.sinks.support import WAIT_S, Notes, numbered, registered, wait_for
@@ -123,6 +124,27 @@ def test_a_broker_that_moved_keeps_what_waits(stub_brokers, notes):
     notes.sink.deliver(moved, {1: [numbered(3)]}, 5)
     notes.wait_confirmed((1, 3), (1, 5))
     assert numbers(stub_brokers[2]) == [1, 2, 3]
+
+
+def test_a_broker_that_is_far_behind_catches_up(stub_brokers, notes, monkeypatch):
+    """What waits is replaced; not what is in flight, nor what tells of ends."""
+    monkeypatch.setattr(channel, "MAX_WAITING", 5)
+    stub_brokers.start(1)
+    stub_brokers[1].silent = True
+    here = brokers_of(stub_brokers, 1)
+    plans = [{1: [numbered(number, STOP if number == 3 else UM)]} for number in range(1, 7)]
+    behind = [notes.sink.deliver(here, plan, 10 + at) for at, plan in enumerate(plans)]
+    assert behind == [[]] * 5 + [[1]]
+    wait_for("the first request", lambda: numbers(stub_brokers[1]) == [1])
+    notes.sink.catch_up({1: [numbered(50), numbered(51, LISR)]}, 15)
+    assert notes.sink.queue_lengths() == {1: 4}
+    assert notes.sink.deliver(here, {1: [numbered(60)]}, 16) == [], "not before as many wait again"
+    assert notes.confirmed == []
+    stub_brokers[1].silent = False
+    stub_brokers.hang_up(1)
+    notes.wait_confirmed((1, 16))
+    assert numbers(stub_brokers[1]) == [1, 1, 3, 50, 51, 60]
+    assert notes.confirmed == [(1, 15), (1, 16)], "also what was sent and is queued again"
 
 
 def test_a_broker_that_left_is_told_nothing_more(stub_brokers, notes):

@@ -6,6 +6,7 @@ import orjson
 
 from state.partitions.ballots import Finding
 from streaming.explain.story import Explainer
+from streaming.sinks import channel
 from streaming.wire.messages import ApiKey
 from streaming.zk.claim import claim_controller
 from tests.fixtures.story import Story
@@ -257,3 +258,40 @@ def test_what_a_broker_was_to_delete_and_forget_is_told_again_after_a_restart(
         for topic, state in metadata_states(request)
     }
     assert told == {("t", 0): 1, ("gone", 0): -2}
+
+
+def test_a_broker_that_is_registered_and_does_not_answer_is_told_everything_in_the_end(
+    new_world, monkeypatch
+):
+    """Not each change since: its queue would grow without end."""
+    monkeypatch.setattr(channel, "MAX_WAITING", 6)
+    world = begun(new_world, monkeypatch, lambda told, ports: told.create("u", [[3, 1]]))
+    world.session.ensure_path("/admin/delete_topics")
+    job = world.start()
+    job.run()
+    job.wait_told()
+    world.stubs[3].received.clear()
+    world.stubs[3].silent = True
+    later(world, lambda told: told.write("delete_topic_requested", "u", request_id="d", topic="u"))
+    job.run()
+    isrs = [[1, 2], [1, 2, 3]] * 8
+    for epoch, isr in enumerate(isrs):
+        later(world, lambda told, isr=isr, at=epoch: told.alter("t", 0, isr, partition_epoch=at))
+        job.run()
+        assert job.sinks.brokers.queue_lengths()[3] < 16
+    wait_for("what is in flight", lambda: world.stubs[3].received)
+    world.stubs[3].received.clear()
+    world.stubs[3].silent = False
+    world.stubs.hang_up(3)
+    job.wait_told()
+    apis = world.stubs[3].apis()
+    assert apis.count(ApiKey.STOP_REPLICA) == 1, "as it was queued"
+    assert LISR in apis[apis.index(ApiKey.STOP_REPLICA) :]
+    assert heard(world, 3)[-1][3] == (1, 2, 3)
+    (gone,) = [
+        state
+        for request in world.stubs[3].of(UM)
+        for topic, state in metadata_states(request)
+        if topic == "u"
+    ]
+    assert gone["leader"] == -2
