@@ -36,13 +36,13 @@ def encode_block(columns: Mapping[str, Column], extra: Mapping[str, Any]) -> byt
     return b"".join([_MAGIC, len(header).to_bytes(4, "little"), header, *body])
 
 
-def decode_block(data: bytes) -> tuple[dict[str, Column], dict[str, Any]]:
+def decode_block(data: bytes | memoryview) -> tuple[dict[str, Column], dict[str, Any]]:
     """Return (columns, extra) of a block; the arrays are read-only views.
 
     Raises CorruptBlock naming what does not fit.
     """
     if data[:3] != _MAGIC:
-        raise CorruptBlock(f"not a column block of version 1: starts with {data[:3]!r}")
+        raise CorruptBlock(f"not a column block of version 1: starts with {bytes(data[:3])!r}")
     end = 7 + int.from_bytes(data[3:7], "little")
     try:
         rows, layout, extra = orjson.loads(data[7:end])

@@ -139,7 +139,7 @@ class JobFeed:
         gone: list[str] = []
         for (offset, kind, _), body in zip(decisions, bodies, strict=True):
             if kind == DecisionKind.CHANGE_GROUP:
-                groups.append((offset, body))
+                groups.append((offset, bytes(body)))
             elif kind == DecisionKind.ARM_TIMER:
                 timer = orjson.loads(body)
                 self._clock.arm(timer["timer"], timer["deadline_ms"], timer.get("slack_ms", 0))

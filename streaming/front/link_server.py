@@ -23,6 +23,7 @@ from streaming.observers.ports import AppendEvents
 logger = logging.getLogger(__name__)
 
 _BUFFER_BYTES = 1 << 20
+_PIECE_BYTES = 1 << 18
 
 
 class JobHandler(Protocol):
@@ -114,7 +115,7 @@ class LinkServer:
         described = message.head["records"]
         payloads = unpack_parts(message.body, [size for _, _, size in described])
         records = [
-            NewRecord(kind, key, payload)
+            NewRecord(kind, key, bytes(payload))
             for (kind, key, _), payload in zip(described, payloads, strict=True)
         ]
         future = asyncio.wrap_future(self._append(records))
@@ -136,4 +137,12 @@ def _confirm(writer: asyncio.StreamWriter, request_id: int, done: asyncio.Future
 async def _read_message(reader: asyncio.StreamReader) -> Message:
     head_bytes, body_bytes = frame_lengths(await reader.readexactly(HEADER_BYTES))
     head = await reader.readexactly(head_bytes)
-    return decode_message(head, await reader.readexactly(body_bytes))
+    if body_bytes <= _PIECE_BYTES:
+        return decode_message(head, await reader.readexactly(body_bytes))
+    # A body of megabytes is copied once, and others are served meanwhile.
+    body = bytearray(body_bytes)
+    for start in range(0, body_bytes, _PIECE_BYTES):
+        piece = min(_PIECE_BYTES, body_bytes - start)
+        body[start : start + piece] = await reader.readexactly(piece)
+        await asyncio.sleep(0)
+    return decode_message(head, memoryview(body).toreadonly())

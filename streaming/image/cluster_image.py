@@ -72,13 +72,13 @@ class ClusterImage:
         """The PARTITION_COLUMNS as in change_partitions blocks, all of length n."""
         return self._partitions.by_name
 
-    def apply(self, kind: str, body: bytes) -> Sequence[str]:
+    def apply(self, kind: str, body: bytes | memoryview) -> Sequence[str]:
         """Fold one persisted decision and return the topics that ceased to exist by it; kinds that
         change nothing visible are passed over.
         """
         return [topic for gone in self.apply_in_parts(kind, body) for topic in gone]
 
-    def apply_in_parts(self, kind: str, body: bytes) -> Iterator[Sequence[str]]:
+    def apply_in_parts(self, kind: str, body: bytes | memoryview) -> Iterator[Sequence[str]]:
         """Do what apply does in parts, none of which takes long; in between the image may be read,
         and has some of the decision's partitions as they were and some as they are.
         """
@@ -92,7 +92,7 @@ class ClusterImage:
             case DecisionKind.FORGET_TOPIC:
                 yield self._forgotten(orjson.loads(body))
 
-    def _change_partitions(self, body: bytes) -> Iterator[Sequence[str]]:
+    def _change_partitions(self, body: bytes | memoryview) -> Iterator[Sequence[str]]:
         columns, extra = decode_block(body)
         deleted = columns["actions"] & _DELETED != 0
         kept = columns if not deleted.any() else _select(columns, ~deleted)
@@ -243,7 +243,7 @@ class ClusterImage:
         return encode_block({"topic": topic, **self.columns}, extra)
 
     @classmethod
-    def from_snapshot(cls, data: bytes) -> ClusterImage:
+    def from_snapshot(cls, data: bytes | memoryview) -> ClusterImage:
         """Return the image that `snapshot` wrote; raises CorruptBlock when it is not one."""
         columns, extra = decode_block(data)
         image = cls()

@@ -51,7 +51,7 @@ class Message:
     """One frame, decoded."""
 
     head: dict[str, Any]
-    body: bytes
+    body: bytes | memoryview
 
     @property
     def type(self) -> str:
@@ -72,7 +72,7 @@ def frame_lengths(header: bytes) -> tuple[int, int]:
     return head, body
 
 
-def decode_message(head: bytes, body: bytes) -> Message:
+def decode_message(head: bytes, body: bytes | memoryview) -> Message:
     """Return the message of a complete frame."""
     return Message(orjson.loads(head), body)
 
@@ -82,11 +82,12 @@ def pack_parts(parts: Sequence[bytes]) -> bytes:
     return b"".join(parts)
 
 
-def unpack_parts(body: bytes, sizes: Sequence[int]) -> list[bytes]:
-    """Return the values of a body; raises ValueError when the sizes do not add up."""
+def unpack_parts(body: bytes | memoryview, sizes: Sequence[int]) -> list[memoryview]:
+    """Return the values of a body as views on it; raises ValueError when the sizes do not add up.
+    """
     if sum(sizes) != len(body):
         raise ValueError(f"body of {len(body)} bytes, its parts say {sum(sizes)}")
-    parts, start = [], 0
+    body, parts, start = memoryview(body), [], 0
     for size in sizes:
         parts.append(body[start : start + size])
         start += size

@@ -18,6 +18,7 @@ class Handler:
 
     def __init__(self) -> None:
         self.steps: list[tuple[str, int]] = []
+        self.bodies: list[bytes] = []
         self.pids: list[int] = []
         self.gone = 0
 
@@ -28,6 +29,7 @@ class Handler:
         self.gone += 1
 
     def job_said(self, message: Message) -> Iterator[None]:
+        self.bodies.append(bytes(message.body))
         for step in range(message.head.get("steps", 3)):
             self.steps.append((message.type, step))
             yield
@@ -88,6 +90,18 @@ def test_messages_are_taken_in_order_and_others_are_served_between_their_steps(t
     handler = with_server(tmp_path, scenario)
     assert handler.steps == [(kind, step) for kind in ("first", "second") for step in range(3)]
     assert {1, 2, 4, 5} <= set(turns)
+
+
+def test_a_body_of_any_size_arrives_as_it_was_sent(tmp_path):
+    bodies = [bytes(size % 251 for size in range(length)) for length in (0, 5, 1 << 18, 700_001)]
+
+    async def scenario(handler, connect):
+        job = await connect(1)
+        for body in bodies:
+            job.write(encode_message({"type": "image", "steps": 1}, body))
+        await until(lambda: len(handler.bodies) == len(bodies))
+
+    assert with_server(tmp_path, scenario).bodies == bodies
 
 
 def test_the_rest_of_a_message_is_left_when_another_job_has_come(tmp_path):
