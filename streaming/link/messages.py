@@ -83,8 +83,7 @@ def pack_parts(parts: Sequence[bytes]) -> bytes:
 
 
 def unpack_parts(body: bytes | memoryview, sizes: Sequence[int]) -> list[memoryview]:
-    """Return the values of a body as views on it; raises ValueError when the sizes do not add up.
-    """
+    """Return the values of a body as views on it; ValueError: the sizes do not add up."""
     if sum(sizes) != len(body):
         raise ValueError(f"body of {len(body)} bytes, its parts say {sum(sizes)}")
     body, parts, start = memoryview(body), [], 0
