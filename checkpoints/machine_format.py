@@ -20,8 +20,9 @@ from state.errors import CorruptBlock
 from state.groups.slot import GroupSlot
 from state.partitions.slot import Slot
 from state.partitions.table import COLUMN_NAMES, Columns, Deletion, PartitionTable, Topic
-from state.payloads import BrokerRegistration, topic_id_from_text, topic_id_to_text
+from state.payloads.brokers import BrokerRegistration
 from state.step import Machine
+from state.topic_ids import topic_id_from_text, topic_id_to_text
 
 FORMAT_VERSION = 2
 READABLE_VERSIONS = (1, 2)

@@ -17,8 +17,8 @@ from checkpoints.read import open_states, state_frame
 from state.matrix import NONE, Bools, Int32s
 from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.slot import Slot
-from state.payloads import topic_id_to_text
 from state.step import Machine
+from state.topic_ids import topic_id_to_text
 
 _IDS = pa.list_(pa.int32())
 PARTITION_SCHEMA = pa.schema(

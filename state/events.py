@@ -1,9 +1,8 @@
 """What happened to the cluster: the kinds of events, and their payloads as typed values.
 
 An event's payload is a JSON object; `parse_payload` turns it into the dataclass of its kind or
-raises `MalformedEvent` naming the field. To add an event kind: add it to `EventKind`, add its
-payload to `PAYLOADS`, say in `state.routing` which machines fold it, and handle it in a machine's
-handler table. The wire-level description of every kind is `docs/event-log.md`.
+raises `MalformedEvent` naming the field. `docs/event-log.md` describes every kind as it is written;
+"Where does a new event go?" in `ARCHITECTURE.md` lists what a new one needs.
 """
 
 from __future__ import annotations
@@ -11,20 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any
 
 import orjson
 
-from state import admin_payloads, control_payloads, deletion_payloads, payload_readers
-from state.admin_payloads import AdminPayload
-from state.control_payloads import ControlPayload
-from state.deletion_payloads import DeletionPayload
 from state.errors import MalformedEvent
 from state.groups import kinds
-from state.groups.payloads import GroupPayload
-from state.payloads import Payload
-
-AnyPayload: TypeAlias = Payload | AdminPayload | DeletionPayload | ControlPayload | GroupPayload
+from state.payloads import admin, brokers, controller, partitions, topics
 
 
 class EventKind(StrEnum):
@@ -98,42 +90,42 @@ class Event:
     payload: bytes
 
 
-PAYLOADS: Mapping[EventKind, Callable[[dict[str, Any]], AnyPayload]] = {
-    EventKind.CONTROLLER_ELECTED: payload_readers.controller_elected,
-    EventKind.CONTROLLER_RESIGNED: payload_readers.controller_resigned,
-    EventKind.BROKER_REGISTRATIONS_CHANGED: payload_readers.broker_registrations_changed,
-    EventKind.RESYNC_COMPLETED: payload_readers.resync_completed,
-    EventKind.CLUSTER_CONFIG_CHANGED: payload_readers.cluster_config_changed,
-    EventKind.TOPIC_OBSERVED: payload_readers.topic_observed,
-    EventKind.TOPIC_REMOVED: payload_readers.topic_removed,
-    EventKind.TOPIC_CONFIG_CHANGED: payload_readers.topic_config_changed,
-    EventKind.PARTITION_STATES_OBSERVED: payload_readers.partition_states_observed,
-    EventKind.CREATE_TOPIC_REQUESTED: payload_readers.create_topic_requested,
-    EventKind.TOPIC_DELETION_REQUESTED: deletion_payloads.topic_deletion_requested,
-    EventKind.DELETE_TOPIC_REQUESTED: deletion_payloads.delete_topic_requested,
-    EventKind.STOP_REPLICA_ANSWERED: deletion_payloads.stop_replica_answered,
-    EventKind.ALTER_PARTITION_REQUESTED: payload_readers.alter_partition_requested,
-    EventKind.CONTROLLED_SHUTDOWN_REQUESTED: payload_readers.controlled_shutdown_requested,
-    EventKind.LOG_DIR_FAILURE_NOTIFIED: payload_readers.log_dir_failure_notified,
-    EventKind.LEADER_AND_ISR_ANSWERED: payload_readers.leader_and_isr_answered,
-    EventKind.PRODUCER_IDS_REQUESTED: payload_readers.producer_ids_requested,
-    EventKind.PRODUCER_ID_BLOCK_OBSERVED: payload_readers.producer_id_block_observed,
-    EventKind.TIMER_DUE: payload_readers.timer_due,
-    EventKind.LEADER_IMBALANCE_REPORTED: payload_readers.leader_imbalance_reported,
-    EventKind.CREATE_PARTITIONS_REQUESTED: admin_payloads.create_partitions_requested,
-    EventKind.ELECT_LEADERS_REQUESTED: admin_payloads.elect_leaders_requested,
-    EventKind.ALTER_REASSIGNMENTS_REQUESTED: admin_payloads.alter_reassignments_requested,
-    EventKind.ADMIN_ZNODE_OBSERVED: admin_payloads.admin_znode_observed,
-    EventKind.RAISE_LEADER_EPOCHS_REQUESTED: admin_payloads.raise_leader_epochs_requested,
-    EventKind.CONTROLLER_PAUSED: control_payloads.controller_paused,
-    EventKind.CONTROLLER_RESUMED: control_payloads.controller_resumed,
-    EventKind.CONTROLLED_SHUTDOWN_ALLOWED: control_payloads.controlled_shutdown_allowed,
-    EventKind.CONTROLLED_SHUTDOWN_CHECKED: control_payloads.controlled_shutdown_checked,
+PAYLOADS: Mapping[EventKind, Callable[[dict[str, Any]], object]] = {
+    EventKind.CONTROLLER_ELECTED: controller.controller_elected,
+    EventKind.CONTROLLER_RESIGNED: controller.controller_resigned,
+    EventKind.BROKER_REGISTRATIONS_CHANGED: brokers.broker_registrations_changed,
+    EventKind.RESYNC_COMPLETED: controller.resync_completed,
+    EventKind.CLUSTER_CONFIG_CHANGED: controller.cluster_config_changed,
+    EventKind.TOPIC_OBSERVED: topics.topic_observed,
+    EventKind.TOPIC_REMOVED: topics.topic_removed,
+    EventKind.TOPIC_CONFIG_CHANGED: topics.topic_config_changed,
+    EventKind.PARTITION_STATES_OBSERVED: partitions.partition_states_observed,
+    EventKind.CREATE_TOPIC_REQUESTED: topics.create_topic_requested,
+    EventKind.TOPIC_DELETION_REQUESTED: topics.topic_deletion_requested,
+    EventKind.DELETE_TOPIC_REQUESTED: topics.delete_topic_requested,
+    EventKind.STOP_REPLICA_ANSWERED: partitions.stop_replica_answered,
+    EventKind.ALTER_PARTITION_REQUESTED: partitions.alter_partition_requested,
+    EventKind.CONTROLLED_SHUTDOWN_REQUESTED: brokers.controlled_shutdown_requested,
+    EventKind.LOG_DIR_FAILURE_NOTIFIED: brokers.log_dir_failure_notified,
+    EventKind.LEADER_AND_ISR_ANSWERED: partitions.leader_and_isr_answered,
+    EventKind.PRODUCER_IDS_REQUESTED: brokers.producer_ids_requested,
+    EventKind.PRODUCER_ID_BLOCK_OBSERVED: brokers.producer_id_block_observed,
+    EventKind.TIMER_DUE: controller.timer_due,
+    EventKind.LEADER_IMBALANCE_REPORTED: partitions.leader_imbalance_reported,
+    EventKind.CREATE_PARTITIONS_REQUESTED: topics.create_partitions_requested,
+    EventKind.ELECT_LEADERS_REQUESTED: admin.elect_leaders_requested,
+    EventKind.ALTER_REASSIGNMENTS_REQUESTED: admin.alter_reassignments_requested,
+    EventKind.ADMIN_ZNODE_OBSERVED: admin.admin_znode_observed,
+    EventKind.RAISE_LEADER_EPOCHS_REQUESTED: partitions.raise_leader_epochs_requested,
+    EventKind.CONTROLLER_PAUSED: controller.controller_paused,
+    EventKind.CONTROLLER_RESUMED: controller.controller_resumed,
+    EventKind.CONTROLLED_SHUTDOWN_ALLOWED: brokers.controlled_shutdown_allowed,
+    EventKind.CONTROLLED_SHUTDOWN_CHECKED: brokers.controlled_shutdown_checked,
     **{EventKind(kind): read for kind, read in kinds.READERS.items()},
 }
 
 
-def parse_payload(event: Event) -> AnyPayload:
+def parse_payload(event: Event) -> object:
     """Return the event's payload as the dataclass of its kind.
 
     Raises MalformedEvent for an unknown kind, broken JSON, or a missing or mistyped field.

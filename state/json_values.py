@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+from collections.abc import Iterable
 from itertools import chain
 
 import numpy as np
@@ -23,6 +25,17 @@ def text(value: object) -> str:
     return value
 
 
+def optional_text(value: object) -> str | None:
+    """Return a string or None; raises TypeError for anything else."""
+    return None if value is None else text(value)
+
+
+def base64_text(value: object) -> str:
+    """Return a string that is base64; raises TypeError, ValueError."""
+    base64.b64decode(text(value), validate=True)
+    return str(value)
+
+
 def optional_bool(value: object) -> bool | None:
     """Return true, false or None; raises TypeError for anything else."""
     if value is not None and not isinstance(value, bool):
@@ -33,6 +46,11 @@ def optional_bool(value: object) -> bool | None:
 def optional_number(value: object) -> int | None:
     """Return a whole number or None; raises TypeError for anything else."""
     return None if value is None else whole_number(value)
+
+
+def number_tuple(values: Iterable[object]) -> tuple[int, ...]:
+    """Return the whole numbers of a list; raises TypeError."""
+    return tuple(map(whole_number, values))
 
 
 def whole_numbers(values: object) -> Int32s:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
-from state.admin_payloads import AlterReassignmentsRequested, ElectLeadersRequested
 from state.decisions import Decision, DecisionKind, json_decision
 from state.events import Event
+from state.payloads.admin import AlterReassignmentsRequested, ElectLeadersRequested
 from state.protocol_errors import ProtocolError
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 
-from state.payloads import topic_id_to_text
+from state.topic_ids import topic_id_to_text
 
 _RESERVED_IDS = frozenset({0, 1})
 

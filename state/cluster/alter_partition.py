@@ -9,7 +9,7 @@ from state.cluster.brokers import Brokers
 from state.cluster.cluster import Cluster
 from state.decisions import Decision
 from state.events import Event
-from state.payloads import AlterPartitionRequested
+from state.payloads.partitions import AlterPartitionRequested
 from state.protocol_errors import ProtocolError
 from state.replies import Api, reply
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from state.cluster.brokers import Brokers
-    from state.payloads import ControllerElected
+    from state.payloads.controller import ControllerElected
 
 LEADER_REBALANCE_TIMER = "leader_rebalance"
 """Timer of the automatic preferred-leader rebalance: armed by the cluster machine, answered by the

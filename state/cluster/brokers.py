@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from state.matrix import Bools, Int32s, among
-from state.payloads import BrokerRegistration
+from state.payloads.brokers import BrokerRegistration
 
 
 class Brokers:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from state import admin_payloads, payloads
-from state import control_payloads as control
 from state.cluster.alter_partition import alter_partition_of_unknown_topic
 from state.cluster.authority import LEADER_REBALANCE_TIMER, Phase, elected_authority
 from state.cluster.brokers import Brokers
@@ -16,11 +14,30 @@ from state.cluster.rebalance import next_step
 from state.cluster.shutdowns import shutdown_allowed, shutdown_checked, shutdown_requested
 from state.decisions import Decision, DecisionKind, json_decision
 from state.events import Event
+from state.payloads.admin import AdminZnodeObserved
+from state.payloads.brokers import (
+    BrokerRegistrationsChanged,
+    ControlledShutdownAllowed,
+    ControlledShutdownChecked,
+    ControlledShutdownRequested,
+    ProducerIdBlockObserved,
+    ProducerIdsRequested,
+)
+from state.payloads.controller import (
+    ClusterConfigChanged,
+    ControllerElected,
+    ControllerPaused,
+    ControllerResigned,
+    ControllerResumed,
+    ResyncCompleted,
+    TimerDue,
+)
+from state.payloads.partitions import AlterPartitionRequested, LeaderImbalanceReported
 
 FIRST_REBALANCE_DELAY_MS = 5000
 
 
-def _elected(cluster: Cluster, event: Event, elected: payloads.ControllerElected) -> list[Decision]:
+def _elected(cluster: Cluster, event: Event, elected: ControllerElected) -> list[Decision]:
     cluster.authority = elected_authority(elected, cluster.authority)
     cluster.brokers = Brokers()
     cluster.endpoints = elected.endpoints
@@ -28,21 +45,19 @@ def _elected(cluster: Cluster, event: Event, elected: payloads.ControllerElected
     return []
 
 
-def _resigned(
-    cluster: Cluster, event: Event, resigned: payloads.ControllerResigned
-) -> list[Decision]:
+def _resigned(cluster: Cluster, event: Event, resigned: ControllerResigned) -> list[Decision]:
     cluster.authority.phase = Phase.NONE
     cluster.timers.clear()
     return []
 
 
-def _paused(cluster: Cluster, event: Event, paused: control.ControllerPaused) -> list[Decision]:
+def _paused(cluster: Cluster, event: Event, paused: ControllerPaused) -> list[Decision]:
     cluster.authority.pause()
     cluster.timers.clear()
     return [_set_pause(cluster, event, paused.reason)]
 
 
-def _resumed(cluster: Cluster, event: Event, resumed: control.ControllerResumed) -> list[Decision]:
+def _resumed(cluster: Cluster, event: Event, resumed: ControllerResumed) -> list[Decision]:
     cluster.authority.resume()
     return [_set_pause(cluster, event, resumed.reason)]
 
@@ -53,15 +68,13 @@ def _set_pause(cluster: Cluster, event: Event, reason: str) -> Decision:
 
 
 def _config_changed(
-    cluster: Cluster, event: Event, changed: payloads.ClusterConfigChanged
+    cluster: Cluster, event: Event, changed: ClusterConfigChanged
 ) -> list[Decision]:
     cluster.authority.configure(changed.config)
     return []
 
 
-def _resync_completed(
-    cluster: Cluster, event: Event, completed: payloads.ResyncCompleted
-) -> list[Decision]:
+def _resync_completed(cluster: Cluster, event: Event, completed: ResyncCompleted) -> list[Decision]:
     cluster.authority.loaded()
     found = [
         _update_brokers(cluster, event, introduced=sorted(cluster.brokers.by_id), complete=True)
@@ -79,7 +92,7 @@ def _resync_completed(
 
 
 def _registrations_changed(
-    cluster: Cluster, event: Event, changed: payloads.BrokerRegistrationsChanged
+    cluster: Cluster, event: Event, changed: BrokerRegistrationsChanged
 ) -> list[Decision]:
     cluster.brokers.unregister((*changed.unregistered, *(broker.id for broker in changed.bounced)))
     cluster.brokers.register((*changed.registered, *changed.bounced, *changed.updated))
@@ -121,7 +134,7 @@ def brokers_body(cluster: Cluster, *, introduced: list[int], complete: bool) -> 
 
 
 def _admin_znode_observed(
-    cluster: Cluster, event: Event, observed: admin_payloads.AdminZnodeObserved
+    cluster: Cluster, event: Event, observed: AdminZnodeObserved
 ) -> list[Decision]:
     """Delete a request whose every part the slots have acted on by now."""
     if cluster.authority.phase is not Phase.ACTIVE:
@@ -134,7 +147,7 @@ def _admin_znode_observed(
     return [json_decision(event.offset, DecisionKind.DELETE_ADMIN_ZNODE, body)]
 
 
-def _timer_due(cluster: Cluster, event: Event, due: payloads.TimerDue) -> list[Decision]:
+def _timer_due(cluster: Cluster, event: Event, due: TimerDue) -> list[Decision]:
     """Arm the rebalance timer again; the slots report their imbalance on the same event."""
     if cluster.timers.get(due.timer) != due.deadline_ms or due.timer != LEADER_REBALANCE_TIMER:
         return []
@@ -143,7 +156,7 @@ def _timer_due(cluster: Cluster, event: Event, due: payloads.TimerDue) -> list[D
 
 
 def _imbalance_reported(
-    cluster: Cluster, event: Event, report: payloads.LeaderImbalanceReported
+    cluster: Cluster, event: Event, report: LeaderImbalanceReported
 ) -> list[Decision]:
     """Look at the balance again soon while a rebalance has more to do than fits into a step."""
     authority = cluster.authority
@@ -164,20 +177,20 @@ def _arm(cluster: Cluster, offset: int, timer: str, deadline_ms: int) -> Decisio
 
 
 CLUSTER_HANDLERS: Mapping[type[Any], Callable[[Cluster, Event, Any], list[Decision]]] = {
-    payloads.ControllerElected: _elected,
-    payloads.ControllerResigned: _resigned,
-    payloads.ClusterConfigChanged: _config_changed,
-    payloads.ResyncCompleted: _resync_completed,
-    payloads.BrokerRegistrationsChanged: _registrations_changed,
-    payloads.ControlledShutdownRequested: shutdown_requested,
-    payloads.ProducerIdsRequested: producer_ids_requested,
-    payloads.ProducerIdBlockObserved: producer_id_block_observed,
-    payloads.AlterPartitionRequested: alter_partition_of_unknown_topic,
-    payloads.TimerDue: _timer_due,
-    payloads.LeaderImbalanceReported: _imbalance_reported,
-    control.ControllerPaused: _paused,
-    control.ControllerResumed: _resumed,
-    control.ControlledShutdownAllowed: shutdown_allowed,
-    control.ControlledShutdownChecked: shutdown_checked,
-    admin_payloads.AdminZnodeObserved: _admin_znode_observed,
+    ControllerElected: _elected,
+    ControllerResigned: _resigned,
+    ClusterConfigChanged: _config_changed,
+    ResyncCompleted: _resync_completed,
+    BrokerRegistrationsChanged: _registrations_changed,
+    ControlledShutdownRequested: shutdown_requested,
+    ProducerIdsRequested: producer_ids_requested,
+    ProducerIdBlockObserved: producer_id_block_observed,
+    AlterPartitionRequested: alter_partition_of_unknown_topic,
+    TimerDue: _timer_due,
+    LeaderImbalanceReported: _imbalance_reported,
+    ControllerPaused: _paused,
+    ControllerResumed: _resumed,
+    ControlledShutdownAllowed: shutdown_allowed,
+    ControlledShutdownChecked: shutdown_checked,
+    AdminZnodeObserved: _admin_znode_observed,
 }

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from state import payloads
 from state.cluster.authority import Phase
 from state.cluster.cluster import Cluster
 from state.decisions import Decision, DecisionKind, json_decision
 from state.events import Event
+from state.payloads.brokers import ProducerIdBlockObserved, ProducerIdsRequested
 from state.protocol_errors import ProtocolError
 from state.replies import Api, reply
 
@@ -14,7 +14,7 @@ PRODUCER_ID_BLOCK_SIZE = 1000
 
 
 def producer_ids_requested(
-    cluster: Cluster, event: Event, request: payloads.ProducerIdsRequested
+    cluster: Cluster, event: Event, request: ProducerIdsRequested
 ) -> list[Decision]:
     """Hand out the next block of producer ids (ZkProducerIdManager,
     KafkaController.processAllocateProducerIds).
@@ -39,7 +39,7 @@ def producer_ids_requested(
     ]
 
 
-def _producer_ids_error(cluster: Cluster, request: payloads.ProducerIdsRequested) -> ProtocolError:
+def _producer_ids_error(cluster: Cluster, request: ProducerIdsRequested) -> ProtocolError:
     if cluster.authority.phase not in (Phase.ACTIVE, Phase.PAUSED):
         return ProtocolError.NOT_CONTROLLER
     if request.broker_id == cluster.authority.controller_id:
@@ -51,7 +51,7 @@ def _producer_ids_error(cluster: Cluster, request: payloads.ProducerIdsRequested
 
 
 def producer_id_block_observed(
-    cluster: Cluster, event: Event, observed: payloads.ProducerIdBlockObserved
+    cluster: Cluster, event: Event, observed: ProducerIdBlockObserved
 ) -> list[Decision]:
     """Take over the last block that ZooKeeper has."""
     # Never back: a block that was promised and not written is skipped, not promised again.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from state.cluster.authority import Authority
-from state.payloads import LeaderImbalanceReported
+from state.payloads.partitions import LeaderImbalanceReported
 
 
 @dataclass(frozen=True, slots=True)

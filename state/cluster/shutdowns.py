@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from state import control_payloads as control
-from state import payloads
 from state.cluster.authority import Phase
 from state.cluster.cluster import Cluster
 from state.decisions import Decision, DecisionKind, json_decision
 from state.events import Event
+from state.payloads.brokers import (
+    ControlledShutdownAllowed,
+    ControlledShutdownChecked,
+    ControlledShutdownRequested,
+)
 from state.protocol_errors import ProtocolError
 from state.replies import Api, reply
 
 
 def shutdown_requested(
-    cluster: Cluster, event: Event, request: payloads.ControlledShutdownRequested
+    cluster: Cluster, event: Event, request: ControlledShutdownRequested
 ) -> list[Decision]:
     """Let a broker stop, or ask the slots first when the check is on
     (KafkaController.doControlledShutdown).
@@ -29,7 +32,7 @@ def shutdown_requested(
 
 
 def shutdown_checked(
-    cluster: Cluster, event: Event, checked: control.ControlledShutdownChecked
+    cluster: Cluster, event: Event, checked: ControlledShutdownChecked
 ) -> list[Decision]:
     """Answer what the slots were asked; ask again when other brokers are alive by now."""
     if checked.live != tuple(cluster.brokers.live_ids.tolist()):
@@ -42,7 +45,7 @@ def shutdown_checked(
 def _answer_shutdown(
     cluster: Cluster,
     event: Event,
-    request: payloads.ControlledShutdownRequested,
+    request: ControlledShutdownRequested,
     error: ProtocolError,
     *,
     refused: bool,
@@ -53,16 +56,14 @@ def _answer_shutdown(
 
 
 def shutdown_allowed(
-    cluster: Cluster, event: Event, allowed: control.ControlledShutdownAllowed
+    cluster: Cluster, event: Event, allowed: ControlledShutdownAllowed
 ) -> list[Decision]:
     """Let a broker stop once whatever the check finds: an operator said so."""
     cluster.brokers.allow_shutdown(allowed.broker_id)
     return []
 
 
-def _shutdown_error(
-    cluster: Cluster, request: payloads.ControlledShutdownRequested
-) -> ProtocolError:
+def _shutdown_error(cluster: Cluster, request: ControlledShutdownRequested) -> ProtocolError:
     if cluster.authority.phase is not Phase.ACTIVE:
         return ProtocolError.NOT_CONTROLLER
     if cluster.brokers.epoch(request.broker_id) is None:

@@ -13,7 +13,8 @@ from state.groups.image import GroupImage
 from state.groups.image_changes import GroupView
 from state.groups.offset_rows import TopicPartition
 from state.groups.offsets import commit_error
-from state.groups.payloads import Heartbeat, OffsetCommitRequested, SyncGroupRequested
+from state.groups.payloads.offsets import OffsetCommitRequested
+from state.groups.payloads.requests import Heartbeat, SyncGroupRequested
 from state.groups.presence import heartbeat_answer
 from state.groups.states import GroupState
 from state.groups.sync import sync_error

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from state.groups.offset_store import OffsetStore
-from state.groups.payloads import Protocols
+from state.groups.payloads.requests import Protocols
 from state.groups.states import GroupState
 from state.groups.subscription import CONSUMER, subscribed_topics
 

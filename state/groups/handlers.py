@@ -7,12 +7,40 @@ from typing import Any, TypeAlias
 
 from state.decisions import Decision, DecisionKind, json_decision
 from state.events import Event
-from state.groups import ownership, payloads, refusals
+from state.groups import ownership, refusals
 from state.groups.bucket import Bucket
 from state.groups.buckets import bucket_of_key, group_bucket, timer_name
 from state.groups.expiration import expire
 from state.groups.group import NEVER, Group
 from state.groups.offsets import complete_transaction, remove_topics, take_appended
+from state.groups.payloads.offsets import (
+    CommittedTopicsDeleted,
+    GroupRecordsOvertaken,
+    GroupRecordsRefused,
+    OffsetCommitRequested,
+    OffsetDeleteRequested,
+    OffsetsAppended,
+    OffsetsExpirationDue,
+    TransactionCompleted,
+    TxnOffsetCommitRequested,
+)
+from state.groups.payloads.ownership import (
+    GroupCoordinatorConfigured,
+    GroupObserved,
+    GroupPartitionsElected,
+    GroupPartitionsLoaded,
+    GroupPartitionsResigned,
+    GroupTimerDue,
+)
+from state.groups.payloads.requests import (
+    DeleteGroupRequested,
+    GroupRequest,
+    Heartbeat,
+    HeartbeatsReceived,
+    JoinGroupRequested,
+    LeaveGroupRequested,
+    SyncGroupRequested,
+)
 from state.groups.presence import heartbeat
 from state.groups.requests import create, take
 from state.groups.slot import GroupSlot
@@ -86,7 +114,7 @@ def _arm(bucket: Bucket, offset: int, number: int, name: str | None) -> list[Dec
     return [json_decision(offset, DecisionKind.ARM_TIMER, timer)]
 
 
-def requested(slot: GroupSlot, event: Event, request: payloads.GroupRequest) -> list[Decision]:
+def requested(slot: GroupSlot, event: Event, request: GroupRequest) -> list[Decision]:
     """Take a request about one group, which may not exist."""
     bucket = slot.bucket(group_bucket(request.group))
     group = bucket.get(request.group)
@@ -101,9 +129,7 @@ def requested(slot: GroupSlot, event: Event, request: payloads.GroupRequest) -> 
     return finish(bucket, turn, group or nobody, gone=True)
 
 
-def offsets_appended(
-    slot: GroupSlot, event: Event, appended: payloads.OffsetsAppended
-) -> list[Decision]:
+def offsets_appended(slot: GroupSlot, event: Event, appended: OffsetsAppended) -> list[Decision]:
     """Take offsets that the topic has; a group that is gone by now is there again by that."""
     if slot.phase(appended.partition) is not Phase.OWNED:
         return []
@@ -121,7 +147,7 @@ def offsets_appended(
 
 
 def topics_deleted(
-    slot: GroupSlot, event: Event, deleted: payloads.CommittedTopicsDeleted
+    slot: GroupSlot, event: Event, deleted: CommittedTopicsDeleted
 ) -> list[Decision]:
     """Remove a group's offsets of topics that are gone."""
     if slot.phase(deleted.partition) is not Phase.OWNED:
@@ -134,9 +160,9 @@ def topics_deleted(
     )
 
 
-def heard(slot: GroupSlot, event: Event, received: payloads.HeartbeatsReceived) -> list[Decision]:
+def heard(slot: GroupSlot, event: Event, received: HeartbeatsReceived) -> list[Decision]:
     """Keep members that were heard of."""
-    of_group: dict[str, list[payloads.Heartbeat]] = {}
+    of_group: dict[str, list[Heartbeat]] = {}
     for one in received.heartbeats:
         of_group.setdefault(one.group, []).append(one)
 
@@ -166,7 +192,7 @@ def _only_timers(turn: Turn, group: Group) -> Gone:
     return False
 
 
-def timer_due(slot: GroupSlot, event: Event, due: payloads.GroupTimerDue) -> list[Decision]:
+def timer_due(slot: GroupSlot, event: Event, due: GroupTimerDue) -> list[Decision]:
     """Let the timers of a bucket fire, and tell the clock the next deadline."""
     number = bucket_of_key(event.key)
     bucket = slot.bucket(number)
@@ -177,9 +203,7 @@ def timer_due(slot: GroupSlot, event: Event, due: payloads.GroupTimerDue) -> lis
     return [*found, *_arm(bucket, event.offset, number, bucket.first())]
 
 
-def expiration_due(
-    slot: GroupSlot, event: Event, due: payloads.OffsetsExpirationDue
-) -> list[Decision]:
+def expiration_due(slot: GroupSlot, event: Event, due: OffsetsExpirationDue) -> list[Decision]:
     """Remove what has expired in a bucket."""
     bucket = slot.bucket(bucket_of_key(event.key))
     retention_ms = slot.config.offsets_retention_ms
@@ -192,7 +216,7 @@ def expiration_due(
 
 
 def configured(
-    slot: GroupSlot, event: Event, changed: payloads.GroupCoordinatorConfigured
+    slot: GroupSlot, event: Event, changed: GroupCoordinatorConfigured
 ) -> list[Decision]:
     """Take configuration, after all timers that were due under the old one."""
     found = []
@@ -203,23 +227,19 @@ def configured(
     return found
 
 
-def elected(
-    slot: GroupSlot, event: Event, became: payloads.GroupPartitionsElected
-) -> list[Decision]:
+def elected(slot: GroupSlot, event: Event, became: GroupPartitionsElected) -> list[Decision]:
     """Begin to load partitions."""
     ownership.elected(slot, became.partitions, became.epoch)
     return []
 
 
-def loaded(slot: GroupSlot, event: Event, done: payloads.GroupPartitionsLoaded) -> list[Decision]:
+def loaded(slot: GroupSlot, event: Event, done: GroupPartitionsLoaded) -> list[Decision]:
     """Serve partitions."""
     ownership.loaded(slot, done.partitions, done.epoch)
     return []
 
 
-def resigned(
-    slot: GroupSlot, event: Event, ended: payloads.GroupPartitionsResigned
-) -> list[Decision]:
+def resigned(slot: GroupSlot, event: Event, ended: GroupPartitionsResigned) -> list[Decision]:
     """Forget the groups of partitions that another broker coordinates."""
 
     def act(turn: Turn, group: Group) -> Gone:
@@ -243,7 +263,7 @@ def resigned(
     return found
 
 
-def observed(slot: GroupSlot, event: Event, seen: payloads.GroupObserved) -> list[Decision]:
+def observed(slot: GroupSlot, event: Event, seen: GroupObserved) -> list[Decision]:
     """Take a group over, while its partition is loading."""
     held = slot.partitions.get(seen.partition)
     bucket = slot.bucket(group_bucket(seen.group))
@@ -254,7 +274,7 @@ def observed(slot: GroupSlot, event: Event, seen: payloads.GroupObserved) -> lis
 
 
 def transaction_completed(
-    slot: GroupSlot, event: Event, done: payloads.TransactionCompleted
+    slot: GroupSlot, event: Event, done: TransactionCompleted
 ) -> list[Decision]:
     """End a producer's transaction in all groups of the partitions that got its marker."""
 
@@ -274,7 +294,7 @@ def transaction_completed(
     return found
 
 
-def refused(slot: GroupSlot, event: Event, refusal: payloads.GroupRecordsRefused) -> list[Decision]:
+def refused(slot: GroupSlot, event: Event, refusal: GroupRecordsRefused) -> list[Decision]:
     """Take back what could not be appended."""
     bucket = slot.bucket(group_bucket(refusal.group))
     if bucket.get(refusal.group) is None:
@@ -289,9 +309,7 @@ def refused(slot: GroupSlot, event: Event, refusal: payloads.GroupRecordsRefused
     return concern(slot, event, refusal.group, act)
 
 
-def overtaken(
-    slot: GroupSlot, event: Event, records: payloads.GroupRecordsOvertaken
-) -> list[Decision]:
+def overtaken(slot: GroupSlot, event: Event, records: GroupRecordsOvertaken) -> list[Decision]:
     """Note that records were appended late."""
 
     def act(turn: Turn, group: Group) -> Gone:
@@ -302,24 +320,24 @@ def overtaken(
 
 
 GROUP_HANDLERS: dict[type, Callable[[GroupSlot, Event, Any], list[Decision]]] = {
-    payloads.JoinGroupRequested: requested,
-    payloads.SyncGroupRequested: requested,
-    payloads.LeaveGroupRequested: requested,
-    payloads.OffsetCommitRequested: requested,
-    payloads.TxnOffsetCommitRequested: requested,
-    payloads.OffsetsAppended: offsets_appended,
-    payloads.CommittedTopicsDeleted: topics_deleted,
-    payloads.OffsetDeleteRequested: requested,
-    payloads.DeleteGroupRequested: requested,
-    payloads.GroupObserved: observed,
-    payloads.GroupRecordsRefused: refused,
-    payloads.GroupRecordsOvertaken: overtaken,
-    payloads.HeartbeatsReceived: heard,
-    payloads.GroupTimerDue: timer_due,
-    payloads.OffsetsExpirationDue: expiration_due,
-    payloads.GroupCoordinatorConfigured: configured,
-    payloads.GroupPartitionsElected: elected,
-    payloads.GroupPartitionsLoaded: loaded,
-    payloads.GroupPartitionsResigned: resigned,
-    payloads.TransactionCompleted: transaction_completed,
+    JoinGroupRequested: requested,
+    SyncGroupRequested: requested,
+    LeaveGroupRequested: requested,
+    OffsetCommitRequested: requested,
+    TxnOffsetCommitRequested: requested,
+    OffsetsAppended: offsets_appended,
+    CommittedTopicsDeleted: topics_deleted,
+    OffsetDeleteRequested: requested,
+    DeleteGroupRequested: requested,
+    GroupObserved: observed,
+    GroupRecordsRefused: refused,
+    GroupRecordsOvertaken: overtaken,
+    HeartbeatsReceived: heard,
+    GroupTimerDue: timer_due,
+    OffsetsExpirationDue: expiration_due,
+    GroupCoordinatorConfigured: configured,
+    GroupPartitionsElected: elected,
+    GroupPartitionsLoaded: loaded,
+    GroupPartitionsResigned: resigned,
+    TransactionCompleted: transaction_completed,
 }

@@ -16,7 +16,7 @@ from state.groups.membership import (
     replace_instance,
     touch,
 )
-from state.groups.payloads import JoinGroupRequested
+from state.groups.payloads.requests import JoinGroupRequested
 from state.groups.rebalance import maybe_complete_join, maybe_prepare, prepare
 from state.groups.states import GroupState
 from state.groups.tables import JOIN_KNOWN, JOIN_NEW, Act, Api

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from state.json_values import text, whole_number
+from state.json_values import optional_number, text, whole_number
 
 TopicPartition: TypeAlias = tuple[str, int]
 
@@ -59,7 +59,7 @@ def read_row(values: Any) -> tuple[TopicPartition, OffsetRow]:
         whole_number(leader_epoch),
         text(metadata),
         whole_number(commit_ms),
-        None if expire_ms is None else whole_number(expire_ms),
+        optional_number(expire_ms),
         whole_number(position),
     )
     return (text(topic), whole_number(partition)), row

@@ -8,14 +8,14 @@ from state.groups import records
 from state.groups.group import Group
 from state.groups.membership import member_error, sender_error, touch
 from state.groups.offset_rows import OffsetRow, TopicPartition, rows_values
-from state.groups.payloads import (
-    DeleteGroupRequested,
+from state.groups.payloads.offsets import (
     OffsetCommitRequested,
     OffsetDeleteRequested,
     OffsetsAppended,
     TransactionCompleted,
     TxnOffsetCommitRequested,
 )
+from state.groups.payloads.requests import DeleteGroupRequested
 from state.groups.presence import Beating
 from state.groups.rebalance import move
 from state.groups.states import GroupState

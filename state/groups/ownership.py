@@ -6,7 +6,7 @@ from state.groups import replies
 from state.groups.group import Group, Member
 from state.groups.membership import touch
 from state.groups.offset_rows import rows_values
-from state.groups.payloads import GroupObserved, ObservedMember, ObservedMetadata
+from state.groups.payloads.ownership import GroupObserved, ObservedMember, ObservedMetadata
 from state.groups.rebalance import prepare
 from state.groups.slot import GroupSlot, Ownership
 from state.groups.states import GroupState

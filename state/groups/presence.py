@@ -7,7 +7,7 @@ from typing import Protocol
 
 from state.groups.group import Group
 from state.groups.membership import Members, member_error, sender_error, touch
-from state.groups.payloads import Heartbeat, LeaveGroupRequested, LeavingMember
+from state.groups.payloads.requests import Heartbeat, LeaveGroupRequested, LeavingMember
 from state.groups.rebalance import remove_member, remove_pending
 from state.groups.states import GroupState
 from state.groups.tables import HEARTBEAT, LEAVE, Api

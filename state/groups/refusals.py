@@ -13,7 +13,7 @@ from state.groups import replies
 from state.groups.group import Group
 from state.groups.membership import note_replaced, touch
 from state.groups.offset_rows import rows_values
-from state.groups.payloads import GroupRecordsOvertaken, GroupRecordsRefused
+from state.groups.payloads.offsets import GroupRecordsOvertaken, GroupRecordsRefused
 from state.groups.rebalance import maybe_prepare
 from state.groups.states import GroupState
 from state.groups.tables import METADATA_APPEND_ERRORS, OFFSET_APPEND_ERRORS, Api

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from state.groups import payloads, presence, replies
+from state.groups import presence, replies
 from state.groups.group import Group
 from state.groups.join import join
 from state.groups.offsets import api_of, commit, delete_group, delete_offsets
-from state.groups.payloads import GroupRequest
+from state.groups.payloads.offsets import (
+    OffsetCommitRequested,
+    OffsetDeleteRequested,
+    TxnOffsetCommitRequested,
+)
+from state.groups.payloads.requests import (
+    DeleteGroupRequested,
+    GroupRequest,
+    JoinGroupRequested,
+    LeaveGroupRequested,
+    SyncGroupRequested,
+)
 from state.groups.sync import sync
 from state.groups.tables import Api, Phase, status_error
 from state.groups.turn import Turn
@@ -23,15 +34,15 @@ def take(turn: Turn, group: Group | None, request: GroupRequest, phase: Phase) -
         refuse(turn, request, error)
         return group
     match request:
-        case payloads.JoinGroupRequested():
+        case JoinGroupRequested():
             return _join(turn, group, request)
-        case payloads.OffsetCommitRequested() | payloads.TxnOffsetCommitRequested():
+        case OffsetCommitRequested() | TxnOffsetCommitRequested():
             return _commit(turn, group, request)
         case _:
             return _of_existing(turn, group, request)
 
 
-def _join(turn: Turn, group: Group | None, request: payloads.JoinGroupRequested) -> Group | None:
+def _join(turn: Turn, group: Group | None, request: JoinGroupRequested) -> Group | None:
     config = turn.config
     bounds = (config.min_session_timeout_ms, config.max_session_timeout_ms)
     if not bounds[0] <= request.session_timeout_ms <= bounds[1]:
@@ -49,9 +60,9 @@ def _join(turn: Turn, group: Group | None, request: payloads.JoinGroupRequested)
 def _commit(
     turn: Turn,
     group: Group | None,
-    request: payloads.OffsetCommitRequested | payloads.TxnOffsetCommitRequested,
+    request: OffsetCommitRequested | TxnOffsetCommitRequested,
 ) -> Group | None:
-    transactional = isinstance(request, payloads.TxnOffsetCommitRequested)
+    transactional = isinstance(request, TxnOffsetCommitRequested)
     if group is None:
         if request.generation >= 0 and not transactional:
             refuse(turn, request, ProtocolError.ILLEGAL_GENERATION)
@@ -73,13 +84,13 @@ def _of_existing(turn: Turn, group: Group | None, request: GroupRequest) -> Grou
         return None
     gone = False
     match request:
-        case payloads.SyncGroupRequested():
+        case SyncGroupRequested():
             sync(turn, group, request)
-        case payloads.LeaveGroupRequested():
+        case LeaveGroupRequested():
             presence.leave(turn, group, request)
-        case payloads.OffsetDeleteRequested():
+        case OffsetDeleteRequested():
             gone = delete_offsets(turn, group, request)
-        case payloads.DeleteGroupRequested():
+        case DeleteGroupRequested():
             gone = delete_group(turn, group, request)
         case _:
             raise AssertionError(f"no request that needs a group: {request}")
@@ -88,9 +99,9 @@ def _of_existing(turn: Turn, group: Group | None, request: GroupRequest) -> Grou
 
 def _refuse_without_group(turn: Turn, request: GroupRequest) -> None:
     match request:
-        case payloads.SyncGroupRequested():
+        case SyncGroupRequested():
             refuse(turn, request, ProtocolError.UNKNOWN_MEMBER_ID)
-        case payloads.LeaveGroupRequested():
+        case LeaveGroupRequested():
             unknown = [ProtocolError.UNKNOWN_MEMBER_ID] * len(request.members)
             presence.answer_leave(turn, request, unknown)
         case _:
@@ -100,15 +111,15 @@ def _refuse_without_group(turn: Turn, request: GroupRequest) -> None:
 def api_of_request(request: GroupRequest) -> Api:
     """Return which request it is."""
     match request:
-        case payloads.JoinGroupRequested():
+        case JoinGroupRequested():
             return Api.JOIN_GROUP
-        case payloads.SyncGroupRequested():
+        case SyncGroupRequested():
             return Api.SYNC_GROUP
-        case payloads.LeaveGroupRequested():
+        case LeaveGroupRequested():
             return Api.LEAVE_GROUP
-        case payloads.OffsetCommitRequested() | payloads.TxnOffsetCommitRequested():
+        case OffsetCommitRequested() | TxnOffsetCommitRequested():
             return api_of(request)
-        case payloads.OffsetDeleteRequested():
+        case OffsetDeleteRequested():
             return Api.OFFSET_DELETE
         case _:
             return Api.DELETE_GROUP
@@ -119,7 +130,7 @@ def refuse(turn: Turn, request: GroupRequest, error: ProtocolError) -> None:
     api = api_of_request(request)
     match api:
         case Api.JOIN_GROUP:
-            assert isinstance(request, payloads.JoinGroupRequested)
+            assert isinstance(request, JoinGroupRequested)
             replies.refuse_join(turn, request.request_id, error, request.member)
         case Api.SYNC_GROUP:
             replies.refuse_sync(turn, request.request_id, error)

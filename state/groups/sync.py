@@ -7,7 +7,7 @@ from typing import Protocol
 from state.groups import records, replies
 from state.groups.group import Group, Member
 from state.groups.membership import await_sync, member_error, touch
-from state.groups.payloads import SyncGroupRequested
+from state.groups.payloads.requests import SyncGroupRequested
 from state.groups.presence import Beating
 from state.groups.rebalance import move, sync_received
 from state.groups.states import GroupState

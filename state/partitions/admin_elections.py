@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from state.admin_payloads import ElectionType, ElectLeadersRequested
 from state.cluster.authority import Phase
 from state.decisions import Decision
 from state.events import Event
@@ -21,6 +20,7 @@ from state.partitions.legal import PartitionState
 from state.partitions.machine import move_partitions
 from state.partitions.reassignment import complete_reassignments
 from state.partitions.slot import Slot
+from state.payloads.admin import ElectionType, ElectLeadersRequested
 from state.protocol_errors import ProtocolError
 from state.replies import Api, partitions_reply
 

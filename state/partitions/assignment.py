@@ -9,7 +9,7 @@ from state.decisions import Decision, DecisionKind, json_decision
 from state.matrix import Bools, Int32s, any_in_row, keep, unpad_rows
 from state.partitions.slot import Slot
 from state.partitions.table import PartitionTable
-from state.payloads import topic_id_to_text
+from state.topic_ids import topic_id_to_text
 
 
 def assignment_decision(slot: Slot, offset: int, topic: int, kind: DecisionKind) -> Decision:

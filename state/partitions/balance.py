@@ -22,7 +22,8 @@ from state.partitions.election import Strategy
 from state.partitions.legal import PartitionState
 from state.partitions.machine import move_partitions
 from state.partitions.slot import Slot
-from state.payloads import LeaderImbalanceReported, TimerDue
+from state.payloads.controller import TimerDue
+from state.payloads.partitions import LeaderImbalanceReported
 
 
 def on_timer_due(slot: Slot, event: Event, due: TimerDue) -> list[Decision]:

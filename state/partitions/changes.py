@@ -20,7 +20,7 @@ from state.decisions import ELECTIONS, Action, Decision, DecisionKind, Rule
 from state.matrix import NONE, Bools, Int32s, Rows, any_in_row, unpad_rows
 from state.partitions.assignment import reassignment_end, topic_write
 from state.partitions.table import PartitionTable, Topic
-from state.payloads import topic_id_to_text
+from state.topic_ids import topic_id_to_text
 
 EPOCH_DURING_DELETE = -2
 NO_EPOCH = -1

@@ -26,9 +26,10 @@ from state.partitions.placement import (
 from state.partitions.slot import Slot
 from state.partitions.table import Topic
 from state.partitions.topics import create_partitions
-from state.payloads import CreateTopicRequested, topic_id_to_text
+from state.payloads.topics import CreateTopicRequested
 from state.protocol_errors import ProtocolError
 from state.replies import Api, reply
+from state.topic_ids import topic_id_to_text
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 _MAX_NAME_LENGTH = 249

@@ -21,7 +21,7 @@ from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.machine import move_partitions, move_replicas
 from state.partitions.slot import Slot
 from state.partitions.table import Deletion
-from state.payloads import topic_id_to_text
+from state.topic_ids import topic_id_to_text
 
 _R = ReplicaState
 

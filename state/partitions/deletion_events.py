@@ -6,11 +6,6 @@ import numpy as np
 
 from state.cluster.authority import Phase
 from state.decisions import Decision, DecisionKind, json_decision
-from state.deletion_payloads import (
-    DeleteTopicRequested,
-    StopReplicaAnswered,
-    TopicDeletionRequested,
-)
 from state.events import Event
 from state.partitions import deletion
 from state.partitions.changes import Changes
@@ -18,9 +13,11 @@ from state.partitions.legal import ReplicaState
 from state.partitions.machine import move_replicas
 from state.partitions.slot import Slot
 from state.partitions.table import Deletion
-from state.payloads import topic_id_to_text
+from state.payloads.partitions import StopReplicaAnswered
+from state.payloads.topics import DeleteTopicRequested, TopicDeletionRequested
 from state.protocol_errors import ProtocolError
 from state.replies import Api, reply
+from state.topic_ids import topic_id_to_text
 
 
 def on_topic_deletion_requested(

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from state.admin_payloads import RaiseLeaderEpochsRequested
 from state.cluster.authority import Phase
 from state.decisions import Decision, Rule
 from state.events import Event
@@ -18,6 +17,7 @@ from state.matrix import NONE
 from state.partitions import deletion
 from state.partitions.changes import Changes
 from state.partitions.slot import Slot
+from state.payloads.partitions import RaiseLeaderEpochsRequested
 from state.protocol_errors import ProtocolError
 from state.replies import Api, reply
 

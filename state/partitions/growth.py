@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from state.admin_payloads import CreatePartitionsRequested
 from state.cluster.authority import Phase
 from state.decisions import Decision, DecisionKind
 from state.events import Event
@@ -24,6 +23,7 @@ from state.partitions.placement import (
 )
 from state.partitions.slot import Slot
 from state.partitions.topics import create_partitions
+from state.payloads.topics import CreatePartitionsRequested
 from state.protocol_errors import ProtocolError
 from state.replies import Api, reply
 

@@ -27,7 +27,7 @@ from state.partitions import deletion
 from state.partitions.changes import Changes
 from state.partitions.reassignment import complete_reassignments
 from state.partitions.slot import Slot
-from state.payloads import AlterPartitionRequested
+from state.payloads.partitions import AlterPartitionRequested
 from state.protocol_errors import ProtocolError
 
 _INELIGIBLE_REPLICA_SINCE = 2

@@ -14,7 +14,8 @@ from state.partitions.legal import ReplicaState
 from state.partitions.membership import fail_replicas
 from state.partitions.reassignment import complete_reassignments
 from state.partitions.slot import Slot
-from state.payloads import LeaderAndIsrAnswered, LogDirFailureNotified
+from state.payloads.brokers import LogDirFailureNotified
+from state.payloads.partitions import LeaderAndIsrAnswered
 from state.protocol_errors import ProtocolError
 
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from state.cluster.authority import Phase, elected_authority
 from state.cluster.brokers import Brokers
-from state.control_payloads import ControllerPaused, ControllerResumed
 from state.decisions import Decision, Rule
 from state.events import Event
 from state.matrix import NONE, Bools, Rows, any_in_row
@@ -19,11 +18,13 @@ from state.partitions.machine import move_partitions, move_replicas
 from state.partitions.reassignment import complete_reassignments, resume_reassignments
 from state.partitions.slot import Slot
 from state.partitions.table import PartitionTable
-from state.payloads import (
-    BrokerRegistrationsChanged,
+from state.payloads.brokers import BrokerRegistrationsChanged
+from state.payloads.controller import (
     ClusterConfigChanged,
     ControllerElected,
+    ControllerPaused,
     ControllerResigned,
+    ControllerResumed,
     ResyncCompleted,
 )
 

@@ -19,7 +19,8 @@ from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.slot import Slot
 from state.partitions.table import NO_LEADER, NO_VERSION, Columns, PartitionTable, Topic
 from state.partitions.topics import create_partitions
-from state.payloads import NO_TOPIC_ID, TopicObserved
+from state.payloads.topics import TopicObserved
+from state.topic_ids import NO_TOPIC_ID
 
 Observations = Sequence[tuple[Event, TopicObserved]]
 

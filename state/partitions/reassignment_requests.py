@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from state.admin_payloads import AlterReassignmentsRequested
 from state.cluster.authority import Phase
 from state.decisions import Decision
 from state.events import Event
@@ -23,6 +22,7 @@ from state.partitions.changes import Changes
 from state.partitions.creation import Rejected
 from state.partitions.reassignment import Motion, begin, motion_of
 from state.partitions.slot import Slot
+from state.payloads.admin import AlterReassignmentsRequested
 from state.protocol_errors import ProtocolError
 from state.replies import Api, partitions_reply
 

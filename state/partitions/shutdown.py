@@ -11,7 +11,6 @@ import numpy as np
 
 from state.blocks import encode_block
 from state.cluster.authority import Phase
-from state.control_payloads import ControlledShutdownAllowed, ControlledShutdownChecked
 from state.decisions import Decision, DecisionKind
 from state.events import Event
 from state.matrix import Bools, Rows, any_in_row, count_in_row, lengths
@@ -20,7 +19,11 @@ from state.partitions.election import Strategy
 from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.machine import move_partitions, move_replicas
 from state.partitions.slot import Slot
-from state.payloads import ControlledShutdownRequested
+from state.payloads.brokers import (
+    ControlledShutdownAllowed,
+    ControlledShutdownChecked,
+    ControlledShutdownRequested,
+)
 
 BELOW_MIN_INSYNC = "below_min_insync_replicas"
 

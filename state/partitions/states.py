@@ -17,7 +17,7 @@ from state.partitions.machine import move_partitions, move_replicas
 from state.partitions.reassignment import complete_reassignments, resume_reassignments
 from state.partitions.slot import Slot
 from state.partitions.table import NO_LEADER, NO_VERSION
-from state.payloads import PartitionStatesObserved, States
+from state.payloads.partitions import PartitionStatesObserved, States
 
 CONFLICT = "conflict"
 REJECTED = "rejected"

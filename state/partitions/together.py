@@ -18,7 +18,8 @@ from state.events import Event, EventKind, parse_payload
 from state.partitions.isr import alter_partitions, is_of_a_living_topic
 from state.partitions.new_topics import create_observed, is_new
 from state.partitions.slot import Slot
-from state.payloads import AlterPartitionRequested, TopicObserved
+from state.payloads.partitions import AlterPartitionRequested
+from state.payloads.topics import TopicObserved
 
 _KINDS = frozenset({EventKind.TOPIC_OBSERVED, EventKind.ALTER_PARTITION_REQUESTED})
 _TOGETHER: Mapping[type, tuple[Callable[..., bool], Callable[..., list[Decision]]]] = {

@@ -35,13 +35,8 @@ from state.partitions.reassignment import (
 from state.partitions.slot import Slot
 from state.partitions.states import adopt_states
 from state.partitions.table import Columns, Topic
-from state.payloads import (
-    NO_TOPIC_ID,
-    TopicConfigChanged,
-    TopicObserved,
-    TopicRemoved,
-    topic_id_to_text,
-)
+from state.payloads.topics import TopicConfigChanged, TopicObserved, TopicRemoved
+from state.topic_ids import NO_TOPIC_ID, topic_id_to_text
 
 
 def on_topic_observed(slot: Slot, event: Event, observed: TopicObserved) -> list[Decision]:

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from state.groups.offset_rows import UNLOGGED, OffsetRow, TopicPartition
-from state.groups.payloads import Heartbeat, OffsetCommitRequested
+from state.groups.payloads.offsets import OffsetCommitRequested
+from state.groups.payloads.requests import Heartbeat
 from streaming.gateway.calls import Answer
 from streaming.offsets.commit_batches import CommitBatch
 from streaming.wire.commit_layouts import CommitLayout, Numbers

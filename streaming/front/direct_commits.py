@@ -20,7 +20,7 @@ from state.events import EventKind
 from state.groups.answers import may_commit
 from state.groups.image import GroupImage
 from state.groups.offset_rows import OffsetRow, TopicPartition
-from state.groups.payloads import Heartbeat
+from state.groups.payloads.requests import Heartbeat
 from state.groups.tables import Phase
 from state.protocol_errors import ProtocolError
 from streaming.front.direct_commit import Commit, Committer

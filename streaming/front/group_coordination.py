@@ -13,7 +13,7 @@ from state.groups.config import offsets_retention_ms
 from state.groups.image import GroupImage
 from state.groups.load import LoadedPartition
 from state.groups.offset_rows import TopicPartition
-from state.groups.payloads import Heartbeat
+from state.groups.payloads.requests import Heartbeat
 from state.groups.tables import Phase
 from streaming.front.committed_topics import CommittedTopics
 from streaming.front.decider import Reply, RequestDecider

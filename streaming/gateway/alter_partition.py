@@ -11,8 +11,8 @@ import numpy as np
 
 from state.events import EventKind
 from state.partitions.isr import bearable
-from state.payloads import topic_id_to_text
 from state.protocol_errors import ProtocolError
+from state.topic_ids import topic_id_to_text
 from streaming.gateway.broker_requests import Deciding
 from streaming.gateway.calls import Call
 from streaming.gateway.ports import ClusterView

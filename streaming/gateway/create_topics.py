@@ -11,8 +11,8 @@ from typing import Any
 
 from state.events import EventKind
 from state.partitions.creation import is_legal_name
-from state.payloads import topic_id_from_text
 from state.protocol_errors import ProtocolError
+from state.topic_ids import topic_id_from_text
 from streaming.gateway.admin import AdminRequests, in_time
 from streaming.gateway.calls import Call
 from streaming.gateway.topic_configs import config_error

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from state.events import EventKind
-from state.payloads import NO_TOPIC_ID, topic_id_from_text, topic_id_to_text
 from state.protocol_errors import ProtocolError
+from state.topic_ids import NO_TOPIC_ID, topic_id_from_text, topic_id_to_text
 from streaming.gateway.admin import AdminRequests, in_time
 from streaming.gateway.calls import Call
 from streaming.wire.schema_codec import Body

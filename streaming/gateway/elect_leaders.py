@@ -6,9 +6,9 @@ import asyncio
 
 import numpy as np
 
-from state.admin_payloads import ElectionType
 from state.events import EventKind
 from state.matrix import NONE
+from state.payloads.admin import ElectionType
 from state.protocol_errors import ProtocolError
 from streaming.gateway.admin import AdminRequests
 from streaming.gateway.calls import Call

@@ -10,8 +10,8 @@ import numpy as np
 
 from state.matrix import Rows
 from state.partitions.creation import is_legal_name
-from state.payloads import NO_TOPIC_ID, topic_id_from_text, topic_id_to_text
 from state.protocol_errors import ProtocolError
+from state.topic_ids import NO_TOPIC_ID, topic_id_from_text, topic_id_to_text
 from streaming.gateway.calls import Call
 from streaming.gateway.metadata_encoder import MetadataAnswer, TopicEntry, encode_metadata
 from streaming.gateway.metadata_partitions import visible_partitions

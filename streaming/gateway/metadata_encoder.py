@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from state.matrix import Int32s
-from state.payloads import NO_TOPIC_ID
+from state.topic_ids import NO_TOPIC_ID
 from streaming.gateway.nodes import Node
 from streaming.gateway.operations import NOT_ASKED
 from streaming.wire.messages import APIS, ApiKey

@@ -5,12 +5,8 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 
-from state.admin_payloads import (
-    PREFERRED_ELECTION_PATH,
-    REASSIGN_PARTITIONS_PATH,
-    ElectionType,
-)
 from state.events import EventKind
+from state.payloads.admin import PREFERRED_ELECTION_PATH, REASSIGN_PARTITIONS_PATH, ElectionType
 from streaming.log.api import NewRecord
 from streaming.observers.ports import Counters, EventAppender, event
 from streaming.observers.tree import Dirty, WatchedTree

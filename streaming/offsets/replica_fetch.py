@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
-from state.payloads import topic_id_to_text
 from state.protocol_errors import ProtocolError
+from state.topic_ids import topic_id_to_text
 from streaming.gateway.calls import Call
 from streaming.image.cluster_image import ClusterImage
 from streaming.internal_topics import GROUP_TOPIC

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from state.admin_payloads import REASSIGN_PARTITIONS_PATH
 from state.decisions import DecisionKind
+from state.payloads.admin import REASSIGN_PARTITIONS_PATH
 from streaming.sinks.batch import TOPIC_WRITES, DecidedBatch, SinkDecision, WriteConflict
 from streaming.zk.chain import OutcomeKind
 from streaming.zk.client import ZkSession

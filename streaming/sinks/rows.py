@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from state.blocks import Column
 from state.matrix import Bools, Int32s, keep
-from state.payloads import topic_id_from_text
+from state.topic_ids import topic_id_from_text
 from streaming.image.cluster_image import ClusterImage
 from streaming.wire.partition_rows import PartitionRows
 

@@ -22,7 +22,7 @@ from typing import Any
 
 import orjson
 
-from state.payloads import topic_id_to_text
+from state.topic_ids import topic_id_to_text
 from streaming.log.api import LogRecord
 from streaming.zk.ops import Create
 from streaming.zk.znodes import TopicZNode, topic_bytes, topic_path

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from state.payloads import topic_id_to_text
+from state.topic_ids import topic_id_to_text
 from streaming.zk.claim import claim_controller, resign_controller
 from streaming.zk.client import ZkSession
 from streaming.zk.fenced import FencedWriter

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from state.admin_payloads import PREFERRED_ELECTION_PATH, REASSIGN_PARTITIONS_PATH
 from state.partitions.reassignment import motion_of
+from state.payloads.admin import PREFERRED_ELECTION_PATH, REASSIGN_PARTITIONS_PATH
 from streaming.zk.znodes.admin import reassignment_bytes
 from tests.conformance import names
 from tests.conformance.sink import settle

@@ -13,7 +13,7 @@ from state.cluster.brokers import Brokers
 from state.cluster.machine import Cluster
 from state.partitions.slot import Slot
 from state.partitions.table import Deletion, PartitionTable
-from state.payloads import BrokerRegistration
+from state.payloads.brokers import BrokerRegistration
 from state.routing import CLUSTER_KEY
 from streaming.zk.znodes import (
     CONTROLLER_EPOCH_PATH,

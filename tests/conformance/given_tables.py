@@ -10,7 +10,7 @@ from state.matrix import pad_rows
 from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.slot import Slot
 from state.partitions.table import Columns, PartitionTable, Topic
-from state.payloads import topic_id_from_text
+from state.topic_ids import topic_id_from_text
 from tests.conformance import names
 from tests.conformance.load import Scenario
 

@@ -11,8 +11,8 @@ import orjson
 
 from checkpoints.machine_format import decode_machine
 from state.cluster.authority import Phase
-from state.payloads import topic_id_to_text
 from state.routing import CLUSTER_KEY
+from state.topic_ids import topic_id_to_text
 from streaming.front.authority import loss_level
 from streaming.observers.notifications import Fenced
 from streaming.zk.znodes import CONTROLLER_EPOCH_PATH, parse_topic, topic_path

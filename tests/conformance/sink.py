@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import orjson
 
-from state.admin_payloads import REASSIGN_PARTITIONS_PATH
 from state.blocks import decode_block
 from state.decisions import Action, DecisionKind
 from state.merge import MergedDecision
+from state.payloads.admin import REASSIGN_PARTITIONS_PATH
 from streaming.sinks import reports
 from streaming.sinks.reassignments import without
 from streaming.zk.ops import Check, Create, Delete, SetData, WriteOp

@@ -22,7 +22,7 @@ from state.decisions import DecisionKind
 from state.events import Event
 from state.matrix import unpad
 from state.partitions.slot import Slot
-from state.payloads import topic_id_to_text
+from state.topic_ids import topic_id_to_text
 from streaming.sinks.reports import Block
 from tests.property.admin_intents import ADMIN_WEIGHTS
 from tests.property.log_parts import (

@@ -11,7 +11,7 @@ from typing import Any
 
 from state.groups.answers import heartbeat_error, must_rejoin
 from state.groups.join import MEMBER_ID_REQUIRED_SINCE
-from state.groups.payloads import Heartbeat, SyncGroupRequested
+from state.groups.payloads.requests import Heartbeat, SyncGroupRequested
 from state.groups.presence import ALIVE
 from state.groups.tables import Api
 from state.protocol_errors import ProtocolError

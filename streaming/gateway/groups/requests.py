@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeAlias
 
 from state.groups.image import GroupImage
 from state.groups.offset_rows import TopicPartition
-from state.groups.payloads import Heartbeat
+from state.groups.payloads.requests import Heartbeat
 from state.groups.tables import LOADING_ANSWERS, Api, Phase, status_error
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Answer, Call

@@ -7,7 +7,7 @@ from typing import Any
 
 from state.groups.answers import describe_group, fetch_offsets, heartbeat_error, list_groups
 from state.groups.buckets import group_bucket
-from state.groups.payloads import Heartbeat
+from state.groups.payloads.requests import Heartbeat
 from state.groups.presence import ALIVE
 from state.groups.tables import Api, group_id_error
 from state.protocol_errors import ProtocolError

@@ -5,7 +5,7 @@ from __future__ import annotations
 import orjson
 import pytest
 
-from state.payloads import topic_id_from_text, topic_id_to_text
+from state.topic_ids import topic_id_from_text, topic_id_to_text
 from streaming.zk.claim import claim_controller
 from streaming.zk.znodes import ProducerIdBlock, SecurityProtocol, producer_id_block_bytes
 from tests.fixtures.znodes import isr_change_bytes, log_dir_event_bytes

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from state.payloads import topic_id_from_text
+from state.topic_ids import topic_id_from_text
 from streaming.gateway import create_topics
 from streaming.gateway.ports import DecisionTimedOut, NotController
 from streaming.topic_ids import mint_topic_id

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from state.payloads import topic_id_from_text
+from state.topic_ids import topic_id_from_text
 from streaming.gateway.ports import DecisionTimedOut, NotController
 from streaming.wire.messages import ApiKey
 from tests.unit.gateway.support import Rig, with_gateway

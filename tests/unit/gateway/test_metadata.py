@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from state.payloads import topic_id_from_text
+from state.topic_ids import topic_id_from_text
 from streaming.image.cluster_image import ClusterImage
 from streaming.wire.messages import ApiKey
 from tests.unit.gateway.support import BROKERS, CLUSTER_ID, FakeCluster, Rig, with_gateway

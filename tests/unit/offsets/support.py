@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from uuid import UUID
 
-from state.payloads import topic_id_from_text
+from state.topic_ids import topic_id_from_text
 from streaming.gateway.calls import BoundListener, Call
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.batches import NewRecord, encode_batch

@@ -10,7 +10,7 @@ from checkpoints.machine_format import decode_machine
 from state.decisions import DecisionKind
 from state.events import Event
 from state.partitions.handlers import SLOT_HANDLERS
-from state.payloads import TopicRemoved
+from state.payloads.topics import TopicRemoved
 from state.routing import ALL, CLUSTER, machine_keys, scope
 from tests.property.log_parts import POISON
 from tests.unit.state.support import Controller

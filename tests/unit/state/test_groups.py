@@ -13,7 +13,7 @@ from state.groups.buckets import BUCKETS, bucket_of_timer, group_bucket, timer_n
 from state.groups.image import GroupImage
 from state.groups.load import LoadedPartition
 from state.groups.offset_rows import OffsetRow, loaded_position
-from state.groups.payloads import Heartbeat
+from state.groups.payloads.requests import Heartbeat
 from state.groups.states import GroupState
 from state.groups.subscription import subscribed_topics
 from state.groups.tables import Phase

@@ -1,0 +1,235 @@
+"""Offsets: what is committed, and what came of the records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from state.groups.offset_rows import OffsetRow, TopicPartition, read_row, read_rows
+from state.groups.payloads.requests import GroupRequest, request_fields
+from state.json_values import (
+    number_tuple,
+    optional_number,
+    optional_text,
+    text,
+    whole_number,
+)
+
+
+def _commits(values: Iterable[Any]) -> tuple[tuple[TopicPartition, int, int, str], ...]:
+    return tuple(
+        (
+            (text(topic), whole_number(partition)),
+            whole_number(offset),
+            whole_number(leader_epoch),
+            text(metadata),
+        )
+        for topic, partition, offset, leader_epoch, metadata in values
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetCommitRequested(GroupRequest):
+    """OffsetCommit; generation is -1 for who is no member. offsets: as committed, in order.
+
+    retention_ms: None unless the request (versions 2 to 4) brings its own.
+    """
+
+    member: str
+    instance: str | None
+    generation: int
+    retention_ms: int | None
+    offsets: tuple[tuple[TopicPartition, int, int, str], ...]
+
+
+def offset_commit_requested(body: dict[str, Any]) -> OffsetCommitRequested:
+    """Read offset_commit_requested."""
+    retention_ms = body.get("retention_ms")
+    return OffsetCommitRequested(
+        *request_fields(body),
+        text(body["member"]),
+        optional_text(body.get("instance")),
+        whole_number(body["generation"]),
+        None if retention_ms in (None, -1) else whole_number(retention_ms),
+        _commits(body["offsets"]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TxnOffsetCommitRequested(GroupRequest):
+    """TxnOffsetCommit; verification_error: what asking the transaction coordinator ended with."""
+
+    producer_id: int
+    producer_epoch: int
+    member: str
+    instance: str | None
+    generation: int
+    verification_error: int
+    offsets: tuple[tuple[TopicPartition, int, int, str], ...]
+
+
+def txn_offset_commit_requested(body: dict[str, Any]) -> TxnOffsetCommitRequested:
+    """Read txn_offset_commit_requested."""
+    return TxnOffsetCommitRequested(
+        *request_fields(body),
+        whole_number(body["producer_id"]),
+        whole_number(body["producer_epoch"]),
+        text(body["member"]),
+        optional_text(body.get("instance")),
+        whole_number(body["generation"]),
+        whole_number(body.get("verification_error", 0)),
+        _commits(body["offsets"]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsAppended:
+    """Offsets that were committed and are in `__consumer_offsets`, the newest of each partition.
+
+    offsets: partition, offset, leader epoch, metadata, commit time in ms; in the order of their
+    commits.
+    """
+
+    partition: int
+    group: str
+    offsets: tuple[tuple[TopicPartition, int, int, str, int], ...]
+
+
+def offsets_appended(body: dict[str, Any]) -> OffsetsAppended:
+    """Read offsets_appended."""
+    return OffsetsAppended(
+        whole_number(body["partition"]),
+        text(body["group"]),
+        tuple(
+            (*commit, whole_number(values[-1]))
+            for commit, values in zip(
+                _commits(values[:-1] for values in body["offsets"]), body["offsets"], strict=True
+            )
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class CommittedTopicsDeleted:
+    """Topics ceased to exist that a group may have committed offsets of."""
+
+    partition: int
+    group: str
+    topics: tuple[str, ...]
+
+
+def committed_topics_deleted(body: dict[str, Any]) -> CommittedTopicsDeleted:
+    """Read committed_topics_deleted."""
+    return CommittedTopicsDeleted(
+        whole_number(body["partition"]),
+        text(body["group"]),
+        tuple(text(topic) for topic in body["topics"]),
+    )
+
+
+def _partitions(values: Iterable[Any]) -> tuple[TopicPartition, ...]:
+    return tuple((text(topic), whole_number(partition)) for topic, partition in values)
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetDeleteRequested(GroupRequest):
+    """OffsetDelete of one group."""
+
+    partitions: tuple[TopicPartition, ...]
+
+
+def offset_delete_requested(body: dict[str, Any]) -> OffsetDeleteRequested:
+    """Read offset_delete_requested."""
+    return OffsetDeleteRequested(*request_fields(body), _partitions(body["partitions"]))
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsExpirationDue:
+    """It is time to look for expired offsets in a bucket."""
+
+
+def offsets_expiration_due(body: dict[str, Any]) -> OffsetsExpirationDue:
+    """Read offsets_expiration_due."""
+    return OffsetsExpirationDue()
+
+
+def _write(values: Any) -> tuple[int, int]:
+    offset, index = values
+    return whole_number(offset), whole_number(index)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRecordsRefused:
+    """Records of a decision could not be appended.
+
+    write: event offset and index of the write. replies: bodies of the replies that waited for it.
+    undo: as in the decision. offsets: what is appended for each partition of the write, None where
+    nothing is.
+    """
+
+    partition: int
+    group: str
+    write: tuple[int, int]
+    error: int
+    replies: tuple[dict[str, object], ...]
+    undo: dict[str, object] | None
+    offsets: dict[TopicPartition, OffsetRow | None]
+
+
+def group_records_refused(body: dict[str, Any]) -> GroupRecordsRefused:
+    """Read group_records_refused."""
+    held: dict[TopicPartition, Any] = {
+        (text(topic), whole_number(partition)): None if row is None else read_row(row)[1]
+        for topic, partition, row in body["offsets"]
+    }
+    return GroupRecordsRefused(
+        whole_number(body["partition"]),
+        text(body["group"]),
+        _write(body["write"]),
+        whole_number(body["error"]),
+        tuple({**reply, "request_id": text(reply["request_id"])} for reply in body["replies"]),
+        None if body.get("undo") is None else dict(body["undo"]),
+        held,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRecordsOvertaken:
+    """Offset records came to stand behind later ones of the same group in `__consumer_offsets`."""
+
+    partition: int
+    group: str
+    write: tuple[int, int]
+    producer_id: int | None
+    offsets: dict[TopicPartition, OffsetRow]
+
+
+def group_records_overtaken(body: dict[str, Any]) -> GroupRecordsOvertaken:
+    """Read group_records_overtaken."""
+    return GroupRecordsOvertaken(
+        whole_number(body["partition"]),
+        text(body["group"]),
+        _write(body["write"]),
+        optional_number(body.get("producer_id")),
+        read_rows(body["offsets"]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionCompleted:
+    """A commit or abort marker was written to partitions of `__consumer_offsets`."""
+
+    producer_id: int
+    committed: bool
+    partitions: tuple[int, ...]
+
+
+def transaction_completed(body: dict[str, Any]) -> TransactionCompleted:
+    """Read transaction_completed."""
+    committed = body["committed"]
+    if not isinstance(committed, bool):
+        raise TypeError(f"committed is {committed!r}, neither true nor false")
+    return TransactionCompleted(
+        whole_number(body["producer_id"]), committed, number_tuple(body["partitions"])
+    )

@@ -1,0 +1,171 @@
+"""Which groups we coordinate, under which configuration, and what their topic holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from state.groups.config import CONFIG_KEYS
+from state.groups.offset_rows import OffsetRow, TopicPartition, read_rows
+from state.json_values import (
+    base64_text,
+    number_tuple,
+    optional_number,
+    optional_text,
+    text,
+    whole_number,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedMember:
+    """A member as `__consumer_offsets` has it; metadata is that of the group's protocol."""
+
+    member: str
+    instance: str | None
+    client: str
+    host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    metadata: str
+    assignment: str
+
+
+def _observed_member(one: dict[str, Any]) -> ObservedMember:
+    return ObservedMember(
+        text(one["member"]),
+        optional_text(one["instance"]),
+        text(one["client"]),
+        text(one["host"]),
+        whole_number(one["session_timeout_ms"]),
+        whole_number(one["rebalance_timeout_ms"]),
+        base64_text(one["metadata"]),
+        base64_text(one["assignment"]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedMetadata:
+    """A group's record in `__consumer_offsets`; state_since_ms is None where it says nothing."""
+
+    generation: int
+    protocol_type: str
+    protocol: str | None
+    leader: str | None
+    state_since_ms: int | None
+    members: tuple[ObservedMember, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupObserved:
+    """What `__consumer_offsets` holds of a group; metadata is None where there are offsets only.
+
+    pending: offsets of transactions without a marker, by producer id.
+    """
+
+    partition: int
+    epoch: int
+    group: str
+    metadata: ObservedMetadata | None
+    offsets: dict[TopicPartition, OffsetRow]
+    pending: dict[int, dict[TopicPartition, OffsetRow]]
+
+
+def group_observed(body: dict[str, Any]) -> GroupObserved:
+    """Read group_observed."""
+    found = body["metadata"]
+    metadata = None
+    if found is not None:
+        metadata = ObservedMetadata(
+            whole_number(found["generation"]),
+            text(found["protocol_type"]),
+            optional_text(found["protocol"]),
+            optional_text(found["leader"]),
+            optional_number(found["state_since_ms"]),
+            tuple(_observed_member(one) for one in found["members"]),
+        )
+    return GroupObserved(
+        whole_number(body["partition"]),
+        whole_number(body["epoch"]),
+        text(body["group"]),
+        metadata,
+        read_rows(body["offsets"]),
+        {whole_number(producer): read_rows(rows) for producer, rows in body["pending"]},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPartitionsElected:
+    """We are now coordinator of partitions of `__consumer_offsets`; their groups are loading."""
+
+    partitions: tuple[int, ...]
+    epoch: int
+
+
+def group_partitions_elected(body: dict[str, Any]) -> GroupPartitionsElected:
+    """Read group_partitions_elected."""
+    return GroupPartitionsElected(number_tuple(body["partitions"]), whole_number(body["epoch"]))
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPartitionsLoaded:
+    """All groups of these partitions have been observed."""
+
+    partitions: tuple[int, ...]
+    epoch: int
+
+
+def group_partitions_loaded(body: dict[str, Any]) -> GroupPartitionsLoaded:
+    """Read group_partitions_loaded."""
+    return GroupPartitionsLoaded(number_tuple(body["partitions"]), whole_number(body["epoch"]))
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPartitionsResigned:
+    """We are no longer coordinator of these partitions; epoch is None when it is not known.
+
+    unheard: nobody can say who was heard of lately, so no session ends by it.
+    """
+
+    partitions: tuple[int, ...]
+    epoch: int | None
+    unheard: bool = False
+
+
+def group_partitions_resigned(body: dict[str, Any]) -> GroupPartitionsResigned:
+    """Read group_partitions_resigned."""
+    return GroupPartitionsResigned(
+        number_tuple(body["partitions"]),
+        optional_number(body["epoch"]),
+        body.get("unheard") is True,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCoordinatorConfigured:
+    """The configuration that decisions about groups depend on, by Kafka's names."""
+
+    config: dict[str, object]
+
+
+def group_coordinator_configured(body: dict[str, Any]) -> GroupCoordinatorConfigured:
+    """Read group_coordinator_configured."""
+    return GroupCoordinatorConfigured(checked_config(body["config"]))
+
+
+def checked_config(config: dict[str, object]) -> dict[str, object]:
+    """Return the keys that decisions depend on; raises TypeError for one that is no number."""
+    return {key: whole_number(config[key]) for key in CONFIG_KEYS if key in config}
+
+
+@dataclass(frozen=True, slots=True)
+class GroupTimerDue:
+    """The armed deadline of a bucket has come."""
+
+    timer: str
+    deadline_ms: int
+
+
+def group_timer_due(body: dict[str, Any]) -> GroupTimerDue:
+    """Read group_timer_due."""
+    return GroupTimerDue(text(body["timer"]), whole_number(body["deadline_ms"]))

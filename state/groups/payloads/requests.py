@@ -1,0 +1,177 @@
+"""What is asked of a group, and who of its members was heard of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from state.json_values import (
+    base64_text,
+    optional_text,
+    text,
+    whole_number,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupRequest:
+    """A request about one group that waits for an answer.
+
+    partition: the group's partition of `__consumer_offsets`. version: of the request.
+    """
+
+    request_id: str
+    partition: int
+    group: str
+    version: int
+
+
+def request_fields(body: dict[str, Any]) -> tuple[str, int, str, int]:
+    """Return the fields of a GroupRequest."""
+    return (
+        text(body["request_id"]),
+        whole_number(body["partition"]),
+        text(body["group"]),
+        whole_number(body["version"]),
+    )
+
+
+Protocols: TypeAlias = tuple[tuple[str, str], ...]
+"""Names of protocols with the member's metadata (base64), the preferred one first."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinGroupRequested(GroupRequest):
+    """JoinGroup; member is "" when the client has no id yet, new_member the id it gets then."""
+
+    member: str
+    new_member: str
+    instance: str | None
+    client: str
+    host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocol_type: str
+    protocols: Protocols
+    reason: str
+
+
+def join_group_requested(body: dict[str, Any]) -> JoinGroupRequested:
+    """Read join_group_requested."""
+    return JoinGroupRequested(
+        *request_fields(body),
+        text(body["member"]),
+        text(body["new_member"]),
+        optional_text(body.get("instance")),
+        text(body["client"]),
+        text(body["host"]),
+        whole_number(body["session_timeout_ms"]),
+        whole_number(body["rebalance_timeout_ms"]),
+        text(body["protocol_type"]),
+        tuple((text(name), base64_text(metadata)) for name, metadata in body["protocols"]),
+        optional_text(body.get("reason")) or "not provided",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SyncGroupRequested(GroupRequest):
+    """SyncGroup; protocol_type and protocol are None below version 5."""
+
+    generation: int
+    member: str
+    instance: str | None
+    protocol_type: str | None
+    protocol: str | None
+    assignments: dict[str, str]
+
+
+def sync_group_requested(body: dict[str, Any]) -> SyncGroupRequested:
+    """Read sync_group_requested."""
+    return SyncGroupRequested(
+        *request_fields(body),
+        whole_number(body["generation"]),
+        text(body["member"]),
+        optional_text(body.get("instance")),
+        optional_text(body.get("protocol_type")),
+        optional_text(body.get("protocol")),
+        {text(member): base64_text(assignment) for member, assignment in body["assignments"]},
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LeavingMember:
+    """Who leaves, and why, "" where it is not said (KIP-800); member is "" when an administrator
+    removes a static member.
+    """
+
+    member: str
+    instance: str | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveGroupRequested(GroupRequest):
+    """LeaveGroup; one member below version 3."""
+
+    members: tuple[LeavingMember, ...]
+
+
+def leave_group_requested(body: dict[str, Any]) -> LeaveGroupRequested:
+    """Read leave_group_requested."""
+    members = tuple(
+        LeavingMember(
+            text(one["member"]),
+            optional_text(one.get("instance")),
+            optional_text(one.get("reason")) or "",
+        )
+        for one in body["members"]
+    )
+    return LeaveGroupRequested(*request_fields(body), members)
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteGroupRequested(GroupRequest):
+    """DeleteGroups, one event for each group."""
+
+
+def delete_group_requested(body: dict[str, Any]) -> DeleteGroupRequested:
+    """Read delete_group_requested."""
+    return DeleteGroupRequested(*request_fields(body))
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """A member that was heard of.
+
+    silent_ms: how long before the event that was the last time; the member was not silent for a
+    session until then. None: at the event's time, and nothing is said of before.
+    """
+
+    group: str
+    member: str
+    instance: str | None
+    generation: int
+    silent_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatsReceived:
+    """Heartbeats of members of groups of one bucket, since the last such event."""
+
+    heartbeats: tuple[Heartbeat, ...]
+
+
+def heartbeats_received(body: dict[str, Any]) -> HeartbeatsReceived:
+    """Read heartbeats_received."""
+    return HeartbeatsReceived(
+        tuple(
+            Heartbeat(
+                text(group),
+                text(member),
+                optional_text(instance),
+                whole_number(generation),
+                *map(whole_number, silent_ms),
+            )
+            for group, member, instance, generation, *silent_ms in body["heartbeats"]
+        )
+    )

@@ -1,0 +1,94 @@
+"""What administrators ask for: through the gateway (with a request_id, to be answered) or through
+znodes under /admin (without one).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from state.json_values import (
+    optional_text,
+    text,
+    whole_number,
+    whole_numbers,
+)
+from state.matrix import Int32s
+
+PREFERRED_ELECTION_PATH = "/admin/preferred_replica_election"
+
+REASSIGN_PARTITIONS_PATH = "/admin/reassign_partitions"
+
+_ADMIN_PATHS = frozenset({PREFERRED_ELECTION_PATH, REASSIGN_PARTITIONS_PATH})
+
+
+class ElectionType(StrEnum):
+    """Elections that can be asked for (org.apache.kafka.common.ElectionType)."""
+
+    PREFERRED = "preferred"
+    UNCLEAN = "unclean"
+
+
+@dataclass(frozen=True, slots=True)
+class ElectLeadersRequested:
+    """Elections for partitions of one topic; request_id is None when nobody waits for an answer."""
+
+    request_id: str | None
+    election_type: ElectionType
+    topic: str
+    partitions: Int32s
+
+
+def elect_leaders_requested(body: dict[str, Any]) -> ElectLeadersRequested:
+    """Read elect_leaders_requested."""
+    return ElectLeadersRequested(
+        request_id=optional_text(body.get("request_id")),
+        election_type=ElectionType(body["election_type"]),
+        topic=text(body["topic"]),
+        partitions=whole_numbers(body["partitions"]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AlterReassignmentsRequested:
+    """Reassignments of partitions of one topic; targets has the replicas each is to end with, None
+    to take a reassignment back. request_id is None when nobody waits for an answer.
+    """
+
+    request_id: str | None
+    topic: str
+    partitions: Int32s
+    targets: tuple[tuple[int, ...] | None, ...]
+
+
+def alter_reassignments_requested(body: dict[str, Any]) -> AlterReassignmentsRequested:
+    """Read alter_reassignments_requested."""
+    partitions = whole_numbers(body["partitions"])
+    targets = list(body["targets"])
+    if len(targets) != len(partitions) or len(set(partitions.tolist())) != len(partitions):
+        raise ValueError(f"{len(targets)} targets for partitions {partitions.tolist()}")
+    return AlterReassignmentsRequested(
+        request_id=optional_text(body.get("request_id")),
+        topic=text(body["topic"]),
+        partitions=partitions,
+        targets=tuple(
+            None if target is None else tuple(whole_numbers(target).tolist()) for target in targets
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AdminZnodeObserved:
+    """A request in a znode under /admin, all of which has been appended before this event."""
+
+    path: str
+    zk_version: int
+
+
+def admin_znode_observed(body: dict[str, Any]) -> AdminZnodeObserved:
+    """Read admin_znode_observed."""
+    path = text(body["path"])
+    if path not in _ADMIN_PATHS:
+        raise ValueError(f"path {path!r} is none of {sorted(_ADMIN_PATHS)}")
+    return AdminZnodeObserved(path, whole_number(body["zk_version"]))

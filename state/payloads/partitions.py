@@ -1,0 +1,226 @@
+"""Partitions: their states in ZooKeeper, what leaders ask for, and what brokers answered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from state.json_values import (
+    broker_ids,
+    optional_text,
+    partition_numbers,
+    text,
+    whole_number,
+    whole_numbers,
+)
+from state.matrix import Int32s, pad_rows
+
+
+@dataclass(frozen=True, slots=True)
+class States:
+    """Contents of partition state znodes, one row each.
+
+    present bool[n]: the znode exists and is readable; the other columns mean nothing where it is
+    False. leader, leader_epoch, controller_epoch, recovery, zk_version int32[n]; isr int32[n, R]
+    padded with -1.
+    """
+
+    present: npt.NDArray[np.bool_]
+    leader: Int32s
+    leader_epoch: Int32s
+    isr: Int32s
+    controller_epoch: Int32s
+    recovery: Int32s
+    zk_version: Int32s
+
+
+ABSENT_STATE: list[Any] = [-1, -1, [], -1, 0, -1]
+"""What the columns of States hold where the znode is missing."""
+
+
+def states_from_json(states: list[list[Any] | None] | None, count: int) -> States:
+    """Read state tuples [leader, leader_epoch, isr, controller_epoch, recovery, zk_version] into
+    columns.
+
+    states: one tuple or null per partition, or null when none exists. Raises ValueError on a wrong
+    length.
+    """
+    rows = states if states is not None else [None] * count
+    if len(rows) != count:
+        raise ValueError(f"{len(rows)} states for {count} partitions")
+    filled = [ABSENT_STATE if row is None else row for row in rows]
+    leader, leader_epoch, isr, controller_epoch, recovery, zk_version = _columns(filled, 6)
+    return States(
+        present=np.array([row is not None for row in rows], dtype=bool),
+        leader=whole_numbers(leader),
+        leader_epoch=whole_numbers(leader_epoch),
+        isr=pad_rows(isr),
+        controller_epoch=whole_numbers(controller_epoch),
+        recovery=whole_numbers(recovery),
+        zk_version=whole_numbers(zk_version),
+    )
+
+
+def _columns(rows: list[list[Any]], width: int) -> list[list[Any]]:
+    for row in rows:
+        if len(row) != width:
+            raise ValueError(f"{row!r} has {len(row)} values, not {width}")
+    return (
+        [list(column) for column in zip(*rows, strict=True)] if rows else [[] for _ in range(width)]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionStatesObserved:
+    """State znodes of some partitions of a topic, read again.
+
+    cause: "notification" (a leader wrote them itself), "conflict" (our write met other content),
+    "rejected" (ZooKeeper takes no such write), "read". uncreated bool[n]: it has no state yet, the
+    write that was to create it did not happen.
+    """
+
+    topic: str
+    cause: str
+    partitions: Int32s
+    states: States
+    uncreated: npt.NDArray[np.bool_]
+
+
+def partition_states_observed(body: dict[str, Any]) -> PartitionStatesObserved:
+    """Read partition_states_observed."""
+    partitions = partition_numbers(body["partitions"])
+    return PartitionStatesObserved(
+        topic=text(body["topic"]),
+        cause=text(body["cause"]),
+        partitions=partitions,
+        states=states_from_json(body["states"], len(partitions)),
+        uncreated=np.isin(partitions, partition_numbers(body.get("uncreated", []))),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartitionRequested:
+    """AlterPartition for one topic; isr int32[n, R] padded, the other columns int32[n]."""
+
+    request_id: str
+    broker_id: int
+    broker_epoch: int
+    version: int
+    topic: str
+    topic_id: str | None
+    partitions: Int32s
+    leader_epoch: Int32s
+    partition_epoch: Int32s
+    recovery: Int32s
+    isr: Int32s
+
+
+def alter_partition_requested(body: dict[str, Any]) -> AlterPartitionRequested:
+    """Read alter_partition_requested."""
+    rows: list[dict[str, Any]] = list(body["partitions"])
+    return AlterPartitionRequested(
+        request_id=text(body["request_id"]),
+        broker_id=whole_number(body["broker_id"]),
+        broker_epoch=whole_number(body["broker_epoch"]),
+        version=whole_number(body["version"]),
+        topic=text(body["topic"]),
+        topic_id=optional_text(body.get("topic_id")),
+        partitions=partition_numbers([row["partition"] for row in rows]),
+        leader_epoch=whole_numbers([row["leader_epoch"] for row in rows]),
+        partition_epoch=whole_numbers([row["partition_epoch"] for row in rows]),
+        recovery=whole_numbers([row.get("recovery", 0) for row in rows]),
+        isr=pad_rows([broker_ids(row["isr"]) for row in rows]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsAnswered:
+    """What a broker answered for partitions of one topic: protocol error codes, int32[n]."""
+
+    broker_id: int
+    broker_epoch: int
+    topic: str
+    partitions: Int32s
+    errors: Int32s
+
+
+_Answered = TypeVar("_Answered", bound=PartitionsAnswered)
+
+
+def _answered(kind: type[_Answered], body: dict[str, Any]) -> _Answered:
+    partitions, errors = partition_numbers(body["partitions"]), whole_numbers(body["errors"])
+    if len(partitions) != len(errors):
+        raise ValueError(f"{len(errors)} errors for {len(partitions)} partitions")
+    return kind(
+        broker_id=whole_number(body["broker_id"]),
+        broker_epoch=whole_number(body["broker_epoch"]),
+        topic=text(body["topic"]),
+        partitions=partitions,
+        errors=errors,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderAndIsrAnswered(PartitionsAnswered):
+    """A broker was told who leads, and who is in sync."""
+
+
+def leader_and_isr_answered(body: dict[str, Any]) -> LeaderAndIsrAnswered:
+    """Read leader_and_isr_answered."""
+    return _answered(LeaderAndIsrAnswered, body)
+
+
+@dataclass(frozen=True, slots=True)
+class StopReplicaAnswered(PartitionsAnswered):
+    """A broker was told to delete replicas."""
+
+
+def stop_replica_answered(body: dict[str, Any]) -> StopReplicaAnswered:
+    """Read stop_replica_answered."""
+    return _answered(StopReplicaAnswered, body)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderImbalanceReported:
+    """Per broker: partitions that prefer it as leader, and how many of those are led by another.
+
+    proposals: (topic, partition, broker) of partitions that could be given back to their preferred
+    replica now, in that order; of each broker only the first ones.
+    """
+
+    preferred: dict[int, int]
+    imbalanced: dict[int, int]
+    proposals: tuple[tuple[str, int, int], ...]
+
+
+def leader_imbalance_reported(body: dict[str, Any]) -> LeaderImbalanceReported:
+    """Read leader_imbalance_reported."""
+    return LeaderImbalanceReported(
+        preferred={int(broker): whole_number(count) for broker, count in body["preferred"].items()},
+        imbalanced={
+            int(broker): whole_number(count) for broker, count in body["imbalanced"].items()
+        },
+        proposals=tuple(
+            (text(topic), whole_number(partition), whole_number(broker))
+            for topic, partition, broker in body.get("proposals", ())
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RaiseLeaderEpochsRequested:
+    """The node that poses as leader of a topic's partitions needs leader epochs of its own."""
+
+    request_id: str
+    topic: str
+
+
+def raise_leader_epochs_requested(body: dict[str, Any]) -> RaiseLeaderEpochsRequested:
+    """Read raise_leader_epochs_requested."""
+    return RaiseLeaderEpochsRequested(
+        request_id=text(body["request_id"]),
+        topic=text(body["topic"]),
+    )
