@@ -28,6 +28,7 @@ from streaming.image.racks import controller_rack
 from streaming.wire.partition_rows import BrokerNode
 
 _DELETED = int(Action.DELETED)
+_PARTITION = (1 << 32) - 1
 _ROWS_AT_ONCE = 10_000
 """Two milliseconds' worth: the front answers heartbeats in between."""
 
@@ -35,10 +36,11 @@ _ROWS_AT_ONCE = 10_000
 class ClusterImage:
     """Columns of all partitions, sorted by topic number and partition, with a number per topic.
 
-    Topic numbers are given in order of first sight. A topic whose deletion has started is not
-    there: brokers do not tell of it either; deleting has the names of those until they are gone.
-    paused: nothing is decided now, by an operator's wish; it goes to the front beside snapshots,
-    not in them. A topic that has to be observed again stays as it was until it is.
+    Topic numbers are given in order of first sight, and closed up when most are of topics that
+    went. A topic whose deletion has started is not there: brokers do not tell of it either;
+    deleting has the names of those until they are gone. paused: nothing is decided now, by an
+    operator's wish; it goes to the front beside snapshots, not in them. A topic that has to be
+    observed again stays as it was until it is.
     """
 
     def __init__(self) -> None:
@@ -188,6 +190,18 @@ class ClusterImage:
         if topic_id is not None:
             self._names_by_id.pop(topic_id, None)
         self._keep((self.keys >> 32) != number)
+        if len(self._names) > 2 * len(self._numbers):
+            self._renumber()
+
+    def _renumber(self) -> None:
+        """Give the topics that are left the first numbers, in the order they have: the names of
+        those that went are kept no longer.
+        """
+        numbers = sorted(self._numbers.values())
+        self._names = [self._names[number] for number in numbers]
+        self._numbers = {name: number for number, name in enumerate(self._names)}
+        topic = np.searchsorted(np.array(numbers, dtype=np.int64), self.keys >> 32)
+        self._partitions.rekey(topic.astype(np.int64) << 32 | self.keys & _PARTITION)
 
     def forget_partition(self, topic: str, partition: int) -> None:
         """Drop one partition; its topic stays known."""

@@ -86,6 +86,10 @@ class PartitionColumns:
         self._keys = self.keys[kept]
         self._columns = {name: column[kept] for name, column in self._columns.items()}
 
+    def rekey(self, keys: Keys) -> None:
+        """Give all rows other keys int64[n], in the same order."""
+        self._keys = keys
+
     def _stack(self) -> None:
         if not self._appended:
             return

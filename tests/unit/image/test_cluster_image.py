@@ -108,6 +108,25 @@ def test_an_id_that_changes_without_a_removal_is_known_by_the_new_one_only():
     assert (image.topic_name(OTHER_ID), image.topic_name(ID)) == ("t", None)
 
 
+def test_names_of_topics_that_went_are_not_kept():
+    """Topics come and go for as long as there is no election."""
+    image = ClusterImage()
+    image.upsert(block((0, 0, 1, [1]), (1, 4, 2, [2])), ["kept", "last"], [ID, None])
+    for number in range(100):
+        image.upsert(block((0, 0, 1, [1]), (0, 1, 1, [1])), [f"t{number}"], [None])
+        image.forget_topic(f"t{number}")
+    assert len(image._names) <= 6
+    image.upsert(block((0, 3, 7, [3])), ["last"], [None])
+    assert content(image) == {
+        ("kept", 0): (1, [1], []),
+        ("last", 3): (7, [3], [3]),
+        ("last", 4): (2, [2], []),
+    }
+    image.forget_topic("kept")
+    image.forget_topic("last")
+    assert (image.topic_names(), len(image), image._names) == ([], 0, [])
+
+
 def test_one_partition_is_forgotten():
     image = ClusterImage()
     image.upsert(block((0, 0, 1, [1]), (0, 1, 2, [2])), ["t"], [None])
