@@ -31,8 +31,10 @@ pytestmark = [
 
 
 def brokers(version: str, protocol: str, *, slow: bool) -> Any:
-    """A case: brokers of a version that speak an inter-broker protocol."""
-    setup = {"version": version, "broker_config": {"inter.broker.protocol.version": protocol}}
+    """A case: brokers of a version that speak an inter-broker protocol, and our setting of it."""
+    key = "inter.broker.protocol.version"
+    ours = [f"--set={key}={protocol}"]
+    setup = {"version": version, "broker_config": {key: protocol}, "options": ours}
     marks = [pytest.mark.slow] if slow else []
     return pytest.param(setup, id=f"{version} with {protocol}", marks=marks)
 
