@@ -6,14 +6,12 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
-from typing import Any
 
-from state.events import EventKind
 from streaming.log.api import NewRecord
-from streaming.observers.overrides import Overrides, topic_overrides
-from streaming.observers.ports import Counters, EventAppender, event
-from streaming.observers.states import StateTuple, read_states
+from streaming.observers.known_topics import KnownTopic, observed, overrides_changed, removed
+from streaming.observers.overrides import topic_overrides
+from streaming.observers.ports import Counters, EventAppender
+from streaming.observers.states import read_states
 from streaming.observers.tree import Dirty, WatchedTree
 from streaming.topic_ids import mint_topic_id
 from streaming.zk.types import ZNode
@@ -28,16 +26,6 @@ logger = logging.getLogger(__name__)
 
 TOPICS_PER_APPEND = 500
 _APPENDS_IN_FLIGHT = 4
-
-
-@dataclass(slots=True)
-class _Known:
-    """What was appended last of a topic: its znode's czxid and version, its overrides, its id."""
-
-    czxid: int
-    version: int
-    own: Overrides
-    topic_id: str | None
 
 
 class TopicsObserver:
@@ -65,7 +53,7 @@ class TopicsObserver:
         self._counters = counters
         self._check = check
         self._mint_topic_ids = mint_topic_ids
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, KnownTopic] = {}
         self._listed: frozenset[str] = frozenset()
         self._broken: dict[str, tuple[int, int]] = {}  # czxid and version that cannot be read
 
@@ -105,15 +93,8 @@ class TopicsObserver:
 
     def configs_changed(self, topics: Iterable[str]) -> None:
         """Read the configuration of topics again and append overrides that differ."""
-        names = sorted(set(topics) & self._known.keys())
-        records = []
-        for name, own in zip(
-            names, topic_overrides(self._tree.session, self._counters, names), strict=True
-        ):
-            if own != self._known[name].own:
-                body = {"topic": name, **_said(own)}
-                records.append(event(EventKind.TOPIC_CONFIG_CHANGED, body, name))
-                self._known[name].own = own
+        session = self._tree.session
+        records = overrides_changed(session, self._counters, self._known, topics)
         if records:
             self._log.append(records)
 
@@ -131,7 +112,7 @@ class TopicsObserver:
 
     def _forget(self, names: Iterable[str]) -> list[NewRecord]:
         gone = sorted(self._known.keys() & set(names))
-        return [_removed(name, self._known.pop(name)) for name in gone]
+        return [removed(name, self._known.pop(name)) for name in gone]
 
     def _changes(self, names: Sequence[str], unwritable: frozenset[str]) -> Iterator[NewRecord]:
         znodes = self._tree.get_many([topic_path(name) for name in names])
@@ -153,8 +134,8 @@ class TopicsObserver:
         for (name, znode, topic), own in zip(changed, overridden, strict=True):
             known = self._known.get(name)
             if known is not None and known.czxid != znode.czxid:
-                yield _removed(name, known)
-            self._known[name] = _Known(znode.czxid, znode.version, own, topic.topic_id)
+                yield removed(name, known)
+            self._known[name] = KnownTopic(znode.czxid, znode.version, own, topic.topic_id)
             of_topic = [next(states) for _ in topic.replicas]
             fixed = name in unwritable
             mint = self._mint_topic_ids and not topic.topic_id and not fixed
@@ -182,40 +163,3 @@ class TopicsObserver:
             self._counters["broken_topic_znodes"] += 1
             self._broken[name] = (znode.czxid, znode.version)
             return None
-
-
-def _removed(name: str, known: _Known) -> NewRecord:
-    body = {"topic": name, "topic_id": known.topic_id}
-    return event(EventKind.TOPIC_REMOVED, body, name)
-
-
-def _said(own: Overrides) -> dict[str, Any]:
-    return {"unclean": own.unclean, "min_insync_replicas": own.min_insync}
-
-
-def observed(
-    name: str,
-    topic: TopicZNode,
-    zk_version: int,
-    own: Overrides,
-    states: Sequence[StateTuple | None],
-    *,
-    new_topic_id: str | None = None,
-    unwritable: bool = False,
-) -> NewRecord:
-    """Return the topic_observed event; states in the order of topic.replicas."""
-    partitions = list(topic.replicas)
-    body = {
-        "topic": name,
-        "topic_id": topic.topic_id,
-        "new_topic_id": new_topic_id,
-        **_said(own),
-        "partitions": partitions,
-        "replicas": [topic.replicas[p] for p in partitions],
-        "adding": [topic.adding.get(p, []) for p in partitions],
-        "removing": [topic.removing.get(p, []) for p in partitions],
-        "states": states if any(state is not None for state in states) else None,
-        "zk_version": zk_version,
-        **({"unwritable": True} if unwritable else {}),
-    }
-    return event(EventKind.TOPIC_OBSERVED, body, name)

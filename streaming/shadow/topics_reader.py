@@ -6,12 +6,10 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from state.events import EventKind
-from streaming.log.api import NewRecord
+from streaming.observers.known_topics import KnownTopic, observed, overrides_changed
 from streaming.observers.overrides import Overrides, topic_overrides
-from streaming.observers.ports import Counters, EventAppender, event
+from streaming.observers.ports import Counters, EventAppender
 from streaming.observers.states import StateTuple
-from streaming.observers.topics import observed
 from streaming.observers.tree import Dirty, DirtyPaths, WatchedTree
 from streaming.shadow.leadership import Partition, assignment_of
 from streaming.shadow.looks import SeenTopic
@@ -31,11 +29,7 @@ States = Callable[[list[Partition]], Mapping[Partition, StateTuple | None]]
 
 
 @dataclass(slots=True)
-class _Known:
-    czxid: int
-    version: int
-    own: Overrides
-    topic_id: str | None
+class _Known(KnownTopic):
     partitions: frozenset[int]
 
 
@@ -112,19 +106,8 @@ class TopicsReader:
 
     def configs_changed(self, topics: Iterable[str]) -> None:
         """Read the configuration of topics again and append overrides that differ."""
-        names = sorted(set(topics) & self._known.keys())
-        records: list[NewRecord] = []
-        for name, own in zip(
-            names, topic_overrides(self._tree.session, self._counters, names), strict=True
-        ):
-            if own != self._known[name].own:
-                body = {
-                    "topic": name,
-                    "unclean": own.unclean,
-                    "min_insync_replicas": own.min_insync,
-                }
-                records.append(event(EventKind.TOPIC_CONFIG_CHANGED, body, name))
-                self._known[name].own = own
+        session = self._tree.session
+        records = overrides_changed(session, self._counters, self._known, topics)
         if records:
             self._inputs.append(records)
 
