@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import orjson
 
-from checkpoints.durable import put_in_place
+from checkpoints.durable import fsync_folder, put_in_place
 from checkpoints.machine_format import FORMAT_VERSION, READABLE_VERSIONS
 from state.routing import GROUP_SLOTS
 
@@ -53,6 +54,18 @@ def _refuse_other(checkpoint: Path, made_with: dict[str, int], wanted: dict[str,
             f"the checkpoint {checkpoint} has state.format = {made_with.get('state.format')}, "
             f"this program reads {', '.join(map(str, READABLE_VERSIONS))}"
         )
+
+
+def set_aside(checkpoint: Path) -> Path:
+    """Give a checkpoint that cannot be gone on from another name and return that; the one that was
+    set aside before is deleted.
+    """
+    broken = checkpoint.with_name(f"{checkpoint.name}.broken")
+    if broken.exists():
+        shutil.rmtree(broken)
+    checkpoint.rename(broken)
+    fsync_folder(checkpoint.parent)
+    return broken
 
 
 def slots_of(checkpoint: Path) -> tuple[int, int]:

@@ -19,7 +19,15 @@ from state.step import Machine
 
 def committed_batches(checkpoint: Path) -> list[int]:
     """Return the numbers of the retained micro-batches that were committed, ascending."""
-    folder = checkpoint / "commits"
+    return _numbers(checkpoint / "commits")
+
+
+def planned_batches(checkpoint: Path) -> list[int]:
+    """Return the numbers of the retained micro-batches that were begun, ascending."""
+    return _numbers(checkpoint / "offsets")
+
+
+def _numbers(folder: Path) -> list[int]:
     names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     return sorted(int(name) for name in names if name.isdigit())
 

@@ -19,13 +19,15 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from pyspark.errors import StreamingQueryException
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException, StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from checkpoints.layout import check_layout
-from checkpoints.read import folded_until, has_state, read_machines
+from checkpoints.damage import lost_states
+from checkpoints.read import has_state, read_machines
 from state.step import Machine
+from streaming.beginning import begin, give_up_checkpoint, knows_no_term
 from streaming.garbage import collect_rarely
 from streaming.image.restore import image_of, timers_of, unfinished_deletions
 from streaming.job_lock import JobLock
@@ -97,24 +99,21 @@ def _be_the_job(
     stop: threading.Event,
     waited: Follower | None,
 ) -> None:
-    check_layout(
-        folders.checkpoint,
-        slots=settings.slots,
-        partitions=settings.shuffle_partitions,
-        group_slots=settings.group_slots,
-    )
+    folded = begin(settings, folders)
     spark = open_spark(settings, local_fs_jar())
     lock.note_jvm(jvm_pid(spark))
     workers = WarmWorkers(spark, settings.shuffle_partitions)
     if waited is None:
         workers.start()
-    machines = restored(spark, folders) if waited is None else waited.machines()
-    folded = folded_until(folders.checkpoint)
+    if (found := restored(spark, folders, waited)) is None:
+        folded = begin(settings, folders)
+    machines = found or {}
     sinks = open_sinks(
         settings,
         folders,
         image_of(machines.values()),
         timers_of(machines.values()),
+        without_term=knows_no_term(machines.values()),
         unfolded=unfolded_events(folders.event_log, folded),
         stopped=stop,
     )
@@ -124,7 +123,7 @@ def _be_the_job(
         fresh = idle and not has_state(folders.checkpoint)
         if not fresh:
             sinks.link.start()
-        query = start_query(spark, settings, folders, sinks)
+        query = start_query(spark, settings, folders, sinks, folded)
         if fresh:
             # The front claims the controller role once we are connected.
             wait_for_first_batch(query, stop)
@@ -140,9 +139,21 @@ def _be_the_job(
     lock.done()
 
 
-def restored(spark: SparkSession, folders: DataDir) -> dict[int, Machine]:
-    """Return the machines of the checkpoint; none without one."""
-    return read_machines(spark, folders.checkpoint) if has_state(folders.checkpoint) else {}
+def restored(
+    spark: SparkSession, folders: DataDir, waited: Follower | None = None
+) -> dict[int, Machine] | None:
+    """Return the machines of the checkpoint, which waited may know; none without one. When Spark
+    cannot read them the checkpoint is set aside, and None returned.
+    """
+    try:
+        if waited is not None:
+            return waited.machines()
+        return read_machines(spark, folders.checkpoint) if has_state(folders.checkpoint) else {}
+    except (Py4JJavaError, PySparkException) as error:
+        if (lost := lost_states(error)) is None:
+            raise
+        give_up_checkpoint(folders, lost)
+        return None
 
 
 def wait_for_first_batch(query: StreamingQuery, stop: threading.Event) -> None:
@@ -204,10 +215,16 @@ def unfolded_events(log: LogLocation, folded: int) -> list[LogRecord]:
 
 
 def start_query(
-    spark: SparkSession, settings: Settings, folders: DataDir, sinks: Sinks
+    spark: SparkSession,
+    settings: Settings,
+    folders: DataDir,
+    sinks: Sinks,
+    first: int | None = None,
 ) -> StreamingQuery:
-    """Start the streaming query: the whole flow."""
-    events = read_events(spark, settings, folders.event_log)
+    """Start the streaming query: the whole flow. first: the first event that it folds when it has
+    no checkpoint.
+    """
+    events = read_events(spark, settings, folders.event_log, first)
     decisions = decide(route(events, settings.slots, settings.group_slots, settings.machines))
     return (
         decisions.writeStream.outputMode("append")
@@ -217,14 +234,15 @@ def start_query(
     )
 
 
-def read_events(spark: SparkSession, settings: Settings, log: LogLocation) -> DataFrame:
-    """Return the event log as a stream."""
-    return (
-        spark.readStream.format(SOURCE_NAME)
-        .option("path", str(log))
-        .option("max_events_per_batch", settings.event_log_batch_max_events)
-        .load()
-    )
+def read_events(
+    spark: SparkSession, settings: Settings, log: LogLocation, first: int | None = None
+) -> DataFrame:
+    """Return the event log as a stream; first: where it begins unless a checkpoint says so, the
+    log's start by default.
+    """
+    reader = spark.readStream.format(SOURCE_NAME).option("path", str(log))
+    reader = reader.option("max_events_per_batch", settings.event_log_batch_max_events)
+    return (reader if first is None else reader.option("start_offset", first)).load()
 
 
 def carry_out(sinks: Sinks) -> Callable[[DataFrame, int], None]:

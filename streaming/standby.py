@@ -55,6 +55,7 @@ class Follower:
         lead on from what is known.
         """
         if not has_state(self._folders.checkpoint):
+            self._states, self._offset = None, 0
             return
         end = folded_until(self._folders.checkpoint)
         if self._states is None or not self._leads_on(end):

@@ -39,6 +39,7 @@ logger = logging.getLogger(__name__)
 
 _STOP_TIMEOUT_S = 15.0
 _BIND_TIMEOUT_S = 10.0
+_STILL_PAUSED = "the job came back without its checkpoint during a pause"
 
 
 class Front:
@@ -289,7 +290,12 @@ class Front:
             self._retained_from = retain_from
             self._loop.run_in_executor(None, self._log.truncate_before, retain_from)
 
-    def _folded(self, end_offset: int) -> None:
+    def _folded(self, end_offset: int, without_term: bool) -> None:
+        if without_term:
+            logger.warning("the job knows of no election: everything is loaded again")
+            if self._feed.paused:
+                self._append([event(EventKind.CONTROLLER_PAUSED, {"reason": _STILL_PAUSED})])
+            self._load_again()
         self._lease.folded(end_offset)
         self._lease_changed()
 

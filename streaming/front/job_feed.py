@@ -56,9 +56,9 @@ class JobFeed:
     """Takes the job's messages on the event loop, in order (a JobHandler).
 
     on_presence(connected) and on_batch(head) are called when the job comes, goes, and completes a
-    batch; on_folded(end offset) with what a job that came had folded by then; on_reobserve(topics,
-    those of them that ZooKeeper takes no write of) when it took topics back that ZooKeeper has
-    otherwise.
+    batch; on_folded(end offset, without term) with what a job that came had folded by then, and
+    whether it knows of no election; on_reobserve(topics, those of them that ZooKeeper takes no
+    write of) when it took topics back that ZooKeeper has otherwise.
     on_image(image, fresh, gone) when the image may have changed, fresh when a job has come (back),
     gone being the topics that ceased to exist by what was decided;
     on_groups(decisions) with those about groups: (event offset, body).
@@ -73,7 +73,7 @@ class JobFeed:
         *,
         on_presence: Callable[[bool], None],
         on_batch: Callable[[dict[str, Any]], None],
-        on_folded: Callable[[int], None],
+        on_folded: Callable[[int, bool], None],
         on_reobserve: Callable[[list[str], list[str]], None],
         on_image: Callable[[ClusterImage | None, bool, Collection[str]], None],
         on_groups: Callable[[list[tuple[int, bytes]]], None],
@@ -127,10 +127,12 @@ class JobFeed:
     def _take_image(self, message: Message) -> None:
         if message.body:
             self.image = ClusterImage.from_snapshot(message.body)
-        self.paused = message.head.get("paused", False)
+        without_term = message.head.get("without_term", False)
+        # A pause is the operator's to end: a job that knows nothing does not know of it either.
+        self.paused = message.head.get("paused", False) or (without_term and self.paused)
         self._clock.replace(message.head.get("timers", {}))
         self._on_image(self.image, True, ())
-        self._on_folded(message.head.get("end_offset", 0))
+        self._on_folded(message.head.get("end_offset", 0), without_term)
 
     def _take_decisions(self, message: Message) -> Iterator[None]:
         decisions = message.head["decisions"]

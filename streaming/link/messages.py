@@ -8,10 +8,11 @@ job to front
              a job connects and replaces the one before; the front answers nothing
   append     {id, records: [[kind, key, size], ...]}
              body: the payloads one after the other
-  image      {timers: {name: deadline_ms}, paused?, end_offset?, queue_lengths?}
+  image      {timers: {name: deadline_ms}, paused?, end_offset?, without_term?, queue_lengths?}
              body: ClusterImage.snapshot, which replaces the front's image, or nothing from a job
              that does not know the cluster before it is loaded; the armed timers are replaced;
-             end_offset: up to where batches were complete, also while no front was there
+             end_offset: up to where batches were complete, also while no front was there;
+             without_term: the job begins behind the election, so everything is to be loaded again
   decisions  {batch_id, decisions: [[offset, kind, size], ...]}
              persisted decisions; body: their bodies
   replies    {replies: [...]}

@@ -59,13 +59,14 @@ def open_sinks(
     image: ClusterImage,
     timers: dict[str, int],
     *,
+    without_term: bool = False,
     unfolded: Sequence[LogRecord],
     stopped: threading.Event,
 ) -> Sinks:
     """Open logs, ZooKeeper session and broker channels; the link still has to be started.
 
-    image, timers: as of the checkpoint; unfolded: the events after it. Once stopped is set nothing
-    is waited for any more. Raises ZooKeeperUnreachable, LogLocked.
+    image, timers: as of the checkpoint; without_term: it knows of no election; unfolded: the events
+    after it. Once stopped is set nothing is waited for. Raises ZooKeeperUnreachable, LogLocked.
     """
     image_lock = threading.Lock()
     decisions = EmbeddedLogWriter(folders.decisions)
@@ -76,6 +77,8 @@ def open_sinks(
         with image_lock:
             whole = image.snapshot() if image.controller_epoch >= 0 else b""
             head = {"timers": timers, "paused": image.paused, "end_offset": pipeline.end_offset}
+            if without_term and not whole:  # in a new log the election is still to come
+                head["without_term"] = pipeline.end_offset > 0
             link.send({"type": "image", **head, "queue_lengths": queue_lengths()}, whole)
 
     def queue_lengths() -> dict[int, int]:

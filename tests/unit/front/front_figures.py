@@ -85,4 +85,5 @@ def play_job(front: Front) -> None:
 
 
 def say(front: Front, head: dict[str, Any], body: bytes = b"") -> None:
-    front._feed.job_said(Message(head, body))
+    for _ in front._feed.job_said(Message(head, body)):
+        pass
