@@ -14,7 +14,7 @@ from state.blocks import decode_block, encode_block
 from state.errors import CorruptBlock
 from state.groups.config import GroupConfig
 from state.groups.slot import GroupSlot, Ownership
-from state.groups.tables import Phase
+from state.groups.tables import CoordinatorPhase
 
 GROUP_FORMAT_VERSION = 1
 _MAGIC = b"HG"
@@ -68,6 +68,8 @@ def decode_group_slot(data: bytes) -> GroupSlot:
         at += length
     if at != len(data):
         raise CorruptBlock(f"group state is {len(data)} bytes long, its header says {at}")
-    partitions = {one: Ownership(epoch, Phase(phase)) for one, epoch, phase in extra["partitions"]}
+    partitions = {
+        one: Ownership(epoch, CoordinatorPhase(phase)) for one, epoch, phase in extra["partitions"]
+    }
     transactional = set(columns["bucket"][columns["transactions"]].tolist())
     return GroupSlot(GroupConfig(**extra["config"]), partitions, stored, transactional)

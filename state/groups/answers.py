@@ -18,7 +18,7 @@ from state.groups.payloads.requests import Heartbeat, SyncGroupRequested
 from state.groups.presence import heartbeat_answer
 from state.groups.states import GroupState
 from state.groups.sync import sync_error
-from state.groups.tables import Api, Phase, status_error
+from state.groups.tables import Api, CoordinatorPhase, status_error
 from state.protocol_errors import ProtocolError
 
 NO_OFFSET = -1
@@ -26,7 +26,7 @@ CLASSIC = "classic"
 """The only type of group there is here (KIP-848 has others)."""
 
 
-def heartbeat_error(image: GroupImage, phase: Phase, heard: Heartbeat) -> ProtocolError:
+def heartbeat_error(image: GroupImage, phase: CoordinatorPhase, heard: Heartbeat) -> ProtocolError:
     """Return what a Heartbeat is answered with; phase: what we are for the group's partition."""
     error = status_error(Api.HEARTBEAT, heard.group, phase)
     if error is not None:
@@ -35,7 +35,7 @@ def heartbeat_error(image: GroupImage, phase: Phase, heard: Heartbeat) -> Protoc
     return ProtocolError.UNKNOWN_MEMBER_ID if view is None else heartbeat_answer(view, heard)
 
 
-def may_commit(image: GroupImage, phase: Phase, request: OffsetCommitRequested) -> bool:
+def may_commit(image: GroupImage, phase: CoordinatorPhase, request: OffsetCommitRequested) -> bool:
     """Return whether a commit is taken as far as the image knows: its members know no more."""
     if status_error(Api.OFFSET_COMMIT, request.group, phase) is not None:
         return False
@@ -43,7 +43,7 @@ def may_commit(image: GroupImage, phase: Phase, request: OffsetCommitRequested) 
     return view is not None and commit_error(view, request) is None
 
 
-def must_rejoin(image: GroupImage, phase: Phase, request: SyncGroupRequested) -> bool:
+def must_rejoin(image: GroupImage, phase: CoordinatorPhase, request: SyncGroupRequested) -> bool:
     """Return whether a SyncGroup is of a member that has to join again, as a heartbeat would tell
     it: REBALANCE_IN_PROGRESS, which changes nothing.
     """
@@ -77,7 +77,7 @@ class DescribedGroup:
     members: tuple[DescribedMember, ...]
 
 
-def describe_group(image: GroupImage, phase: Phase, group: str) -> DescribedGroup:
+def describe_group(image: GroupImage, phase: CoordinatorPhase, group: str) -> DescribedGroup:
     """Return the description of a group; one that is not there is Dead. Protocol, metadata and
     assignments are told of stable groups only.
     """
@@ -116,7 +116,7 @@ class ListedGroup:
 
 def list_groups(
     image: GroupImage,
-    phases: Iterable[Phase],
+    phases: Iterable[CoordinatorPhase],
     states: Collection[str] = (),
     types: Collection[str] = (),
 ) -> tuple[ProtocolError, list[ListedGroup]]:
@@ -124,7 +124,7 @@ def list_groups(
     filter lets all through. While a partition loads the list comes with
     COORDINATOR_LOAD_IN_PROGRESS.
     """
-    loading = any(phase is Phase.LOADING for phase in phases)
+    loading = any(phase is CoordinatorPhase.LOADING for phase in phases)
     error = ProtocolError.COORDINATOR_LOAD_IN_PROGRESS if loading else ProtocolError.NONE
     if types and CLASSIC not in {one.lower() for one in types}:
         return error, []
@@ -151,7 +151,7 @@ class FetchedOffset:
 
 def fetch_offsets(
     image: GroupImage,
-    phase: Phase,
+    phase: CoordinatorPhase,
     group: str,
     partitions: Iterable[TopicPartition] | None,
     *,

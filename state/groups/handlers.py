@@ -44,7 +44,7 @@ from state.groups.payloads.requests import (
 from state.groups.presence import heartbeat
 from state.groups.requests import create, take
 from state.groups.slot import GroupSlot
-from state.groups.tables import Phase
+from state.groups.tables import CoordinatorPhase
 from state.groups.timers import NOBODY, fire
 from state.groups.turn import Turn
 
@@ -131,7 +131,7 @@ def requested(slot: GroupSlot, event: Event, request: GroupRequest) -> list[Deci
 
 def offsets_appended(slot: GroupSlot, event: Event, appended: OffsetsAppended) -> list[Decision]:
     """Take offsets that the topic has; a group that is gone by now is there again by that."""
-    if slot.phase(appended.partition) is not Phase.OWNED:
+    if slot.phase(appended.partition) is not CoordinatorPhase.OWNED:
         return []
 
     def act(turn: Turn, group: Group) -> Gone:
@@ -150,7 +150,7 @@ def topics_deleted(
     slot: GroupSlot, event: Event, deleted: CommittedTopicsDeleted
 ) -> list[Decision]:
     """Remove a group's offsets of topics that are gone."""
-    if slot.phase(deleted.partition) is not Phase.OWNED:
+    if slot.phase(deleted.partition) is not CoordinatorPhase.OWNED:
         return []
     return concern(
         slot,
@@ -267,7 +267,7 @@ def observed(slot: GroupSlot, event: Event, seen: GroupObserved) -> list[Decisio
     """Take a group over, while its partition is loading."""
     held = slot.partitions.get(seen.partition)
     bucket = slot.bucket(group_bucket(seen.group))
-    if held != (seen.epoch, Phase.LOADING) or seen.group in bucket.entries:
+    if held != (seen.epoch, CoordinatorPhase.LOADING) or seen.group in bucket.entries:
         return []
     turn = Turn(event.offset, event.time_ms, slot.config)
     return finish(bucket, turn, ownership.observed_group(turn, seen), gone=False)

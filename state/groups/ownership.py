@@ -10,7 +10,7 @@ from state.groups.payloads.ownership import GroupObserved, ObservedMember, Obser
 from state.groups.rebalance import prepare
 from state.groups.slot import GroupSlot, Ownership
 from state.groups.states import GroupState
-from state.groups.tables import Phase
+from state.groups.tables import CoordinatorPhase
 from state.groups.timers import disarm
 from state.groups.turn import Turn
 from state.protocol_errors import ProtocolError
@@ -21,15 +21,17 @@ def elected(slot: GroupSlot, partitions: tuple[int, ...], epoch: int) -> None:
     for partition in partitions:
         held = slot.partitions.get(partition)
         if held is None or epoch >= held.epoch:
-            owned = held is not None and held.phase is Phase.OWNED
-            slot.partitions[partition] = Ownership(epoch, Phase.OWNED if owned else Phase.LOADING)
+            owned = held is not None and held.phase is CoordinatorPhase.OWNED
+            slot.partitions[partition] = Ownership(
+                epoch, CoordinatorPhase.OWNED if owned else CoordinatorPhase.LOADING
+            )
 
 
 def loaded(slot: GroupSlot, partitions: tuple[int, ...], epoch: int) -> None:
     """Serve partitions whose groups have been observed."""
     for partition in partitions:
-        if slot.partitions.get(partition) == Ownership(epoch, Phase.LOADING):
-            slot.partitions[partition] = Ownership(epoch, Phase.OWNED)
+        if slot.partitions.get(partition) == Ownership(epoch, CoordinatorPhase.LOADING):
+            slot.partitions[partition] = Ownership(epoch, CoordinatorPhase.OWNED)
 
 
 def resigned(slot: GroupSlot, partitions: tuple[int, ...], epoch: int | None) -> list[int]:
@@ -41,10 +43,10 @@ def resigned(slot: GroupSlot, partitions: tuple[int, ...], epoch: int | None) ->
         held = slot.partitions.get(partition)
         if held is None:
             if epoch is not None:
-                slot.partitions[partition] = Ownership(epoch, Phase.NONE)
+                slot.partitions[partition] = Ownership(epoch, CoordinatorPhase.NONE)
         elif epoch is None or epoch >= held.epoch:
             slot.partitions[partition] = Ownership(
-                held.epoch if epoch is None else epoch, Phase.NONE
+                held.epoch if epoch is None else epoch, CoordinatorPhase.NONE
             )
             given_up.append(partition)
     return given_up

@@ -19,12 +19,14 @@ from state.groups.payloads.requests import (
     SyncGroupRequested,
 )
 from state.groups.sync import sync
-from state.groups.tables import Api, Phase, status_error
+from state.groups.tables import Api, CoordinatorPhase, status_error
 from state.groups.turn import Turn
 from state.protocol_errors import ProtocolError
 
 
-def take(turn: Turn, group: Group | None, request: GroupRequest, phase: Phase) -> Group | None:
+def take(
+    turn: Turn, group: Group | None, request: GroupRequest, phase: CoordinatorPhase
+) -> Group | None:
     """Take a request; return the group if there is one afterwards.
 
     phase: what we are for the group's partition.

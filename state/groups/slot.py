@@ -8,14 +8,14 @@ from typing import NamedTuple
 from state.groups.bucket import Bucket, decode_bucket
 from state.groups.buckets import timer_name
 from state.groups.config import GroupConfig
-from state.groups.tables import Phase
+from state.groups.tables import CoordinatorPhase
 
 
 class Ownership(NamedTuple):
     """What we are for a partition of `__consumer_offsets`, and the epoch that said so."""
 
     epoch: int
-    phase: Phase
+    phase: CoordinatorPhase
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ class GroupSlot:
         armed = {number: self.bucket(number).armed_ms for number in self.numbers()}
         return {timer_name(one): at for one, at in armed.items() if at is not None}
 
-    def phase(self, partition: int) -> Phase:
+    def phase(self, partition: int) -> CoordinatorPhase:
         """Return what we are for a partition."""
         found = self.partitions.get(partition)
-        return Phase.NONE if found is None else found.phase
+        return CoordinatorPhase.NONE if found is None else found.phase

@@ -95,7 +95,7 @@ DELETE_GROUP = _row(
 )
 
 
-class Phase(StrEnum):
+class CoordinatorPhase(StrEnum):
     """What we are for a partition of `__consumer_offsets`."""
 
     NONE = "none"
@@ -123,13 +123,13 @@ def group_id_error(api: Api, group: str | None) -> ProtocolError:
     return ProtocolError.NONE
 
 
-def status_error(api: Api, group: str | None, phase: Phase) -> ProtocolError | None:
+def status_error(api: Api, group: str | None, phase: CoordinatorPhase) -> ProtocolError | None:
     """Return what is answered without looking at the group, None when it is to be looked at."""
     if group_id_error(api, group):
         return ProtocolError.INVALID_GROUP_ID
-    if phase is Phase.LOADING:
+    if phase is CoordinatorPhase.LOADING:
         return LOADING_ANSWERS[api]
-    return ProtocolError.NOT_COORDINATOR if phase is Phase.NONE else None
+    return ProtocolError.NOT_COORDINATOR if phase is CoordinatorPhase.NONE else None
 
 
 METADATA_APPEND_ERRORS: Mapping[int, ProtocolError] = {

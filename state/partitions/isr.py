@@ -39,7 +39,7 @@ Asked = Sequence[tuple[Event, AlterPartitionRequested]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _AskedRows:
     """What leaders ask for, one row a partition: the fields of requests, with those of the request
     as a whole repeated, and the row of the table (-1: there is none).
 
@@ -119,9 +119,9 @@ def _alter(
     return asked.at, _soften(slot, changes, asked, errors)
 
 
-def _asked(slot: Slot, requests: Sequence[AlterPartitionRequested]) -> _Asked:
+def _asked(slot: Slot, requests: Sequence[AlterPartitionRequested]) -> _AskedRows:
     counts = [len(one.partitions) for one in requests]
-    return _Asked(
+    return _AskedRows(
         at=np.concatenate([slot.table.find(one.topic, one.partitions) for one in requests]),
         broker=np.repeat(np.array([one.broker_id for one in requests], dtype=np.int32), counts),
         version=np.repeat(np.array([one.version for one in requests], dtype=np.int32), counts),
@@ -139,7 +139,7 @@ def _request_error(slot: Slot, request: AlterPartitionRequested) -> ProtocolErro
     return error
 
 
-def _already_so(slot: Slot, asked: _Asked) -> Bools:
+def _already_so(slot: Slot, asked: _AskedRows) -> Bools:
     rows, at = slot.table.rows, asked.at
     if len(rows) == 0:
         return np.zeros(len(at), dtype=bool)
@@ -154,7 +154,7 @@ def _already_so(slot: Slot, asked: _Asked) -> Bools:
     return same
 
 
-def _errors(slot: Slot, asked: _Asked) -> Int32s:
+def _errors(slot: Slot, asked: _AskedRows) -> Int32s:
     """Return int32[k] protocol errors; the first condition that holds wins."""
     rows, at = slot.table.rows, asked.at
     if len(rows) == 0:
@@ -186,7 +186,7 @@ def _errors(slot: Slot, asked: _Asked) -> Int32s:
     ).astype(np.int32)
 
 
-def _impossible(slot: Slot, asked: _Asked) -> Bools:
+def _impossible(slot: Slot, asked: _AskedRows) -> Bools:
     """Return bool[k]: no leader could mean this ISR: it lacks itself, or has a stranger in it."""
     rows = slot.table.rows
     assigned = contains(rows.replicas[asked.at], asked.isr) | (asked.isr == NONE)
@@ -195,7 +195,7 @@ def _impossible(slot: Slot, asked: _Asked) -> Bools:
     return impossible
 
 
-def _accept(slot: Slot, changes: Changes, asked: _Asked, accepted: Bools) -> None:
+def _accept(slot: Slot, changes: Changes, asked: _AskedRows, accepted: Bools) -> None:
     rows = slot.table.rows
     taken = asked.at[accepted]
     rows.recovery[taken] = asked.recovery[accepted]
@@ -203,7 +203,7 @@ def _accept(slot: Slot, changes: Changes, asked: _Asked, accepted: Bools) -> Non
     changes.mark_written(taken, Rule.ISR_ALTERED_BY_LEADER, bump=False)
 
 
-def _soften(slot: Slot, changes: Changes, asked: _Asked, errors: Int32s) -> Int32s:
+def _soften(slot: Slot, changes: Changes, asked: _AskedRows, errors: Int32s) -> Int32s:
     """Replace errors that brokers of 2.8 never recover from, and bump the leader epoch of those
     partitions.
     """

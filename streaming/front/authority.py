@@ -20,7 +20,7 @@ from streaming.zk.errors import ZooKeeperError
 logger = logging.getLogger(__name__)
 
 
-class Phase(StrEnum):
+class RolePhase(StrEnum):
     """Where the front stands with the controller role."""
 
     WAITING_FOR_JOB = "waiting_for_job"
@@ -32,14 +32,16 @@ class Phase(StrEnum):
     STOPPED = "stopped"
 
 
-PREVIOUS: dict[Phase, frozenset[Phase]] = {
-    Phase.WAITING_FOR_JOB: frozenset({Phase.CLAIMING, Phase.RESIGNING, Phase.LOST}),
-    Phase.CLAIMING: frozenset({Phase.WAITING_FOR_JOB}),
-    Phase.LOADING: frozenset({Phase.CLAIMING}),
-    Phase.ACTIVE: frozenset({Phase.LOADING}),
-    Phase.RESIGNING: frozenset({Phase.LOADING, Phase.ACTIVE}),
-    Phase.LOST: frozenset({Phase.CLAIMING, Phase.LOADING, Phase.ACTIVE, Phase.RESIGNING}),
-    Phase.STOPPED: frozenset({Phase.WAITING_FOR_JOB}),
+PREVIOUS: dict[RolePhase, frozenset[RolePhase]] = {
+    RolePhase.WAITING_FOR_JOB: frozenset({RolePhase.CLAIMING, RolePhase.RESIGNING, RolePhase.LOST}),
+    RolePhase.CLAIMING: frozenset({RolePhase.WAITING_FOR_JOB}),
+    RolePhase.LOADING: frozenset({RolePhase.CLAIMING}),
+    RolePhase.ACTIVE: frozenset({RolePhase.LOADING}),
+    RolePhase.RESIGNING: frozenset({RolePhase.LOADING, RolePhase.ACTIVE}),
+    RolePhase.LOST: frozenset(
+        {RolePhase.CLAIMING, RolePhase.LOADING, RolePhase.ACTIVE, RolePhase.RESIGNING}
+    ),
+    RolePhase.STOPPED: frozenset({RolePhase.WAITING_FOR_JOB}),
 }
 """Which phases may come before each."""
 
@@ -67,7 +69,7 @@ class HeldTerm(Protocol):
         """End the session."""
 
 
-class Authority:
+class ControllerRole:
     """The state machine of the role, on a thread of its own.
 
     Each claim has a new session: an old claim is never taken up again. After a loss soon after the
@@ -81,7 +83,7 @@ class Authority:
         signals: Signals,
         *,
         new_term: Callable[[], HeldTerm],
-        on_phase: Callable[[Phase], None],
+        on_phase: Callable[[RolePhase], None],
         on_failure: Callable[[Exception], None],
         counters: Counters,
     ) -> None:
@@ -92,13 +94,13 @@ class Authority:
         self._on_phase = on_phase
         self._on_failure = on_failure
         self._counters = counters
-        self._phase = Phase.WAITING_FOR_JOB
+        self._phase = RolePhase.WAITING_FOR_JOB
         self._claim: ControllerClaim | None = None
         self._pause_s = 0.0
         self._thread = threading.Thread(target=self._run, name="controller", daemon=True)
 
     @property
-    def phase(self) -> Phase:
+    def phase(self) -> RolePhase:
         """Where we stand."""
         return self._phase
 
@@ -109,7 +111,7 @@ class Authority:
 
     def is_controller(self) -> bool:
         """Return whether requests may be decided now."""
-        return self._phase is Phase.ACTIVE and not self._signals.leaving
+        return self._phase is RolePhase.ACTIVE and not self._signals.leaving
 
     def start(self) -> None:
         """Start the thread."""
@@ -126,8 +128,8 @@ class Authority:
         try:
             while self._signals.wait_for_job(self._pause_s):
                 self._serve_term()
-                self._enter(Phase.WAITING_FOR_JOB)
-            self._enter(Phase.STOPPED)
+                self._enter(RolePhase.WAITING_FOR_JOB)
+            self._enter(RolePhase.STOPPED)
         except HelmstreamError as error:
             self._on_failure(error)  # it says all there is to say
         except Exception as error:
@@ -136,7 +138,7 @@ class Authority:
 
     def _serve_term(self) -> None:
         self._signals.start_term()
-        self._enter(Phase.CLAIMING)
+        self._enter(RolePhase.CLAIMING)
         term = self._new_term()
         claimed_s = time.monotonic()
         try:
@@ -156,18 +158,18 @@ class Authority:
 
     def _hold(self, term: HeldTerm) -> None:
         self._counters["controller_claims"] += 1
-        self._enter(Phase.LOADING)
+        self._enter(RolePhase.LOADING)
         term.load()
-        self._enter(Phase.ACTIVE)
+        self._enter(RolePhase.ACTIVE)
         term.follow()
 
     def _resign(self, term: HeldTerm, reason: str) -> None:
         """The event goes first: nothing is decided any more when a broker takes the role."""
         if self._claim is None:
-            self._enter(Phase.LOST)
+            self._enter(RolePhase.LOST)
             return
         logger.info("the controller role is given back: %s", reason)
-        self._enter(Phase.RESIGNING)
+        self._enter(RolePhase.RESIGNING)
         self._append_resigned(reason)
         try:
             term.give_back()
@@ -177,7 +179,7 @@ class Authority:
     def _lose(self, loss: Exception) -> None:
         logger.log(loss_level(loss), "the controller role is lost: %s", loss)
         self._counters["controller_losses"] += 1
-        self._enter(Phase.LOST)
+        self._enter(RolePhase.LOST)
         if self._claim is not None:
             self._append_resigned(str(loss))
 
@@ -189,7 +191,7 @@ class Authority:
             return _PAUSE_MIN_S
         return min(max(self._pause_s * 2, _PAUSE_MIN_S), _PAUSE_MAX_S)
 
-    def _enter(self, phase: Phase) -> None:
+    def _enter(self, phase: RolePhase) -> None:
         assert self._phase in PREVIOUS[phase], f"{self._phase} is never followed by {phase}"
         self._phase = phase
         self._on_phase(phase)

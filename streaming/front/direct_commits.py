@@ -21,7 +21,7 @@ from state.groups.answers import may_commit
 from state.groups.image import GroupImage
 from state.groups.offset_rows import OffsetRow, TopicPartition
 from state.groups.payloads.requests import Heartbeat
-from state.groups.tables import Phase
+from state.groups.tables import CoordinatorPhase
 from state.protocol_errors import ProtocolError
 from streaming.front.direct_commit import Commit, Committer
 from streaming.front.known_partitions import KnownPartitions
@@ -53,7 +53,7 @@ class DirectCommits:
         image: Callable[[], GroupImage],
         *,
         partition_of: Callable[[str], int],
-        phase: Callable[[int], Phase],
+        phase: Callable[[int], CoordinatorPhase],
         is_open: Callable[[], bool],
         heard: Callable[[Heartbeat], None],
         known: KnownPartitions,

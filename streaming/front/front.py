@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from state.events import EventKind
 from streaming.control_socket import control_path
-from streaming.front.authority import Authority, Phase
+from streaming.front.authority import ControllerRole, RolePhase
 from streaming.front.clock import Clock
 from streaming.front.control import ControlServer
 from streaming.front.decider import RequestDecider
@@ -101,7 +101,7 @@ class Front:
         )
         self._gateway = FrontGateway(settings, self, self._decider, self._groups.handlers())
         self._term: Term | None = None
-        self._authority = Authority(
+        self._authority = ControllerRole(
             self._log,
             self._signals,
             new_term=self._new_term,
@@ -247,9 +247,9 @@ class Front:
         self._failure = self._failure or error
         self._stopped.set()
 
-    def _phase_entered(self, phase: Phase) -> None:
+    def _phase_entered(self, phase: RolePhase) -> None:
         logger.info("the controller role: %s", phase)
-        if phase in {Phase.RESIGNING, Phase.LOST}:
+        if phase in {RolePhase.RESIGNING, RolePhase.LOST}:
             self._clock.clear()  # the machines disarm theirs on the same event
             self._decider.fail_all()
             self._groups.role_lost()

@@ -14,7 +14,7 @@ from state.groups.image import GroupImage
 from state.groups.load import LoadedPartition
 from state.groups.offset_rows import TopicPartition
 from state.groups.payloads.requests import Heartbeat
-from state.groups.tables import Phase
+from state.groups.tables import CoordinatorPhase
 from streaming.front.committed_topics import CommittedTopics
 from streaming.front.decider import Reply, RequestDecider
 from streaming.front.direct_commits import DirectCommits
@@ -112,14 +112,14 @@ class GroupCoordination:
         count = len(self._leader.facts)
         return coordinator_partition(group, count) if count else -1
 
-    def phase(self, partition: int) -> Phase:
+    def phase(self, partition: int) -> CoordinatorPhase:
         """Return what this node is for a partition: brokers name us before we know its groups."""
         if partition in self._served:
-            return Phase.OWNED
+            return CoordinatorPhase.OWNED
         known = self._is_controller() and partition in self._leader.facts
-        return Phase.LOADING if known else Phase.NONE
+        return CoordinatorPhase.LOADING if known else CoordinatorPhase.NONE
 
-    def phases(self) -> list[Phase]:
+    def phases(self) -> list[CoordinatorPhase]:
         """Return what this node is for each partition."""
         return [self.phase(partition) for partition in self._leader.facts]
 

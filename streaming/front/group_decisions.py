@@ -22,7 +22,7 @@ from state.groups.image import Decided, GroupImage, WriteId
 from state.groups.records import COMMITTED_OFFSETS
 from state.protocol_errors import ProtocolError
 from streaming.observers.ports import Counters
-from streaming.offsets.batches import NewRecord, encode_batch
+from streaming.offsets.batches import BatchRecord, encode_batch
 from streaming.offsets.leader import LeaderStopped, OffsetsLeader
 from streaming.offsets.records import encode_record, offset_records
 
@@ -42,7 +42,7 @@ class _Batch:
     """Records of one partition that are appended together, and the writes they belong to."""
 
     producer: tuple[int, int] | None
-    records: list[NewRecord] = field(default_factory=list)
+    records: list[BatchRecord] = field(default_factory=list)
     writes: list[tuple[WriteId, dict[str, Any]]] = field(default_factory=list)
 
 
@@ -184,12 +184,12 @@ class GroupDecisions:
                 waiting.append(reply)
 
 
-def _encoded(group: str, step: dict[str, Any]) -> list[NewRecord]:
-    found: list[NewRecord] = []
+def _encoded(group: str, step: dict[str, Any]) -> list[BatchRecord]:
+    found: list[BatchRecord] = []
     for record in step["records"]:
         time_ms = record["timestamp_ms"]
         if record["type"] == COMMITTED_OFFSETS:
             found.extend(offset_records(group, time_ms, step["changes"][0]["offsets"]))
         else:
-            found.append(NewRecord(time_ms, *encode_record(group, record)))
+            found.append(BatchRecord(time_ms, *encode_record(group, record)))
     return found

@@ -14,7 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from state.decisions import ELECTIONS, Rule
 from state.groups.states import GroupState
-from streaming.front.authority import Phase
+from streaming.front.authority import RolePhase
 
 Status = Mapping[str, Any]
 Family = CounterMetricFamily | GaugeMetricFamily
@@ -127,7 +127,7 @@ def _kafka_groups(groups: Status) -> Iterator[Family]:
 
 def _role(status: Status) -> Iterator[Family]:
     role = GaugeMetricFamily("helmstream_role", "1 at the present role", labels=["role"])
-    for phase in Phase:
+    for phase in RolePhase:
         role.add_metric([phase], int(status["role"] == phase))
     yield role
     yield _gauge("helmstream_paused", "1 while an operator has paused decisions", status["paused"])

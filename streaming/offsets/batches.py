@@ -37,7 +37,7 @@ _CONTROL_KEY = struct.Struct(">hh")  # version, type: 0 abort, 1 commit
 _END_TXN_MARKER = struct.Struct(">hi")  # version, coordinator epoch
 
 
-class NewRecord(NamedTuple):
+class BatchRecord(NamedTuple):
     """A record to be appended; value is None for a tombstone."""
 
     timestamp_ms: int
@@ -63,7 +63,7 @@ class _ControlBatch(DefaultRecordBatchBuilder):  # type: ignore[misc] # kafka-py
         return int(super()._get_attributes(include_compression_type) | self.CONTROL_MASK)
 
 
-def encode_batch(records: Sequence[NewRecord], producer: tuple[int, int] | None = None) -> bytes:
+def encode_batch(records: Sequence[BatchRecord], producer: tuple[int, int] | None = None) -> bytes:
     """Return a batch at offset 0; with a producer (id, epoch) it is part of its transaction.
 
     kafka-python's builder does the same with three calls for each number in a record.
@@ -169,14 +169,14 @@ class ReadBatch:
     producer_epoch: int
     transactional: bool
     marker: Marker | None
-    records: list[NewRecord]
+    records: list[BatchRecord]
 
 
 def read_batches(data: bytes) -> Iterator[ReadBatch]:
     """Yield the whole batches with their records, whatever they are compressed with."""
     for span in spans(data):
         batch = DefaultRecordBatch(memoryview(data)[span.start : span.end])
-        records = [NewRecord(one.timestamp, one.key, one.value) for one in batch]
+        records = [BatchRecord(one.timestamp, one.key, one.value) for one in batch]
         control = batch.is_control_batch
         yield ReadBatch(
             span.base_offset,
@@ -190,7 +190,7 @@ def read_batches(data: bytes) -> Iterator[ReadBatch]:
         )
 
 
-def _read_marker(record: NewRecord) -> Marker:
+def _read_marker(record: BatchRecord) -> Marker:
     _, kind = _CONTROL_KEY.unpack_from(record.key)
     _, coordinator_epoch = _END_TXN_MARKER.unpack_from(record.value or b"")
     return Marker(kind == 1, coordinator_epoch)

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from streaming.offsets.batches import NewRecord
+from streaming.offsets.batches import BatchRecord
 from streaming.wire.primitives import byte_string, nullable_string, string
 from streaming.wire.schema_codec import MessageSchema
 
@@ -92,14 +92,14 @@ def encode_record(group: str, record: Mapping[str, Any]) -> KeyValue:
 
 def offset_records(
     group: str, timestamp_ms: int, rows: Iterable[Sequence[Any]]
-) -> Iterator[NewRecord]:
+) -> Iterator[BatchRecord]:
     """Yield the records of committed offsets, given as rows (state.groups.offset_rows)."""
     topic, head, start = None, b"", _VERSION.pack(_OFFSET_KEY) + _string(group)
     for name, partition, offset, leader_epoch, metadata, commit_ms, expire_ms, _ in rows:
         if name != topic:
             topic, head = name, start + _string(name)
         value = _offset_value(offset, leader_epoch, metadata, commit_ms, expire_ms)
-        yield NewRecord(timestamp_ms, head + _PARTITION.pack(partition), value)
+        yield BatchRecord(timestamp_ms, head + _PARTITION.pack(partition), value)
 
 
 def decode_record(key: bytes, value: bytes | None) -> OffsetRecord | GroupRecord | None:

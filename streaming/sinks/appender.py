@@ -19,7 +19,7 @@ class JobStopping(HelmstreamError):
     """The job was asked to stop while events waited for the front: their batch is run again."""
 
 
-class EventAppender:
+class SinkAppender:
     """The sinks' door to the event log; any thread may use it."""
 
     def __init__(

@@ -15,7 +15,7 @@ from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
 from streaming.paths import DataDir
 from streaming.settings import Settings
 from streaming.sinks.answers import AnswerSink
-from streaming.sinks.appender import EventAppender
+from streaming.sinks.appender import SinkAppender
 from streaming.sinks.brokers import BrokerSink
 from streaming.sinks.channel import Timing
 from streaming.sinks.delivery_report import DeliveryReport
@@ -85,7 +85,7 @@ def open_sinks(
         return brokers.queue_lengths()
 
     link = JobLink(folders.link, on_connected=send_image)
-    appender = EventAppender(link, stopped.is_set, unfolded)
+    appender = SinkAppender(link, stopped.is_set, unfolded)
     doubts = Doubts(unfolded)
     forget_doubted(image, doubts)
     report = DeliveryReport(outcomes.append_async, link.send, queue_lengths)

@@ -27,7 +27,7 @@ from streaming.image.cluster_image import ClusterImage
 from streaming.link.job_side import JobLink, LinkDown
 from streaming.log.api import LogReader, LogWriter, NewRecord
 from streaming.log.decision_writer import IdempotentLogWriter, IdentifiedRecord, RecordId
-from streaming.sinks.appender import EventAppender
+from streaming.sinks.appender import SinkAppender
 from streaming.sinks.batch import DecidedBatch, SinkDecision, decided_batch
 from streaming.sinks.brokers import BrokerSink
 from streaming.sinks.doubts import Doubts
@@ -61,7 +61,7 @@ class Pipeline:
         planner: Planner,
         retention: Retention,
         timers: dict[str, int],
-        appender: EventAppender,
+        appender: SinkAppender,
         doubts: Doubts,
     ) -> None:
         """Take the sinks, each ready for use."""

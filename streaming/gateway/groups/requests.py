@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeAlias
 from state.groups.image import GroupImage
 from state.groups.offset_rows import TopicPartition
 from state.groups.payloads.requests import Heartbeat
-from state.groups.tables import LOADING_ANSWERS, Api, Phase, status_error
+from state.groups.tables import LOADING_ANSWERS, Api, CoordinatorPhase, status_error
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Answer, Call
 from streaming.gateway.groups.transactions import Transactions, producing
@@ -63,10 +63,10 @@ class GroupService(Protocol):
     def partition_of(self, group: str) -> int:
         """Return the group's partition of __consumer_offsets, -1 while there are none."""
 
-    def phase(self, partition: int) -> Phase:
+    def phase(self, partition: int) -> CoordinatorPhase:
         """Return what this node is for a partition."""
 
-    def phases(self) -> list[Phase]:
+    def phases(self) -> list[CoordinatorPhase]:
         """Return what this node is for each partition."""
 
     async def submit(

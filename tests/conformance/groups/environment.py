@@ -15,7 +15,7 @@ from state.groups.offset_rows import OffsetRow, loaded_position
 from state.groups.rebalance import move, prepare
 from state.groups.slot import GroupSlot
 from state.groups.states import GroupState
-from state.groups.tables import Phase
+from state.groups.tables import CoordinatorPhase
 from state.groups.turn import Turn
 from tests.conformance.groups.sends import expand
 from tests.conformance.groups.world import World, partition_for, to_base64
@@ -47,7 +47,7 @@ def _loading(world: World, step: dict[str, Any]) -> None:
     held = world.slot_of(group)[1].partitions.get(partition)
     epoch = 0 if held is None else held.epoch
     if step.get("value", step.get("loading", True)):
-        if held is not None and held.phase is Phase.OWNED:
+        if held is not None and held.phase is CoordinatorPhase.OWNED:
             _partitions(world, "group_partitions_resigned", partition, epoch)
         _partitions(world, "group_partitions_elected", partition, epoch)
     else:

@@ -18,7 +18,7 @@ from state.groups.buckets import bucket_of_timer, group_bucket
 from state.groups.group import Group
 from state.groups.image import GroupImage
 from state.groups.slot import GroupSlot
-from state.groups.tables import Phase
+from state.groups.tables import CoordinatorPhase
 from state.merge import merge
 from state.protocol_errors import ProtocolError
 from state.routing import GROUP_SCOPE, machine_keys, scope
@@ -146,7 +146,7 @@ class World:
             number for slot in slots if isinstance(slot, GroupSlot) for number in slot.numbers()
         )
 
-    def phase(self, group: str) -> Phase:
+    def phase(self, group: str) -> CoordinatorPhase:
         """Return what we are for a group's partition."""
         return self.slot_of(group)[1].phase(partition_for(group))
 

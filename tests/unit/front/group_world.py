@@ -13,7 +13,7 @@ import orjson
 
 from state.decisions import DecisionKind
 from state.events import Event
-from state.groups.tables import Phase
+from state.groups.tables import CoordinatorPhase
 from state.routing import GROUP_KEY, machine_keys, scope
 from state.step import fold, new_machine
 from streaming.front.group_coordination import GroupCoordination
@@ -124,7 +124,7 @@ class GroupWorld:
         for partition, log in self.leader.logs.items():
             await self.groups.load(partition, log.end)
         self.groups.batch_completed(self.events[-1].offset + 1)
-        assert set(self.groups.phases()) == {Phase.OWNED}
+        assert set(self.groups.phases()) == {CoordinatorPhase.OWNED}
 
     def _observed(self, group: str, metadata: Mapping[str, Any]) -> None:
         partition = self.groups.partition_of(group)

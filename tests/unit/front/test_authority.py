@@ -9,7 +9,7 @@ from concurrent.futures import Future
 import orjson
 import pytest
 
-from streaming.front.authority import PREVIOUS, Authority, Phase
+from streaming.front.authority import PREVIOUS, ControllerRole, RolePhase
 from streaming.front.signals import GiveUpRole, RoleLost, Signals
 from streaming.log.api import LogClosed
 from streaming.observers.notifications import Fenced
@@ -59,24 +59,24 @@ class Term:
         self._do("close")
 
 
-def serve(step: str, error: Exception) -> tuple[list[str], list[Phase], Log, Authority]:
+def serve(step: str, error: Exception) -> tuple[list[str], list[RolePhase], Log, ControllerRole]:
     """Run one term that fails at a step, then stop."""
     signals, log, calls, phases = Signals(), Log(), [], []
     done = threading.Event()
     failures: list[Exception] = []
 
-    def entered(phase: Phase) -> None:
+    def entered(phase: RolePhase) -> None:
         phases.append(phase)
-        if phase is Phase.WAITING_FOR_JOB:
+        if phase is RolePhase.WAITING_FOR_JOB:
             signals.stop()
-        if phase is Phase.STOPPED:
+        if phase is RolePhase.STOPPED:
             done.set()
 
     def failed(error: Exception) -> None:
         failures.append(error)
         done.set()
 
-    authority = Authority(
+    authority = ControllerRole(
         log,
         signals,
         new_term=lambda: Term(signals, calls, step, error),
@@ -96,12 +96,12 @@ def test_the_role_is_given_back_after_the_event():
     calls, phases, log, _ = serve("follow", GiveUpRole("lease"))
     assert calls == ["claim", "load", "follow", "give_back", "close"]
     assert phases == [
-        Phase.CLAIMING,
-        Phase.LOADING,
-        Phase.ACTIVE,
-        Phase.RESIGNING,
-        Phase.WAITING_FOR_JOB,
-        Phase.STOPPED,
+        RolePhase.CLAIMING,
+        RolePhase.LOADING,
+        RolePhase.ACTIVE,
+        RolePhase.RESIGNING,
+        RolePhase.WAITING_FOR_JOB,
+        RolePhase.STOPPED,
     ]
     assert log.reasons == ["lease"]
 
@@ -110,14 +110,14 @@ def test_the_role_is_given_back_after_the_event():
 def test_a_lost_role_is_not_given_back(step):
     calls, phases, log, _ = serve(step, RoleLost("taken"))
     assert "give_back" not in calls and calls[-1] == "close"
-    assert Phase.LOST in phases and Phase.RESIGNING not in phases
+    assert RolePhase.LOST in phases and RolePhase.RESIGNING not in phases
     assert log.reasons == ["taken"]
 
 
 def test_a_claim_that_failed_is_no_term():
     calls, phases, log, _ = serve("claim", ZooKeeperUnreachable("h:1", 5))
     assert calls == ["claim", "close"]
-    assert phases[:2] == [Phase.CLAIMING, Phase.LOST]
+    assert phases[:2] == [RolePhase.CLAIMING, RolePhase.LOST]
     assert log.reasons == []
 
 
@@ -152,8 +152,8 @@ def test_pauses_grow_while_the_role_is_lost_quickly():
 
 
 def test_every_phase_can_be_left_and_reached():
-    assert set(PREVIOUS) == set(Phase)
-    assert set().union(*PREVIOUS.values()) == set(Phase) - {Phase.STOPPED}
+    assert set(PREVIOUS) == set(RolePhase)
+    assert set().union(*PREVIOUS.values()) == set(RolePhase) - {RolePhase.STOPPED}
 
 
 def test_signals_wake_who_waits_and_the_first_reason_counts():

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from state.groups.tables import Phase
+from state.groups.tables import CoordinatorPhase
 from state.protocol_errors import ProtocolError
 from streaming.gateway.ports import DecisionTimedOut
 from streaming.wire.messages import ApiKey
@@ -143,7 +143,7 @@ def test_while_groups_load_clients_are_told_to_wait() -> None:
         client.write(ApiKey.JOIN_GROUP, 9, joining(joined["member_id"]))
         await client.read_frame()
         world.groups.resigned()
-        assert set(world.groups.phases()) == {Phase.LOADING}
+        assert set(world.groups.phases()) == {CoordinatorPhase.LOADING}
         assert await commit(client, joined) == ProtocolError.COORDINATOR_LOAD_IN_PROGRESS
         assert await heartbeat(client, joined) == 0
         world.cluster.controller = False

@@ -14,7 +14,7 @@ import typer.main
 from streaming.cli import app
 from streaming.errors import ConfigurationError
 from streaming.front.addresses import check_announced_host
-from streaming.front.authority import Phase
+from streaming.front.authority import RolePhase
 from streaming.front.gateway import listener_addresses
 from streaming.settings_loader import NOT_SETTINGS, load_settings
 
@@ -85,7 +85,7 @@ def test_the_health_check_is_a_command_we_have(instructions: list[Instruction]) 
     assert program == "helmstream"
     options = typer.main.get_command(app).commands[command].params
     assert option in {name for one in options for name in one.opts}
-    assert role == Phase.ACTIVE
+    assert role == RolePhase.ACTIVE
 
 
 def test_base_images_are_one_and_name_their_release(instructions: list[Instruction]) -> None:

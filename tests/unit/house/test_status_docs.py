@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from state.groups.states import GroupState
-from streaming.front.authority import Phase
+from streaming.front.authority import RolePhase
 from streaming.front.metric_families import COUNTERS, families
 from tests.unit.front.front_figures import made_front, play_job
 
@@ -75,7 +75,7 @@ def test_every_field_of_the_status_is_described(status, text):
     }
     of_batch = {"batch_id", "end_offset", "decisions", "conflicts", "fenced", "duration_ms"}
     of_batch |= {"first_event_ms", "written_at_ms", "retain_from", "rejected"}
-    assert of_batch | set(PARTITION_OF_GROUPS) | {str(phase) for phase in Phase} <= names
+    assert of_batch | set(PARTITION_OF_GROUPS) | {str(phase) for phase in RolePhase} <= names
 
 
 def test_every_counter_in_the_code_is_described(root, text):
@@ -128,4 +128,4 @@ def test_alerts_are_about_metrics_that_exist(root, status):
     used = {name for one in expressions for name in METRIC.findall(one)}
     assert used <= exported(status)
     roles = set(re.findall(r'role="(\w+)"', rules))
-    assert roles <= {str(phase) for phase in Phase}
+    assert roles <= {str(phase) for phase in RolePhase}

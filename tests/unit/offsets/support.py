@@ -8,12 +8,12 @@ from uuid import UUID
 from state.topic_ids import topic_id_from_text
 from streaming.gateway.calls import BoundListener, Call
 from streaming.internal_topics import GROUP_TOPIC
-from streaming.offsets.batches import NewRecord, encode_batch
+from streaming.offsets.batches import BatchRecord, encode_batch
 from streaming.offsets.leader import OffsetsLeader
 from streaming.wire.messages import ApiKey, RequestHeader
 from tests.unit.gateway.support import FakeCluster
 
-BATCH = encode_batch([NewRecord(1, b"k", b"v")])
+BATCH = encode_batch([BatchRecord(1, b"k", b"v")])
 FETCH_VERSION = 17
 
 

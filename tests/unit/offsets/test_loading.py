@@ -6,7 +6,7 @@ import struct
 from typing import Any
 
 from state.groups.load import LoadedPartition
-from streaming.offsets.batches import NewRecord, encode_batch, encode_marker, spans, stamped
+from streaming.offsets.batches import BatchRecord, encode_batch, encode_marker, spans, stamped
 from streaming.offsets.loading import fold_records
 from streaming.offsets.records import encode_record
 
@@ -15,13 +15,13 @@ LENGTH_AT, COUNT_AT, RECORDS_AT = 8, 57, 61
 """In a batch: its length from there on, how many records, and the first of them."""
 
 
-def offset(at: int | None, group: str = "g") -> NewRecord:
+def offset(at: int | None, group: str = "g") -> BatchRecord:
     value = {"offset": at, "leader_epoch": -1, "metadata": "", "commit_ms": 5, "expire_ms": None}
     record = {"topic": "t", "partition": 0, "value": None if at is None else value}
-    return NewRecord(5, *encode_record(group, {"type": "offset", **record}))
+    return BatchRecord(5, *encode_record(group, {"type": "offset", **record}))
 
 
-def group(generation: int | None, name: str = "g") -> NewRecord:
+def group(generation: int | None, name: str = "g") -> BatchRecord:
     value = {
         "protocol_type": "consumer",
         "generation": generation,
@@ -31,7 +31,7 @@ def group(generation: int | None, name: str = "g") -> NewRecord:
         "members": [],
     }
     record = {"type": "group_metadata", "value": None if generation is None else value}
-    return NewRecord(5, *encode_record(name, record))
+    return BatchRecord(5, *encode_record(name, record))
 
 
 def loaded(*batches: bytes, end: int = 1_000) -> dict[str, dict[str, Any]]:
@@ -82,8 +82,8 @@ def test_batches_behind_the_end_belong_to_nobody() -> None:
 
 def test_a_record_that_cannot_be_read_costs_only_itself() -> None:
     partition = LoadedPartition()
-    broken = NewRecord(5, offset(1).key, b"\x00\x63")
-    strange = NewRecord(5, b"\x00\x63", b"x")
+    broken = BatchRecord(5, offset(1).key, b"\x00\x63")
+    strange = BatchRecord(5, b"\x00\x63", b"x")
     batch = encode_batch([broken, strange, offset(4)])
     assert fold_records(partition, batch, 100) == 1
     (body,) = partition.observed(0, 0)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from streaming.offsets.batches import NewRecord, encode_batch, spans
+from streaming.offsets.batches import BatchRecord, encode_batch, spans
 from streaming.offsets.partition_log import Divergence, PartitionLog
 
-BATCH = encode_batch([NewRecord(1, b"k", b"v"), NewRecord(2, b"l", b"w")])
+BATCH = encode_batch([BatchRecord(1, b"k", b"v"), BatchRecord(2, b"l", b"w")])
 
 
 def begun(at: int = 10, epoch: int = 5) -> PartitionLog:

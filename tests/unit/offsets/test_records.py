@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
 from streaming.offsets.batches import (
-    NewRecord,
+    BatchRecord,
     encode_batch,
     encode_marker,
     read_batches,
@@ -180,11 +180,11 @@ def test_rows_of_a_decision_are_the_same_records(
         for topic, one, value in offsets
     ]
     found = offset_records(group, 7, rows)
-    assert list(found) == [NewRecord(7, *record) for record in records]
+    assert list(found) == [BatchRecord(7, *record) for record in records]
 
 
 def test_a_batch_is_stamped_without_touching_its_checksum() -> None:
-    records = [NewRecord(5, b"k", b"v"), NewRecord(6, b"l", None)]
+    records = [BatchRecord(5, b"k", b"v"), BatchRecord(6, b"l", None)]
     batch = stamped(encode_batch(records), 100, 7)
     (span,) = spans(batch)
     assert (span.base_offset, span.last_offset, span.leader_epoch) == (100, 101, 7)
@@ -195,7 +195,7 @@ def test_a_batch_is_stamped_without_touching_its_checksum() -> None:
 
 
 def test_batches_of_a_transaction_and_its_marker() -> None:
-    (data,) = read_batches(encode_batch([NewRecord(5, b"k", b"v")], producer=(9, 1)))
+    (data,) = read_batches(encode_batch([BatchRecord(5, b"k", b"v")], producer=(9, 1)))
     assert (data.producer_id, data.producer_epoch, data.transactional) == (9, 1, True)
     assert data.marker is None
     for committed in (True, False):
@@ -207,7 +207,7 @@ def test_batches_of_a_transaction_and_its_marker() -> None:
 
 RECORDS = st.lists(
     st.builds(
-        NewRecord,
+        BatchRecord,
         st.integers(0, 2**40),
         st.binary(max_size=200),
         st.none() | st.binary(max_size=200),
@@ -219,7 +219,7 @@ RECORDS = st.lists(
 
 @given(RECORDS, st.none() | st.tuples(st.integers(0, 2**63 - 1), st.integers(0, 2**15 - 1)))
 def test_batches_are_those_of_kafka_pythons_builder(
-    records: list[NewRecord], producer: tuple[int, int] | None
+    records: list[BatchRecord], producer: tuple[int, int] | None
 ) -> None:
     identity = (*(producer or (-1, -1)), -1 if producer is None else 0)
     builder = DefaultRecordBatchBuilder(2, 0, producer is not None, *identity, 2**31 - 1)

@@ -14,7 +14,7 @@ from state.groups.buckets import group_bucket, timer_name
 from state.groups.group import Group
 from state.groups.slot import GroupSlot, Ownership
 from state.groups.states import GroupState
-from state.groups.tables import Phase
+from state.groups.tables import CoordinatorPhase
 from state.routing import GROUP_KEY
 from state.step import new_machine
 from streaming.image.restore import timers_of
@@ -61,7 +61,7 @@ def test_a_frozen_slot_says_what_it_said() -> None:
     slot = decode_machine(FROZEN.read_bytes())
     assert isinstance(slot, GroupSlot)
     assert (slot.config.max_size, slot.config.offsets_retention_ms) == (9, 5_000_000_000)
-    assert slot.partitions == {4: Ownership(1, Phase.OWNED)}
+    assert slot.partitions == {4: Ownership(1, CoordinatorPhase.OWNED)}
     assert slot.transactional == {group_bucket("g")}
     assert slot.bucket(group_bucket("h")).armed_ms == 13_000 + 100
     now, timers = decode_machine(FROZEN_LATER.read_bytes()), sample().timers.items()

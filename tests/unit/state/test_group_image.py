@@ -11,7 +11,7 @@ import pytest
 
 from state.groups.answers import fetch_offsets
 from state.groups.image import GroupImage
-from state.groups.tables import Phase
+from state.groups.tables import CoordinatorPhase
 from state.protocol_errors import ProtocolError
 from tests.unit.state.group_support import PARTITION, Coordinator
 
@@ -41,7 +41,9 @@ def test_an_offset_that_expires_leaves_what_a_transaction_commits(
     reason: str, error: ProtocolError
 ) -> None:
     """GroupMetadata.removeExpiredOffsets, removeOffsets."""
-    _, (found,) = fetch_offsets(image_after(reason), Phase.OWNED, "g", [AT], require_stable=True)
+    _, (found,) = fetch_offsets(
+        image_after(reason), CoordinatorPhase.OWNED, "g", [AT], require_stable=True
+    )
     assert (found.error, found.offset) == (error, -1)
 
 

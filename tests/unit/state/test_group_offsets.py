@@ -9,7 +9,7 @@ import pytest
 from state.groups.answers import fetch_offsets
 from state.groups.image import GroupImage
 from state.groups.offset_rows import TopicPartition
-from state.groups.tables import Phase
+from state.groups.tables import CoordinatorPhase
 from state.protocol_errors import ProtocolError
 from tests.unit.state.group_support import PARTITION, Coordinator
 
@@ -103,7 +103,9 @@ class Told:
             self.image.appended(write)
 
     def fetched(self, *partitions: TopicPartition) -> list[tuple[int, ProtocolError]]:
-        _, found = fetch_offsets(self.image, Phase.OWNED, "g", partitions, require_stable=True)
+        _, found = fetch_offsets(
+            self.image, CoordinatorPhase.OWNED, "g", partitions, require_stable=True
+        )
         return [(one.offset, one.error) for one in found]
 
     def assert_as_decided(self) -> None:

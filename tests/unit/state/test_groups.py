@@ -16,7 +16,7 @@ from state.groups.offset_rows import OffsetRow, loaded_position
 from state.groups.payloads.requests import Heartbeat
 from state.groups.states import GroupState
 from state.groups.subscription import subscribed_topics
-from state.groups.tables import Phase
+from state.groups.tables import CoordinatorPhase
 from state.protocol_errors import ProtocolError
 from state.routing import ALL_GROUPS, GROUP_KEY, GROUP_SCOPE, machine_keys, scope
 from tests.unit.state.group_support import Coordinator, image_of, metadata
@@ -43,7 +43,7 @@ def test_a_static_member_that_gave_its_id_up_is_not_told_that_another_took_its_p
     def answers(sender: str) -> set[ProtocolError]:
         asked = coordinator.commit("g", [["t", 0, 7, -1, ""]], sender, 1, instance="one")
         committed = coordinator.answer(asked)["partitions"]
-        beat = heartbeat_error(image, Phase.OWNED, Heartbeat("g", sender, "one", 1))
+        beat = heartbeat_error(image, CoordinatorPhase.OWNED, Heartbeat("g", sender, "one", 1))
         return {beat, *(ProtocolError(error) for *_, error in committed)}
 
     assert answers("") == {ProtocolError.UNKNOWN_MEMBER_ID}
@@ -357,11 +357,13 @@ def test_a_refusal_of_a_group_that_is_gone_is_answered_all_the_same() -> None:
 def test_answers_without_a_group() -> None:
     image = GroupImage()
     heard = Heartbeat("g", "m", None, 1)
-    assert heartbeat_error(image, Phase.OWNED, heard) is ProtocolError.UNKNOWN_MEMBER_ID
-    assert heartbeat_error(image, Phase.NONE, heard) is ProtocolError.NOT_COORDINATOR
-    assert describe_group(image, Phase.OWNED, "g").state == "Dead"
-    assert list_groups(image, [Phase.OWNED]) == (ProtocolError.NONE, [])
-    error, [row] = fetch_offsets(image, Phase.OWNED, "g", [("a", 0)], require_stable=True)
+    assert heartbeat_error(image, CoordinatorPhase.OWNED, heard) is ProtocolError.UNKNOWN_MEMBER_ID
+    assert heartbeat_error(image, CoordinatorPhase.NONE, heard) is ProtocolError.NOT_COORDINATOR
+    assert describe_group(image, CoordinatorPhase.OWNED, "g").state == "Dead"
+    assert list_groups(image, [CoordinatorPhase.OWNED]) == (ProtocolError.NONE, [])
+    error, [row] = fetch_offsets(
+        image, CoordinatorPhase.OWNED, "g", [("a", 0)], require_stable=True
+    )
     assert (error, row.offset, row.error) == (ProtocolError.NONE, -1, ProtocolError.NONE)
 
 
