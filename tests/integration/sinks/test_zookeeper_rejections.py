@@ -6,8 +6,8 @@ import orjson
 import pytest
 
 from state.decisions import DecisionKind
-from streaming.observers.overrides import Overrides
 from streaming.observers.known_topics import observed
+from streaming.observers.overrides import Overrides
 from streaming.sinks.doubts import Doubts
 from streaming.sinks.outcomes import batch_events, rejections, replies
 from streaming.sinks.zookeeper import ZooKeeperSink
