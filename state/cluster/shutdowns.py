@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from state.cluster.authority import Phase
+from state.cluster.authority import Authority, Phase
+from state.cluster.brokers import Brokers
 from state.cluster.cluster import Cluster
 from state.decisions import Decision, DecisionKind, json_decision
 from state.events import Event
@@ -23,7 +24,7 @@ def shutdown_requested(
     """Let a broker stop, or ask the slots first when the check is on
     (KafkaController.doControlledShutdown).
     """
-    error = _shutdown_error(cluster, request)
+    error = shutdown_error(cluster.authority, cluster.brokers, request)
     checks = cluster.authority.checks_shutdown(cluster.brokers, request.broker_id)
     if error is ProtocolError.NONE and checks:
         body = asdict(request) | {"live": cluster.brokers.live_ids.tolist()}
@@ -37,7 +38,7 @@ def shutdown_checked(
     """Answer what the slots were asked; ask again when other brokers are alive by now."""
     if checked.live != tuple(cluster.brokers.live_ids.tolist()):
         return shutdown_requested(cluster, event, checked.request)
-    error = _shutdown_error(cluster, checked.request)
+    error = shutdown_error(cluster.authority, cluster.brokers, checked.request)
     refused = bool(checked.at_risk)
     return _answer_shutdown(cluster, event, checked.request, error, refused=refused)
 
@@ -63,11 +64,14 @@ def shutdown_allowed(
     return []
 
 
-def _shutdown_error(cluster: Cluster, request: ControlledShutdownRequested) -> ProtocolError:
-    if cluster.authority.phase is not Phase.ACTIVE:
+def shutdown_error(
+    authority: Authority, brokers: Brokers, request: ControlledShutdownRequested
+) -> ProtocolError:
+    """Return why a broker cannot be let go, whatever becomes of its partitions."""
+    if authority.phase is not Phase.ACTIVE:
         return ProtocolError.NOT_CONTROLLER
-    if cluster.brokers.epoch(request.broker_id) is None:
+    if brokers.epoch(request.broker_id) is None:
         return ProtocolError.BROKER_NOT_AVAILABLE
-    if not cluster.brokers.may_shut_down(request.broker_id, request.broker_epoch):
+    if not brokers.may_shut_down(request.broker_id, request.broker_epoch):
         return ProtocolError.STALE_BROKER_EPOCH
     return ProtocolError.NONE

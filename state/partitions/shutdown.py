@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from state.blocks import encode_block
-from state.cluster.authority import Phase
+from state.cluster.shutdowns import shutdown_error
 from state.decisions import Decision, DecisionKind
 from state.events import Event
 from state.matrix import Bools, Rows, any_in_row, count_in_row, lengths
@@ -24,6 +24,7 @@ from state.payloads.brokers import (
     ControlledShutdownChecked,
     ControlledShutdownRequested,
 )
+from state.protocol_errors import ProtocolError
 
 BELOW_MIN_INSYNC = "below_min_insync_replicas"
 
@@ -72,8 +73,7 @@ def on_controlled_shutdown_allowed(
 
 
 def _may_shut_down(slot: Slot, request: ControlledShutdownRequested) -> bool:
-    known = slot.brokers.may_shut_down(request.broker_id, request.broker_epoch)
-    return slot.authority.phase is Phase.ACTIVE and known
+    return shutdown_error(slot.authority, slot.brokers, request) is ProtocolError.NONE
 
 
 def _hosted(slot: Slot, broker_id: int) -> Bools:
