@@ -10,7 +10,6 @@ import re
 
 import numpy as np
 
-from state.cluster.authority import Phase
 from state.decisions import Decision, DecisionKind, json_decision
 from state.events import Event
 from state.matrix import Int32s, pad_rows, unpad_rows
@@ -23,6 +22,7 @@ from state.partitions.placement import (
     PlacementError,
     place_replicas,
 )
+from state.partitions.rejected import Rejected, require_control
 from state.partitions.slot import Slot
 from state.partitions.table import Topic
 from state.partitions.topics import create_partitions
@@ -35,15 +35,6 @@ _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 _MAX_NAME_LENGTH = 249
 
 
-class Rejected(Exception):
-    """The request cannot be granted: a protocol error and a sentence for its author."""
-
-    def __init__(self, error: ProtocolError, message: str) -> None:
-        """Take the error code and the message the client is shown."""
-        super().__init__(message)
-        self.error = error
-
-
 def on_create_topic_requested(
     slot: Slot, event: Event, request: CreateTopicRequested
 ) -> list[Decision]:
@@ -51,8 +42,7 @@ def on_create_topic_requested(
     nothing.
     """
     try:
-        if slot.authority.phase is not Phase.ACTIVE:
-            raise Rejected(ProtocolError.NOT_CONTROLLER, "this node is not the controller now")
+        require_control(slot)
         _check_name(slot, request.topic)
         replicas = _replicas(slot, request)
     except Rejected as rejected:

@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from state.cluster.authority import Phase
 from state.decisions import Decision, DecisionKind
 from state.events import Event
 from state.matrix import Int32s, pad_rows, unpad
 from state.partitions.assignment import assignment_decision
 from state.partitions.changes import Changes
-from state.partitions.creation import Rejected
 from state.partitions.new_topics import new_columns
 from state.partitions.placement import (
     InvalidReplicationFactor,
     PlacementError,
     place_replicas,
 )
+from state.partitions.rejected import Rejected, require_control
 from state.partitions.slot import Slot
 from state.partitions.topics import create_partitions
 from state.payloads.topics import CreatePartitionsRequested
@@ -35,8 +34,7 @@ def on_create_partitions_requested(
     nothing.
     """
     try:
-        if slot.authority.phase is not Phase.ACTIVE:
-            raise Rejected(ProtocolError.NOT_CONTROLLER, "this node is not the controller now")
+        require_control(slot)
         existing = _existing(slot, request.topic)
         _check_count(len(existing), request.partitions)
         replicas = _replicas(slot, request, existing)

@@ -19,8 +19,8 @@ from state.matrix import NONE
 from state.partitions import deletion
 from state.partitions.assignment import reassignment_end
 from state.partitions.changes import Changes
-from state.partitions.creation import Rejected
 from state.partitions.reassignment import Motion, begin, motion_of
+from state.partitions.rejected import Rejected
 from state.partitions.slot import Slot
 from state.payloads.admin import AlterReassignmentsRequested
 from state.protocol_errors import ProtocolError
