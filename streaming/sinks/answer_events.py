@@ -12,8 +12,8 @@ from state.partitions.changes import EPOCH_DURING_DELETE
 from state.protocol_errors import ProtocolError
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import NewRecord
+from streaming.observers.ports import event
 from streaming.sinks.channel import NO_ERRORS, Answer
-from streaming.sinks.outcomes import event_record
 from streaming.wire.messages import ApiKey
 
 # About a partition the same code says that the leader epoch is known already. What a failed disk
@@ -102,7 +102,7 @@ def _answered(kind: EventKind, answer: Answer, topic: str, partitions: dict[int,
         "partitions": list(partitions),
         "errors": list(partitions.values()),
     }
-    return event_record(kind, topic, payload)
+    return event(kind, payload, topic)
 
 
 def _errors_by_topic(answer: Answer) -> dict[str, dict[int, int]]:

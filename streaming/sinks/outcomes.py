@@ -9,7 +9,6 @@ from typing import Any, overload
 
 import numpy as np
 import numpy.typing as npt
-import orjson
 
 from state.decisions import DecisionKind
 from state.events import EventKind
@@ -17,6 +16,7 @@ from state.partitions.states import CONFLICT, REJECTED
 from state.protocol_errors import ProtocolError
 from state.replies import Api
 from streaming.log.api import NewRecord
+from streaming.observers.ports import event
 from streaming.observers.producer_ids import NO_BLOCK, producer_id_block
 from streaming.observers.states import state_tuples
 from streaming.sinks import reports
@@ -36,11 +36,6 @@ OUTCOME_KINDS = frozenset(
     }
 )
 """Kinds of the events that a batch may lead to."""
-
-
-def event_record(kind: EventKind, key: str, payload: dict[str, Any]) -> NewRecord:
-    """Return an event to append."""
-    return NewRecord(kind, key, orjson.dumps(payload, option=orjson.OPT_NON_STR_KEYS))
 
 
 def partition_conflict_events(conflicts: Iterable[WriteConflict]) -> list[NewRecord]:
@@ -78,7 +73,7 @@ def _states_observed(
     missing = (one for one in conflicts.values() if one.creates and one.current is None)
     if uncreated := [one.partition for one in missing]:
         payload["uncreated"] = uncreated
-    return event_record(EventKind.PARTITION_STATES_OBSERVED, topic, payload)
+    return event(EventKind.PARTITION_STATES_OBSERVED, payload, topic)
 
 
 def batch_events(batch: DecidedBatch) -> list[NewRecord]:
@@ -97,7 +92,7 @@ def topic_removals(batch: DecidedBatch) -> list[NewRecord]:
     of them before it hears how they are.
     """
     return [
-        event_record(EventKind.TOPIC_REMOVED, one.extra["topic"], _removal(one))
+        event(EventKind.TOPIC_REMOVED, _removal(one), one.extra["topic"])
         for one in batch.refused_topics()
     ]
 
@@ -119,16 +114,15 @@ def producer_id_events(conflicts: Iterable[WriteConflict]) -> list[NewRecord]:
         logger.error("no producer ids can be allocated: %s", error)
         block = NO_BLOCK
     payload = {name: block[name] for name in ("block_end", "zk_version")}
-    return [event_record(EventKind.PRODUCER_ID_BLOCK_OBSERVED, "", payload)]
+    return [event(EventKind.PRODUCER_ID_BLOCK_OBSERVED, payload)]
 
 
 def imbalance_events(batch: DecidedBatch) -> list[NewRecord]:
     """Return the summed leader imbalance of every report in the batch, for all slots to act on."""
     proposed = {one.offset: one for one in batch.of_kind(DecisionKind.PROPOSE_ELECTIONS)}
     return [
-        event_record(
+        event(
             EventKind.LEADER_IMBALANCE_REPORTED,
-            "",
             reports.imbalance(_block(report), _block(proposed.get(report.offset))),
         )
         for report in batch.of_kind(DecisionKind.REPORT_IMBALANCE)
@@ -139,9 +133,8 @@ def checked_shutdowns(batch: DecidedBatch) -> list[NewRecord]:
     """Return what the slots found about shutdowns that are to be checked."""
     at_risk = {one.offset: one for one in batch.of_kind(DecisionKind.REPORT_AT_RISK)}
     return [
-        event_record(
+        event(
             EventKind.CONTROLLED_SHUTDOWN_CHECKED,
-            "",
             reports.checked_shutdown(asked.extra, _block(at_risk.get(asked.offset))),
         )
         for asked in batch.of_kind(DecisionKind.CHECK_SHUTDOWN)
