@@ -41,9 +41,9 @@ def overrides_changed(
     return records
 
 
-def removed(name: str, known: KnownTopic) -> NewRecord:
-    """Return the topic_removed event."""
-    body = {"topic": name, "topic_id": known.topic_id}
+def removed(name: str, known: KnownTopic | None) -> NewRecord:
+    """Return the topic_removed event; None: it is not known which topic of that name there was."""
+    body = {"topic": name, "topic_id": None if known is None else known.topic_id}
     return event(EventKind.TOPIC_REMOVED, body, name)
 
 

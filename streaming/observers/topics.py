@@ -76,20 +76,17 @@ class TopicsObserver:
 
     def look(self, dirty: Dirty) -> None:
         """Read what may differ, and append the topics that do; returns when all is durable."""
-        for name in dirty.again:
-            self._known.pop(name, None)
         if TOPICS_PATH not in dirty:
-            names = sorted({*dirty.below(TOPICS_PATH), *dirty.again})
-            self._observe(names, dirty.unwritable)
+            self._observe(sorted({*dirty.below(TOPICS_PATH), *dirty.again}), dirty)
             return
-        names = self._tree.children(TOPICS_PATH)
-        self._listed = frozenset(names)
-        gone = self._forget(self._known.keys() - set(names))
+        listed = self._tree.children(TOPICS_PATH)
+        self._listed = frozenset(listed)
+        gone = self._forget((self._known.keys() | dirty.again) - self._listed, dirty.again)
         if gone:
             self._log.append(gone)
-        changed = set(dirty.below(TOPICS_PATH))
-        fresh = [n for n in names if dirty.everything or n in changed or n not in self._known]
-        self._observe(fresh, dirty.unwritable)
+        changed = {*dirty.below(TOPICS_PATH), *dirty.again}
+        fresh = [n for n in listed if dirty.everything or n in changed or n not in self._known]
+        self._observe(fresh, dirty)
 
     def configs_changed(self, topics: Iterable[str]) -> None:
         """Read the configuration of topics again and append overrides that differ."""
@@ -98,11 +95,11 @@ class TopicsObserver:
         if records:
             self._log.append(records)
 
-    def _observe(self, names: Sequence[str], unwritable: frozenset[str]) -> None:
+    def _observe(self, names: Sequence[str], dirty: Dirty) -> None:
         appends: deque[Future[range]] = deque()
         for start in range(0, len(names), TOPICS_PER_APPEND):
             self._check()
-            records = list(self._changes(names[start : start + TOPICS_PER_APPEND], unwritable))
+            records = list(self._changes(names[start : start + TOPICS_PER_APPEND], dirty))
             if records:
                 appends.append(self._log.append_async(records))
             while len(appends) > _APPENDS_IN_FLIGHT:
@@ -110,16 +107,19 @@ class TopicsObserver:
         for append in appends:
             append.result()
 
-    def _forget(self, names: Iterable[str]) -> list[NewRecord]:
-        gone = sorted(self._known.keys() & set(names))
-        return [removed(name, self._known.pop(name)) for name in gone]
+    def _forget(self, names: Iterable[str], again: frozenset[str]) -> list[NewRecord]:
+        """Return that topics are gone which were appended. So are those that were to be appended
+        again: until one of both is, readers see them as they were.
+        """
+        gone = sorted((self._known.keys() | again) & set(names))
+        return [removed(name, self._known.pop(name, None)) for name in gone]
 
-    def _changes(self, names: Sequence[str], unwritable: frozenset[str]) -> Iterator[NewRecord]:
+    def _changes(self, names: Sequence[str], dirty: Dirty) -> Iterator[NewRecord]:
         znodes = self._tree.get_many([topic_path(name) for name in names])
         changed = [
             (name, znode, topic)
             for name, znode in zip(names, znodes, strict=True)
-            if znode is not None and self._differs(name, znode)
+            if znode is not None and self._differs(name, znode, dirty.again)
             if (topic := self._parsed(name, znode)) is not None
         ]
         overridden = topic_overrides(
@@ -130,14 +130,14 @@ class TopicsObserver:
         # All is read: from here on nothing can fail between what is yielded and what is known.
         # A topic that is gone has no watch any more; forgotten, it is read when it is listed again.
         missing = [name for name, znode in zip(names, znodes, strict=True) if znode is None]
-        yield from self._forget(missing)
+        yield from self._forget(missing, dirty.again)
         for (name, znode, topic), own in zip(changed, overridden, strict=True):
             known = self._known.get(name)
-            if known is not None and known.czxid != znode.czxid:
+            if known is not None and known.czxid != znode.czxid and name not in dirty.again:
                 yield removed(name, known)
             self._known[name] = KnownTopic(znode.czxid, znode.version, own, topic.topic_id)
             of_topic = [next(states) for _ in topic.replicas]
-            fixed = name in unwritable
+            fixed = name in dirty.unwritable
             mint = self._mint_topic_ids and not topic.topic_id and not fixed
             yield observed(
                 name,
@@ -149,9 +149,9 @@ class TopicsObserver:
                 unwritable=fixed,
             )
 
-    def _differs(self, name: str, znode: ZNode) -> bool:
+    def _differs(self, name: str, znode: ZNode, again: frozenset[str]) -> bool:
         identity = (znode.czxid, znode.version)
-        known = self._known.get(name)
+        known = None if name in again else self._known.get(name)
         appended = known is not None and (known.czxid, known.version) == identity
         return not appended and self._broken.get(name) != identity
 

@@ -186,6 +186,7 @@ def test_what_the_job_wants_observed_again_is_appended_unchanged(
     job.say({"type": "reobserve", "topics": ["t", "unknown"]})
     first, again = front.wait_events("topic_observed", 2)
     assert first == again
+    assert front.of_kind("topic_removed") == [{"topic": "unknown", "topic_id": None}]
     job.say({"type": "reobserve", "topics": ["t"], "unwritable": ["t"]})
     *_, rejected = front.wait_events("topic_observed", 3)
     assert rejected == first | {"unwritable": True}

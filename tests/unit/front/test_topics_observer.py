@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
+from concurrent.futures import Future
 from types import SimpleNamespace
 
+import orjson
+import pytest
+
+from streaming.log.api import NewRecord
+from streaming.observers import topics
+from streaming.observers.overrides import Overrides
 from streaming.observers.topics import TopicsObserver
 from streaming.observers.tree import Dirty
 from streaming.zk.types import ZNode
+from streaming.zk.znodes import TopicZNode, topic_bytes
 
 
 def test_a_topic_that_nobody_can_read_is_listed() -> None:
@@ -24,3 +32,43 @@ def test_a_topic_that_nobody_can_read_is_listed() -> None:
     tree.children = lambda path: []
     observer.look(Dirty(everything=True))
     assert not observer.is_listed("t")
+
+
+@pytest.mark.parametrize("path", ["/brokers/topics", "/brokers/topics/t"])
+def test_a_topic_that_is_gone_when_it_is_to_be_observed_again_is_removed(path, monkeypatch) -> None:
+    """Nothing else says so any more, and readers have it as it was."""
+    monkeypatch.setattr(topics, "topic_overrides", lambda *read: [Overrides() for _ in read[2]])
+    monkeypatch.setattr(topics, "read_states", lambda *read: [None for _ in read[1]])
+    data = topic_bytes(TopicZNode({0: [1]}, "xVg7K6qyTvmxpuD7RnqU_w"))
+    found = {"t": ZNode(data, version=0, czxid=1, mzxid=1, mtime_ms=0, ephemeral_owner=0)}
+    tree = SimpleNamespace(
+        children=lambda _: [*found],
+        get_many=lambda paths: [found.get(one.rpartition("/")[2]) for one in paths],
+        session=None,
+    )
+    log = Log()
+    observer = TopicsObserver(tree, log, Counter())
+    observer.look(Dirty(everything=True))
+    found.clear()
+    observer.look(Dirty(paths=frozenset([path]), again=frozenset(["t", "unseen"])))
+    assert [(one.kind, orjson.loads(one.payload)) for one in log.records[1:]] == [
+        ("topic_removed", {"topic": "t", "topic_id": "xVg7K6qyTvmxpuD7RnqU_w"}),
+        ("topic_removed", {"topic": "unseen", "topic_id": None}),
+    ]
+    assert "t" not in observer
+
+
+class Log:
+    """Keeps what is appended."""
+
+    def __init__(self) -> None:
+        self.records: list[NewRecord] = []
+
+    def append(self, records) -> None:
+        self.records += records
+
+    def append_async(self, records) -> Future:
+        self.append(records)
+        done: Future = Future()
+        done.set_result(None)
+        return done
