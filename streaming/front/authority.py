@@ -11,6 +11,7 @@ from typing import Protocol
 
 from state.events import EventKind
 from streaming.errors import HelmstreamError
+from streaming.front.rivals import Rivals
 from streaming.front.signals import GiveUpRole, RoleLost, Signals
 from streaming.observers.notifications import Fenced
 from streaming.observers.ports import Counters, EventAppender, event
@@ -45,7 +46,7 @@ PREVIOUS: dict[RolePhase, frozenset[RolePhase]] = {
 }
 """Which phases may come before each."""
 
-_QUICK_LOSS_S = 10.0
+_QUICK_LOSS_S = 600.0
 _PAUSE_MIN_S = 1.0
 _PAUSE_MAX_S = 30.0
 
@@ -73,7 +74,8 @@ class ControllerRole:
     """The state machine of the role, on a thread of its own.
 
     Each claim has a new session: an old claim is never taken up again. After a loss soon after the
-    claim the next claim waits, longer each time, so that two controllers from outside do not fight.
+    claim the next claim waits, longer each time, so that two controllers from outside seldom fight;
+    if the other one has our id, we end (streaming.front.rivals).
     A log that fails ends the thread: on_failure is told, and this process must end.
     """
 
@@ -82,7 +84,7 @@ class ControllerRole:
         log: EventAppender,
         signals: Signals,
         *,
-        new_term: Callable[[], HeldTerm],
+        new_term: Callable[[Rivals], HeldTerm],
         on_phase: Callable[[RolePhase], None],
         on_failure: Callable[[Exception], None],
         counters: Counters,
@@ -96,6 +98,7 @@ class ControllerRole:
         self._counters = counters
         self._phase = RolePhase.WAITING_FOR_JOB
         self._claim: ControllerClaim | None = None
+        self._rivals = Rivals()
         self._pause_s = 0.0
         self._thread = threading.Thread(target=self._run, name="controller", daemon=True)
 
@@ -139,7 +142,7 @@ class ControllerRole:
     def _serve_term(self) -> None:
         self._signals.start_term()
         self._enter(RolePhase.CLAIMING)
-        term = self._new_term()
+        term = self._new_term(self._rivals)
         claimed_s = time.monotonic()
         try:
             self._claim = term.connect_and_claim()

@@ -21,6 +21,7 @@ from streaming.front.groups import Groups
 from streaming.front.job_feed import JobFeed
 from streaming.front.lease import Lease
 from streaming.front.link_server import LinkServer
+from streaming.front.rivals import Rivals
 from streaming.front.signals import Signals
 from streaming.front.status import Seen, StatusServer, image_status
 from streaming.front.term import Term
@@ -235,8 +236,10 @@ class Front:
             self._log.append_async(before)
         return self._log.append_async(records)
 
-    def _new_term(self) -> Term:
-        self._term = Term(self._settings, self._log, self._signals, self, self._counters)
+    def _new_term(self, rivals: Rivals) -> Term:
+        self._term = Term(
+            self._settings, self._log, self._signals, self, self._counters, rivals=rivals
+        )
         return self._term
 
     def _soon(self, call: Callable[..., None], *arguments: object) -> None:

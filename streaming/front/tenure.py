@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from streaming.front.load_events import Endpoints
 from streaming.front.preparation import own_registration
+from streaming.front.rivals import Rivals
 from streaming.front.signals import RoleLost
 from streaming.observers.tree import WatchedTree
 from streaming.zk.claim import (
@@ -35,12 +36,14 @@ class Tenure:
         session: ZkSession,
         tree: WatchedTree,
         controller_id: int,
+        rivals: Rivals,
         holder_seen: Callable[[int | None], None],
     ) -> None:
         """holder_seen: told who holds /controller, None when nobody does."""
         self._session = session
         self._tree = tree
         self._controller_id = controller_id
+        self._rivals = rivals
         self._holder_seen = holder_seen
         self._claim: ControllerClaim | None = None
         self._registered_rack: tuple[str | None] | None = None  # None: not registered yet
@@ -58,13 +61,15 @@ class Tenure:
     def take(self) -> ControllerClaim:
         """Take the role from whoever has it.
 
-        Raises RoleLost when it kept changing hands, or when our id is a broker's.
+        Raises RoleLost when it kept changing hands, or when our id is a broker's, SharedId when
+        another process takes it back with our id.
         """
-        self._check_id_is_free()
+        self._check_id_is_ours()
         taken = claim_controller(self._session, self._controller_id, steal=True)
         if isinstance(taken, ControllerTaken):
             raise RoleLost(f"the role kept changing hands, last holder {taken.holder_id}")
         self._claim = taken
+        self._rivals.claimed(taken.claimed_by)
         self._holder_seen(taken.controller_id)
         return taken
 
@@ -105,8 +110,8 @@ class Tenure:
             self._session.delete(path)
         return resign_controller(self._session, claim)
 
-    def _check_id_is_free(self) -> None:
-        """Make sure that no broker has our id.
+    def _check_id_is_ours(self) -> None:
+        """Make sure that no broker has our id, and no other controller.
 
         What a killed front left behind belongs to the session that still has /controller.
         """
@@ -115,3 +120,5 @@ class Tenure:
         owner = None if holder is None else holder.ephemeral_owner
         if registered is not None and registered.ephemeral_owner != owner:
             raise RoleLost(f"{path} is registered by another process; is it controller.id?")
+        if holder is not None and parse_controller_id(holder.data) == self._controller_id:
+            self._rivals.meet(self._controller_id, holder.ephemeral_owner)

@@ -11,6 +11,7 @@ from streaming.errors import ConfigurationError
 from streaming.front.addresses import check_brokers, plaintext_listeners
 from streaming.front.load_events import Endpoints, elected, overridable, topics_have_ids
 from streaming.front.preparation import create_missing
+from streaming.front.rivals import Rivals
 from streaming.front.signals import GiveUpRole, Signals
 from streaming.front.tenure import Tenure
 from streaming.image.racks import controller_rack
@@ -87,6 +88,8 @@ class Term:
         signals: Signals,
         listener: TermListener,
         counters: Counters,
+        *,
+        rivals: Rivals,
     ) -> None:
         """Prepare a session of its own; nothing is sent yet."""
         self._settings = settings
@@ -102,7 +105,7 @@ class Term:
         self._dirty = DirtyPaths(signals.notify)
         self._tree = WatchedTree(self._session, self._dirty)
         self._tenure = Tenure(
-            self._session, self._tree, settings.controller_id, listener.holder_seen
+            self._session, self._tree, settings.controller_id, rivals, listener.holder_seen
         )
         self._endpoints: Endpoints = []
         self._read: TopicsObserver | None = None
@@ -116,7 +119,8 @@ class Term:
         """Open the session and take the role from whoever has it.
 
         Raises RoleLost when it kept changing hands, or when our id is a broker's, and
-        ConfigurationError when brokers could not reach us, or we not them.
+        ConfigurationError when brokers could not reach us, or we not them, or when another process
+        takes it back with our id.
         """
         self._session.connect(self._settings.zookeeper_connection_timeout_ms)
         self._signals.check()

@@ -67,6 +67,22 @@ def test_a_stolen_role_is_taken_back_later(zookeeper, zk_session, front_and_job)
     assert orjson.loads(zk_session.get("/controller").data)["brokerid"] == CONTROLLER_ID
 
 
+def test_who_finds_another_helmstream_with_its_id_again_and_again_ends(
+    zookeeper, front_and_job, data_dir
+):
+    front, _ = front_and_job
+    for number in range(1, 4):
+        with ZkSession(zookeeper, SESSION_TIMEOUT_MS) as other:
+            claim_controller(other, CONTROLLER_ID, steal=True)
+            if number < 3:
+                front.wait_events("controller_elected", number + 1)
+            else:
+                assert front.wait_end() == 2
+                assert other.get("/controller").ephemeral_owner == other.session_id
+    said = (data_dir / "log" / "front.log").read_text()
+    assert f"by another process with controller.id = {CONTROLLER_ID}" in said
+
+
 def test_a_deleted_controller_znode_ends_the_term(zk_session, front_and_job):
     front, _ = front_and_job
     zk_session.delete("/controller")

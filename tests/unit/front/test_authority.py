@@ -79,7 +79,7 @@ def serve(step: str, error: Exception) -> tuple[list[str], list[RolePhase], Log,
     authority = ControllerRole(
         log,
         signals,
-        new_term=lambda: Term(signals, calls, step, error),
+        new_term=lambda _: Term(signals, calls, step, error),
         on_phase=entered,
         on_failure=failed,
         counters=Counter(),
@@ -149,6 +149,14 @@ def test_pauses_grow_while_the_role_is_lost_quickly():
         pauses.append(authority._pause_s)
         authority._pause_s = authority._pause_after_loss(0.5)
     assert pauses == [1, 2, 4, 8, 16, 30, 30]
+
+
+def test_pauses_are_forgotten_once_the_role_was_held_for_long():
+    authority = serve("follow", RoleLost("taken"))[3]
+    authority._claim = ControllerClaim(1000, 3, 3, 77)
+    authority._pause_s = 8.0
+    assert authority._pause_after_loss(30.0) == 16.0
+    assert authority._pause_after_loss(601.0) == 1.0
 
 
 def test_every_phase_can_be_left_and_reached():
