@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from checkpoints.read import folded_until
@@ -16,6 +14,7 @@ from streaming.paths import DataDir
 from streaming.replay.decisions import digest_of
 from streaming.replay.plan import ReplayPlan
 from streaming.replay.spark import replay_through_spark
+from tests.fixtures.waiting import wait_for
 from tests.property.state_logs import long_log
 from tests.spark.query_run import Recorder, settings_of
 
@@ -82,10 +81,12 @@ def test_a_running_query_waits_for_a_log_cluster_that_comes_back(
                 log_cluster.start()
             assert waiting.result(WAIT_S) == range(half, len(log))
             wanted = fold_log(log, 4)[1]
-            deadline = time.monotonic() + WAIT_S
-            while len(recorder.decisions()) < len(wanted) and time.monotonic() < deadline:
+
+            def all_there() -> bool:
                 assert query.isActive, query.exception()
-                time.sleep(0.1)
+                return len(recorder.decisions()) >= len(wanted)
+
+            wait_for("all decisions", all_there, WAIT_S)
             assert recorder.decisions() == wanted
         finally:
             query.stop()

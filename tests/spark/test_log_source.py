@@ -15,6 +15,7 @@ from streaming.log import source
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
 from streaming.log.source import HelmstreamLogSource
+from tests.fixtures.waiting import wait_for
 
 CAP = 7
 
@@ -148,9 +149,7 @@ def test_a_running_query_gets_what_is_appended_(spark, tmp_path, writer):
         query.processAllAvailable()
         assert [row.offset for row in seen] == [0, 1, 2]
         writer.append(new_records(30, start=3))
-        deadline = time.monotonic() + 60
-        while len(seen) < 33 and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_for("all records", lambda: len(seen) >= 33)
         assert [row.offset for row in seen] == list(range(33))
         query.processAllAvailable()
         progress = json.loads(query.lastProgress.json)["sources"][0]

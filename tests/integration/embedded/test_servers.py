@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import psutil
 import pytest
@@ -31,19 +30,10 @@ from streaming.zk.znodes import (
     topic_bytes,
     topic_path,
 )
+from tests.fixtures.waiting import wait_for
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 
 BOUND_S = 60
-
-
-def wait_for(condition, what: str):
-    deadline = time.monotonic() + BOUND_S
-    while time.monotonic() < deadline:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.1)
-    raise AssertionError(f"{what}: not within {BOUND_S} s")
 
 
 def test_zookeeper_serves_the_same_data_after_stop_and_after_kill(zookeeper_server):
@@ -104,7 +94,7 @@ time.sleep(600)
     )
     try:
         child = psutil.Process(int(parent.stdout.readline()))
-        wait_for(lambda: child.name() == "sleep", "the child runs its program")
+        wait_for("the child runs its program", lambda: child.name() == "sleep")
         assert child.is_running()
     finally:
         parent.kill()
@@ -116,7 +106,7 @@ time.sleep(600)
 def test_a_child_that_ignores_sigterm_is_killed_in_the_end(tmp_path):
     script = "trap '' TERM; echo ready; while :; do sleep 0.1; done"
     child = ChildProcess.start("deaf", ["/bin/sh", "-c", script], log_path=tmp_path / "log")
-    wait_for(lambda: b"ready" in child.log_path.read_bytes(), "the trap is set")
+    wait_for("the trap is set", lambda: b"ready" in child.log_path.read_bytes())
     assert not child.terminate(timeout_s=0.5)
     assert child.return_code == -signal.SIGKILL
     with pytest.raises(ProcessLookupError):
@@ -131,7 +121,7 @@ def test_broker_registers_is_paused_killed_and_restarted(
 ):
     cluster = kafka_cluster(1, version=version, config=config)
     broker = cluster.brokers[1]
-    registered = wait_for(lambda: zk_session.get(broker_path(1)), "it registers")
+    registered = wait_for("it registers", lambda: zk_session.get(broker_path(1)))
     registration = parse_broker(registered.data)
     assert [(e.listener, e.port) for e in registration.endpoints] == [
         ("CLIENT", broker.client_port),
@@ -139,19 +129,19 @@ def test_broker_registers_is_paused_killed_and_restarted(
     ]
     assert registration.version == (5 if version == "3.9.2" else 4)
     wait_for(
-        lambda: (z := zk_session.get("/controller")) and parse_controller_id(z.data) == 1,
         "the broker elects itself",
+        lambda: (z := zk_session.get("/controller")) and parse_controller_id(z.data) == 1,
     )
     broker.pause()
-    wait_for(lambda: zk_session.get(broker_path(1)) is None, "a paused broker's session ends")
+    wait_for("a paused broker's session ends", lambda: zk_session.get(broker_path(1)) is None)
     broker.resume()
-    again = wait_for(lambda: zk_session.get(broker_path(1)), "it registers again")
+    again = wait_for("it registers again", lambda: zk_session.get(broker_path(1)))
     assert again.czxid > registered.czxid
     broker.kill()
     assert not broker.running
-    wait_for(lambda: zk_session.get(broker_path(1)) is None, "a killed broker's session ends")
+    wait_for("a killed broker's session ends", lambda: zk_session.get(broker_path(1)) is None)
     broker.start()
-    restarted = wait_for(lambda: zk_session.get(broker_path(1)), "it registers once more")
+    restarted = wait_for("it registers once more", lambda: zk_session.get(broker_path(1)))
     assert restarted.czxid > again.czxid
     assert broker.terminate()
 
@@ -168,7 +158,7 @@ def test_a_real_controller_takes_our_topic_and_writes_what_we_would(zk_session, 
         znodes = [zk_session.get(partition_state_path("orders", p)) for p in range(13)]
         return all(znodes) and znodes
 
-    znodes = wait_for(read_states, "all partitions have a state")
+    znodes = wait_for("all partitions have a state", read_states)
     written = zk_session.get(topic_path("orders")).data
     topic = parse_topic(written)
     assert (topic.version, topic.replicas, len(topic.topic_id)) == (3, replicas, 22)

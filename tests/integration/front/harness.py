@@ -36,23 +36,14 @@ from streaming.zk.znodes import (
     topic_bytes,
     topic_path,
 )
+from tests.fixtures.waiting import WAIT_S, wait_for
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 
-WAIT_S = 60.0
 POLL_S = 0.02
 CONTROLLER_ID = 1000
 
 Observed = tuple[str, str, dict[str, Any]]
 """(kind, key, body) of an event."""
-
-
-def wait_for(what: str, true: Callable[[], Any], timeout_s: float = WAIT_S) -> Any:
-    """Return the first true value; fails after timeout_s, with what was last found."""
-    deadline = time.monotonic() + timeout_s
-    while not (found := true()):
-        assert time.monotonic() < deadline, f"{what} did not come; last found: {found!r}"
-        time.sleep(POLL_S)
-    return found
 
 
 def stays(what: str, true: Callable[[], Any], for_s: float) -> None:

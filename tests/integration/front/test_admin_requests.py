@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from streaming.zk.znodes.admin import reassignment_bytes
+from tests.fixtures.waiting import wait_for
 from tests.fixtures.znodes import preferred_election_bytes
-from tests.integration.front.harness import put_broker, put_topic, wait_for
+from tests.integration.front.harness import put_broker, put_topic
 
 ELECTION = "/admin/preferred_replica_election"
 PLAN = "/admin/reassign_partitions"

@@ -6,7 +6,8 @@ import orjson
 from kafka.admin import KafkaAdminClient, NewTopic
 
 from streaming.demo.metadata import ask_metadata
-from tests.integration.front.harness import CONTROLLER_ID, wait_for
+from tests.fixtures.waiting import wait_for
+from tests.integration.front.harness import CONTROLLER_ID
 
 
 def holder(zk_session) -> int | None:

@@ -8,16 +8,10 @@ import pytest
 from streaming.zk.client import ZkSession
 from streaming.zk.ops import Create, Delete
 from streaming.zk.znodes import TopicZNode, broker_path, topic_bytes
+from tests.fixtures.waiting import WAIT_S, wait_for
 from tests.fixtures.znodes import isr_change_bytes, log_dir_event_bytes
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
-from tests.integration.front.harness import (
-    WAIT_S,
-    put_broker,
-    put_config,
-    put_state,
-    put_topic,
-    wait_for,
-)
+from tests.integration.front.harness import put_broker, put_config, put_state, put_topic
 
 LONG_TIMEOUT_MS = 30_000
 

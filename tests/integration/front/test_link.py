@@ -20,7 +20,8 @@ from streaming.embedded.ports import free_ports
 from streaming.image.cluster_image import ClusterImage
 from streaming.link.job_side import AppendRefused, JobLink
 from streaming.log.api import NewRecord
-from tests.integration.front.harness import WAIT_S, put_broker, put_topic, wait_for
+from tests.fixtures.waiting import WAIT_S, wait_for
+from tests.integration.front.harness import put_broker, put_topic
 from tests.unit.front.front_figures import brokers_body
 
 

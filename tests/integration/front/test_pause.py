@@ -12,7 +12,8 @@ from streaming.settings_loader import load_settings
 from streaming.zk.znodes import partition_state_path
 from streaming.zk.znodes.partition_state import parse_partition_states
 from tests.fixtures.folding_job import BackgroundJob
-from tests.integration.front.harness import CONTROLLER_ID, stays, wait_for
+from tests.fixtures.waiting import wait_for
+from tests.integration.front.harness import CONTROLLER_ID, stays
 
 PATIENCE_S = 120.0
 pytestmark = pytest.mark.timeout(900)

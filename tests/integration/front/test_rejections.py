@@ -11,8 +11,9 @@ from streaming.zk.client import ZkSession
 from streaming.zk.znodes import TopicZNode, parse_topic, topic_bytes, topic_path
 from tests.bench.system import GatewayClient
 from tests.fixtures.folding_job import BackgroundJob
+from tests.fixtures.waiting import wait_for
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
-from tests.integration.front.harness import put_broker, put_state, wait_for
+from tests.integration.front.harness import put_broker, put_state
 
 READ_ONLY = ((31, "auth", ""), (1, "world", "anyone"))
 OWNER = [("digest", "somebody:else")]

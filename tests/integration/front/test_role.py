@@ -9,8 +9,9 @@ import pytest
 
 from streaming.zk.claim import claim_controller
 from streaming.zk.client import ZkSession
+from tests.fixtures.waiting import wait_for
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
-from tests.integration.front.harness import CONTROLLER_ID, put_broker, stays, wait_for
+from tests.integration.front.harness import CONTROLLER_ID, put_broker, stays
 
 
 @pytest.fixture

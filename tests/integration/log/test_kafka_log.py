@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 import uuid
 from contextlib import closing
 
@@ -25,6 +24,7 @@ from streaming.log.kafka_topic import UnusableTopic, create_topic
 from streaming.log.kafka_writer import KafkaLogWriter
 from streaming.log.location import KafkaTopic
 from streaming.log.recorded import first_at
+from tests.fixtures.waiting import wait_for
 
 # kafka-python leaves the sockets of refused connections to the garbage collector.
 AWAY_MS = 180_000
@@ -213,9 +213,7 @@ def test_a_tail_is_told_of_new_records(writer, log_topic):
         assert tail.end_offset() == 2
         for end in (3, 10):
             writer.append(new_records(end - tail.end_offset(), tail.end_offset()))
-            deadline = time.monotonic() + 60
-            while tail.end_offset() < end and time.monotonic() < deadline:
-                time.sleep(0.005)
+            wait_for("all records", lambda end=end: tail.end_offset() >= end)
             assert tail.end_offset() == end
         rows = [row for batch in tail.arrow_batches(1, 10) for row in batch.to_pylist()]
         assert [row["offset"] for row in rows] == list(range(1, 10))

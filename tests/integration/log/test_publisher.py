@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from contextlib import contextmanager
 
 import pytest
@@ -14,6 +13,7 @@ from streaming.log.embedded import EmbeddedLogWriter
 from streaming.log.kafka_reader import KafkaLogReader
 from streaming.log.kafka_writer import KafkaLogWriter
 from streaming.log.publisher import DecisionPublisher, published
+from tests.fixtures.waiting import wait_for
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 WAIT_S = 120
@@ -51,22 +51,18 @@ def publishing(tmp_path, topic, timeout_ms=30_000):
 
 
 def wait_for_end(reader, end):
-    deadline = time.monotonic() + WAIT_S
-    while reader.end_offset() < end and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_for("all records", lambda: reader.end_offset() >= end, WAIT_S)
     assert reader.end_offset() == end
 
 
 def wait_for_all(reader, last):
     """Wait until the decisions about the first events are there, some of them perhaps twice."""
-    deadline = time.monotonic() + WAIT_S
     wanted = [one.key for one in decisions(0, last)]
-    while True:
-        found = [one.key for one in each_once(reader.read(0, reader.end_offset()))]
-        if found == wanted or time.monotonic() > deadline:
-            break
-        time.sleep(0.1)
-    assert found == wanted
+
+    def found():
+        return [one.key for one in each_once(reader.read(0, reader.end_offset()))]
+
+    wait_for("all decisions", lambda: found() == wanted, WAIT_S, poll_s=0.1)
 
 
 def published_records(reader):
@@ -125,7 +121,5 @@ def test_what_retention_took_and_what_is_of_another_log_is_said(
         log.append(decisions(99, 100))
     caplog.clear()
     with publishing(tmp_path, log_topic):
-        deadline = time.monotonic() + WAIT_S
-        while "later than any here" not in caplog.text and time.monotonic() < deadline:
-            time.sleep(0.02)
+        wait_for("the complaint", lambda: "later than any here" in caplog.text, WAIT_S)
     assert "has decisions up to 99:1, later than any here" in caplog.text

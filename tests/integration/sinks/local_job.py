@@ -29,7 +29,8 @@ from streaming.zk.znodes.controller import (
 from tests.fixtures.folding_job import FoldingJob
 from tests.fixtures.job_checkpoints import SparkLayout
 from tests.fixtures.story import LISTENER
-from tests.integration.sinks.support import wait_for, write_state
+from tests.fixtures.waiting import wait_for
+from tests.integration.sinks.support import write_state
 
 BATCH_EVENTS = 4
 MEDDLED_BATCH = 2

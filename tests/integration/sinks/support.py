@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -21,10 +19,10 @@ from streaming.zk.claim import ControllerClaim, claim_controller
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import partition_state_bytes, partition_state_path
 from tests.fixtures.story import LISTENER, OURSELVES, endpoints
+from tests.fixtures.waiting import wait_for
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 from tests.unit.sinks.support import Job
 
-WAIT_S = 60.0
 _ROOTS = ("/brokers/topics", "/config/topics", "/admin", "/latest_producer_id_block")
 TOPIC_ID = "xVg7K6qyTvmxpuD7RnqU_w"
 
@@ -34,15 +32,6 @@ def opened_session(connect: str, timeout_ms: int = SESSION_TIMEOUT_MS) -> ZkSess
     session = ZkSession(connect, timeout_ms)
     session.connect()
     return session
-
-
-def wait_for(what: str, true: Callable[[], Any]) -> Any:
-    """Return the first true value; fails after WAIT_S."""
-    deadline = time.monotonic() + WAIT_S
-    while not (found := true()):
-        assert time.monotonic() < deadline, f"{what} did not come; last found: {found!r}"
-        time.sleep(0.005)
-    return found
 
 
 def registered(broker_id: int, port: int, epoch: int | None = None) -> RegisteredBroker:

@@ -11,7 +11,8 @@ from streaming.image.brokers import RegisteredBroker, broker_node
 from streaming.sinks import channel
 from streaming.wire.messages import ApiKey
 from tests.fixtures.stub_brokers import OF_2_1
-from tests.integration.sinks.support import WAIT_S, Notes, numbered, registered, wait_for
+from tests.fixtures.waiting import WAIT_S, wait_for
+from tests.integration.sinks.support import Notes, numbered, registered
 
 UM, LISR, STOP = ApiKey.UPDATE_METADATA, ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA
 

@@ -16,6 +16,7 @@ from state.decisions import DecisionKind
 from streaming.log.embedded import EmbeddedLogReader
 from streaming.wire.messages import ApiKey
 from streaming.zk.znodes import parse_topic
+from tests.fixtures.waiting import wait_for
 from tests.integration.sinks.local_job import Killed, LocalJob, Points
 from tests.integration.sinks.stories import (
     ANSWERED,
@@ -26,7 +27,7 @@ from tests.integration.sinks.stories import (
     Scenario,
     finding_producer_ids,
 )
-from tests.integration.sinks.support import tree, wait_for
+from tests.integration.sinks.support import tree
 from tests.integration.sinks.world import World
 
 ROOT = Path(__file__).parents[3]

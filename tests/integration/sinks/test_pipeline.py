@@ -11,9 +11,10 @@ from streaming.wire.messages import ApiKey
 from streaming.zk.claim import claim_controller
 from tests.fixtures.story import Story
 from tests.fixtures.stub_brokers import leader_and_isr_states, metadata_states
+from tests.fixtures.waiting import wait_for
 from tests.integration.sinks import local_job
 from tests.integration.sinks.stories import Scenario, put_topic_of_others
-from tests.integration.sinks.support import state_of, wait_for, write_state
+from tests.integration.sinks.support import state_of, write_state
 
 UM, LISR = ApiKey.UPDATE_METADATA, ApiKey.LEADER_AND_ISR
 

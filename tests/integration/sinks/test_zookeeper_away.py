@@ -12,13 +12,8 @@ from streaming.sinks.outcomes import batch_events
 from streaming.sinks.zookeeper import ZooKeeperSink
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import SessionLost, ZooKeeperUnreachable
-from tests.integration.sinks.support import (
-    claimed,
-    lost,
-    state_of,
-    story_with_everything,
-    wait_for,
-)
+from tests.fixtures.waiting import wait_for
+from tests.integration.sinks.support import claimed, lost, state_of, story_with_everything
 from tests.unit.sinks.support import Job
 
 

@@ -19,9 +19,10 @@ from streaming.log.embedded import EmbeddedLogReader
 from streaming.zk.client import ZkSession
 from tests.fixtures.fake_front import FakeFront
 from tests.fixtures.stub_brokers import StubBrokers
+from tests.fixtures.waiting import wait_for
 from tests.integration.sinks.local_job import LocalJob, Points
 from tests.integration.sinks.stories import SCENARIOS, Scenario
-from tests.integration.sinks.support import claimed, tree, wait_for
+from tests.integration.sinks.support import claimed, tree
 
 _numbers = itertools.count()
 

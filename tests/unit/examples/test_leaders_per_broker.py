@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import orjson
@@ -18,6 +17,7 @@ from state.partitions.slot import Slot
 from state.step import fold, new_machine
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
+from tests.fixtures.waiting import wait_for
 from tests.property.state_logs import long_log
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "leaders_per_broker.py"
@@ -85,10 +85,10 @@ def test_a_consumer_that_is_killed_goes_on_without_gap_or_repetition(decisions, 
     with EmbeddedLogWriter(tmp_path / "log") as writer:
         writer.append([record(one) for one in decisions[:40]])
         with subprocess.Popen(command, stdout=subprocess.DEVNULL) as running:
-            until = time.monotonic() + BOUND_S
-            while not state.exists() and time.monotonic() < until:
-                time.sleep(0.05)
-            running.kill()
+            try:
+                wait_for("what the consumer keeps", state.exists, BOUND_S)
+            finally:
+                running.kill()
         kept = orjson.loads(state.read_bytes())
         assert kept["next_offset"] == 40
         # The job died as well and wrote some decisions again.

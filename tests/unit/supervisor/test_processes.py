@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,7 @@ from streaming.supervisor.processes import (
     keep_bounded,
     role_command,
 )
+from tests.fixtures.waiting import wait_for
 
 WAIT_S = 30.0
 
@@ -28,11 +28,11 @@ def role_that(code: str, tmp_path: Path) -> Supervised:
 
 
 def keep_until_started_again(role: Supervised) -> None:
-    deadline_s = time.monotonic() + WAIT_S
-    while role.starts < 3:
-        assert time.monotonic() < deadline_s
+    def started_again() -> bool:
         role.keep_running()
-        time.sleep(0.02)
+        return role.starts >= 3
+
+    wait_for("two more starts", started_again, WAIT_S)
 
 
 @pytest.mark.parametrize("ending", ["raise SystemExit(1)", "raise SystemExit(4)", "1 / 0", "pass"])
