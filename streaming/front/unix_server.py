@@ -20,17 +20,35 @@ class UnixServer:
         self._serve = serve
         self._buffer_bytes = buffer_bytes
         self._server: asyncio.Server | None = None
+        self._serving: set[asyncio.Task[None]] = set()
+        self._stopping = False
 
     async def start(self) -> None:
         """Listen; a socket file that a killed front left behind is replaced."""
         self._path.unlink(missing_ok=True)
         self._server = await asyncio.start_unix_server(
-            self._serve, self._path, limit=self._buffer_bytes
+            self._served, self._path, limit=self._buffer_bytes
         )
 
     async def stop(self) -> None:
-        """Stop listening; connections are their servant's to close."""
+        """Stop listening, and cancel what is served: it closes its connection."""
         if self._server is not None:
+            self._stopping = True
             self._server.close()
+            for task in self._serving:
+                task.cancel()
+            await asyncio.gather(*self._serving)
             await self._server.wait_closed()
             self._path.unlink(missing_ok=True)
+
+    async def _served(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None, "a server makes a task for each connection"
+        self._serving.add(task)
+        try:
+            await self._serve(reader, writer)
+        except asyncio.CancelledError:
+            if not self._stopping:  # asyncio logs a connection's task that was cancelled
+                raise
+        finally:
+            self._serving.discard(task)
