@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 import pytest
 from kafka import KafkaAdminClient
+from kafka.errors import KafkaConnectionError
 
 from streaming.demo.cluster import DemoCluster
 from streaming.demo.metadata import ask_metadata
@@ -30,7 +31,8 @@ from tests.e2e.demo_cluster import controlled
 from tests.e2e.random_checks import unfinished, wait_until_none
 from tests.e2e.random_stage import ELECTION, PLAN
 from tests.e2e.telling import signal_job
-from tests.e2e.waiting import wait_for
+from tests.e2e.waiting import WAIT_S, wait_for
+from tests.fixtures import waiting
 from tests.fixtures.znodes import isr_change_bytes, log_dir_event_bytes, preferred_election_bytes
 from tests.integration.front.harness import put_config
 
@@ -66,6 +68,25 @@ def asked(servers: list[str], call: str, *arguments: Any) -> None:
         admin.close()
 
 
+def wait_until_gone(broker_id: int, servers: list[str]) -> None:
+    """Wait until no server tells clients of a broker that ended: they would connect to it."""
+
+    def named(server: str) -> set[int]:
+        admin: Any = KafkaAdminClient(bootstrap_servers=[server], request_timeout_ms=ASK_MS)
+        try:
+            return {broker["broker_id"] for broker in admin.describe_cluster()["brokers"]}
+        finally:
+            admin.close()
+
+    waiting.wait_for(
+        f"metadata without broker {broker_id}",
+        lambda: all(broker_id not in named(server) for server in servers),
+        WAIT_S,
+        poll_s=0.2,
+        again=(KafkaConnectionError,),
+    )
+
+
 def topic(session: ZkSession, name: str) -> TopicZNode | None:
     znode = session.get(topic_path(name))
     return None if znode is None else parse_topic(znode.data)
@@ -99,6 +120,7 @@ def change_everything(demo: DemoCluster, session: ZkSession) -> None:
     wait_for("the deletion", lambda: topic(session, "deleted") is None)
     assert demo.broker(DEAD).terminate(120)
     wait_for("a smaller ISR", lambda: DEAD not in state(session, "shrunk")["isr"])
+    wait_until_gone(DEAD, brokers[:2])
     asked(brokers[:2], "delete_topics", ["pending"])
     session.create(PLAN, reassignment_bytes({("moved", 0): [DEAD, 1], ("elected", 0): [2, 1]}))
     wait_for("a move that waits", lambda: topic(session, "moved").adding == {0: [DEAD]})
