@@ -45,3 +45,18 @@ def start_job(data_dir: Path) -> Iterator[Callable[..., FakeJob]]:
             return job
 
         yield start
+
+
+@pytest.fixture
+def start_with_job(
+    start_front: Callable[..., FrontProcess], start_job: Callable[..., FakeJob]
+) -> Callable[..., FrontProcess]:
+    """Start a front, and a job as soon as it listens."""
+
+    def start(*arguments: str, **settings: object) -> FrontProcess:
+        front = start_front(*arguments, **settings)
+        front.wait_listening()
+        start_job()
+        return front
+
+    return start

@@ -8,11 +8,9 @@ from tests.integration.front.harness import CONTROLLER_ID, put_broker
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - what an operator binds
 
 
-def test_the_advertised_host_is_registered_and_elected(zk_session, start_front, start_job):
+def test_the_advertised_host_is_registered_and_elected(zk_session, start_with_job):
     put_broker(zk_session, 1, host="10.0.0.1")
-    front = start_front(gateway_host=EVERYWHERE, gateway_advertised_host="controller.example")
-    front.wait_listening()
-    start_job()
+    front = start_with_job(gateway_host=EVERYWHERE, gateway_advertised_host="controller.example")
     front.wait_role("active")
     (ours,) = front.of_kind("controller_elected")[0]["endpoints"]
     assert (ours["listener"], ours["host"]) == ("CLIENT", "controller.example")
@@ -20,11 +18,9 @@ def test_the_advertised_host_is_registered_and_elected(zk_session, start_front, 
     assert (end.listener, end.host, end.port) == ("CLIENT", "controller.example", ours["port"])
 
 
-def test_a_loopback_host_is_refused_beside_brokers_elsewhere(zk_session, start_front, start_job):
+def test_a_loopback_host_is_refused_beside_brokers_elsewhere(zk_session, start_with_job):
     put_broker(zk_session, 1, host="10.0.0.1")
-    front = start_front()
-    front.wait_listening()
-    start_job()
+    front = start_with_job()
     assert front.wait_end() == 2
     last = front.process.log_path.read_text().splitlines()[-1]
     assert last.startswith("error: gateway.host = '127.0.0.1' is reached from this machine only")
@@ -32,11 +28,9 @@ def test_a_loopback_host_is_refused_beside_brokers_elsewhere(zk_session, start_f
     assert front.of_kind("controller_elected") == []
 
 
-def test_a_listener_that_has_to_be_chosen_is_asked_for(zk_session, start_front, start_job):
+def test_a_listener_that_has_to_be_chosen_is_asked_for(zk_session, start_with_job):
     put_broker(zk_session, 1, listeners=("CLIENT", "INTERNAL"))
-    front = start_front(gateway_listeners="CLIENT,INTERNAL")
-    front.wait_listening()
-    start_job()
+    front = start_with_job(gateway_listeners="CLIENT,INTERNAL")
     assert front.wait_end() == 2
     said = front.process.log_path.read_text()
     assert "inter.broker.listener.name is empty" in said
@@ -44,11 +38,9 @@ def test_a_listener_that_has_to_be_chosen_is_asked_for(zk_session, start_front, 
     assert zk_session.get("/controller") is None
 
 
-def test_brokers_without_a_plaintext_listener_are_refused(zk_session, start_front, start_job):
+def test_brokers_without_a_plaintext_listener_are_refused(zk_session, start_with_job):
     put_broker(zk_session, 1, protocols={"CLIENT": SecurityProtocol.SASL_SSL})
-    front = start_front(gateway_listeners="")
-    front.wait_listening()
-    start_job()
+    front = start_with_job(gateway_listeners="")
     assert front.wait_end() == 2
     said = front.process.log_path.read_text()
     assert "no listener that is PLAINTEXT" in said
@@ -56,11 +48,9 @@ def test_brokers_without_a_plaintext_listener_are_refused(zk_session, start_fron
     assert zk_session.get("/controller") is None
 
 
-def test_the_role_goes_when_such_a_broker_comes_later(zk_session, start_front, start_job):
+def test_the_role_goes_when_such_a_broker_comes_later(zk_session, start_with_job):
     put_broker(zk_session, 1)
-    front = start_front()
-    front.wait_listening()
-    start_job()
+    front = start_with_job()
     front.wait_role("active")
     put_broker(zk_session, 2, host="10.0.0.2")
     assert front.wait_end() == 2

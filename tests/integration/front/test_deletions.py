@@ -9,18 +9,16 @@ MARKS = "/admin/delete_topics"
 TOPIC_ID = "xVg7K6qyTvmxpuD7RnqU_w"
 
 
-def active(zk_session, start_front, start_job):
+def active(zk_session, start_with_job):
     put_broker(zk_session, 1)
     put_topic(zk_session, "t", [[1]], topic_id=TOPIC_ID)
-    front = start_front()
-    front.wait_listening()
-    start_job()
+    front = start_with_job()
     front.wait_role("active")
     return front
 
 
-def test_names_are_appended_once_with_the_topic_they_mean(zk_session, start_front, start_job):
-    front = active(zk_session, start_front, start_job)
+def test_names_are_appended_once_with_the_topic_they_mean(zk_session, start_with_job):
+    front = active(zk_session, start_with_job)
     zk_session.create(f"{MARKS}/t", b"")
     front.wait_events("topic_deletion_requested", 1)
     front.wait_status("a topic to delete", lambda status: status["topics_to_delete"] == 1)
@@ -31,18 +29,16 @@ def test_names_are_appended_once_with_the_topic_they_mean(zk_session, start_fron
     ]
 
 
-def test_a_name_that_went_and_came_back_is_appended_again(zk_session, start_front, start_job):
-    front = active(zk_session, start_front, start_job)
+def test_a_name_that_went_and_came_back_is_appended_again(zk_session, start_with_job):
+    front = active(zk_session, start_with_job)
     zk_session.create(f"{MARKS}/t", b"")
     front.wait_events("topic_deletion_requested", 1)
     zk_session.multi([Delete(f"{MARKS}/t"), Create(f"{MARKS}/t")])
     front.wait_events("topic_deletion_requested", 2)
 
 
-def test_a_topic_that_is_created_and_named_at_once_is_observed_first(
-    zk_session, start_front, start_job
-):
-    front = active(zk_session, start_front, start_job)
+def test_a_topic_that_is_created_and_named_at_once_is_observed_first(zk_session, start_with_job):
+    front = active(zk_session, start_with_job)
     put_topic(zk_session, "u", [[1]], topic_id=TOPIC_ID[:-1] + "g", states=False)
     zk_session.create(f"{MARKS}/u", b"")
     [marked] = front.wait_events("topic_deletion_requested", 1)
@@ -51,9 +47,9 @@ def test_a_topic_that_is_created_and_named_at_once_is_observed_first(
     assert of_topic == ["topic_observed", "topic_deletion_requested"]
 
 
-def test_names_that_wait_for_a_controller_are_part_of_the_load(zk_session, start_front, start_job):
+def test_names_that_wait_for_a_controller_are_part_of_the_load(zk_session, start_with_job):
     zk_session.ensure_path(f"{MARKS}/t")
-    front = active(zk_session, start_front, start_job)
+    front = active(zk_session, start_with_job)
     kinds = [kind for kind, _, _ in front.events()]
     assert kinds.index("topic_observed") < kinds.index("topic_deletion_requested")
     assert kinds.index("topic_deletion_requested") < kinds.index("resync_completed")

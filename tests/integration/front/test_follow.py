@@ -17,13 +17,11 @@ LONG_TIMEOUT_MS = 30_000
 
 
 @pytest.fixture
-def front(zk_session, start_front, start_job):
+def front(zk_session, start_with_job):
     """An active front over broker 1 and topic t."""
     put_broker(zk_session, 1)
     put_topic(zk_session, "t", [[1, 2], [2, 1]])
-    front = start_front()
-    front.wait_listening()
-    start_job()
+    front = start_with_job()
     front.wait_role("active")
     return front
 
@@ -138,16 +136,12 @@ def test_configuration_changes_that_matter_are_appended(zk_session, front):
     assert len(zk_session.children("/config/changes")) == 6
 
 
-def test_a_zookeeper_that_comes_back_loses_and_doubles_nothing(
-    zookeeper_server, start_front, start_job
-):
+def test_a_zookeeper_that_comes_back_loses_and_doubles_nothing(zookeeper_server, start_with_job):
     connect = zookeeper_server.connect_string
     with ZkSession(connect, LONG_TIMEOUT_MS) as session:  # with it would go broker 1
         put_broker(session, 1)
         put_topic(session, "t", [[1]])
-        front = start_front(connect, zookeeper_session_timeout_ms=LONG_TIMEOUT_MS)
-        front.wait_listening()
-        start_job()
+        front = start_with_job(connect, zookeeper_session_timeout_ms=LONG_TIMEOUT_MS)
         front.wait_role("active")
         zookeeper_server.kill()
         wait_for("doubt", lambda: front.status()["in_doubt"])

@@ -21,7 +21,7 @@ TOPIC_ID = "xVg7K6qyTvmxpuD7RnqU_w"
 
 
 @pytest.fixture
-def loaded(zk_session, start_front, start_job):
+def loaded(zk_session, start_with_job):
     """(broker epochs, events) of a load over a small cluster with a bit of everything."""
     epochs = [put_broker(zk_session, 1, rack="a"), put_broker(zk_session, 2, port=9093)]
     claim_controller(zk_session, 2, steal=False)
@@ -34,9 +34,7 @@ def loaded(zk_session, start_front, start_job):
     zk_session.create(
         "/latest_producer_id_block", producer_id_block_bytes(ProducerIdBlock(2, 1000, 1999))
     )
-    front = start_front()
-    front.wait_listening()
-    start_job()
+    front = start_with_job()
     front.wait_events("resync_completed", 1)
     return epochs, front.events()
 
@@ -121,18 +119,16 @@ def test_the_topics_of_a_load(loaded):
     }
 
 
-def test_brokers_of_an_old_protocol_get_no_topic_ids(zk_session, start_front, start_job):
+def test_brokers_of_an_old_protocol_get_no_topic_ids(zk_session, start_with_job):
     put_broker(zk_session, 1)
     put_topic(zk_session, "t", [[1]])
-    front = start_front(inter_broker_protocol_version="2.7")
-    front.wait_listening()
-    start_job()
+    front = start_with_job(inter_broker_protocol_version="2.7")
     front.wait_events("resync_completed", 1)
     assert front.of_kind("topic_observed")[0]["new_topic_id"] is None
     assert not front.of_kind("controller_elected")[0]["config"]["leader.recovery.supported"]
 
 
-def test_what_a_controller_leaves_in_zookeeper(zk_session, start_front, start_job):
+def test_what_a_controller_leaves_in_zookeeper(zk_session, start_with_job):
     put_broker(zk_session, 1)
     put_topic(zk_session, "t", [[1]])
     for folder in ("/isr_change_notification", "/log_dir_event_notification"):
@@ -143,9 +139,7 @@ def test_what_a_controller_leaves_in_zookeeper(zk_session, start_front, start_jo
     zk_session.create_sequential(
         "/log_dir_event_notification/log_dir_event_", log_dir_event_bytes(1)
     )
-    front = start_front()
-    front.wait_listening()
-    start_job()
+    front = start_with_job()
     status = front.wait_role("active")
 
     holder = orjson.loads(zk_session.get("/controller").data)
@@ -167,7 +161,7 @@ def test_what_a_controller_leaves_in_zookeeper(zk_session, start_front, start_jo
     ]
 
 
-def test_broken_znodes_cost_only_themselves(zk_session, start_front, start_job):
+def test_broken_znodes_cost_only_themselves(zk_session, start_with_job):
     put_broker(zk_session, 1)
     zk_session.create("/brokers/ids/2", b"{broken", ephemeral=True)
     put_topic(zk_session, "good", [[1], [1]])
@@ -177,9 +171,7 @@ def test_broken_znodes_cost_only_themselves(zk_session, start_front, start_job):
     zk_session.set("/config/topics/good", b"[")
     zk_session.create("/latest_producer_id_block", b"?")
     zk_session.ensure_path("/config/changes")
-    front = start_front()
-    front.wait_listening()
-    start_job()
+    front = start_with_job()
     status = front.wait_role("active")
     assert [b["id"] for b in front.of_kind("broker_registrations_changed")[0]["registered"]] == [1]
     (topic,) = front.of_kind("topic_observed")
@@ -205,15 +197,13 @@ def test_broken_znodes_cost_only_themselves(zk_session, start_front, start_job):
     assert [b["id"] for b in change["registered"]] == [2]
 
 
-def test_many_topics_are_loaded_in_groups(zk_session, start_front, start_job):
+def test_many_topics_are_loaded_in_groups(zk_session, start_with_job):
     put_broker(zk_session, 1)
     names = [f"topic-{number:04}" for number in range(1_203)]
     zk_session.ensure_path("/brokers/topics")
     for name in names:
         zk_session.create(f"/brokers/topics/{name}", b'{"version":1,"partitions":{"0":[1]}}')
-    front = start_front()
-    front.wait_listening()
-    start_job()
+    front = start_with_job()
     front.wait_events("resync_completed", 1)
     assert [body["topic"] for body in front.of_kind("topic_observed")] == names
     zk_session.set("/brokers/topics/topic-0777", b'{"version":1,"partitions":{"0":[1],"1":[1]}}')
@@ -221,10 +211,8 @@ def test_many_topics_are_loaded_in_groups(zk_session, start_front, start_job):
     assert (changed["topic"], changed["partitions"]) == ("topic-0777", [0, 1])
 
 
-def test_our_endpoints_follow_the_brokers_listeners(zk_session, start_front, start_job):
-    front = start_front(gateway_listeners="", inter_broker_listener_name="INTERNAL")
-    front.wait_listening()
-    start_job()
+def test_our_endpoints_follow_the_brokers_listeners(zk_session, start_with_job):
+    front = start_with_job(gateway_listeners="", inter_broker_listener_name="INTERNAL")
     front.wait_role("claiming")  # no broker yet: nobody knows which listeners brokers will have
     assert zk_session.get("/controller") is None
     secured = {"CLIENT": SecurityProtocol.SASL_SSL}  # ours would be plain text there

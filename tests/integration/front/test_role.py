@@ -197,24 +197,20 @@ def test_two_fronts_cannot_write_one_log(front_and_job, start_front):
     assert "already written by process" in second.process.log_path.read_text()
 
 
-def test_a_front_without_zookeeper_waits_for_it(zookeeper_server, start_front, start_job):
+def test_a_front_without_zookeeper_waits_for_it(zookeeper_server, start_with_job):
     connect = zookeeper_server.connect_string
     zookeeper_server.stop()
-    front = start_front(connect, zookeeper_connection_timeout_ms=1_000)
-    front.wait_listening()
-    start_job()
+    front = start_with_job(connect, zookeeper_connection_timeout_ms=1_000)
     wait_for("a refusal", lambda: front.status()["counters"].get("controller_losses", 0) >= 1)
     zookeeper_server.start()
     front.wait_role("active")
     assert kinds(front)[0] == "controller_elected"
 
 
-def test_a_broker_with_our_id_keeps_it(zookeeper, zk_session, start_front, start_job):
+def test_a_broker_with_our_id_keeps_it(zookeeper, zk_session, start_with_job):
     with ZkSession(zookeeper, SESSION_TIMEOUT_MS) as broker:
         epoch = put_broker(broker, CONTROLLER_ID)
-        front = start_front()
-        front.wait_listening()
-        start_job()
+        front = start_with_job()
         wait_for("a refusal", lambda: front.status()["counters"].get("controller_losses", 0) >= 1)
         assert zk_session.get(f"/brokers/ids/{CONTROLLER_ID}").czxid == epoch
         assert zk_session.get("/controller") is None

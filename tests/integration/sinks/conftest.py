@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from streaming.sinks.zookeeper import ZooKeeperSink
-from tests.integration.sinks.support import claimed, opened_session
+from tests.integration.sinks.support import claimed, open_sink
 from tests.integration.sinks.world import new_world, stubs
 from tests.unit.sinks.support import Job
 
@@ -16,14 +16,8 @@ __all__ = ["new_world", "stubs"]
 
 @pytest.fixture
 def sink(zookeeper) -> Iterator[ZooKeeperSink]:
-    sink = ZooKeeperSink(
-        lambda: opened_session(zookeeper),
-        max_ops_per_multi=50,
-        max_in_flight=4,
-        stopped=lambda: False,
-    )
-    yield sink
-    sink.close()
+    with open_sink(zookeeper, max_ops_per_multi=50) as sink:
+        yield sink
 
 
 @pytest.fixture

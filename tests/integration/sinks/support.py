@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import orjson
@@ -14,6 +16,7 @@ from streaming.sinks.brokers import BrokerSink
 from streaming.sinks.channel import Answer, Timing
 from streaming.sinks.plan import SharedRequest
 from streaming.sinks.rows import NO_ROWS
+from streaming.sinks.zookeeper import ZooKeeperSink
 from streaming.wire.messages import ApiKey
 from streaming.zk.claim import ControllerClaim, claim_controller
 from streaming.zk.client import ZkSession
@@ -32,6 +35,19 @@ def opened_session(connect: str, timeout_ms: int = SESSION_TIMEOUT_MS) -> ZkSess
     session = ZkSession(connect, timeout_ms)
     session.connect()
     return session
+
+
+@contextmanager
+def open_sink(connect: str, *, max_ops_per_multi: int) -> Iterator[ZooKeeperSink]:
+    """A sink for ZooKeeper, with a session of its own."""
+    sink = ZooKeeperSink(
+        lambda: opened_session(connect),
+        max_ops_per_multi=max_ops_per_multi,
+        max_in_flight=4,
+        stopped=lambda: False,
+    )
+    yield sink
+    sink.close()
 
 
 def registered(broker_id: int, port: int, epoch: int | None = None) -> RegisteredBroker:

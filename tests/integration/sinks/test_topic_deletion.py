@@ -18,7 +18,7 @@ from streaming.zk.znodes import TopicZNode, topic_bytes
 from tests.fixtures.story import OURSELVES
 from tests.integration.sinks.support import (
     claimed,
-    opened_session,
+    open_sink,
     state_of,
     tree,
     write_state,
@@ -31,14 +31,8 @@ ROOTS = ("/brokers/topics", "/config/topics", "/admin/delete_topics")
 
 @pytest.fixture
 def sink(zookeeper) -> Iterator[ZooKeeperSink]:
-    sink = ZooKeeperSink(
-        lambda: opened_session(zookeeper),
-        max_ops_per_multi=7,
-        max_in_flight=4,
-        stopped=lambda: False,
-    )
-    yield sink
-    sink.close()
+    with open_sink(zookeeper, max_ops_per_multi=7) as sink:
+        yield sink
 
 
 @pytest.fixture

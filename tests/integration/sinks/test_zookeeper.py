@@ -147,14 +147,7 @@ def test_the_new_term_is_written_beside_a_fenced_old_one(zk_session, sink, job):
     job.story.unregister(1)
     job.story.elected(2, version)
     job.story.register({2: 12, 3: 13})
-    job.story.write(
-        "topic_observed",
-        "t",
-        topic="t",
-        partitions=[0],
-        replicas=[[1, 2]],
-        states=[[1, 0, [1, 2], 1, 0, 0]],
-    )
+    job.story.observe("t", [[1, 2]], states=[[1, 0, [1, 2], 1, 0, 0]])
     loaded = job.story.write("resync_completed", topics=1)
     sink.write(batch := job.decide())
     Doubts().lose_what_follows(batch)

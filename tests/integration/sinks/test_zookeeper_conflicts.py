@@ -123,14 +123,7 @@ def test_an_assignment_that_somebody_else_changed(zk_session, sink, job):
     there = topic_bytes(TopicZNode({0: [OURSELVES, 2]}))
     zk_session.create("/brokers/topics/t", there)
     zk_session.set("/brokers/topics/t", there)
-    job.story.write(
-        "topic_observed",
-        "t",
-        topic="t",
-        partitions=[0],
-        replicas=[[OURSELVES, 2]],
-        zk_version=0,
-    )
+    job.story.observe("t", [[OURSELVES, 2]], zk_version=0)
     sink.write(batch := job.decide())
     (rewrite,) = batch.of_kind(DecisionKind.REWRITE_ASSIGNMENT)
     assert rewrite.failed

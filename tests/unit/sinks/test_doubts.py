@@ -134,14 +134,7 @@ def test_a_replaced_controllers_decisions_are_lost_until_the_last_one():
     found.story.shut_down(1)
     found.story.elected(2, 7)
     found.story.register({2: 12, 3: 13})
-    found.story.write(
-        "topic_observed",
-        "t",
-        topic="t",
-        partitions=[0],
-        replicas=[[2, 3]],
-        states=[[2, 4, [2, 3], 1, 0, 8]],
-    )
+    found.story.observe("t", [[2, 3]], states=[[2, 4, [2, 3], 1, 0, 8]])
     loaded = found.story.write("resync_completed", topics=1)
     batch = found.decide()
     batch.fenced.add(1)
@@ -158,14 +151,7 @@ def test_a_fresh_load_in_the_same_batch_ends_doubts():
     found.story.unregister(1)
     found.story.elected(2, 7)
     found.story.register({2: 12, 3: 13})
-    found.story.write(
-        "topic_observed",
-        "t",
-        topic="t",
-        partitions=[0],
-        replicas=[[2, 3]],
-        states=[[2, 4, [2, 3], 1, 0, 8]],
-    )
+    found.story.observe("t", [[2, 3]], states=[[2, 4, [2, 3], 1, 0, 8]])
     found.story.write("resync_completed", topics=1)
     batch = found.decide()
     conflicting(found, batch, "t", 0)
