@@ -37,7 +37,9 @@ def front_and_job(active):
 @pytest.fixture
 def short_leased(active):
     """A front and a job that costs it the role when it does nothing for 2 s."""
-    return active(controller_lease_ms=2_000)
+    front, job = active(controller_lease_ms=2_000)
+    wait_for("nothing that waits for the job", lambda: not front.status()["job"]["lag"])
+    return front, job
 
 
 def kinds(front) -> list[str]:
