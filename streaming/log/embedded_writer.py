@@ -7,7 +7,7 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from checkpoints.durable import fsync_folder
-from streaming.log.api import AppendFailed, LogError, NewRecord
+from streaming.log.api import AppendFailed, NewRecord
 from streaming.log.embedded_format import (
     HARD_RECORD_BYTES_MAX,
     Body,
@@ -56,14 +56,18 @@ class EmbeddedLogWriter:
         self._folder = Path(folder)
         self._clock = clock
         self._segment_bytes = segment_bytes
-        self._record_bytes_max = record_bytes_max
         self._lock = WriterLock(self._folder)
         try:
             self._open(first_offset)
         except BaseException:
             self._lock.close()
             raise
-        self._groups = GroupCommit(str(self._folder), self._commit)
+        self._groups = GroupCommit(
+            str(self._folder),
+            self._commit,
+            lambda record: encode_body(record, record_bytes_max),
+            lambda body: len(body.text_and_payload),
+        )
 
     def _open(self, first_offset: int) -> None:
         for leftover in self._folder.glob("*.tmp"):
@@ -84,13 +88,7 @@ class EmbeddedLogWriter:
         return self.append_async(records).result()
 
     def append_async(self, records: Sequence[NewRecord]) -> Future[range]:
-        try:
-            bodies = [encode_body(record, self._record_bytes_max) for record in records]
-        except LogError as refused:
-            future: Future[range] = Future()
-            future.set_exception(refused)
-            return future
-        return self._groups.submit(bodies, sum(len(body.text_and_payload) for body in bodies))
+        return self._groups.submit(records)
 
     def start_offset(self) -> int:
         return list_segments(self._folder)[0]

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from streaming.log.api import LogClosed, LogError
+from streaming.log.api import LogClosed, LogError, NewRecord
 
 GROUP_BYTES_MAX = 8 * 1024 * 1024
 """Where a group ends; one append is never cut."""
@@ -34,12 +34,21 @@ class GroupCommit(Generic[Stored]):
     """Calls `commit` with one group after the other, on a thread of its own.
 
     `commit` sets each future of the group, to offsets or an error; it calls `give_up` when nothing
-    can be appended any more. `what` names the log in errors.
+    can be appended any more. `what` names the log in errors. `stored` gives a record its stored
+    form or raises LogError, `size_bytes` is what that counts for in a group.
     """
 
-    def __init__(self, what: str, commit: Callable[[list[Append[Stored]]], None]) -> None:
+    def __init__(
+        self,
+        what: str,
+        commit: Callable[[list[Append[Stored]]], None],
+        stored: Callable[[NewRecord], Stored],
+        size_bytes: Callable[[Stored], int],
+    ) -> None:
         self._what = what
         self._commit = commit
+        self._stored = stored
+        self._size_bytes = size_bytes
         self._waiting: deque[Append[Stored]] = deque()
         self._wake = threading.Condition()
         self._closing = False
@@ -47,14 +56,22 @@ class GroupCommit(Generic[Stored]):
         self._thread = threading.Thread(target=self._run, name=f"log-{what}", daemon=True)
         self._thread.start()
 
-    def submit(self, records: Sequence[Stored], size_bytes: int) -> Future[range]:
-        """Queue the records of one call; order of calls is order of groups."""
+    def submit(self, records: Sequence[NewRecord]) -> Future[range]:
+        """Queue the records of one call; order of calls is order of groups. One that cannot be
+        stored fails the call.
+        """
         future: Future[range] = Future()
+        try:
+            stored = [self._stored(record) for record in records]
+        except LogError as refused:
+            future.set_exception(refused)
+            return future
+        size_bytes = sum(map(self._size_bytes, stored))
         with self._wake:
             if self._closing or self._broken:
                 future.set_exception(self._refusal())
                 return future
-            self._waiting.append(Append(list(records), size_bytes, future))
+            self._waiting.append(Append(stored, size_bytes, future))
             self._wake.notify()
         return future
 

@@ -85,19 +85,15 @@ class KafkaLogWriter:
                 **client_options(topic, timeout_ms),
                 **_producer_options(timeout_ms, message_bytes_max),
             )
-        self._groups = GroupCommit(str(topic), self._commit)
+        self._groups = GroupCommit(
+            str(topic), self._commit, self._message, lambda message: len(message.payload)
+        )
 
     def append(self, records: Sequence[NewRecord]) -> range:
         return self.append_async(records).result()
 
     def append_async(self, records: Sequence[NewRecord]) -> Future[range]:
-        try:
-            messages = [self._message(record) for record in records]
-        except LogError as refused:
-            future: Future[range] = Future()
-            future.set_exception(refused)
-            return future
-        return self._groups.submit(messages, sum(len(one.payload) for one in messages))
+        return self._groups.submit(records)
 
     def start_offset(self) -> int:
         return self._start
