@@ -51,15 +51,20 @@ def folded_until(checkpoint: Path, batch_id: int | None = None) -> int:
     return int(orjson.loads(line)["offset"])
 
 
-def check_retained(checkpoint: Path, batch_id: int | None) -> None:
-    """Raise CheckpointMismatch when a batch (None: the last) is not in the checkpoint."""
+def retained_batch(checkpoint: Path, batch_id: int | None) -> int:
+    """Return the number of a batch (None: the last that was committed).
+
+    Raises CheckpointMismatch when it is not in the checkpoint.
+    """
     committed = committed_batches(checkpoint)
     if not committed:
         raise CheckpointMismatch(f"{checkpoint} has no committed batch")
-    if batch_id is not None and batch_id not in committed:
+    number = committed[-1] if batch_id is None else batch_id
+    if number not in committed:
         raise CheckpointMismatch(
-            f"batch {batch_id} is not in {checkpoint}: it has {committed[0]} to {committed[-1]}"
+            f"batch {number} is not in {checkpoint}: it has {committed[0]} to {committed[-1]}"
         )
+    return number
 
 
 def state_frame(spark: SparkSession, checkpoint: Path, batch_id: int | None = None) -> DataFrame:
@@ -68,12 +73,9 @@ def state_frame(spark: SparkSession, checkpoint: Path, batch_id: int | None = No
 
     Raises CheckpointMismatch when the batch is not retained.
     """
-    check_retained(checkpoint, batch_id)
+    number = retained_batch(checkpoint, batch_id)
     spark.streams.active  # noqa: B018 - starts the state store's coordinator, which the reader needs
-    reader = spark.read.format("statestore")
-    if batch_id is not None:
-        reader = reader.option("batchId", batch_id)
-    rows = reader.load(str(checkpoint))
+    rows = spark.read.format("statestore").option("batchId", number).load(str(checkpoint))
     return rows.selectExpr("key.machine AS machine", "value.groupState.data AS state")
 
 
@@ -104,10 +106,12 @@ def read_machines(
 
 
 def snapshot_of(spark: SparkSession, checkpoint: Path, batch_id: int | None = None) -> Snapshot:
-    """Return all machines as of a committed batch, the last one by default.
+    """Return all machines as of a committed batch, the last one by default; the job may run.
 
     Raises CheckpointMismatch when the batch is not retained or the folder says nothing of slots.
     """
-    states = read_states(spark, checkpoint, batch_id)
+    # Once: while the states are collected, the job commits further batches.
+    number = retained_batch(checkpoint, batch_id)
+    states = read_states(spark, checkpoint, number)
     slots, group_slots = slots_of(checkpoint)
-    return Snapshot(folded_until(checkpoint, batch_id), slots, states, group_slots)
+    return Snapshot(folded_until(checkpoint, number), slots, states, group_slots)

@@ -41,11 +41,11 @@ def verify_checkpoint(spark: SparkSession, folders: DataDir) -> list[Check]:
     since give the last batch's machines, byte for byte.
     """
     checkpoint = folders.checkpoint
+    committed = committed_batches(checkpoint)
     try:
-        last = snapshot_of(spark, checkpoint)
+        last = snapshot_of(spark, checkpoint, max(committed, default=None))
     except CheckpointMismatch as error:
         return [Check("batches", False, str(error))]
-    committed = committed_batches(checkpoint)
     span = f"{committed[0]} to {committed[-1]}, folded up to {last.offset}"
     found = [Check("batches", True, span), _machines(last)]
     if not found[-1].passed:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import orjson
+import pytest
 
-from checkpoints.read import folded_until, has_state
+from checkpoints import read
+from checkpoints.layout import CheckpointMismatch, check_layout
+from checkpoints.read import folded_until, has_state, retained_batch, snapshot_of
+from checkpoints.snapshot import Snapshot
 
 
 def batch(checkpoint, number, offset, *, committed=True):
@@ -30,3 +34,30 @@ def test_the_last_committed_batch_counts_not_the_last_planned(tmp_path):
         batch(tmp_path, number, number * 10)
     batch(tmp_path, 12, 999, committed=False)
     assert (has_state(tmp_path), folded_until(tmp_path)) == (True, 110)
+
+
+def test_the_offset_of_a_snapshot_is_that_of_its_states_though_the_job_goes_on(
+    tmp_path, monkeypatch
+):
+    check_layout(tmp_path, slots=4, partitions=2, group_slots=2)
+    for number in range(9, 12):
+        batch(tmp_path, number, number * 10)
+
+    def collected(spark, checkpoint, batch_id):
+        read_of = retained_batch(checkpoint, batch_id)
+        batch(checkpoint, 12, 999)
+        return {0: str(read_of).encode()}
+
+    monkeypatch.setattr(read, "read_states", collected)
+    assert snapshot_of(None, tmp_path) == Snapshot(110, 4, {0: b"11"}, 2)
+    assert snapshot_of(None, tmp_path) == Snapshot(999, 4, {0: b"12"}, 2)
+    assert snapshot_of(None, tmp_path, 10) == Snapshot(100, 4, {0: b"10"}, 2)
+
+
+def test_a_batch_that_is_not_retained_is_refused(tmp_path):
+    with pytest.raises(CheckpointMismatch, match="has no committed batch"):
+        retained_batch(tmp_path, None)
+    batch(tmp_path, 9, 90)
+    batch(tmp_path, 10, 100)
+    with pytest.raises(CheckpointMismatch, match=r"batch 7 is not in .*: it has 9 to 10"):
+        retained_batch(tmp_path, 7)
