@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,9 +20,10 @@ class Outcome:
     """What the outcome log says of the decisions of one event.
 
     batch: the persisted record of their micro-batch, None before it. delivered_ms, confirmed_ms:
-    by broker.
+    by broker. retained: False when the log may have let go of what it said; the rest is empty.
     """
 
+    retained: bool = True
     batch: dict[str, Any] | None = None
     delivered_ms: dict[int, int] = field(default_factory=dict)
     confirmed_ms: dict[int, int] = field(default_factory=dict)
@@ -60,8 +61,17 @@ def outcome_of(
     if reader is None:
         return found
     awaited = set(brokers)
-    for kind, body in _after(reader, time_ms):
-        if body["end_offset"] is None or body["end_offset"] <= offset:
+    start = first_at(reader, time_ms - _CLOCKS_DIFFER_MS)
+    # What comes after earlier times, or after the end of an earlier batch, is all there.
+    whole = start > reader.start_offset()
+    for kind, body in _from(reader, start):
+        if body["end_offset"] is None:
+            continue
+        if kind == "persisted" and not whole:
+            whole = body["end_offset"] <= offset or _began_by(body, time_ms)
+            if not whole:
+                return Outcome(retained=False)
+        if body["end_offset"] <= offset:
             continue
         if kind == "persisted":
             found.batch = found.batch or body
@@ -70,11 +80,16 @@ def outcome_of(
             by_broker.setdefault(body["broker_id"], body["at_ms"])
         if found.batch is not None and awaited <= found.confirmed_ms.keys():
             break
-    return found
+    return found if whole or reader.start_offset() == 0 else Outcome(retained=False)
 
 
-def _after(reader: LogReader, time_ms: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    start = first_at(reader, time_ms - _CLOCKS_DIFFER_MS)
+def _began_by(batch: Mapping[str, Any], time_ms: int) -> bool:
+    """Return whether a batch that ends after an event of this time is the one with it."""
+    began_ms = batch["first_event_ms"]
+    return began_ms is not None and began_ms <= time_ms
+
+
+def _from(reader: LogReader, start: int) -> Iterator[tuple[str, dict[str, Any]]]:
     for record in reader.read(start, reader.end_offset()):
         if record.kind in {"persisted", "delivered", "confirmed"}:
             yield record.kind, orjson.loads(record.payload)

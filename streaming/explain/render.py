@@ -20,6 +20,7 @@ from streaming.log.api import LogRecord
 
 _PAYLOAD_CHARACTERS = 300
 _NOBODY = -1
+_NOT_KNOWN = "not known any more"
 
 
 def explanation(one: Explanation) -> RenderableType:
@@ -44,6 +45,8 @@ def explanation(one: Explanation) -> RenderableType:
     tree.add(Text.assemble(("written  ", "bold"), _written(one)))
     if one.told:
         tree.add(_brokers(one, change.time_ms))
+    if not one.told_all_known:
+        tree.add(Text("who else was registered, and told, is not known", style="dim"))
     return tree
 
 
@@ -79,10 +82,9 @@ def _chapter(one: Explanation) -> RenderableType:
     for line in sentences(one):
         tree.add(Text(line))
     confirmed = [str(id_) for id_ in one.told if id_ in one.outcome.confirmed_ms]
-    brokers = (
-        f"; confirmed by {', '.join(confirmed) or 'nobody'} of {', '.join(map(str, one.told))}"
-    )
-    tree.add(_written(one).append(brokers if one.told else ""))
+    told = [*map(str, one.told), *([] if one.told_all_known else ["others that are not known"])]
+    brokers = f"; confirmed by {', '.join(confirmed) or 'nobody'} of {', '.join(told)}"
+    tree.add(_written(one).append(brokers if one.told and one.outcome.retained else ""))
     return tree
 
 
@@ -154,6 +156,8 @@ def _election(ballot: Ballot) -> RenderableType:
 
 def _written(one: Explanation) -> Text:
     row, batch = one.change.row, one.outcome.batch
+    if not one.outcome.retained:
+        return Text(_NOT_KNOWN, style="dim")
     if batch is None:
         return Text("not yet", style="yellow")
     if one.lost is not None:
@@ -166,9 +170,10 @@ def _written(one: Explanation) -> Text:
 
 def _brokers(one: Explanation, time_ms: int) -> RenderableType:
     table = Table("broker", "sent", "confirmed", box=None, header_style="bold", pad_edge=False)
+    unsaid = "not yet" if one.outcome.retained else _NOT_KNOWN
     for broker in one.told:
         times = (one.outcome.delivered_ms.get(broker), one.outcome.confirmed_ms.get(broker))
-        cells = ("not yet" if ms is None else f"after {ms - time_ms} ms" for ms in times)
+        cells = (unsaid if ms is None else f"after {ms - time_ms} ms" for ms in times)
         table.add_row(str(broker), *cells)
     return table
 

@@ -35,7 +35,7 @@ class Explanation:
 
     event: None when the event log has let go of it. retold: how it was decided; None when neither
     the log reaches back to an election of the controller nor machines of before were given.
-    told: the brokers that had to hear of it, ascending.
+    told: the brokers that had to hear of it, ascending; none when it was not written.
     """
 
     topic: str
@@ -50,6 +50,13 @@ class Explanation:
     def lost(self) -> str | None:
         """Why the change was not written; None when it was, is not yet, or needed no write."""
         return self.outcome.lost(self.change.offset, self.topic, self.partition)
+
+    @property
+    def told_all_known(self) -> bool:
+        """Whether nobody else was told: of everybody who was registered only `retold` knows."""
+        row = self.change.row
+        everybody = row is not None and "update_metadata" in row["actions"]
+        return self.retold is not None or self.lost is not None or not everybody
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,16 +164,11 @@ class Explainer:
 
     def _explained(self, topic: str, partition: int, change: Change) -> Explanation:
         event, retold = self._retold(topic, change.offset)
-        told = _told(change, () if retold is None else retold.registered)
-        return Explanation(
-            topic,
-            partition,
-            change,
-            event,
-            retold,
-            told,
-            outcome_of(self._outcomes, change.offset, change.time_ms, told),
-        )
+        told = _told(change, None if retold is None else retold.registered)
+        outcome = outcome_of(self._outcomes, change.offset, change.time_ms, told)
+        if outcome.lost(change.offset, topic, partition) is not None:
+            told = ()
+        return Explanation(topic, partition, change, event, retold, told, outcome)
 
     def _retold(self, topic: str, offset: int) -> tuple[LogRecord | None, Retold | None]:
         events = self._events
@@ -195,14 +197,19 @@ def _opened(where: LogLocation) -> RecordedLog | None:
         return None
 
 
-def _told(change: Change, registered: Iterable[int]) -> tuple[int, ...]:
-    """Return who had to hear of a change: everybody, or who gets LeaderAndIsr or StopReplica."""
+def _told(change: Change, registered: Iterable[int] | None) -> tuple[int, ...]:
+    """Return who had to hear of a change: everybody, or who gets LeaderAndIsr or StopReplica.
+
+    registered: None when it is not known; then those of the latter whose replicas are online.
+    """
     row = change.row
     named = {one["broker"] for one in change.decided.get("stop_replicas", [])}
     if row is not None:
         named |= set(row["recipients"])
-        if "update_metadata" in row["actions"]:
-            named |= set(registered)
+    if registered is None:
+        return tuple(sorted(named - set(() if row is None else row["offline"])))
+    if row is not None and "update_metadata" in row["actions"]:
+        named |= set(registered)
     return tuple(sorted(named & set(registered)))
 
 
@@ -230,6 +237,7 @@ def as_json(one: Explanation) -> dict[str, Any]:
             for ballot in one.retold.ballots
             if ballot.partition == one.partition
         ],
+        "outcome_retained": one.outcome.retained,
         "persisted": None
         if batch is None
         else {
@@ -245,6 +253,7 @@ def as_json(one: Explanation) -> dict[str, Any]:
             }
             for broker in one.told
         ],
+        "brokers_complete": one.told_all_known,
     }
 
 
@@ -256,6 +265,7 @@ def group_as_json(one: GroupExplanation) -> dict[str, Any]:
         "event": _event_as_json(one.change.offset, one.change.time_ms, one.event),
         "changes": list(one.change.changes),
         "replies": list(one.change.replies),
+        "outcome_retained": one.outcome.retained,
         "persisted": None
         if batch is None
         else {"batch_id": batch["batch_id"], "written_at_ms": batch["written_at_ms"]},

@@ -23,6 +23,7 @@ from tests.fixtures.story import Fold, Story
 from tests.property.group_logs import Author
 
 PORTS = {1: 11, 2: 12, 3: 13}
+_OUTCOMES_OF_A_BATCH = 5
 
 
 class Recording:
@@ -35,7 +36,9 @@ class Recording:
         self.now_ms = 0
         self._events = EmbeddedLogWriter(self.folders.events)
         self._decisions = EmbeddedLogWriter(self.folders.decisions)
-        self._outcomes = EmbeddedLogWriter(self.folders.outcomes, clock=lambda: self.now_ms)
+        self._outcomes = EmbeddedLogWriter(
+            self.folders.outcomes, clock=lambda: self.now_ms, segment_bytes=1
+        )
         reader = EmbeddedLogReader(self.folders.decisions)
         self._decided = IdempotentLogWriter(self._decisions, reader)
         self._folded = 0
@@ -61,6 +64,7 @@ class Recording:
                 "persisted",
                 batch_id=event.offset,
                 end_offset=event.offset + 1,
+                first_event_ms=event.time_ms,
                 written_at_ms=self.now_ms,
                 **({"lost": [], "fenced_until": 0} | persisted),
             )
@@ -77,6 +81,11 @@ class Recording:
 
     def outcome(self, kind: str, **body: Any) -> None:
         self._outcomes.append([NewRecord(kind, "", orjson.dumps(body))])
+
+    def cut_outcomes(self, batches: int = 0) -> None:
+        """Let go of all but what the last batches left, and of all but the last record."""
+        end = self._outcomes.end_offset()
+        self._outcomes.truncate_before(end - batches * _OUTCOMES_OF_A_BATCH)
 
     def close(self) -> None:
         for log in (self._events, self._decisions, self._outcomes):
@@ -133,6 +142,7 @@ def test_a_dead_leader(recording: Recording, capsys: pytest.CaptureFixture[str])
         3: "elected",
     }
     assert said["persisted"]["written_at_ms"] == said["event"]["time_ms"] + 5
+    assert said["brokers_complete"]
     assert said["brokers"] == [
         {
             "id": 2,
@@ -239,6 +249,43 @@ def test_a_write_that_was_lost(
     assert recording.decide(**persisted) == 6
     (said,) = explained(recording, capsys)
     assert said["persisted"]["lost"] == why
+    assert [one["id"] for one in said["brokers"]] == ([] if why else [2, 3])
+    assert run(recording, "my-topic-0") == 0
+    assert ("confirmed" in capsys.readouterr().out) is (why is None)
+
+
+def test_outcomes_of_later_batches_say_nothing_of_an_event_whose_own_are_gone(
+    recording: Recording, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Retention cuts whole segments of each log by itself."""
+    recording.story.unregister(1)
+    recording.decide()
+    recording.cut_outcomes()
+    (said,) = explained(recording, capsys)
+    assert (said["outcome_retained"], said["persisted"]) == (False, None)
+    recording.story.write("topic_removed", "nobody", topic="nobody")
+    recording.decide()
+    (said,) = explained(recording, capsys)
+    assert (said["outcome_retained"], said["persisted"]) == (False, None)
+    assert {one["confirmed_at_ms"] for one in said["brokers"]} == {None}
+    for arguments in (["my-topic-0"], ["my-topic-0", "--story", "9"]):
+        assert run(recording, *arguments) == 0
+        shown = capsys.readouterr().out
+        assert "not known any more" in shown
+        assert "not yet" not in shown
+        assert "confirmed by" not in shown
+
+
+@pytest.mark.parametrize("batches", [1, 2])
+def test_outcomes_of_an_event_that_are_kept_are_told_where_earlier_ones_are_gone(
+    recording: Recording, capsys: pytest.CaptureFixture[str], batches: int
+) -> None:
+    recording.story.unregister(1)
+    event = recording.decide()
+    recording.cut_outcomes(batches)
+    (said,) = explained(recording, capsys)
+    assert said["outcome_retained"]
+    assert (said["persisted"]["batch_id"], said["persisted"]["lost"]) == (event, None)
 
 
 def test_a_log_without_a_beginning(
@@ -252,8 +299,12 @@ def test_a_log_without_a_beginning(
     (said,) = explained(recording, capsys)
     assert said["elections"] is None
     assert said["event"]["kind"] is None
+    assert [one["id"] for one in said["brokers"]] == [2, 3], "the replicas that were told"
+    assert not said["brokers_complete"]
     assert run(recording, "my-topic-0") == 0
-    assert "does not reach back" in " ".join(capsys.readouterr().out.split())
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "does not reach back" in shown
+    assert "who else was registered, and told, is not known" in shown
 
 
 def test_machines_of_before_take_the_place_of_the_log(
