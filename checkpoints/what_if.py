@@ -1,9 +1,10 @@
 """What would have been decided under other settings: the events that carry them, rewritten.
 
 Decisions read nothing but the log, so a setting can only be changed where it travels: in the
-`config` of controller_elected, cluster_config_changed and group_coordinator_configured. The rest of
-the log stays what happened, so what is recorded after the first difference is what the cluster did
-under the real decisions.
+`config` of controller_elected, cluster_config_changed and group_coordinator_configured; and in the
+machines that a replay goes on from, which took it from there. The rest of the log stays what
+happened, so what is recorded after the first difference is what the cluster did under the real
+decisions.
 """
 
 from __future__ import annotations
@@ -13,9 +14,14 @@ from dataclasses import dataclass
 
 import orjson
 
-from state.cluster.authority import CONFIG
+from checkpoints.machine_format import decode_machine, encode_machine
+from checkpoints.replay import States
+from state.cluster.authority import CONFIG, LEADER_REBALANCE_TIMER
+from state.cluster.cluster import Cluster
 from state.events import EventKind
 from state.groups.config import CONFIG_KEYS
+from state.groups.slot import GroupSlot
+from state.step import Machine
 
 _GROUP_KIND = "group_coordinator_configured"
 CONFIG_KINDS = frozenset(
@@ -64,8 +70,7 @@ def rewritten(kind: str, payload: bytes, config: Mapping[str, bool | int]) -> by
     """
     if kind not in CONFIG_KINDS:
         return payload
-    known = CONFIG_KEYS if kind == _GROUP_KIND else CONFIG
-    chosen = {key: value for key, value in config.items() if key in known}
+    chosen = _of_kind(config, groups=kind == _GROUP_KIND)
     try:
         body = orjson.loads(payload)
         before = body["config"]
@@ -75,3 +80,31 @@ def rewritten(kind: str, payload: bytes, config: Mapping[str, bool | int]) -> by
     except (ValueError, TypeError, KeyError):
         return payload
     return orjson.dumps(body) if chosen else payload
+
+
+def under_settings(states: States, config: Mapping[str, bool | int]) -> States:
+    """Return machines as they would be had the settings been so since they were last told.
+
+    config: as `in_events` returns it. What they decided stays, but for a rebalance that would not
+    be awaited. Raises CorruptBlock.
+    """
+    if not config:
+        return states
+    machines = ((key, decode_machine(data)) for key, data in states.items())
+    return {key: encode_machine(_told(machine, config)) for key, machine in machines}
+
+
+def _told(machine: Machine, config: Mapping[str, bool | int]) -> Machine:
+    chosen = _of_kind(config, groups=isinstance(machine, GroupSlot))
+    if isinstance(machine, GroupSlot):
+        machine.config = machine.config.configured(chosen)
+        return machine
+    machine.authority.configure(chosen)
+    if isinstance(machine, Cluster) and chosen.get("auto.leader.rebalance.enable") is False:
+        machine.timers.pop(LEADER_REBALANCE_TIMER, None)
+    return machine
+
+
+def _of_kind(config: Mapping[str, bool | int], *, groups: bool) -> dict[str, bool | int]:
+    known = CONFIG_KEYS if groups else CONFIG
+    return {key: value for key, value in config.items() if key in known}

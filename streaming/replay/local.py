@@ -49,7 +49,7 @@ def _save(plan: ReplayPlan, folded: int, states: States) -> None:
 def _start(plan: ReplayPlan, reader: LogReader) -> Snapshot:
     if plan.machines.exists():
         return read_snapshot(plan.machines)
-    return plan.start or Snapshot(reader.start_offset(), plan.slots, {}, plan.group_slots)
+    return plan.beginning() or Snapshot(reader.start_offset(), plan.slots, {}, plan.group_slots)
 
 
 def _events(plan: ReplayPlan, reader: LogReader, start: int) -> Iterator[Event]:

@@ -8,12 +8,13 @@ interrupted replay is only resumed as the same one.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import orjson
 
 from checkpoints.snapshot import Snapshot
+from checkpoints.what_if import under_settings
 from streaming.errors import ConfigurationError
 from streaming.log.location import LogLocation
 from streaming.paths import DataDir
@@ -24,8 +25,8 @@ class ReplayPlan:
     """A replay as asked for.
 
     end: one past the last event. batch: events folded at once. what_if: as events have it
-    (`checkpoints.what_if.in_events`). start: the machines to go on from, None for the log's own
-    beginning.
+    (`checkpoints.what_if.in_events`). start: the machines to go on from as they are, None for the
+    log's own beginning.
     """
 
     log: LogLocation
@@ -42,6 +43,12 @@ class ReplayPlan:
     def machines(self) -> Path:
         """Where a local replay keeps the machines."""
         return self.out.root / "machines.parquet"
+
+    def beginning(self) -> Snapshot | None:
+        """Return the machines to go on from as they would be under the what-if."""
+        if self.start is None:
+            return None
+        return replace(self.start, states=under_settings(self.start.states, self.what_if))
 
     def claim(self) -> None:
         """Make the folder this replay's, or find that it is.

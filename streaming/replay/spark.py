@@ -46,8 +46,8 @@ def replay_through_spark(
     when its checkpoint was made with other settings.
     """
     checkpoint = plan.out.checkpoint
-    if plan.start is not None and not has_state(checkpoint):
-        _seed(spark, settings, plan.start, checkpoint)
+    if not has_state(checkpoint) and (start := plan.beginning()) is not None:
+        _seed(spark, settings, start, checkpoint)
     check_layout(
         checkpoint,
         slots=plan.slots,

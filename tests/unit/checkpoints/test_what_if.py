@@ -8,8 +8,9 @@ import orjson
 import pytest
 
 from checkpoints.replay import fold_log
-from checkpoints.what_if import WHAT_IF_KEYS, in_events, rewritten
-from state.cluster.authority import CONFIG
+from checkpoints.what_if import WHAT_IF_KEYS, in_events, rewritten, under_settings
+from state.cluster.authority import CONFIG, Authority
+from state.events import Event
 from state.groups.config import CONFIG_KEYS
 from state.records import open_body
 from streaming.errors import ConfigurationError
@@ -21,6 +22,10 @@ UNCLEAN = "unclean.leader.election.enable"
 
 def event(kind: str, config: object) -> bytes:
     return orjson.dumps({"controller_id": 1, "config": config})
+
+
+def under(config: dict[str, bool | int], log: list[Event]) -> list[Event]:
+    return [replace(event, payload=rewritten(event.kind, event.payload, config)) for event in log]
 
 
 def test_an_election_gets_all_settings_and_a_change_only_what_it_changes():
@@ -79,13 +84,23 @@ def test_a_partition_gets_its_leader_where_unclean_elections_had_been_allowed():
     """The whole ISR died; broker 2 lives and is assigned, but not in sync."""
 
     def last_leader(config: dict[str, bool | int]) -> tuple[int, str]:
-        log = [
-            replace(event, payload=rewritten(event.kind, event.payload, config))
-            for event in unavailable_partition()
-        ]
+        log = under(config, unavailable_partition())
         changed = [one for one in fold_log(log, 4)[1] if one.kind == "change_partitions"][-1]
         (row,) = open_body(changed.kind, changed.body)
         return row["leader"], row["rule"]
 
     assert last_leader({}) == (-1, "leader_lost")
     assert last_leader({UNCLEAN: True}) == (2, "unclean_elected")
+
+
+@pytest.mark.parametrize("key", [*CONFIG, *CONFIG_KEYS])
+def test_machines_to_go_on_from_are_as_if_the_log_had_told_the_setting(key):
+    """Nothing was decided before that depends on it."""
+    told = orjson.dumps({"config": {}})
+    *log, _ = unavailable_partition()
+    log.append(Event(len(log), 2_000, "group_coordinator_configured", "", told))
+    default = getattr(Authority(), CONFIG[key][0]) if key in CONFIG else 0
+    config = {key: not default if isinstance(default, bool) else default + 7}
+    wanted, before = fold_log(under(config, log), 4)[0], fold_log(log, 4)[0]
+    assert under_settings(before, config) == wanted != before
+    assert under_settings(before, {}) == before

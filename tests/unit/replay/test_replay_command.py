@@ -162,6 +162,20 @@ def test_a_what_if_is_shown_as_a_difference(tmp_path, replay, capsys):
     assert {one["kind"] for one in others} == {"refuse_transition"}
 
 
+def test_a_what_if_holds_for_machines_to_go_on_from(tmp_path, replay, capsys):
+    """Elected is before the replayed range; broker 1, the whole ISR, dies in it."""
+    file = written(unavailable_partition(), tmp_path / "events.jsonl")
+    replay(file, "--until", 4, "--out", tmp_path / "head")
+    tail = [file, "--from-checkpoint", tmp_path / "head" / "machines.parquet"]
+    replay(*tail, "--out", tmp_path / "a")
+    what_if = [*tail, "--set", "unclean.leader.election.enable=true", "--out", tmp_path / "b"]
+    digest = replay(*what_if)
+    assert replay(*what_if) == digest, "again: nothing to do"
+    assert run("diff", "--json", tmp_path / "a", tmp_path / "b") == 1
+    first, *_ = map(orjson.loads, capsys.readouterr().out.splitlines())
+    assert (first["left"]["rule"], first["right"]["rule"]) == ("leader_lost", "unclean_elected")
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
