@@ -41,14 +41,18 @@ def folded_until(checkpoint: Path, batch_id: int | None = None) -> int:
     """Return one past the last event that was folded when a batch was committed, the last one by
     default; 0 without one.
 
+    Raises CheckpointMismatch when Spark's note of it cannot be read.
     Source: Spark's OffsetSeqLog, one line of JSON per source after version and metadata.
     """
     committed = committed_batches(checkpoint)
     if not committed:
         return 0
     number = max(committed) if batch_id is None else batch_id
-    line = (checkpoint / "offsets" / str(number)).read_text().splitlines()[2]
-    return int(orjson.loads(line)["offset"])
+    path = checkpoint / "offsets" / str(number)
+    try:
+        return int(orjson.loads(path.read_text().splitlines()[2])["offset"])
+    except (OSError, ValueError, LookupError) as error:
+        raise CheckpointMismatch(f"{path} cannot be read: {error}") from error
 
 
 def retained_batch(checkpoint: Path, batch_id: int | None) -> int:

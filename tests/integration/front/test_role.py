@@ -86,6 +86,23 @@ def test_who_finds_another_helmstream_with_its_id_again_and_again_ends(
     assert f"by another process with controller.id = {CONTROLLER_ID}" in said
 
 
+def test_for_a_job_that_knows_of_no_election_all_is_loaded_again_under_the_same_claim(
+    front_and_job, start_job
+):
+    front, job = front_and_job
+    job.end()
+    begins = len(front.events())
+    start_job(snapshot=b"", end_offset=begins, without_term=True)
+    first, again = front.wait_events("controller_elected", 2)
+    assert first == again
+    front.wait_events("resync_completed", 2)
+    loaded = [kind for kind, _, _ in front.events(begins)]
+    assert loaded[0] == "controller_elected"
+    assert {"broker_registrations_changed", "resync_completed"} <= {*loaded}
+    assert "controller_resigned" not in loaded
+    front.wait_role("active")
+
+
 def test_a_deleted_controller_znode_ends_the_term(zk_session, front_and_job):
     front, _ = front_and_job
     zk_session.delete("/controller")

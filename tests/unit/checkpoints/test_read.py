@@ -61,3 +61,12 @@ def test_a_batch_that_is_not_retained_is_refused(tmp_path):
     batch(tmp_path, 10, 100)
     with pytest.raises(CheckpointMismatch, match=r"batch 7 is not in .*: it has 9 to 10"):
         retained_batch(tmp_path, 7)
+
+
+@pytest.mark.parametrize("text", ["", "v1\n{}\n{", "v1\n{}\n{}", None])
+def test_a_batch_whose_end_cannot_be_read_is_named(tmp_path, text):
+    batch(tmp_path, 3, 30)
+    path = tmp_path / "offsets" / "3"
+    path.unlink() if text is None else path.write_text(text)
+    with pytest.raises(CheckpointMismatch, match="offsets/3 cannot be read"):
+        folded_until(tmp_path)
