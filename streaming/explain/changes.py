@@ -29,6 +29,17 @@ _TOPIC_KINDS = frozenset(
     }
 )
 
+_NO_CHANGE = frozenset(
+    {
+        DecisionKind.CHANGE_PARTITIONS,
+        DecisionKind.REPLY,
+        DecisionKind.REPORT_REMAINING,
+        DecisionKind.REPORT_AT_RISK,
+        DecisionKind.PROPOSE_ELECTIONS,
+    }
+)
+"""Kinds that by themselves are none: rows and replies may be, a look at a partition is not."""
+
 Said = dict[str, Any]
 
 
@@ -55,7 +66,7 @@ class Change:
         """Whether something changed or was refused, other than who was told again."""
         row = self.row
         written = row is not None and ("write" in row["actions"] or row["rule"] == "state_observed")
-        others = self.decided.keys() - {DecisionKind.CHANGE_PARTITIONS, DecisionKind.REPLY}
+        others = self.decided.keys() - _NO_CHANGE
         replies = self.decided.get(DecisionKind.REPLY, [])
         refused = any(error_of(one, self.partition) for one in replies)
         return written or refused or bool(others)

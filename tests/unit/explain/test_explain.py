@@ -180,6 +180,44 @@ def test_who_is_told_again_is_not_a_change(
     assert explained(recording, capsys)[0]["event"]["offset"] == created
 
 
+def test_what_only_looks_at_a_partition_is_not_a_change(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The rebalance timer proposes it again and again, and a shutdown is checked first."""
+    recording = Recording(tmp_path)
+    story = recording.story
+    story.elect(
+        PORTS,
+        **{
+            "auto.leader.rebalance.enable": True,
+            "controlled.shutdown.safety.check.enable": True,
+            "min.insync.replicas": 3,
+        },
+    )
+    story.create("my-topic", [[1, 2, 3]])
+    story.unregister(1)
+    story.register({1: 11}, add=200)
+    changed = story.alter("my-topic", 0, [2, 3, 1], leader_epoch=1, partition_epoch=1)
+    recording.decide()
+    (deadline_ms,) = [
+        timers["leader_rebalance"]
+        for machine in recording.fold.machines()
+        if "leader_rebalance" in (timers := getattr(machine, "timers", {}))
+    ]
+    story.write("timer_due", timer="leader_rebalance", deadline_ms=deadline_ms)
+    story.shut_down(2)
+    recording.decide()
+    with EmbeddedLogReader(recording.folders.decisions) as decisions:
+        kinds = {one.kind for one in decisions.read(0, decisions.end_offset())}
+    assert {"propose_elections", "report_at_risk"} <= kinds
+    (said,) = explained(recording, capsys)
+    assert (said["event"]["offset"], sorted(said["decided"])) == (
+        changed,
+        ["change_partitions", "reply"],
+    )
+    recording.close()
+
+
 def test_an_earlier_moment(recording: Recording, capsys: pytest.CaptureFixture[str]) -> None:
     created = recording.decide() - 1
     altered = recording.story.alter("my-topic", 0, [1, 2])
