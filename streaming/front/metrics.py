@@ -61,7 +61,9 @@ class MetricsServer:
         if "duration_ms" in head:
             self._batch_s.observe(head["duration_ms"] / 1000)
         if head.get("first_event_ms") is not None:
-            self._written_s.observe((head["written_at_ms"] - head["first_event_ms"]) / 1000)
+            # Events' times are ahead of the wall clock for a while after that was set back.
+            took_ms = max(head["written_at_ms"] - head["first_event_ms"], 0)
+            self._written_s.observe(took_ms / 1000)
 
 
 class _StatusCollector(Collector):

@@ -181,6 +181,8 @@ def test_a_scrape_over_http(tmp_path):
         front, log = made_front(tmp_path, f"metrics.port={port}")
         with log:
             play_job(front)
+            ahead = {"first_event_ms": 9_000, "written_at_ms": 2_000}
+            say(front, {"type": "batch", "batch_id": 2, "end_offset": 0, **ahead})
             await asyncio.to_thread(front._metrics.start)
             try:
                 found = await asyncio.to_thread(scraped, port)
@@ -189,7 +191,7 @@ def test_a_scrape_over_http(tmp_path):
         return found
 
     found = asyncio.run(scenario())
-    assert found["helmstream_batches_total",] == 1
+    assert found["helmstream_batches_total",] == 2
     assert found["helmstream_batch_duration_seconds_bucket", "0.05"] == 0
     assert found["helmstream_batch_duration_seconds_bucket", "0.1"] == 1
     assert found["helmstream_event_to_zookeeper_seconds_sum",] == 0.25
