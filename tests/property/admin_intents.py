@@ -1,100 +1,68 @@
-"""What administrators ask for in random logs: growth, elections, reassignments, our leave."""
+"""What administrators ask for in random logs: elections, reassignments, shutdowns, our leave."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from checkpoints.machine_format import decode_machine
 from state.cluster.authority import LEADER_REBALANCE_TIMER
-from state.routing import CLUSTER_KEY
 from streaming.sinks import reports
-from tests.property.log_parts import BROKERS, TOPICS
+from tests.property.log_parts import BROKERS
 
 if TYPE_CHECKING:
     from tests.property.state_logs import Author
 
 
+def _partitions(author: Author, topic: str, first: int, count: int) -> list[int]:
+    """Return some of a topic's partitions, and one that it has not for a first of 7 modulo 8."""
+    slot = author.slot()
+    there = slot.table.rows.partition[slot.table.rows_of(topic)].tolist()
+    there = there[first % len(there) :] + there[: first % len(there)] if there else [0]
+    return [*there[:count], *([80] if first % 8 == 7 else [])]
+
+
 def reassign(author: Author, a: int, b: int, c: int, d: int) -> None:
-    """Two partitions are to move, or to go back; some of what is asked for makes no sense."""
-    topic = TOPICS[a % len(TOPICS)]
-    targets = [_target(author, c, d), _target(author, d, b)]
+    """Partitions are to move, or to go back; some of what is asked for makes no sense."""
+    topic = author.a_topic(a)
+    partitions = _partitions(author, topic, b, 1 + d % 3)
     author.write(
         "alter_reassignments_requested",
         topic,
-        request_id=f"r{len(author.events)}" if b % 3 else None,
+        request_id=author.request_id() if b % 3 else None,
         topic=topic,
-        partitions=[b % 3, 3 + b % 2],
-        targets=targets,
+        partitions=partitions,
+        targets=[_target(author, c + 5 * at, d + at) for at in range(len(partitions))],
     )
+    if not b % 3 and c % 2:
+        _end_of_request(author, "reassign_partitions", d)
 
 
 def _target(author: Author, number: int, turn: int) -> list[int] | None:
-    if number % 6 == 0:
+    if number % 6 == 5:
         return None
     ids = [broker for bit, broker in enumerate(BROKERS) if number >> bit & 1]
-    if turn % 4:  # mostly what can be had: live brokers, in any order
-        ids = [broker for broker in ids if broker in author.registered]
+    if turn % 8:  # mostly what can be had: live brokers, in any order
+        ids = [broker for broker in ids if broker in author.registered][:3]
     return ids[turn % 3 :] + ids[: turn % 3]
-
-
-def catch_up(author: Author, a: int, b: int, c: int, d: int) -> None:
-    """A leader takes all live replicas of its partition into the ISR: what ends reassignments."""
-    slot = author.slot()
-    rows = slot.table.rows
-    moving = (rows.adding | rows.removing).any(axis=1).nonzero()[0].tolist()
-    if not moving:
-        return
-    row = moving[a % len(moving)]
-    topic = slot.table.topics[int(rows.topic[row])].name
-    leader = int(rows.leader[row])
-    live = [id_ for id_ in rows.replicas[row].tolist() if id_ in author.registered]
-    author.write(
-        "alter_partition_requested",
-        topic,
-        request_id=f"r{len(author.events)}",
-        broker_id=leader,
-        broker_epoch=author.registered.get(leader, 1),
-        version=3,
-        topic=topic,
-        topic_id=None,
-        partitions=[
-            {
-                "partition": int(rows.partition[row]),
-                "leader_epoch": int(rows.leader_epoch[row]),
-                "partition_epoch": int(rows.zk_version[row]),
-                "isr": live,
-            }
-        ],
-    )
 
 
 def elect_leaders(author: Author, a: int, b: int, c: int, d: int) -> None:
     """Elections are asked for, of both types."""
-    topic = TOPICS[a % len(TOPICS)]
+    topic = author.a_topic(a)
     author.write(
         "elect_leaders_requested",
         topic,
-        request_id=f"r{len(author.events)}" if b % 3 else None,
+        request_id=author.request_id() if b % 3 else None,
         topic=topic,
         election_type=("preferred", "unclean")[c % 2],
-        partitions=[d % 3, 3, 70],
+        partitions=_partitions(author, topic, d, 3),
     )
-    path = "/admin/preferred_replica_election"
-    author.write("admin_znode_observed", path=path, zk_version=d)
+    if not b % 3:
+        _end_of_request(author, "preferred_replica_election", d)
 
 
-def grow_topic(author: Author, a: int, b: int, c: int, d: int) -> None:
-    """A client asks for more partitions."""
-    topic = TOPICS[a % len(TOPICS)]
-    author.write(
-        "create_partitions_requested",
-        topic,
-        request_id=f"r{len(author.events)}",
-        topic=topic,
-        partitions=b % 6,
-        assignment=[[BROKERS[c % 6]], [BROKERS[d % 6]]] if d % 4 == 0 else None,
-        validate_only=d % 7 == 0,
-    )
+def _end_of_request(author: Author, name: str, zk_version: int) -> None:
+    """All that a znode asks for was appended."""
+    author.write("admin_znode_observed", path=f"/admin/{name}", zk_version=zk_version)
 
 
 def resign(author: Author, a: int, b: int, c: int, d: int) -> None:
@@ -106,6 +74,8 @@ def pause(author: Author, a: int, b: int, c: int, d: int) -> None:
     """An operator wants nothing decided, or wants it to go on, which leads to a load."""
     if a % 2:
         author.write("controller_paused", reason="test")
+        if b % 2:
+            author.elect(a, b, c, d)
     else:
         author.write("controller_resumed", reason="test")
         author.elect(a, b, c, d)
@@ -113,29 +83,31 @@ def pause(author: Author, a: int, b: int, c: int, d: int) -> None:
 
 def shut_down(author: Author, a: int, b: int, c: int, d: int) -> None:
     """A broker asks to be relieved of its leaders."""
-    number = BROKERS[a % 6]
+    number = author.a_broker(a)
     epoch = author.registered.get(number, 5)
     author.checked = author.at_risk = None
     if c % 8 == 0:
         author.write("controlled_shutdown_allowed", broker_id=number)
     author.write(
         "controlled_shutdown_requested",
-        request_id=f"r{len(author.events)}",
+        request_id=author.request_id(),
         broker_id=number,
-        broker_epoch=(epoch, epoch, -1, epoch - 1)[b % 4],
+        broker_epoch=(epoch, epoch, -1, epoch - (d % 2))[b % 4],
         version=3,
     )
-    if author.checked is not None:
+    while author.checked is not None:
         found = reports.checked_shutdown(author.checked, author.at_risk)
+        author.checked = author.at_risk = None
+        if c % 4 == 1:  # somebody comes or goes before what was found comes back
+            author.change_brokers(c, d, 0, 0)
+            c = 0
         author.write("controlled_shutdown_checked", **found)
 
 
 def rebalance(author: Author, a: int, b: int, c: int, d: int) -> None:
     """The rebalance timer is due, and what the slots report comes back."""
     author.reported = author.proposals = None
-    machine = decode_machine(author.states[CLUSTER_KEY]) if author.states else None
-    timers = getattr(machine, "timers", {})
-    deadline_ms = timers.get(LEADER_REBALANCE_TIMER, 5) + (a % 5 == 0)
+    deadline_ms = author.cluster().timers.get(LEADER_REBALANCE_TIMER, 5) + (a % 8 == 7)
     author.write("timer_due", timer=LEADER_REBALANCE_TIMER, deadline_ms=deadline_ms)
     if author.reported is not None:
         found = reports.imbalance(author.reported, author.proposals)
@@ -143,12 +115,10 @@ def rebalance(author: Author, a: int, b: int, c: int, d: int) -> None:
 
 
 ADMIN_WEIGHTS = {
-    reassign: 3,
-    catch_up: 3,
-    elect_leaders: 1,
-    grow_topic: 1,
+    reassign: 4,
+    elect_leaders: 2,
     resign: 1,
     pause: 1,
-    shut_down: 2,
-    rebalance: 1,
+    shut_down: 3,
+    rebalance: 2,
 }

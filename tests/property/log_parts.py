@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -13,6 +14,8 @@ from state.partitions.slot import Slot
 BROKERS = (1, 2, 3, 4, 5, 6)
 TOPICS = ("a", "b", "c.d", "c_d", "e", "f-0")
 OURSELVES = 1000
+
+T = TypeVar("T")
 
 POISON = (
     ("no_such_kind", "a", b"{}"),
@@ -37,6 +40,15 @@ POISON = (
     ("topic_deletion_requested", "e", b'{"topic":5}'),
     ("stop_replica_answered", "e", b'{"topic":"e","partitions":[0],"errors":[]}'),
 )
+
+
+def some_of(there: Sequence[T], possible: Sequence[T], number: int) -> T:
+    """Return one of what is there or, one time in eight, of all that is possible, by a number from
+    0 to 63.
+    """
+    place, strange = divmod(number, 8)
+    options = possible if strange == 7 or not there else there
+    return options[place % len(options)]
 
 
 def chosen(number: int) -> list[int]:

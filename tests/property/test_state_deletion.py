@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import random
-
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from state.cluster.authority import Phase
 from state.partitions.reassignment import in_motion
-from tests.property.admin_intents import catch_up
-from tests.property.log_parts import BROKERS, deleting
-from tests.property.state_logs import INTENTS, NAMES, Author, Intent, author_of
+from tests.property.log_parts import BROKERS, TOPICS, deleting
+from tests.property.partition_intents import catch_up
+from tests.property.state_logs import INTENTS, SEEDS, Author, Intent, author_of, random_intents
+from tests.property.topic_intents import answer_deletions
 
 MARKS = st.lists(st.integers(0, 5), min_size=1, max_size=3)
 
 
 def bring_all_back(author: Author) -> None:
     """Every broker comes, or comes back, under a controller that decides."""
-    if author.slot().authority.phase is not Phase.ACTIVE:
-        author.elect(0, 1, 10, 1)
+    if not author.decides():
+        author.come_back(0, 1, 10, 1)
     known = set(author.registered)
     author.write(
         "broker_registrations_changed",
@@ -42,24 +40,20 @@ def answer_all(author: Author) -> None:
         asked = [number for number in BROKERS if deleting(author.slot(), number)]
         if not asked:
             return
-        for number in asked:
-            author.answer_deletions(BROKERS.index(number), 0, 1, 1)
+        for _ in asked:
+            answer_deletions(author, 0, 0, 1, 1)
     raise AssertionError("brokers are asked again and again")
 
 
-def drawn(seed: int) -> list[Intent]:
-    chance = random.Random(seed)
-    return [(chance.choice(NAMES), *(chance.randrange(64) for _ in range(4))) for _ in range(60)]
-
-
-@given(intents=INTENTS | st.integers(0, 2**32).map(drawn), marks=MARKS)
+@given(intents=INTENTS | SEEDS.map(random_intents), marks=MARKS)
 def test_every_deletion_ends_when_all_brokers_are_back_and_answer(
     intents: list[Intent], marks: list[int]
 ) -> None:
     author = author_of(intents)
     bring_all_back(author)
     for topic in marks:
-        author.mark_topic(topic, 1, 0, 0)
+        name = TOPICS[topic]
+        author.write("topic_deletion_requested", name, topic=name)
     marked = set(author.slot().table.deletions)
     end_reassignments(author)
     answer_all(author)

@@ -16,7 +16,7 @@ from state.blocks import decode_block
 from state.cluster.authority import Phase
 from state.decisions import ELECTIONS, Action, DecisionKind
 from state.events import Event
-from state.matrix import NONE, contains, unpad
+from state.matrix import NONE, Bools, contains, unpad
 from state.merge import MergedDecision
 from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.reassignment import in_motion
@@ -44,10 +44,13 @@ class Row:
 class Watch:
     """What has been seen of a whole run.
 
-    lives counts how often a partition's state began anew: its topic went, or its znode did.
-    rows are those of the last event; kept those before a load, which begins with an empty table.
+    awaited: topics that are read again. deleting: partitions in deletion. lives counts how often a
+    partition's state began anew: its topic went, or its znode did. rows are those of the last
+    event; kept those before a load, which begins with an empty table.
     """
 
+    awaited: set[str] = field(default_factory=set)
+    deleting: set[Place] = field(default_factory=set)
     leaders: dict[tuple[Place, int, int], int] = field(default_factory=dict)
     lives: dict[Place, int] = field(default_factory=dict)
     rows: dict[Place, Row] = field(default_factory=dict)
@@ -56,10 +59,13 @@ class Watch:
     def see(self, event: Event, slot: Slot, decisions: list[MergedDecision]) -> None:
         """Check everything after one event."""
         rows = rows_of(slot)
-        written = check_blocks(slot, rows, decisions)
+        written = check_blocks(slot, rows, decisions, self.deleting)
+        self.deleting = set(places_of(slot, slot.table.in_deletion()))
         check_rewrites(slot, decisions)
+        self.await_topics(event, slot)
         if slot.authority.phase is Phase.ACTIVE:
             check_table(slot)
+            assert self.awaited >= slot.table.deletions.keys() - names_of(slot)
         else:
             assert not written
         if event.kind not in ADOPTING:
@@ -69,6 +75,15 @@ class Watch:
             self.forget({place for place in self.kept if place[0] == event.key})
         if slot.authority.phase is not Phase.LOADING:
             self.check_history(rows)
+
+    def await_topics(self, event: Event, slot: Slot) -> None:
+        """Note a topic that is forgotten until it was read again."""
+        if event.kind == "topic_removed":
+            again = orjson.loads(event.payload).get("observed_again")
+            (self.awaited.add if again else self.awaited.discard)(event.key)
+        self.awaited -= names_of(slot)
+        if event.kind == "resync_completed":
+            self.awaited.clear()
 
     def check_writes(self, rows: dict[Place, Row], written: set[Place]) -> None:
         """Exactly what changed is written, and each write costs one version."""
@@ -102,23 +117,41 @@ class Watch:
         self.kept = rows
 
 
+def names_of(slot: Slot) -> set[str]:
+    """Return the topics that a slot knows."""
+    return {topic.name for topic in slot.table.topics}
+
+
+def places_of(slot: Slot, mask: Bools) -> dict[Place, int]:
+    """Return the rows where mask bool[n] holds, by topic and partition."""
+    rows, topics = slot.table.rows, slot.table.topics
+    return {
+        (topics[rows.topic[at]].name, int(rows.partition[at])): at
+        for at in np.flatnonzero(mask).tolist()
+    }
+
+
 def rows_of(slot: Slot) -> dict[Place, Row]:
     """Return the rows that have a state znode, by topic and partition."""
     rows = slot.table.rows
     return {
-        (slot.table.topics[rows.topic[at]].name, int(rows.partition[at])): Row(
+        place: Row(
             int(rows.leader[at]),
             int(rows.leader_epoch[at]),
             tuple(unpad(rows.isr[at])),
             int(rows.recovery[at]),
             int(rows.zk_version[at]),
         )
-        for at in np.flatnonzero(rows.has_leadership).tolist()
+        for place, at in places_of(slot, rows.has_leadership).items()
     }
 
 
-def check_blocks(slot: Slot, rows: dict[Place, Row], decisions: list[MergedDecision]) -> set[Place]:
-    """What is decided about a partition is what the slot then holds; return what is written."""
+def check_blocks(
+    slot: Slot, rows: dict[Place, Row], decisions: list[MergedDecision], deleting: Set[Place]
+) -> set[Place]:
+    """What is decided about a partition is what the slot then holds, and nobody is elected for one
+    that was in deletion before; return what is written.
+    """
     written = set()
     for decision in decisions:
         if decision.kind is not DecisionKind.CHANGE_PARTITIONS:
@@ -134,7 +167,7 @@ def check_blocks(slot: Slot, rows: dict[Place, Row], decisions: list[MergedDecis
             assert not columns["actions"][at] & Action.CREATE or rows[place].zk_version == 0
             if columns["actions"][at] & Action.DELETED:
                 assert not columns["actions"][at] & Action.LEADER_AND_ISR
-                assert columns["rule"][at] not in ELECTIONS
+                assert columns["rule"][at] not in ELECTIONS or place not in deleting
     return written
 
 
@@ -226,9 +259,8 @@ def check_deletions(slot: Slot) -> None:
     assert (rows.state[started] == PartitionState.NON_EXISTENT).all()
     told = rows.replica_state == ReplicaState.DELETION_STARTED
     assert np.isin(rows.replicas[told], list(slot.brokers.by_id)).all()
-    for name, deletion in deletions.items():
-        assert slot.table.topic(name) is not None
-        if not deletion.halted and name not in slot.table.reassigning():
+    for name in deletions.keys() & names_of(slot):
+        if not deletions[name].halted and name not in slot.table.reassigning():
             assert told[slot.table.rows_of(name)].any()
 
 

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -31,8 +30,7 @@ def test_one_event_a_batch_is_as_good_as_all_in_one(log: list[Event]) -> None:
     assert fold_log(log, 4, range(1, len(log))) == fold_log(log, 4)
 
 
-@given(log=LOGS)
-@pytest.mark.parametrize("slots", [4, 16])
+@given(log=LOGS, slots=st.sampled_from([4, 16]))
 def test_the_number_of_slots_changes_nothing(log: list[Event], slots: int) -> None:
     one, many = fold_log(log, 1)[1], fold_log(log, slots)[1]
     assert [decision_digest_input(decision) for decision in many] == [
@@ -41,14 +39,12 @@ def test_the_number_of_slots_changes_nothing(log: list[Event], slots: int) -> No
 
 
 DIGEST = """
-import hashlib, random
+import hashlib
 from state.merge import decision_digest_input
 from checkpoints.replay import fold_log
-from tests.property.state_logs import WEIGHTS, authored
-chance = random.Random(7)
-names = [function.__name__ for function in WEIGHTS]
-intents = [(chance.choice(names), *(chance.randrange(64) for _ in range(4))) for _ in range(600)]
-states, decisions = fold_log(authored(intents), 4, range(0, 600, 9))
+from tests.property.state_logs import authored, random_intents
+events = authored(random_intents(7, 300))
+states, decisions = fold_log(events, 4, range(0, len(events), 9))
 digest = hashlib.sha256()
 for decision in decisions:
     digest.update(decision_digest_input(decision))

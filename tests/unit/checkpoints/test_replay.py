@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import random
-
 import orjson
 import pytest
 from hypothesis import given
@@ -18,19 +16,14 @@ from state.events import Event
 from state.merge import MergedDecision
 from state.routing import CLUSTER_KEY, GROUP_KEY, GROUP_SLOTS, topic_scope
 from tests.property.group_logs import LOGS as GROUP_LOGS
-from tests.property.state_logs import LOGS, WEIGHTS, authored
+from tests.property.state_logs import LOGS, authored, random_intents
 from tests.unit.state.support import Controller
 
 
 @pytest.fixture(scope="module")
 def log() -> list[Event]:
     """More than a thousand events of every kind."""
-    chance = random.Random(3)
-    names = [function.__name__ for function in WEIGHTS]
-    intents = [
-        (chance.choice(names), *(chance.randrange(64) for _ in range(4))) for _ in range(1_000)
-    ]
-    events = authored(intents)
+    events = authored(random_intents(3, 600))
     assert len(events) > 1_000
     return events
 
