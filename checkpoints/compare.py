@@ -18,7 +18,7 @@ from state.records import open_body
 
 Record: TypeAlias = dict[str, Any]
 _PARTS_OF_SUBJECT = ("replica", "broker")
-_NAMES = ("topic", "timer", "path", "request_id", "key")
+_NAMES = ("topic", "group", "timer", "path", "request_id", "key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ def _records(decisions: list[MergedDecision]) -> dict[tuple[str, str], Record]:
 
 
 def subject_of(record: Record) -> str:
-    """Return what a record is about: topic-partition, or a topic, timer, path or request."""
+    """Return what a record is about: topic-partition, or a topic, group, timer, path or request."""
     if "topic" in record and "partition" in record:
         parts = [
             f" {name} {record[name]}"

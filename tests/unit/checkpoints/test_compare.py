@@ -44,6 +44,15 @@ def test_a_decision_more_is_one_difference_although_it_moves_the_others():
     assert (back.subject, back.right) == ("a", None)
 
 
+def test_groups_are_named_and_compared_with_themselves():
+    def group(name: str) -> Decision:
+        body = {"group": name, "partition": 3, "steps": [{"changes": [], "epoch": 2}]}
+        return json_decision(5, DecisionKind.CHANGE_GROUP, body)
+
+    (found,) = compare(of(group("b"), group("c")), of(group("a"), group("b"), group("c")))
+    assert (found.kind, found.subject, found.left) == ("change_group", "a", None)
+
+
 def test_an_event_that_only_one_side_decided_about_is_found_at_its_place():
     one, other = of(timer(1, "a", 1)), of(timer(2, "b", 1), timer(7, "c", 1))
     assert [(found.offset, found.left is None) for found in compare(one, other)] == [
