@@ -13,15 +13,12 @@ from typing import Any
 import orjson
 from hypothesis import strategies as st
 
-from checkpoints.fold import fold_state
-from checkpoints.machine_format import decode_machine
 from state.decisions import DecisionKind
 from state.events import Event
 from state.groups.buckets import bucket_of_timer, group_bucket, timer_name
 from state.groups.image import GroupImage
 from state.groups.slot import GroupSlot
-from state.merge import merge
-from state.routing import GROUP_KEY, machine_keys, scope
+from state.routing import GROUP_KEY
 from tests.property.group_parts import (
     CONFIG,
     GROUPS,
@@ -29,9 +26,10 @@ from tests.property.group_parts import (
     PARTITIONS,
     PROTOCOLS,
     Client,
-    loaded_metadata,
+    loaded,
 )
 from tests.property.group_writes import Writes
+from tests.property.machines import Machines
 from tests.unit.state.group_support import session_ends
 
 Intent = tuple[str, int, int, int]
@@ -43,7 +41,7 @@ class Author:
     def __init__(self) -> None:
         """Begin with a configured coordinator of all partitions."""
         self.events: list[Event] = []
-        self.states: dict[int, bytes] = {}
+        self.machines = Machines()
         self.decided: list[tuple[int, str, Any]] = []
         self.writes = Writes()
         self.clients: list[Client] = []
@@ -61,11 +59,7 @@ class Author:
         """Append an event, fold it, and take in what was decided."""
         event = Event(len(self.events), self.now_ms, kind, key, orjson.dumps(body))
         self.events.append(event)
-        found = []
-        for machine in machine_keys(scope(kind, key), 1, 1):
-            self.states[machine], decisions = fold_state(machine, self.states.get(machine), [event])
-            found.extend(decisions)
-        for one in merge(found):
+        for one in self.machines.fold(event):
             opened = orjson.loads(one.body)
             self.decided.append((one.offset, one.kind, opened))
             if one.kind == DecisionKind.ARM_TIMER:
@@ -97,6 +91,12 @@ class Author:
                 client.others = tuple(member for member, _, _ in reply["members"])
             elif reply["error"] in (25, 79, 81, 82):
                 client.member = reply["member"] if reply["error"] == 79 else ""
+
+    def slot(self) -> GroupSlot:
+        """Return the machine that has all groups in this author's fold."""
+        machine = self.machines[GROUP_KEY]
+        assert isinstance(machine, GroupSlot)
+        return machine
 
     @property
     def image(self) -> GroupImage:
@@ -277,9 +277,8 @@ class Author:
 
     def tick(self) -> None:
         """The events come for every timer that is due, and for every session that is over."""
-        slot = decode_machine(self.states[GROUP_KEY])
-        assert isinstance(slot, GroupSlot)
-        over = {timer: at for timer, at in session_ends(slot).items() if at <= self.now_ms}
+        ends = session_ends(self.slot())
+        over = {timer: at for timer, at in ends.items() if at <= self.now_ms}
         due = sorted((at, bucket) for bucket, at in self.timers.items() if at <= self.now_ms)
         for deadline_ms, bucket in due:
             if self.timers.get(bucket) == deadline_ms:
@@ -339,18 +338,10 @@ class Author:
 
     def _observe(self, partition: int, c: int) -> None:
         for name in GROUPS:
-            if PARTITIONS[name] != partition:
-                continue
-            self.write(
-                "group_observed",
-                name,
-                partition=partition,
-                epoch=self.epoch,
-                group=name,
-                metadata=loaded_metadata(f"loaded-{self.epoch}") if c % 2 else None,
-                offsets=[["a", 0, 5, -1, "", self.now_ms, None, 9 - (1 << 62)]],
-                pending=[[1, [["b", 0, 6, -1, "", self.now_ms, None, 8 - (1 << 62)]]]],
-            )
+            if PARTITIONS[name] == partition:
+                member = f"loaded-{self.epoch}" if c % 2 else None
+                stored = loaded(name, member, self.epoch, self.now_ms)
+                self.write("group_observed", name, **stored)
 
 
 WEIGHTS = {
@@ -376,7 +367,7 @@ WEIGHTS = {
 _NAMES = [name for name, weight in WEIGHTS.items() for _ in range(weight)]
 _NUMBERS = st.integers(0, 63)
 INTENTS = st.lists(
-    st.tuples(st.sampled_from(_NAMES), _NUMBERS, _NUMBERS, _NUMBERS), min_size=1, max_size=50
+    st.tuples(st.sampled_from(_NAMES), _NUMBERS, _NUMBERS, _NUMBERS), min_size=8, max_size=50
 )
 
 
@@ -397,4 +388,9 @@ def random_intents(seed: int, count: int) -> list[Intent]:
     ]
 
 
-LOGS = INTENTS.map(authored)
+def long_log(seed: int) -> Author:
+    """Return the author of a log of sixty intents: more than Hypothesis likes to draw."""
+    return authored(random_intents(seed, 60))
+
+
+LOGS = INTENTS.map(authored) | st.integers(0, 2**32).map(long_log)

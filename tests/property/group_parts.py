@@ -61,3 +61,15 @@ def loaded_metadata(member: str) -> dict[str, Any]:
         "state_since_ms": None,
         "members": [one],
     }
+
+
+def loaded(group: str, member: str | None, epoch: int, now_ms: int) -> dict[str, Any]:
+    """Return what group_observed says of a group with offsets and, perhaps, one member."""
+    return {
+        "group": group,
+        "partition": PARTITIONS[group],
+        "epoch": epoch,
+        "metadata": None if member is None else loaded_metadata(member),
+        "offsets": [["a", 0, 5, -1, "", now_ms, None, 9 - (1 << 62)]],
+        "pending": [[1, [["b", 0, 6, -1, "", now_ms, None, 8 - (1 << 62)]]]],
+    }

@@ -10,17 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkpoints.machine_format import decode_machine
 from checkpoints.replay import fold_log
 from state.decisions import DecisionKind
 from state.events import Event
 from state.groups.buckets import group_bucket
 from state.groups.group import Group
 from state.groups.image import GroupImage
-from state.groups.slot import GroupSlot
 from state.groups.states import GroupState
 from state.merge import decision_digest_input
-from state.routing import GROUP_KEY
 from tests.property.group_logs import LOGS, Author, authored, random_intents
 from tests.property.group_parts import GROUPS
 from tests.unit.state.group_support import image_of
@@ -39,8 +36,7 @@ def steps_of(author: Author) -> list[tuple[int, str, dict[str, Any]]]:
 
 
 def groups_of(author: Author) -> dict[str, Group]:
-    slot = decode_machine(author.states[GROUP_KEY])
-    assert isinstance(slot, GroupSlot)
+    slot = author.slot()
     found = {name: slot.bucket(group_bucket(name)).get(name) for name in GROUPS}
     return {name: group for name, group in found.items() if group is not None}
 
@@ -225,9 +221,7 @@ def test_no_committed_offset_goes_back(author: Author) -> None:
 
 def assert_like_machines(author: Author, *fields: str) -> None:
     """The image has the machines' groups, with the same members and the same in these fields."""
-    slot = decode_machine(author.states[GROUP_KEY])
-    assert isinstance(slot, GroupSlot)
-    restored = image_of(slot)
+    restored = image_of(author.slot())
     assert restored.groups.keys() == author.image.groups.keys()
     for name, view in author.image.groups.items():
         other = restored.groups[name]

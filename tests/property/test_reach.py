@@ -15,6 +15,8 @@ from state.blocks import decode_block
 from state.decisions import DecisionKind, Rule
 from state.events import EventKind
 from state.groups import kinds as group_kinds
+from state.groups.image_changes import CHANGES
+from tests.property import group_logs
 from tests.property.state_logs import Author, author_of, random_intents
 
 LOGS = 50
@@ -27,6 +29,9 @@ UNREACHED_RULES = {
 }
 KINDS_ABOUT_GROUPS = {DecisionKind.CHANGE_GROUP}
 EVENTS_ABOUT_GROUPS = {EventKind(kind) for kind in group_kinds.READERS}
+UNWRITTEN_EVENTS = {
+    EventKind.GROUP_RECORDS_OVERTAKEN: "only a sink that appends out of order says it",
+}
 ASKED = ["several partitions", "by topic id"]
 
 
@@ -76,3 +81,20 @@ def test_long_logs_reach_every_rule_and_every_kind_of_event_and_decision() -> No
 
 def test_every_log_begins_with_partitions_that_are_led() -> None:
     assert (author_of([]).slot().table.rows.leader > 0).all()
+
+
+def test_long_logs_of_groups_reach_every_change_and_every_kind_of_event() -> None:
+    authors = [group_logs.long_log(seed) for seed in range(LOGS)]
+    changes = (
+        {
+            change["change"]
+            for _, kind, body in author.decided
+            if kind == DecisionKind.CHANGE_GROUP
+            for step in body["steps"]
+            for change in step["changes"]
+        }
+        for author in authors
+    )
+    assert seldom(changes, CHANGES) == {}
+    happened = ({event.kind for event in author.events} for author in authors)
+    assert seldom(happened, EVENTS_ABOUT_GROUPS - UNWRITTEN_EVENTS.keys()) == {}
