@@ -44,7 +44,7 @@ def shadow(
     """Watch a live cluster read-only, decide as if in control, and report what differs.
 
     Writes no znode and sends nothing to a broker. Exit code 0 when all agreed or is explained in
-    docs/differences.md, 5 when something differed.
+    docs/differences.md, 5 when something differed, 6 when not everything could be compared.
     """
     from streaming.shadow.run import Options, run_shadow
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import logging
+import math
 import signal
 import threading
 import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 from rich.live import Live
+from rich.text import Text
 
 from streaming.log.embedded import EmbeddedLogReader
 from streaming.paths import DataDir
@@ -21,14 +25,32 @@ from streaming.shadow.engine import Engine, LocalEngine, SparkEngine
 from streaming.shadow.reader import ClusterReader
 from streaming.shadow.report import Report
 from streaming.shadow.screen import panel, sentence
-from streaming.shadow.shadow import Shadow, Watcher, follow
+from streaming.shadow.shadow import Shadow, Watcher, follow, gaps
 from streaming.zk.reader import ZkReader
 
 DIVERGED = 5
 """Exit code when something differed that no meant difference explains."""
 
+INCOMPLETE = 6
+"""Exit code when nothing differed, but not everything was compared."""
+
 _GRACE_SHARE = 10
 """A contradiction may be a step on the way for this part of the window."""
+_LAST_LOOK_S = 1.0
+"""How much longer than a window the end may take, for the looks and ticks within it."""
+
+
+class Stop:
+    """The first wish to stop ends the watching, the second one also the wait for open matches."""
+
+    def __init__(self) -> None:
+        """Nobody wishes it yet."""
+        self.wished = threading.Event()
+        self.at_once = threading.Event()
+
+    def on_signal(self, *_: object) -> None:
+        """Note a signal."""
+        (self.at_once if self.wished.is_set() else self.wished).set()
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,19 +64,20 @@ class Options:
 
 
 def run_shadow(settings: Settings, options: Options, console: Console) -> int:
-    """Watch until the time is over or a signal comes; return the exit code.
+    """Watch until the time is over or a signal comes, and then for up to a window more what waits
+    for a match; return the exit code.
 
     Raises NoZooKeeper, LogLocked, CheckpointMismatch.
     """
     folders = DataDir(settings.data_dir)
     log_to_file(folders.root / "log" / "shadow.log")
     check_zookeeper(settings.zookeeper_connect, settings.zookeeper_connection_timeout_ms)
-    stopped = threading.Event()
+    stop = Stop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stopped.set())
+        signal.signal(number, stop.on_signal)
     engine: Engine = (LocalEngine if options.local else SparkEngine)(settings, folders)
     try:
-        return _watch(settings, options, console, engine, stopped)
+        return _watch(settings, options, console, engine, stop)
     finally:
         engine.close()
 
@@ -73,7 +96,7 @@ def _watch(
     options: Options,
     console: Console,
     engine: Engine,
-    stopped: threading.Event,
+    stop: Stop,
 ) -> int:
     folders = DataDir(settings.data_dir)
     window_ms = settings.shadow_window_ms
@@ -84,52 +107,82 @@ def _watch(
         path = options.report or folders.root / "shadow-report.jsonl"
         report = Report(path, events, all_of_them=options.all_of_them)
         shadow = Shadow(engine, Comparison(window_ms, window_ms // _GRACE_SHARE), report)
-        watcher = Watcher(session, lambda wake: ClusterReader(session, settings, wake), stopped)
+        ended = threading.Event()
+        watcher = Watcher(session, lambda wake: ClusterReader(session, settings, wake), ended)
         watcher.start()
         try:
-            _follow(shadow, report, watcher, options, console=console, stopped=stopped)
+            with _shown(shadow, report, console) as show:
+                follow_to_the_end(shadow, watcher, stop, options.duration_s, show)
         finally:
-            stopped.set()
+            missing = gaps(shadow, watcher)
+            ended.set()
             watcher.stop()
             compared = shadow.comparison
             summary = report.close(
                 events=shadow.events,
                 partitions=compared.partitions,
                 unsettled=compared.unsettled,
+                gaps=missing,
             )
         if watcher.failure is not None:
             raise watcher.failure
     console.print_json(data=summary)
     console.print(f"report: {path}")
-    return DIVERGED if report.tally.divergences else 0
+    for one in missing:
+        console.print(Text.assemble(("not everything was compared: ", "bold red"), one))
+    return exit_code(report.tally.divergences, missing)
 
 
-def _follow(
+def exit_code(divergences: int, missing: Sequence[str]) -> int:
+    """Return what the command ends with; missing: what was not compared."""
+    if divergences:
+        return DIVERGED
+    return INCOMPLETE if missing else 0
+
+
+def follow_to_the_end(
     shadow: Shadow,
-    report: Report,
     watcher: Watcher,
-    options: Options,
-    *,
-    console: Console,
-    stopped: threading.Event,
+    stop: Stop,
+    duration_s: float | None,
+    show: Callable[[], None],
 ) -> None:
-    end = None if options.duration_s is None else time.monotonic() + options.duration_s
+    """Follow until the time is over or a stop is wished, and then until nothing waits for a match,
+    for up to a window: what our machine decided last is not compared before.
+    """
+    end = math.inf if duration_s is None else time.monotonic() + duration_s
+
+    def over() -> bool:
+        if time.monotonic() >= end:
+            stop.wished.set()
+        return stop.wished.is_set() or watcher.failure is not None
+
+    follow(shadow, watcher.looks, over, show)
+    last = time.monotonic() + shadow.comparison.window_ms / 1000 + _LAST_LOOK_S
+
+    def done() -> bool:
+        if stop.at_once.is_set() or watcher.failure is not None or time.monotonic() >= last:
+            return True
+        return watcher.looks.empty() and not gaps(shadow, watcher)
+
+    follow(shadow, watcher.looks, done, show)
+
+
+@contextmanager
+def _shown(shadow: Shadow, report: Report, console: Console) -> Iterator[Callable[[], None]]:
+    """Give what shows the present state: counts that move, or without a terminal a line for each
+    verdict.
+    """
+    if console.is_terminal:
+        with Live(panel(shadow, report), console=console) as live:
+            yield lambda: live.update(panel(shadow, report))
+        return
     shown = 0
 
-    def tick() -> None:
+    def show() -> None:
         nonlocal shown
-        if end is not None and time.monotonic() >= end:
-            stopped.set()
-        if live is not None:
-            live.update(panel(shadow, report))
-            return
         for verdict in report.recent[len(report.recent) - (report.noted - shown) :]:
             console.print(sentence(verdict), soft_wrap=True)
         shown = report.noted
 
-    live = Live(panel(shadow, report), console=console) if console.is_terminal else None
-    if live is None:
-        follow(shadow, watcher.looks, stopped, tick)
-    else:
-        with live:
-            follow(shadow, watcher.looks, stopped, tick)
+    yield show

@@ -17,6 +17,7 @@ from streaming.shadow.report import Report
 from streaming.shadow.verdicts import Verdict
 from streaming.zk.errors import ZooKeeperError
 from streaming.zk.reader import ZkReader
+from streaming.zk.types import SessionState
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +37,11 @@ class Shadow:
         self._report = report
         self.events = 0
         self.epoch = -1
+
+    @property
+    def loaded(self) -> bool:
+        """Whether a controller was seen, and what it has."""
+        return self.epoch >= 0
 
     @property
     def comparison(self) -> Comparison:
@@ -78,11 +84,11 @@ class Shadow:
 def follow(
     shadow: Shadow,
     looks: queue.SimpleQueue[Look],
-    stopped: threading.Event,
+    over: Callable[[], bool],
     on_tick: Callable[[], None],
 ) -> None:
-    """Take looks as they come, until stopped."""
-    while not stopped.is_set():
+    """Take looks as they come, until it is over."""
+    while not over():
         try:
             look = looks.get(timeout=_TICK_S)
         except queue.Empty:
@@ -104,11 +110,19 @@ class Watcher:
         """open_reader: makes the reader, given what it calls to wake the thread."""
         self.looks: queue.SimpleQueue[Look] = queue.SimpleQueue()
         self.failure: Exception | None = None
+        self._repeated: ZooKeeperError | None = None
         self._session = session
         self._wake = threading.Event()
         self._reader = open_reader(self._wake.set)
         self._stopped = stopped
         self._thread = threading.Thread(target=self._run, name="cluster-reader", daemon=True)
+
+    @property
+    def trouble(self) -> str:
+        """Why the cluster cannot be seen at the moment; empty when it can."""
+        if self._repeated is not None:
+            return str(self._repeated)
+        return "" if self._session.state is SessionState.HELD else "the connection is lost"
 
     def start(self) -> None:
         """Start to look."""
@@ -135,12 +149,30 @@ class Watcher:
         try:
             look = self._reader.look()
         except ZooKeeperError as error:
-            logger.info("a look at ZooKeeper is repeated: %s", error)
+            if self._repeated is None:
+                logger.warning("looks at ZooKeeper are repeated until one succeeds: %s", error)
+            self._repeated = error
             self._stopped.wait(_RETRY_S)
             self._wake.set()
             return
         if look:
             self.looks.put(look)
+        self._repeated = None
+
+
+def gaps(shadow: Shadow, watcher: Watcher) -> list[str]:
+    """Say what is not compared as of now."""
+    found = []
+    if watcher.trouble:
+        found.append(f"ZooKeeper cannot be read: {watcher.trouble}")
+    elif not shadow.loaded:
+        found.append(
+            "no controller was seen: there is no /controller below the chroot of zookeeper.connect"
+        )
+    waiting = shadow.comparison.unsettled
+    if waiting:
+        found.append(f"{waiting} partitions and topics wait for a match")
+    return found
 
 
 def wall_clock_ms() -> int:

@@ -120,6 +120,20 @@ def test_nothing_is_written_and_nobody_is_called(cluster: ZkSession, tmp_path: P
     assert tree(cluster, "/") == before
     (summary,) = lines(tmp_path)
     assert (summary["summary"]["partitions"], summary["summary"]["divergences"]) == (1, 0)
+    assert summary["summary"]["gaps"] == []
+
+
+def test_a_chroot_without_a_controller_is_not_agreement(
+    zookeeper_server: EmbeddedZooKeeper, tmp_path: Path
+) -> None:
+    with ZkSession(f"{zookeeper_server.connect_string}/elsewhere", SESSION_TIMEOUT_MS) as session:
+        options = ("--for=1", "--set=shadow.window.ms=1000")
+        with shadow(session, tmp_path, *options) as running:
+            said, _ = running.communicate(timeout=120)
+    assert running.returncode == 6
+    assert "no controller was seen" in said
+    (summary,) = lines(tmp_path)
+    assert len(summary["summary"]["gaps"]) == 1
 
 
 def test_a_divergence_ends_in_an_exit_code(cluster: ZkSession, tmp_path: Path) -> None:

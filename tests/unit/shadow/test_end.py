@@ -1,0 +1,121 @@
+"""What a shadow does when it is to stop, and what it says of what it has not compared."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from streaming.shadow.comparison import Comparison
+from streaming.shadow.looks import Look
+from streaming.shadow.run import DIVERGED, INCOMPLETE, Stop, exit_code, follow_to_the_end
+from streaming.shadow.shadow import Shadow, Watcher, gaps
+from streaming.shadow.verdicts import Status
+from streaming.zk.errors import RequestFailed, ZkErrorCode
+from streaming.zk.types import SessionState
+from tests.e2e.waiting import wait_for
+from tests.unit.shadow.support import WINDOW_MS, Beside, MemoryEngine, Notes, state
+
+NO_AUTH = RequestFailed(ZkErrorCode.NO_AUTH, "/controller")
+
+
+def session(held: bool = True) -> Any:
+    now = SessionState.HELD if held else SessionState.IN_DOUBT
+    return SimpleNamespace(state=now, session_timeout_ms=10_000)
+
+
+def unstarted(held: bool = True) -> Watcher:
+    return Watcher(session(held), lambda wake: SimpleNamespace(), threading.Event())
+
+
+@contextmanager
+def watching(look: Callable[[], Look]) -> Iterator[Watcher]:
+    ended = threading.Event()
+    watcher = Watcher(session(), lambda wake: SimpleNamespace(look=look), ended)
+    watcher.start()
+    try:
+        yield watcher
+    finally:
+        ended.set()
+        watcher.stop()
+
+
+def unloaded() -> Shadow:
+    return Shadow(MemoryEngine(), Comparison(WINDOW_MS, 100), Notes())
+
+
+def stopped() -> Stop:
+    stop = Stop()
+    stop.on_signal()
+    return stop
+
+
+def open_match() -> Beside:
+    """Our machine elects another leader; the live controller has done nothing yet."""
+    beside = Beside()
+    beside.look(beside.brokers(unregistered=[1]))
+    assert (beside.statuses(), beside.shadow.comparison.unsettled) == ([], 1)
+    return beside
+
+
+def test_what_waits_for_a_match_at_the_end_is_ruled_about() -> None:
+    """By the clock of the real loop the window is long over."""
+    beside = open_match()
+    follow_to_the_end(beside.shadow, unstarted(), stopped(), None, lambda: None)
+    assert beside.statuses() == [(Status.MISSED, "offline_partition_elected")]
+    assert gaps(beside.shadow, unstarted()) == []
+
+
+def test_a_match_that_comes_after_the_time_is_over_is_taken() -> None:
+    beside = open_match()
+    watcher = unstarted()
+    live = Look(beside.now_ms, states={("t", 0): state(2, [2, 3], 5, 10)})
+    watcher.looks.put(live)
+    follow_to_the_end(beside.shadow, watcher, Stop(), 0.0, lambda: None)
+    assert beside.statuses() == [(Status.AGREED, "offline_partition_elected")]
+
+
+def test_a_second_signal_ends_it_at_once_and_what_waits_is_said() -> None:
+    beside = open_match()
+    stop = stopped()
+    stop.on_signal()
+    follow_to_the_end(beside.shadow, unstarted(), stop, None, lambda: None)
+    assert beside.statuses() == []
+    assert gaps(beside.shadow, unstarted()) == ["1 partitions and topics wait for a match"]
+
+
+def test_no_controller_and_no_connection_are_gaps() -> None:
+    (none_seen,) = gaps(unloaded(), unstarted())
+    assert "no controller was seen" in none_seen
+    assert gaps(Beside().shadow, unstarted()) == []
+    assert gaps(Beside().shadow, unstarted(held=False)) == [
+        "ZooKeeper cannot be read: the connection is lost"
+    ]
+
+
+def test_looks_that_fail_are_a_gap_until_one_succeeds() -> None:
+    refused = threading.Event()
+    refused.set()
+
+    def look() -> Look:
+        if refused.is_set():
+            raise NO_AUTH
+        return Look(0)
+
+    with watching(look) as watcher:
+        wait_for("a look that fails", lambda: watcher.trouble)
+        assert gaps(unloaded(), watcher) == [f"ZooKeeper cannot be read: {NO_AUTH}"]
+        refused.clear()
+        wait_for("a look that succeeds", lambda: not watcher.trouble)
+
+
+@pytest.mark.parametrize(
+    ("divergences", "missing", "code"),
+    [(0, [], 0), (0, ["x"], INCOMPLETE), (1, [], DIVERGED), (1, ["x"], DIVERGED)],
+)
+def test_exit_codes(divergences: int, missing: list[str], code: int) -> None:
+    assert exit_code(divergences, missing) == code
