@@ -6,8 +6,10 @@ docs/state-format.md describes the file.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 import orjson
 import pyarrow as pa
@@ -21,6 +23,7 @@ from state.routing import GROUP_SLOTS
 
 SNAPSHOT_VERSION = 1
 _METADATA_KEY = b"helmstream"
+_Read = TypeVar("_Read")
 _SCHEMA = pa.schema([("machine", pa.int32()), ("state", pa.binary())])
 
 
@@ -59,16 +62,32 @@ def read_snapshot(path: Path) -> Snapshot:
     Raises CheckpointMismatch when the file is none, or of another version. The machines' own
     versions are checked when they are decoded.
     """
+    table = _read(pq.read_table, path)
+    about = _about(path, table.schema)
+    keys, states = (table.column(name).to_pylist() for name in ("machine", "state"))
+    found = dict(zip(keys, states, strict=True))
+    return Snapshot(about["offset"], about["slots"], found, about["group.slots"])
+
+
+def snapshot_offset(path: Path) -> int:
+    """Return the offset of the snapshot in a file, without its machines; raises as
+    `read_snapshot`.
+    """
+    return int(_about(path, _read(pq.read_schema, path))["offset"])
+
+
+def _read(read: Callable[[Path], _Read], path: Path) -> _Read:
     try:
-        table = pq.read_table(path)
+        return read(path)
     except (pa.ArrowInvalid, OSError) as error:
         raise CheckpointMismatch(f"{path} is not a snapshot of machines: {error}") from None
-    about = orjson.loads((table.schema.metadata or {}).get(_METADATA_KEY, b"{}"))
+
+
+def _about(path: Path, schema: pa.Schema) -> dict[str, Any]:
+    about: dict[str, Any] = orjson.loads((schema.metadata or {}).get(_METADATA_KEY, b"{}"))
     if about.get("snapshot.format") != SNAPSHOT_VERSION:
         raise CheckpointMismatch(
             f"{path} has snapshot.format = {about.get('snapshot.format')}, "
             f"this program reads {SNAPSHOT_VERSION}"
         )
-    keys, states = (table.column(name).to_pylist() for name in ("machine", "state"))
-    found = dict(zip(keys, states, strict=True))
-    return Snapshot(about["offset"], about["slots"], found, about["group.slots"])
+    return about

@@ -13,11 +13,19 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from streaming.errors import HelmstreamError
+
 if TYPE_CHECKING:
     from checkpoints.compare import Difference
 
 SAME, DIFFERENT = 0, 1
 """Exit codes, as those of diff(1); 2 and above are errors."""
+
+
+class NotComparable(HelmstreamError):
+    """What was given is no decision log, or cannot be read."""
+
+    exit_code = 2
 
 
 def diff(
@@ -39,19 +47,33 @@ def diff(
 ) -> None:
     """Show what differs between two decision logs: event, kind, subject, and both values.
 
-    Exit code 0 when nothing differs, 1 when something does.
+    Compared is what was decided about the events that both cover. Exit code 0 when nothing differs,
+    1 when something does, 2 or more when they cannot be compared.
     """
+    from streaming.log.api import LogError, LogUnavailable
+    from streaming.log.recorded import NoRecordedLog
+
+    try:
+        differs = _diff(left, right, limit, as_json=as_json)
+    except LogUnavailable:
+        raise
+    except (LogError, NoRecordedLog, OSError) as error:
+        raise NotComparable(str(error)) from error
+    raise typer.Exit(DIFFERENT if differs else SAME)
+
+
+def _diff(left: str, right: str, limit: int, *, as_json: bool) -> bool:
     from checkpoints.compare import compare
     from streaming.log.decision_reader import OpenDecisions
     from streaming.log.location import log_location
+    from streaming.replay.covered import CommonEvents, covered_events
 
     console = Console(highlight=False)
     counts: Counter[str] = Counter()
-    with (
-        OpenDecisions(log_location(left)) as ours,
-        OpenDecisions(log_location(right)) as theirs,
-    ):
-        found = compare(ours.decisions(), theirs.decisions())
+    sides = log_location(left), log_location(right)
+    with OpenDecisions(sides[0]) as ours, OpenDecisions(sides[1]) as theirs:
+        both = CommonEvents(covered_events(sides[0], ours), covered_events(sides[1], theirs))
+        found = compare(both.of("A", ours.decisions()), both.of("B", theirs.decisions()))
         if as_json:
             for one in _counted(found, counts):
                 console.out(orjson.dumps({**asdict(one), "fields": one.fields()}).decode())
@@ -60,7 +82,9 @@ def diff(
             if counts:
                 console.print(table)
             console.print(summary(counts))
-    raise typer.Exit(DIFFERENT if counts else SAME)
+    if remark := both.remark():
+        Console(stderr=True, highlight=False).print(remark, soft_wrap=True)
+    return bool(counts)
 
 
 def _counted(found: Iterable[Difference], counts: Counter[str]) -> Iterator[Difference]:

@@ -70,6 +70,14 @@ class OpenDecisions:
         records = self._log.read(self._log.start_offset(), self._log.end_offset())
         return (one.decision for one in read_decisions(records))
 
+    def ends(self) -> tuple[RecordId, RecordId] | None:
+        """Return the ids of the first and the last record; None of an empty log."""
+        first, end = self._log.start_offset(), self._log.end_offset()
+        if first == end:
+            return None
+        found = [record_id(one) for at in (first, end - 1) for one in self._log.read(at, at + 1)]
+        return found[0], found[1]
+
     def __enter__(self) -> OpenDecisions:
         return self
 

@@ -176,6 +176,51 @@ def test_a_what_if_holds_for_machines_to_go_on_from(tmp_path, replay, capsys):
     assert (first["left"]["rule"], first["right"]["rule"]) == ("leader_lost", "unclean_elected")
 
 
+def test_what_only_one_side_has_folded_is_no_difference(file, log, tmp_path, replay, capsys):
+    replay(file, "--out", tmp_path / "whole")
+    replay(file, "--until", 20, "--out", tmp_path / "head")
+    start = ["--from-checkpoint", tmp_path / "head" / "machines.parquet"]
+    replay(file, *start, "--out", tmp_path / "tail")
+    replay(file, *start, "--until", 40, "--out", tmp_path / "middle")
+    decided = [one.offset for one in fold_log(log, 1)[1]]
+    for part, events in (("head", range(20)), ("tail", range(20, 99)), ("middle", range(20, 40))):
+        assert run("diff", tmp_path / "whole", tmp_path / part) == 0
+        out, err = capsys.readouterr()
+        left_out = sum(offset not in events for offset in decided)
+        assert out == "no difference\n"
+        assert f"decisions left out: {left_out} of A; A and B both cover events" in err
+    assert run("diff", tmp_path / "head", tmp_path / "tail") == 2
+    assert "nothing can be compared: A covers events " in capsys.readouterr().err
+
+
+def test_what_is_decided_about_the_last_event_is_compared_where_both_have_folded_it(
+    tmp_path, replay
+):
+    """A has no record about it; how far it has folded is in its machines."""
+    file = written(unavailable_partition(), tmp_path / "events.jsonl")
+    for out, end in (("a", 4), ("b", 5)):
+        replay(file, "--until", end, "--out", tmp_path / out)
+    assert run("diff", tmp_path / "a", tmp_path / "b") == 0
+    machines = (tmp_path / "b" / "machines.parquet").read_bytes()
+    (tmp_path / "a" / "machines.parquet").write_bytes(machines)
+    assert run("diff", tmp_path / "a", tmp_path / "b") == 1
+
+
+def test_trouble_is_no_difference(file, tmp_path, replay, capsys, monkeypatch):
+    replay(file, "--out", tmp_path / "a")
+    (tmp_path / "empty").mkdir()
+    for other, said in (("nowhere", "no such log"), ("empty", "log"), (file, "is not an id")):
+        assert run("diff", tmp_path / "a", tmp_path / other) == 2
+        assert said in capsys.readouterr().err
+
+    def refused(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("streaming.log.recorded.open_log", refused)
+    assert run("diff", tmp_path / "a", tmp_path / "a") == 2
+    assert "Permission denied" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
