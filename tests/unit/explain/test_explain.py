@@ -4,121 +4,23 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pytest
 
 from checkpoints.snapshot import Snapshot, write_snapshot
-from streaming.cli import main
 from streaming.explain import changes
 from streaming.log.api import NewRecord
-from streaming.log.decision_writer import IdempotentLogWriter, IdentifiedRecord, RecordId
 from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
-from streaming.paths import DataDir
-from streaming.sinks.batch import decided_batch
-from tests.fixtures.story import Fold, Story
 from tests.property.group_logs import Author
-
-PORTS = {1: 11, 2: 12, 3: 13}
-_OUTCOMES_OF_A_BATCH = 5
-
-
-class Recording:
-    """A data folder as front and job leave it; each batch is an event."""
-
-    def __init__(self, root: Path) -> None:
-        self.folders = DataDir(root)
-        self.story = Story()
-        self.fold = Fold()
-        self.now_ms = 0
-        self._events = EmbeddedLogWriter(self.folders.events)
-        self._decisions = EmbeddedLogWriter(self.folders.decisions)
-        self._outcomes = EmbeddedLogWriter(
-            self.folders.outcomes, clock=lambda: self.now_ms, segment_bytes=1
-        )
-        reader = EmbeddedLogReader(self.folders.decisions)
-        self._decided = IdempotentLogWriter(self._decisions, reader)
-        self._folded = 0
-
-    def decide(self, **persisted: Any) -> int:
-        """Fold what was written to the story, batch by batch, and return the last event's offset.
-
-        persisted: more of the last batch's outcome.
-        """
-        for event in self.story.events[self._folded :]:
-            self._events.append([NewRecord(event.kind, event.key, event.payload, event.time_ms)])
-            batch = decided_batch(event.offset, self.fold.batch([event]))
-            self._decided.append(
-                [
-                    IdentifiedRecord(
-                        RecordId(one.offset, one.id.ordinal), one.kind, one.id.body, event.time_ms
-                    )
-                    for one in batch.decisions
-                ]
-            )
-            self.now_ms = event.time_ms + 5
-            self.outcome(
-                "persisted",
-                batch_id=event.offset,
-                end_offset=event.offset + 1,
-                first_event_ms=event.time_ms,
-                written_at_ms=self.now_ms,
-                **({"lost": [], "fenced_until": 0} | persisted),
-            )
-            for broker in (1, 2):
-                for kind, at_ms in (("delivered", 7), ("confirmed", 9)):
-                    self.outcome(
-                        kind,
-                        broker_id=broker,
-                        end_offset=event.offset + 1,
-                        at_ms=event.time_ms + at_ms,
-                    )
-        self._folded = len(self.story.events)
-        return self._folded - 1
-
-    def outcome(self, kind: str, **body: Any) -> None:
-        self._outcomes.append([NewRecord(kind, "", orjson.dumps(body))])
-
-    def cut_outcomes(self, batches: int = 0) -> None:
-        """Let go of all but what the last batches left, and of all but the last record."""
-        end = self._outcomes.end_offset()
-        self._outcomes.truncate_before(end - batches * _OUTCOMES_OF_A_BATCH)
-
-    def close(self) -> None:
-        for log in (self._events, self._decisions, self._outcomes):
-            log.close()
-
-
-@pytest.fixture
-def recording(tmp_path: Path) -> Iterator[Recording]:
-    made = Recording(tmp_path)
-    made.story.elect(PORTS)
-    made.story.create("my-topic", [[1, 2, 3]])
-    made.story.create("other", [[1, 2]])
-    yield made
-    made.close()
-
-
-def run(recording: Recording, *arguments: str) -> int:
-    with pytest.raises(SystemExit) as left:
-        main(["explain", *arguments, "--data-dir", str(recording.folders.root)])
-    return int(left.value.code or 0)
+from tests.unit.explain.recording import PORTS, Recording, explained, run
 
 
 def group_story(
     recording: Recording, capsys: pytest.CaptureFixture[str], *arguments: str
 ) -> list[dict[str, Any]]:
     assert run(recording, "g", "--json", *arguments) == 0
-    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-
-
-def explained(
-    recording: Recording, capsys: pytest.CaptureFixture[str], *arguments: str
-) -> list[dict[str, Any]]:
-    assert run(recording, "my-topic-0", "--json", *arguments) == 0
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
@@ -252,78 +154,6 @@ def test_a_story_is_told_from_its_beginning(
     shown = capsys.readouterr().out
     assert "create_topic" in shown
     assert "refused, error 95" in " ".join(shown.split())
-
-
-@pytest.mark.parametrize(
-    ("persisted", "why"),
-    [
-        ({"lost": [[6, "my-topic", 0]]}, "the znode held something else"),
-        ({"lost": [[6, "other", 0]]}, None),
-        (
-            {"lost": [[6, "my-topic", 0]], "rejections": [[6, "my-topic", 0, "NO_AUTH"]]},
-            "ZooKeeper rejects it: NO_AUTH",
-        ),
-        (
-            {"lost": [[6, "my-topic", 0]], "rejections": [[5, "my-topic", None, "too large"]]},
-            "ZooKeeper rejects it: too large",
-        ),
-        (
-            {"lost": [[6, "my-topic", 0]], "rejections": [[6, "my-topic", 1, "NO_AUTH"]]},
-            "the znode held something else",
-        ),
-        ({"fenced_until": 7}, "another controller had taken over"),
-        ({"fenced_until": 6}, None),
-    ],
-)
-def test_a_write_that_was_lost(
-    recording: Recording,
-    capsys: pytest.CaptureFixture[str],
-    persisted: dict[str, Any],
-    why: str | None,
-) -> None:
-    recording.decide()
-    recording.story.write("topic_removed", "nobody", topic="nobody")
-    recording.story.unregister(1)
-    assert recording.decide(**persisted) == 6
-    (said,) = explained(recording, capsys)
-    assert said["persisted"]["lost"] == why
-    assert [one["id"] for one in said["brokers"]] == ([] if why else [2, 3])
-    assert run(recording, "my-topic-0") == 0
-    assert ("confirmed" in capsys.readouterr().out) is (why is None)
-
-
-def test_outcomes_of_later_batches_say_nothing_of_an_event_whose_own_are_gone(
-    recording: Recording, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Retention cuts whole segments of each log by itself."""
-    recording.story.unregister(1)
-    recording.decide()
-    recording.cut_outcomes()
-    (said,) = explained(recording, capsys)
-    assert (said["outcome_retained"], said["persisted"]) == (False, None)
-    recording.story.write("topic_removed", "nobody", topic="nobody")
-    recording.decide()
-    (said,) = explained(recording, capsys)
-    assert (said["outcome_retained"], said["persisted"]) == (False, None)
-    assert {one["confirmed_at_ms"] for one in said["brokers"]} == {None}
-    for arguments in (["my-topic-0"], ["my-topic-0", "--story", "9"]):
-        assert run(recording, *arguments) == 0
-        shown = capsys.readouterr().out
-        assert "not known any more" in shown
-        assert "not yet" not in shown
-        assert "confirmed by" not in shown
-
-
-@pytest.mark.parametrize("batches", [1, 2])
-def test_outcomes_of_an_event_that_are_kept_are_told_where_earlier_ones_are_gone(
-    recording: Recording, capsys: pytest.CaptureFixture[str], batches: int
-) -> None:
-    recording.story.unregister(1)
-    event = recording.decide()
-    recording.cut_outcomes(batches)
-    (said,) = explained(recording, capsys)
-    assert said["outcome_retained"]
-    assert (said["persisted"]["batch_id"], said["persisted"]["lost"]) == (event, None)
 
 
 def test_a_log_without_a_beginning(
