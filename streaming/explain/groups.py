@@ -53,7 +53,8 @@ def sentence(change: dict[str, Any]) -> str:
 
 
 def _about(record: LogRecord, group: str) -> list[Said]:
-    if record.kind != DecisionKind.CHANGE_GROUP or group.encode() not in record.payload:
+    # Looked for as it is written there: a quote in a group's id is escaped.
+    if record.kind != DecisionKind.CHANGE_GROUP or orjson.dumps(group) not in record.payload:
         return []
     body = orjson.loads(record.payload)
     return [body] if body["group"] == group else []
