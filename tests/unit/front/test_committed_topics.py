@@ -13,6 +13,7 @@ from streaming.wire.messages import ApiKey
 from tests.unit.front.group_offsets import all_gone, decided, in_topic
 from tests.unit.front.group_requests import GROUP, commit, commit_body, fetched, member_of, play
 from tests.unit.front.group_world import GroupWorld
+from tests.unit.front.loop_turns import pass_the_loop
 from tests.unit.gateway.support import Client, Rig
 
 OLD, NEW = 5, 9
@@ -136,7 +137,7 @@ def test_a_commit_that_is_on_its_way_goes_with_its_topic(version: int) -> None:
             while not (world.groups.image.committing or world.groups.image.in_flight):
                 await asyncio.sleep(0.01)
         world.delete_topic("t")
-        await asyncio.sleep(0.02)
+        await pass_the_loop()
         world.resume_following()
         assert await committing == 0
         await all_gone(world)
@@ -184,7 +185,7 @@ def test_requests_that_wait_for_commits_come_before_the_end_of_a_topic() -> None
             while not world.groups.stepping_aside:
                 await asyncio.sleep(0.01)
         world.delete_topic("t")
-        await asyncio.sleep(0.02)
+        await pass_the_loop()
         world.resume_following()
         assert await direct == await waiting == 0
         await all_gone(world)
@@ -248,7 +249,7 @@ def test_what_is_deleted_and_made_again_while_groups_are_loaded_goes() -> None:
         world.groups.topics.term_ended()
         world.delete_topic("t")
         world.create_topic_again("t")
-        await asyncio.sleep(0.02)
+        await pass_the_loop()
         assert not world.payloads("committed_topics_deleted")
         for one in world.leader.logs:
             world.groups.topics.loaded(one, {"t"} if one == partition else set())

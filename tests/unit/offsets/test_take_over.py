@@ -42,15 +42,26 @@ class TakingOver(Led):
         self.leader.stop()
         self.told = Told()
         self.job = True
+        self.looks = 0
         self.take_over = TakeOver(
             self.leader,
             self,
             IsrUpkeep(self.leader, self, lag_max_s=30.0, timeout_s=WAIT_S),
             self.told,
-            is_controller=self.cluster.is_controller,
+            is_controller=self.is_controller,
             has_job=lambda: self.job,
             timeout_s=WAIT_S,
         )
+
+    def is_controller(self) -> bool:
+        """Say whether we are the controller, which each turn of the take-over begins with."""
+        self.looks += 1
+        return self.cluster.is_controller()
+
+    async def a_turn(self) -> None:
+        """Wait until a turn has begun, and has done what it does without waiting."""
+        looks = self.looks
+        await self.until(lambda: self.looks > looks)
 
     async def submit(
         self, kind: str, key: str, payload: dict[str, Any], timeout_s: float
@@ -114,7 +125,7 @@ def test_without_a_job_nothing_begins() -> None:
         led.job = False
 
     async def scenario(led: TakingOver) -> None:
-        await asyncio.sleep(0.05)
+        await led.a_turn()
         assert not led.leader.logs
         led.job = True
         await led.until(lambda: led.told.said)
@@ -128,7 +139,7 @@ def test_a_term_outlives_the_job_and_begins_anew_when_it_is_back() -> None:
         await led.until(lambda: len(led.told.said) == 3)
         first = led.epoch()
         led.job = False
-        await asyncio.sleep(0.05)
+        await led.a_turn()
         assert led.leader.logs
         led.job = True
         led.take_over.restart()
@@ -158,7 +169,7 @@ def test_the_role_that_is_lost_ends_the_term() -> None:
         led.cluster.controller = False
         led.take_over.restart()
         await led.until(lambda: ("resigned",) in led.told.said)
-        await asyncio.sleep(0.05)
+        await led.a_turn()
         assert not led.leader.logs
 
     run(scenario)
@@ -180,7 +191,7 @@ def test_a_partition_without_a_leader_is_taken_over_when_it_has_one() -> None:
         led.look()
 
     async def scenario(led: TakingOver) -> None:
-        await asyncio.sleep(0.05)
+        await led.a_turn()
         assert not led.leader.logs, "nobody could follow"
         back = [broker | {"epoch": 200 + broker["id"]} for broker in BROKERS]
         led.cluster.happen("broker_registrations_changed", "", {"registered": back})
