@@ -14,6 +14,7 @@ from streaming.commands.options import ConfigFiles, DataDir, Overrides, settings
 from streaming.errors import ConfigurationError
 from streaming.log.api import LogReader, LogRecord
 from streaming.log.decision_reader import each_once
+from streaming.log.decision_writer import RecordId, record_id
 from streaming.log.location import URL_FORM, KafkaTopic, LogLocation, log_location
 from streaming.log.recorded import open_log, open_recorded
 from streaming.log.tap import OpenPayload, follow, open_json, to_json_line
@@ -85,9 +86,10 @@ def tap(
     where = log_location(log) if log else of_settings(settings, name)
     opened = open_recorded(where, name) if log else open_log(where)
     with closing(opened) as reader:
-        shown = records(reader, first_offset(reader, start), go_on, poll_ms)
+        first = first_offset(reader, start)
+        shown = records(reader, first, go_on, poll_ms)
         if name is Log.DECISIONS and isinstance(where, KafkaTopic):
-            shown = each_once(shown)
+            shown = each_once(shown, after=last_before(reader, first))
         for record in shown:
             typer.echo(to_json_line(record, OPENERS[name]))
 
@@ -115,6 +117,15 @@ def first_offset(reader: LogReader, start: str) -> int:
     if start.isdecimal():
         return int(start)
     raise ConfigurationError(f"--from {start!r}: allowed are an offset, start, end")
+
+
+def last_before(reader: LogReader, first: int) -> RecordId | None:
+    """The id at the offset before `first`, which whoever goes on there has handled; None when it is
+    not retained. Copies of it and of earlier decisions may follow.
+    """
+    if not reader.start_offset() < first <= reader.end_offset():
+        return None
+    return record_id(next(iter(reader.read(first - 1, first))))
 
 
 def records(reader: LogReader, first: int, go_on: bool, poll_ms: int) -> Iterator[LogRecord]:

@@ -8,10 +8,13 @@ from collections.abc import Callable, Iterator
 
 import orjson
 
+from state.errors import CorruptBlock
 from streaming.log.api import LogReader, LogRecord
 
 OpenPayload = Callable[[LogRecord], object]
-"""Makes a payload readable: JSON values or numpy arrays. Raises ValueError if it cannot."""
+"""Makes a payload readable: JSON values or numpy arrays. Raises CorruptBlock, ValueError or
+LookupError if it cannot.
+"""
 
 
 def follow(
@@ -57,9 +60,11 @@ def to_json_line(record: LogRecord, open_payload: OpenPayload = open_json) -> st
     }
     try:
         return _dump({**line, "payload": open_payload(record)})
-    except (ValueError, TypeError) as error:
+    except (CorruptBlock, LookupError, ValueError, TypeError) as error:
         encoded = base64.b64encode(record.payload).decode("ascii")
-        return _dump({**line, "payload_base64": encoded, "payload_error": str(error)})
+        # Of a name or number that is not known, the text is just that.
+        reason = repr(error) if isinstance(error, LookupError) else str(error)
+        return _dump({**line, "payload_base64": encoded, "payload_error": reason})
 
 
 def _dump(line: dict[str, object]) -> str:

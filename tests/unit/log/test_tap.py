@@ -9,8 +9,12 @@ import threading
 import numpy as np
 import pytest
 
-from streaming.log.api import LogRecord, OffsetOutOfRange
-from streaming.log.embedded import EmbeddedLogReader
+from state.blocks import encode_block
+from streaming.cli import main
+from streaming.commands import tap
+from streaming.commands.tap import open_decision
+from streaming.log.api import LogRecord, NewRecord, OffsetOutOfRange
+from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
 from streaming.log.tap import follow, to_json_line
 
 
@@ -51,6 +55,39 @@ def test_another_opener_may_give_numpy_columns_or_fail():
     assert line["payload"] == {"leader": [1, 2]}
     assert "buffer size" in json.loads(to_json_line(record(b"\1"), columns))["payload_error"]
     assert "payload_base64" in json.loads(to_json_line(record(b"\1"), lambda _: object()))
+
+
+@pytest.mark.parametrize(
+    ("payload", "reason"),
+    [
+        (b"HB\2" + bytes(9), "version 1"),
+        (encode_block({"rule": np.array([99], "<i4")}, {}), "KeyError"),
+    ],
+    ids=["another version", "a field missing"],
+)
+def test_a_decision_of_another_format_is_shown_as_base64(payload, reason):
+    block = LogRecord(4, 1700, "change_partitions", "9:0", payload)
+    line = json.loads(to_json_line(block, open_decision))
+    assert base64.b64decode(line["payload_base64"]) == payload
+    assert reason in line["payload_error"]
+
+
+@pytest.mark.parametrize(
+    ("first", "shown"),
+    [("start", [0, 1, 2, 5]), ("2", [2, 5]), ("3", [5]), ("end", [])],
+)
+def test_a_stream_is_gone_on_with_after_the_decision_before(
+    folder, monkeypatch, capsys, first, shown
+):
+    """What a publisher was killed at is there twice: 1, 2, 3, 2, 3, 4."""
+    ids = (1, 2, 3, 2, 3, 4)
+    with EmbeddedLogWriter(folder) as writer:
+        writer.append([NewRecord("reply", f"{event}:0", b"{}") for event in ids])
+    monkeypatch.setattr(tap, "open_recorded", lambda where, name: EmbeddedLogReader(folder))
+    with pytest.raises(SystemExit) as left:
+        main(["tap", "kafka://nowhere:9092/decisions", "--no-follow", "--from", first])
+    assert left.value.code == 0
+    assert [json.loads(line)["offset"] for line in capsys.readouterr().out.splitlines()] == shown
 
 
 def test_following_sees_old_and_new_records_and_goes_on_from_an_offset(
