@@ -53,7 +53,8 @@ check: setup ## format, lint, types, import contract, purity, unit and property 
 test: java-17 check conformance ## check, conformance, and all that needs Spark, ZooKeeper or Kafka
 	$(BIN)/python -m pytest -p no:randomly $(SECOND_TRY) -m "($(NEEDS_JVM)) and not slow" --ignore tests/conformance tests
 
-test-long: setup java-17 ## random sequences beside Kafka's own controller and on real brokers: an hour
+test-long: setup java-17 ## more random logs; random sequences beside Kafka's own controller and on real brokers: an hour
+	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest --numprocesses auto --timeout 3600 tests/property
 	$(BIN)/python -m pytest -m slow tests
 
 conformance: setup ## the scenario files of tests/conformance

@@ -26,12 +26,11 @@ MARKER_OF_FOLDER = {
 }
 MARKERS_OF_JOBS = {"spark", "e2e"}
 
-settings.register_profile("dev", max_examples=50, deadline=None)
+settings.register_profile("short", max_examples=50, deadline=None)
 settings.register_profile(
-    "ci", max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "long", max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.register_profile("nightly", parent=settings.get_profile("ci"), max_examples=20_000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "short"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
