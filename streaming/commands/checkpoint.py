@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from streaming.commands.options import ConfigFiles, DataDir, Overrides, settings_from
+from streaming.commands.output import table_console
 from streaming.commands.spark import LazySpark
 
 app = typer.Typer(help="Look at a checkpoint, move it, make it anew.", no_args_is_help=True)
@@ -39,7 +40,7 @@ def verify(
     table = Table("check", "result", "found", box=None, header_style="bold")
     for check in checks:
         table.add_row(check.what, Text(*_PASSED[check.passed]), Text(check.found))
-    Console(highlight=False).print(table)
+    table_console().print(table)
     raise typer.Exit(1 if any(check.passed is False for check in checks) else 0)
 
 

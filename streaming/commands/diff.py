@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from streaming.commands.output import table_console
 from streaming.errors import HelmstreamError
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def _diff(left: str, right: str, limit: int, *, as_json: bool) -> bool:
     from streaming.log.location import log_location
     from streaming.replay.covered import CommonEvents, covered_events
 
-    console = Console(highlight=False)
+    console = table_console()
     counts: Counter[str] = Counter()
     sides = log_location(left), log_location(right)
     with OpenDecisions(sides[0]) as ours, OpenDecisions(sides[1]) as theirs:

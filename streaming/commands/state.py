@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from streaming.commands.options import ConfigFiles, DataDir, Overrides, settings_from
+from streaming.commands.output import table_console
 from streaming.commands.spark import LazySpark
 from streaming.errors import ConfigurationError
 
@@ -50,7 +51,7 @@ def state(
     asked = what or []
     settings = settings_from(config, overrides, data_dir)
     checkpoint = checkpoint_at(settings.data_dir)
-    console = Console(highlight=False)
+    console = table_console()
     with LazySpark(settings) as spark:
         if len(asked) == 3 and asked[0] == "diff":
             before, after = (_machines(spark, checkpoint, _number(one)) for one in asked[1:])

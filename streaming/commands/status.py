@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 import orjson
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from streaming.commands.options import ConfigFiles, DataDir, Overrides, settings_from
+from streaming.commands.output import table_console
 from streaming.errors import HelmstreamError
 from streaming.status_socket import fetch_status
 
@@ -44,7 +44,7 @@ def status(
     Exit code 0 when it answers; docs/status.md says what each line means.
     """
     answer = fetch_status(settings_from(config, overrides, data_dir).data_dir, timeout_s)
-    console = Console()
+    console = table_console()
     if as_json:
         console.out(orjson.dumps(answer).decode(), highlight=False)
     else:

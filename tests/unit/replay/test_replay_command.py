@@ -176,6 +176,19 @@ def test_a_what_if_holds_for_machines_to_go_on_from(tmp_path, replay, capsys):
     assert (first["left"]["rule"], first["right"]["rule"]) == ("leader_lost", "unclean_elected")
 
 
+def test_what_is_piped_is_one_whole_line_for_each_difference(tmp_path, capsys):
+    for side, value in (("a", 1), ("b", 2)):
+        body = {"group": "g" * 200, "value": value}
+        record = NewRecord("change_group", "3:0", orjson.dumps(body), 5)
+        with EmbeddedLogWriter(tmp_path / side) as writer:
+            writer.append([record])
+    assert run("diff", tmp_path / "a", tmp_path / "b") == 1
+    head, row, counted = capsys.readouterr().out.splitlines()
+    assert head.split() == ["event", "kind", "subject", "field", "A", "B"]
+    assert row.split() == ["3", "change_group", "g" * 200, "value", "1", "2"]
+    assert counted == "1 differences: change_group 1"
+
+
 def test_what_only_one_side_has_folded_is_no_difference(file, log, tmp_path, replay, capsys):
     replay(file, "--out", tmp_path / "whole")
     replay(file, "--until", 20, "--out", tmp_path / "head")
