@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -37,7 +38,7 @@ def pause(
     """
     folder = settings_from(config, overrides, data_dir).data_dir
     offset = give_order(folder, {"order": "pause", "reason": reason}, timeout_s)
-    _await_paused(folder, True, timeout_s)
+    _await_folded(folder, offset, timeout_s, paused=True)
     Console().print(f"paused (event {offset}); go on with: helmstream resume")
 
 
@@ -51,7 +52,7 @@ def resume(
     """End a pause: everything is read again from ZooKeeper, and what happened is decided about."""
     folder = settings_from(config, overrides, data_dir).data_dir
     offset = give_order(folder, {"order": "resume", "reason": reason}, timeout_s)
-    _await_paused(folder, False, timeout_s)
+    _await_folded(folder, offset, timeout_s, paused=False)
     Console().print(f"resumed (event {offset})")
 
 
@@ -60,21 +61,46 @@ def allow_shutdown(
     config: ConfigFiles = None,
     overrides: Overrides = None,
     data_dir: DataDir = None,
-    timeout_s: Timeout = 5.0,
+    timeout_s: Timeout = 15.0,
 ) -> None:
     """Let a broker shut down once even if partitions fall below min.insync.replicas.
 
-    Overrides controlled.shutdown.safety.check.enable until the broker is gone.
+    Overrides controlled.shutdown.safety.check.enable until the broker is gone, or another
+    controller elected.
     """
     folder = settings_from(config, overrides, data_dir).data_dir
+    _check_registered(broker, fetch_status(folder, timeout_s))
     offset = give_order(folder, {"order": "allow_shutdown", "broker_id": broker}, timeout_s)
+    _await_folded(folder, offset, timeout_s)
     Console().print(f"broker {broker} may shut down (event {offset})")
 
 
-def _await_paused(folder: Path, wanted: bool, timeout_s: float) -> None:
-    """Wait until the job has folded the order; raises OrderRefused when that takes too long."""
+def _check_registered(broker: int, status: Mapping[str, Any]) -> None:
+    """Raise OrderRefused when nothing would come of letting a broker shut down."""
+    from streaming.front.authority import RolePhase
+
+    if status["role"] != RolePhase.ACTIVE:
+        raise OrderRefused(
+            f"the role is {status['role']}, not {RolePhase.ACTIVE}: only the controller lets "
+            "brokers go, and what it allows ends with its term"
+        )
+    if broker not in status["brokers"]:
+        known = ", ".join(map(str, status["brokers"])) or "none"
+        raise OrderRefused(f"broker {broker} is not registered; registered are: {known}")
+
+
+def _await_folded(
+    folder: Path, offset: int, timeout_s: float, *, paused: bool | None = None
+) -> None:
+    """Wait until a job has folded the order, and for what it says of a pause; raises OrderRefused
+    when that takes too long.
+    """
     deadline_s = time.monotonic() + timeout_s
-    while fetch_status(folder, timeout_s)["paused"] is not wanted:
+    while True:
+        status = fetch_status(folder, timeout_s)
+        folded = status["job"]["completed_offset"] > offset
+        if folded and paused in {None, status["paused"]}:
+            return
         if time.monotonic() > deadline_s:
             raise OrderRefused(
                 f"the order is in the log, but no job has folded it within {timeout_s:g} s; "

@@ -14,10 +14,13 @@ import pytest
 
 from state.errors import MalformedEvent
 from streaming.cli import main
+from streaming.commands import control
 from streaming.control_socket import OrderRefused, control_path, give_order
 from streaming.errors import NotRunning
 from streaming.front.control import ControlServer, order_event
 from streaming.log.api import LogClosed, NewRecord
+
+Command = Callable[..., tuple[int, int]]
 
 
 @pytest.fixture
@@ -109,11 +112,65 @@ def test_without_a_front_there_is_nobody_to_take_an_order(data_dir: Path) -> Non
         give_order(data_dir, {"order": "pause", "reason": ""}, 1)
 
 
-def test_the_command_allows_a_shutdown(data_dir: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    def command() -> int:
-        with pytest.raises(SystemExit) as left:
-            main(["allow-shutdown", "3", "--data-dir", str(data_dir)])
-        return int(left.value.code or 0)
+def status(completed: int, **more: Any) -> dict[str, Any]:
+    """What a front shows; the first order becomes event 40."""
+    told = {"role": "active", "paused": False, "brokers": [1, 3]}
+    return told | {"job": {"completed_offset": completed}} | more
 
-    assert ask(data_dir, Log(), command) == (0, 0)
+
+@pytest.fixture
+def command(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
+    """Run a command beside a front whose status is these, one after the other, the last one for
+    ever; return the exit code and how many events were appended.
+    """
+
+    def run(words: list[str], *statuses: dict[str, Any]) -> tuple[int, int]:
+        shown = list(statuses)
+        monkeypatch.setattr(
+            control, "fetch_status", lambda *_: shown.pop(0) if len(shown) > 1 else shown[0]
+        )
+        log = Log()
+
+        def call() -> int:
+            with pytest.raises(SystemExit) as left:
+                main([*words, "--data-dir", str(data_dir), "--timeout", "0.3"])
+            return int(left.value.code or 0)
+
+        code, _ = ask(data_dir, log, call)
+        return code, len(log.records)
+
+    return run
+
+
+def test_a_shutdown_is_allowed_once_a_job_has_folded_it(
+    command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(["allow-shutdown", "3"], status(40), status(40), status(41)) == (0, 1)
     assert "broker 3 may shut down (event 40)" in capsys.readouterr().out
+    assert command(["allow-shutdown", "3"], status(40)) == (1, 1)
+    assert "no job has folded it" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize(
+    ("shown", "why"),
+    [
+        (status(99), "broker 7 is not registered; registered are: 1, 3"),
+        (status(0, role="waiting_for_job", brokers=None), "the role is waiting_for_job"),
+    ],
+)
+def test_a_shutdown_of_which_nothing_would_come_is_refused(
+    command: Command, capsys: pytest.CaptureFixture[str], shown: dict[str, Any], why: str
+) -> None:
+    assert command(["allow-shutdown", "7"], shown) == (1, 0)
+    assert why in capsys.readouterr().err
+
+
+def test_a_front_without_a_job_does_not_know_that_a_pause_is_over(
+    command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It starts as if there were none."""
+    assert command(["resume"], status(0)) == (1, 1)
+    assert "no job has folded it" in " ".join(capsys.readouterr().err.split())
+    waiting = [status(0), status(40, paused=True), status(41, paused=True)]
+    assert command(["resume"], *waiting, status(41)) == (0, 1)
+    assert "resumed (event 40)" in capsys.readouterr().out
