@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
 from checkpoints.read import open_states, state_frame
@@ -84,6 +85,34 @@ def partition_table(machines: Mapping[int, Machine]) -> pa.Table:
     ]
     table = pa.Table.from_batches(found, PARTITION_SCHEMA)
     return table.sort_by([("topic", "ascending"), ("partition", "ascending")])
+
+
+def partitions_of(partitions: pa.Table, topic: str) -> pa.Table:
+    """Return a topic's rows of a partition table."""
+    return partitions.filter(pc.equal(partitions["topic"], topic))
+
+
+def topic_table(partitions: pa.Table) -> pa.Table:
+    """Return one row a topic of a partition table, by name: topic, slot, how many partitions it has
+    and how many of them are offline, under_replicated and reassigning, and whether it is deleting.
+    """
+    lengths = {
+        name: pc.list_value_length(partitions[name])
+        for name in ("isr", "replicas", "adding", "removing")
+    }
+    columns = {
+        "partitions": pc.is_valid(partitions["topic"]),
+        "offline": pc.equal(partitions["state"], "offline"),
+        "under_replicated": pc.less(lengths["isr"], lengths["replicas"]),
+        "reassigning": pc.greater(pc.add(lengths["adding"], lengths["removing"]), 0),
+    }
+    counted = pa.table(
+        {name: partitions[name] for name in ("topic", "slot", "deleting")}
+        | {name: column.cast(pa.int64()) for name, column in columns.items()}
+    ).group_by("topic")
+    sums = [(name, "sum") for name in columns]
+    found = counted.aggregate([("slot", "max"), *sums, ("deleting", "any")])
+    return found.rename_columns(["topic", "slot", *columns, "deleting"]).sort_by("topic")
 
 
 def partition_rows(key: int, slot: Slot) -> pa.RecordBatch:

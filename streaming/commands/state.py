@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -55,7 +55,7 @@ def state(
     with LazySpark(settings) as spark:
         if len(asked) == 3 and asked[0] == "diff":
             before, after = (_machines(spark, checkpoint, _number(one)) for one in asked[1:])
-            changes = changed_rows(_named(before), _named(after))
+            changes = changed_rows(before, after)
             _show(console, changes, f"batch {asked[1]} to {asked[2]}", as_json=as_json)
             raise typer.Exit(1 if changes else 0)
         if len(asked) > 1:
@@ -71,23 +71,15 @@ def _machines(spark: LazySpark, checkpoint: Path, batch: int | None) -> dict[int
     return read_machines(spark(), checkpoint, batch)
 
 
-def _partitions(machines: Mapping[int, Machine]) -> list[Row]:
+def _named(key: int, machine: Machine | None) -> dict[str, Row]:
+    """Return a machine's partitions and groups by what they are called."""
+    from checkpoints.group_table import group_table
     from checkpoints.tables import partition_table
 
-    rows: list[Row] = partition_table(machines).to_pylist()
-    return rows
-
-
-def _groups(machines: Mapping[int, Machine]) -> list[Row]:
-    from checkpoints.group_table import group_table
-
-    return group_table(machines)
-
-
-def _named(machines: Mapping[int, Machine]) -> dict[str, Row]:
-    """Return partitions and groups by what they are called."""
-    partitions = {f"{row['topic']}-{row['partition']}": row for row in _partitions(machines)}
-    return partitions | {f"group {row['group']}": row for row in _groups(machines)}
+    machines = {} if machine is None else {key: machine}
+    partitions = partition_table(machines).to_pylist()
+    found = {f"{row['topic']}-{row['partition']}": row for row in partitions}
+    return found | {f"group {row['group']}": row for row in group_table(machines)}
 
 
 def about(machines: Mapping[int, Machine], name: str) -> dict[str, list[Row]]:
@@ -95,11 +87,14 @@ def about(machines: Mapping[int, Machine], name: str) -> dict[str, list[Row]]:
 
     Raises ConfigurationError when there is neither.
     """
+    from checkpoints.group_table import group_table
+    from checkpoints.tables import partition_table, partitions_of
+
     found: dict[str, list[Row]] = {}
-    partitions = [row for row in _partitions(machines) if row["topic"] == name]
+    partitions = partitions_of(partition_table(machines), name).to_pylist()
     if partitions:
         found[f"topic {name}"] = partitions
-    for group in (row for row in _groups(machines) if row["group"] == name):
+    for group in (row for row in group_table(machines) if row["group"] == name):
         lists = {title: group.pop(title) for title in ("members", "offsets")}
         found |= {f"group {name}": [group], **lists}
     if not found:
@@ -117,6 +112,8 @@ def summary_of(machines: Mapping[int, Machine]) -> dict[str, list[Row]]:
     """Return the brokers with their epochs, the topics with counts of their partitions, and the
     groups with counts of their members and offsets.
     """
+    from checkpoints.group_table import group_table
+    from checkpoints.tables import partition_table, topic_table
     from state.cluster.cluster import Cluster
 
     clusters = [one for one in machines.values() if isinstance(one, Cluster)]
@@ -130,39 +127,32 @@ def summary_of(machines: Mapping[int, Machine]) -> dict[str, list[Row]]:
         for cluster in clusters
         for _, broker in sorted(cluster.brokers.by_id.items())
     ]
-    topics: dict[str, Row] = {}
-    for row in _partitions(machines):
-        topic = topics.setdefault(
-            row["topic"],
-            {"topic": row["topic"], "slot": row["slot"], "partitions": 0}
-            | dict.fromkeys(("offline", "under_replicated", "reassigning"), 0)
-            | {"deleting": row["deleting"]},
-        )
-        topic["partitions"] += 1
-        topic["offline"] += row["state"] == "offline"
-        topic["under_replicated"] += len(row["isr"]) < len(row["replicas"])
-        topic["reassigning"] += bool(row["adding"] or row["removing"])
     groups = [
         row | {"members": len(row["members"]), "offsets": len(row["offsets"])}
-        for row in _groups(machines)
+        for row in group_table(machines)
     ]
-    return {"brokers": brokers, "topics": list(topics.values()), "groups": groups}
+    topics = topic_table(partition_table(machines)).to_pylist()
+    return {"brokers": brokers, "topics": topics, "groups": groups}
 
 
-def changed_rows(before: Mapping[str, Row], after: Mapping[str, Row]) -> list[Row]:
+def changed_rows(before: Mapping[int, Machine], after: Mapping[int, Machine]) -> list[Row]:
     """Return one row for each field that differs; what is only there once is a row of its own."""
-    found = []
-    for name in sorted(before.keys() | after.keys()):
+    found: list[Row] = []
+    for key in before.keys() | after.keys():  # one by one: as rows they are large
+        found += _changed(_named(key, before.get(key)), _named(key, after.get(key)))
+    return sorted(found, key=lambda row: str(row["what"]))
+
+
+def _changed(before: Mapping[str, Row], after: Mapping[str, Row]) -> Iterator[Row]:
+    for name in before.keys() | after.keys():
         one, other = before.get(name), after.get(name)
         if one is None or other is None:
-            found.append({"what": name, "field": "all", "before": one, "after": other})
+            yield {"what": name, "field": "all", "before": one, "after": other}
         else:
-            found += [
-                {"what": name, "field": field, "before": one[field], "after": other[field]}
-                for field in one
-                if one[field] != other[field]
-            ]
-    return found
+            for field in one:
+                if one[field] != other[field]:
+                    value = {"before": one[field], "after": other[field]}
+                    yield {"what": name, "field": field, **value}
 
 
 def _show(console: Console, rows: list[Row], title: str, *, as_json: bool) -> None:

@@ -1,0 +1,108 @@
+"""What `helmstream state` shows of machines."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from checkpoints.machine_format import decode_machine
+from checkpoints.replay import fold_log
+from checkpoints.tables import partition_table
+from state.events import Event
+from streaming.commands.state import about, changed_rows, summary_of
+from streaming.errors import ConfigurationError
+from tests.property import group_logs
+from tests.property.state_logs import long_log
+
+SLOTS = 4
+COUNTS = ("partitions", "offline", "under_replicated", "reassigning")
+
+
+def machines_of(log: list[Event]):
+    return {key: decode_machine(data) for key, data in fold_log(log, SLOTS)[0].items()}
+
+
+@pytest.fixture(scope="module")
+def log() -> list[Event]:
+    return long_log(11, plausible=True)
+
+
+def named(machines):
+    rows = partition_table(machines).to_pylist()
+    return {f"{row['topic']}-{row['partition']}": row for row in rows}
+
+
+@pytest.mark.parametrize("seed", [3, 5, 11])
+def test_topics_are_counted_as_their_partitions_say(seed):
+    for end in (0, 20, 55):
+        machines = machines_of(long_log(seed, plausible=True)[:end])
+        wanted: dict[str, dict[str, object]] = {}
+        for row in partition_table(machines).to_pylist():
+            about_it = {"topic": row["topic"], "slot": row["slot"]}
+            topic = wanted.setdefault(row["topic"], about_it | dict.fromkeys(COUNTS, 0))
+            topic["partitions"] += 1
+            topic["offline"] += row["state"] == "offline"
+            topic["under_replicated"] += len(row["isr"]) < len(row["replicas"])
+            topic["reassigning"] += bool(row["adding"] or row["removing"])
+            topic["deleting"] = row["deleting"]
+        found = summary_of(machines)["topics"]
+        assert [list(one.items()) for one in found] == [
+            list(wanted[topic].items()) for topic in sorted(wanted)
+        ]
+
+
+def test_only_the_topic_that_is_asked_for_is_opened(log, monkeypatch):
+    machines = machines_of(log)
+    table = partition_table(machines)
+    topic = table["topic"][0].as_py()
+    wanted = [row for row in table.to_pylist() if row["topic"] == topic]
+    assert 0 < len(wanted) < len(table)
+    opened = []
+    to_pylist = pa.Table.to_pylist
+
+    class Counting:
+        """A partition table that counts the rows that are made of it."""
+
+        def __init__(self, table):
+            self._table = table
+
+        def __getitem__(self, name):
+            return self._table[name]
+
+        def filter(self, mask):
+            return Counting(self._table.filter(mask))
+
+        def to_pylist(self):
+            opened.append(len(self._table))
+            return to_pylist(self._table)
+
+    monkeypatch.setattr("checkpoints.tables.partition_table", lambda _: Counting(table))
+    assert about(machines, topic) == {f"topic {topic}": wanted}
+    assert opened == [len(wanted)]
+
+
+def test_what_nobody_has_is_refused(log):
+    with pytest.raises(ConfigurationError, match="no machine has a topic or a group 'nothing'"):
+        about(machines_of(log), "nothing")
+
+
+def test_each_field_that_changed_is_a_row_by_name(log):
+    before, after = machines_of(log[:20]), machines_of(log)
+    one, other = named(before), named(after)
+    wanted = []
+    for name in sorted(one.keys() | other.keys()):
+        if name not in one or name not in other:
+            wanted.append((name, "all", one.get(name), other.get(name)))
+        else:
+            fields = [field for field in one[name] if one[name][field] != other[name][field]]
+            wanted += [(name, field, one[name][field], other[name][field]) for field in fields]
+    assert [tuple(row.values()) for row in changed_rows(before, after)] == wanted != []
+    assert changed_rows(after, after) == []
+
+
+def test_a_group_that_came_is_a_change():
+    after = machines_of(group_logs.long_log(3).events)
+    changes = changed_rows({}, after)
+    names = [f"group {row['group']}" for row in summary_of(after)["groups"]]
+    assert [row["what"] for row in changes if row["what"].startswith("group ")] == names != []
+    assert all(row["before"] is None and row["field"] == "all" for row in changes)
