@@ -32,7 +32,7 @@ from tests.spark.query_run import BATCH_EVENTS, Recorder, Run, recorded, setting
 @pytest.fixture(scope="module")
 def log() -> list[Event]:
     """A long history with everything in it, unreadable events too."""
-    events = long_log(11, plausible=True)
+    events = long_log(28, plausible=True)
     assert len(events) > 3 * BATCH_EVENTS / 2
     return events
 
