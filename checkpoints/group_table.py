@@ -64,29 +64,28 @@ def read_groups(spark: SparkSession, checkpoint: Path, batch: int | None = None)
 def _open(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for key, machine in open_states(batches):
         if isinstance(machine, GroupSlot):
-            rows = group_rows(key, machine)
+            rows = list(group_rows(key, machine))
             yield pa.RecordBatch.from_pylist(rows, schema=GROUP_SCHEMA)
 
 
 def group_table(machines: Mapping[int, Machine]) -> list[dict[str, Any]]:
     """Return the groups of all group slots by name, as GROUP_SCHEMA says."""
-    found = [
-        row
-        for key, machine in machines.items()
-        if isinstance(machine, GroupSlot)
-        for row in group_rows(key, machine)
-    ]
-    return sorted(found, key=lambda row: str(row["group"]))
+    return sorted(each_group(machines), key=lambda row: str(row["group"]))
 
 
-def group_rows(key: int, slot: GroupSlot) -> list[dict[str, Any]]:
-    """Return one group slot's groups, in no particular order."""
-    return [
-        _row(key, number, group)
-        for number in slot.numbers()
-        for name in slot.bucket(number).entries
-        if (group := slot.bucket(number).get(name)) is not None
-    ]
+def each_group(machines: Mapping[int, Machine]) -> Iterator[dict[str, Any]]:
+    """Yield the groups of all group slots as GROUP_SCHEMA says, in no particular order."""
+    for key, machine in machines.items():
+        if isinstance(machine, GroupSlot):
+            yield from group_rows(key, machine)
+
+
+def group_rows(key: int, slot: GroupSlot) -> Iterator[dict[str, Any]]:
+    """Yield one group slot's groups, in no particular order."""
+    for number in slot.numbers():
+        for name in slot.bucket(number).entries:
+            if (group := slot.bucket(number).get(name)) is not None:
+                yield _row(key, number, group)
 
 
 def _row(key: int, bucket: int, group: Group) -> dict[str, Any]:

@@ -87,14 +87,14 @@ def about(machines: Mapping[int, Machine], name: str) -> dict[str, list[Row]]:
 
     Raises ConfigurationError when there is neither.
     """
-    from checkpoints.group_table import group_table
+    from checkpoints.group_table import each_group
     from checkpoints.tables import partition_table, partitions_of
 
     found: dict[str, list[Row]] = {}
     partitions = partitions_of(partition_table(machines), name).to_pylist()
     if partitions:
         found[f"topic {name}"] = partitions
-    for group in (row for row in group_table(machines) if row["group"] == name):
+    for group in (row for row in each_group(machines) if row["group"] == name):
         lists = {title: group.pop(title) for title in ("members", "offsets")}
         found |= {f"group {name}": [group], **lists}
     if not found:
@@ -112,7 +112,7 @@ def summary_of(machines: Mapping[int, Machine]) -> dict[str, list[Row]]:
     """Return the brokers with their epochs, the topics with counts of their partitions, and the
     groups with counts of their members and offsets.
     """
-    from checkpoints.group_table import group_table
+    from checkpoints.group_table import each_group
     from checkpoints.tables import partition_table, topic_table
     from state.cluster.cluster import Cluster
 
@@ -127,10 +127,11 @@ def summary_of(machines: Mapping[int, Machine]) -> dict[str, list[Row]]:
         for cluster in clusters
         for _, broker in sorted(cluster.brokers.by_id.items())
     ]
-    groups = [
+    counted = (
         row | {"members": len(row["members"]), "offsets": len(row["offsets"])}
-        for row in group_table(machines)
-    ]
+        for row in each_group(machines)
+    )
+    groups = sorted(counted, key=lambda row: str(row["group"]))
     topics = topic_table(partition_table(machines)).to_pylist()
     return {"brokers": brokers, "topics": topics, "groups": groups}
 

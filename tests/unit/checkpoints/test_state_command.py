@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from checkpoints.group_table import group_table
 from checkpoints.machine_format import decode_machine
 from checkpoints.replay import fold_log
 from checkpoints.tables import partition_table
@@ -106,3 +107,15 @@ def test_a_group_that_came_is_a_change():
     names = [f"group {row['group']}" for row in summary_of(after)["groups"]]
     assert [row["what"] for row in changes if row["what"].startswith("group ")] == names != []
     assert all(row["before"] is None and row["field"] == "all" for row in changes)
+
+
+def test_groups_are_counted_and_one_is_opened_by_its_name():
+    machines = machines_of(group_logs.long_log(3).events)
+    whole = group_table(machines)
+    assert summary_of(machines)["groups"] == [
+        row | {name: len(row[name]) for name in ("members", "offsets")} for row in whole
+    ]
+    for row in whole:
+        shown = about(machines, row["group"])
+        assert list(shown) == [f"group {row['group']}", "members", "offsets"]
+        assert (shown["members"], shown["offsets"]) == (row["members"], row["offsets"])
