@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 
 from streaming.commands.options import ConfigFiles, DataDir, Overrides, settings_from
+from streaming.commands.output import table_console
 
 if TYPE_CHECKING:
     from checkpoints.snapshot import Snapshot
@@ -98,7 +99,9 @@ def _show(found: list[Explanation], as_json: bool) -> None:
     if as_json:
         _print_lines(as_object(one) for one in found)
     else:
-        Console().print(render.story(found) if len(found) > 1 else render.explanation(found[0]))
+        table_console().print(
+            render.story(found) if len(found) > 1 else render.explanation(found[0])
+        )
 
 
 def _show_group(found: list[GroupExplanation], as_json: bool) -> None:
@@ -108,7 +111,7 @@ def _show_group(found: list[GroupExplanation], as_json: bool) -> None:
     if as_json:
         _print_lines(group_as_json(one) for one in found)
     else:
-        Console().print(render.group_story(found))
+        table_console().print(render.group_story(found))
 
 
 def _print_lines(objects: Iterable[dict[str, Any]]) -> None:
