@@ -19,26 +19,28 @@ class SharedId(ConfigurationError):
 class Rivals:
     """Counts how often the role is found to be held under our id by a session that is not ours.
 
-    Once is nothing: what a killed front held goes with its session. Who takes it back while we live
-    is another helmstream, with a data folder of its own. Whoever came last counts first, and ends.
+    Each session counts once: what a killed front held is met until it goes with its session. Who
+    takes the role back while we live is another helmstream, with a data folder of its own. Whoever
+    came last counts first, and ends.
     """
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
         """Know of none."""
         self._now_s = now_s
-        self._ours: set[int] = set()
+        self._known: set[int] = set()
         self._met_s: deque[float] = deque(maxlen=_TIMES_MAX)
 
-    def claimed(self, session_id: int) -> None:
-        """Take a session of ours that has claimed the role."""
-        self._ours.add(session_id)
+    def claiming(self, session_id: int) -> None:
+        """Take a session of ours before it claims the role: it may have it without hearing so."""
+        self._known.add(session_id)
 
     def meet(self, controller_id: int, session_id: int) -> None:
         """Take the session that holds the role under our id before we claim it; raises SharedId
-        when it is not ours for the third time within minutes.
+        at the third within minutes that is not ours.
         """
-        if session_id in self._ours:
+        if session_id in self._known:
             return
+        self._known.add(session_id)
         now_s = self._now_s()
         self._met_s.append(now_s)
         if len(self._met_s) == _TIMES_MAX and now_s - self._met_s[0] <= _WITHIN_S:

@@ -65,11 +65,12 @@ class Tenure:
         another process takes it back with our id.
         """
         self._check_id_is_ours()
+        if (session_id := self._session.session_id) is not None:
+            self._rivals.claiming(session_id)
         taken = claim_controller(self._session, self._controller_id, steal=True)
         if isinstance(taken, ControllerTaken):
             raise RoleLost(f"the role kept changing hands, last holder {taken.holder_id}")
         self._claim = taken
-        self._rivals.claimed(taken.claimed_by)
         self._holder_seen(taken.controller_id)
         return taken
 

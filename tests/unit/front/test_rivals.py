@@ -21,14 +21,14 @@ def time():
 @pytest.fixture
 def rivals(time):
     rivals = Rivals(lambda: time.now_s)
-    rivals.claimed(OURS)
+    rivals.claiming(OURS)
     return rivals
 
 
 def test_what_a_killed_front_left_and_our_own_sessions_are_no_rivals(rivals):
     for _ in range(9):
         rivals.meet(1000, OURS)
-    rivals.meet(1000, ITS)
+        rivals.meet(1000, ITS)
     rivals.meet(1000, ITS + 1)
 
 
