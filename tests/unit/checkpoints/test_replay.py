@@ -42,9 +42,7 @@ def replayed(events: list[Event], batch: int, slots: int) -> str:
     return digest.hexdigest()
 
 
-@pytest.mark.parametrize(
-    ("batch", "slots"), [(1, 1), (1, 16), (7, 16), (7, 64), (1_000, 64), (10**6, 16), (10**6, 64)]
-)
+@pytest.mark.parametrize(("batch", "slots"), [(1, 16), (7, 1), (1_000, 64), (10**6, 16)])
 def test_batch_sizes_and_slot_counts_do_not_change_the_digest(log, batch, slots):
     assert replayed(log, batch, slots) == digest_of(fold_log(log, 1)[1])
 
