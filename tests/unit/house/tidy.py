@@ -9,6 +9,7 @@ from collections.abc import Iterator
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
 
+DOCSTRING = re.compile(r'(?:\s|#.*\n)*r?"""\s*[^\s"]')
 # Spelled in pieces, so that this file does not find itself.
 UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X|HA" + r"CK)\b")
 # What belongs to the place where code is written and not to the code.
@@ -31,8 +32,8 @@ def leftovers(text: str) -> Iterator[str]:
 
 
 def has_docstring(source: str) -> bool:
-    """Whether a module begins with a docstring."""
-    return bool(ast.get_docstring(ast.parse(source)))
+    """Whether a module begins with a docstring, below comments at most."""
+    return DOCSTRING.match(source) is not None
 
 
 def function_lengths(source: str) -> Iterator[tuple[str, int]]:
