@@ -75,11 +75,8 @@ def open_sinks(
 
     def send_image(link: JobLink) -> None:
         with image_lock:
-            whole = image.snapshot() if image.controller_epoch >= 0 else b""
-            head = {"timers": timers, "paused": image.paused, "end_offset": pipeline.end_offset}
-            if without_term and not whole:  # in a new log the election is still to come
-                head["without_term"] = pipeline.end_offset > 0
-            link.send({"type": "image", **head, "queue_lengths": queue_lengths()}, whole)
+            head, whole = _image_message(image, timers, pipeline.end_offset, without_term)
+            link.send({**head, "queue_lengths": queue_lengths()}, whole)
 
     def queue_lengths() -> dict[int, int]:
         return brokers.queue_lengths()
@@ -117,6 +114,22 @@ def open_sinks(
         doubts=doubts,
     )
     return Sinks(pipeline, link, brokers, answers, zookeeper, decisions, outcomes, stopped)
+
+
+def _image_message(
+    image: ClusterImage, timers: Mapping[str, int], end_offset: int, without_term: bool
+) -> tuple[dict[str, object], bytes]:
+    """Return the head and body that tell a front what is decided, as far as that is known."""
+    whole = image.snapshot() if image.controller_epoch >= 0 else b""
+    head: dict[str, object] = {
+        "type": "image",
+        "timers": timers,
+        "paused": image.paused,
+        "end_offset": end_offset,
+    }
+    if without_term and not whole:  # in a new log the election is still to come
+        head["without_term"] = end_offset > 0
+    return head, whole
 
 
 def _broker_sink(settings: Settings, answers: AnswerSink, report: DeliveryReport) -> BrokerSink:

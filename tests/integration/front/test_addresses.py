@@ -18,34 +18,33 @@ def test_the_advertised_host_is_registered_and_elected(zk_session, start_with_jo
     assert (end.listener, end.host, end.port) == ("CLIENT", "controller.example", ours["port"])
 
 
+def refused(zk_session, front) -> str:
+    """What a front said that ended because of its configuration, without the role."""
+    assert front.wait_end() == 2
+    assert zk_session.get("/controller") is None
+    return front.process.log_path.read_text()
+
+
 def test_a_loopback_host_is_refused_beside_brokers_elsewhere(zk_session, start_with_job):
     put_broker(zk_session, 1, host="10.0.0.1")
     front = start_with_job()
-    assert front.wait_end() == 2
-    last = front.process.log_path.read_text().splitlines()[-1]
+    last = refused(zk_session, front).splitlines()[-1]
     assert last.startswith("error: gateway.host = '127.0.0.1' is reached from this machine only")
-    assert zk_session.get("/controller") is None
     assert front.of_kind("controller_elected") == []
 
 
 def test_a_listener_that_has_to_be_chosen_is_asked_for(zk_session, start_with_job):
     put_broker(zk_session, 1, listeners=("CLIENT", "INTERNAL"))
-    front = start_with_job(gateway_listeners="CLIENT,INTERNAL")
-    assert front.wait_end() == 2
-    said = front.process.log_path.read_text()
+    said = refused(zk_session, start_with_job(gateway_listeners="CLIENT,INTERNAL"))
     assert "inter.broker.listener.name is empty" in said
     assert "allowed: CLIENT, INTERNAL" in said
-    assert zk_session.get("/controller") is None
 
 
 def test_brokers_without_a_plaintext_listener_are_refused(zk_session, start_with_job):
     put_broker(zk_session, 1, protocols={"CLIENT": SecurityProtocol.SASL_SSL})
-    front = start_with_job(gateway_listeners="")
-    assert front.wait_end() == 2
-    said = front.process.log_path.read_text()
+    said = refused(zk_session, start_with_job(gateway_listeners=""))
     assert "no listener that is PLAINTEXT" in said
     assert "CLIENT is SASL_SSL at broker 1" in said
-    assert zk_session.get("/controller") is None
 
 
 def test_the_role_goes_when_such_a_broker_comes_later(zk_session, start_with_job):
