@@ -3,18 +3,37 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain
+from typing import Any
 
 import numpy as np
 
+from state.limits import REPLICAS_MAX
 from state.matrix import Int32s, pad_rows
 
 
 def whole_number(value: object) -> int:
-    """Return a whole number; raises TypeError for anything else, booleans too."""
+    """Return a whole number of 64 bits: times, offsets, epochs of brokers.
+
+    Raises TypeError for anything else, booleans too, ValueError for a larger one.
+    """
+    return _whole(value, 64)
+
+
+def int32(value: object) -> int:
+    """Return a whole number of 32 bits: ids of brokers, partitions, versions, leader epochs.
+
+    Raises TypeError for anything else, booleans too, ValueError for a larger one.
+    """
+    return _whole(value, 32)
+
+
+def _whole(value: object, bits: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{value!r} is not a whole number")
+    if not -(1 << bits - 1) <= value < 1 << bits - 1:
+        raise ValueError(f"{value} is not a {bits}-bit number")
     return value
 
 
@@ -44,30 +63,55 @@ def optional_bool(value: object) -> bool | None:
 
 
 def optional_number(value: object) -> int | None:
-    """Return a whole number or None; raises TypeError for anything else."""
+    """Return a whole number of 64 bits or None; raises TypeError, ValueError."""
     return None if value is None else whole_number(value)
 
 
+def optional_int32(value: object) -> int | None:
+    """Return a whole number of 32 bits or None; raises TypeError, ValueError."""
+    return None if value is None else int32(value)
+
+
 def number_tuple(values: Iterable[object]) -> tuple[int, ...]:
-    """Return the whole numbers of a list; raises TypeError."""
-    return tuple(map(whole_number, values))
+    """Return the whole numbers, of 32 bits, of a list; raises TypeError, ValueError."""
+    return tuple(map(int32, values))
 
 
 def whole_numbers(values: object) -> Int32s:
-    """Return int32[n] from a list of whole numbers; raises TypeError."""
+    """Return int32[n] from a list of whole numbers; raises TypeError, OverflowError."""
     if not isinstance(values, list):
         raise TypeError(f"{values!r} is not a list")
     _check_whole(values)
     return np.array(values, dtype=np.int32)
 
 
-def number_lists(values: object) -> Int32s:
-    """Return int32[n, W], padded, from a list of lists of whole numbers; raises TypeError."""
+def objects(values: Iterable[object]) -> tuple[dict[str, Any], ...]:
+    """Return the objects of a list; raises TypeError for anything else in it."""
+    found = []
+    for value in values:
+        if not isinstance(value, dict):
+            raise TypeError(f"{value!r} is not an object")
+        found.append(value)
+    return tuple(found)
+
+
+def broker_id_lists(values: object, count: int) -> Int32s:
+    """Return int32[count, W], padded, from a list of lists of broker ids, none negative.
+
+    Raises TypeError, ValueError, OverflowError; ValueError too for another count, and for a list of
+    more than REPLICAS_MAX.
+    """
     if not isinstance(values, list):
         raise TypeError(f"{values!r} is not a list")
     if set(map(type, values)) - {list}:
         raise TypeError(f"{values!r} are not all lists")
-    _check_whole(list(chain.from_iterable(values)))
+    if len(values) != count:
+        raise ValueError(f"{len(values)} lists of broker ids for {count} partitions")
+    _check_length(max(values, key=len, default=[]))
+    flat = list(chain.from_iterable(values))
+    _check_whole(flat)
+    if min(flat, default=0) < 0:
+        raise ValueError(f"{min(flat)} is no broker id")
     return pad_rows(values)
 
 
@@ -86,9 +130,20 @@ def partition_numbers(values: object) -> Int32s:
     return numbers
 
 
-def broker_ids(values: object) -> list[int]:
-    """Return a list of broker ids, none negative; raises TypeError, ValueError."""
-    ids: list[int] = whole_numbers(values).tolist()
-    if any(broker < 0 for broker in ids):
-        raise ValueError(f"{values!r} has a negative broker id")
-    return ids
+def replica_ids(values: object) -> list[int]:
+    """Return a list of broker ids, none negative, none named twice, at most REPLICAS_MAX.
+
+    Raises TypeError, ValueError.
+    """
+    if not isinstance(values, list):
+        raise TypeError(f"{values!r} is not a list")
+    _check_length(values)
+    _check_whole(values)
+    if values and not (0 <= min(values) <= max(values) < 2**31 and len(set(values)) == len(values)):
+        raise ValueError(f"{values} are not distinct broker ids")
+    return values
+
+
+def _check_length(ids: Sequence[object]) -> None:
+    if len(ids) > REPLICAS_MAX:
+        raise ValueError(f"{len(ids)} replicas are more than the {REPLICAS_MAX} of a partition")

@@ -9,6 +9,7 @@ short last axis take ten times as long.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,8 +28,12 @@ def pad_rows(lists: Sequence[Sequence[int]]) -> Int32s:
     width = max(widths, default=0)
     if len(widths) <= 1:
         return np.array(lists, dtype=np.int32).reshape(len(lists), width)
-    flat = [value for values in lists for value in (*values, *([NONE] * (width - len(values))))]
-    return np.array(flat, dtype=np.int32).reshape(len(lists), width)
+    sizes = np.fromiter(map(len, lists), dtype=np.intp, count=len(lists))
+    matrix = np.full((len(lists), width), NONE, dtype=np.int32)
+    matrix[np.arange(width) < sizes[:, None]] = np.fromiter(
+        chain.from_iterable(lists), dtype=np.int32, count=int(sizes.sum())
+    )
+    return matrix
 
 
 def unpad(row: Int32s) -> list[int]:

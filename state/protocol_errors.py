@@ -83,3 +83,13 @@ class ProtocolError(IntEnum):
     MISMATCHED_ENDPOINT_TYPE = 114
     UNSUPPORTED_ENDPOINT_TYPE = 115
     TRANSACTION_ABORTABLE = 120
+
+
+def error_of(code: int) -> ProtocolError:
+    """Return the error of a code that another node answered; of one that is not listed here it is
+    UNKNOWN_SERVER_ERROR (Errors.forCode).
+    """
+    try:
+        return ProtocolError(code)
+    except ValueError:
+        return ProtocolError.UNKNOWN_SERVER_ERROR

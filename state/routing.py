@@ -26,9 +26,6 @@ GROUP_SCOPE = 1 << 40
 CLUSTER_KEY = -1
 """State key of the cluster machine; slots are 0, 1, ..."""
 
-NOBODY_KEY = -2
-"""State key of events that no machine of a query folds; there is no state under it."""
-
 GROUP_KEY = 1 << 20
 """State key of the first group slot."""
 

@@ -9,9 +9,9 @@ from enum import StrEnum
 from typing import Any
 
 from state.json_values import (
+    int32,
     optional_text,
     text,
-    whole_number,
     whole_numbers,
 )
 from state.matrix import Int32s
@@ -91,4 +91,4 @@ def admin_znode_observed(body: dict[str, Any]) -> AdminZnodeObserved:
     path = text(body["path"])
     if path not in _ADMIN_PATHS:
         raise ValueError(f"path {path!r} is none of {sorted(_ADMIN_PATHS)}")
-    return AdminZnodeObserved(path, whole_number(body["zk_version"]))
+    return AdminZnodeObserved(path, int32(body["zk_version"]))

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from state.json_values import (
+    int32,
     number_tuple,
+    objects,
     optional_text,
     text,
     whole_number,
@@ -25,10 +27,10 @@ class BrokerRegistration:
 
 def _broker(body: dict[str, Any]) -> BrokerRegistration:
     return BrokerRegistration(
-        id=whole_number(body["id"]),
+        id=int32(body["id"]),
         epoch=whole_number(body["epoch"]),
         rack=optional_text(body.get("rack")),
-        endpoints=tuple(dict(endpoint) for endpoint in body["endpoints"]),
+        endpoints=objects(body["endpoints"]),
     )
 
 
@@ -70,9 +72,9 @@ def controlled_shutdown_requested(body: dict[str, Any]) -> ControlledShutdownReq
     """Read controlled_shutdown_requested."""
     return ControlledShutdownRequested(
         request_id=text(body["request_id"]),
-        broker_id=whole_number(body["broker_id"]),
+        broker_id=int32(body["broker_id"]),
         broker_epoch=whole_number(body["broker_epoch"]),
-        version=whole_number(body["version"]),
+        version=int32(body["version"]),
     )
 
 
@@ -85,7 +87,7 @@ class ControlledShutdownAllowed:
 
 def controlled_shutdown_allowed(body: dict[str, Any]) -> ControlledShutdownAllowed:
     """Read controlled_shutdown_allowed."""
-    return ControlledShutdownAllowed(broker_id=whole_number(body["broker_id"]))
+    return ControlledShutdownAllowed(broker_id=int32(body["broker_id"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +106,7 @@ def controlled_shutdown_checked(body: dict[str, Any]) -> ControlledShutdownCheck
     return ControlledShutdownChecked(
         request=controlled_shutdown_requested(body),
         live=number_tuple(body["live"]),
-        at_risk=tuple(
-            (text(topic), whole_number(partition)) for topic, partition in body["at_risk"]
-        ),
+        at_risk=tuple((text(topic), int32(partition)) for topic, partition in body["at_risk"]),
     )
 
 
@@ -135,7 +135,7 @@ def producer_ids_requested(body: dict[str, Any]) -> ProducerIdsRequested:
     """Read producer_ids_requested."""
     return ProducerIdsRequested(
         request_id=text(body["request_id"]),
-        broker_id=whole_number(body["broker_id"]),
+        broker_id=int32(body["broker_id"]),
         broker_epoch=whole_number(body["broker_epoch"]),
     )
 
@@ -153,5 +153,5 @@ class ProducerIdBlockObserved:
 def producer_id_block_observed(body: dict[str, Any]) -> ProducerIdBlockObserved:
     """Read producer_id_block_observed."""
     return ProducerIdBlockObserved(
-        block_end=whole_number(body["block_end"]), zk_version=whole_number(body["zk_version"])
+        block_end=whole_number(body["block_end"]), zk_version=int32(body["zk_version"])
     )

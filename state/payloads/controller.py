@@ -7,6 +7,8 @@ from typing import Any
 
 from state.cluster.authority import checked_config
 from state.json_values import (
+    int32,
+    objects,
     text,
     whole_number,
 )
@@ -29,10 +31,10 @@ class ControllerElected:
 def controller_elected(body: dict[str, Any]) -> ControllerElected:
     """Read controller_elected."""
     return ControllerElected(
-        controller_id=whole_number(body["controller_id"]),
-        epoch=whole_number(body["epoch"]),
-        epoch_zk_version=whole_number(body["epoch_zk_version"]),
-        endpoints=tuple(dict(endpoint) for endpoint in body["endpoints"]),
+        controller_id=int32(body["controller_id"]),
+        epoch=int32(body["epoch"]),
+        epoch_zk_version=int32(body["epoch_zk_version"]),
+        endpoints=objects(body["endpoints"]),
         config=checked_config(dict(body["config"])),
     )
 
@@ -58,7 +60,7 @@ class ResyncCompleted:
 
 def resync_completed(body: dict[str, Any]) -> ResyncCompleted:
     """Read resync_completed."""
-    return ResyncCompleted(topics=whole_number(body["topics"]))
+    return ResyncCompleted(topics=int32(body["topics"]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from state.json_values import (
-    broker_ids,
+    broker_id_lists,
+    int32,
     optional_text,
     partition_numbers,
+    replica_ids,
     text,
     whole_number,
     whole_numbers,
@@ -57,7 +59,7 @@ def states_from_json(states: list[list[Any] | None] | None, count: int) -> State
         present=np.array([row is not None for row in rows], dtype=bool),
         leader=whole_numbers(leader),
         leader_epoch=whole_numbers(leader_epoch),
-        isr=pad_rows(isr),
+        isr=broker_id_lists(isr, count),
         controller_epoch=whole_numbers(controller_epoch),
         recovery=whole_numbers(recovery),
         zk_version=whole_numbers(zk_version),
@@ -123,16 +125,16 @@ def alter_partition_requested(body: dict[str, Any]) -> AlterPartitionRequested:
     rows: list[dict[str, Any]] = list(body["partitions"])
     return AlterPartitionRequested(
         request_id=text(body["request_id"]),
-        broker_id=whole_number(body["broker_id"]),
+        broker_id=int32(body["broker_id"]),
         broker_epoch=whole_number(body["broker_epoch"]),
-        version=whole_number(body["version"]),
+        version=int32(body["version"]),
         topic=text(body["topic"]),
         topic_id=optional_text(body.get("topic_id")),
         partitions=partition_numbers([row["partition"] for row in rows]),
         leader_epoch=whole_numbers([row["leader_epoch"] for row in rows]),
         partition_epoch=whole_numbers([row["partition_epoch"] for row in rows]),
         recovery=whole_numbers([row.get("recovery", 0) for row in rows]),
-        isr=pad_rows([broker_ids(row["isr"]) for row in rows]),
+        isr=pad_rows([replica_ids(row["isr"]) for row in rows]),
     )
 
 
@@ -155,7 +157,7 @@ def _answered(kind: type[_Answered], body: dict[str, Any]) -> _Answered:
     if len(partitions) != len(errors):
         raise ValueError(f"{len(errors)} errors for {len(partitions)} partitions")
     return kind(
-        broker_id=whole_number(body["broker_id"]),
+        broker_id=int32(body["broker_id"]),
         broker_epoch=whole_number(body["broker_epoch"]),
         topic=text(body["topic"]),
         partitions=partitions,
@@ -199,15 +201,17 @@ class LeaderImbalanceReported:
 def leader_imbalance_reported(body: dict[str, Any]) -> LeaderImbalanceReported:
     """Read leader_imbalance_reported."""
     return LeaderImbalanceReported(
-        preferred={int(broker): whole_number(count) for broker, count in body["preferred"].items()},
-        imbalanced={
-            int(broker): whole_number(count) for broker, count in body["imbalanced"].items()
-        },
+        preferred=_by_broker(body["preferred"]),
+        imbalanced=_by_broker(body["imbalanced"]),
         proposals=tuple(
-            (text(topic), whole_number(partition), whole_number(broker))
+            (text(topic), int32(partition), int32(broker))
             for topic, partition, broker in body.get("proposals", ())
         ),
     )
+
+
+def _by_broker(counts: dict[str, Any]) -> dict[int, int]:
+    return {int32(int(broker)): int32(count) for broker, count in counts.items()}
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,16 +6,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from state.json_values import (
-    number_lists,
+    broker_id_lists,
+    int32,
+    number_tuple,
     optional_bool,
-    optional_number,
+    optional_int32,
     optional_text,
     partition_numbers,
     text,
     whole_number,
-    whole_numbers,
 )
-from state.matrix import Int32s, pad_rows
+from state.limits import PARTITIONS_MAX
+from state.matrix import Int32s
 from state.payloads.partitions import States, states_from_json
 from state.topic_ids import topic_id_from_text
 
@@ -45,22 +47,20 @@ class TopicObserved:
 def topic_observed(body: dict[str, Any]) -> TopicObserved:
     """Read topic_observed."""
     partitions = partition_numbers(body["partitions"])
-    replicas = number_lists(body["replicas"])
-    if len(replicas) != len(partitions):
-        raise ValueError(f"{len(replicas)} replica lists for {len(partitions)} partitions")
-    empty: list[list[int]] = [[] for _ in range(len(partitions))]
+    count = len(partitions)
+    empty: list[list[int]] = [[] for _ in range(count)]
     return TopicObserved(
         topic=text(body["topic"]),
         topic_id=topic_id_from_text(body.get("topic_id")),
         new_topic_id=topic_id_from_text(body.get("new_topic_id")),
         unclean=optional_bool(body.get("unclean")),
-        min_insync=optional_number(body.get("min_insync_replicas")),
-        zk_version=whole_number(body.get("zk_version", 0)),
+        min_insync=optional_int32(body.get("min_insync_replicas")),
+        zk_version=int32(body.get("zk_version", 0)),
         partitions=partitions,
-        replicas=replicas,
-        adding=pad_rows(body.get("adding") or empty),
-        removing=pad_rows(body.get("removing") or empty),
-        states=states_from_json(body.get("states"), len(partitions)),
+        replicas=broker_id_lists(body["replicas"], count),
+        adding=broker_id_lists(body.get("adding") or empty, count),
+        removing=broker_id_lists(body.get("removing") or empty, count),
+        states=states_from_json(body.get("states"), count),
         unwritable=bool(optional_bool(body.get("unwritable"))),
     )
 
@@ -105,14 +105,14 @@ def topic_config_changed(body: dict[str, Any]) -> TopicConfigChanged:
     return TopicConfigChanged(
         topic=text(body["topic"]),
         unclean=optional_bool(body["unclean"]),
-        min_insync=optional_number(body.get("min_insync_replicas")),
+        min_insync=optional_int32(body.get("min_insync_replicas")),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class CreateTopicRequested:
     """CreateTopics for one topic; start_index and shift are the placement's random numbers, drawn
-    at the gateway.
+    at the gateway. min_insync: what configs say of min.insync.replicas.
     """
 
     request_id: str
@@ -122,24 +122,35 @@ class CreateTopicRequested:
     replication_factor: int
     assignment: dict[int, tuple[int, ...]] | None
     configs: dict[str, str]
+    min_insync: int | None
     validate_only: bool
     start_index: int
     shift: int
 
 
+def _partition_count(value: object) -> int:
+    count = int32(value)
+    if count > PARTITIONS_MAX:
+        raise ValueError(f"{count} partitions are more than the {PARTITIONS_MAX} of a topic")
+    return count
+
+
 def create_topic_requested(body: dict[str, Any]) -> CreateTopicRequested:
     """Read create_topic_requested."""
     assignment = body.get("assignment")
+    configs = {text(k): text(v) for k, v in body.get("configs", {}).items()}
+    min_insync = configs.get("min.insync.replicas", "").strip()
     return CreateTopicRequested(
         request_id=text(body["request_id"]),
         topic=text(body["topic"]),
         topic_id=topic_id_from_text(body.get("topic_id")),
-        partitions=whole_number(body["partitions"]),
-        replication_factor=whole_number(body["replication_factor"]),
+        partitions=_partition_count(body["partitions"]),
+        replication_factor=int32(body["replication_factor"]),
         assignment=None
         if assignment is None
-        else {int(p): tuple(map(whole_number, ids)) for p, ids in assignment.items()},
-        configs={text(k): text(v) for k, v in body.get("configs", {}).items()},
+        else {int32(int(p)): number_tuple(ids) for p, ids in assignment.items()},
+        configs=configs,
+        min_insync=int32(int(min_insync)) if min_insync.isdecimal() else None,
         validate_only=bool(body.get("validate_only", False)),
         start_index=whole_number(body["start_index"]),
         shift=whole_number(body["shift"]),
@@ -165,10 +176,8 @@ def create_partitions_requested(body: dict[str, Any]) -> CreatePartitionsRequest
     return CreatePartitionsRequested(
         request_id=text(body["request_id"]),
         topic=text(body["topic"]),
-        partitions=whole_number(body["partitions"]),
-        assignment=None
-        if assignment is None
-        else tuple(tuple(whole_numbers(ids).tolist()) for ids in assignment),
+        partitions=_partition_count(body["partitions"]),
+        assignment=None if assignment is None else tuple(map(number_tuple, assignment)),
         validate_only=bool(optional_bool(body.get("validate_only"))),
     )
 

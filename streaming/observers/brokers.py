@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 from dataclasses import dataclass
 from typing import Any
 
 from state.events import EventKind
+from state.json_values import int32
 from streaming.observers.ports import Counters, EventAppender, event
 from streaming.observers.tree import WatchedTree
 from streaming.zk.types import ZNode
 from streaming.zk.znodes import BROKER_IDS_PATH, broker_path, parse_broker
 
 logger = logging.getLogger(__name__)
+
+_ID = re.compile("[0-9]{1,19}")
 
 Registration = dict[str, Any]
 
@@ -112,7 +116,7 @@ class BrokersObserver:
 
 def read_brokers(tree: WatchedTree, controller_id: int) -> dict[int, ZNode]:
     """Read all registrations but our own, leaving watches on the folder and on each."""
-    names = [name for name in tree.children(BROKER_IDS_PATH) if name.isdecimal()]
+    names = [name for name in tree.children(BROKER_IDS_PATH) if _ID.fullmatch(name)]
     ids = [int(name) for name in names if int(name) != controller_id]
     znodes = tree.get_many([broker_path(id_) for id_ in ids])
     # None: gone since the children were listed, their watch will tell.
@@ -134,7 +138,7 @@ def registration(broker_id: int, znode: ZNode) -> Registration:
     """Return a broker's znode as events carry it, its czxid as the epoch; raises ValueError."""
     broker = parse_broker(znode.data)
     return {
-        "id": broker_id,
+        "id": int32(broker_id),
         "epoch": znode.czxid,
         "rack": broker.rack,
         "endpoints": [

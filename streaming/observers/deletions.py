@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from state.events import EventKind
-from streaming.observers.ports import EventAppender, Topics, event
+from streaming.observers.ports import Counters, EventAppender, Topics, event
 from streaming.observers.tree import Dirty, WatchedTree
 from streaming.zk.multiread import read_many
-from streaming.zk.znodes import DELETE_TOPICS_PATH, TOPICS_PATH, topic_deletion_path
+from streaming.zk.znodes import DELETE_TOPICS_PATH, TOPICS_PATH, topic_deletion_path, topic_name
+
+logger = logging.getLogger(__name__)
 
 
 class DeletionsObserver:
     """Appends each name that was not there at the last look, with the id of the topic it means.
 
     A name that went and came back (another czxid) is appended again. The names go when the topics
-    are deleted, or when there is no such topic: that is decided from the log.
+    are deleted, or when there is no such topic: that is decided from the log. One that no topic may
+    have is passed over, logged and counted as broken_admin_requests.
     """
 
     def __init__(
@@ -23,12 +27,14 @@ class DeletionsObserver:
         tree: WatchedTree,
         log: EventAppender,
         topics: Topics,
+        counters: Counters,
         names_counted: Callable[[int], None] = lambda _: None,
     ) -> None:
         """Start with no name seen. names_counted: told at each look how many names there are."""
         self._tree = tree
         self._log = log
         self._topics = topics
+        self._counters = counters
         self._names_counted = names_counted
         self._seen: dict[str, int] = {}
 
@@ -37,7 +43,8 @@ class DeletionsObserver:
         names = self._tree.children(DELETE_TOPICS_PATH)
         found = read_many(self._tree.session, [topic_deletion_path(name) for name in names])
         czxids = dict(zip(names, found.czxid.tolist(), strict=True))
-        fresh = [name for name in names if self._seen.get(name) != czxids[name]]
+        new = [name for name in names if self._seen.get(name) != czxids[name]]
+        fresh = [name for name in new if self._is_a_name(name)]
         if any(name not in self._topics for name in fresh):
             self._topics.look(Dirty(frozenset([TOPICS_PATH])))
         if fresh:
@@ -53,3 +60,12 @@ class DeletionsObserver:
             )
         self._seen = czxids
         self._names_counted(len(names))
+
+    def _is_a_name(self, name: str) -> bool:
+        try:
+            topic_name(name)
+        except ValueError as error:
+            logger.warning("a child of %s is passed over: %s", DELETE_TOPICS_PATH, error)
+            self._counters["broken_admin_requests"] += 1
+            return False
+        return True

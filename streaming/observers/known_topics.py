@@ -12,7 +12,8 @@ from streaming.observers.overrides import Overrides, topic_overrides
 from streaming.observers.ports import Counters, event
 from streaming.observers.states import StateTuple
 from streaming.zk.reader import ZkReader
-from streaming.zk.znodes import TopicZNode
+from streaming.zk.types import ZNode
+from streaming.zk.znodes import TopicZNode, parse_topic, topic_name
 
 
 @dataclass(slots=True)
@@ -23,6 +24,12 @@ class KnownTopic:
     version: int
     own: Overrides
     topic_id: str | None
+
+
+def read_topic(name: str, znode: ZNode) -> TopicZNode:
+    """Return a topic as its znode has it; raises ValueError, for a name that none may have too."""
+    topic_name(name)
+    return parse_topic(znode.data)
 
 
 def overrides_changed(

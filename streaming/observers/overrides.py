@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from state.json_values import int32
 from streaming.observers.ports import Counters
 from streaming.zk.multiread import read_many
 from streaming.zk.reader import ZkReader
@@ -59,4 +60,4 @@ def _truth(text: str | None) -> bool | None:
 
 
 def _number(text: str | None) -> int | None:
-    return None if text is None else int(text)
+    return None if text is None else int32(int(text))

@@ -8,19 +8,20 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 
 from streaming.log.api import NewRecord
-from streaming.observers.known_topics import KnownTopic, observed, overrides_changed, removed
+from streaming.observers.known_topics import (
+    KnownTopic,
+    observed,
+    overrides_changed,
+    read_topic,
+    removed,
+)
 from streaming.observers.overrides import topic_overrides
 from streaming.observers.ports import Counters, EventAppender
 from streaming.observers.states import read_states
 from streaming.observers.tree import Dirty, WatchedTree
 from streaming.topic_ids import mint_topic_id
 from streaming.zk.types import ZNode
-from streaming.zk.znodes import (
-    TOPICS_PATH,
-    TopicZNode,
-    parse_topic,
-    topic_path,
-)
+from streaming.zk.znodes import TOPICS_PATH, TopicZNode, topic_path
 
 logger = logging.getLogger(__name__)
 
@@ -32,8 +33,9 @@ class TopicsObserver:
     """Appends the difference between /brokers/topics and what it appended last.
 
     Each topic's znode has a watch of its own. A topic that was deleted and created again between
-    two looks (another czxid) is removed and observed. One whose znode cannot be read is logged,
-    counted, and left as it was until the znode changes again.
+    two looks (another czxid) is removed and observed. One whose znode cannot be read, or that has a
+    name that no topic may have, is logged, counted, and left as it was until the znode changes
+    again.
     """
 
     def __init__(
@@ -157,7 +159,7 @@ class TopicsObserver:
 
     def _parsed(self, name: str, znode: ZNode) -> TopicZNode | None:
         try:
-            return parse_topic(znode.data)
+            return read_topic(name, znode)
         except ValueError as error:
             logger.warning("topic %s is passed over: %s", name, error)
             self._counters["broken_topic_znodes"] += 1

@@ -41,41 +41,46 @@ class Dirty:
         prefix = f"{path}/"
         return sorted(p.removeprefix(prefix) for p in self.paths if p.startswith(prefix))
 
-    def __or__(self, other: Dirty) -> Dirty:
-        """Return what either must read again."""
-        return Dirty(
-            self.paths | other.paths,
-            self.everything or other.everything,
-            self.again | other.again,
-            self.unwritable | other.unwritable,
-            self.anew or other.anew,
+    @classmethod
+    def union(cls, marks: Sequence[Dirty]) -> Dirty:
+        """Return what all of them must read again."""
+        return cls(
+            frozenset().union(*(one.paths for one in marks)),
+            any(one.everything for one in marks),
+            frozenset().union(*(one.again for one in marks)),
+            frozenset().union(*(one.unwritable for one in marks)),
+            any(one.anew for one in marks),
         )
 
 
 class DirtyPaths:
-    """What is dirty since it was last taken; safe to use from any thread."""
+    """What is dirty since it was last taken; safe to use from any thread.
+
+    Marks are put together when they are taken: there may be one for each znode of a cluster, and
+    the thread that makes them serves the session.
+    """
 
     def __init__(self, on_marked: Callable[[], None]) -> None:
         """Start clean; on_marked is called after each mark, on the marking thread."""
         self._lock = threading.Lock()
-        self._dirty = Dirty()
+        self._marks: list[Dirty] = []
         self._on_marked = on_marked
 
     def __bool__(self) -> bool:
         """Return whether anything is marked."""
-        return self._dirty != Dirty()
+        return bool(self._marks)
 
     def mark(self, dirty: Dirty) -> None:
         """Mark more as dirty, or again what was taken but could not be read."""
         with self._lock:
-            self._dirty |= dirty
+            self._marks.append(dirty)
         self._on_marked()
 
     def take(self) -> Dirty:
         """Return what is marked and start clean again."""
         with self._lock:
-            taken, self._dirty = self._dirty, Dirty()
-        return taken
+            marks, self._marks = self._marks, []
+        return Dirty.union(marks)
 
 
 class WatchedTree:

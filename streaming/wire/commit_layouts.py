@@ -30,6 +30,10 @@ Numbers: TypeAlias = tuple[bytes, ...]
 
 NUMBERS_BYTES = 12
 _LAYOUTS_MAX = 1 << 13
+_REQUEST_BYTES_MAX = 1 << 20
+"""Of a request that is compared at all: some 50,000 partitions."""
+_REQUESTS_BYTES_MAX = 1 << 24
+"""Of the requests whose layouts are kept: a layout takes about ten times its request's bytes."""
 _ID_AT, _ID_BYTES = 4, 4
 _CLIENT_AT = 8
 _LENGTH = struct.Struct(">h")
@@ -86,35 +90,44 @@ class CommitLayout:
 
 
 class CommitLayouts:
-    """The layouts that were seen last, one for each member and length of request."""
+    """The layouts that were kept last, one for each member and length of request."""
 
     def __init__(self) -> None:
         """Know none."""
         self._known: dict[tuple[int, bytes], CommitLayout] = {}
+        self._bytes = 0
 
     def read(self, request: bytes) -> CommitLayout | None:
         """Return the layout that a request fits; None for one that has to be read otherwise: of a
-        version without leader epochs, without partitions, or malformed.
+        version without leader epochs, without partitions, very long, or malformed.
         """
-        version = request[3] if len(request) > _CLIENT_AT else 0
+        version = request[3] if _CLIENT_AT < len(request) <= _REQUEST_BYTES_MAX else 0
         if version < EPOCH_SINCE:
             return None
         try:
-            key = len(request), request[_CLIENT_AT : _end_of_member(version, request)]
-            known = self._known.get(key)
-            if known is None or not known.fits(request):
-                known = _layout(request)
-                if known is not None:
-                    self._keep(key, known)
+            known = self._known.get(_key(request))
+            return known if known is not None and known.fits(request) else _layout(request)
         except (WireError, struct.error, IndexError, ValueError):
             return None
-        return known
 
-    def _keep(self, key: tuple[int, bytes], layout: CommitLayout) -> None:
-        self._known.pop(key, None)
-        if len(self._known) >= _LAYOUTS_MAX:
-            del self._known[next(iter(self._known))]
+    def keep(self, request: bytes, layout: CommitLayout) -> None:
+        """Know the layout of a request from now on: of one whose sender may commit, as anybody can
+        send any number of others.
+        """
+        key = _key(request)
+        self._forget(key)
         self._known[key] = layout
+        self._bytes += len(request)
+        while len(self._known) > _LAYOUTS_MAX or self._bytes > _REQUESTS_BYTES_MAX:
+            self._forget(next(iter(self._known)))
+
+    def _forget(self, key: tuple[int, bytes]) -> None:
+        if self._known.pop(key, None) is not None:
+            self._bytes -= key[0]
+
+
+def _key(request: bytes) -> tuple[int, bytes]:
+    return len(request), request[_CLIENT_AT : _end_of_member(request[3], request)]
 
 
 def _end_of_member(version: int, request: bytes) -> int:

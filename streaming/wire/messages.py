@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from state.protocol_errors import ProtocolError
-from streaming.wire.errors import MalformedFrame, UnsupportedApi, UnsupportedVersion
+from streaming.wire.errors import MalformedFrame, UnsupportedApi, UnsupportedVersion, WireError
 from streaming.wire.joining import decode_join_group, decode_sync_group
 from streaming.wire.offset_commits import decode_offset_commit
+from streaming.wire.reading import ROWS_MAX
 from streaming.wire.schema_codec import Body, MessageSchema
 
 _KAFKA_PYTHON = "kafka.protocol.schemas.resources"
@@ -49,7 +50,6 @@ class ApiKey(IntEnum):
     CREATE_TOPICS = 19
     DELETE_TOPICS = 20
     INIT_PRODUCER_ID = 22
-    OFFSET_FOR_LEADER_EPOCH = 23
     ADD_PARTITIONS_TO_TXN = 24
     WRITE_TXN_MARKERS = 27
     TXN_OFFSET_COMMIT = 28
@@ -83,8 +83,9 @@ class Api:
 
     @property
     def request(self) -> MessageSchema:
-        """The request's schema, loaded on first use."""
-        return _schema(f"{self.name}Request", self.package)
+        """The request's schema, loaded on first use; those that others send are bounded."""
+        most = None if self.key in BROKER_APIS else ROWS_MAX
+        return _schema(f"{self.name}Request", self.package, structs_max=most)
 
     @property
     def response(self) -> MessageSchema:
@@ -122,7 +123,6 @@ APIS: dict[int, Api] = {
         Api(ApiKey.CREATE_TOPICS, "CreateTopics", 0, 7, _KAFKA_PYTHON),
         Api(ApiKey.DELETE_TOPICS, "DeleteTopics", 0, 6, _KAFKA_PYTHON),
         Api(ApiKey.INIT_PRODUCER_ID, "InitProducerId", 0, 5, _KAFKA_PYTHON),
-        Api(ApiKey.OFFSET_FOR_LEADER_EPOCH, "OffsetForLeaderEpoch", 2, 4, _KAFKA_PYTHON),
         Api(ApiKey.ADD_PARTITIONS_TO_TXN, "AddPartitionsToTxn", 4, 5, _KAFKA_PYTHON),
         Api(ApiKey.WRITE_TXN_MARKERS, "WriteTxnMarkers", 1, 1, _KAFKA_PYTHON),
         Api(ApiKey.TXN_OFFSET_COMMIT, "TxnOffsetCommit", 0, 4, _KAFKA_PYTHON),
@@ -183,7 +183,6 @@ GROUP_APIS = frozenset(
         ApiKey.LEAVE_GROUP,
         ApiKey.SYNC_GROUP,
         ApiKey.DESCRIBE_GROUPS,
-        ApiKey.OFFSET_FOR_LEADER_EPOCH,
         ApiKey.WRITE_TXN_MARKERS,
         ApiKey.TXN_OFFSET_COMMIT,
         ApiKey.DELETE_GROUPS,
@@ -222,6 +221,25 @@ def decode_request(frame: bytes, served: Collection[int] = GATEWAY_APIS) -> Requ
 
     Raises UnsupportedApi for keys outside `served`, UnsupportedVersion, MalformedFrame.
     """
+    header, start = _decode_header(frame, served)
+    by_hand = DECODED_WITHOUT_SCHEMA.get(header.api_key)
+    if by_hand is not None:
+        return Request(header, by_hand(header.api_version, frame, start))
+    schema = APIS[header.api_key].request
+    return Request(header, schema.decode_prefix(header.api_version, frame, start)[0])
+
+
+def request_in_words(frame: bytes) -> str:
+    """Return who asks what, for a log: nothing of the request's content, which may be secret."""
+    try:
+        header, _ = _decode_header(frame, APIS)
+    except WireError as error:
+        return f"{error}, {len(frame)} bytes"
+    name, client = APIS[header.api_key].name, header.client_id
+    return f"{name} version {header.api_version} of client {client!r:.100}, {len(frame)} bytes"
+
+
+def _decode_header(frame: bytes, served: Collection[int]) -> tuple[RequestHeader, int]:
     if len(frame) < _REQUEST_PREFIX.size:
         raise MalformedFrame(f"request header cut off at byte {len(frame)}")
     api_key, version, correlation_id = _REQUEST_PREFIX.unpack_from(frame)
@@ -231,11 +249,7 @@ def decode_request(frame: bytes, served: Collection[int] = GATEWAY_APIS) -> Requ
     header_version = _request_header_version(api, version)
     fields, start = _request_header().decode_prefix(header_version, frame)
     client_id = fields["client_id"] if header_version > 0 else None
-    header = RequestHeader(api.key, version, correlation_id, client_id)
-    by_hand = DECODED_WITHOUT_SCHEMA.get(api.key)
-    if by_hand is not None:
-        return Request(header, by_hand(version, frame, start))
-    return Request(header, api.request.decode_prefix(version, frame, start)[0])
+    return RequestHeader(api.key, version, correlation_id, client_id), start
 
 
 def encode_request(

@@ -10,7 +10,14 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from streaming.wire.primitives import array_length, empty_tags, string
-from streaming.wire.reading import after_tags, count, message, nullable_text, required
+from streaming.wire.reading import (
+    ROWS_MAX,
+    after_tags,
+    message,
+    nullable_text,
+    required,
+    row_count,
+)
 from streaming.wire.schema_codec import Body
 
 Errors: TypeAlias = Sequence[tuple[int, int]]
@@ -56,7 +63,7 @@ def _request(version: int, data: bytes, at: int) -> tuple[Body, int]:
     if version <= _RETENTION_UNTIL:
         (body["retention_time_ms"],) = _INT64.unpack_from(data, at)
         at += _INT64.size
-    named, at = count(data, at, flexible)
+    named, at = row_count(data, at, flexible)
     topics: list[tuple[str, int]] = []
     offsets: list[OffsetRow] = []
     places: list[int] = []
@@ -66,6 +73,8 @@ def _request(version: int, data: bytes, at: int) -> tuple[Body, int]:
         rows, at = _partitions(version, name, data, at, places)
         topics.append((name, len(rows)))
         offsets += rows
+        if len(offsets) > ROWS_MAX:
+            raise ValueError(f"more than {ROWS_MAX} partitions before byte {at}")
         at = after_tags(data, at, flexible)
     return body, after_tags(data, at, flexible)
 
@@ -75,7 +84,7 @@ def _partitions(
 ) -> tuple[list[OffsetRow], int]:
     flexible = version >= FLEXIBLE_SINCE
     read = nullable_text(flexible)
-    length, at = count(data, at, flexible)
+    length, at = row_count(data, at, flexible)
     rows: list[OffsetRow] = []
     for _ in range(length):
         places.append(at + _INT32.size)

@@ -16,9 +16,14 @@ Read: TypeAlias = Callable[[bytes, int], tuple[str | None, int]]
 Value = TypeVar("Value")
 
 UNREADABLE = (struct.error, IndexError, ValueError)
-_VARINT_BYTES_MAX = 5
+VARINT_BYTES_MAX = 5
 STRING_BYTES_MAX = 0x7FFF
 """As Kafka's generated readers refuse more, in the compact form too: records could not hold it."""
+
+ROWS_MAX = 1 << 20
+"""Most structs of a request, some hundred megabytes of memory: a leader of 250,000 partitions asks
+for all of them in one AlterPartition, each with three replicas in sync.
+"""
 
 _INT16 = struct.Struct(">h")
 _INT32 = struct.Struct(">i")
@@ -75,7 +80,7 @@ def byte_strings(
     read: Read, data: bytes, at: int, flexible: bool
 ) -> tuple[list[tuple[str, bytes]], int]:
     """Read an array of structs of a string and bytes, none of them null."""
-    length, at = count(data, at, flexible)
+    length, at = row_count(data, at, flexible)
     rows = []
     for _ in range(length):
         name, at = required(read, data, at)
@@ -106,6 +111,14 @@ def count(data: bytes, at: int, flexible: bool) -> tuple[int, int]:
     return length, at
 
 
+def row_count(data: bytes, at: int, flexible: bool) -> tuple[int, int]:
+    """Read how many structs an array has, which must not be null nor have more than ROWS_MAX."""
+    length, at = count(data, at, flexible)
+    if length > ROWS_MAX:
+        raise ValueError(f"{length} structs, more than {ROWS_MAX}, before byte {at}")
+    return length, at
+
+
 def after_tags(data: bytes, at: int, flexible: bool = True) -> int:
     """Return where the tagged fields that stand here end; none of them is known."""
     if not flexible:
@@ -126,9 +139,9 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
     if value < 0x80:
         return value, at + 1
     value &= 0x7F
-    for place in range(1, _VARINT_BYTES_MAX):
+    for place in range(1, VARINT_BYTES_MAX):
         byte = data[at + place]
         value |= (byte & 0x7F) << 7 * place
         if byte < 0x80:
             return value, at + place + 1
-    raise ValueError(f"number of more than {_VARINT_BYTES_MAX} bytes at byte {at}")
+    raise ValueError(f"number of more than {VARINT_BYTES_MAX} bytes at byte {at}")

@@ -8,17 +8,16 @@ class that kafka-python's client looks up. Its schema fields and compiled codec 
 from __future__ import annotations
 
 import functools
-import io
 import struct
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from kafka.protocol.data_container import DataContainer
 from kafka.protocol.schemas import StructField, load_json
 from kafka.protocol.schemas.fields.base import BaseField
 from kafka.protocol.schemas.fields.codecs import EncodeBufferPool
 
+from streaming.wire.bounded_decoders import Decoder, bounded_decoder
 from streaming.wire.errors import MalformedFrame
 
 Body = dict[str, Any]
@@ -28,16 +27,6 @@ uuid.UUID (the all-zero UUID is None). isKRaftController becomes is_k_raft_contr
 _NULL_UUID_TYPE = "uuid"
 _DECODE_ERRORS = (struct.error, IndexError, ValueError, AssertionError, OverflowError)
 _ENCODE_ERRORS = (struct.error, TypeError, AttributeError, ValueError)
-
-
-class _WholeReads(io.BytesIO):
-    """Reads all bytes asked for or fails, where kafka-python's tagged fields would take fewer."""
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        data = super().read(size)
-        if size is None or len(data) != size:
-            raise ValueError(f"{len(data)} bytes left where {size} are announced")
-        return data
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +52,17 @@ class MessageSchema:
 
     name is a schema file's name without `.json`, package the package that holds the file.
     compact_lengths=False keeps two-byte string lengths in flexible versions (request headers).
+    structs_max: how many structs a message that is read may have, None for any number.
     """
 
-    def __init__(self, name: str, package: str, compact_lengths: bool = True) -> None:
+    def __init__(
+        self,
+        name: str,
+        package: str,
+        *,
+        compact_lengths: bool = True,
+        structs_max: int | None = None,
+    ) -> None:
         schema = load_json(name, package=package)
         self.name = name
         self._flexible_from = int(BaseField.parse_versions(schema["flexibleVersions"])[0])
@@ -73,9 +70,11 @@ class MessageSchema:
         # kafka-python lists 2-7 for CreateTopics although its fields describe 0 and 1 as well;
         # which versions are accepted is decided where messages are registered.
         schema["validVersions"] = f"0-{self.max_version}"
+        self._structs_max = structs_max
         self._compact_lengths = compact_lengths
         self._struct = StructField(schema)
         self._message_class = type(name, (DataContainer,), {"_struct": self._struct})
+        self._struct.set_data_class(self._message_class)
 
     def is_flexible(self, version: int) -> bool:
         """Whether this version uses compact lengths and tagged fields (KIP-482)."""
@@ -86,12 +85,9 @@ class MessageSchema:
         return {"compact": flexible and self._compact_lengths, "tagged": flexible}
 
     @functools.cache  # noqa: B019 - schemas live as long as the process
-    def _decoder(self, version: int) -> Callable[[memoryview, int], tuple[Any, int]]:
-        decode: Any = self._struct.compiled_decode_from(
-            version, data_class=self._message_class, **self._format(version)
-        )
-        decode.__globals__["_BytesIO"] = _WholeReads
-        return cast("Callable[[memoryview, int], tuple[Any, int]]", decode)
+    def _decoder(self, version: int) -> Decoder:
+        most = self._structs_max
+        return bounded_decoder(self._struct, version, structs_max=most, **self._format(version))
 
     @functools.cache  # noqa: B019 - the same
     def _layout(self, version: int) -> _Layout:

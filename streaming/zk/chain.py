@@ -75,9 +75,10 @@ class Chain:
             size = size_with_op
         return fitting, size
 
-    def op_after(self, count: int) -> WriteOp:
-        """Return the write that comes when `count` more are settled."""
-        return self._ops[self.done + count]
+    @property
+    def next_op(self) -> WriteOp:
+        """The first write that is not settled."""
+        return self._ops[self.done]
 
     def failed(self, settled: int) -> int:
         """Count a failure; return how many there were since anything else was settled."""
@@ -106,7 +107,7 @@ class Chain:
                     yield self._places[self.done], _already(op, version)
                     self.done += 1
                 break
-        if not self.finished and not _fits(self._ops[self.done], current):
+        if not self.finished and not _fits(self.next_op, current):
             yield from self.give_up(OpOutcome(OutcomeKind.CONFLICT, current=current))
 
     def give_up(self, outcome: OpOutcome) -> Iterator[Settled]:

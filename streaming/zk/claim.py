@@ -5,9 +5,16 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from streaming.errors import ConfigurationError
 from streaming.zk.client import ZkSession
-from streaming.zk.errors import ConnectionLost, NodeExists, ZooKeeperError
-from streaming.zk.ops import Check, Create, Delete, MultiOp, SetData
+from streaming.zk.errors import (
+    ConnectionLost,
+    NodeExists,
+    RequestFailed,
+    ZkErrorCode,
+    ZooKeeperError,
+)
+from streaming.zk.ops import Check, Create, Delete, MultiOp, SetData, first_failure
 from streaming.zk.types import ZNode
 from streaming.zk.znodes.controller import (
     CONTROLLER_EPOCH_PATH,
@@ -16,9 +23,11 @@ from streaming.zk.znodes.controller import (
     epoch_bytes,
     parse_controller_id,
     parse_epoch,
+    parse_kraft_epoch,
 )
 
 _ATTEMPTS = 5
+_LOST_RACES = {ZkErrorCode.BAD_VERSION, ZkErrorCode.NODE_EXISTS, ZkErrorCode.NO_NODE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +55,14 @@ class BrokenControllerZNode(ZooKeeperError):
     """/controller_epoch does not hold a number, so no epoch can follow it."""
 
 
+class KRaftControls(ConfigurationError):
+    """The cluster migrates to KRaft: the role is not ours to take."""
+
+
+class ClaimForbidden(ConfigurationError):
+    """ZooKeeper does not let us write what the role needs."""
+
+
 def claim_controller(
     session: ZkSession, controller_id: int, *, steal: bool, now_ms: int | None = None
 ) -> ControllerClaim | ControllerTaken:
@@ -53,7 +70,9 @@ def claim_controller(
 
     With steal the present holder's /controller is deleted in the same multi, so that no broker can
     elect itself in between; without it a /controller that exists decides. Losing a race is a
-    result. Raises ZooKeeperUnreachable, SessionLost, BrokenControllerZNode.
+    result. Raises ZooKeeperUnreachable, SessionLost, BrokenControllerZNode, RequestFailed,
+    ClaimForbidden, and KRaftControls when a KRaft controller holds the role: it keeps it from its
+    brokers with a znode that stays (KafkaZkClient.tryRegisterKRaftControllerAsActiveController).
     Source: KafkaZkClient.registerControllerAndIncrementControllerEpoch.
     """
     timestamp_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
@@ -62,6 +81,7 @@ def claim_controller(
         epoch, epoch_zk_version = _read_epoch(session)
         present = session.get(CONTROLLER_PATH)
         if present is not None:
+            _check_not_kraft(present)
             taken = ControllerTaken(parse_controller_id(present.data), epoch)
             if not steal:
                 return taken
@@ -131,11 +151,33 @@ def _try_claim(
             return None
         session_id = session.session_id
     else:
-        if any(code != 0 for code, _ in results):
+        if (failed := first_failure(results)) is not None:
+            _check_lost(results[failed][0], ops[failed].path)
             return None
-    if session_id is None:  # disconnected between the two lines above: ask again
+    if session_id is None:  # the session ended between two lines above: ask again
         return None
     return ControllerClaim(controller_id, epoch + 1, epoch_zk_version + 1, session_id)
+
+
+def _check_not_kraft(present: ZNode) -> None:
+    if parse_kraft_epoch(present.data) is not None:
+        raise KRaftControls(
+            f"{CONTROLLER_PATH} is held by KRaft controller {parse_controller_id(present.data)}:"
+            " this cluster migrates to KRaft, and its brokers would have two controllers. Control"
+            f" it with helmstream again when the migration was rolled back and {CONTROLLER_PATH}"
+            " deleted"
+        )
+
+
+def _check_lost(code: int, path: str) -> None:
+    """Raise what made a claim fail unless it is that somebody was quicker."""
+    if code == ZkErrorCode.NO_AUTH:
+        raise ClaimForbidden(
+            f"ZooKeeper does not let this node write {path} (NO_AUTH): its ACL is for others, as in"
+            " a cluster with zookeeper.set.acl = true; open it, or run without helmstream"
+        )
+    if code not in _LOST_RACES:
+        raise RequestFailed(code, path)
 
 
 def _took_effect(session: ZkSession, epoch: int, epoch_zk_version: int) -> bool:

@@ -274,7 +274,7 @@ class _WriteCall:
         Neither shows in the znode itself. Both may be due to a write of this call that failed with
         its multi, but not to one that came before in the same multi.
         """
-        if code == ZkErrorCode.NO_NODE and isinstance(chain.op_after(0), Create):
+        if code == ZkErrorCode.NO_NODE and isinstance(chain.next_op, Create):
             return _parent(chain.path) not in self._unfinished
         if code == ZkErrorCode.NOT_EMPTY:
             made = {other.path for other, _ in before}
@@ -297,10 +297,10 @@ class _WriteCall:
             except ConnectionLost:
                 unknown += later
         self._wait_for_connection()
-        if self._session.session_id != session_id:
-            raise SessionLost("the session expired while writes were in flight")
         try:
             self._session.sync()
+            if self._session.session_id != session_id:  # only now it is known which one this is
+                raise SessionLost("the session expired while writes were in flight")
             self._judge(unknown)
         except ZooKeeperUnreachable as error:
             raise SessionLost(str(error)) from error

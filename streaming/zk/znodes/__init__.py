@@ -22,6 +22,7 @@ from streaming.zk.znodes.controller import (
     parse_controller_id,
     parse_epoch,
     parse_feature,
+    parse_kraft_epoch,
     parse_producer_id_block,
     producer_id_block_bytes,
 )
@@ -55,7 +56,7 @@ from streaming.zk.znodes.paths import (
     topic_deletion_path,
     topic_path,
 )
-from streaming.zk.znodes.topic import TopicZNode, parse_topic, topic_bytes
+from streaming.zk.znodes.topic import TopicZNode, parse_topic, topic_bytes, topic_name
 
 __all__ = [
     "BROKER_IDS_PATH",
@@ -94,6 +95,7 @@ __all__ = [
     "parse_epoch",
     "parse_feature",
     "parse_isr_change",
+    "parse_kraft_epoch",
     "parse_log_dir_event",
     "parse_partition_states",
     "parse_producer_id_block",
@@ -105,5 +107,6 @@ __all__ = [
     "producer_id_block_bytes",
     "topic_bytes",
     "topic_deletion_path",
+    "topic_name",
     "topic_path",
 ]

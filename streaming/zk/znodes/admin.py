@@ -7,6 +7,9 @@ from typing import Any
 
 import orjson
 
+from state.json_values import number_tuple
+from streaming.zk.znodes.topic import partition_number, topic_name
+
 TopicPartition = tuple[str, int]
 
 
@@ -14,7 +17,7 @@ def parse_preferred_election(data: bytes) -> list[TopicPartition]:
     """Read /admin/preferred_replica_election; raises ValueError naming what is wrong."""
     try:
         listed = orjson.loads(data)["partitions"]
-        return [(str(one["topic"]), _int32(one["partition"])) for one in listed]
+        return [_partition(one) for one in listed]
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"broken znode: {error!r} in {data[:200]!r}") from error
 
@@ -32,15 +35,12 @@ def parse_reassignment(data: bytes) -> dict[TopicPartition, list[int]]:
     """Read /admin/reassign_partitions; raises ValueError naming what is wrong."""
     try:
         return {
-            (str(one["topic"]), _int32(one["partition"])): list(map(_int32, one["replicas"]))
+            _partition(one): list(number_tuple(one["replicas"]))
             for one in orjson.loads(data)["partitions"]
         }
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"broken znode: {error!r} in {data[:200]!r}") from error
 
 
-def _int32(value: Any) -> int:
-    number = int(value)
-    if not -(2**31) <= number < 2**31:
-        raise ValueError(f"{number} is not a 32 bit number")
-    return number
+def _partition(one: Any) -> TopicPartition:
+    return topic_name(one["topic"]), partition_number(one["partition"])

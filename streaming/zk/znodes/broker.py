@@ -9,6 +9,10 @@ from typing import Any
 
 import orjson
 
+from state.json_values import int32, optional_text, text
+
+_PORT_MAX = 65_535
+
 
 class SecurityProtocol(IntEnum):
     """Kafka's security protocols by their wire number."""
@@ -73,20 +77,20 @@ def parse_broker(data: bytes) -> BrokerZNode:
     """
     try:
         znode = orjson.loads(data)
-        version = int(znode["version"])
+        version = int32(znode["version"])
         if version < 1:
             raise ValueError(f"version {version} is not known")
         if version == 1:
-            endpoints = [_plain_endpoint(znode["host"], int(znode["port"]))]
+            endpoints = [_plain_endpoint(text(znode["host"]), _port(int32(znode["port"])))]
         else:
             protocols = znode.get("listener_security_protocol_map") or {}
-            endpoints = [_endpoint(text, protocols) for text in znode["endpoints"]]
+            endpoints = [_endpoint(text(one), protocols) for one in znode["endpoints"]]
         return BrokerZNode(
             endpoints,
-            znode.get("rack"),
-            znode.get("features") or {},
+            optional_text(znode.get("rack")),
+            _features(znode.get("features") or {}),
             version,
-            int(znode.get("jmx_port", -1)),
+            int32(znode.get("jmx_port", -1)),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"broken broker registration: {error!r} in {data[:300]!r}") from error
@@ -96,16 +100,29 @@ def _plain_endpoint(host: str, port: int) -> Endpoint:
     return Endpoint("PLAINTEXT", host, port, SecurityProtocol.PLAINTEXT)
 
 
-def _endpoint(text: str, protocols: Mapping[str, str]) -> Endpoint:
-    listener, separator, address = text.partition("://")
+def _endpoint(written: str, protocols: Mapping[str, str]) -> Endpoint:
+    listener, separator, address = written.partition("://")
     host, colon, port = address.rpartition(":")
     if not separator or not colon:
-        raise ValueError(f"endpoint {text!r} is not LISTENER://HOST:PORT")
+        raise ValueError(f"endpoint {written!r} is not LISTENER://HOST:PORT")
     host = host.removeprefix("[").removesuffix("]")  # an IPv6 address is written in brackets
     protocol = protocols.get(listener, listener)
     if protocol not in SecurityProtocol.__members__:
         raise ValueError(f"security protocol {protocol!r} is not one of {[*SecurityProtocol]}")
-    return Endpoint(listener, host, int(port), SecurityProtocol[protocol])
+    return Endpoint(listener, host, _port(int(port)), SecurityProtocol[protocol])
+
+
+def _port(number: int) -> int:
+    if not 0 <= number <= _PORT_MAX:
+        raise ValueError(f"port {number} is not between 0 and {_PORT_MAX}")
+    return number
+
+
+def _features(features: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, int]]:
+    return {
+        name: {level: int32(number) for level, number in levels.items()}
+        for name, levels in features.items()
+    }
 
 
 def _connection_string(endpoint: Endpoint) -> str:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import orjson
 
+from state.json_values import int32
+
 CONTROLLER_PATH = "/controller"
 CONTROLLER_EPOCH_PATH = "/controller_epoch"
 FEATURE_PATH = "/feature"
@@ -50,9 +52,18 @@ def controller_bytes(controller_id: int, timestamp_ms: int) -> bytes:
 def parse_controller_id(data: bytes) -> int | None:
     """Read who holds /controller; None when the znode is broken."""
     try:
-        return int(orjson.loads(data)["brokerid"])
+        return int32(orjson.loads(data)["brokerid"])
     except (ValueError, KeyError, TypeError):
         return None
+
+
+def parse_kraft_epoch(data: bytes) -> int | None:
+    """Read which epoch of a KRaft quorum holds /controller; None when no KRaft controller does."""
+    try:
+        epoch = orjson.loads(data).get("kraftControllerEpoch")
+    except (ValueError, AttributeError):
+        return None
+    return epoch if isinstance(epoch, int) and epoch >= 0 else None
 
 
 def epoch_bytes(epoch: int) -> bytes:
@@ -61,8 +72,8 @@ def epoch_bytes(epoch: int) -> bytes:
 
 
 def parse_epoch(data: bytes) -> int:
-    """Read /controller_epoch; raises ValueError when it is not a number."""
-    return int(data)
+    """Read /controller_epoch; raises ValueError when it is not a number of 32 bits."""
+    return int32(int(data))
 
 
 def feature_bytes(feature: Feature) -> bytes:
@@ -78,8 +89,8 @@ def parse_feature(data: bytes) -> Feature:
     """Read /feature, versions 1 and 2; raises ValueError naming what is wrong."""
     try:
         znode = orjson.loads(data)
-        levels = {name: int(v["max_version_level"]) for name, v in znode["features"].items()}
-        return Feature(int(znode["status"]), levels, int(znode["version"]))
+        levels = {name: int32(v["max_version_level"]) for name, v in znode["features"].items()}
+        return Feature(int32(znode["status"]), levels, int32(znode["version"]))
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"broken {FEATURE_PATH}: {error!r} in {data!r}") from error
 
@@ -101,7 +112,7 @@ def parse_producer_id_block(data: bytes) -> ProducerIdBlock:
     try:
         znode = orjson.loads(data)
         block = ProducerIdBlock(
-            int(znode["broker"]), int(znode["block_start"]), int(znode["block_end"])
+            int32(znode["broker"]), int(znode["block_start"]), int(znode["block_end"])
         )
     except (KeyError, TypeError, OverflowError) as error:
         raise ValueError(f"broken {PRODUCER_ID_BLOCK_PATH}: {error!r} in {data!r}") from error

@@ -7,19 +7,25 @@ from typing import Any, TypeVar
 
 import orjson
 
+from state.json_values import int32
+from streaming.zk.znodes.topic import partition_number, topic_name
+
 T = TypeVar("T")
 
 
 def parse_isr_change(data: bytes) -> list[tuple[str, int]]:
     """Read an /isr_change_notification child; raises ValueError naming what is wrong."""
     return _parsed(
-        data, lambda z: [(str(p["topic"]), int(p["partition"])) for p in z["partitions"]]
+        data,
+        lambda z: [
+            (topic_name(p["topic"]), partition_number(p["partition"])) for p in z["partitions"]
+        ],
     )
 
 
 def parse_log_dir_event(data: bytes) -> int:
     """Read the broker id of a /log_dir_event_notification child; raises ValueError."""
-    return _parsed(data, lambda z: int(z["broker"]))
+    return _parsed(data, lambda z: int32(z["broker"]))
 
 
 def config_bytes(config: Mapping[str, str]) -> bytes:

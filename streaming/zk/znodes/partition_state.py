@@ -10,7 +10,10 @@ import numpy as np
 import orjson
 from numpy.typing import ArrayLike, NDArray
 
+from state.json_values import int32, replica_ids
+
 _PADDING = -1
+_RECOVERY_STATES = (0, 1)
 _PLAIN = '{"controller_epoch":%d,"leader":%d,"version":1,"leader_epoch":%d,"isr":[%ISR%]}'
 _RECOVERING = (
     '{"controller_epoch":%d,"leader":%d,"version":1,"leader_recovery_state":%d,'
@@ -83,7 +86,8 @@ def partition_state_bytes(
 def parse_partition_states(
     znodes: Sequence[bytes | None], zk_versions: ArrayLike
 ) -> PartitionStates:
-    """Read partition states; a broken znode is a row's error, never an exception.
+    """Read partition states; a broken znode is a row's error, never an exception. An ISR that names
+    a broker twice, or has more than REPLICAS_MAX, is broken.
 
     zk_versions [n] are the znode versions, passed through. Source: TopicPartitionStateZNode.decode.
     """
@@ -118,12 +122,12 @@ def _format(template: str, table: NDArray[Any]) -> list[bytes]:
     return lines.encode("ascii").split(b"\n")
 
 
-def _check(fields: tuple[int, ...], isr: list[int]) -> None:
-    for value in (*fields, *isr):
-        if type(value) is not int or not -(2**31) <= value < 2**31:
-            raise ValueError(f"{value!r} is not a 32-bit integer")
-    if type(isr) is not list:
-        raise ValueError(f"isr {isr!r} is not a list")
+def _check(fields: tuple[int, int, int, int], isr: list[int]) -> None:
+    for value in fields:
+        int32(value)
+    if fields[-1] not in _RECOVERY_STATES:
+        raise ValueError(f"leader_recovery_state {fields[-1]} is none of {_RECOVERY_STATES}")
+    replica_ids(isr)
 
 
 def _in_columns(

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
+from state.json_values import int32, optional_text, replica_ids, text
+from state.partitions.creation import is_legal_name
+from state.topic_ids import topic_id_from_text
+
 Assignment = Mapping[int, Sequence[int]]
+
+_SHOWN_LENGTH = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,27 +51,51 @@ def topic_bytes(topic: TopicZNode) -> bytes:
 def parse_topic(data: bytes) -> TopicZNode:
     """Read a topic znode of any version, partitions in number order.
 
-    Raises ValueError naming what is wrong.
+    Raises ValueError naming what is wrong: a list of replicas that names a broker twice, or has
+    more than REPLICAS_MAX, is.
     """
     try:
         znode = orjson.loads(data)
-        topic_id = znode.get("topic_id")
-        if topic_id is not None and not isinstance(topic_id, str):
-            raise ValueError(f"topic_id {topic_id!r} is not text")
+        topic_id = optional_text(znode.get("topic_id"))
+        topic_id_from_text(topic_id)
         return TopicZNode(
             _assignment(znode["partitions"]),
             topic_id,
             _assignment(znode.get("adding_replicas") or {}),
             _assignment(znode.get("removing_replicas") or {}),
-            int(znode.get("version", 1)),
+            int32(znode.get("version", 1)),
         )
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"broken topic znode: {error!r} in {data[:200]!r}") from error
 
 
-def _assignment(partitions: Mapping[str, Iterable[Any]]) -> dict[int, list[int]]:
-    numbered = {int(p): [int(replica) for replica in r] for p, r in partitions.items()}
+def topic_name(value: object) -> str:
+    """Return the name of a topic; raises TypeError, ValueError for one that no topic may have."""
+    name = text(value)
+    if not is_legal_name(name):
+        shown = name if len(name) <= _SHOWN_LENGTH else f"{name[:_SHOWN_LENGTH]}..."
+        raise ValueError(f"{shown!r} is no legal name of a topic")
+    return name
+
+
+def partition_number(value: object) -> int:
+    """Return the number of a partition; raises TypeError, ValueError."""
+    number = int32(value)
+    if number < 0:
+        raise ValueError(f"{number} is no partition")
+    return number
+
+
+def _assignment(partitions: Mapping[str, object]) -> dict[int, list[int]]:
+    numbered = {_number_of(name): replica_ids(ids) for name, ids in partitions.items()}
     return dict(sorted(numbered.items()))
+
+
+def _number_of(name: str) -> int:
+    number = int(name)
+    if str(number) != name:
+        raise ValueError(f"partition {name!r} is not written as {number}")
+    return partition_number(number)
 
 
 def _in_scala_order(assignment: Assignment) -> dict[str, list[int]]:

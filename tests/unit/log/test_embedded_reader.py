@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import psutil
 import pyarrow as pa
 import pytest
 
@@ -78,6 +79,17 @@ def test_reading_near_the_end_does_not_read_from_the_start_again(folder, large, 
         for offset in (1400, 1700, 2900):
             assert [record.offset for record in reader.read(offset, offset + 1)] == [offset]
     assert bytes_read <= 3 * 2 * 256 * 1024
+
+
+def test_few_segments_stay_open_however_many_were_read(folder, open_writer, records):
+    writer = open_writer(segment_bytes=1)
+    for record in records(40):
+        writer.append([record])
+    with EmbeddedLogReader(folder) as reader:
+        assert [one.offset for one in reader.read(0, 40)] == list(range(40))
+        ours = [one.path for one in psutil.Process().open_files() if one.path.endswith("log")]
+        assert len(ours) < 12
+        assert [one.offset for one in reader.read(3, 20)] == list(range(3, 20))
 
 
 def test_ranges_outside_of_the_log_are_refused_at_once(folder, open_writer, records):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from streaming.offsets.batches import encode_batch
 from streaming.offsets.commit_batches import CommitBatch
 from streaming.offsets.records import offset_records
+from streaming.wire import commit_layouts
 from streaming.wire.commit_layouts import CommitLayout, CommitLayouts
 from streaming.wire.messages import APIS, ApiKey, decode_request, decode_response, encode_request
 
@@ -43,6 +44,12 @@ def request(version: int, rows: list[Any], numbers: list[tuple[int, int]], **mor
     return encode_request(ApiKey.OFFSET_COMMIT, version, more.pop("id", 7), client, body | more)
 
 
+def keep(layouts: CommitLayouts, frame: bytes) -> None:
+    layout = layouts.read(frame)
+    assert layout is not None
+    layouts.keep(frame, layout)
+
+
 def read(layout: CommitLayout, frame: bytes) -> list[Any]:
     numbers = [struct.unpack(">qi", one) for one in layout.numbers(frame)]
     each = zip(layout.partitions, numbers, layout.metadata, strict=True)
@@ -60,6 +67,7 @@ def test_a_request_of_a_known_layout_says_what_is_in_it(
         frame = request(version, rows, numbers, id=number)
         layout = layouts.read(frame)
         assert layout is not None
+        layouts.keep(frame, layout)
         seen.add(layout)
         body = decode_request(frame, APIS).body
         assert read(layout, frame) == body["offsets"]
@@ -102,9 +110,12 @@ def test_what_differs_in_more_than_numbers_has_another_layout(
     changed = dict(change)
     rows = changed.pop("rows", [("t", 0, ""), ("t", 1, "")])
     other = request(version, rows, [(1, 1), (2, 2)][: len(rows)], **changed)
+    assert known is not None
+    layouts.keep(first, known)
     found = layouts.read(other)
     assert found is not None
     assert found is not known
+    layouts.keep(other, found)
     assert read(found, other) == decode_request(other, APIS).body["offsets"]
     back = layouts.read(first)
     assert back is not None
@@ -138,3 +149,16 @@ def test_versions_without_leader_epochs_are_left_to_others() -> None:
     }
     frame = encode_request(ApiKey.OFFSET_COMMIT, 5, 7, "c", body)
     assert CommitLayouts().read(frame) is None
+
+
+def test_no_more_is_kept_than_some_bytes_of_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    layouts = CommitLayouts()
+    frames = [request(9, [("t", 0, "")], [(1, 1)], member_id=f"member-{n}") for n in range(9)]
+    monkeypatch.setattr(commit_layouts, "_REQUESTS_BYTES_MAX", 3 * len(frames[0]))
+    for frame in frames:
+        for _ in range(2):  # the same again takes no more
+            keep(layouts, frame)
+    kept = [layouts.read(frame) is layouts.read(frame) for frame in frames]
+    assert kept == [False] * 6 + [True] * 3
+    monkeypatch.setattr(commit_layouts, "_REQUEST_BYTES_MAX", len(frames[0]) - 1)
+    assert layouts.read(frames[-1]) is None

@@ -17,6 +17,7 @@ from streaming.wire.messages import (
     decode_response,
     encode_request,
     encode_response,
+    request_in_words,
 )
 
 API_VERSIONS = [
@@ -73,7 +74,6 @@ def test_no_version_is_beyond_kafka_3_9():
         "CreateTopics": (0, 7),
         "DeleteTopics": (0, 6),
         "InitProducerId": (0, 5),
-        "OffsetForLeaderEpoch": (2, 4),
         "AddPartitionsToTxn": (4, 5),
         "WriteTxnMarkers": (1, 1),
         "TxnOffsetCommit": (0, 4),
@@ -274,3 +274,13 @@ def test_tagged_fields_that_end_too_early(tail):
     body = bytes.fromhex("00000002 0000000000000005" + tail)
     with pytest.raises(MalformedFrame):
         decode_request(header + body)
+
+
+def test_requests_are_told_of_without_what_is_in_them():
+    secret = {"name": "u", "mechanism": 1, "iterations": 4096, "salt": b"s"}
+    body = {"deletions": [], "upsertions": [secret | {"salted_password": b"secret"}]}
+    frame = encode_request(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, 0, 1, "tool", body)
+    words = f"AlterUserScramCredentials version 0 of client 'tool', {len(frame)} bytes"
+    assert request_in_words(frame) == words
+    assert request_in_words(frame[:9]).endswith(", 9 bytes")
+    assert request_in_words(b"\x7f\x7f" + frame[2:]).startswith("API key 32639 is not served")

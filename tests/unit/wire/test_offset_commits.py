@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streaming.wire import offset_commits
 from streaming.wire.errors import MalformedFrame
 from streaming.wire.messages import APIS, ApiKey
 from streaming.wire.offset_commits import decode_offset_commit, encode_commit_errors
@@ -122,3 +123,17 @@ def test_answers_are_written_as_by_their_schemas(topics: list[tuple[str, Any]]) 
                 throttle=version >= throttle_since,
                 flexible=api.response.is_flexible(version),
             )
+
+
+def test_more_partitions_than_anybody_has_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(offset_commits, "ROWS_MAX", 10)
+    partition = {"partition_index": 1, "committed_offset": 1, "committed_metadata": ""}
+
+    def asked(topics: int) -> bytes:
+        rows = [{"name": str(number), "partitions": [partition] * 5} for number in range(topics)]
+        body = {"group_id": "g", "generation_id_or_member_epoch": 1, "member_id": "m"}
+        return COMMIT.request.encode(9, body | {"topics": rows})
+
+    assert len(decode_offset_commit(9, asked(2))["offsets"]) == 10
+    with pytest.raises(MalformedFrame, match="more than 10 partitions"):
+        decode_offset_commit(9, asked(3))

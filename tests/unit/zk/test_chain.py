@@ -67,6 +67,6 @@ def test_one_write(op, current, kind):
 def test_a_new_znode_and_its_first_changes():
     chain = chain_of(Create("/a", b"x"), SetData("/a", b"y", 0), Delete("/a", 1))
     assert [o.version for _, o in chain.judge(znode(b"y", 1))] == [0, 1]
-    assert chain.op_after(0) == Delete("/a", 1)
+    assert chain.next_op == Delete("/a", 1)
     assert [o.version for _, o in chain.judge(None)] == [-1]
     assert chain.finished

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from state.limits import REPLICAS_MAX
 from streaming.zk.znodes import (
     ProducerIdBlock,
     parse_broker,
@@ -38,6 +39,11 @@ BROKEN_STATES = [
     GOOD.replace(b"[2,5]", b"[2,null]"),
     GOOD.replace(b"[2,5]", b"{}"),
     GOOD.replace(b'"leader_epoch":3', b'"leader_epoch":99999999999'),
+    GOOD.replace(b"[2,5]", b"[-1,2]"),
+    GOOD.replace(b"[2,5]", b"[2,2]"),
+    GOOD.replace(b"[2,5]", b"[2.0]"),
+    GOOD.replace(b"[2,5]", b"%a" % [*range(REPLICAS_MAX + 1)]),
+    GOOD.replace(b'"leader":2', b'"leader":2,"leader_recovery_state":2'),
 ]
 
 
@@ -101,7 +107,7 @@ INT32 = st.integers(-(2**31), 2**31 - 1)
         st.tuples(
             INT32,
             INT32,
-            st.lists(st.integers(0, 2**31 - 1), max_size=5),
+            st.lists(st.integers(0, 2**31 - 1), max_size=5, unique=True),
             INT32,
             st.sampled_from([0, 1]),
         ),

@@ -28,6 +28,7 @@ from streaming.zk.znodes import (
     parse_epoch,
     parse_feature,
     parse_isr_change,
+    parse_kraft_epoch,
     parse_log_dir_event,
     parse_producer_id_block,
     parse_topic,
@@ -151,12 +152,6 @@ def test_broker_version_1_and_ipv6():
         ),
         ("config0", config_bytes({}), parse_config, {}),
         ("cc", config_change_bytes("topics/t"), parse_config_change, "topics/t"),
-        (
-            "isr",
-            isr_change_bytes([("u", 1), ('v"x', 2)]),
-            parse_isr_change,
-            [("u", 1), ('v"x', 2)],
-        ),
         ("logdir", log_dir_event_bytes(3), parse_log_dir_event, 3),
         (
             "pid",
@@ -170,3 +165,20 @@ def test_broker_version_1_and_ipv6():
 def test_single_values(name, written, parse, value):
     assert written == GOLDEN[name]
     assert parse(GOLDEN[name]) == value
+
+
+def test_isr_changes_are_of_topics_with_legal_names():
+    written = isr_change_bytes([("u", 1), ('v"x', 2)])
+    assert written == GOLDEN["isr"]
+    with pytest.raises(ValueError, match="no legal name"):
+        parse_isr_change(written)
+    assert parse_isr_change(written.replace(b'\\"', b"-")) == [("u", 1), ("v-x", 2)]
+
+
+@pytest.mark.parametrize(
+    ("epoch", "found"), [(b"5", 5), (b"0", 0), (b"-1", None), (b'"5"', None), (b"null", None)]
+)
+def test_who_of_zookeeper_and_kraft_holds_the_role(epoch, found):
+    assert parse_kraft_epoch(b'{"brokerid":3000,"kraftControllerEpoch":' + epoch + b"}") == found
+    for other in (b'{"brokerid":3,"timestamp":"1","version":1}', b"[]", b"{", GOLDEN["controller"]):
+        assert parse_kraft_epoch(other) is None

@@ -1,0 +1,154 @@
+"""An event that holds what nobody writes is set aside by its reader, or folds: no machine fails."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checkpoints.machine_format import decode_machine, encode_machine
+from state.errors import MalformedEvent
+from state.events import Event, EventKind, parse_payload
+from state.limits import PARTITIONS_MAX, REPLICAS_MAX
+from state.routing import CLUSTER_KEY, GROUP_KEY
+from state.step import fold, new_machine
+from tests.fixtures.json_places import Place, places, replaced
+from tests.property.one_of_each import CLUSTER, EXAMPLES
+
+WEIRD: tuple[Any, ...] = (
+    None,
+    True,
+    *(0, 1, 5, -1, -2, 300, PARTITIONS_MAX + 1, 3_000_000_000),
+    *(2**31 - 1, 2**31, -(2**31) - 1, 2**63 - 1, 2**63, -(2**63), 2**64 - 1),
+    *(1.5, -0.0, 1e300, 1e20),
+    *("", "x", "-1", "t", "NaN", "9" * 30, "9" * 5_000, "\u0000", "../..", "\u0663"),
+    *([], [[]], [None], [-1], [1, 1, 1], [2**31], [-5, 1], ["a"], [1.5], [True]),
+    *([[1, 1]], [[-1, 2]], [[], [1]], [[2**31 - 1]], [[[1]]], [{}]),
+    list(range(300)),
+    list(range(REPLICAS_MAX + 1)),
+    *({}, {"0": [1]}, {"-1": [1]}, {"a": 1}, {"1": 2**63}, {"9" * 30: [1]}),
+)
+MACHINES = (0, CLUSTER_KEY, GROUP_KEY)
+START = len(CLUSTER)
+NEXT: tuple[tuple[str, str, dict[str, Any]], ...] = (
+    ("cluster_config_changed", "", {"config": {"controlled.shutdown.safety.check.enable": True}}),
+    ("controlled_shutdown_requested", "", EXAMPLES[EventKind.CONTROLLED_SHUTDOWN_REQUESTED][0][1]),
+    ("broker_registrations_changed", "", {"unregistered": [1]}),
+    ("timer_due", "", {"timer": "leader_rebalance", "deadline_ms": 6_004}),
+    ("transaction_completed", "", EXAMPLES[EventKind.TRANSACTION_COMPLETED][0][1]),
+)
+"""What looks at everything a machine holds."""
+
+
+def events(bodies: Any, start: int) -> list[Event]:
+    return [
+        Event(offset, 1_000 + offset, str(kind), key, orjson.dumps(body))
+        for offset, (kind, key, body) in enumerate(bodies, start)
+    ]
+
+
+def prepared() -> dict[int, bytes]:
+    machines = {key: new_machine(key) for key in MACHINES}
+    for key, machine in machines.items():
+        of_groups = [one for one in CLUSTER if "group" in one[0]]
+        others = [one for one in CLUSTER if "group" not in one[0]]
+        fold(machine, events(of_groups if key == GROUP_KEY else others, 0))
+    return {key: encode_machine(machine) for key, machine in machines.items()}
+
+
+PREPARED = prepared()
+
+
+RETURNED = {"replies", "undo"}
+"""What comes back as a decision gave it, and is not opened by the reader."""
+
+
+def fold_everywhere(told: list[Event]) -> None:
+    """Fold events into copies of the prepared machines, each of which is stored in between."""
+    for prepared_state in PREPARED.values():
+        state = prepared_state
+        for event in told:
+            machine = decode_machine(state)
+            fold(machine, [event])
+            state = encode_machine(machine)
+
+
+def test_there_is_an_example_of_each_kind() -> None:
+    assert EXAMPLES.keys() == set(EventKind)
+    for kind, examples in EXAMPLES.items():
+        for key, body in examples:
+            [event] = events([(kind, key, body)], START)
+            parse_payload(event)
+            fold_everywhere([event, *events(NEXT, START + 1)])
+
+
+@pytest.mark.parametrize("kind", [kind for kind in EventKind if EXAMPLES[kind][0][1]])
+@given(data=st.data())
+def test_no_machine_fails_at_a_weird_field(kind: EventKind, data: st.DataObject) -> None:
+    key, body = data.draw(st.sampled_from(EXAMPLES[kind]))
+    place = data.draw(st.sampled_from(list(places(body, RETURNED))))
+    weird = replaced(body, place, data.draw(st.sampled_from(WEIRD)))
+    [event] = events([(kind, key, weird)], START)
+    try:
+        parse_payload(event)
+    except MalformedEvent:
+        return
+    fold_everywhere([event, *events(NEXT, START + 1)])
+
+
+@pytest.mark.parametrize(
+    ("kind", "place", "value"),
+    [
+        (EventKind.LOG_DIR_FAILURE_NOTIFIED, ("broker_ids", 0), 3_000_000_000),
+        (EventKind.BROKER_REGISTRATIONS_CHANGED, ("registered", 0, "id"), 3_000_000_000),
+        (EventKind.BROKER_REGISTRATIONS_CHANGED, ("unregistered", 0), 2**31),
+        (EventKind.BROKER_REGISTRATIONS_CHANGED, ("registered", 0, "endpoints", 0), [[1, 1]]),
+        (EventKind.TOPIC_CONFIG_CHANGED, ("min_insync_replicas",), 3_000_000_000),
+        (EventKind.CLUSTER_CONFIG_CHANGED, ("config", "min.insync.replicas"), 3_000_000_000),
+        (EventKind.CREATE_TOPIC_REQUESTED, ("configs", "min.insync.replicas"), "3000000000"),
+        (EventKind.CREATE_TOPIC_REQUESTED, ("assignment",), {"0": [1, 2**31]}),
+        (EventKind.CREATE_TOPIC_REQUESTED, ("partitions",), PARTITIONS_MAX + 1),
+        (EventKind.CREATE_PARTITIONS_REQUESTED, ("partitions",), PARTITIONS_MAX + 1),
+        (EventKind.ALTER_PARTITION_REQUESTED, ("version",), -(2**63)),
+        (EventKind.ALTER_PARTITION_REQUESTED, ("broker_epoch",), 2**63),
+        (EventKind.ALTER_PARTITION_REQUESTED, ("partitions", 0, "isr"), [1, -1]),
+        (EventKind.ALTER_PARTITION_REQUESTED, ("partitions", 0, "isr"), [1, 1]),
+        (
+            EventKind.ALTER_PARTITION_REQUESTED,
+            ("partitions", 0, "isr"),
+            list(range(REPLICAS_MAX + 1)),
+        ),
+        (EventKind.LEADER_IMBALANCE_REPORTED, ("proposals", 0, 1), -(2**63)),
+        (EventKind.TOPIC_OBSERVED, ("replicas", 0), list(range(REPLICAS_MAX + 1))),
+        (EventKind.TOPIC_OBSERVED, ("replicas", 0), [-5, 2]),
+        (EventKind.TOPIC_OBSERVED, ("states", 0, 2), [-1, 2]),
+        (EventKind.TOPIC_OBSERVED, ("states", 0, 2), [1.9]),
+        (EventKind.PARTITION_STATES_OBSERVED, ("states", 0, 2), list(range(REPLICAS_MAX + 1))),
+    ],
+)
+def test_the_reader_refuses(kind: EventKind, place: Place, value: Any) -> None:
+    key, body = EXAMPLES[kind][0]
+    [event] = events([(kind, key, replaced(body, place, value))], START)
+    with pytest.raises(MalformedEvent):
+        parse_payload(event)
+
+
+@pytest.mark.parametrize(
+    ("kind", "place", "value"),
+    [
+        (EventKind.OFFSET_COMMIT_REQUESTED, ("retention_ms",), 2**63 - 1),
+        (EventKind.TXN_OFFSET_COMMIT_REQUESTED, ("verification_error",), 9_999),
+        (EventKind.GROUP_RECORDS_REFUSED, ("error",), 9_999),
+        (EventKind.ALTER_PARTITION_REQUESTED, ("partitions", 0, "isr"), list(range(REPLICAS_MAX))),
+        (EventKind.CREATE_TOPIC_REQUESTED, ("assignment",), {"0": list(range(REPLICAS_MAX + 1))}),
+        (EventKind.ALTER_REASSIGNMENTS_REQUESTED, ("targets", 0), list(range(REPLICAS_MAX + 1))),
+    ],
+)
+def test_what_is_readable_folds(kind: EventKind, place: Place, value: Any) -> None:
+    for key, body in EXAMPLES[kind]:
+        [event] = events([(kind, key, replaced(body, place, value))], START)
+        parse_payload(event)
+        fold_everywhere([event, *events(NEXT, START + 1)])

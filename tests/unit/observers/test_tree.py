@@ -1,0 +1,26 @@
+"""What is marked as dirty until it is taken."""
+
+from __future__ import annotations
+
+from streaming.observers.tree import Dirty, DirtyPaths
+
+
+def test_all_marks_are_taken_at_once_and_leave_nothing_behind():
+    told = []
+    dirty = DirtyPaths(lambda: told.append(bool(dirty)))
+    assert not dirty
+    assert dirty.take() == Dirty()
+    dirty.mark(Dirty(frozenset(["/a", "/b"])))
+    dirty.mark(Dirty(frozenset(["/b", "/b/c"]), again=frozenset(["t"])))
+    dirty.mark(Dirty(again=frozenset(["u"]), unwritable=frozenset(["u"])))
+    assert told == [True] * 3
+    taken = dirty.take()
+    assert taken == Dirty(
+        frozenset(["/a", "/b", "/b/c"]), again=frozenset(["t", "u"]), unwritable=frozenset(["u"])
+    )
+    assert taken.below("/b") == ["c"]
+    assert not dirty
+    dirty.mark(Dirty(anew=True))
+    dirty.mark(taken)
+    dirty.mark(Dirty(everything=True))
+    assert dirty.take() == Dirty.union([taken, Dirty(everything=True, anew=True)])
