@@ -14,7 +14,8 @@ import numpy as np
 from state.blocks import decode_block, encode_block
 from state.errors import CorruptBlock
 from state.groups.codec import decode_group, encode_members
-from state.groups.group import NEVER, Group, empty_since_ms
+from state.groups.group import Group, empty_since_ms
+from state.groups.member import NEVER
 from state.groups.states import GroupState
 
 _LENGTH_BYTES = 4

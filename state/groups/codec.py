@@ -9,7 +9,8 @@ from typing import Any
 
 import orjson
 
-from state.groups.group import Group, JoinTimer, Member
+from state.groups.group import Group, JoinTimer
+from state.groups.member import Member
 from state.groups.offset_store import OffsetStore
 from state.groups.states import GroupState
 

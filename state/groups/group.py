@@ -6,53 +6,17 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from state.groups.member import Deadlines, Member
 from state.groups.offset_store import OffsetStore
 from state.groups.payloads.requests import Protocols
 from state.groups.states import GroupState
 from state.groups.subscription import CONSUMER, subscribed_topics
-
-NEVER = (1 << 63) - 1
-"""A deadline that does not come."""
 
 SLACK_MS = 1_000
 """How late a timer that nobody waits for may ring at most, so that many of them cost one batch."""
 
 SLACK_PART = 10
 """And at most this part of the shortest session."""
-
-
-@dataclass(slots=True)
-class Member:
-    """A member of a group.
-
-    metadata and assignment are base64. join_request, sync_request: id of the request that waits.
-    deadline_ms: when it is given up unless heard of; None while it waits for the others. is_new:
-    its first generation has not begun, so it can be given up while it waits. pending_sync: its
-    SyncGroup of this generation has not come.
-    """
-
-    id: str
-    instance: str | None
-    client: str
-    host: str
-    session_timeout_ms: int
-    rebalance_timeout_ms: int
-    protocols: Protocols
-    assignment: str = ""
-    join_request: str | None = None
-    sync_request: str | None = None
-    deadline_ms: int | None = None
-    is_new: bool = False
-    pending_sync: bool = False
-
-    def metadata(self, protocol: str) -> str:
-        """Return the member's metadata for a protocol; raises KeyError when it knows none."""
-        return dict(reversed(self.protocols))[protocol]
-
-    @property
-    def waits(self) -> bool:
-        """Whether it waits for the group rather than the group for it."""
-        return not self.is_new and (self.join_request is not None or self.sync_request is not None)
 
 
 class JoinTimer(NamedTuple):
@@ -72,6 +36,7 @@ class Group:
     does not say. pending: deadlines in ms of member ids that were given out and not used yet.
     new_member_added: the initial delay is prolonged. subscribed: topics of the generation's
     subscriptions, None when not known. assigned_by: the write that carried the assignments.
+    joined, unsynced: how many members wait in JoinGroup, and of how many SyncGroup is to come.
     """
 
     name: str
@@ -92,6 +57,10 @@ class Group:
     store: OffsetStore = field(default_factory=OffsetStore)
     instances: dict[str, str] = field(default_factory=dict, init=False)
     support: Counter[str] = field(default_factory=Counter, init=False)
+    joined: int = field(default=0, init=False)
+    unsynced: int = field(default=0, init=False)
+    _came: int = field(default=0, init=False)
+    _deadlines: Deadlines | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         """Derive what is not stored."""
@@ -99,6 +68,10 @@ class Group:
             self._count(member)
 
     def _count(self, member: Member) -> None:
+        self._came += 1
+        member.order = self._came
+        self.joined += member.join_request is not None
+        self.unsynced += member.pending_sync
         if member.instance is not None:
             self.instances[member.instance] = member.id
         self.support.update({name for name, _ in member.protocols})
@@ -113,10 +86,14 @@ class Group:
         self.members[member.id] = member
         self._count(member)
         self.pending.pop(member.id, None)
+        self.expect(member, member.deadline_ms)
 
     def drop(self, member: Member) -> None:
         """Take a member out; the next one in order of joining leads in its place."""
         del self.members[member.id]
+        member.deadline_ms = None
+        self.let_join(member, None)
+        self.sync_came(member)
         if member.instance is not None:
             del self.instances[member.instance]
         self.support.subtract({name for name, _ in member.protocols})
@@ -131,6 +108,34 @@ class Group:
             self.instances[member.instance] = new_id
         if self.leader == old_id:
             self.leader = new_id
+
+    def expect(self, member: Member, deadline_ms: int | None) -> None:
+        """Give a member up at a time unless it is heard of; None: not before it is answered."""
+        member.deadline_ms = deadline_ms
+        if self._deadlines is not None:
+            self._deadlines.note(member)
+
+    def give_out(self, member_id: str, deadline_ms: int) -> None:
+        """Note an id that was given out, for as long as somebody may come with it."""
+        self.pending[member_id] = deadline_ms
+        if self._deadlines is not None:
+            self._deadlines.note_given(member_id)
+
+    def let_join(self, member: Member, request_id: str | None) -> None:
+        """Let a member wait in JoinGroup with a request, or not any more."""
+        self.joined += (request_id is not None) - (member.join_request is not None)
+        member.join_request = request_id
+
+    def await_syncs(self) -> None:
+        """Wait for the SyncGroup of every member."""
+        for member in self.members.values():
+            member.pending_sync = True
+        self.unsynced = len(self.members)
+
+    def sync_came(self, member: Member) -> None:
+        """Wait for the SyncGroup of a member no more."""
+        self.unsynced -= member.pending_sync
+        member.pending_sync = False
 
     def offer(self, member: Member, protocols: Protocols) -> None:
         """Replace the protocols that a member offers."""
@@ -180,9 +185,14 @@ class Group:
     @property
     def all_joined(self) -> bool:
         """Whether every member waits for the next generation and nobody else is to come."""
-        return not self.pending and all(
-            one.join_request is not None for one in self.members.values()
-        )
+        return not self.pending and self.joined == len(self.members)
+
+    @property
+    def deadlines(self) -> Deadlines:
+        """Whom it gives up first."""
+        if self._deadlines is None:
+            self._deadlines = Deadlines(self.members.values(), self.pending)
+        return self._deadlines
 
     @property
     def next_deadline_ms(self) -> int:
@@ -196,19 +206,17 @@ class Group:
         The clock tells of no session: who hears of members knows when one ends. A new member sends
         no heartbeats.
         """
-        told = NEVER if self.join_timer is None else self.join_timer.deadline_ms
-        if self.sync_deadline_ms is not None and self.sync_deadline_ms < told:
-            told = self.sync_deadline_ms
-        for deadline_ms in self.pending.values():
-            told = min(told, deadline_ms)
-        first = told
-        for member in self.members.values():
-            deadline = member.deadline_ms
-            if deadline is not None:
-                first = min(first, deadline)
-                if member.is_new and deadline < told:
-                    told = deadline
-        return first, told
+        told = self.deadlines.first_new_ms()
+        if self.join_timer is not None:
+            told = min(told, self.join_timer.deadline_ms)
+        if self.sync_deadline_ms is not None:
+            told = min(told, self.sync_deadline_ms)
+        if (given := self.deadlines.first_given()) is not None:
+            told = min(told, self.pending[given])
+        member = self.deadlines.first_member()
+        if member is None or member.deadline_ms is None:
+            return told, told
+        return min(told, member.deadline_ms), told
 
     @property
     def slack_ms(self) -> int:

@@ -11,7 +11,8 @@ from state.groups import ownership, refusals
 from state.groups.bucket import Bucket
 from state.groups.buckets import bucket_of_key, group_bucket, timer_name
 from state.groups.expiration import expire
-from state.groups.group import NEVER, Group
+from state.groups.group import Group
+from state.groups.member import NEVER
 from state.groups.offsets import complete_transaction, remove_topics, take_appended
 from state.groups.payloads.offsets import (
     CommittedTopicsDeleted,

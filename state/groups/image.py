@@ -19,6 +19,7 @@ from state.groups.image_changes import (
     GroupView,
     without_removed,
 )
+from state.groups.kinds import ChangeKind
 from state.groups.offset_rows import TopicPartition, row_values
 
 WriteId = tuple[int, int]
@@ -166,7 +167,7 @@ class GroupImage:
 
     def _change(self, group: str, change: Change) -> None:
         name = change["change"]
-        if name == "group_removed":
+        if name == ChangeKind.GROUP_REMOVED:
             self.groups.pop(group, None)
             self._prune(group, lambda changes: [])
         elif name in CREATES:
@@ -175,7 +176,7 @@ class GroupImage:
         elif (known := self.groups.get(group)) is not None:
             # What a write changes may come when the group is gone.
             CHANGES[name](known, change)
-            if name == "offsets_removed":
+            if name == ChangeKind.OFFSETS_REMOVED:
                 self._prune(group, functools.partial(without_removed, removal=change))
 
     def _prune(self, group: str, rest: Callable[[list[Change]], list[Change]]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from state.groups.kinds import ChangeKind
 from state.groups.offset_rows import UNLOGGED, OffsetRow, TopicPartition, read_rows
 from state.groups.states import GroupState
 
@@ -213,7 +214,7 @@ def without_removed(
     (GroupMetadata.removeOffsets, onOffsetCommitAppend).
     """
     gone = {(topic, partition) for topic, partition in removal["partitions"]}
-    outlives = "transaction_pending" if removal["reason"] == "expired" else None
+    outlives = ChangeKind.TRANSACTION_PENDING if removal["reason"] == "expired" else None
 
     def rest(change: dict[str, Any]) -> dict[str, Any]:
         if "offsets" not in change or change["change"] == outlives:
@@ -224,24 +225,24 @@ def without_removed(
     return [rest(change) for change in changes]
 
 
-CHANGES: Mapping[str, Callable[[GroupView, Mapping[str, Any]], None]] = {
-    "group_created": _created,
-    "member_added": _add,
-    "member_replaced": _member_replaced,
-    "member_updated": _member_updated,
-    "member_removed": _member_removed,
-    "rebalance_started": _rebalance_started,
-    "generation_started": _generation_started,
-    "assignment_distributed": _assignment_distributed,
-    "group_emptied": _group_emptied,
-    "group_loaded": _group_loaded,
-    "offsets_committed": _offsets_committed,
-    "transaction_pending": _transaction_pending,
-    "transaction_completed": _transaction_completed,
-    "transaction_reverted": _transaction_reverted,
-    "offsets_removed": _offsets_removed,
+CHANGES: Mapping[ChangeKind, Callable[[GroupView, Mapping[str, Any]], None]] = {
+    ChangeKind.GROUP_CREATED: _created,
+    ChangeKind.MEMBER_ADDED: _add,
+    ChangeKind.MEMBER_REPLACED: _member_replaced,
+    ChangeKind.MEMBER_UPDATED: _member_updated,
+    ChangeKind.MEMBER_REMOVED: _member_removed,
+    ChangeKind.REBALANCE_STARTED: _rebalance_started,
+    ChangeKind.GENERATION_STARTED: _generation_started,
+    ChangeKind.ASSIGNMENT_DISTRIBUTED: _assignment_distributed,
+    ChangeKind.GROUP_EMPTIED: _group_emptied,
+    ChangeKind.GROUP_LOADED: _group_loaded,
+    ChangeKind.OFFSETS_COMMITTED: _offsets_committed,
+    ChangeKind.TRANSACTION_PENDING: _transaction_pending,
+    ChangeKind.TRANSACTION_COMPLETED: _transaction_completed,
+    ChangeKind.TRANSACTION_REVERTED: _transaction_reverted,
+    ChangeKind.OFFSETS_REMOVED: _offsets_removed,
 }
-"""By the change's name; group_removed drops the group itself."""
+"""By kind; GROUP_REMOVED drops the group itself."""
 
-CREATES = frozenset({"group_created", "group_loaded"})
+CREATES = frozenset({ChangeKind.GROUP_CREATED, ChangeKind.GROUP_LOADED})
 """Changes that a group begins with."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any, assert_never
 
 from state.groups import records, replies
-from state.groups.group import Group, Member
+from state.groups.group import Group
+from state.groups.kinds import ChangeKind
+from state.groups.member import Member
 from state.groups.membership import (
     NEW_MEMBER_JOIN_TIMEOUT_MS,
     admits,
@@ -61,7 +63,7 @@ def _join_new(turn: Turn, group: Group, request: JoinGroupRequested) -> None:
 
 def _require_member_id(turn: Turn, group: Group, request: JoinGroupRequested) -> None:
     """Give out a member id to come back with: clients that give up leave no member behind."""
-    group.pending[request.new_member] = turn.now_ms + request.session_timeout_ms
+    group.give_out(request.new_member, turn.now_ms + request.session_timeout_ms)
     replies.refuse_join(
         turn, request.request_id, ProtocolError.MEMBER_ID_REQUIRED, request.new_member
     )
@@ -84,7 +86,7 @@ def _add(turn: Turn, group: Group, request: JoinGroupRequested, member_id: str) 
     )
     group.add(member, request.protocol_type)
     turn.change(
-        "member_added",
+        ChangeKind.MEMBER_ADDED,
         member=member_id,
         instance=member.instance,
         client=member.client,
@@ -128,7 +130,7 @@ def _rejoin_or_repeat(turn: Turn, group: Group, request: JoinGroupRequested, act
     if not repeats:
         _update(turn, group, member, request)
         turn.change(
-            "member_updated",
+            ChangeKind.MEMBER_UPDATED,
             member=member.id,
             session_timeout_ms=member.session_timeout_ms,
             rebalance_timeout_ms=member.rebalance_timeout_ms,
@@ -147,7 +149,7 @@ def _update(turn: Turn, group: Group, member: Member, request: JoinGroupRequeste
     group.offer(member, request.protocols)
     member.session_timeout_ms = request.session_timeout_ms
     member.rebalance_timeout_ms = request.rebalance_timeout_ms
-    await_join(turn, member, request.request_id)
+    await_join(turn, group, member, request.request_id)
 
 
 def _return_of_instance(
@@ -166,7 +168,7 @@ def _return_of_instance(
         "protocols": member.protocols,
     }
     replace_instance(turn, group, instance, request.new_member)
-    touch(turn, member)
+    touch(turn, group, member)
     _update(turn, group, member, request)
     note_replaced(turn, group, member, old_id)
     match group.state:
@@ -197,7 +199,7 @@ def _keep_generation(
     member = group.members[request.new_member]
     skips = request.version >= SKIP_ASSIGNMENT_SINCE
     leads = skips and group.leader == member.id
-    member.join_request = None
+    group.let_join(member, None)
     step = turn.write([records.group_metadata(group, turn.now_ms)], undo=undo)
     fields = replies.generation_fields(
         group,

@@ -1,12 +1,35 @@
-"""Kinds of events about consumer groups, and whom their keys name."""
+"""Kinds of events about consumer groups, whom their keys name, and kinds of changes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from enum import StrEnum
 from typing import Any
 
 from state.groups.buckets import bucket_of_key, group_bucket
 from state.groups.payloads import offsets, ownership, requests
+
+
+class ChangeKind(StrEnum):
+    """What may change in a group, by the names that change_group gives."""
+
+    GROUP_CREATED = "group_created"
+    GROUP_LOADED = "group_loaded"
+    GROUP_REMOVED = "group_removed"
+    GROUP_EMPTIED = "group_emptied"
+    MEMBER_ADDED = "member_added"
+    MEMBER_UPDATED = "member_updated"
+    MEMBER_REPLACED = "member_replaced"
+    MEMBER_REMOVED = "member_removed"
+    REBALANCE_STARTED = "rebalance_started"
+    GENERATION_STARTED = "generation_started"
+    ASSIGNMENT_DISTRIBUTED = "assignment_distributed"
+    OFFSETS_COMMITTED = "offsets_committed"
+    OFFSETS_REMOVED = "offsets_removed"
+    TRANSACTION_PENDING = "transaction_pending"
+    TRANSACTION_COMPLETED = "transaction_completed"
+    TRANSACTION_REVERTED = "transaction_reverted"
+
 
 OF_A_GROUP: Mapping[str, Callable[[dict[str, Any]], object]] = {
     "join_group_requested": requests.join_group_requested,

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from state.groups import replies
-from state.groups.group import Group, Member
+from state.groups.group import Group
+from state.groups.kinds import ChangeKind
+from state.groups.member import Member
 from state.groups.states import GroupState
 from state.groups.tables import Api
 from state.groups.turn import Turn
@@ -63,14 +65,13 @@ def admits(group: Group, member: str, max_size: int) -> bool:
         return True
     known = group.members.get(member)
     if group.state is GroupState.PREPARING:
-        waiting = sum(one.join_request is not None for one in group.members.values())
-        return (known is not None and known.join_request is not None) or waiting < max_size
+        return (known is not None and known.join_request is not None) or group.joined < max_size
     return known is not None or len(group.members) < max_size
 
 
-def touch(turn: Turn, member: Member) -> None:
+def touch(turn: Turn, group: Group, member: Member) -> None:
     """Give a member another session timeout from now on."""
-    member.deadline_ms = turn.now_ms + member.session_timeout_ms
+    group.expect(member, turn.now_ms + member.session_timeout_ms)
 
 
 def forget(turn: Turn, group: Group, member: Member, reason: str) -> None:
@@ -80,10 +81,12 @@ def forget(turn: Turn, group: Group, member: Member, reason: str) -> None:
     if member.sync_request is not None:
         replies.refuse_sync(turn, member.sync_request, ProtocolError.UNKNOWN_MEMBER_ID)
     group.drop(member)
-    turn.change("member_removed", member=member.id, instance=member.instance, reason=reason)
+    turn.change(
+        ChangeKind.MEMBER_REMOVED, member=member.id, instance=member.instance, reason=reason
+    )
 
 
-def await_join(turn: Turn, member: Member, request_id: str) -> None:
+def await_join(turn: Turn, group: Group, member: Member, request_id: str) -> None:
     """Let a member wait for the next generation with this request.
 
     One that waits already is answered, so that each request gets one answer. A client has given it
@@ -96,7 +99,7 @@ def await_join(turn: Turn, member: Member, request_id: str) -> None:
             ProtocolError.COORDINATOR_LOAD_IN_PROGRESS,
             member.id,
         )
-    member.join_request = request_id
+    group.let_join(member, request_id)
 
 
 def await_sync(turn: Turn, member: Member, request_id: str) -> None:
@@ -119,7 +122,7 @@ def replace_instance(turn: Turn, group: Group, instance: str, new_id: str) -> Me
             ProtocolError.FENCED_INSTANCE_ID,
             **replies.join_fields(old_id),
         )
-        member.join_request = None
+        group.let_join(member, None)
     if member.sync_request is not None:
         replies.refuse_sync(turn, member.sync_request, ProtocolError.FENCED_INSTANCE_ID)
         member.sync_request = None
@@ -134,7 +137,7 @@ def note_replaced(turn: Turn, group: Group, member: Member, old_id: str) -> None
     about the new id (GroupCoordinator.updateStaticMemberAndRebalance).
     """
     turn.change(
-        "member_replaced",
+        ChangeKind.MEMBER_REPLACED,
         instance=member.instance,
         member=old_id,
         new_member=member.id,

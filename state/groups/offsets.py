@@ -6,6 +6,8 @@ from collections.abc import Collection, Sequence
 
 from state.groups import records
 from state.groups.group import Group
+from state.groups.kinds import ChangeKind
+from state.groups.member import NEVER
 from state.groups.membership import member_error, sender_error, touch
 from state.groups.offset_rows import OffsetRow, TopicPartition, rows_values
 from state.groups.payloads.offsets import (
@@ -30,7 +32,7 @@ from state.groups.tables import (
     Api,
 )
 from state.groups.turn import Turn
-from state.protocol_errors import ProtocolError
+from state.protocol_errors import ProtocolError, error_of
 
 Commit = OffsetCommitRequested | TxnOffsetCommitRequested
 
@@ -50,7 +52,7 @@ def commit(turn: Turn, group: Group, request: Commit) -> None:
         return
     member = group.members.get(request.member)
     if member is not None and not transactional:
-        touch(turn, member)
+        touch(turn, group, member)
     _store(turn, group, request)
 
 
@@ -58,7 +60,7 @@ def _verification_error(request: Commit) -> ProtocolError | None:
     if isinstance(request, OffsetCommitRequested) or not request.verification_error:
         return None
     code = request.verification_error
-    return OFFSET_APPEND_ERRORS.get(code) or ProtocolError(code)
+    return OFFSET_APPEND_ERRORS.get(code) or error_of(code)
 
 
 def commit_error(group: Beating, request: Commit) -> ProtocolError | None:
@@ -95,7 +97,7 @@ def _committer_error(group: Beating, request: Commit) -> ProtocolError | None:
 def _store(turn: Turn, group: Group, request: Commit) -> None:
     expire_ms = None
     if isinstance(request, OffsetCommitRequested) and request.retention_ms is not None:
-        expire_ms = turn.now_ms + request.retention_ms
+        expire_ms = min(turn.now_ms + request.retention_ms, NEVER)
     limit = turn.config.offset_metadata_max_bytes
     rows: dict[TopicPartition, OffsetRow] = {}
     too_large: list[TopicPartition] = []
@@ -121,12 +123,14 @@ def _store(turn: Turn, group: Group, request: Commit) -> None:
         group.store.pending.setdefault(request.producer_id, {}).update(rows)
         step = turn.write(written, producer=producer, undo={"producer_id": request.producer_id})
         step.change(
-            "transaction_pending", producer_id=request.producer_id, offsets=rows_values(rows)
+            ChangeKind.TRANSACTION_PENDING,
+            producer_id=request.producer_id,
+            offsets=rows_values(rows),
         )
     else:
         group.store.rows.update(rows)
         step = turn.write(written)
-        step.change("offsets_committed", offsets=rows_values(rows))
+        step.change(ChangeKind.OFFSETS_COMMITTED, offsets=rows_values(rows))
     step.reply(
         request.request_id,
         api_of(request),
@@ -142,7 +146,7 @@ def take_appended(turn: Turn, group: Group, appended: OffsetsAppended) -> None:
         for partition, offset, leader_epoch, metadata, commit_ms in appended.offsets
     }
     group.store.rows.update(rows)
-    turn.change("offsets_committed", offsets=rows_values(rows))
+    turn.change(ChangeKind.OFFSETS_COMMITTED, offsets=rows_values(rows))
 
 
 def _java_length(text: str) -> int:
@@ -163,7 +167,7 @@ def complete_transaction(turn: Turn, group: Group, done: TransactionCompleted) -
             if held is None or held.position < row.position:
                 committed[partition] = visible[partition] = row
     turn.change(
-        "transaction_completed",
+        ChangeKind.TRANSACTION_COMPLETED,
         producer_id=done.producer_id,
         committed=done.committed,
         offsets=rows_values(visible),
@@ -235,9 +239,11 @@ def remove_offsets(
     if gone and group.generation > 0:
         tombstones.append(records.group_tombstone(turn.now_ms))
     if partitions:
-        turn.change("offsets_removed", partitions=[list(one) for one in partitions], reason=reason)
+        turn.change(
+            ChangeKind.OFFSETS_REMOVED, partitions=[list(one) for one in partitions], reason=reason
+        )
     if gone:
-        turn.change("group_removed", reason=reason)
+        turn.change(ChangeKind.GROUP_REMOVED, reason=reason)
     if tombstones:
         turn.write(tombstones, quiet=True)
     return gone

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from state.groups import replies
-from state.groups.group import Group, Member
+from state.groups.group import Group
+from state.groups.kinds import ChangeKind
+from state.groups.member import Member
 from state.groups.membership import touch
 from state.groups.offset_rows import rows_values
 from state.groups.payloads.ownership import GroupObserved, ObservedMember, ObservedMetadata
@@ -60,7 +62,7 @@ def unload(turn: Turn, group: Group) -> None:
         if member.sync_request is not None:
             replies.refuse_sync(turn, member.sync_request, ProtocolError.NOT_COORDINATOR)
     disarm(group)
-    turn.change("group_removed", reason="unloaded")
+    turn.change(ChangeKind.GROUP_REMOVED, reason="unloaded")
 
 
 def observed_group(turn: Turn, observed: GroupObserved) -> Group:
@@ -72,9 +74,9 @@ def observed_group(turn: Turn, observed: GroupObserved) -> Group:
         _take_metadata(group, observed.metadata)
     group.store.rows.update(observed.offsets)
     group.store.pending.update(observed.pending)
-    turn.change("group_loaded", **loaded_fields(group))
+    turn.change(ChangeKind.GROUP_LOADED, **loaded_fields(group))
     for member in group.members.values():
-        touch(turn, member)
+        touch(turn, group, member)
     if len(group.members) > turn.config.max_size:
         prepare(turn, group, f"more than {turn.config.max_size} members were loaded")
     return group

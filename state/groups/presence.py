@@ -53,9 +53,9 @@ def heartbeat(turn: Turn, group: Group, heard: Heartbeat) -> None:
         return
     member = group.members[heard.member]
     if heard.silent_ms is None:
-        touch(turn, member)
+        touch(turn, group, member)
     elif not (member.is_new or member.waits):
-        member.deadline_ms = turn.now_ms - heard.silent_ms + member.session_timeout_ms
+        group.expect(member, turn.now_ms - heard.silent_ms + member.session_timeout_ms)
 
 
 def leave(turn: Turn, group: Group, request: LeaveGroupRequested) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from state.groups import records, replies
-from state.groups.group import Group, JoinTimer, Member
+from state.groups.group import Group, JoinTimer
+from state.groups.kinds import ChangeKind
+from state.groups.member import Member
 from state.groups.membership import forget, touch
 from state.groups.states import GroupState, can_rebalance, is_legal
 from state.groups.tables import Api
@@ -44,7 +46,7 @@ def prepare(turn: Turn, group: Group, reason: str) -> None:
     else:
         group.join_timer = JoinTimer(turn.now_ms + timeout_ms, None)
     move(turn, group, GroupState.PREPARING)
-    turn.change("rebalance_started", reason=reason)
+    turn.change(ChangeKind.REBALANCE_STARTED, reason=reason)
     maybe_complete_join(turn, group)
 
 
@@ -55,20 +57,20 @@ def withdraw_assignment(turn: Turn, group: Group, error: ProtocolError) -> None:
         if member.sync_request is not None:
             replies.refuse_sync(turn, member.sync_request, error)
             member.sync_request = None
-            touch(turn, member)
+            touch(turn, group, member)
 
 
 def end_sync(group: Group) -> None:
     """Wait for no SyncGroup any more."""
     group.sync_deadline_ms = None
     for member in group.members.values():
-        member.pending_sync = False
+        group.sync_came(member)
 
 
 def sync_received(group: Group, member: Member) -> None:
     """Note that a member's SyncGroup has come; after the last one there is no deadline."""
-    member.pending_sync = False
-    if not any(one.pending_sync for one in group.members.values()):
+    group.sync_came(member)
+    if not group.unsynced:
         group.sync_deadline_ms = None
 
 
@@ -132,7 +134,7 @@ def _start_generation(turn: Turn, group: Group) -> None:
     group.subscribed = group.topics()
     move(turn, group, GroupState.COMPLETING)
     turn.change(
-        "generation_started",
+        ChangeKind.GENERATION_STARTED,
         generation=group.generation,
         protocol_type=group.protocol_type,
         protocol=group.protocol,
@@ -142,9 +144,9 @@ def _start_generation(turn: Turn, group: Group) -> None:
     for member in group.members.values():
         if member.join_request is not None:
             _answer_join(turn, group, member)
-        touch(turn, member)
+        touch(turn, group, member)
         member.is_new = False
-        member.pending_sync = True
+    group.await_syncs()
     group.sync_deadline_ms = turn.now_ms + group.rebalance_timeout_ms
 
 
@@ -158,14 +160,14 @@ def _answer_join(turn: Turn, group: Group, member: Member) -> None:
         skip_assignment=False,
     )
     turn.reply(member.join_request, Api.JOIN_GROUP, ProtocolError.NONE, **fields)
-    member.join_request = None
+    group.let_join(member, None)
 
 
 def _empty(turn: Turn, group: Group) -> None:
     group.protocol = None
     group.subscribed = group.topics()
     move(turn, group, GroupState.EMPTY)
-    turn.change("group_emptied", generation=group.generation)
+    turn.change(ChangeKind.GROUP_EMPTIED, generation=group.generation)
     turn.write([records.group_metadata(group, turn.now_ms)], quiet=True)
 
 

@@ -1,7 +1,9 @@
 """Records that could not be appended, or that others overtook: what is taken back and answered.
 
-The front refuses what cannot be encoded, and appends in order. A sink that has others append for it
-may be refused for any reason that a broker has, and may be overtaken.
+The front, the only one that appends in this version, does so in order and refuses what cannot be
+encoded, with UNKNOWN_SERVER_ERROR. The machines also take what a sink would say that has others
+append for it: any error of theirs, and that records were overtaken. No sink of this version says
+either.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from typing import Any, cast
 
 from state.groups import replies
 from state.groups.group import Group
+from state.groups.kinds import ChangeKind
 from state.groups.membership import note_replaced, touch
 from state.groups.offset_rows import rows_values
 from state.groups.payloads.offsets import GroupRecordsOvertaken, GroupRecordsRefused
@@ -18,7 +21,7 @@ from state.groups.rebalance import maybe_prepare
 from state.groups.states import GroupState
 from state.groups.tables import METADATA_APPEND_ERRORS, OFFSET_APPEND_ERRORS, Api
 from state.groups.turn import Turn
-from state.protocol_errors import ProtocolError
+from state.protocol_errors import ProtocolError, error_of
 
 
 def refused(turn: Turn, group: Group | None, event: GroupRecordsRefused) -> None:
@@ -70,7 +73,7 @@ def _refuse_new_id(
         member.rebalance_timeout_ms = undo["rebalance_timeout_ms"]
         group.offer(member, tuple((name, metadata) for name, metadata in undo["protocols"]))
         group.rename(member, undo["old_member"])
-        touch(turn, member)
+        touch(turn, group, member)
         note_replaced(turn, group, member, undo["member"])
     fields = replies.join_fields("")
     if group is not None:
@@ -95,7 +98,7 @@ def _refuse_transaction(
         if not rows:
             group.store.pending.pop(producer, None)
         turn.change(
-            "transaction_reverted",
+            ChangeKind.TRANSACTION_REVERTED,
             producer_id=producer,
             partitions=[list(one) for one in event.offsets],
         )
@@ -129,7 +132,7 @@ def _waiting(event: GroupRecordsRefused) -> list[str]:
 
 
 def _mapped(errors: Mapping[int, ProtocolError], code: int) -> ProtocolError:
-    return errors.get(code) or ProtocolError(code)
+    return errors.get(code) or error_of(code)
 
 
 def overtaken(turn: Turn, group: Group, event: GroupRecordsOvertaken) -> None:
@@ -137,7 +140,7 @@ def overtaken(turn: Turn, group: Group, event: GroupRecordsOvertaken) -> None:
     rows = {one: row._replace(position=turn.offset) for one, row in event.offsets.items()}
     if event.producer_id is None:
         group.store.rows.update(rows)
-        turn.change("offsets_committed", offsets=rows_values(rows))
+        turn.change(ChangeKind.OFFSETS_COMMITTED, offsets=rows_values(rows))
         return
     pending = group.store.pending.get(event.producer_id, {})
     moved = {
@@ -146,4 +149,6 @@ def overtaken(turn: Turn, group: Group, event: GroupRecordsOvertaken) -> None:
         if one in pending and pending[one].position == event.write[0]
     }
     pending.update(moved)
-    turn.change("transaction_pending", producer_id=event.producer_id, offsets=rows_values(moved))
+    turn.change(
+        ChangeKind.TRANSACTION_PENDING, producer_id=event.producer_id, offsets=rows_values(moved)
+    )

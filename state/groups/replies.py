@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from state.groups.group import Group, Member
+from state.groups.group import Group
+from state.groups.member import Member
 from state.groups.tables import Api
 from state.groups.turn import Step, Turn
 from state.protocol_errors import ProtocolError

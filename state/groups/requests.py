@@ -5,6 +5,7 @@ from __future__ import annotations
 from state.groups import presence, replies
 from state.groups.group import Group
 from state.groups.join import join
+from state.groups.kinds import ChangeKind
 from state.groups.offsets import api_of, commit, delete_group, delete_offsets
 from state.groups.payloads.offsets import (
     OffsetCommitRequested,
@@ -76,7 +77,7 @@ def _commit(
 
 def create(turn: Turn, name: str, partition: int) -> Group:
     """Return a new group, noted as such."""
-    turn.change("group_created")
+    turn.change(ChangeKind.GROUP_CREATED)
     return Group(name, partition, state_since_ms=turn.now_ms)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Protocol
 
 from state.groups import records, replies
-from state.groups.group import Group, Member
+from state.groups.group import Group
+from state.groups.kinds import ChangeKind
+from state.groups.member import Member
 from state.groups.membership import await_sync, member_error, touch
 from state.groups.payloads.requests import SyncGroupRequested
 from state.groups.presence import Beating
@@ -39,7 +41,7 @@ def sync(turn: Turn, group: Group, request: SyncGroupRequested) -> None:
     if cell is Act.GIVE_ASSIGNMENT:
         sync_received(group, member)
         replies.give_assignment(turn, group, member, request.request_id)
-        touch(turn, member)
+        touch(turn, group, member)
         return
     await_sync(turn, member, request.request_id)
     sync_received(group, member)
@@ -81,7 +83,7 @@ def _distribute(turn: Turn, group: Group, assignments: dict[str, str]) -> None:
     )
     move(turn, group, GroupState.STABLE)
     step.change(
-        "assignment_distributed",
+        ChangeKind.ASSIGNMENT_DISTRIBUTED,
         generation=group.generation,
         assignments=[[one.id, one.assignment] for one in group.members.values()],
     )
@@ -93,4 +95,4 @@ def _hand_out(turn: Turn, group: Group, member: Member, step: Step) -> None:
     if member.sync_request is not None:
         replies.give_assignment(step, group, member, member.sync_request)
         member.sync_request = None
-        touch(turn, member)
+        touch(turn, group, member)

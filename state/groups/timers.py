@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from state.groups.group import NEVER, Group
+from state.groups.group import Group
+from state.groups.member import NEVER, Member
 from state.groups.rebalance import (
     join_timer_fired,
     remove_member,
@@ -35,7 +36,7 @@ def disarm(group: Group) -> None:
     group.join_timer = None
     group.sync_deadline_ms = None
     for member in group.members.values():
-        member.deadline_ms = None
+        group.expect(member, None)
 
 
 def _fire_first(turn: Turn, group: Group, deadline_ms: int, heard_ms: Mapping[str, int]) -> None:
@@ -43,18 +44,25 @@ def _fire_first(turn: Turn, group: Group, deadline_ms: int, heard_ms: Mapping[st
     if group.state is GroupState.DEAD:
         disarm(group)
         return
-    for name, due_ms in group.pending.items():
-        if due_ms == deadline_ms:
-            remove_pending(turn, group, name)
-            return
-    for member in group.members.values():
-        if member.deadline_ms == deadline_ms:
-            later_ms = heard_ms.get(member.id, -NEVER) + member.session_timeout_ms
-            member.deadline_ms = later_ms if later_ms > deadline_ms else None
-            if member.deadline_ms is None and not member.waits:
-                remove_member(turn, group, member, "session_expired")
-            return
-    if group.join_timer is not None and group.join_timer.deadline_ms == deadline_ms:
+    given = group.deadlines.first_given()
+    member = group.deadlines.first_member()
+    if given is not None and group.pending[given] == deadline_ms:
+        remove_pending(turn, group, given)
+    elif member is not None and member.deadline_ms == deadline_ms:
+        _end_session(turn, group, member, deadline_ms, heard_ms)
+    elif group.join_timer is not None and group.join_timer.deadline_ms == deadline_ms:
         join_timer_fired(turn, group)
     else:
         sync_timer_fired(turn, group)
+
+
+def _end_session(
+    turn: Turn, group: Group, member: Member, deadline_ms: int, heard_ms: Mapping[str, int]
+) -> None:
+    later_ms = heard_ms.get(member.id, -NEVER) + member.session_timeout_ms
+    if later_ms > deadline_ms:
+        group.expect(member, later_ms)
+        return
+    group.expect(member, None)
+    if not member.waits:
+        remove_member(turn, group, member, "session_expired")

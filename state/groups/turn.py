@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from state.groups.config import GroupConfig
+from state.groups.kinds import ChangeKind
 from state.groups.tables import Api
 from state.protocol_errors import ProtocolError
 
@@ -20,9 +21,9 @@ class Step:
         self.turn = turn
         self.body: dict[str, Any] = {"changes": [], "replies": [], **fields}
 
-    def change(self, name: str, **fields: Any) -> None:
+    def change(self, kind: ChangeKind, **fields: Any) -> None:
         """Note what changed, at the turn's present time."""
-        self.body["changes"].append({"change": name, "at_ms": self.turn.now_ms, **fields})
+        self.body["changes"].append({"change": kind, "at_ms": self.turn.now_ms, **fields})
 
     def reply(self, request_id: str, api: Api, error: ProtocolError, **fields: Any) -> None:
         """Note an answer."""
@@ -47,9 +48,9 @@ class Turn:
         self._steps: list[Step] = []
         self._writes = 0
 
-    def change(self, name: str, **fields: Any) -> None:
+    def change(self, kind: ChangeKind, **fields: Any) -> None:
         """Note what changed and needs no record."""
-        self._plain().change(name, **fields)
+        self._plain().change(kind, **fields)
 
     def reply(self, request_id: str, api: Api, error: ProtocolError, **fields: Any) -> None:
         """Note an answer that waits for no record."""

@@ -13,9 +13,10 @@ from checkpoints.machine_format import decode_machine
 from state.decisions import DecisionKind
 from state.events import Event
 from state.groups.buckets import group_bucket, timer_name
-from state.groups.group import NEVER, Group
+from state.groups.group import Group
 from state.groups.image import GroupImage
 from state.groups.image_changes import CHANGES, GroupView
+from state.groups.member import NEVER
 from state.groups.ownership import loaded_fields
 from state.groups.slot import GroupSlot
 from state.routing import GROUP_KEY
