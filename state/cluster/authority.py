@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from state.json_values import int32, whole_number
+
 if TYPE_CHECKING:
     from state.cluster.brokers import Brokers
     from state.payloads.controller import ControllerElected
@@ -111,10 +113,14 @@ def elected_authority(elected: ControllerElected, before: Authority) -> Authorit
 def checked_config(config: Mapping[str, object]) -> dict[str, object]:
     """Return the entries that decisions depend on; other keys are dropped.
 
-    Raises TypeError naming the key when a value has the wrong type.
+    Raises TypeError naming the key when a value has the wrong type, ValueError for a number that is
+    too large: times take 64 bits, all others 32.
     """
     known = {key: value for key, value in config.items() if key in CONFIG}
     for key, value in known.items():
-        if type(value) is not CONFIG[key][1]:
-            raise TypeError(f"config {key!r} is {value!r}, not a {CONFIG[key][1].__name__}")
+        kind = CONFIG[key][1]
+        if type(value) is not kind:
+            raise TypeError(f"config {key!r} is {value!r}, not a {kind.__name__}")
+        if kind is int:
+            (whole_number if key.endswith(".ms") else int32)(value)
     return known

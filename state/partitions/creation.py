@@ -12,6 +12,7 @@ import numpy as np
 
 from state.decisions import Decision, DecisionKind, json_decision
 from state.events import Event
+from state.limits import REPLICAS_MAX
 from state.matrix import Int32s, pad_rows, unpad_rows
 from state.partitions.changes import Changes
 from state.partitions.new_topics import new_columns
@@ -125,6 +126,11 @@ def _assigned(slot: Slot, assignment: dict[int, tuple[int, ...]]) -> Int32s:
             ProtocolError.INVALID_REPLICA_ASSIGNMENT,
             f"all partitions need the same number of replicas, at least 1, not {sorted(factors)}",
         )
+    if max(factors) > REPLICAS_MAX:
+        raise Rejected(
+            ProtocolError.INVALID_REPLICA_ASSIGNMENT,
+            f"{max(factors)} replicas are more than the {REPLICAS_MAX} a partition may have",
+        )
     for partition, ids in sorted(assignment.items()):
         if len(set(ids)) != len(ids):
             raise Rejected(
@@ -143,13 +149,12 @@ def _create(
     slot: Slot, event: Event, request: CreateTopicRequested, replicas: Int32s
 ) -> list[Decision]:
     unclean = request.configs.get("unclean.leader.election.enable")
-    min_insync = request.configs.get("min.insync.replicas", "").strip()
     topic = Topic(
         request.topic,
         request.topic_id,
         None if unclean is None else unclean.strip().lower() == "true",
         zk_version=0,
-        min_insync=int(min_insync) if min_insync.isdecimal() else None,
+        min_insync=request.min_insync,
     )
     numbers = np.arange(len(replicas), dtype=np.int32)
     slot.table.add_rows(new_columns(slot.table.add_topic(topic), numbers, replicas))

@@ -10,7 +10,7 @@ docs/differences.md says where this one does better.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 
@@ -93,6 +93,23 @@ def decide(slot: Slot, changes: Changes, topic: str | None = None) -> list[Decis
     found = changes.decisions(slot.authority, slot.brokers)
     for name in finished:
         found.extend(_forget(slot, changes.offset, name))
+    return found
+
+
+def decide_each(slot: Slot, changes: Changes, offsets: Mapping[str, int]) -> list[Decision]:
+    """Do what `decide` does for several events that are folded together, each about a topic of its
+    own; offsets: of each by its topic.
+    """
+    queued = [name for name in slot.table.deletions if name in offsets]
+    finished = _resume(slot, changes, queued) if queued else []
+    by_index = {
+        index: offset
+        for name, offset in offsets.items()
+        if (index := slot.table.topic_index(name)) is not None
+    }
+    found = changes.decisions(slot.authority, slot.brokers, by_index)
+    for name in finished:
+        found.extend(_forget(slot, offsets[name], name))
     return found
 
 

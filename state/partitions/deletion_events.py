@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import numpy as np
 
 from state.cluster.authority import Phase
 from state.decisions import Decision, DecisionKind, json_decision
 from state.events import Event
+from state.matrix import NONE
 from state.partitions import deletion
 from state.partitions.changes import Changes
 from state.partitions.legal import ReplicaState
@@ -30,20 +33,36 @@ def on_topic_deletion_requested(
     What was asked of an earlier topic of that name says nothing about this one. A topic that is
     queued but not known is being read again.
     """
-    name = requested.topic
     if slot.authority.phase is Phase.LOADING:
-        slot.table.deletions.setdefault(name, Deletion())
+        slot.table.deletions.setdefault(requested.topic, Deletion())
     if slot.authority.phase is not Phase.ACTIVE:
         return []
-    topic = slot.table.topic(name)
-    if not slot.authority.delete_topics or (topic is None and name not in slot.table.deletions):
-        return [deletion.unmark(slot, event.offset, name)]
-    if topic is None:
+    return deletions_requested(slot, [(event, requested)])
+
+
+def deletions_requested(
+    slot: Slot, asked: Sequence[tuple[Event, TopicDeletionRequested]]
+) -> list[Decision]:
+    """Take names of different topics, as `on_topic_deletion_requested` does."""
+    found, offsets = [], {}
+    for event, requested in asked:
+        name = requested.topic
+        topic = slot.table.topic(name)
+        if not slot.authority.delete_topics or (topic is None and name not in slot.table.deletions):
+            found.append(deletion.unmark(slot, event.offset, name))
+        elif topic is not None and requested.topic_id in (None, topic_id_to_text(topic.topic_id)):
+            deletion.mark(slot, [name])
+            offsets[name] = event.offset
+    return [*found, *_decide(slot, offsets)]
+
+
+def _decide(
+    slot: Slot, offsets: Mapping[str, int], changes: Changes | None = None
+) -> list[Decision]:
+    if not offsets:
         return []
-    if requested.topic_id not in (None, topic_id_to_text(topic.topic_id)):
-        return []
-    deletion.mark(slot, [name])
-    return deletion.decide(slot, Changes(slot.table, event.offset), name)
+    changes = changes or Changes(slot.table, min(offsets.values()))
+    return deletion.decide_each(slot, changes, offsets)
 
 
 def on_delete_topic_requested(
@@ -54,18 +73,26 @@ def on_delete_topic_requested(
     Source: KafkaApis.handleDeleteTopicsRequest. The answer goes out when the mark is written. A
     topic whose deletion has started is unknown to brokers, and so to those who ask.
     """
-    error = _error(slot, request)
-    fields = {"topic": request.topic, "topic_id": request.topic_id}
-    answer = reply(event, Api.DELETE_TOPIC, request.request_id, error, **fields)
-    if error is not ProtocolError.NONE or request.topic in slot.table.deletions:
-        return [answer]
-    marked = {"topic": request.topic, "epoch_zk_version": slot.authority.epoch_zk_version}
-    deletion.mark(slot, [request.topic])
-    return [
-        json_decision(event.offset, DecisionKind.MARK_TOPIC_DELETION, marked),
-        *deletion.decide(slot, Changes(slot.table, event.offset), request.topic),
-        answer,
-    ]
+    return delete_topics_requested(slot, [(event, request)])
+
+
+def delete_topics_requested(
+    slot: Slot, asked: Sequence[tuple[Event, DeleteTopicRequested]]
+) -> list[Decision]:
+    """Take requests for different topics, as `on_delete_topic_requested` does."""
+    marks, answers, offsets = [], [], {}
+    for event, request in asked:
+        name = request.topic
+        error = _error(slot, request)
+        fields = {"topic": name, "topic_id": request.topic_id}
+        answers.append(reply(event, Api.DELETE_TOPIC, request.request_id, error, **fields))
+        if error is ProtocolError.NONE and name not in slot.table.deletions:
+            marked = {"topic": name, "epoch_zk_version": slot.authority.epoch_zk_version}
+            kind = DecisionKind.MARK_TOPIC_DELETION
+            marks.append(json_decision(event.offset, kind, marked))
+            deletion.mark(slot, [name])
+            offsets[name] = event.offset
+    return [*marks, *_decide(slot, offsets), *answers]
 
 
 def _error(slot: Slot, request: DeleteTopicRequested) -> ProtocolError:
@@ -92,21 +119,37 @@ def on_stop_replica_answered(
 
     An answer about a replica that is not being deleted, or not any more, says nothing.
     """
-    if (
-        slot.authority.phase is not Phase.ACTIVE
-        or slot.brokers.epoch(answered.broker_id) != answered.broker_epoch
-        or answered.topic not in slot.table.deletions
-    ):
+    return stops_answered(slot, [(event, answered)])
+
+
+def stops_answered(
+    slot: Slot, asked: Sequence[tuple[Event, StopReplicaAnswered]]
+) -> list[Decision]:
+    """Take answers about different topics, as `on_stop_replica_answered` does."""
+    offsets = {one.topic: event.offset for event, one in asked if _says_something(slot, one)}
+    if not offsets:
         return []
-    changes = Changes(slot.table, event.offset)
+    changes = Changes(slot.table, min(offsets.values()))
     rows = slot.table.rows
-    at = slot.table.find(answered.topic, answered.partitions)
-    asked = (rows.replicas == answered.broker_id) & (
-        rows.replica_state == ReplicaState.DELETION_STARTED
-    )
+    broker = np.full(len(rows), NONE, dtype=np.int32)
     done, failed = np.zeros((2, len(rows)), dtype=bool)
-    done[at[(at >= 0) & (answered.errors == ProtocolError.NONE)]] = True
-    failed[at[(at >= 0) & (answered.errors != ProtocolError.NONE)]] = True
-    deletion.fail(slot, changes, asked & failed[:, None])
-    move_replicas(slot, changes, asked & done[:, None], ReplicaState.DELETION_SUCCESSFUL)
-    return deletion.decide(slot, changes, answered.topic)
+    for _, one in asked:
+        if one.topic in offsets:
+            at = slot.table.find(one.topic, one.partitions)
+            known = at >= 0
+            broker[at[known]] = one.broker_id
+            done[at[known & (one.errors == ProtocolError.NONE)]] = True
+            failed[at[known & (one.errors != ProtocolError.NONE)]] = True
+    deleting = rows.replica_state == ReplicaState.DELETION_STARTED
+    deleting &= (rows.replicas == broker[:, None]) & (rows.replicas != NONE)
+    deletion.fail(slot, changes, deleting & failed[:, None])
+    move_replicas(slot, changes, deleting & done[:, None], ReplicaState.DELETION_SUCCESSFUL)
+    return _decide(slot, offsets, changes)
+
+
+def _says_something(slot: Slot, answered: StopReplicaAnswered) -> bool:
+    return (
+        slot.authority.phase is Phase.ACTIVE
+        and slot.brokers.epoch(answered.broker_id) == answered.broker_epoch
+        and answered.topic in slot.table.deletions
+    )

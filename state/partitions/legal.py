@@ -1,7 +1,7 @@
 """Legal moves of partitions and replicas, as data.
 
-Source: the valid previous states of Kafka 3.9's ControllerState.scala (PartitionState,
-ReplicaState). A move that is not in the table is refused and reported, never applied.
+Source: the valid previous states of Kafka 3.9's PartitionStateMachine.scala and
+ReplicaStateMachine.scala. A move that is not in the table is refused and reported, never applied.
 """
 
 from __future__ import annotations

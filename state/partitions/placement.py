@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from state.limits import REPLICAS_MAX
 from state.matrix import Int32s, Rows
 
 
@@ -18,7 +19,7 @@ class PlacementError(Exception):
 
 
 class InvalidReplicationFactor(PlacementError):
-    """The replication factor is not positive or higher than the number of brokers."""
+    """The replication factor is below 1, or above the number of brokers or REPLICAS_MAX."""
 
 
 class InvalidPartitions(PlacementError):
@@ -49,6 +50,11 @@ def place_replicas(
     if replication_factor <= 0:
         raise InvalidReplicationFactor(
             f"replication factor is {replication_factor}, it must be larger than 0"
+        )
+    if replication_factor > REPLICAS_MAX:
+        raise InvalidReplicationFactor(
+            f"replication factor is {replication_factor}, "
+            f"more than the {REPLICAS_MAX} replicas a partition may have"
         )
     if replication_factor > len(racks):
         raise InvalidReplicationFactor(

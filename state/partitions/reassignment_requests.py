@@ -15,6 +15,7 @@ import numpy as np
 from state.cluster.authority import Phase
 from state.decisions import Decision
 from state.events import Event
+from state.limits import REPLICAS_MAX
 from state.matrix import NONE
 from state.partitions import deletion
 from state.partitions.assignment import reassignment_end
@@ -81,6 +82,12 @@ def _motion(
     if not known or request.topic in slot.table.deletions:
         raise Rejected(ProtocolError.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
     wanted = now.towards(now.origin if target is None else target)
+    if len(wanted.replicas) > REPLICAS_MAX:
+        raise Rejected(
+            ProtocolError.INVALID_REPLICA_ASSIGNMENT,
+            f"{len(wanted.replicas)} replicas, those that go counted, are more than the "
+            f"{REPLICAS_MAX} a partition may have",
+        )
     _check_leadership(slot, row, wanted)
     return wanted
 

@@ -10,7 +10,6 @@ from state.cluster.authority import Authority
 from state.cluster.brokers import Brokers
 from state.matrix import NONE, Bools, Int32s, Rows, contains
 from state.partitions.ballots import Ballot
-from state.partitions.legal import PartitionState
 from state.partitions.table import PartitionTable
 
 
@@ -52,15 +51,6 @@ class Slot:
         rows = self.table.rows
         failed = np.where(rows.offline_dir[at], rows.replicas[at], NONE)
         return self.brokers.live(ids) & ~contains(failed, ids)
-
-    def offline_partitions(self) -> int:
-        """Return how many partitions have no leader that is online; those whose deletion has
-        started do not count.
-        """
-        rows = self.table.rows
-        deletions = self.table.deletions
-        gone = self.table.is_of(name for name in deletions if deletions[name].started)
-        return int(((rows.state == PartitionState.OFFLINE) & ~gone).sum())
 
     def min_insync_replicas(self) -> Int32s:
         """Return int32[n]: the topic's override of min.insync.replicas, else the cluster's."""

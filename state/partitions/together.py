@@ -15,16 +15,38 @@ from state.cluster.authority import Phase
 from state.decisions import Decision
 from state.errors import MalformedEvent
 from state.events import Event, EventKind, parse_payload
+from state.partitions.deletion_events import (
+    delete_topics_requested,
+    deletions_requested,
+    stops_answered,
+)
 from state.partitions.isr import alter_partitions, is_of_a_living_topic
 from state.partitions.new_topics import create_observed, is_new
 from state.partitions.slot import Slot
-from state.payloads.partitions import AlterPartitionRequested
-from state.payloads.topics import TopicObserved
+from state.payloads.partitions import AlterPartitionRequested, StopReplicaAnswered
+from state.payloads.topics import DeleteTopicRequested, TopicDeletionRequested, TopicObserved
 
-_KINDS = frozenset({EventKind.TOPIC_OBSERVED, EventKind.ALTER_PARTITION_REQUESTED})
+_KINDS = frozenset(
+    {
+        EventKind.TOPIC_OBSERVED,
+        EventKind.ALTER_PARTITION_REQUESTED,
+        EventKind.TOPIC_DELETION_REQUESTED,
+        EventKind.DELETE_TOPIC_REQUESTED,
+        EventKind.STOP_REPLICA_ANSWERED,
+    }
+)
+
+
+def _always(_slot: Slot, _payload: object) -> bool:
+    return True
+
+
 _TOGETHER: Mapping[type, tuple[Callable[..., bool], Callable[..., list[Decision]]]] = {
     TopicObserved: (is_new, create_observed),
     AlterPartitionRequested: (is_of_a_living_topic, alter_partitions),
+    TopicDeletionRequested: (_always, deletions_requested),
+    DeleteTopicRequested: (_always, delete_topics_requested),
+    StopReplicaAnswered: (_always, stops_answered),
 }
 """By payload: whether an event can be folded with others, and how that is done."""
 

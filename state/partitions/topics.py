@@ -1,6 +1,4 @@
-"""Topics that appear, change or disappear in ZooKeeper, and topics that clients ask us to
-create.
-"""
+"""Topics that appear, change or disappear in ZooKeeper."""
 
 from __future__ import annotations
 

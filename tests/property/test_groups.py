@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkpoints.replay import fold_log
 from state.decisions import DecisionKind
 from state.events import Event
 from state.groups.buckets import group_bucket
@@ -18,6 +17,7 @@ from state.groups.group import Group
 from state.groups.image import GroupImage
 from state.groups.states import GroupState
 from state.merge import decision_digest_input
+from tests.fixtures.folding import fold_log
 from tests.property.group_logs import LOGS, Author, authored, random_intents
 from tests.property.group_parts import GROUPS
 from tests.unit.state.group_support import image_of

@@ -12,7 +12,6 @@ import orjson
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkpoints.replay import fold_log
 from state.decisions import DecisionKind
 from state.events import Event
 from state.groups.buckets import group_bucket
@@ -20,6 +19,7 @@ from state.routing import GROUP_KEY
 from state.step import fold, new_machine
 from streaming.front.sessions import Sessions
 from streaming.log.api import NewRecord
+from tests.fixtures.folding import fold_log
 from tests.property.group_parts import loaded_metadata
 from tests.unit.front.standing_time import StandingTime
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkpoints.replay import fold_log
 from state.events import Event
 from state.merge import decision_digest_input
+from tests.fixtures.folding import fold_log
 from tests.property.state_logs import LOGS
 
 ROOT = Path(__file__).parents[2]
@@ -41,7 +41,7 @@ def test_the_number_of_slots_changes_nothing(log: list[Event], slots: int) -> No
 DIGEST = """
 import hashlib
 from state.merge import decision_digest_input
-from checkpoints.replay import fold_log
+from tests.fixtures.folding import fold_log
 from tests.property.state_logs import authored, random_intents
 events = authored(random_intents(7, 300))
 states, decisions = fold_log(events, 4, range(0, len(events), 9))

@@ -190,3 +190,66 @@ def test_new_topics_decide_about_an_event_each() -> None:
     assert [(one.offset, one.kind) for one in decisions] == [
         (FIRST_OFFSET + at, DecisionKind.CHANGE_PARTITIONS) for at in range(3)
     ]
+
+
+@st.composite
+def deletions(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
+    """Draw one request to delete a topic, or one broker's answer about replicas of one."""
+    topic = f"t{draw(st.integers(0, TOPICS))}"
+    kind = draw(
+        st.sampled_from(("delete_topic_requested", "topic_deletion_requested", *["answer"] * 3))
+    )
+    if kind != "answer":
+        topic_id = OTHER_ID if draw(SELDOM) else None
+        return kind, {"topic": topic, "topic_id": topic_id, "request_id": "r"}
+    numbers = draw(st.lists(st.integers(0, 2), min_size=1, max_size=3, unique=True))
+    broker = draw(st.sampled_from((1, 1, 2, 3)))
+    return "stop_replica_answered", {
+        "topic": topic,
+        "broker_id": broker,
+        "broker_epoch": 100 if draw(SELDOM) else 100 + broker,
+        "partitions": numbers,
+        "errors": [56 * draw(SELDOM) for _ in numbers],
+    }
+
+
+@given(
+    targets=st.lists(
+        st.one_of(st.just([]), st.lists(st.integers(1, 5), max_size=3, unique=True)),
+        min_size=1,
+        max_size=2,
+    ),
+    live=st.sampled_from([(1, 2, 3), (1, 2), (1,)]),
+    marked=st.sets(st.integers(0, TOPICS - 1)),
+    drawn=st.lists(deletions(), min_size=2, max_size=14),
+)
+def test_a_run_of_deletions(
+    targets: list[list[int]],
+    live: tuple[int, ...],
+    marked: set[int],
+    drawn: list[tuple[str, dict[str, Any]]],
+) -> None:
+    controller = moving(live, targets)
+    for number in sorted(marked):
+        controller.happen("topic_deletion_requested", f"t{number}", topic=f"t{number}")
+    events = [
+        Event(FIRST_OFFSET + place, 1, kind, body["topic"], orjson.dumps(body))
+        for place, (kind, body) in enumerate(sorted(drawn, key=lambda one: one[0]))
+    ]
+    check_alike(controller.states[0], events)
+
+
+def test_a_brokers_answers_about_many_topics_delete_them_together() -> None:
+    controller = moving((1, 2), [[]])
+    kinds = ("topic_deletion_requested", "stop_replica_answered", "stop_replica_answered")
+    events = []
+    for round_, kind in enumerate(kinds):
+        told = {"broker_id": round_, "broker_epoch": 100 + round_, "partitions": [0], "errors": [0]}
+        for number in range(TOPICS):
+            body = orjson.dumps({"topic": f"t{number}", "topic_id": None, **told})
+            offset = FIRST_OFFSET + len(events)
+            events.append(Event(offset, 1, kind, f"t{number}", body))
+    check_alike(controller.states[0], events)
+    _, decisions = fold_state(0, controller.states[0], events)
+    gone = [one for one in decisions if one.kind is DecisionKind.DELETE_TOPIC]
+    assert [one.offset for one in gone] == [event.offset for event in events[-TOPICS:]]

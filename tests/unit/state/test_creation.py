@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from state.decisions import DecisionKind
+from state.limits import REPLICAS_MAX
 from state.protocol_errors import ProtocolError
 from state.routing import topic_scope
 from tests.unit.state.support import Controller
@@ -67,6 +68,7 @@ def test_a_manual_assignment_may_name_brokers_that_are_down() -> None:
         {"0": [1, 1]},
         {"0": [1, -3]},
         {"0": [1, 1000]},
+        {"0": list(range(1_001, 1_002 + REPLICAS_MAX))},
     ],
 )
 def test_a_manual_assignment_that_cannot_be(assignment: dict[str, list[int]]) -> None:

@@ -204,14 +204,6 @@ def test_a_controlled_shutdown_leaves_a_topic_in_deletion_alone() -> None:
     assert not said.keys() & {CHANGE, STOP, DecisionKind.REPORT_REMAINING}
 
 
-def test_the_offline_gauge_forgets_a_topic_whose_deletion_has_started() -> None:
-    controller = with_topic()
-    controller.brokers(unregistered=[1, 2, 3])
-    assert controller.slot.offline_partitions() == 1
-    mark(controller)
-    assert controller.slot.offline_partitions() == 0
-
-
 def test_partitions_that_are_added_during_a_deletion_are_taken_back() -> None:
     controller = with_topic()
     mark(controller)

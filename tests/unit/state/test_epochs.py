@@ -30,6 +30,7 @@ def test_led_partitions_get_two_epochs_more_and_every_replica_hears_of_it() -> N
         assert row["rule"] == Rule.LEADER_EPOCH_BUMPED
         assert actions(row) & Action.WRITE
         assert actions(row) & Action.LEADER_AND_ISR
+        assert row["recipients"] == before[partition]["replicas"]
     assert 0 in rows
     assert 1 not in rows
     assert said[DecisionKind.REPLY]["error"] == ProtocolError.NONE

@@ -62,6 +62,7 @@ def test_one_broker_takes_everything() -> None:
         ({1: None}, 1, 0, InvalidReplicationFactor),
         ({1: None}, 1, 2, InvalidReplicationFactor),
         ({1: None, 2: "a"}, 1, 1, IncompleteRacks),
+        (dict.fromkeys(range(1_001)), 1, 1_001, InvalidReplicationFactor),
     ],
 )
 def test_what_cannot_be_placed_is_named(

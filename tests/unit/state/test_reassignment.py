@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from state.decisions import Action, DecisionKind, Rule
+from state.limits import REPLICAS_MAX
 from state.protocol_errors import ProtocolError
 from tests.unit.state.support import Controller, actions, broker
 
@@ -150,7 +151,6 @@ def test_a_newer_plan_that_has_no_use_for_the_leader_elects_another() -> None:
     )
     assert sorted(row["recipients"]) == [1, 2, 3, 5]
     assert [(one["broker"], one["delete"]) for one in said[STOP]] == [(4, True)]
-    assert controller.slot.offline_partitions() == 0
 
 
 def test_leadership_is_not_given_away_for_a_list_without_a_replica_in_sync() -> None:
@@ -192,6 +192,17 @@ def test_what_is_refused_changes_nothing(target: list[int] | None, error: int) -
     said = move(with_topic(), target)
     assert list(said) == [REPLY]
     assert errors(said) == [error]
+
+
+@pytest.mark.parametrize("request_id", ["r", None])
+def test_replicas_that_come_and_go_are_counted_together(request_id: str | None) -> None:
+    """Those of a request in ZooKeeper need not live."""
+    said = move(with_topic([1, 2]), list(range(2_000, 1_999 + REPLICAS_MAX)), request_id=request_id)
+    assert REWRITE not in said
+    if request_id is None:
+        assert said[REMOVE]["partitions"] == [[0, None]]
+    else:
+        assert errors(said) == [ProtocolError.INVALID_REPLICA_ASSIGNMENT]
 
 
 def test_each_partition_has_its_own_answer() -> None:
