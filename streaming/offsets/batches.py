@@ -1,7 +1,8 @@
 """Record batches (magic 2): made, read, and told apart by their headers.
 
-kafka-python reads records and builds markers. Base offset and leader epoch stand in front of what
-the checksum covers, so a batch is made once and stamped when it is appended.
+kafka-python reads records, with whatever a broker has compressed them, and builds markers. Base
+offset and leader epoch stand in front of what the checksum covers, so a batch is made once and
+stamped when it is appended.
 """
 
 from __future__ import annotations
@@ -24,17 +25,27 @@ _BASE_OFFSET = struct.Struct(">q")
 _LAST_OFFSET_DELTA = struct.Struct(">i")
 _LAST_OFFSET_DELTA_AT = 23
 _LEAST_BATCH_BYTES = 61
+_LEAST_MESSAGE_BYTES = 26
+"""Of magic 0, in which a broker before 0.11 wrote, or one that is made to by
+log.message.format.version.
+"""
 _MAGIC = 2
 _UNLIMITED_BYTES = 2**31 - 1
 _NO_PRODUCER = (-1, -1)
 _NO_SEQUENCE = -1
 _NULL = -1
+_NO_LEADER_EPOCH = -1
+_CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 _TRANSACTIONAL = 0x10
 _CHECKSUM = struct.Struct(">I")
 _COVERED = struct.Struct(">hiqqqhii")  # attributes, last offset, times, producer, sequence, count
 
 _CONTROL_KEY = struct.Struct(">hh")  # version, type: 0 abort, 1 commit
 _END_TXN_MARKER = struct.Struct(">hi")  # version, coordinator epoch
+
+
+class UnreadableBatch(Exception):
+    """A batch that cannot be read; the message says at which offset, and why."""
 
 
 class BatchRecord(NamedTuple):
@@ -47,13 +58,17 @@ class BatchRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BatchSpan:
-    """Where a batch stands in bytes, and which offsets and leader epoch it has."""
+    """Where a batch stands in bytes, and which offsets and leader epoch it has.
+
+    magic: its format. Below 2 it is one message, or several under the offset of the last.
+    """
 
     start: int
     end: int
     base_offset: int
     last_offset: int
     leader_epoch: int
+    magic: int
 
 
 class _ControlBatch(DefaultRecordBatchBuilder):  # type: ignore[misc] # kafka-python is untyped
@@ -135,15 +150,27 @@ def stamped(batch: bytes, base_offset: int, leader_epoch: int) -> bytes:
 
 
 def spans(data: bytes) -> Iterator[BatchSpan]:
-    """Yield the whole batches in bytes as a broker sends them: the last one may be cut off."""
+    """Yield the whole batches in bytes as a broker sends them: the last one may be cut off.
+
+    Raises UnreadableBatch for a length that no batch has.
+    """
     start = 0
-    while len(data) - start >= _LEAST_BATCH_BYTES:
-        base_offset, length, leader_epoch, _ = _HEAD.unpack_from(data, start)
+    while len(data) - start >= _HEAD.size:
+        base_offset, length, leader_epoch, magic = _HEAD.unpack_from(data, start)
+        of_records = magic >= _MAGIC
+        least = _LEAST_BATCH_BYTES if of_records else _LEAST_MESSAGE_BYTES
         end = start + _OFFSET_AND_LENGTH_BYTES + length
+        if end - start < least:
+            raise UnreadableBatch(f"offset {base_offset}: {end - start} bytes, at least {least}")
         if end > len(data):
             return
-        (delta,) = _LAST_OFFSET_DELTA.unpack_from(data, start + _LAST_OFFSET_DELTA_AT)
-        yield BatchSpan(start, end, base_offset, base_offset + delta, leader_epoch)
+        last_offset = base_offset
+        if of_records:
+            (delta,) = _LAST_OFFSET_DELTA.unpack_from(data, start + _LAST_OFFSET_DELTA_AT)
+            last_offset += delta
+        else:
+            leader_epoch = _NO_LEADER_EPOCH
+        yield BatchSpan(start, end, base_offset, last_offset, leader_epoch, magic)
         start = end
 
 
@@ -172,22 +199,44 @@ class ReadBatch:
     records: list[BatchRecord]
 
 
-def read_batches(data: bytes) -> Iterator[ReadBatch]:
-    """Yield the whole batches with their records, whatever they are compressed with."""
+def read_batches(data: bytes, end: int | None = None) -> Iterator[ReadBatch]:
+    """Yield the whole batches with their records, whatever they are compressed with; only those
+    that begin before an offset, if one is given.
+
+    Raises UnreadableBatch.
+    """
     for span in spans(data):
+        if end is not None and span.base_offset >= end:
+            return
+        where = f"batch at offset {span.base_offset}"
+        if span.magic != _MAGIC:
+            raise UnreadableBatch(f"{where}: magic {span.magic}, only {_MAGIC} can be read")
         batch = DefaultRecordBatch(memoryview(data)[span.start : span.end])
-        records = [BatchRecord(one.timestamp, one.key, one.value) for one in batch]
-        control = batch.is_control_batch
-        yield ReadBatch(
-            span.base_offset,
-            span.last_offset,
-            span.leader_epoch,
-            batch.producer_id,
-            batch.producer_epoch,
-            batch.is_transactional,
-            _read_marker(records[0]) if control and records else None,
-            [] if control else records,
-        )
+        try:
+            read = _read(span, batch)
+        except Exception as error:  # each library of a codec has errors of its own
+            raise UnreadableBatch(f"{where}, {_codec(batch)}: {error!r}") from error
+        yield read
+
+
+def _codec(batch: DefaultRecordBatch) -> str:
+    number = batch.compression_type
+    return _CODECS[number] if number < len(_CODECS) else f"compression {number}"
+
+
+def _read(span: BatchSpan, batch: DefaultRecordBatch) -> ReadBatch:
+    records = [BatchRecord(one.timestamp, one.key, one.value) for one in batch]
+    control = batch.is_control_batch
+    return ReadBatch(
+        span.base_offset,
+        span.last_offset,
+        span.leader_epoch,
+        batch.producer_id,
+        batch.producer_epoch,
+        batch.is_transactional,
+        _read_marker(records[0]) if control and records else None,
+        [] if control else records,
+    )
 
 
 def _read_marker(record: BatchRecord) -> Marker:

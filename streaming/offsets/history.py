@@ -1,7 +1,7 @@
 """Reads what stands in a partition before our log began, from a broker that follows us.
 
-A follower serves consumers that name a rack (Fetch version 11, KIP-392) up to the high watermark
-that we told it.
+A follower serves consumers that name a rack (Fetch from version 11, KIP-392) up to the high
+watermark that we told it. From version 12 it says, too, where a leader epoch ended in its log.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
 from streaming.image.brokers import endpoint_on
@@ -17,6 +17,7 @@ from streaming.image.cluster_image import ClusterImage
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.batches import spans
 from streaming.offsets.leader import OffsetsLeader
+from streaming.offsets.partition_log import UNKNOWN, EpochEnd
 from streaming.wire.errors import WireError
 from streaming.wire.frames import frame
 from streaming.wire.messages import ApiKey, decode_response, encode_request
@@ -25,10 +26,11 @@ from streaming.wire.schema_codec import Body
 logger = logging.getLogger(__name__)
 
 CLIENT_ID = "helmstream"
-_FETCH_VERSION = 11
+_FETCH_VERSION = 12
 _OFFSET_OUT_OF_RANGE = 1
 _LIST_OFFSETS_VERSION = 4
 _EARLIEST = -2
+_NOWHERE = 2**63 - 1  # an offset that no log has: logs part before it
 _CHUNK_BYTES = 1024 * 1024
 _MAX_WAIT_MS = 100
 _RETRY_S = 0.1
@@ -49,6 +51,18 @@ class Source:
     port: int
 
 
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What a broker answers about one partition; diverging: what it has up to the last epoch that
+    was named, if that is less.
+    """
+
+    records: bytes
+    error: int
+    high_watermark: int
+    diverging: EpochEnd | None
+
+
 class HistoryConnection:
     """One connection to a follower; used by one task at a time."""
 
@@ -59,8 +73,11 @@ class HistoryConnection:
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
         self._correlation_id = 0
 
-    async def fetch(self, partition: int, offset: int, max_bytes: int) -> tuple[bytes, int]:
-        """Return (records, error code); the first batch may begin before offset.
+    async def fetch(
+        self, partition: int, offset: int, max_bytes: int, last_epoch: int = UNKNOWN
+    ) -> Fetched:
+        """Return what there is; the first batch may begin before offset. last_epoch: of the record
+        before the offset.
 
         Raises HistoryUnreadable.
         """
@@ -78,6 +95,7 @@ class HistoryConnection:
                             "partition": partition,
                             "current_leader_epoch": -1,
                             "fetch_offset": offset,
+                            "last_fetched_epoch": last_epoch,
                             "log_start_offset": -1,
                             "partition_max_bytes": max_bytes,
                         }
@@ -87,7 +105,21 @@ class HistoryConnection:
         }
         answer = await self._ask(ApiKey.FETCH, _FETCH_VERSION, body)
         one = answer["responses"][0]["partitions"][0]
-        return one["records"] or b"", one["error_code"]
+        parts = one["diverging_epoch"]
+        diverging = None if parts is None else EpochEnd(parts["epoch"], parts["end_offset"])
+        return Fetched(one["records"] or b"", one["error_code"], one["high_watermark"], diverging)
+
+    async def fetch_from(self, partition: int, offset: int, max_bytes: int) -> Fetched:
+        """Return what there is as `fetch` does, from the partition's beginning if that is later.
+
+        Raises HistoryUnreadable.
+        """
+        found = await self.fetch(partition, offset, max_bytes)
+        if found.error == _OFFSET_OUT_OF_RANGE:
+            earliest = await self.earliest(partition)
+            if earliest > offset:
+                return await self.fetch(partition, earliest, max_bytes)
+        return found
 
     async def earliest(self, partition: int) -> int:
         """Return where a partition begins; raises HistoryUnreadable."""
@@ -157,39 +189,57 @@ class History:
     async def read(self, partition: int, offset: int, max_bytes: int) -> bytes:
         """Return whole batches from an offset on; b"" when nobody has them to give now."""
         try:
-            async with self._connection(partition, offset) as connection:
-                data, error = await connection.fetch(partition, offset, max_bytes)
+            async with self._holding(partition, offset) as connection:
+                found = await connection.fetch_from(partition, offset, max_bytes)
         except HistoryUnreadable as failure:
             logger.warning("older records of partition %d: %s", partition, failure)
             return b""
-        return b"" if error else data[: max((span.end for span in spans(data)), default=0)]
+        if found.error:
+            logger.warning("older records of partition %d: error %d", partition, found.error)
+            return b""
+        return found.records[: max((span.end for span in spans(found.records)), default=0)]
+
+    async def epoch_end(self, partition: int, last_epoch: int) -> EpochEnd:
+        """Return the newest leader epoch that is not after the given one, before our log, and
+        where it ended.
+
+        Raises HistoryUnreadable.
+        """
+        log, facts = self._leader.logs.get(partition), self._leader.facts.get(partition)
+        witnesses = [] if log is None or facts is None else log.witnesses(facts.in_sync)
+        source = self._source(witnesses, f"all of partition {partition} before our log")
+        async with self._connection(source) as connection:
+            found = await connection.fetch(partition, _NOWHERE, 1, last_epoch)
+        if found.error or found.diverging is None:
+            raise HistoryUnreadable(
+                f"broker {source.broker_id} about epoch {last_epoch} of partition {partition}:"
+                f" error {found.error}"
+            )
+        return found.diverging
 
     async def whole(self, partition: int, end: int) -> AsyncIterator[bytes]:
         """Yield a partition's whole batches from its beginning up to an offset, in pieces.
 
-        Waits while the follower has not heard yet that what it has is safe. Raises
-        HistoryUnreadable.
+        Waits while the follower has not heard yet that what it has is safe; what is safe may end
+        before that offset, when the cleaner took the last records away. Raises HistoryUnreadable.
         """
         offset = 0
         while offset < end:
-            async with self._connection(partition, end - 1) as connection:
-                data, error = await connection.fetch(partition, offset, _CHUNK_BYTES)
-                if error == _OFFSET_OUT_OF_RANGE and offset == 0:
-                    offset = await connection.earliest(partition)
-                    continue
-            if error:
-                raise HistoryUnreadable(f"partition {partition} from {offset}: error {error}")
-            found = list(spans(data))
-            if not found:
+            async with self._holding(partition, end - 1) as connection:
+                found = await connection.fetch_from(partition, offset, _CHUNK_BYTES)
+            if found.error:
+                raise HistoryUnreadable(f"partition {partition} from {offset}: error {found.error}")
+            batches = list(spans(found.records))
+            if batches:
+                offset = batches[-1].last_offset + 1
+                yield found.records[: batches[-1].end]
+            elif found.high_watermark >= end:
+                return
+            else:
                 await asyncio.sleep(_RETRY_S)
-                continue
-            offset = found[-1].last_offset + 1
-            yield data[: found[-1].end]
 
     @contextlib.asynccontextmanager
-    async def _connection(self, partition: int, offset: int) -> AsyncIterator[HistoryConnection]:
-        """Yield a connection to a broker in sync that has the offset; raises HistoryUnreadable."""
-        source = self._source(partition, offset)
+    async def _connection(self, source: Source) -> AsyncIterator[HistoryConnection]:
         if source not in self._connections:
             connection = HistoryConnection(source, self._timeout_s)
             self._connections[source] = (connection, asyncio.Lock())
@@ -197,13 +247,21 @@ class History:
         async with lock:
             yield connection
 
-    def _source(self, partition: int, offset: int) -> Source:
+    def _holding(
+        self, partition: int, offset: int
+    ) -> contextlib.AbstractAsyncContextManager[HistoryConnection]:
+        """Return a connection to a broker in sync that has the offset; raises HistoryUnreadable."""
         log, facts = self._leader.logs.get(partition), self._leader.facts.get(partition)
+        in_sync = () if log is None or facts is None else facts.in_sync
+        having = [one for one in in_sync if log and log.follower(one).position > offset]
+        return self._connection(self._source(having, f"offset {offset} of partition {partition}"))
+
+    def _source(self, brokers: Sequence[int], what: str) -> Source:
+        """Return the first that is registered; what: why these. Raises HistoryUnreadable."""
         image = self._image()
-        if log is not None and facts is not None and image is not None:
-            for broker in facts.in_sync:
-                registered = image.brokers.get(broker)
-                end = None if registered is None else endpoint_on(registered.node, self._listener)
-                if end is not None and log.follower(broker).position > offset:
-                    return Source(broker, end.host, end.port)
-        raise HistoryUnreadable(f"no broker in sync has offset {offset} of partition {partition}")
+        for broker in brokers:
+            registered = None if image is None else image.brokers.get(broker)
+            end = None if registered is None else endpoint_on(registered.node, self._listener)
+            if end is not None:
+                return Source(broker, end.host, end.port)
+        raise HistoryUnreadable(f"no broker in sync has {what}")

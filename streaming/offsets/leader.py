@@ -99,13 +99,30 @@ class OffsetsLeader:
         self._wake()
         return done
 
-    def fetched(self, log: PartitionLog, broker_id: int, position: int) -> None:
-        """Take how far a follower is."""
+    def fetched(self, log: PartitionLog, broker_id: int, position: int, last_epoch: int) -> None:
+        """Take how far a follower is, whose log has last_epoch at its end; once the log has begun
+        the follower's must be a part of it.
+        """
         follower = log.follower(broker_id)
-        follower.position = position
-        if not log.begun or position >= log.end:
-            follower.caught_up_s = self._now_s()
+        follower.position, follower.last_epoch = position, last_epoch
+        follower.shared_at_most = position
+        follower.asks(log.end, self._now_s())
         self._settle(log)
+
+    def strayed(self, log: PartitionLog, broker_id: int, shared_at_most: int) -> None:
+        """Take that a follower's log is not a part of ours: until it has cut off what is not, what
+        it has is not known.
+        """
+        follower = log.follower(broker_id)
+        follower.position, follower.shared_at_most = UNKNOWN, shared_at_most
+
+    def lost(self) -> list[int]:
+        """Return the partitions of which all brokers in sync have lost what was safe."""
+        return [
+            log.partition
+            for log in self._logs.values()
+            if log.partition in self.facts and log.lost_by(self.facts[log.partition].isr)
+        ]
 
     async def changed(self, timeout_s: float) -> None:
         """Wait until something was appended, begun or replicated, or the time is over."""
@@ -116,8 +133,8 @@ class OffsetsLeader:
             pass
 
     def wanted_isr(self, log: PartitionLog, lag_max_s: float) -> tuple[int, ...]:
-        """Return the ISR as it should be: replicas that have what is safe come in, those that have
-        been behind for longer than lag_max_s go out.
+        """Return the ISR as it should be: replicas that have what is safe come in, those that are
+        gone or have been behind for longer than lag_max_s go out.
 
         Source: Partition.maybeExpandIsr, getOutOfSyncReplicas. ZooKeeper's leader always stays.
         """
@@ -128,7 +145,8 @@ class OffsetsLeader:
         stays = {
             broker
             for broker in facts.isr
-            if broker == facts.leader or log.follower(broker).caught_up_s >= late_s
+            if broker == facts.leader
+            or (broker in facts.in_sync and log.follower(broker).keeps_up(log.end, late_s))
         }
         joins = {
             broker
@@ -146,7 +164,7 @@ class OffsetsLeader:
             for follower in log.followers.values():
                 follower.caught_up_s = now_s
             self._wake()
-        elif log.advance(facts.in_sync):
+        elif log.advance(facts.isr):
             waiting = self._pending.get(log.partition, [])
             safe = [one for one in waiting if one.offset <= log.high_watermark]
             self._pending[log.partition] = waiting[len(safe) :]

@@ -16,12 +16,10 @@ def fold_records(loaded: LoadedPartition, data: bytes, end: int) -> int:
     """Fold whole batches up to an offset and return how many records could not be read.
 
     A record that cannot be read is passed over, as a broker that loads it would fail for the whole
-    partition.
+    partition. Raises UnreadableBatch: of a batch nobody knows how much it says.
     """
     unreadable = 0
-    for batch in read_batches(data):
-        if batch.base_offset >= end:
-            break
+    for batch in read_batches(data, end):
         if batch.transactional:
             _note_epochs(loaded, batch)
         if batch.marker is not None:

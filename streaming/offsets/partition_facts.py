@@ -14,7 +14,8 @@ from streaming.offsets.posing import BEHIND, FIRST_POSED_EPOCH
 class PartitionFacts:
     """One partition: leader and leader_epoch as ZooKeeper has them, told_epoch as brokers know it.
 
-    in_sync: live brokers of the ISR; live: live replicas.
+    in_sync: live brokers of the ISR; live: replicas on live brokers; online: those with a log
+    directory there.
     """
 
     partition: int
@@ -26,6 +27,7 @@ class PartitionFacts:
     isr: tuple[int, ...]
     in_sync: tuple[int, ...]
     live: tuple[int, ...]
+    online: tuple[int, ...]
 
     @property
     def told_epoch(self) -> int:
@@ -46,6 +48,8 @@ def partition_facts(image: ClusterImage) -> dict[int, PartitionFacts]:
         columns = {name: column[row] for name, column in image.columns.items()}
         replicas, isr = tuple(unpad(columns["replicas"])), tuple(unpad(columns["isr"]))
         number = int(columns["partition"])
+        live = tuple(broker for broker in replicas if broker in image.brokers)
+        offline = set(columns["replicas"][columns["offline"]].tolist())
         found[number] = PartitionFacts(
             partition=number,
             leader=int(columns["leader"]),
@@ -55,6 +59,7 @@ def partition_facts(image: ClusterImage) -> dict[int, PartitionFacts]:
             replicas=replicas,
             isr=isr,
             in_sync=tuple(broker for broker in isr if broker in image.brokers),
-            live=tuple(broker for broker in replicas if broker in image.brokers),
+            live=live,
+            online=tuple(broker for broker in live if broker not in offline),
         )
     return found

@@ -1,8 +1,9 @@
 """One partition's log as its leader has it: the end in memory, and how far followers have come.
 
-Nothing of it is on our disk: what counts is what the brokers in the ISR have. The log begins where
-the followers in the ISR agree (their least end offset, which is no less than what was ever
-acknowledged); what stands before that is read from a follower when somebody needs it.
+Nothing of it is on our disk: what counts is what the brokers in the ISR have. The one among them
+whose log ends with the newest leader epoch is the reference: who has anything else cuts it off.
+The log begins at the least end offset then, which is no less than what was ever acknowledged; what
+stands before that, and where leader epochs before that ended, a follower says when somebody asks.
 """
 
 from __future__ import annotations
@@ -19,20 +20,42 @@ UNKNOWN = -1
 
 @dataclass(slots=True)
 class Follower:
-    """What a follower has: everything before `position`.
+    """What a follower has: everything before `position`, the last of it of leader epoch last_epoch;
+    of its own log until ours has begun, and then of ours.
 
-    caught_up_s: when it last had everything, on the loop's clock. told: the high watermark of the
-    last answer to it.
+    caught_up_s: when it last had everything, on the loop's clock. asked_s, asked_end: when it last
+    fetched, and the end then. told: the high watermark of the last answer to it. shared_at_most: no
+    more of its log than this is a part of ours, as it last showed it.
     """
 
     position: int = UNKNOWN
+    last_epoch: int = UNKNOWN
     caught_up_s: float = 0.0
+    asked_s: float = 0.0
+    asked_end: int = UNKNOWN
     told: int = UNKNOWN
+    shared_at_most: int | None = None
+
+    def asks(self, end: int, now_s: float) -> None:
+        """Note a fetch from the position, while the log goes up to end.
+
+        It has caught up if it has all that was there now or when it fetched before: with appends
+        all the time, it never has all that is there now (Replica.updateFetchStateOrThrow).
+        """
+        if self.position >= end:
+            self.caught_up_s = now_s
+        elif self.position >= self.asked_end:
+            self.caught_up_s = max(self.caught_up_s, self.asked_s)
+        self.asked_s, self.asked_end = now_s, end
+
+    def keeps_up(self, end: int, late_s: float) -> bool:
+        """Return whether it has everything, or had it at that time or later."""
+        return self.position >= end or self.caught_up_s >= late_s
 
 
 @dataclass(frozen=True, slots=True)
-class Divergence:
-    """Where a follower's log parts from ours: it must cut off what it has from there on."""
+class EpochEnd:
+    """A leader epoch, and the offset after its last record."""
 
     epoch: int
     end_offset: int
@@ -43,8 +66,10 @@ class PartitionLog:
     """Offsets and leader epochs of one partition, and the batches that not everybody has.
 
     start: where the batches in memory begin, end: the next offset; both UNKNOWN until the log was
-    begun. epochs: (leader epoch, first offset), ascending, of what this leader appended. joining:
-    brokers that are asked into the ISR; they count as members until that is decided.
+    begun. base: what stands before our log, by the epoch of its last record; while the log has not
+    begun, the reference's log. epochs: (leader epoch, first offset), ascending, of what this leader
+    appended. joining: brokers that are asked into the ISR; they count as members until that is
+    decided.
     """
 
     partition: int
@@ -52,11 +77,13 @@ class PartitionLog:
     start: int = UNKNOWN
     end: int = UNKNOWN
     high_watermark: int = UNKNOWN
+    base: EpochEnd | None = None
     followers: dict[int, Follower] = field(default_factory=dict)
     epochs: list[tuple[int, int]] = field(default_factory=list)
     joining: frozenset[int] = frozenset()
     memory_bytes: int = 0
     producers: ProducerEpochs = field(default_factory=ProducerEpochs)
+    _older_ends: dict[int, EpochEnd] = field(default_factory=dict)
     _offsets: list[int] = field(default_factory=list)
     _batches: list[bytes] = field(default_factory=list)
 
@@ -68,10 +95,6 @@ class PartitionLog:
     def follower(self, broker_id: int) -> Follower:
         """Return what is known of a follower."""
         return self.followers.setdefault(broker_id, Follower())
-
-    def begin(self, offset: int) -> None:
-        """Go on from where the followers agree."""
-        self.start = self.end = self.high_watermark = offset
 
     def change_epoch(self, epoch: int) -> None:
         """Lead under a newer epoch; followers fetch anew, and say again how far they are."""
@@ -102,34 +125,83 @@ class PartitionLog:
             size += len(batch)
         return b"".join(found)
 
-    def divergence(self, last_epoch: int, offset: int) -> Divergence | None:
-        """Return where a log with this last leader epoch and end parts from ours, None if nowhere.
+    def lacks_end_of(self, last_epoch: int) -> bool:
+        """Return whether only a witness can say where a leader epoch ended."""
+        return self.base is not None and self._end_of(last_epoch, self.base) is None
 
-        Records of epochs before ours are the same up to where our log began
-        (UnifiedLog.endOffsetForEpoch).
+    def learn_end_of(self, last_epoch: int, end: EpochEnd, base: EpochEnd) -> None:
+        """Take what a witness said of a leader epoch, asked while this was the base: the newest
+        epoch not after it, and its end.
         """
-        end, epoch = self._end_of(last_epoch)
-        if offset <= end and epoch == last_epoch:
-            return None
-        return Divergence(epoch, min(offset, end))
+        if self.base is not None and self.base.epoch == base.epoch:
+            self._older_ends[last_epoch] = end
 
-    def _end_of(self, last_epoch: int) -> tuple[int, int]:
-        """Return (end offset, epoch) of the newest epoch of ours that is not after the given."""
+    def witnesses(self, in_sync: Iterable[int]) -> list[int]:
+        """Return the brokers whose logs hold all that stands before ours."""
+        base = self.base
+        if base is None:
+            return []
+        known = [(broker, self.follower(broker)) for broker in in_sync]
+        return [
+            broker
+            for broker, one in known
+            if one.position >= base.end_offset and one.last_epoch >= base.epoch
+        ]
+
+    def divergence(self, last_epoch: int, offset: int) -> EpochEnd | None:
+        """Return what is the same in our log and one with this last leader epoch and end; None if
+        that is all of it, or if it is not known.
+
+        last_epoch: UNKNOWN for a log without epochs, of which only the end is looked at. Source:
+        Partition.readRecords, LeaderEpochFileCache.endOffsetFor.
+        """
+        found = None if self.base is None else self._end_of(last_epoch, self.base)
+        if found is None or (offset <= found.end_offset and found.epoch == last_epoch):
+            return None
+        return found
+
+    def _end_of(self, last_epoch: int, base: EpochEnd) -> EpochEnd | None:
+        """Return the newest epoch of ours that is not after the given, None if not known."""
         at = bisect_right(self.epochs, last_epoch, key=lambda one: one[0])
-        if at == 0:  # of a leader before us
-            return (self.epochs[0][1] if self.epochs else self.end), last_epoch
-        end = self.epochs[at][1] if at < len(self.epochs) else self.end
-        return end, self.epochs[at - 1][0]
+        if at:
+            end = self.epochs[at][1] if at < len(self.epochs) else self.end
+            return EpochEnd(self.epochs[at - 1][0], end)
+        if last_epoch == UNKNOWN:
+            return EpochEnd(UNKNOWN, self.end if self.begun else base.end_offset)
+        if last_epoch >= base.epoch:
+            return base
+        older = self._older_ends.get(last_epoch)
+        return older and EpochEnd(older.epoch, min(older.end_offset, base.end_offset))
 
     def begin_if_agreed(self, in_sync: Collection[int]) -> bool:
-        """Begin once all brokers in sync have said how far they are; return whether it did."""
+        """Begin once all brokers in sync have shown parts of one log; return whether it did."""
         if self.begun:
             return False
-        positions = [self.follower(broker).position for broker in in_sync]
-        if not positions or UNKNOWN in positions:
+        members = [self.follower(broker) for broker in in_sync]
+        said = bool(members) and all(one.position != UNKNOWN for one in members)
+        newest = max(((one.last_epoch, one.position) for one in members), default=(UNKNOWN, 0))
+        if self.base is None or self.base.epoch != newest[0]:
+            self._older_ends.clear()
+        self.base = EpochEnd(*newest) if said else None
+        if not said or any(
+            self.lacks_end_of(one.last_epoch) or self.divergence(one.last_epoch, one.position)
+            for one in members
+        ):
             return False
-        self.begin(min(positions))
+        offset = min(one.position for one in members)
+        epoch = max(one.last_epoch for one in members if one.position == offset)
+        self.base = EpochEnd(newest[0] if epoch == UNKNOWN else epoch, offset)
+        self.start = self.end = self.high_watermark = offset
+        for broker, follower in self.followers.items():  # of ours nobody has more
+            follower.position = min(follower.position, offset) if broker in in_sync else UNKNOWN
         return True
+
+    def lost_by(self, isr: Collection[int]) -> bool:
+        """Return whether no broker of the ISR has what the batches in memory go on from."""
+        members = [self.follower(broker) for broker in isr]
+        shared = [one.shared_at_most for one in members]
+        less = [one is not None and one < self.start for one in shared]
+        return self.begun and bool(less) and all(less)
 
     def advance(self, in_sync: Iterable[int]) -> bool:
         """Raise the high watermark to what all brokers in sync have; return whether it rose."""

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from streaming.offsets.batches import BatchRecord
+from streaming.wire.errors import WireError
 from streaming.wire.primitives import byte_string, nullable_string, string
 from streaming.wire.schema_codec import MessageSchema
 
@@ -102,12 +103,14 @@ def offset_records(
         yield BatchRecord(timestamp_ms, head + _PARTITION.pack(partition), value)
 
 
-def decode_record(key: bytes, value: bytes | None) -> OffsetRecord | GroupRecord | None:
+def decode_record(key: bytes | None, value: bytes | None) -> OffsetRecord | GroupRecord | None:
     """Return the record, None for one that coordinators of 3.9 pass over (an unknown key).
 
     Raises UnreadableRecord.
     """
     try:
+        if key is None:
+            raise ValueError("a record without a key")
         (version,) = _VERSION.unpack_from(key)
         if version > _GROUP_KEY:
             return None
@@ -118,8 +121,8 @@ def decode_record(key: bytes, value: bytes | None) -> OffsetRecord | GroupRecord
         (partition,) = _PARTITION.unpack_from(key, end)
         read = None if value is None else _read_offset(value)
         return OffsetRecord(group, topic, partition, read)
-    except (struct.error, UnicodeDecodeError, ValueError) as error:
-        raise UnreadableRecord(f"key {key[:100]!r}: {error}") from error
+    except (struct.error, ValueError, WireError) as error:
+        raise UnreadableRecord(f"key {key and key[:100]!r}: {error}") from error
 
 
 def _group_key(group: str) -> bytes:

@@ -2,7 +2,9 @@
 
 An answer names every partition that was asked for, also those without news: without a fetch session
 a broker takes anything else for broken and asks again at once. It waits until there is news, and no
-longer than the broker says. Source: ReplicaManager.fetchMessages, Partition.readRecords.
+longer than the broker says. A broker whose log ends with an epoch before ours may have what nobody
+else has: where that epoch ended, another one is asked. Source: ReplicaManager.fetchMessages,
+Partition.readRecords.
 """
 
 from __future__ import annotations
@@ -18,14 +20,20 @@ from state.topic_ids import topic_id_to_text
 from streaming.gateway.calls import Call
 from streaming.image.cluster_image import ClusterImage
 from streaming.internal_topics import GROUP_TOPIC
+from streaming.offsets.history import HistoryUnreadable
 from streaming.offsets.leader import OffsetsLeader
-from streaming.offsets.partition_log import PartitionLog
+from streaming.offsets.partition_log import UNKNOWN, EpochEnd, PartitionLog
 from streaming.wire.schema_codec import Body
 
 logger = logging.getLogger(__name__)
 
 ReadHistory = Callable[[int, int, int], Awaitable[bytes]]
 """Returns bytes of a partition from an offset on, about so many; b"" when they cannot be had."""
+
+FindEpochEnd = Callable[[int, int], Awaitable[EpochEnd]]
+"""Returns the newest epoch of a partition that is not after the given one, and where it ended;
+raises HistoryUnreadable.
+"""
 
 _TOPIC_IDS_SINCE = 13
 _LAST_EPOCHS_SINCE = 12
@@ -36,11 +44,16 @@ _NOTHING = -1
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A partition that a broker asks for; log is None when this node does not lead it."""
+    """A partition that a broker asks for; log is None when this node does not lead it. follows:
+    whether the broker has a replica, and asks the leader of the present epoch; in_sync: whether the
+    log cannot begin without it.
+    """
 
     topic: Body
     request: Body
     log: PartitionLog | None
+    follows: bool
+    in_sync: bool
 
 
 @dataclass(slots=True)
@@ -62,11 +75,15 @@ class ReplicaFetch:
         leader: OffsetsLeader,
         image: Callable[[], ClusterImage | None],
         read_history: ReadHistory,
+        find_epoch_end: FindEpochEnd,
     ) -> None:
-        """Take what is led, how topic ids are known, and where older records are read."""
+        """Take what is led, how topic ids are known, and where older records are read and older
+        epochs known.
+        """
         self._leader = leader
         self._image = image
         self._read_history = read_history
+        self._find_epoch_end = find_epoch_end
         self._too_old: set[int] = set()
 
     async def handle(self, call: Call, broker_id: int) -> Body:
@@ -76,9 +93,15 @@ class ReplicaFetch:
             logger.error(
                 "broker %d cannot follow: its inter.broker.protocol is below 2.7", broker_id
             )
-        asked = self._asked(call)
-        for one in asked:
-            self._take_position(one, broker_id)
+        asked = self._take(call, broker_id)
+        if lacking := [
+            self._learn_end(one.log, one.request["last_fetched_epoch"], one.log.base)
+            for one in asked
+            if one.log is not None and one.log.base is not None and one.follows
+            if one.log.lacks_end_of(one.request["last_fetched_epoch"])
+        ]:
+            await asyncio.gather(*lacking)
+            asked = self._take(call, broker_id)
         answers = [self._answer(one, broker_id) for one in asked]
         if not any(one.news for one in answers):
             await self._leader.changed(call.body["max_wait_ms"] / 1000)
@@ -87,13 +110,24 @@ class ReplicaFetch:
         bodies = [answer.body for answer in answers]
         return {"responses": _by_topic(call.body["topics"], bodies)}
 
-    def _asked(self, call: Call) -> list[_Asked]:
+    def _take(self, call: Call, broker_id: int) -> list[_Asked]:
+        """Return what is asked for, once it is noted how far the broker is."""
+        asked = self._asked(call, broker_id)
+        for one in asked:
+            self._take_position(one, broker_id)
+        return asked
+
+    def _asked(self, call: Call, broker_id: int) -> list[_Asked]:
         found = []
         for topic in call.body["topics"]:
             led = self._name(call, topic) == GROUP_TOPIC and call.version >= _LAST_EPOCHS_SINCE
             for request in topic["partitions"]:
                 log = self._leader.logs.get(request["partition"]) if led else None
-                found.append(_Asked(topic, request, log))
+                facts = None if log is None else self._leader.facts.get(log.partition)
+                current = log is not None and request["current_leader_epoch"] == log.epoch
+                follows = current and facts is not None and broker_id in facts.replicas
+                in_sync = facts is not None and broker_id in facts.in_sync
+                found.append(_Asked(topic, request, log, follows, in_sync))
         return found
 
     def _name(self, call: Call, topic: Body) -> str | None:
@@ -104,18 +138,27 @@ class ReplicaFetch:
         return None if image is None or text is None else image.topic_name(text)
 
     def _take_position(self, asked: _Asked, broker_id: int) -> None:
-        """Take how far the broker is, up to where its log is ours."""
+        """Take how far the broker is, if its log is a part of ours."""
         log, request = asked.log, asked.request
-        facts = None if log is None else self._leader.facts.get(log.partition)
-        if log is None or facts is None or request["current_leader_epoch"] != log.epoch:
+        if log is None or not asked.follows:
             return
-        if broker_id not in facts.replicas:
-            return
-        position = request["fetch_offset"]
-        if log.begun:
-            diverging = log.divergence(request["last_fetched_epoch"], position)
-            position = position if diverging is None else diverging.end_offset
-        self._leader.fetched(log, broker_id, position)
+        epoch, position = request["last_fetched_epoch"], request["fetch_offset"]
+        diverging = log.divergence(epoch, position)
+        if log.begun and log.lacks_end_of(epoch):
+            self._leader.strayed(log, broker_id, UNKNOWN)
+        elif log.begun and diverging is not None:
+            self._leader.strayed(log, broker_id, diverging.end_offset)
+        else:
+            self._leader.fetched(log, broker_id, position, epoch)
+
+    async def _learn_end(self, log: PartitionLog, last_epoch: int, base: EpochEnd) -> None:
+        try:
+            end = await self._find_epoch_end(log.partition, last_epoch)
+        except HistoryUnreadable as failure:
+            where = f"epoch {last_epoch} of partition {log.partition}"
+            logger.warning("where %s ended: %s", where, failure)
+        else:
+            log.learn_end_of(last_epoch, end, base)
 
     def _answer(self, asked: _Asked, broker_id: int) -> _Answer:
         log, request = asked.log, asked.request
@@ -127,10 +170,12 @@ class ReplicaFetch:
             return _Answer(
                 _failed(number, int(ProtocolError.FENCED_LEADER_EPOCH) if fenced else _LATER)
             )
-        if not log.begun:
+        last_epoch, diverging = request["last_fetched_epoch"], None
+        if log.begun or asked.in_sync:
+            diverging = log.divergence(last_epoch, request["fetch_offset"])
+        if log.lacks_end_of(last_epoch) or (diverging is None and not log.begun):
             return _Answer(_failed(number, _LATER), news=False)
         body = _read(number, log)
-        diverging = log.divergence(request["last_fetched_epoch"], request["fetch_offset"])
         if diverging is not None:
             body["diverging_epoch"] = {
                 "epoch": diverging.epoch,

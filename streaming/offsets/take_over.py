@@ -2,29 +2,34 @@
 
 elected (leader epochs are raised, brokers told) -> begun (brokers in sync say how far they are)
 -> loaded (what stands there has become events). All of it is done again whenever what was decided
-since may be unknown here: after a claim of the role, and after the job came back.
+since may be unknown here: after a claim of the role, and after the job came back. While an operator
+has paused the controller nothing is elected: what is led then stays led, the rest waits.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
 from state.events import EventKind
 from state.protocol_errors import ProtocolError
 from streaming.gateway.ports import Decider, DecisionTimedOut, NotController
 from streaming.internal_topics import GROUP_TOPIC
-from streaming.offsets.history import HistoryUnreadable
-from streaming.offsets.leader import LeaderStopped, OffsetsLeader
+from streaming.observers.ports import Counters
+from streaming.offsets.leader import OffsetsLeader
+from streaming.offsets.loads import BackOff, Loads
+from streaming.offsets.term_over import TermOver
 from streaming.offsets.upkeep import IsrUpkeep
 
 logger = logging.getLogger(__name__)
 
 _LOOK_S = 1.0
 _PAUSE_S = 1.0
-_ENDS_A_TERM = (NotController, DecisionTimedOut, HistoryUnreadable, LeaderStopped, TimeoutError)
+_ENDS_A_TERM = (NotController, DecisionTimedOut, TermOver, TimeoutError)
 
 
 class Coordinator(Protocol):
@@ -34,7 +39,10 @@ class Coordinator(Protocol):
         """Partitions (number: leader epoch) are led by us, and not loaded."""
 
     async def load(self, partition: int, end: int) -> None:
-        """Read a partition up to an offset and append what stands there."""
+        """Read a partition up to an offset and append what stands there.
+
+        Raises HistoryUnreadable, UnreadableBatch, before anything is appended.
+        """
 
     def resigned(self) -> None:
         """Nothing is led any more."""
@@ -51,20 +59,31 @@ class TakeOver:
         coordinator: Coordinator,
         *,
         is_controller: Callable[[], bool],
-        has_job: Callable[[], bool],
+        decides: Callable[[], bool],
+        is_paused: Callable[[], bool],
+        counters: Counters,
         timeout_s: float,
     ) -> None:
-        """Prepare; a term begins when this node is the controller and has a job, and it outlives
-        the job: what is known is answered while a new one starts.
+        """Prepare; a term begins when this node decides, being the controller and having a job, and
+        outlives the job: what is known is answered while a new one starts.
         """
+        self._is_paused = is_paused
+        self._counters = counters
         self._leader = leader
         self._decider = decider
         self._upkeep = upkeep
         self._coordinator = coordinator
         self._is_controller = is_controller
-        self._has_job = has_job
+        self._decides = decides
         self._timeout_s = timeout_s
         self._stale = asyncio.Event()
+        self._back_off = BackOff()
+        self._loads = self._no_loads()
+
+    @property
+    def failures(self) -> Mapping[int, str]:
+        """Why partitions of this term could not be loaded so far, by number."""
+        return self._loads.failures
 
     def restart(self) -> None:
         """End the present term: what was decided since may not be known here."""
@@ -74,7 +93,7 @@ class TakeOver:
         """Take over whenever it is possible; cancel to stop."""
         while True:
             self._stale.clear()
-            if self._is_controller() and self._has_job() and self._led_by_brokers():
+            if self._decides() and self._to_take():
                 try:
                     await self._term()
                 except* _ENDS_A_TERM as errors:
@@ -82,33 +101,48 @@ class TakeOver:
                 finally:
                     self._leader.stop()
                     self._coordinator.resigned()
+                if not self._loads.any_done and not self._stale.is_set():
+                    await self._back_off_a_while()
             await asyncio.sleep(_PAUSE_S)
 
-    def _led_by_brokers(self) -> list[int]:
-        """Return the partitions that have a leader and are not led by us."""
+    async def _back_off_a_while(self) -> None:
+        """Leave brokers alone after a term in which nothing was loaded, until it is begun anew."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._back_off.pause_s()):
+                await self._stale.wait()
+
+    def _to_take(self) -> list[int]:
+        """Return the partitions that have a leader and are not led by us; none during a pause."""
+        if self._is_paused():
+            return []
         facts = self._leader.facts.values()
         led = self._leader.logs
         return [one.partition for one in facts if one.leader >= 0 and one.partition not in led]
 
+    def _no_loads(self) -> Loads:
+        return Loads(self._coordinator.load, time.monotonic, self._counters)
+
     async def _term(self) -> None:
+        self._loads = self._no_loads()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._until_stale())
             tasks.create_task(_forever(self._upkeep.look))
-            loaded: set[int] = set()
             while True:
                 if not self._is_controller():
                     raise NotController("the role is lost")
-                if taken := self._led_by_brokers():
+                if lost := self._leader.lost():
+                    logger.error("partitions %s: all brokers in sync came back with less", lost)
+                    raise TermOver(f"partitions {lost} have lost records")
+                if taken := self._to_take():
                     await self._elect(taken)
-                for log in list(self._leader.logs.values()):
-                    if log.begun and log.partition not in loaded:
-                        await self._coordinator.load(log.partition, log.end)
-                        loaded.add(log.partition)
+                await self._loads.look(list(self._leader.logs.values()))
+                if self._loads.any_done:
+                    self._back_off.reset()
                 await self._leader.changed(_LOOK_S)
 
     async def _until_stale(self) -> None:
         await self._stale.wait()
-        raise LeaderStopped("it is begun anew")
+        raise TermOver("it is begun anew")
 
     async def _elect(self, partitions: Sequence[int]) -> None:
         """Raise the leader epochs, so that all are newer than what brokers were told.
@@ -121,10 +155,10 @@ class TakeOver:
         payload = {"topic": GROUP_TOPIC}
         reply = await self._decider.submit(kind, GROUP_TOPIC, payload, self._timeout_s)
         if reply["error"] != ProtocolError.NONE:
-            raise LeaderStopped(f"leader epochs were not raised: error {reply['error']}")
+            raise TermOver(f"leader epochs were not raised: error {reply['error']}")
         told = {one: self._leader.facts[one].told_epoch for one in partitions}
         if stale := [one for one in partitions if told[one] <= before[one]]:
-            raise LeaderStopped(f"partitions {stale} were changed by somebody else meanwhile")
+            raise TermOver(f"partitions {stale} were changed by somebody else meanwhile")
         self._coordinator.elected(told)
 
 

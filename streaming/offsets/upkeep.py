@@ -6,20 +6,25 @@ to the controller it is as if that broker had asked.
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from state.events import EventKind
-from streaming.gateway.ports import Decider
+from streaming.gateway.ports import Decider, Paused
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.leader import OffsetsLeader
+from streaming.offsets.partition_facts import PartitionFacts
 from streaming.offsets.partition_log import PartitionLog
 
 logger = logging.getLogger(__name__)
 
 _ALTER_PARTITION_VERSION = 3
-_MEMORY_MAX_BYTES = 64 * 1024 * 1024
+MEMORY_MAX_BYTES = 64 * 1024 * 1024
+"""What replicas that are behind may find in memory, in all partitions together; what is not safe
+yet is kept beyond it.
+"""
 
 
 class IsrUpkeep:
@@ -35,16 +40,19 @@ class IsrUpkeep:
         self._timeout_s = timeout_s
 
     async def look(self) -> None:
-        """Ask for all changes that are wanted now, and wait until they are decided.
+        """Ask for all changes that are wanted now, and wait until they are decided; while the
+        controller is paused they have to wait.
 
         Raises NotController, DecisionTimedOut.
         """
         wanted: dict[int, list[tuple[PartitionLog, tuple[int, ...]]]] = {}
-        for log in self._leader.logs.values():
-            facts = self._leader.facts.get(log.partition)
-            if facts is None or not facts.posed:
-                continue
-            self._forget(log, facts.live)
+        posed = [
+            (log, facts)
+            for log in self._leader.logs.values()
+            if (facts := self._leader.facts.get(log.partition)) is not None and facts.posed
+        ]
+        forget_replicated(posed)
+        for log, facts in posed:
             isr = self._leader.wanted_isr(log, self._lag_max_s)
             if set(isr) != set(facts.isr):
                 wanted.setdefault(facts.leader, []).append((log, isr))
@@ -55,7 +63,6 @@ class IsrUpkeep:
         self, leader_id: int, changes: list[tuple[PartitionLog, tuple[int, ...]]]
     ) -> None:
         for log, isr in changes:
-            logger.info("partition %d: the ISR shall be %s", log.partition, list(isr))
             log.joining = frozenset(isr) - frozenset(self._leader.facts[log.partition].isr)
         payload = {
             "broker_id": leader_id,
@@ -65,12 +72,13 @@ class IsrUpkeep:
             "topic_id": None,
             "partitions": [self._change(log, isr) for log, isr in changes],
         }
-        try:
-            kind = EventKind.ALTER_PARTITION_REQUESTED
+        kind = EventKind.ALTER_PARTITION_REQUESTED
+        with contextlib.suppress(Paused):  # any other failure leaves open who joins the ISR
             await self._decider.submit(kind, GROUP_TOPIC, payload, self._timeout_s)
-        finally:
-            for log, _ in changes:
-                log.joining = frozenset()
+            for log, isr in changes:
+                logger.info("partition %d: the ISR was to be %s", log.partition, list(isr))
+        for log, _ in changes:
+            log.joining = frozenset()
 
     def _change(self, log: PartitionLog, isr: Iterable[int]) -> dict[str, Any]:
         facts = self._leader.facts[log.partition]
@@ -83,10 +91,21 @@ class IsrUpkeep:
             "isr_epochs": [self._leader.broker_epoch(broker) for broker in isr],
         }
 
-    def _forget(self, log: PartitionLog, live: Iterable[int]) -> None:
-        """Let go of what all live replicas have; of more when it is too much."""
-        positions = [log.follower(broker).position for broker in live]
+
+def forget_replicated(posed: Sequence[tuple[PartitionLog, PartitionFacts]]) -> None:
+    """Let go of what all online replicas have, and when the rest is too much in all partitions
+    together, of what is safe: of the largest partitions first, until it is not.
+
+    What was let go of is read from a broker in sync when a replica asks for it.
+    """
+    for log, facts in posed:
+        positions = [log.follower(broker).position for broker in facts.online]
         if log.begun and positions:
             log.forget_before(min(*positions, log.high_watermark))
-            if log.memory_bytes > _MEMORY_MAX_BYTES:
-                log.forget_before(log.high_watermark)
+    held_bytes = sum(log.memory_bytes for log, _ in posed)
+    for log, _ in sorted(posed, key=lambda one: -one[0].memory_bytes):
+        if held_bytes <= MEMORY_MAX_BYTES:
+            return
+        before = log.memory_bytes
+        log.forget_before(log.high_watermark)
+        held_bytes -= before - log.memory_bytes

@@ -15,6 +15,8 @@ from tests.unit.gateway.support import FakeCluster
 
 BATCH = encode_batch([BatchRecord(1, b"k", b"v")])
 FETCH_VERSION = 17
+OLDER = 0
+"""A leader epoch before ours."""
 
 
 class Led:
@@ -37,9 +39,9 @@ class Led:
     def look(self) -> None:
         self.leader.look_at(self.cluster.known)
 
-    def fetch(self, broker: int, offset: int, partition: int = 0) -> None:
-        """A broker says how far it is."""
-        self.leader.fetched(self.leader.logs[partition], broker, offset)
+    def fetch(self, broker: int, offset: int, partition: int = 0, epoch: int = OLDER) -> None:
+        """A broker says how far it is, and of which leader epoch its last record is."""
+        self.leader.fetched(self.leader.logs[partition], broker, offset, epoch)
 
     def begin(self, offset: int = 0) -> None:
         """All brokers agree about partition 0."""
@@ -53,7 +55,7 @@ class Led:
             "partition": 0,
             "current_leader_epoch": log.epoch,
             "fetch_offset": max(log.end, 0),
-            "last_fetched_epoch": log.epoch,
+            "last_fetched_epoch": log.epochs[-1][0] if log.epochs else OLDER,
             "partition_max_bytes": 1_000_000,
         }
         named = {"topic": GROUP_TOPIC, "topic_id": UUID(bytes=self.topic_id)}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from state.protocol_errors import ProtocolError
-from streaming.gateway.ports import NotController
+from streaming.gateway.ports import DecisionTimedOut, NotController
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.leader import LeaderStopped
 from streaming.offsets.partition_log import UNKNOWN
@@ -61,6 +62,59 @@ def test_a_broker_that_dies_holds_nothing_up() -> None:
         led.look()
         assert done.done()
         assert led.leader.logs[0].follower(3).position == UNKNOWN, "it may come back with less"
+
+    run(scenario)
+
+
+def test_nothing_is_safe_while_a_broker_of_the_stored_isr_is_away() -> None:
+    async def scenario(led: Led) -> None:
+        led.begin()
+        done = led.leader.append(0, BATCH)
+        facts = led.leader.facts[0]
+        led.leader.facts = {0: replace(facts, in_sync=(1, 2), live=(1, 2))}
+        for broker in (1, 2):
+            led.fetch(broker, 1)
+        assert not done.done(), "3 may come back, and lead"
+        assert led.leader.wanted_isr(led.leader.logs[0], LAG_S) == (1, 2)
+
+    run(scenario)
+
+
+def test_what_was_said_before_the_log_began_is_not_what_was_appended_since() -> None:
+    async def scenario(led: Led) -> None:
+        led.fetch(2, 110)
+        led.fetch(3, 110)
+        led.fetch(1, 100)
+        done = led.leader.append(0, BATCH)
+        led.fetch(1, 101)
+        assert not done.done()
+
+    run(scenario)
+
+
+def test_under_steady_appends_it_is_enough_to_have_what_the_fetch_before_could_see() -> None:
+    async def scenario(led: Led) -> None:
+        led.begin()
+        for second in range(1, 2 * int(LAG_S)):
+            led.now_s = float(second)
+            led.leader.append(0, BATCH)
+            for broker in (1, 2, 3):
+                led.fetch(broker, second - 1)
+        assert led.leader.wanted_isr(led.leader.logs[0], LAG_S) == (1, 2, 3)
+
+    run(scenario)
+
+
+def test_partitions_that_were_lost_are_named() -> None:
+    async def scenario(led: Led) -> None:
+        led.begin(10)
+        assert led.leader.lost() == []
+        for broker in (1, 2, 3):
+            led.fetch(broker, 9)
+        assert led.leader.lost() == [0]
+        for broker in (1, 2, 3):
+            led.leader.strayed(led.leader.logs[0], broker, 10)
+        assert led.leader.lost() == [], "they cut off what nobody else has"
 
     run(scenario)
 
@@ -142,6 +196,27 @@ def test_who_is_asked_into_the_isr_counts_until_that_is_decided() -> None:
         led.look()
         led.fetch(3, 2)
         assert next_done.done()
+
+    run(scenario)
+
+
+def test_who_is_asked_into_the_isr_counts_when_nobody_says_how_it_was_decided() -> None:
+    async def scenario(led: Led) -> None:
+        led.begin()
+        led.leader.append(0, BATCH)
+        led.now_s = LAG_S + 1
+        for broker in (1, 2):
+            led.fetch(broker, 1)
+        await upkeep(led).look()
+        led.look()
+        led.fetch(3, 1)
+        done = led.leader.append(0, BATCH)
+        with pytest.raises(DecisionTimedOut):
+            await IsrUpkeep(led.leader, led.cluster, lag_max_s=LAG_S, timeout_s=0).look()
+        for broker in (1, 2):
+            led.fetch(broker, 2)
+        assert not done.done()
+        assert isr(led) == (1, 2, 3)
 
     run(scenario)
 

@@ -5,14 +5,25 @@ from __future__ import annotations
 import struct
 from typing import Any
 
+import pytest
+
 from state.groups.load import LoadedPartition
-from streaming.offsets.batches import BatchRecord, encode_batch, encode_marker, spans, stamped
+from streaming.offsets.batches import (
+    BatchRecord,
+    UnreadableBatch,
+    encode_batch,
+    encode_marker,
+    spans,
+    stamped,
+)
 from streaming.offsets.loading import fold_records
 from streaming.offsets.records import encode_record
 
 PRODUCER = (9, 1)
-LENGTH_AT, COUNT_AT, RECORDS_AT = 8, 57, 61
-"""In a batch: its length from there on, how many records, and the first of them."""
+LENGTH_AT, ATTRIBUTES_AT, COUNT_AT, RECORDS_AT = 8, 21, 57, 61
+"""In a batch: its length from there on, its attributes, how many records, and the first of them."""
+GZIP = 1
+"""A codec, as attributes name it."""
 
 
 def offset(at: int | None, group: str = "g") -> BatchRecord:
@@ -88,6 +99,16 @@ def test_a_record_that_cannot_be_read_costs_only_itself() -> None:
     assert fold_records(partition, batch, 100) == 1
     (body,) = partition.observed(0, 0)
     assert committed(body) == {("t", 0): 4}
+
+
+def test_a_batch_that_cannot_be_read_ends_the_load_unless_it_belongs_to_nobody() -> None:
+    good = stamped(encode_batch([offset(4)]), 10, 3)
+    broken = bytearray(stamped(encode_batch([offset(5)]), 20, 3))
+    broken[ATTRIBUTES_AT + 1] = GZIP
+    partition = LoadedPartition()
+    assert fold_records(partition, good + broken, 20) == 0
+    with pytest.raises(UnreadableBatch, match="offset 20, gzip"):
+        fold_records(partition, good + broken, 21)
 
 
 def test_the_newest_epochs_of_a_producer_are_loaded() -> None:

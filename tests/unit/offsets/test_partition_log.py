@@ -5,17 +5,30 @@ from __future__ import annotations
 import pytest
 
 from streaming.offsets.batches import BatchRecord, encode_batch, spans
-from streaming.offsets.partition_log import Divergence, PartitionLog
+from streaming.offsets.partition_log import UNKNOWN, EpochEnd, PartitionLog
 
 BATCH = encode_batch([BatchRecord(1, b"k", b"v"), BatchRecord(2, b"l", b"w")])
 
 
-def begun(at: int = 10, epoch: int = 5) -> PartitionLog:
+def showing(followers: dict[int, tuple[int, int]], epoch: int = 9) -> PartitionLog:
+    """A log that has not begun; followers: (last epoch, position) by broker."""
     log = PartitionLog(0, epoch)
-    for broker in (1, 2):
-        log.follower(broker).position = at
+    for broker, (last_epoch, position) in followers.items():
+        follower = log.follower(broker)
+        follower.last_epoch, follower.position = last_epoch, position
+    return log
+
+
+def begun(at: int = 10, epoch: int = 5) -> PartitionLog:
+    log = showing({1: (4, at), 2: (4, at)}, epoch)
     assert log.begin_if_agreed([1, 2])
     return log
+
+
+def learn(log: PartitionLog, last_epoch: int, end: EpochEnd) -> None:
+    assert log.lacks_end_of(last_epoch)
+    assert log.base is not None
+    log.learn_end_of(last_epoch, end, log.base)
 
 
 def test_it_begins_where_the_brokers_in_sync_agree() -> None:
@@ -27,6 +40,74 @@ def test_it_begins_where_the_brokers_in_sync_agree() -> None:
     log.follower(3).position = 3
     assert log.begin_if_agreed([1, 2]), "3 is not in sync"
     assert (log.start, log.end, log.high_watermark) == (10, 10, 10)
+    assert log.follower(1).position == 10, "what it has beyond that is none of ours"
+    assert log.follower(3).position == UNKNOWN, "nobody has compared it with ours"
+
+
+def test_who_ends_with_an_older_epoch_must_show_a_part_of_the_newest_log() -> None:
+    log = showing({1: (5, 110), 2: (7, 120)})
+    assert not log.begin_if_agreed([1, 2])
+    assert log.witnesses([1, 2]) == [2]
+    learn(log, 5, EpochEnd(5, 100))
+    assert log.divergence(5, 110) == EpochEnd(5, 100)
+    assert not log.begin_if_agreed([1, 2]), "1 must cut off what it has beyond 100"
+    log.follower(1).position = 100
+    assert log.begin_if_agreed([1, 2])
+    assert (log.end, log.base) == (100, EpochEnd(5, 100))
+    assert log.divergence(7, 120) == EpochEnd(5, 100), "2 has what 1 has not"
+
+
+def test_another_reference_says_other_ends() -> None:
+    log = showing({1: (5, 110), 2: (7, 120)})
+    assert not log.begin_if_agreed([1, 2])
+    base = log.base
+    assert base is not None
+    learn(log, 5, EpochEnd(5, 100))
+    log.follower(3).position, log.follower(3).last_epoch = 130, 8
+    assert not log.begin_if_agreed([1, 3])
+    assert log.lacks_end_of(5), "2's log does not count any more"
+    log.learn_end_of(5, EpochEnd(5, 90), base)
+    assert log.lacks_end_of(5), "an answer that comes too late"
+    learn(log, 5, EpochEnd(5, 110))
+    assert log.begin_if_agreed([1, 3])
+    assert log.end == 110
+
+
+def test_logs_without_epochs_are_compared_by_their_ends_alone() -> None:
+    log = showing({1: (UNKNOWN, 110), 2: (7, 120)})
+    assert log.begin_if_agreed([1, 2])
+    assert (log.end, log.base) == (110, EpochEnd(7, 110))
+    assert log.divergence(UNKNOWN, 110) is None
+    assert log.divergence(UNKNOWN, 111) == EpochEnd(UNKNOWN, 110)
+    empty = showing({1: (UNKNOWN, 0), 2: (UNKNOWN, 0)})
+    assert empty.begin_if_agreed([1, 2])
+    assert empty.divergence(3, 5) == EpochEnd(UNKNOWN, 0)
+
+
+def test_where_an_epoch_before_ours_ended_only_a_witness_knows() -> None:
+    log = showing({2: (7, 120), 3: (7, 120)})
+    assert log.begin_if_agreed([2, 3])
+    log.append(BATCH)
+    learn(log, 5, EpochEnd(5, 100))
+    assert log.divergence(5, 110) == EpochEnd(5, 100)
+    assert log.divergence(5, 130) == EpochEnd(5, 100)
+    assert log.divergence(5, 100) is None
+    learn(log, 6, EpochEnd(5, 100))
+    assert log.divergence(6, 90) == EpochEnd(5, 100)
+    assert log.divergence(8, 110) == EpochEnd(7, 120), "of a leader that none of them followed"
+    learn(log, 4, EpochEnd(4, 500))
+    assert log.divergence(4, 130) == EpochEnd(4, 120), "a witness may have more than is ours"
+
+
+def test_it_is_lost_when_no_broker_in_sync_has_what_it_goes_on_from() -> None:
+    log = begun()
+    assert not log.lost_by([1, 2])
+    log.follower(1).shared_at_most = 9
+    assert not log.lost_by([1, 2]), "2 may have it"
+    assert log.lost_by([1])
+    log.follower(2).shared_at_most = UNKNOWN
+    assert log.lost_by([1, 2])
+    assert not log.lost_by([])
 
 
 def test_what_all_in_sync_have_is_safe() -> None:
@@ -62,15 +143,15 @@ def test_batches_carry_offsets_and_the_epoch_of_their_time() -> None:
     [
         pytest.param(4, 10, None, id="as far as all agree"),
         pytest.param(4, 8, None, id="behind"),
-        pytest.param(4, 11, Divergence(4, 10), id="records that were never safe"),
+        pytest.param(4, 11, EpochEnd(4, 10), id="records that were never safe"),
         pytest.param(5, 12, None, id="ours, of the first epoch"),
-        pytest.param(5, 13, Divergence(5, 12), id="more of the first epoch than there is"),
+        pytest.param(5, 13, EpochEnd(5, 12), id="more of the first epoch than there is"),
         pytest.param(7, 14, None, id="everything"),
-        pytest.param(7, 15, Divergence(7, 14), id="more than everything"),
-        pytest.param(6, 13, Divergence(5, 12), id="of a leader in between"),
+        pytest.param(7, 15, EpochEnd(7, 14), id="more than everything"),
+        pytest.param(6, 13, EpochEnd(5, 12), id="of a leader in between"),
     ],
 )
-def test_where_logs_part(last_epoch: int, offset: int, expected: Divergence | None) -> None:
+def test_where_logs_part(last_epoch: int, offset: int, expected: EpochEnd | None) -> None:
     log = begun()
     log.append(BATCH)
     log.change_epoch(7)

@@ -148,6 +148,10 @@ def test_what_no_coordinator_of_these_versions_writes() -> None:
         decode_record(key, bytes.fromhex("0009"))
     with pytest.raises(UnreadableRecord):
         decode_record(key[:-1], None)
+    with pytest.raises(UnreadableRecord, match="malformed"):
+        decode_record(key, bytes.fromhex("0003 0008 636f6e"))
+    with pytest.raises(UnreadableRecord, match="without a key"):
+        decode_record(None, None)
 
 
 TEXT = st.text(max_size=20)

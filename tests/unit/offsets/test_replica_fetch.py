@@ -10,24 +10,34 @@ import pytest
 
 from state.protocol_errors import ProtocolError
 from streaming.offsets.batches import spans
+from streaming.offsets.history import HistoryUnreadable
+from streaming.offsets.partition_log import UNKNOWN, EpochEnd
 from streaming.offsets.replica_fetch import ReplicaFetch
-from tests.unit.offsets.support import BATCH, FETCH_VERSION, Led
-
-OLDER = b"older records"
+from tests.unit.offsets.support import BATCH, FETCH_VERSION, OLDER, Led
 
 
 class Fetching(Led):
-    """With broker 2 fetching; history: (partition, offset, bytes) that were asked for."""
+    """With broker 2 fetching; history: (partition, offset, bytes) that were asked for. ends: where
+    older epochs ended, as a witness says it.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.history: list[tuple[int, int, int]] = []
-        self.older = OLDER
-        self.replica_fetch = ReplicaFetch(self.leader, self.cluster.image, self._read)
+        self.older = b"older records"
+        self.ends: dict[int, EpochEnd] = {}
+        self.replica_fetch = ReplicaFetch(
+            self.leader, self.cluster.image, self._read, self._epoch_end
+        )
 
     async def _read(self, partition: int, offset: int, max_bytes: int) -> bytes:
         self.history.append((partition, offset, max_bytes))
         return self.older
+
+    async def _epoch_end(self, partition: int, last_epoch: int) -> EpochEnd:
+        if last_epoch not in self.ends:
+            raise HistoryUnreadable(f"nobody knows epoch {last_epoch} of partition {partition}")
+        return self.ends[last_epoch]
 
     async def ask(self, version: int = FETCH_VERSION, **partition: Any) -> dict[str, Any]:
         body = await self.replica_fetch.handle(self.asked(partition, version), 2)
@@ -111,11 +121,46 @@ def test_alone_it_is_told_to_come_again() -> None:
 def test_records_that_were_never_safe_are_cut_off() -> None:
     async def scenario(led: Fetching) -> None:
         led.begin(5)
-        before = led.leader.logs[0].epoch - 3
-        answer = await led.ask(fetch_offset=8, last_fetched_epoch=before)
-        assert answer["diverging_epoch"] == {"epoch": before, "end_offset": 5}
+        answer = await led.ask(fetch_offset=8, last_fetched_epoch=OLDER)
+        assert answer["diverging_epoch"] == {"epoch": OLDER, "end_offset": 5}
         assert answer["records"] == b""
+        assert led.leader.logs[0].follower(2).position == UNKNOWN, "it has not done so yet"
+        await led.ask(fetch_offset=5, last_fetched_epoch=OLDER)
         assert led.leader.logs[0].follower(2).position == 5
+
+    run(scenario)
+
+
+def test_an_old_tail_is_cut_off_where_a_witness_says_that_its_epoch_ended() -> None:
+    async def scenario(led: Fetching) -> None:
+        led.raise_epochs()
+        for broker in (1, 2, 3):
+            led.fetch(broker, 120, epoch=OLDER + 1)
+        answer = await led.ask(fetch_offset=110, last_fetched_epoch=OLDER)
+        assert answer["error_code"] == ProtocolError.UNKNOWN_LEADER_EPOCH, "it must ask again"
+        assert led.leader.logs[0].follower(2).position == UNKNOWN, "nobody can say what it has"
+        led.ends[OLDER] = EpochEnd(OLDER, 100)
+        answer = await led.ask(fetch_offset=110, last_fetched_epoch=OLDER)
+        assert answer["diverging_epoch"] == {"epoch": OLDER, "end_offset": 100}
+        answer = await led.ask(fetch_offset=100, last_fetched_epoch=OLDER)
+        assert answer["records"] == led.older
+        assert led.leader.logs[0].follower(2).position == 100
+
+    run(scenario)
+
+
+def test_who_is_in_sync_with_an_old_tail_cuts_it_off_before_the_log_begins() -> None:
+    async def scenario(led: Fetching) -> None:
+        led.raise_epochs()
+        led.ends[OLDER] = EpochEnd(OLDER, 100)
+        for broker in (1, 3):
+            led.fetch(broker, 120, epoch=OLDER + 1)
+        log = led.leader.logs[0]
+        answer = await led.ask(fetch_offset=110, last_fetched_epoch=OLDER)
+        assert answer["diverging_epoch"] == {"epoch": OLDER, "end_offset": 100}
+        assert not log.begun
+        answer = await led.ask(fetch_offset=100, last_fetched_epoch=OLDER)
+        assert (answer["error_code"], log.end) == (0, 100)
 
     run(scenario)
 
@@ -123,12 +168,11 @@ def test_records_that_were_never_safe_are_cut_off() -> None:
 def test_what_stands_before_our_log_is_read_from_another_broker() -> None:
     async def scenario(led: Fetching) -> None:
         led.begin(5)
-        before = led.leader.logs[0].epoch - 3
-        answer = await led.ask(fetch_offset=3, last_fetched_epoch=before)
-        assert answer["records"] == OLDER
+        answer = await led.ask(fetch_offset=3, last_fetched_epoch=OLDER)
+        assert answer["records"] == led.older
         assert led.history == [(0, 3, 1_000_000)]
         led.older = b""
-        answer = await led.ask(fetch_offset=3, last_fetched_epoch=before)
+        answer = await led.ask(fetch_offset=3, last_fetched_epoch=OLDER)
         assert answer["error_code"] == ProtocolError.UNKNOWN_LEADER_EPOCH, "it must ask again"
 
     run(scenario)

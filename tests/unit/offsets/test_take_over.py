@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
+
 from streaming.gateway.ports import DecisionTimedOut
+from streaming.offsets import loads, take_over
+from streaming.offsets.batches import UnreadableBatch
 from streaming.offsets.take_over import TakeOver
 from streaming.offsets.upkeep import IsrUpkeep
 from tests.unit.gateway.support import BROKERS
@@ -21,6 +26,7 @@ class Told:
     def __init__(self) -> None:
         self.said: list[tuple[Any, ...]] = []
         self.hang = False
+        self.unreadable: set[int] = set()
 
     def elected(self, partitions: dict[int, int]) -> None:
         self.said.append(("elected", partitions))
@@ -28,6 +34,9 @@ class Told:
     async def load(self, partition: int, end: int) -> None:
         if self.hang:
             await asyncio.Event().wait()
+        if partition in self.unreadable:
+            self.said.append(("unreadable", partition))
+            raise UnreadableBatch("batch at offset 3: magic 1")
         self.said.append(("loaded", partition, end))
 
     def resigned(self) -> None:
@@ -42,6 +51,7 @@ class TakingOver(Led):
         self.leader.stop()
         self.told = Told()
         self.job = True
+        self.paused = False
         self.looks = 0
         self.take_over = TakeOver(
             self.leader,
@@ -49,7 +59,9 @@ class TakingOver(Led):
             IsrUpkeep(self.leader, self, lag_max_s=30.0, timeout_s=WAIT_S),
             self.told,
             is_controller=self.is_controller,
-            has_job=lambda: self.job,
+            decides=lambda: self.is_controller() and self.job,
+            is_paused=lambda: self.paused,
+            counters=Counter(),
             timeout_s=WAIT_S,
         )
 
@@ -185,6 +197,19 @@ def test_a_decision_that_does_not_come_is_asked_for_again() -> None:
     run(scenario)
 
 
+def test_brokers_that_come_back_with_less_are_believed() -> None:
+    async def scenario(led: TakingOver) -> None:
+        await led.all_follow(5)
+        await led.until(lambda: ("loaded", 0, 5) in led.told.said)
+        for broker in (1, 2, 3):
+            led.fetch(broker, 4)
+        await led.until(lambda: ("resigned",) in led.told.said)
+        await led.all_follow(4)
+        await led.until(lambda: ("loaded", 0, 4) in led.told.said)
+
+    run(scenario)
+
+
 def test_a_partition_without_a_leader_is_taken_over_when_it_has_one() -> None:
     def all_gone(led: TakingOver) -> None:
         led.cluster.happen("broker_registrations_changed", "", {"unregistered": [1, 2, 3]})
@@ -200,3 +225,72 @@ def test_a_partition_without_a_leader_is_taken_over_when_it_has_one() -> None:
         await led.until(lambda: len(led.told.said) == 3)
 
     run(scenario, all_gone)
+
+
+def test_a_partition_that_cannot_be_read_costs_only_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loads, "_FIRST_S", 0.0)
+
+    async def scenario(led: TakingOver) -> None:
+        led.told.unreadable = {0}
+        await led.all_follow(5)
+        await led.until(lambda: led.told.said.count(("unreadable", 0)) >= 2)
+        assert ("loaded", 1, 5) in led.told.said
+        assert led.take_over.failures == {0: "batch at offset 3: magic 1"}
+        led.told.unreadable.clear()
+        await led.until(lambda: ("loaded", 0, 5) in led.told.said)
+        assert not led.take_over.failures
+        assert ("resigned",) not in led.told.said
+        assert len(led.cluster.payloads("raise_leader_epochs_requested")) == 2
+
+    run(scenario)
+
+
+def test_nothing_is_taken_over_during_a_pause_and_what_is_led_stays_led() -> None:
+    def pause(led: TakingOver) -> None:
+        led.paused = True
+
+    async def scenario(led: TakingOver) -> None:
+        await led.a_turn()
+        assert not led.leader.logs
+        led.paused = False
+        await led.all_follow()
+        await led.until(lambda: len(led.told.said) == 3)
+        led.paused = True
+        await led.a_turn()
+        await led.a_turn()
+        assert len(led.leader.logs) == 2
+        assert ("resigned",) not in led.told.said
+
+    run(scenario, pause)
+
+
+def test_terms_in_which_nothing_is_loaded_begin_more_and_more_rarely(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pauses = []
+
+    class Noted(loads.BackOff):
+        def pause_s(self) -> float:
+            pauses.append(super().pause_s())
+            return 0.0
+
+    monkeypatch.setattr(take_over, "BackOff", Noted)
+    monkeypatch.setattr(take_over, "_PAUSE_S", 0.0)
+
+    def undecided(led: TakingOver) -> None:
+        led.cluster.fail = DecisionTimedOut("no reply")
+
+    async def scenario(led: TakingOver) -> None:
+        await led.until(lambda: len(pauses) >= 4)
+        assert pauses[:4] == [1, 2, 4, 8]
+        led.cluster.fail = None
+        await led.until(lambda: any(said[0] == "elected" for said in led.told.said))
+        await led.all_follow()
+        await led.until(lambda: any(said[0] == "loaded" for said in led.told.said))
+        del pauses[:]
+        led.take_over.restart()
+        resigned = led.told.said.count(("resigned",))
+        await led.until(lambda: led.told.said.count(("resigned",)) > resigned)
+        assert not pauses, "that was asked for"
+
+    run(scenario, undecided)

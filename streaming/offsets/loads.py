@@ -1,0 +1,96 @@
+"""Reads the partitions of one term, each on its own; one that cannot be read is tried again."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from streaming.observers.ports import Counters
+from streaming.offsets.batches import UnreadableBatch
+from streaming.offsets.history import HistoryUnreadable
+from streaming.offsets.partition_log import PartitionLog
+
+logger = logging.getLogger(__name__)
+
+_FIRST_S = 1.0
+_LONGEST_S = 30.0
+
+
+class BackOff:
+    """Pauses that double from 1 s to 30 s."""
+
+    def __init__(self) -> None:
+        """Begin with the shortest."""
+        self._next_s = _FIRST_S
+
+    def pause_s(self) -> float:
+        """Return how long to wait now."""
+        pause_s, self._next_s = self._next_s, min(self._next_s * 2, _LONGEST_S)
+        return pause_s
+
+    def reset(self) -> None:
+        """Begin with the shortest again."""
+        self._next_s = _FIRST_S
+
+
+@dataclass(slots=True)
+class _Failed:
+    """A partition that could not be read: why, and from when on it is tried again (loop time)."""
+
+    back_off: BackOff = field(default_factory=BackOff)
+    reason: str = ""
+    not_before_s: float = 0.0
+
+
+class Loads:
+    """Which partitions of a term are read.
+
+    load: reads a partition up to an offset and appends what stands there; before it appends it may
+    raise HistoryUnreadable or UnreadableBatch.
+    """
+
+    def __init__(
+        self,
+        load: Callable[[int, int], Awaitable[None]],
+        now_s: Callable[[], float],
+        counters: Counters,
+    ) -> None:
+        """Begin with none."""
+        self._load = load
+        self._now_s = now_s
+        self._counters = counters
+        self._done: set[int] = set()
+        self._failed: dict[int, _Failed] = {}
+
+    @property
+    def any_done(self) -> bool:
+        """Whether a partition was read."""
+        return bool(self._done)
+
+    @property
+    def failures(self) -> Mapping[int, str]:
+        """Why partitions could not be read so far, by number."""
+        return {partition: failed.reason for partition, failed in self._failed.items()}
+
+    async def look(self, logs: Iterable[PartitionLog]) -> None:
+        """Read those that have begun and are not read, if it is time to."""
+        for log in logs:
+            if log.begun and log.partition not in self._done:
+                failed = self._failed.get(log.partition)
+                if failed is None or self._now_s() >= failed.not_before_s:
+                    await self._try(log.partition, log.end)
+
+    async def _try(self, partition: int, end: int) -> None:
+        try:
+            await self._load(partition, end)
+        except (HistoryUnreadable, UnreadableBatch) as error:
+            failed = self._failed.setdefault(partition, _Failed())
+            pause_s = failed.back_off.pause_s()
+            failed.reason, failed.not_before_s = str(error), self._now_s() + pause_s
+            self._counters["failed_group_loads"] += 1
+            text = "partition %d of __consumer_offsets cannot be loaded, again in %g s: %s"
+            logger.error(text, partition, pause_s, error)
+        else:
+            self._failed.pop(partition, None)
+            self._done.add(partition)

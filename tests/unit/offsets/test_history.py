@@ -1,0 +1,169 @@
+"""What is read from a broker that follows us: records before our log, and where epochs ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from typing import Any
+
+import pytest
+
+from streaming.offsets.batches import BatchRecord, encode_batch, spans, stamped
+from streaming.offsets.history import History, HistoryUnreadable
+from streaming.offsets.partition_log import EpochEnd
+from streaming.wire.frames import frame
+from streaming.wire.messages import GATEWAY_APIS, ApiKey, decode_request, encode_response
+from tests.unit.gateway.support import registration
+from tests.unit.offsets.support import OLDER, Led
+
+OFFSET_OUT_OF_RANGE = 1
+WAIT_S = 20.0
+
+
+class Follower:
+    """A broker with a batch of two records at each offset in `at`. ends: what it has of epochs;
+    after them it knows none.
+    """
+
+    def __init__(self, *at: int) -> None:
+        batch = encode_batch([BatchRecord(1, b"k", b"v"), BatchRecord(2, b"l", b"w")])
+        self.batches = {offset: stamped(batch, offset, OLDER) for offset in at}
+        self.start = 0
+        self.high_watermark = 100
+        self.ends: dict[int, EpochEnd] = {}
+        self.asked = 0
+        self.connections: list[asyncio.Task[None] | None] = []
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.connections.append(asyncio.current_task())
+        with suppress(EOFError):
+            while True:
+                size = int.from_bytes(await reader.readexactly(4), "big")
+                request = decode_request(await reader.readexactly(size), GATEWAY_APIS)
+                self.asked += 1
+                key, version = request.header.api_key, request.header.api_version
+                answer = self._fetched if key == ApiKey.FETCH else self._earliest
+                body = answer(request.body)
+                writer.write(
+                    frame(encode_response(key, version, request.header.correlation_id, body))
+                )
+        writer.close()
+        await writer.wait_closed()
+
+    def _fetched(self, body: dict[str, Any]) -> dict[str, Any]:
+        (topic,) = body["topics"]
+        (asked,) = topic["partitions"]
+        offset, last_epoch = asked["fetch_offset"], asked["last_fetched_epoch"]
+        found: dict[str, Any] = {"error_code": 0, "records": b""}
+        if last_epoch >= 0 and last_epoch in self.ends:
+            end = self.ends[last_epoch]
+            found["diverging_epoch"] = {"epoch": end.epoch, "end_offset": end.end_offset}
+        elif last_epoch >= 0 or offset < self.start:
+            found["error_code"] = OFFSET_OUT_OF_RANGE
+        else:
+            found["records"] = b"".join(
+                batch for at, batch in self.batches.items() if at + 1 >= offset
+            )
+        found |= {"partition_index": 0, "high_watermark": self.high_watermark}
+        return {"responses": [{"topic": topic["topic"], "partitions": [found]}]}
+
+    def _earliest(self, body: dict[str, Any]) -> dict[str, Any]:
+        (topic,) = body["topics"]
+        partition = {"partition_index": 0, "error_code": 0, "timestamp": -1, "offset": self.start}
+        return {"topics": [{"name": topic["name"], "partitions": [partition]}]}
+
+
+@asynccontextmanager
+async def reading(follower: Follower) -> AsyncIterator[tuple[History, Led]]:
+    """Partition 0 is led from offset 100 on; all brokers in sync are this one."""
+    server = await asyncio.start_server(follower.serve, "127.0.0.1", 0)
+    host, port = server.sockets[0].getsockname()
+    led = Led()
+    moved = []
+    for broker in (1, 2, 3):
+        one = registration(broker, "INTERNAL")
+        one["endpoints"][0] |= {"host": host, "port": port}
+        moved.append(one)
+    led.cluster.happen("broker_registrations_changed", "", {"registered": moved})
+    led.look()
+    led.begin(100)
+    history = History(led.leader, led.cluster.image, "INTERNAL", WAIT_S)
+    try:
+        async with asyncio.timeout(WAIT_S):
+            yield history, led
+    finally:
+        history.close()
+        server.close()
+        await asyncio.gather(*filter(None, follower.connections))
+
+
+def run(follower: Follower, scenario: Callable[[History, Led], Awaitable[None]]) -> None:
+    async def play() -> None:
+        async with reading(follower) as (history, led):
+            await scenario(history, led)
+
+    asyncio.run(play())
+
+
+def offsets(data: bytes) -> list[int]:
+    return [span.base_offset for span in spans(data)]
+
+
+def test_a_partition_is_read_from_its_beginning_to_its_end() -> None:
+    async def scenario(history: History, _: Led) -> None:
+        assert [offsets(data) async for data in history.whole(0, 100)] == [[0, 50, 98]]
+
+    run(Follower(0, 50, 98), scenario)
+
+
+def test_it_is_read_whole_when_the_cleaner_took_its_last_records() -> None:
+    async def scenario(history: History, _: Led) -> None:
+        assert [offsets(data) async for data in history.whole(0, 100)] == [[0, 50]]
+
+    run(Follower(0, 50), scenario)
+
+
+def test_what_is_not_safe_yet_is_waited_for() -> None:
+    follower = Follower(0, 50)
+    follower.high_watermark = 52
+
+    async def scenario(history: History, _: Led) -> None:
+        pieces = history.whole(0, 100)
+        assert offsets(await anext(pieces)) == [0, 50]
+        rest = asyncio.ensure_future(anext(pieces, None))
+        asked = follower.asked
+        while follower.asked < asked + 2:
+            await asyncio.sleep(0.01)
+        assert not rest.done()
+        follower.high_watermark = 100
+        assert await rest is None
+
+    run(follower, scenario)
+
+
+def test_a_partition_whose_beginning_was_deleted_is_read_from_what_is_left() -> None:
+    follower = Follower(50, 98)
+    follower.start = 50
+
+    async def scenario(history: History, _: Led) -> None:
+        assert [offsets(data) async for data in history.whole(0, 100)] == [[50, 98]]
+        assert offsets(await history.read(0, 0, 1_000)) == [50, 98]
+
+    run(follower, scenario)
+
+
+def test_where_an_epoch_ended_a_broker_in_sync_says() -> None:
+    follower = Follower(0)
+    follower.ends = {3: EpochEnd(2, 40)}
+
+    async def scenario(history: History, led: Led) -> None:
+        assert await history.epoch_end(0, 3) == EpochEnd(2, 40)
+        with pytest.raises(HistoryUnreadable, match="epoch 4 of partition 0: error 1"):
+            await history.epoch_end(0, 4)
+        for broker in (1, 2, 3):
+            led.leader.strayed(led.leader.logs[0], broker, 100)
+        with pytest.raises(HistoryUnreadable, match="no broker in sync has all of partition 0"):
+            await history.epoch_end(0, 3)
+
+    run(follower, scenario)
