@@ -48,7 +48,7 @@ def plaintext_listeners(settings: Settings, brokers: Sequence[Registration]) -> 
         raise ConfigurationError(
             "the brokers have no listener that is PLAINTEXT, which is all that this node speaks:"
             f" {_listed(list(secured.values()))}; give them one, and set inter.broker.listener.name"
-            " or control.plane.listener.name to it"
+            " to it, or control.plane.listener.name, which costs controlled shutdowns"
         )
     return found
 
@@ -56,10 +56,10 @@ def plaintext_listeners(settings: Settings, brokers: Sequence[Registration]) -> 
 def check_brokers(
     settings: Settings, announced: Endpoints, brokers: Sequence[Registration]
 ) -> None:
-    """Raise ConfigurationError when it is not known on which listener brokers hear the controller,
-    when they could not be told there or could not answer, when clients would speak another protocol
-    to this node than it does, or when a loopback address is announced beside brokers that are
-    reached under another one.
+    """Raise ConfigurationError when it is not known on which listeners brokers hear the controller
+    and reach each other, when they could not be told there or could not answer, when clients would
+    speak another protocol to this node than it does, or when a loopback address is announced beside
+    brokers that are reached under another one.
 
     announced: our endpoints; brokers: those that are registered.
     """
@@ -72,16 +72,34 @@ def check_brokers(
     _check_protocols(settings, announced, brokers)
 
 
+def unclean_shutdowns(settings: Settings, brokers: Sequence[Registration]) -> str | None:
+    """Return in words which broker cannot ask for its controlled shutdown, None for none: it does
+    so on the inter-broker listener only (KafkaServer.controlledShutdown), whatever listener it has
+    for all else that it asks of a controller.
+    """
+    for broker in brokers:
+        end = _end_on(settings.inter_broker_listener_name, broker)
+        if end is not None and _protocol(end) is not SecurityProtocol.PLAINTEXT:
+            return (
+                f"broker {broker['id']} asks for its controlled shutdown on {end['listener']},"
+                f" which is {_protocol(end).name}, and this node speaks PLAINTEXT only: each"
+                " shutdown of such a broker will be an unclean one"
+            )
+    return None
+
+
 def _check_listener(settings: Settings, brokers: Sequence[Registration]) -> None:
-    name = settings.controller_listener
     names = {broker["id"]: [end["listener"] for end in broker["endpoints"]] for broker in brokers}
-    if name:
-        if names and not any(name in found for found in names.values()):
-            key = "control.plane" if settings.control_plane_listener_name else "inter.broker"
+    for key, name in (
+        ("control.plane", settings.control_plane_listener_name),
+        ("inter.broker", settings.inter_broker_listener_name),
+    ):
+        if name and names and not any(name in found for found in names.values()):
             raise ConfigurationError(
                 f"{key}.listener.name = {name!r} is a listener of no broker; allowed:"
                 f" {_listed(sorted({one for found in names.values() for one in found}))}"
             )
+    if settings.inter_broker_listener_name:
         return
     for id_, found in names.items():
         if len(found) > 1:
@@ -91,36 +109,38 @@ def _check_listener(settings: Settings, brokers: Sequence[Registration]) -> None
             )
 
 
-def _heard_on(settings: Settings, broker: Registration) -> dict[str, Any] | None:
-    """Return the endpoint on which a broker hears the controller; without one nobody can tell it
+def _end_on(name: str, broker: Registration) -> dict[str, Any] | None:
+    """Return a broker's endpoint on a listener, "" for its only one. Without one nobody can tell it
     anything, and the others need a controller.
     """
-    name = settings.controller_listener
     ends = (end for end in broker["endpoints"] if not name or end["listener"] == name)
     return next(ends, None)
 
 
 def _check_hearing(settings: Settings, broker: Registration) -> None:
-    if (end := _heard_on(settings, broker)) is None:
-        return
-    protocol = SecurityProtocol(end["security_protocol"])
-    if protocol is not SecurityProtocol.PLAINTEXT:
+    end = _end_on(settings.controller_listener, broker)
+    if end is not None and _protocol(end) is not SecurityProtocol.PLAINTEXT:
         raise ConfigurationError(
             f"broker {broker['id']} hears the controller on {end['listener']}, which is"
-            f" {protocol.name}; allowed: PLAINTEXT; set control.plane.listener.name or"
-            " inter.broker.listener.name to such a listener if the brokers have one"
+            f" {_protocol(end).name}; allowed: PLAINTEXT; if the brokers have such a listener, let"
+            " them use it among themselves and set inter.broker.listener.name to it, or for the"
+            " controller alone (control.plane.listener.name), which costs controlled shutdowns"
         )
 
 
 def _check_conversation(settings: Settings, announced: Endpoints, broker: Registration) -> None:
+    """The controller is looked for where it is heard, and on the inter-broker listener."""
     ours = sorted(end["listener"] for end in announced)
-    end = _heard_on(settings, broker)
-    if end is not None and end["listener"] not in ours:
-        raise ConfigurationError(
-            f"gateway.listeners = {settings.gateway_listeners!r}: broker {broker['id']} looks for"
-            f" the controller on {end['listener']}, and this node is announced on {_listed(ours)};"
-            " add it, or leave gateway.listeners empty and start again"
-        )
+    for name in settings.controller_listeners or [""]:
+        end = _end_on(name, broker)
+        if end is None or _protocol(end) is not SecurityProtocol.PLAINTEXT:
+            continue
+        if end["listener"] not in ours:
+            raise ConfigurationError(
+                f"gateway.listeners = {settings.gateway_listeners!r}: broker {broker['id']} looks"
+                f" for the controller on {end['listener']}, and this node is announced on"
+                f" {_listed(ours)}; add it, or leave gateway.listeners empty and start again"
+            )
 
 
 def _check_protocols(
@@ -134,10 +154,16 @@ def _check_protocols(
     told = next((words for name, words in _secured(brokers).items() if name in ours), None)
     if told is None:
         return
-    if configured:
+    if settings.gateway_listeners:
         raise ConfigurationError(
             f"gateway.listeners = {settings.gateway_listeners!r}: {told}, and this node speaks"
             " PLAINTEXT only; take it out"
+        )
+    if settings.gateway_hidden:
+        raise ConfigurationError(
+            f"gateway.hidden = true with an empty gateway.listeners: {told}, and this node speaks"
+            f" PLAINTEXT only; set gateway.listeners = {settings.controller_listener!r}, which"
+            " costs controlled shutdowns"
         )
     raise ConfigurationError(
         f"{told}, and this node is announced on it and speaks PLAINTEXT only; a new start leaves it"
@@ -150,12 +176,16 @@ def _secured(brokers: Sequence[Registration]) -> dict[str, str]:
     found: dict[str, str] = {}
     for broker in brokers:
         for end in broker["endpoints"]:
-            listener, protocol = end["listener"], SecurityProtocol(end["security_protocol"])
+            listener, protocol = end["listener"], _protocol(end)
             if protocol is not SecurityProtocol.PLAINTEXT:
                 found.setdefault(
                     listener, f"{listener} is {protocol.name} at broker {broker['id']}"
                 )
     return found
+
+
+def _protocol(end: dict[str, Any]) -> SecurityProtocol:
+    return SecurityProtocol(end["security_protocol"])
 
 
 def _check_loopback(settings: Settings, announced: Endpoints, broker: Registration) -> None:

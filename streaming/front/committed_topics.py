@@ -14,9 +14,9 @@ from state.events import EventKind
 from state.groups.image import GroupImage
 from streaming.front.direct_commits import DirectCommits
 from streaming.front.known_partitions import KnownPartitions
-from streaming.gateway.ports import DecisionTimedOut
+from streaming.gateway.ports import NotReplicated
 from streaming.observers.ports import AppendEvents, event
-from streaming.offsets.leader import LeaderStopped
+from streaming.offsets.term_over import TermOver
 
 _PAUSE_S = 1.0
 
@@ -38,11 +38,13 @@ class CommittedTopics:
         *,
         is_controller: Callable[[], bool],
         ours: Callable[[], Iterable[int]],
+        is_served: Callable[[int], bool],
         partition_of: Callable[[str], int],
         topic_exists: Callable[[str], bool],
     ) -> None:
-        """image: the groups as decided so far; ours: the partitions that are led; topic_exists:
-        whether ZooKeeper has a topic, as far as that was read.
+        """image: the groups as decided so far; ours: the partitions that are led; is_served:
+        whether a partition's groups are decided; topic_exists: whether ZooKeeper has a topic, as
+        far as that was read.
         """
         self._known = known
         self._commits = commits
@@ -50,11 +52,11 @@ class CommittedTopics:
         self._image = image
         self._is_controller = is_controller
         self._ours = ours
+        self._is_served = is_served
         self._partition_of = partition_of
         self._topic_exists = topic_exists
         self._held: set[int] = set()
         self._found: dict[int, set[str]] = {}
-        self._served: set[int] = set()
         self._work = asyncio.Event()
 
     def deleted(self, topics: Collection[str]) -> None:
@@ -73,14 +75,12 @@ class CommittedTopics:
         """Take that a partition's groups are decided; of topics that are gone by now, which may
         have been deleted while nobody was here, the offsets go.
         """
-        self._served.add(partition)
         gone = {one for one in self._found.pop(partition, ()) if self._is_gone(one)}
         self._known.leave({partition: gone})
         self._work.set()
 
     def term_ended(self) -> None:
         """Nothing is served; it will be loaded again."""
-        self._served.clear()
         self._found.clear()
 
     def role_lost(self) -> None:
@@ -96,7 +96,7 @@ class CommittedTopics:
             self._work.clear()
             try:
                 await self._remove()
-            except (DecisionTimedOut, LeaderStopped):
+            except (NotReplicated, TermOver):
                 await asyncio.sleep(_PAUSE_S)
                 self._work.set()
 
@@ -113,7 +113,7 @@ class CommittedTopics:
         leaving = {
             partition: frozenset(topics)
             for partition, topics in self._known.leaving.items()
-            if partition in self._served and topics
+            if topics and self._is_served(partition)
         }
         if not leaving:
             return
@@ -131,7 +131,7 @@ class CommittedTopics:
                 )
                 for group, topics in sorted(concerned.items())
             ]
-            await self._commits.deciding_groups(concerned, lambda: self._append(records))
+            await self._commits.aside.until_decided(concerned, lambda: self._append(records))
         self._known.left(leaving)
 
     def _concerned(self, leaving: Mapping[int, frozenset[str]]) -> Mapping[str, set[str]]:
@@ -139,7 +139,7 @@ class CommittedTopics:
         that asked for what is not decided yet.
         """
         everything = set().union(*leaving.values())
-        asking = dict.fromkeys(self._commits.stepping_aside, everything)
+        asking = dict.fromkeys(self._commits.aside.groups, everything)
         having = self._image().with_offsets_of(everything)
         found: dict[str, set[str]] = {}
         for group, topics in {**having, **asking}.items():

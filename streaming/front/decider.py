@@ -52,7 +52,7 @@ class RequestDecider:
         self._append = append
         self._is_controller = is_controller
         self._counters = counters
-        self._is_paused = is_paused
+        self.is_paused = is_paused
         self._id = uuid.uuid4().hex
         self._numbers = itertools.count()
         self._waiting: dict[str, Reply] = {}
@@ -64,7 +64,7 @@ class RequestDecider:
         return len(self._waiting)
 
     async def submit(
-        self, kind: str, key: str, payload: dict[str, Any], timeout_s: float
+        self, kind: EventKind, key: str, payload: dict[str, Any], timeout_s: float
     ) -> dict[str, Any]:
         """Append an event that carries a new request_id and return the body of its reply.
 
@@ -72,20 +72,20 @@ class RequestDecider:
         """
         return await self.ask(kind, key, payload, timeout_s)
 
-    def ask(self, kind: str, key: str, payload: dict[str, Any], timeout_s: float) -> Reply:
+    def ask(self, kind: EventKind, key: str, payload: dict[str, Any], timeout_s: float) -> Reply:
         """Append an event as `submit` does and return what its reply will be, or what it raises.
 
         Raises NotController, Paused.
         """
         if not self._is_controller():
             raise NotController("this node is not the controller now")
-        if kind in PAUSED_KINDS and self._is_paused():
+        if kind in PAUSED_KINDS and self.is_paused():
             raise Paused(PAUSED_MESSAGE)
         loop = asyncio.get_running_loop()
         request_id = f"{self._id}-{next(self._numbers)}"
         reply: Reply = loop.create_future()
         self._waiting[request_id] = reply
-        record = event(EventKind(kind), {**payload, "request_id": request_id}, key)
+        record = event(kind, {**payload, "request_id": request_id}, key)
         self._queue(loop, record, reply)
         late = loop.call_later(timeout_s, self._late, reply, kind, timeout_s)
 

@@ -3,17 +3,16 @@
 The image is what members have been told: who it lets commit may commit, whatever the query has
 decided since. The log hears of the newest commits together, once all brokers in sync have them
 (`offsets_appended`). It has to hear of what changes a group's offsets in the order of the records:
-while that is decided (`deciding`), commits of the group are decided too. docs/adr/0015 says why
-that is safe.
+while that is decided, commits of the group are decided too (`aside`). docs/adr/0015 says why that
+is safe.
 """
 
 from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import AsyncIterator, Callable, Collection, Iterable, Sequence
-from concurrent.futures import Future
-from contextlib import asynccontextmanager
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
 from weakref import WeakKeyDictionary
 
 from state.events import EventKind
@@ -25,8 +24,9 @@ from state.groups.tables import CoordinatorPhase
 from state.protocol_errors import ProtocolError
 from streaming.front.direct_commit import Commit, Committer
 from streaming.front.known_partitions import KnownPartitions
+from streaming.front.stepping_aside import SteppingAside
 from streaming.gateway.calls import Answer
-from streaming.gateway.ports import COMMIT_TIMEOUT_S, DecisionTimedOut
+from streaming.gateway.ports import COMMIT_TIMEOUT_S, NotReplicated
 from streaming.log.api import NewRecord
 from streaming.log.embedded import wall_clock_ms
 from streaming.observers.ports import AppendEvents, event
@@ -73,24 +73,15 @@ class DirectCommits:
         self._layouts = CommitLayouts()
         self._committers: WeakKeyDictionary[CommitLayout, Committer] = WeakKeyDictionary()
         self._taken: dict[int, list[tuple[Commit, bytes]]] = {}
-        self._appending: set[asyncio.Future[None]] = set()
+        self._appending: defaultdict[int, set[asyncio.Future[None]]] = defaultdict(set)
         self._untold: dict[str, dict[CommitLayout, Commit]] = {}
         self._flush: asyncio.TimerHandle | None = None
-        self._deciding: dict[str, object] = {}
-        self._decided_at: int | None = None
-        self._all_deciding = False
-        self._undecided: list[tuple[int, asyncio.Future[None]]] = []
-        self._completed = 0
-
-    @property
-    def stepping_aside(self) -> Collection[str]:
-        """The groups that a request about offsets may be decided of."""
-        return self._deciding.keys()
+        self.aside = SteppingAside(self._settle)
 
     def take(self, request: bytes, answer: Answer) -> bool:
         """Take a commit, whose answer comes later; False leaves it to be decided."""
         layout = self._layouts.read(request)
-        if layout is None or self._all_deciding or layout.group in self._deciding:
+        if layout is None or self.aside.covers(layout.group):
             return False
         committer = self._committer(layout)
         if committer is None or not self._is_open():
@@ -102,6 +93,7 @@ class DirectCommits:
             if self._known.unknown(partition, layout.partitions):
                 return False
             committer.known_at = self._known.version
+            self._layouts.keep(request, layout)
         numbers, now_ms = layout.numbers(request), wall_clock_ms()
         commit = Commit(layout, numbers, now_ms, request, answer)
         image.commit_begun(layout.group, commit)
@@ -137,18 +129,19 @@ class DirectCommits:
                 self._ended(image, ones, None)
                 continue
             late = self._loop.call_later(COMMIT_TIMEOUT_S, self._late, ones)
-            self._appending.add(done)
-            done.add_done_callback(functools.partial(self._appended, image, ones, late))
+            self._appending[partition].add(done)
+            done.add_done_callback(functools.partial(self._appended, image, partition, ones, late))
 
     def _appended(
         self,
         image: GroupImage,
+        partition: int,
         commits: Sequence[Commit],
         late: asyncio.TimerHandle,
         done: asyncio.Future[None],
     ) -> None:
         late.cancel()
-        self._appending.discard(done)
+        self._appending[partition].discard(done)
         self._ended(image, commits, done)
 
     def _ended(
@@ -199,92 +192,30 @@ class DirectCommits:
         }
         return event(EventKind.OFFSETS_APPENDED, body, group)
 
-    @asynccontextmanager
-    async def deciding(self, group: str) -> AsyncIterator[None]:
-        """Step aside for a group until a request about its offsets, which is submitted inside, is
-        answered. One that ends in an error may be decided yet: the next that is answered was
-        decided behind it. Raises DecisionTimedOut.
+    async def _settle(self, groups: Collection[str]) -> None:
+        """Wait for commits of groups that are on their way, and tell the log of them: it hears of
+        none that is not safe. Raises NotReplicated.
         """
-        request = self._deciding[group] = object()
-        await self._all_appended()
-        self.tell([group])
-        yield
-        if self._deciding.get(group) is request:
-            del self._deciding[group]
-
-    async def deciding_groups(
-        self, groups: Collection[str], append: Callable[[], Future[range]]
-    ) -> None:
-        """Step aside for groups until the events that `append` appends are decided, which come
-        behind all requests about their offsets that are known of now.
-
-        Raises DecisionTimedOut, LeaderStopped.
-        """
-        request = object()
-        self._deciding.update(dict.fromkeys(groups, request))
-        await self._all_appended()
-        await asyncio.sleep(0)  # requests that waited for the same are appended in this turn
-        self.tell(groups)
-        appended = await asyncio.wrap_future(append())
-        if appended.stop > self._completed:
-            decided: asyncio.Future[None] = self._loop.create_future()
-            self._undecided.append((appended.stop, decided))
-            await decided
-        for group in groups:
-            if self._deciding.get(group) is request:
-                del self._deciding[group]
-
-    async def deciding_all(self, append: Callable[[], Future[range]]) -> None:
-        """Step aside for all groups until the events that `append` appends are decided.
-
-        Raises DecisionTimedOut.
-        """
-        self._all_deciding, self._decided_at = True, None
-        try:
-            await self._all_appended()
-        except DecisionTimedOut:
-            self._all_deciding = False
-            raise
-        self.tell()
-        append().add_done_callback(
-            lambda done: self._loop.call_soon_threadsafe(self._will_be_decided, done)
-        )
-
-    async def _all_appended(self) -> None:
-        """Wait for commits that are on their way; the log hears of none that is not safe."""
         self._append_taken()
-        if self._appending:
-            _, late = await asyncio.wait(self._appending, timeout=COMMIT_TIMEOUT_S)
+        partitions = set(map(self._partition_of, groups))
+        appending = set().union(*(self._appending.get(one, ()) for one in partitions))
+        if appending:
+            _, late = await asyncio.wait(appending, timeout=COMMIT_TIMEOUT_S)
             if late:
-                raise DecisionTimedOut("commits before this request are not on all brokers in sync")
-
-    def _will_be_decided(self, appended: Future[range]) -> None:
-        if not appended.cancelled() and appended.exception() is None:
-            self._decided_at = appended.result().stop
-
-    def batch_completed(self, end_offset: int) -> None:
-        """Take how far has been decided, once the decisions were taken."""
-        self._completed = end_offset
-        if self._decided_at is not None and end_offset >= self._decided_at:
-            self._all_deciding, self._decided_at = False, None
-        waiting, self._undecided = self._undecided, []
-        for stop, decided in waiting:
-            if end_offset < stop:
-                self._undecided.append((stop, decided))
-            elif not decided.done():
-                decided.set_result(None)
+                raise NotReplicated("commits before this request are not on all brokers in sync")
+        self.tell(groups)
 
     def forget(self) -> None:
-        """What is appended is loaded from the topic: the log need not hear of it."""
+        """What is appended is loaded from the topic: the log need not hear of it. What was taken
+        and is not appended never will be.
+        """
         self._cancel()
+        taken, self._taken = self._taken, {}
+        for commits in taken.values():
+            self._ended(self._image(), [commit for commit, _ in commits], None)
         self._untold.clear()
         self._committers.clear()
-        self._deciding.clear()
-        self._all_deciding, self._decided_at = False, None
-        for _, decided in self._undecided:
-            if not decided.done():
-                decided.set_exception(LeaderStopped("what waited to be decided is loaded anew"))
-        self._undecided.clear()
+        self.aside.forget()
 
     def _cancel(self) -> None:
         if self._flush is not None:

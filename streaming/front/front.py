@@ -19,11 +19,11 @@ from streaming.front.event_log import EventLog
 from streaming.front.gateway import FrontGateway
 from streaming.front.groups import Groups
 from streaming.front.job_feed import JobFeed
-from streaming.front.lease import Lease
+from streaming.front.lease_watch import LeaseWatch
 from streaming.front.link_server import LinkServer
 from streaming.front.rivals import Rivals
 from streaming.front.signals import Signals
-from streaming.front.status import Seen, StatusServer, image_status
+from streaming.front.status import Seen, StatusServer, front_status
 from streaming.front.term import Term
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import LogWriter, NewRecord
@@ -46,7 +46,7 @@ _STILL_PAUSED = "the job came back without its checkpoint during a pause"
 class Front:
     """All parts of the front on one event loop, and the controller's thread beside it.
 
-    It is the gateway's ClusterView and the term's TermListener.
+    It is the gateway's ClusterView, the term's TermListener and the job's JobListener.
     """
 
     def __init__(self, settings: Settings, writer: LogWriter, now_ms: Callable[[], int]) -> None:
@@ -58,31 +58,24 @@ class Front:
         self._stopped = asyncio.Event()
         self._seen = Seen()
         self._retained_from = 0
-        self._lease_handle: asyncio.TimerHandle | None = None
         self._log = EventLog(
             writer,
-            on_grown=lambda end: self._soon(self._log_grew, end),
+            on_grown=lambda end: self._soon(self._lease.log_grew, end),
             on_failed=lambda error: self._soon(self._fail, error),
         )
-        lease_s = settings.controller_lease_ms / 1000
-        self._lease = Lease(lease_s, self._log.end_offset(), self._loop.time())
         self._signals = Signals()
+        self._lease = LeaseWatch(
+            self._loop,
+            settings.controller_lease_ms / 1000,
+            self._log.end_offset(),
+            on_healthy=self._signals.set_job_healthy,
+            on_expired=self._lease_expired,
+        )
         self._clock = Clock(self._loop, self._append, now_ms)
         self._decider = RequestDecider(
             self._append, self.is_controller, self._counters, lambda: self._feed.paused
         )
-        self._feed = JobFeed(
-            self._clock,
-            self._decider,
-            self._counters,
-            wall_clock_ms,
-            on_presence=self._job_presence,
-            on_batch=self._batch_completed,
-            on_folded=self._folded,
-            on_reobserve=self._observe_again,
-            on_image=self._image_changed,
-            on_groups=self._groups_decided,
-        )
+        self._feed = JobFeed(self._clock, self._decider, self._counters, wall_clock_ms, self)
         self._link = LinkServer(DataDir(settings.data_dir).link, self._append, self._feed)
         self._status = StatusServer(socket_path(settings.data_dir), self.status)
         self._control = ControlServer(
@@ -96,7 +89,8 @@ class Front:
             self.image,
             now_ms,
             is_controller=self.is_controller,
-            has_job=lambda: self._feed.progress.pid is not None,
+            has_job=self._feed.has_job,
+            decides=self.decides,
             topic_exists=self.topic_exists,
             counters=self._counters,
         )
@@ -135,6 +129,10 @@ class Front:
         """Return whether requests may be decided now."""
         return self._authority.is_controller()
 
+    def decides(self) -> bool:
+        """Return whether requests that are taken now are decided."""
+        return self.is_controller() and self._feed.has_job()
+
     def topic_exists(self, name: str) -> bool:
         """Return whether ZooKeeper may have a topic, as far as the present term has read it."""
         return self._term is None or self._term.topic_exists(name)
@@ -162,40 +160,70 @@ class Front:
         """Take how many topics are to be deleted, on any thread."""
         self._seen.topics_to_delete = topics
 
+    def job_connected(self) -> None:
+        """Tell the lease."""
+        self._lease.job_connected()
+
+    def job_gone(self) -> None:
+        """Tell those who wait for it."""
+        self._groups.job_gone()
+        self._lease.job_gone()
+
+    def snapshot(self, image: ClusterImage | None, end_offset: int, without_term: bool) -> None:
+        """Take what a job has folded; one that knows of no election has all loaded again."""
+        if image is not None:
+            self._groups.look_at(image, ())
+        self._groups.job_came_back()
+        if without_term:
+            logger.warning("the job knows of no election: everything is loaded again")
+            if self._feed.paused:
+                self._append([event(EventKind.CONTROLLER_PAUSED, {"reason": _STILL_PAUSED})])
+            self._load_again()
+        self._lease.folded(end_offset)
+
+    def decided(self, image: ClusterImage | None, gone: Collection[str]) -> None:
+        """Let the groups' part see the image, and the topics that ceased to exist."""
+        if image is not None:
+            self._groups.look_at(image, gone)
+
+    def groups_decided(self, decisions: Sequence[tuple[int, bytes]]) -> None:
+        """Take decisions about groups, (event offset, body) in order."""
+        self._groups.decided(decisions)
+
+    def batch_completed(self, head: dict[str, Any]) -> None:
+        """Take how far the job is, and let go of events that nobody needs any more."""
+        self._groups.batch_completed(head["end_offset"] or 0)
+        if self._metrics is not None:
+            self._metrics.batch_completed(head)
+        self._lease.batch_completed(head["end_offset"] or 0)
+        if head.get("fenced") and self._term is not None:
+            self._term.suspect()
+        retain_from = head.get("retain_from", 0)
+        if retain_from > self._retained_from:
+            self._retained_from = retain_from
+            self._loop.run_in_executor(None, self._log.truncate_before, retain_from)
+
+    def reobserve(self, topics: list[str], unwritable: list[str]) -> None:
+        """Have topics read again that the job took back."""
+        if self._term is not None:
+            self._term.observe_again(topics, unwritable)
+
     def status(self) -> dict[str, Any]:
         """Return what `helmstream status` shows; docs/status.md says what each field means."""
-        claim, progress = self._authority.claim, self._feed.progress
-        return {
-            "role": str(self._authority.phase),
-            "paused": self._feed.paused,
-            "epoch": None if claim is None else claim.epoch,
-            "in_doubt": claim is not None and self._signals.in_doubt,
-            "controller": self._seen.holder,
-            "cluster_id": self._seen.cluster_id,
-            "event_log": {
-                "start_offset": self._log.start_offset(),
-                "end_offset": self._log.end_offset(),
-            },
-            "job": {
-                "pid": progress.pid,
-                "completed_offset": self._lease.completed,
-                "lag": self._lease.lag,
-                "oldest_waiting_ms": round(self._lease.oldest_waiting_s(self._loop.time()) * 1000),
-                "last_batch_time_ms": progress.batch_time_ms,
-                "last_batch": progress.batch,
-                **progress.totals,
-            },
-            **image_status(self._feed.image),
-            "topics_to_delete": self._seen.topics_to_delete,
-            "timers": dict(self._clock.armed),
-            "waiting_requests": self._decider.waiting,
-            "gateway": self._gateway.counters(),
-            "groups": self._groups.status(),
-            "counters": dict(sorted(self._counters.items())),
-            "elections": dict(progress.elections),
-            "delivery": progress.delivery,
-            "queue_lengths": progress.queue_lengths,
-        }
+        return front_status(
+            seen=self._seen,
+            role=self._authority,
+            signals=self._signals,
+            log=self._log,
+            lease=self._lease.lease,
+            now_s=self._loop.time(),
+            feed=self._feed,
+            clock=self._clock,
+            decider=self._decider,
+            gateway=self._gateway,
+            groups=self._groups,
+            counters=self._counters,
+        )
 
     async def _start(self) -> None:
         if self._log.end_offset():
@@ -208,7 +236,7 @@ class Front:
             await self._loop.run_in_executor(None, self._metrics.start)
         await self._status.start()
         await self._control.start()
-        self._watch_lease()
+        self._lease.look()
         self._authority.start()
         self._groups.start(self._fail)
 
@@ -219,8 +247,7 @@ class Front:
             unscraped = self._loop.run_in_executor(None, self._metrics.stop)
         if not await self._loop.run_in_executor(None, self._authority.stop, _STOP_TIMEOUT_S):
             logger.error("the controller's thread did not end within %g s", _STOP_TIMEOUT_S)
-        if self._lease_handle is not None:
-            self._lease_handle.cancel()
+        self._lease.stop()
         self._clock.clear()
         await self._groups.stop()
         await self._gateway.stop()
@@ -257,75 +284,14 @@ class Front:
             self._decider.fail_all()
             self._groups.role_lost()
 
-    def _log_grew(self, end_offset: int) -> None:
-        self._lease.appended(end_offset, self._loop.time())
-        self._lease_changed()
-
-    def _job_presence(self, connected: bool) -> None:
-        if connected:
-            self._lease.job_connected()
-        else:
-            self._lease.job_gone(self._loop.time())
-            self._groups.job_gone()
-        self._lease_changed()
-
-    def _groups_decided(self, decisions: Sequence[tuple[int, bytes]]) -> None:
-        self._groups.decided(decisions)
-
-    def _image_changed(
-        self, image: ClusterImage | None, fresh: bool, gone: Collection[str]
-    ) -> None:
-        if image is not None:
-            self._groups.look_at(image, gone)
-        if fresh:
-            self._groups.job_came_back()
-
-    def _batch_completed(self, head: dict[str, Any]) -> None:
-        self._lease.batch_completed(head["end_offset"] or 0, self._loop.time())
-        self._groups.batch_completed(head["end_offset"] or 0)
-        if self._metrics is not None:
-            self._metrics.batch_completed(head)
-        self._lease_changed()
-        if head.get("fenced") and self._term is not None:
-            self._term.suspect()
-        retain_from = head.get("retain_from", 0)
-        if retain_from > self._retained_from:
-            self._retained_from = retain_from
-            self._loop.run_in_executor(None, self._log.truncate_before, retain_from)
-
-    def _folded(self, end_offset: int, without_term: bool) -> None:
-        if without_term:
-            logger.warning("the job knows of no election: everything is loaded again")
-            if self._feed.paused:
-                self._append([event(EventKind.CONTROLLER_PAUSED, {"reason": _STILL_PAUSED})])
-            self._load_again()
-        self._lease.folded(end_offset)
-        self._lease_changed()
-
-    def _observe_again(self, topics: list[str], unwritable: list[str]) -> None:
-        if self._term is not None:
-            self._term.observe_again(topics, unwritable)
+    def _lease_expired(self, reason: str) -> None:
+        if self._authority.claim is not None:
+            self._signals.give_up(reason)
+            self._decider.fail_all()
 
     def _load_again(self) -> None:
         if self._term is not None:
             self._term.load_again()
-
-    def _lease_changed(self) -> None:
-        self._signals.set_job_healthy(self._lease.job_healthy)
-        if self._lease_handle is None:
-            self._watch_lease()
-
-    def _watch_lease(self) -> None:
-        """Look at the lease when it would run out; appends that come meanwhile cost nothing."""
-        self._lease_handle = None
-        now_s = self._loop.time()
-        reason = self._lease.expiry_reason(now_s)
-        if reason is not None and self._authority.claim is not None:
-            self._signals.give_up(reason)
-            self._decider.fail_all()
-        expires_s = self._lease.expires_s()
-        if expires_s is not None and reason is None:
-            self._lease_handle = self._loop.call_at(expires_s, self._watch_lease)
 
 
 def _metrics_server(

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from streaming.front.load_events import topics_have_ids
-from streaming.front.open_files import admissible_connections
 from streaming.front.user_configs import ZkUserConfigs
 from streaming.gateway.apis import NodeConfig, build_apis
 from streaming.gateway.calls import AtOnce, Handler, Soon
@@ -15,15 +14,21 @@ from streaming.gateway.create_topics import TopicDefaults
 from streaming.gateway.passing.pool import PassingLimits
 from streaming.gateway.ports import ClusterView, Decider
 from streaming.gateway.server import Gateway, Listener
+from streaming.open_files import admissible_connections
 from streaming.settings import Settings, known_keys
+from streaming.settings_loader import gateway_ports
 
 
 def listener_addresses(settings: Settings, names: Sequence[str]) -> list[Listener]:
-    """Return an address per listener name: gateway.port and those that follow it, or free ports."""
-    host, port = settings.gateway_host, settings.gateway_port
+    """Return an address per listener name: gateway.port and those that follow it, or free ports.
+
+    Raises ConfigurationError where there are not so many.
+    """
+    first = settings.gateway_port
+    ports = gateway_ports(first, len(names)) if first else [0] * len(names)
     return [
-        Listener(name, host, port + place if port else 0, settings.announced_host)
-        for place, name in enumerate(names)
+        Listener(name, settings.gateway_host, port, settings.announced_host)
+        for name, port in zip(names, ports, strict=True)
     ]
 
 
@@ -56,8 +61,8 @@ def _text(value: object) -> str:
 class FrontGateway:
     """Starts the gateway on the listeners of gateway.listeners, or else on those brokers have.
 
-    With gateway.hidden it is announced only on the one for controller requests, and reached on no
-    other that is not in gateway.listeners.
+    With gateway.hidden it is announced only on those on which brokers look for the controller, and
+    reached on no other that is not in gateway.listeners.
     """
 
     def __init__(
@@ -85,7 +90,7 @@ class FrontGateway:
         return self._gateway is not None
 
     async def start(self, names: Sequence[str]) -> None:
-        """Bind listeners of these names; raises PortTaken."""
+        """Bind listeners of these names; raises PortTaken, ConfigurationError."""
         settings = self._settings
         apis = build_apis(self._view, self._decider, node_config(settings), self._groups)
         limits = Limits(
@@ -107,7 +112,7 @@ class FrontGateway:
         bound = [] if self._gateway is None else self._gateway.endpoints()
         if not self._settings.gateway_hidden:
             return bound
-        return [end for end in bound if end["listener"] == self._settings.controller_listener]
+        return [end for end in bound if end["listener"] in self._settings.controller_listeners]
 
     def counters(self) -> dict[str, int]:
         """Return what was served so far."""

@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from state.events import EventKind
-from state.groups.buckets import group_bucket
 from state.groups.config import offsets_retention_ms
 from state.groups.image import GroupImage
 from state.groups.load import LoadedPartition
@@ -20,6 +19,7 @@ from streaming.front.decider import Reply, RequestDecider
 from streaming.front.direct_commits import DirectCommits
 from streaming.front.group_decisions import GroupDecisions
 from streaming.front.known_partitions import KnownPartitions
+from streaming.front.offsets_expiry import OffsetsExpiry
 from streaming.front.sessions import Sessions
 from streaming.gateway.calls import Answer
 from streaming.gateway.coordinators import coordinator_partition
@@ -60,10 +60,13 @@ class GroupCoordination:
         *,
         is_controller: Callable[[], bool],
         has_job: Callable[[], bool],
+        decides: Callable[[], bool],
         topic_exists: Callable[[str], bool],
         counters: Counters,
     ) -> None:
-        """Coordinate nothing yet; topic_exists: whether ZooKeeper may have a topic."""
+        """Coordinate nothing yet; decides: whether this node is the controller and has a job;
+        topic_exists: whether ZooKeeper may have a topic.
+        """
         self._config = coordinator_config(settings)
         self._leader = leader
         self._history = history
@@ -73,6 +76,7 @@ class GroupCoordination:
         self._counters = counters
         self._decider = RequestDecider(append, is_controller, counters)
         self._sessions = sessions
+        self._served: set[int] = set()
         self.decisions = GroupDecisions(
             leader, self._decider.answer, sessions.decided, self._refused, counters
         )
@@ -83,7 +87,7 @@ class GroupCoordination:
             lambda: self.image,
             partition_of=self.partition_of,
             phase=self.phase,
-            is_open=lambda: is_controller() and has_job(),
+            is_open=decides,
             heard=self.heard,
             known=self.known,
             metadata_max=settings.offset_metadata_max_bytes,
@@ -95,12 +99,18 @@ class GroupCoordination:
             lambda: self.image,
             is_controller=is_controller,
             ours=lambda: self._leader.logs,
+            is_served=self._served.__contains__,
             partition_of=self.partition_of,
             topic_exists=topic_exists,
         )
+        self.expiry = OffsetsExpiry(
+            self._commits.aside,
+            append,
+            lambda: self.image,
+            settings.offsets_retention_check_interval_ms / 1000,
+        )
         self._epochs: dict[int, int] = {}
         self._loaded: dict[int, int] = {}
-        self._served: set[int] = set()
 
     @property
     def image(self) -> GroupImage:
@@ -133,23 +143,25 @@ class GroupCoordination:
         return self.known.unknown(self.partition_of(group), partitions)
 
     @property
-    def stepping_aside(self) -> Collection[str]:
-        """Return the groups about whose offsets a request is being decided."""
-        return self._commits.stepping_aside
+    def waiting(self) -> int:
+        """Return how many requests wait for a decision."""
+        return self._decider.waiting
 
     async def submit(
-        self, kind: str, group: str, payload: dict[str, Any], timeout_s: float
+        self, kind: EventKind, group: str, payload: dict[str, Any], timeout_s: float
     ) -> dict[str, Any]:
-        """Append an event and return its reply; raises NotController, NoJob, DecisionTimedOut."""
+        """Append an event and return its reply; raises NotController, NoJob, DecisionTimedOut,
+        NotReplicated.
+        """
         if kind not in _ABOUT_OFFSETS:
             return await self.ask(kind, group, payload, timeout_s)
         if not self._has_job():
             raise NoJob(_NO_JOB)
         self._sessions.heard(group, payload.get("member", ""))
-        async with self._commits.deciding(group):
+        async with self._commits.aside.until_answered(group):
             return await self._decider.submit(kind, group, payload, timeout_s)
 
-    def ask(self, kind: str, group: str, payload: dict[str, Any], timeout_s: float) -> Reply:
+    def ask(self, kind: EventKind, group: str, payload: dict[str, Any], timeout_s: float) -> Reply:
         """Append an event that is not about offsets and return what its reply will be; raises
         NotController, NoJob.
         """
@@ -170,7 +182,7 @@ class GroupCoordination:
 
     def batch_completed(self, end_offset: int) -> None:
         """Serve partitions of which everything that was loaded is decided."""
-        self._commits.batch_completed(end_offset)
+        self._commits.aside.completed(end_offset)
         for partition, offset in list(self._loaded.items()):
             if end_offset > offset:
                 del self._loaded[partition]
@@ -190,16 +202,6 @@ class GroupCoordination:
         self._served.clear()
         self.topics.term_ended()
         self._decider.fail_all()
-
-    async def expire_offsets(self) -> None:
-        """Have the offsets of all groups looked through for those whose time is over.
-
-        Raises DecisionTimedOut.
-        """
-        buckets = sorted({group_bucket(group) for group in self.image.groups})
-        kind = EventKind.OFFSETS_EXPIRATION_DUE
-        records = [event(kind, {}, str(bucket)) for bucket in buckets]
-        await self._commits.deciding_all(lambda: self._append(records))
 
     def _refused(self, group: str, write: dict[str, Any]) -> None:
         self._append([event(EventKind.GROUP_RECORDS_REFUSED, write, group)])
@@ -229,7 +231,10 @@ class GroupCoordination:
             self.decisions.taken_over(term, partitions, appended.result().start + 1)
 
     async def load(self, partition: int, end: int) -> None:
-        """Read a partition up to an offset and append what stands there."""
+        """Read a partition up to an offset and append what stands there.
+
+        Raises HistoryUnreadable, UnreadableBatch, before anything is appended.
+        """
         loaded, size = LoadedPartition(), 0
         async for data in self._history.whole(partition, end):
             size += len(data)

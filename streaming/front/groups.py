@@ -17,7 +17,6 @@ from streaming.gateway.calls import AtOnce, Call, Handler, Soon
 from streaming.gateway.groups.apis import group_apis
 from streaming.gateway.groups.requests import GroupRequests
 from streaming.gateway.groups.transactions import Producing, Transactions
-from streaming.gateway.ports import DecisionTimedOut
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import NewRecord
 from streaming.log.embedded import wall_clock_ms
@@ -49,31 +48,27 @@ class Groups:
         *,
         is_controller: Callable[[], bool],
         has_job: Callable[[], bool],
+        decides: Callable[[], bool],
         topic_exists: Callable[[str], bool],
         counters: Counters,
     ) -> None:
         """Make the parts; `start` lets them work. log_time_ms: the clock that events' times are of.
-        topic_exists: whether ZooKeeper may have one.
+        decides: whether it is the controller and has a job; topic_exists: whether ZooKeeper may
+        have one.
         """
         self._enabled = settings.groups_takeover_enable
         self._append = append
-        self._expiration_s = settings.offsets_retention_check_interval_ms / 1000
         timeout_s = settings.request_timeout_ms / 1000
         self.leader = OffsetsLeader(asyncio.get_running_loop().time)
         self._history = History(self.leader, image, settings.controller_listener, timeout_s)
-        self._fetch = ReplicaFetch(self.leader, image, self._history.read)
+        self._fetch = ReplicaFetch(self.leader, image, self._history.read, self._history.epoch_end)
         listener = settings.controller_listener
         self._verification = TxnVerification(image, settings.controller_id, listener)
         transactions = Transactions(self._verify)
         self._markers = TxnMarkers(
             self.leader, transactions.settled, self._transaction_completed, wall_clock_ms
         )
-        self._sessions = Sessions(
-            asyncio.get_running_loop(),
-            append,
-            log_time_ms,
-            may_tell=lambda: is_controller() and has_job(),
-        )
+        self._sessions = Sessions(asyncio.get_running_loop(), append, log_time_ms, may_tell=decides)
         self._coordination = GroupCoordination(
             settings,
             self.leader,
@@ -82,6 +77,7 @@ class Groups:
             self._sessions,
             is_controller=is_controller,
             has_job=has_job,
+            decides=decides,
             topic_exists=topic_exists,
             counters=counters,
         )
@@ -92,7 +88,9 @@ class Groups:
             IsrUpkeep(self.leader, decider, lag_max_s=lag_max_s, timeout_s=timeout_s),
             self._coordination,
             is_controller=is_controller,
-            has_job=has_job,
+            decides=decides,
+            is_paused=decider.is_paused,
+            counters=counters,
             timeout_s=timeout_s,
         )
         self._requests = GroupRequests(
@@ -143,6 +141,11 @@ class Groups:
         self._coordination.role_lost()
         self._take_over.restart()
 
+    @property
+    def waiting(self) -> int:
+        """Return how many requests about groups wait for a decision."""
+        return self._coordination.waiting
+
     def status(self) -> dict[str, Any]:
         """Return how many groups there are, by state too, and for each partition how far it is with
         whom.
@@ -159,6 +162,7 @@ class Groups:
                     "end_offset": log.end,
                     "high_watermark": log.high_watermark,
                     "memory_bytes": log.memory_bytes,
+                    "not_loaded": self._take_over.failures.get(log.partition),
                 }
                 for log in self.leader.logs.values()
             },
@@ -167,7 +171,11 @@ class Groups:
     def start(self, on_failure: Callable[[BaseException], None]) -> None:
         """Begin to take groups over; on_failure is told of what must not happen."""
         if self._enabled:
-            for work in (self._take_over.run(), self._expire(), self._coordination.topics.run()):
+            for work in (
+                self._take_over.run(),
+                self._coordination.expiry.run(),
+                self._coordination.topics.run(),
+            ):
                 task = asyncio.create_task(work)
                 task.add_done_callback(lambda done: _report(done, on_failure))
                 self._tasks.append(task)
@@ -206,12 +214,6 @@ class Groups:
         body = {"producer_id": producer_id, "committed": committed, "partitions": partitions}
         appended = self._append([event(EventKind.TRANSACTION_COMPLETED, body)])
         await asyncio.wrap_future(appended)
-
-    async def _expire(self) -> None:
-        while True:
-            await asyncio.sleep(self._expiration_s)
-            with contextlib.suppress(DecisionTimedOut):  # the next time will do
-                await self._coordination.expire_offsets()
 
 
 def _report(done: asyncio.Task[None], on_failure: Callable[[BaseException], None]) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
@@ -18,6 +18,9 @@ from streaming.link.messages import Message, unpack_parts
 from streaming.observers.ports import Counters
 
 logger = logging.getLogger(__name__)
+
+_PART_BYTES = 256 * 1024
+"""Of decisions about groups that are taken in one turn of the loop; 10 ms, about."""
 
 
 @dataclass(slots=True)
@@ -52,17 +55,37 @@ class JobProgress:
         )
 
 
-class JobFeed:
-    """Takes the job's messages on the event loop, in order (a JobHandler).
+class JobListener(Protocol):
+    """Who is told what a job does, on the event loop, in order."""
 
-    on_presence(connected) and on_batch(head) are called when the job comes, goes, and completes a
-    batch; on_folded(end offset, without term) with what a job that came had folded by then, and
-    whether it knows of no election; on_reobserve(topics, those of them that ZooKeeper takes no
-    write of) when it took topics back that ZooKeeper has otherwise.
-    on_image(image, fresh, gone) when the image may have changed, fresh when a job has come (back),
-    gone being the topics that ceased to exist by what was decided;
-    on_groups(decisions) with those about groups: (event offset, body).
-    """
+    def job_connected(self) -> None:
+        """A job is there; what it has folded follows."""
+
+    def job_gone(self) -> None:
+        """The job's connection broke."""
+
+    def snapshot(self, image: ClusterImage | None, end_offset: int, without_term: bool) -> None:
+        """A job that came has folded what is before an offset, which may have changed the image;
+        without_term: whether it knows of no election.
+        """
+
+    def decided(self, image: ClusterImage | None, gone: Collection[str]) -> None:
+        """What was decided may have changed the image; gone: topics that ceased to exist by it."""
+
+    def groups_decided(self, decisions: Sequence[tuple[int, bytes]]) -> None:
+        """Decisions about groups, some at a time: (event offset, body)."""
+
+    def batch_completed(self, head: dict[str, Any]) -> None:
+        """A batch is complete; head: what the job says of it."""
+
+    def reobserve(self, topics: list[str], unwritable: list[str]) -> None:
+        """The job took topics back that ZooKeeper has otherwise; unwritable: those of them that
+        ZooKeeper takes no write of.
+        """
+
+
+class JobFeed:
+    """Takes the job's messages on the event loop, in order (a JobHandler)."""
 
     def __init__(
         self,
@@ -70,13 +93,7 @@ class JobFeed:
         decider: RequestDecider,
         counters: Counters,
         now_ms: Callable[[], int],
-        *,
-        on_presence: Callable[[bool], None],
-        on_batch: Callable[[dict[str, Any]], None],
-        on_folded: Callable[[int, bool], None],
-        on_reobserve: Callable[[list[str], list[str]], None],
-        on_image: Callable[[ClusterImage | None, bool, Collection[str]], None],
-        on_groups: Callable[[list[tuple[int, bytes]]], None],
+        listener: JobListener,
     ) -> None:
         """Start without an image: it comes with a job that has one, or with what a job decides."""
         self.image: ClusterImage | None = None
@@ -86,12 +103,7 @@ class JobFeed:
         self._decider = decider
         self._counters = counters
         self._now_ms = now_ms
-        self._on_presence = on_presence
-        self._on_batch = on_batch
-        self._on_folded = on_folded
-        self._on_reobserve = on_reobserve
-        self._on_image = on_image
-        self._on_groups = on_groups
+        self._listener = listener
         self._takers: dict[str, Callable[[Message], None]] = {
             "image": self._take_image,
             "replies": self._take_replies,
@@ -100,18 +112,22 @@ class JobFeed:
             "reobserve": self._take_reobserve,
         }
 
+    def has_job(self) -> bool:
+        """Return whether a job is connected."""
+        return self.progress.pid is not None
+
     def job_connected(self, pid: int) -> None:
         """Take a new job; its image follows."""
         logger.info("job %d is connected", pid)
         self.progress.pid = pid
-        self._on_presence(True)
+        self._listener.job_connected()
 
     def job_gone(self) -> None:
         """Keep the image: it stays true while nothing is decided."""
         logger.info("job %s is gone", self.progress.pid)
         self.progress.pid = None
         self.progress.queue_lengths = {}
-        self._on_presence(False)
+        self._listener.job_gone()
 
     def job_said(self, message: Message) -> Iterator[None]:
         """Take one message, in parts; one of a type that is not known is logged and passed over."""
@@ -131,8 +147,8 @@ class JobFeed:
         # A pause is the operator's to end: a job that knows nothing does not know of it either.
         self.paused = message.head.get("paused", False) or (without_term and self.paused)
         self._clock.replace(message.head.get("timers", {}))
-        self._on_image(self.image, True, ())
-        self._on_folded(message.head.get("end_offset", 0), without_term)
+        self._take_delivery(message)
+        self._listener.snapshot(self.image, message.head.get("end_offset", 0), without_term)
 
     def _take_decisions(self, message: Message) -> Iterator[None]:
         decisions = message.head["decisions"]
@@ -156,8 +172,10 @@ class JobFeed:
             elif kind == DecisionKind.UPDATE_BROKERS and orjson.loads(body)["complete"]:
                 self.image = ClusterImage()
                 self.image.apply(kind, body)
-        self._on_image(self.image, False, gone)
-        self._on_groups(groups)
+        self._listener.decided(self.image, gone)
+        for some in _parts(groups):
+            self._listener.groups_decided(some)
+            yield
 
     def _take_replies(self, message: Message) -> None:
         self._decider.answer(message.head["replies"])
@@ -166,10 +184,20 @@ class JobFeed:
         self.progress.take_batch(message.head, self._now_ms())
         if message.head.get("rejected"):
             self._counters["rejected_writes"] += message.head["rejected"]
-        self._on_batch(message.head)
+        self._listener.batch_completed(message.head)
 
     def _take_delivery(self, message: Message) -> None:
-        self.progress.delivery = message.head["brokers"]
+        self.progress.delivery.update(message.head.get("brokers", {}))
 
     def _take_reobserve(self, message: Message) -> None:
-        self._on_reobserve(message.head["topics"], message.head.get("unwritable", []))
+        self._listener.reobserve(message.head["topics"], message.head.get("unwritable", []))
+
+
+def _parts(decisions: Sequence[tuple[int, bytes]]) -> Iterator[Sequence[tuple[int, bytes]]]:
+    """Yield decisions in order, so many at a time that others are served meanwhile."""
+    start = size = 0
+    for end, (_, body) in enumerate(decisions, start=1):
+        size += len(body)
+        if size >= _PART_BYTES or end == len(decisions):
+            yield decisions[start:end]
+            start, size = end, 0

@@ -8,10 +8,15 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from state.groups.buckets import group_bucket
+from state.groups.kinds import ChangeKind
 
 _TOLD_PART = 2
 """Machines are told again when that part of a session is over since a member was heard of as far as
 they know: the rest of it may pass until the log gives an event its time.
+"""
+_TOLD_TOGETHER_PART = 4
+"""When they are told of one member, then of all of whom that part of a session is over: nobody is
+told of more often, and not each of many at a time of its own.
 """
 _ROUNDING_S = 0.002
 """A session is over when it is over in whole milliseconds too."""
@@ -23,10 +28,10 @@ Moments = tuple[float, float]
 class MemberHeard:
     """A member, when it was heard of last, and when as far as the machines know (loop times).
 
-    of: its group, None when it is gone.
+    of: its group, None when it is gone. rests: there is nothing to tell of it until it is heard of.
     """
 
-    __slots__ = ("heard_s", "id", "instance", "of", "session_s", "told_s")
+    __slots__ = ("heard_s", "id", "instance", "of", "rests", "session_s", "told_s")
 
     def __init__(
         self, of: GroupHeard, id_: str, instance: str | None, session_ms: int, moments: Moments
@@ -36,6 +41,7 @@ class MemberHeard:
         self.id = id_
         self.instance = instance
         self.session_s = session_ms / 1000
+        self.rests = False
         self.heard_s, self.told_s = moments
 
     @property
@@ -47,6 +53,18 @@ class MemberHeard:
     def tell_s(self) -> float:
         """From when on the machines are to be told what they do not know of it."""
         return self.told_s + self.session_s / _TOLD_PART
+
+    def may_be_told(self, now_s: float) -> bool:
+        """Return whether more is known of it here, and it was not told of just now."""
+        since_s = self.told_s + self.session_s / _TOLD_TOGETHER_PART
+        return self.heard_s > self.told_s and since_s <= now_s
+
+    def hear(self, now_s: float) -> None:
+        """Note that it was heard of."""
+        self.heard_s = now_s
+        if self.rests and self.of is not None:
+            self.rests = False
+            self.of.bucket.woken.append(self)
 
 
 class GroupHeard:
@@ -63,15 +81,30 @@ class GroupHeard:
 
 
 class BucketHeard:
-    """Groups by name; tell_s: until then the machines need not be told of any member."""
+    """Groups by name; tell_s: until then the machines need not be told of any member but those that
+    were woken, which rested.
+    """
 
-    __slots__ = ("groups", "number", "tell_s")
+    __slots__ = ("groups", "number", "tell_s", "woken")
 
     def __init__(self, number: int) -> None:
         """Begin without groups."""
         self.number = number
         self.groups: dict[str, GroupHeard] = {}
         self.tell_s = math.inf
+        self.woken: list[MemberHeard] = []
+
+    def is_due(self, now_s: float) -> bool:
+        """Return whether the machines may have to be told of a member."""
+        return bool(self.woken) or self.tell_s <= now_s
+
+    def take_due(self, now_s: float) -> list[MemberHeard]:
+        """Return the members to look at; tell_s is then that of the others."""
+        woken, self.woken = self.woken, []
+        if self.tell_s > now_s:
+            return woken
+        self.tell_s = math.inf
+        return [one for group in self.groups.values() for one in group.members.values()]
 
 
 class MembersHeard:
@@ -93,13 +126,13 @@ class MembersHeard:
         self._moments = moments
         self._on_added = on_added
         self._takers: Mapping[str, Callable[[str, Mapping[str, Any]], None]] = {
-            "group_loaded": self._loaded,
-            "group_removed": self._group_removed,
-            "member_added": self._added,
-            "member_updated": self._updated,
-            "member_replaced": self._replaced,
-            "member_removed": self._removed,
-            "generation_started": self._generation_started,
+            ChangeKind.GROUP_LOADED: self._loaded,
+            ChangeKind.GROUP_REMOVED: self._group_removed,
+            ChangeKind.MEMBER_ADDED: self._added,
+            ChangeKind.MEMBER_UPDATED: self._updated,
+            ChangeKind.MEMBER_REPLACED: self._replaced,
+            ChangeKind.MEMBER_REMOVED: self._removed,
+            ChangeKind.GENERATION_STARTED: self._generation_started,
         }
 
     def get(self, group: str, member: str) -> MemberHeard | None:
@@ -127,21 +160,24 @@ class MembersHeard:
         silent once more: their sessions are to be over. Who waits for a reply is there.
         """
         rows: list[list[object]] = []
-        bucket.tell_s = math.inf
-        for group in bucket.groups.values():
-            for one in group.members.values():
-                silent = self.is_silent(one, now_s)
-                if silent or one.heard_s > one.told_s:
-                    one.told_s = one.heard_s
-                    silent_ms = round((now_s - one.heard_s) * 1000)
-                    rows.append([group.name, one.id, one.instance, group.generation, silent_ms])
-                if not silent:
-                    bucket.tell_s = min(bucket.tell_s, one.tell_s)
+        for one in bucket.take_due(now_s):
+            group = one.of
+            if group is None:
+                continue
+            silent = self.is_silent(one, now_s)
+            if silent or one.may_be_told(now_s):
+                one.told_s = one.heard_s
+                silent_ms = round((now_s - one.heard_s) * 1000)
+                rows.append([group.name, one.id, one.instance, group.generation, silent_ms])
+            one.rests = silent or one.tell_s <= now_s
+            if not one.rests:
+                bucket.tell_s = min(bucket.tell_s, one.tell_s)
         return rows
 
     def look_again(self, one: MemberHeard) -> None:
         """Take a member into account again of whose times something changed."""
         if one.of is not None:
+            one.rests = False
             bucket = one.of.bucket
             bucket.tell_s = min(bucket.tell_s, one.tell_s)
 

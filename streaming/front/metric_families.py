@@ -34,6 +34,7 @@ COUNTERS = {
     "broken_topic_znodes": "Znodes of topics that cannot be read",
     "controller_claims": "Times the controller role was taken",
     "controller_losses": "Times the controller role was lost, or could not be taken",
+    "failed_group_loads": "Tries to load a partition of __consumer_offsets that failed",
     "late_replies": "Decisions whose request was given up before",
     "rejected_writes": "Writes that ZooKeeper does not take: no permission, or too large",
     "reply_timeouts": "Requests that no decision answered within request.timeout.ms",

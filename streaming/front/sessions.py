@@ -81,7 +81,7 @@ class Sessions:
         """Note that a member was heard of now; one that is not known is passed over."""
         one = self._members.get(group, member)
         if one is not None:
-            one.heard_s = self._loop.time()
+            one.hear(self._loop.time())
 
     def asked(self, group: str, member: str, reply: asyncio.Future[Any]) -> None:
         """Note that a member waits for a reply: it is heard of now and when that is given."""
@@ -94,10 +94,7 @@ class Sessions:
         asking[group, member] -= 1
         if not asking[group, member]:
             del asking[group, member]
-        one = self._members.get(group, member)
-        if one is not None:
-            one.heard_s = self._loop.time()
-            self._members.look_again(one)
+        self.heard(group, member)
 
     def decided(self, group: str, changes: Iterable[Mapping[str, Any]]) -> None:
         """Take changes of a change_group decision once they are true: a member counts as heard of
@@ -121,7 +118,7 @@ class Sessions:
         found: list[NewRecord] = []
         for record in records:
             for bucket in self._folding(record):
-                if bucket.tell_s <= now_s and (rows := self._members.tell(bucket, now_s)):
+                if bucket.is_due(now_s) and (rows := self._members.tell(bucket, now_s)):
                     body = {"heartbeats": rows}
                     kind = EventKind.HEARTBEATS_RECEIVED
                     found.append(event(kind, body, str(bucket.number)))

@@ -13,8 +13,18 @@ import orjson
 
 from state.blocks import Column
 from state.matrix import any_in_row, lengths
+from streaming.front.authority import ControllerRole
+from streaming.front.clock import Clock
+from streaming.front.decider import RequestDecider
+from streaming.front.event_log import EventLog
+from streaming.front.gateway import FrontGateway
+from streaming.front.groups import Groups
+from streaming.front.job_feed import JobFeed, JobProgress
+from streaming.front.lease import Lease
+from streaming.front.signals import Signals
 from streaming.front.unix_server import UnixServer
 from streaming.image.cluster_image import ClusterImage
+from streaming.observers.ports import Counters
 
 NO_LEADER = -1
 _PARTITION_COUNTS = ("offline_partitions", "leaderless", "under_replicated", "imbalanced")
@@ -55,13 +65,66 @@ class StatusServer:
             writer.close()
 
 
+def front_status(
+    *,
+    seen: Seen,
+    role: ControllerRole,
+    signals: Signals,
+    log: EventLog,
+    lease: Lease,
+    now_s: float,
+    feed: JobFeed,
+    clock: Clock,
+    decider: RequestDecider,
+    gateway: FrontGateway,
+    groups: Groups,
+    counters: Counters,
+) -> dict[str, Any]:
+    """Return what `helmstream status` shows, now_s being the lease's time; docs/status.md says what
+    each field means.
+    """
+    claim, progress = role.claim, feed.progress
+    return {
+        "role": str(role.phase),
+        "paused": feed.paused,
+        "epoch": None if claim is None else claim.epoch,
+        "in_doubt": claim is not None and signals.in_doubt,
+        "controller": seen.holder,
+        "cluster_id": seen.cluster_id,
+        "event_log": {"start_offset": log.start_offset(), "end_offset": log.end_offset()},
+        "job": _job_status(progress, lease, now_s),
+        **image_status(feed.image),
+        "topics_to_delete": seen.topics_to_delete,
+        "timers": dict(clock.armed),
+        "waiting_requests": decider.waiting + groups.waiting,
+        "gateway": gateway.counters(),
+        "groups": groups.status(),
+        "counters": dict(sorted(counters.items())),
+        "elections": dict(progress.elections),
+        "delivery": progress.delivery,
+        "queue_lengths": progress.queue_lengths,
+    }
+
+
+def _job_status(progress: JobProgress, lease: Lease, now_s: float) -> dict[str, Any]:
+    return {
+        "pid": progress.pid,
+        "completed_offset": lease.completed,
+        "lag": lease.lag,
+        "oldest_waiting_ms": round(lease.oldest_waiting_s(now_s) * 1000),
+        "last_batch_time_ms": progress.batch_time_ms,
+        "last_batch": progress.batch,
+        **progress.totals,
+    }
+
+
 def image_status(image: ClusterImage | None) -> dict[str, Any]:
     """Return counts of what the image holds; all None before the first image.
 
     offline_partitions: those whose leader is not a registered broker; leaderless: those of them
     that have no leader at all; deleting: topics whose deletion has started, which count nowhere
     else; under_replicated: those whose ISR is smaller than the assignment; imbalanced: those that
-    their preferred replica could lead and does not.
+    their preferred replica does not lead, one that a reassignment adds once it is in sync.
     """
     if image is None:
         return dict.fromkeys(("brokers", "topics", "partitions", "deleting", *_PARTITION_COUNTS))

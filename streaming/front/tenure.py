@@ -62,7 +62,7 @@ class Tenure:
         """Take the role from whoever has it.
 
         Raises RoleLost when it kept changing hands, or when our id is a broker's, SharedId when
-        another process takes it back with our id.
+        another process takes it back with our id, KRaftControls, ClaimForbidden.
         """
         self._check_id_is_ours()
         if (session_id := self._session.session_id) is not None:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from state.events import EventKind
 from streaming.errors import ConfigurationError
-from streaming.front.addresses import check_brokers, plaintext_listeners
+from streaming.front.addresses import check_brokers, plaintext_listeners, unclean_shutdowns
 from streaming.front.load_events import Endpoints, elected, overridable, topics_have_ids
 from streaming.front.preparation import create_missing
 from streaming.front.rivals import Rivals
@@ -119,13 +119,16 @@ class Term:
         """Open the session and take the role from whoever has it.
 
         Raises RoleLost when it kept changing hands, or when our id is a broker's, and
-        ConfigurationError when brokers could not reach us, or we not them, or when another process
-        takes it back with our id.
+        ConfigurationError when brokers could not reach us, or we not them, when another process
+        takes it back with our id, when a KRaft controller has it, or ZooKeeper forbids the claim.
         """
         self._session.connect(self._settings.zookeeper_connection_timeout_ms)
         self._signals.check()
         self._endpoints = self._listener.endpoints(self._broker_listeners())
-        check_brokers(self._settings, self._endpoints, self._registrations())
+        brokers = self._registrations()
+        check_brokers(self._settings, self._endpoints, brokers)
+        if cost := unclean_shutdowns(self._settings, brokers):
+            logger.warning("%s", cost)
         return self._tenure.take()
 
     def load(self) -> None:
@@ -218,7 +221,7 @@ class Term:
         self._notifications = NotificationsObserver(tree, writer, log, counters)
         self._admin = AdminObserver(tree, log, counters)
         counted = self._listener.deletions_counted
-        self._deletions = DeletionsObserver(tree, log, self._topics, counted)
+        self._deletions = DeletionsObserver(tree, log, self._topics, counters, counted)
         defaults = overridable(self._settings)
         self._configs = ConfigsObserver(tree, log, self._topics, defaults, counters)
         return writer

@@ -65,10 +65,7 @@ class GroupWorld:
         settings = load_settings(overrides=["group.initial.rebalance.delay.ms=0", *options])
         history = History(self.leader, self.cluster.image, "INTERNAL", TIMEOUT_S)
         self.sessions = Sessions(
-            self.time,
-            self.append,
-            lambda: self.time.now_ms,
-            may_tell=lambda: self.cluster.is_controller() and self.has_job,
+            self.time, self.append, lambda: self.time.now_ms, may_tell=self.decides
         )
         self.groups = GroupCoordination(
             settings,
@@ -78,6 +75,7 @@ class GroupWorld:
             self.sessions,
             is_controller=self.cluster.is_controller,
             has_job=lambda: self.has_job,
+            decides=self.decides,
             topic_exists=self.in_zookeeper.__contains__,
             counters=self.counters,
         )
@@ -87,6 +85,10 @@ class GroupWorld:
         self.requests = GroupRequests(
             self.groups, TIMEOUT_S, settings.groups_max, self.transactions
         )
+
+    def decides(self) -> bool:
+        """Whether requests that are taken now are decided."""
+        return self.cluster.is_controller() and self.has_job
 
     def look(self) -> None:
         """Let the groups' part see the cluster as it is."""
@@ -117,10 +119,18 @@ class GroupWorld:
         """
         self.leader.lead(range(PARTITIONS))
         self.follow()
-        self.groups.elected({one: log.epoch for one, log in self.leader.logs.items()})
-        await asyncio.sleep(0)
+        await self.elect()
         for group, metadata in (found or {}).items():
             self._observed(group, metadata)
+        await self.load()
+
+    async def elect(self) -> None:
+        """Say that all partitions are led, and not loaded."""
+        self.groups.elected({one: log.epoch for one, log in self.leader.logs.items()})
+        await asyncio.sleep(0)
+
+    async def load(self) -> None:
+        """Load all partitions, and serve them."""
         for partition, log in self.leader.logs.items():
             await self.groups.load(partition, log.end)
         self.groups.batch_completed(self.events[-1].offset + 1)
@@ -149,7 +159,7 @@ class GroupWorld:
         """Let the brokers have everything."""
         for log in self.leader.logs.values():
             for broker in (1, 2):
-                self.leader.fetched(log, broker, max(log.end, 0))
+                self.leader.fetched(log, broker, max(log.end, 0), log.epoch)
 
     def resume_following(self) -> None:
         """Let the brokers take records again, and have what they missed."""

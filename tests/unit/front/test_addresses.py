@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from streaming.errors import ConfigurationError
-from streaming.front.addresses import check_announced_host, check_brokers, plaintext_listeners
+from streaming.front.addresses import (
+    check_announced_host,
+    check_brokers,
+    plaintext_listeners,
+    unclean_shutdowns,
+)
+from streaming.front.gateway import FrontGateway
 from streaming.settings import Settings
 from streaming.settings_loader import load_settings
 
@@ -102,12 +110,20 @@ def test_the_listener_of_brokers_with_several_has_to_be_named() -> None:
     check_brokers(settings(), OURS, [one])
 
 
-@pytest.mark.parametrize("key", ["inter.broker.listener.name", "control.plane.listener.name"])
+KEYS = ["inter.broker.listener.name", "control.plane.listener.name"]
+
+
+def other_than(key: str) -> str:
+    return KEYS[1 - KEYS.index(key)]
+
+
+@pytest.mark.parametrize("key", KEYS)
 def test_a_listener_that_no_broker_has_is_refused(key: str) -> None:
     ends = [end("CLIENT", "h"), end("INTERNAL", "h")]
     said = refusal(settings(f"{key}=INTERN"), OURS, broker(1, *ends))
     assert said == f"{key} = 'INTERN' is a listener of no broker; allowed: CLIENT, INTERNAL"
-    check_brokers(settings(f"{key}=INTERNAL"), OURS, [broker(1, *ends), broker(2, end("X", "h"))])
+    given = settings(f"{key}=INTERNAL", f"{other_than(key)}=CLIENT")
+    check_brokers(given, OURS, [broker(1, *ends), broker(2, end("X", "h"))])
     check_brokers(settings(f"{key}=INTERN"), OURS, [])
 
 
@@ -126,6 +142,34 @@ def test_this_node_must_be_announced_where_brokers_look_for_the_controller() -> 
     assert said.startswith("gateway.listeners = 'CLIENT': broker 1 looks for the controller on INT")
     assert "announced on CLIENT;" in said
     check_brokers(settings(*given), OURS, [broker(1, *ends)])
+
+
+CONTROL_PLANE = ["control.plane.listener.name=CONTROL", "inter.broker.listener.name=INTERNAL"]
+CONTROL = end("CONTROL", "controller.example")
+
+
+def test_this_node_must_be_announced_where_brokers_ask_for_controlled_shutdowns() -> None:
+    one = broker(1, end("CLIENT", "h"), end("CONTROL", "h"), end("INTERNAL", "h"))
+    said = refusal(settings(*CONTROL_PLANE, "gateway.listeners=CONTROL"), [CONTROL], one)
+    assert "broker 1 looks for the controller on INTERNAL" in said
+    given = settings(*CONTROL_PLANE)
+    check_brokers(given, [CONTROL, *OURS], [one])
+    assert unclean_shutdowns(given, [one]) is None
+    assert "inter.broker.listener.name is empty" in refusal(settings(CONTROL_PLANE[0]), OURS, one)
+
+
+def test_brokers_that_ask_for_controlled_shutdowns_over_tls_are_served_without() -> None:
+    one = broker(1, end("CONTROL", "h"), end("INTERNAL", "h", protocol=1))
+    given = settings(*CONTROL_PLANE)
+    assert plaintext_listeners(given, [one]) == ["CONTROL"]
+    check_brokers(given, [CONTROL], [one])
+    said = unclean_shutdowns(given, [one])
+    assert said is not None and said.startswith("broker 1 asks for its controlled shutdown on INT")
+    hidden = [*CONTROL_PLANE, "gateway.hidden=true"]
+    said = refusal(settings(*hidden), [CONTROL, OURS[1]], one)
+    assert "INTERNAL is SSL at broker 1" in said
+    assert "set gateway.listeners = 'CONTROL'" in said
+    check_brokers(settings(*hidden, "gateway.listeners=CONTROL"), [CONTROL], [one])
 
 
 def test_a_listener_that_is_plaintext_at_one_broker_only_is_named_for_the_other() -> None:
@@ -197,4 +241,25 @@ def test_a_hidden_gateway_is_bound_where_brokers_look_for_it_only() -> None:
     assert settings(*given).gateway_listener_names == ["INTERNAL"]
     both = settings(*given, "gateway.listeners=CLIENT,INTERNAL")
     assert both.gateway_listener_names == ["CLIENT", "INTERNAL"]
+    with_control_plane = settings(given[0], *CONTROL_PLANE)
+    assert with_control_plane.gateway_listener_names == ["CONTROL", "INTERNAL"]
     assert settings(given[1]).gateway_listener_names == []
+
+
+def test_a_hidden_gateway_is_announced_where_brokers_look_for_it_only() -> None:
+    given = settings(
+        *CONTROL_PLANE,
+        "gateway.hidden=true",
+        "gateway.listeners=CLIENT,CONTROL,INTERNAL",
+        "gateway.port=0",
+    )
+
+    async def announced() -> list[str]:
+        gateway = FrontGateway(given, Mock(), Mock(), {})
+        await gateway.start(given.gateway_listener_names)
+        try:
+            return [one["listener"] for one in gateway.endpoints()]
+        finally:
+            await gateway.stop()
+
+    assert asyncio.run(announced()) == ["CONTROL", "INTERNAL"]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
 from state.groups.offset_rows import TopicPartition
 from state.protocol_errors import ProtocolError
+from streaming.offsets.history import History
 from streaming.wire.messages import ApiKey
 from tests.unit.front.group_offsets import all_gone, decided, in_topic
 from tests.unit.front.group_requests import GROUP, commit, commit_body, fetched, member_of, play
@@ -182,7 +184,7 @@ def test_requests_that_wait_for_commits_come_before_the_end_of_a_topic() -> None
                 await asyncio.sleep(0.01)
         waiting = asyncio.create_task(commit(other, None, 3, OLD))
         async with asyncio.timeout(10):
-            while not world.groups.stepping_aside:
+            while not world.groups._commits.aside.groups:
                 await asyncio.sleep(0.01)
         world.delete_topic("t")
         await pass_the_loop()
@@ -228,7 +230,7 @@ def test_what_was_deleted_while_nobody_was_here_goes_once_it_is_loaded() -> None
         client = await rig.client()
         assert await commit(client, None, 3) == 0
         partition = world.groups.partition_of(GROUP)
-        world.cluster.known.forget_topic("t")
+        world.cluster.known.forget_topics(["t"])
         world.look()
         for listed in (True, False):
             world.in_zookeeper.clear()
@@ -241,19 +243,24 @@ def test_what_was_deleted_while_nobody_was_here_goes_once_it_is_loaded() -> None
     play(scenario)
 
 
-def test_what_is_deleted_and_made_again_while_groups_are_loaded_goes() -> None:
+def test_what_is_deleted_and_made_again_while_groups_are_loaded_goes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def scenario(world: GroupWorld, rig: Rig) -> None:
+        async def followers_have(_: History, partition: int, end: int) -> AsyncIterator[bytes]:
+            yield world.leader.logs[partition].read(0, 1 << 30)
+
+        monkeypatch.setattr(History, "whole", followers_have)
         client = await rig.client()
         assert await commit(client, None, 3) == 0
-        partition = world.groups.partition_of(GROUP)
-        world.groups.topics.term_ended()
+        world.groups.resigned()
+        await world.elect()
         world.delete_topic("t")
         world.create_topic_again("t")
         await pass_the_loop()
         assert not world.payloads("committed_topics_deleted")
-        for one in world.leader.logs:
-            world.groups.topics.loaded(one, {"t"} if one == partition else set())
-            world.groups.topics.served(one)
+        await world.load()
+        assert decided(world).keys() == {T0}
         await all_gone(world)
         assert not decided(world) and not in_topic(world)
 

@@ -21,6 +21,8 @@ from streaming.front.control import ControlServer, order_event
 from streaming.log.api import LogClosed, NewRecord
 
 Command = Callable[..., tuple[int, int]]
+LONG_S, SHORT_S = 20.0, 1.0
+"""For an effect that is there at once, and for one that never comes."""
 
 
 @pytest.fixture
@@ -124,7 +126,9 @@ def command(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
     ever; return the exit code and how many events were appended.
     """
 
-    def run(words: list[str], *statuses: dict[str, Any]) -> tuple[int, int]:
+    def run(
+        words: list[str], *statuses: dict[str, Any], timeout_s: float = LONG_S
+    ) -> tuple[int, int]:
         shown = list(statuses)
         monkeypatch.setattr(
             control, "fetch_status", lambda *_: shown.pop(0) if len(shown) > 1 else shown[0]
@@ -133,7 +137,7 @@ def command(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Command:
 
         def call() -> int:
             with pytest.raises(SystemExit) as left:
-                main([*words, "--data-dir", str(data_dir), "--timeout", "0.3"])
+                main([*words, "--data-dir", str(data_dir), "--timeout", str(timeout_s)])
             return int(left.value.code or 0)
 
         code, _ = ask(data_dir, log, call)
@@ -147,7 +151,7 @@ def test_a_shutdown_is_allowed_once_a_job_has_folded_it(
 ) -> None:
     assert command(["allow-shutdown", "3"], status(40), status(40), status(41)) == (0, 1)
     assert "broker 3 may shut down (event 40)" in capsys.readouterr().out
-    assert command(["allow-shutdown", "3"], status(40)) == (1, 1)
+    assert command(["allow-shutdown", "3"], status(40), timeout_s=SHORT_S) == (1, 1)
     assert "no job has folded it" in " ".join(capsys.readouterr().err.split())
 
 
@@ -169,7 +173,7 @@ def test_a_front_without_a_job_does_not_know_that_a_pause_is_over(
     command: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It starts as if there were none."""
-    assert command(["resume"], status(0)) == (1, 1)
+    assert command(["resume"], status(0), timeout_s=SHORT_S) == (1, 1)
     assert "no job has folded it" in " ".join(capsys.readouterr().err.split())
     waiting = [status(0), status(40, paused=True), status(41, paused=True)]
     assert command(["resume"], *waiting, status(41)) == (0, 1)

@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from state.groups.buckets import group_bucket
 from state.groups.offset_rows import UNLOGGED, TopicPartition
 from state.protocol_errors import ProtocolError
 from streaming.front import direct_commits
-from streaming.wire.messages import ApiKey
+from streaming.wire.commit_layouts import CommitLayouts
+from streaming.wire.messages import ApiKey, decode_response, encode_request
 from tests.unit.front.group_offsets import (
     all_gone,
     decided,
@@ -33,6 +35,8 @@ from tests.unit.gateway.support import Rig
 
 OLD = 5
 """A version of OffsetCommit that is always decided."""
+ELSEWHERE = "elsewhere"
+"""A group of another partition."""
 T0: TopicPartition = ("t", 0)
 DELETING = {
     "group_id": GROUP,
@@ -90,6 +94,7 @@ def test_who_waits_too_long_is_told_so_once(monkeypatch: pytest.MonkeyPatch) -> 
         joined = await member_of(client)
         world.following = False
         assert await commit(client, joined) == ProtocolError.REQUEST_TIMED_OUT
+        monkeypatch.undo()
         world.resume_following()
         assert await commit(client, joined, 8) == 0
         assert (await fetched(client))["committed_offset"] == 8
@@ -162,6 +167,22 @@ def test_who_may_not_commit_is_told_what_is_decided() -> None:
     play(scenario)
 
 
+def test_only_who_may_commit_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: list[str] = []
+    monkeypatch.setattr(CommitLayouts, "keep", lambda _, __, layout: kept.append(layout.member))
+
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client = await rig.client()
+        joined = await member_of(client)
+        assert await commit(client, joined | {"member_id": "x"}) != 0
+        assert await commit(client, joined | {"generation_id": 9}) != 0
+        assert await commit(client, joined, group="another") != 0
+        assert await commit(client, joined) == 0
+        assert kept == [joined["member_id"]]
+
+    play(scenario)
+
+
 def test_too_long_metadata_is_left_to_the_machines() -> None:
     async def scenario(world: GroupWorld, rig: Rig) -> None:
         client = await rig.client()
@@ -197,23 +218,65 @@ def test_a_commit_steps_aside_while_a_deletion_is_decided() -> None:
     play(scenario)
 
 
-def test_all_step_aside_while_it_is_decided_what_has_expired() -> None:
+def test_a_group_steps_aside_while_it_is_decided_what_has_expired() -> None:
     async def scenario(world: GroupWorld, rig: Rig) -> None:
         client = await rig.client()
         joined = await member_of(client)
         assert await commit(client, joined, 1) == 0
-        await world.groups.expire_offsets()
+        assert await commit(client, None, 1, group=ELSEWHERE) == 0
+        looking = asyncio.create_task(world.groups.expiry.expire([group_bucket(GROUP)]))
+        await until(world, "offsets_expiration_due")
         assert [event.kind for event in world.events[-2:]] == [
             "offsets_appended",
             "offsets_expiration_due",
         ]
+        asked = len(world.payloads("offset_commit_requested"))
+        assert await commit(client, None, 2, group=ELSEWHERE) == 0
+        assert len(world.payloads("offset_commit_requested")) == asked, "it is another's bucket"
         assert await commit(client, joined, 2) == 0
-        assert len(world.payloads("offset_commit_requested")) == 1
-        await asyncio.sleep(0)
+        assert len(world.payloads("offset_commit_requested")) == asked + 1
         world.groups.batch_completed(len(world.events))
+        await looking
         assert await commit(client, joined, 3) == 0
-        assert len(world.payloads("offset_commit_requested")) == 1
+        assert len(world.payloads("offset_commit_requested")) == asked + 1
         assert (await fetched(client))["committed_offset"] == 3
+
+    play(scenario)
+
+
+def test_what_is_taken_in_the_turn_in_which_a_term_ends_is_answered() -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client = await rig.client()
+        assert await commit(client, None, 1) == 0
+        answers: list[bytes] = []
+        request = encode_request(ApiKey.OFFSET_COMMIT, 9, 5, "c", commit_body(None, 2))
+        assert world.groups.take_commit(request, "host", answers.append)
+        world.leader.stop()
+        world.groups.resigned()
+        await pass_the_loop()
+        (answer,) = answers
+        correlation_id, body = decode_response(ApiKey.OFFSET_COMMIT, 9, answer)
+        error = body["topics"][0]["partitions"][0]["error_code"]
+        assert (correlation_id, error) == (5, ProtocolError.NOT_COORDINATOR)
+
+    play(scenario)
+
+
+def test_a_partition_that_brokers_do_not_follow_holds_up_no_group_of_another() -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client, other = await rig.client(), await rig.client()
+        assert world.groups.partition_of(GROUP) != world.groups.partition_of(ELSEWHERE)
+        assert await commit(client, None, 1) == 0
+        world.following = False
+        waiting = asyncio.create_task(commit(client, None, 2))
+        async with asyncio.timeout(10):
+            while not world.groups.image.committing:
+                await asyncio.sleep(0.01)
+        deciding = asyncio.create_task(commit(other, None, 1, group=ELSEWHERE))
+        await until(world, "offset_commit_requested", 2)
+        assert not waiting.done()
+        world.resume_following()
+        assert await asyncio.gather(waiting, deciding) == [0, 0]
 
     play(scenario)
 

@@ -11,9 +11,10 @@ import orjson
 import pytest
 
 from state.protocol_errors import ProtocolError
-from streaming.gateway.groups import membership
+from streaming.gateway.groups import membership, transactions
 from streaming.wire.joining import encode_join_group
 from streaming.wire.messages import APIS, ApiKey, decode_response
+from tests.unit.front import group_world
 from tests.unit.front.group_requests import (
     GROUP,
     commit,
@@ -86,6 +87,22 @@ def test_many_requests_at_once_are_answered_in_order() -> None:
     play(scenario)
 
 
+def test_requests_that_no_decision_has_answered_are_counted() -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client = await rig.client()
+        world.held = []
+        client.write(ApiKey.JOIN_GROUP, 3, joining())
+        async with asyncio.timeout(10):
+            while not world.held:
+                await asyncio.sleep(0.01)
+        assert world.groups.waiting == 1
+        world.release()
+        await client.read_frame()
+        assert world.groups.waiting == 0
+
+    play(scenario)
+
+
 @pytest.mark.parametrize("missing", ["protocol_type", "protocol_name"])
 def test_a_member_says_what_it_joined_with(missing: str) -> None:
     """From version 5 of SyncGroup on (SyncGroupRequest.areMandatoryProtocolTypeAndNamePresent)."""
@@ -96,6 +113,20 @@ def test_a_member_says_what_it_joined_with(missing: str) -> None:
         answer = await sync(client, joined, **{missing: None})
         assert answer["error_code"] == ProtocolError.INCONSISTENT_GROUP_PROTOCOL
         assert (await sync(client, joined, 4))["assignment"] == b"mine"
+
+    play(scenario)
+
+
+def test_only_short_heartbeats_are_remembered() -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client = await rig.client()
+        joined = await member_of(client)
+        known = membership._known_heartbeat.cache_info
+        before = known().currsize
+        assert await heartbeat(client, joined | {"member_id": "x" * 1_000}) == 25
+        assert known().currsize == before
+        assert await heartbeat(client, joined) == 0
+        assert known().currsize == before + 1
 
     play(scenario)
 
@@ -217,27 +248,27 @@ LONG = "n" * 40_000
 
 
 @pytest.mark.parametrize(
-    ("api", "version", "changed", "counter"),
+    ("api", "version", "changed"),
     [
-        (ApiKey.TXN_OFFSET_COMMIT, 4, in_transaction() | {"group_id": LONG}, "closed_refused"),
+        (ApiKey.TXN_OFFSET_COMMIT, 4, in_transaction() | {"group_id": LONG}),
         (
             ApiKey.TXN_OFFSET_COMMIT,
             4,
             in_transaction() | {"topics": [{"name": LONG, "partitions": []}]},
-            "closed_refused",
         ),
-        (ApiKey.OFFSET_COMMIT, 8, commit_body(None) | {"group_id": LONG}, "closed_malformed"),
-        (ApiKey.JOIN_GROUP, 6, joining() | {"protocol_type": LONG}, "closed_malformed"),
+        (ApiKey.OFFSET_COMMIT, 8, commit_body(None) | {"group_id": LONG}),
+        (ApiKey.JOIN_GROUP, 6, joining() | {"protocol_type": LONG}),
+        (ApiKey.LEAVE_GROUP, 4, {"group_id": "n" * 70_000}),
     ],
 )
 def test_names_that_no_record_can_hold_end_their_connection(
-    api: ApiKey, version: int, changed: dict[str, Any], counter: str
+    api: ApiKey, version: int, changed: dict[str, Any]
 ) -> None:
     async def scenario(world: GroupWorld, rig: Rig) -> None:
         client, before = await rig.client(), len(world.events)
         client.write(api, version, changed)
         await client.wait_closed()
-        assert rig.gateway.counters[counter] == 1
+        assert rig.gateway.counters["closed_malformed"] == 1
         assert len(world.events) == before
 
     play(scenario)
@@ -251,6 +282,27 @@ def test_what_a_transactions_coordinator_has_against_a_commit_is_told(said: int,
         answer = await client.ask(ApiKey.TXN_OFFSET_COMMIT, 4, in_transaction())
         assert answer["topics"][0]["partitions"][0]["error_code"] == told
         assert (await fetched(client, require_stable=True))["error_code"] == 0
+
+    play(scenario)
+
+
+def test_a_commit_is_under_way_until_it_is_decided_however_late(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(group_world, "TIMEOUT_S", 0.01)
+    monkeypatch.setattr(transactions, "COMMIT_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(transactions, "_MARKER_WAITS_S", 0.05)
+
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client = await rig.client()
+        world.held = []
+        answer = await client.ask(ApiKey.TXN_OFFSET_COMMIT, 4, in_transaction())
+        error = answer["topics"][0]["partitions"][0]["error_code"]
+        assert error == ProtocolError.REQUEST_TIMED_OUT
+        assert not await world.transactions.settled(9)
+        world.release()
+        monkeypatch.setattr(transactions, "_MARKER_WAITS_S", 20.0)
+        assert await world.transactions.settled(9)
 
     play(scenario)
 

@@ -152,7 +152,7 @@ def test_our_own_figures(status):
 def test_the_age_of_what_waits_is_that_of_its_oldest_event(tmp_path):
     def look(front: Front) -> list[float]:
         front._log.append([NewRecord("a", "", b"{}"), NewRecord("b", "", b"{}")])
-        lease, now_s = front._lease, front._loop.time()
+        lease, now_s = front._lease.lease, front._loop.time()
         lease.appended(1, now_s - 5)
         lease.appended(2, now_s - 1)
         ages = [front.status()]

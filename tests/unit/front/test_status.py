@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+
+from state.events import EventKind
+from streaming.front.authority import ControllerRole
 from streaming.front.job_feed import JobProgress
 from streaming.front.status import image_status
+from streaming.image import restore
 from streaming.image.cluster_image import ClusterImage
-from tests.unit.front.front_figures import image_of
+from tests.unit.front.front_figures import image_of, made_front, play_job
+from tests.unit.front.loop_turns import pass_the_loop
+from tests.unit.state.support import Controller
 
 COUNTS = ("offline_partitions", "leaderless", "under_replicated", "imbalanced")
 
@@ -31,6 +38,33 @@ def test_a_preferred_replica_that_is_added_counts_once_it_is_in_sync():
 def test_an_image_without_partitions_counts_none_and_no_image_is_not_known():
     assert counts(ClusterImage()) == (0, 0, 0, 0)
     assert counts(None) == (None, None, None, None)
+
+
+def test_a_topic_whose_deletion_has_started_counts_nowhere():
+    controller = Controller()
+    controller.topic("t", [[1, 2, 3]], topic_id="tttttttttttttttttttttg")
+    controller.brokers(unregistered=[1, 2, 3])
+    restored = restore.image_of([controller.slot, controller.cluster])
+    assert image_status(restored)["offline_partitions"] == 1
+    controller.happen("topic_deletion_requested", "t", topic="t")
+    restored = restore.image_of([controller.slot, controller.cluster])
+    assert image_status(restored)["offline_partitions"] == 0
+
+
+def test_requests_of_tools_and_of_members_wait_alike(tmp_path, monkeypatch):
+    monkeypatch.setattr(ControllerRole, "is_controller", lambda role: True)
+
+    async def scenario():
+        front, log = made_front(tmp_path)
+        with log:
+            play_job(front)
+            front._decider.ask(EventKind.DELETE_TOPIC_REQUESTED, "t", {"topic": "t"}, 20)
+            assert front.status()["waiting_requests"] == 1
+            front._groups._coordination.ask(EventKind.JOIN_GROUP_REQUESTED, "g", {}, 20)
+            assert front.status()["waiting_requests"] == 2
+            await pass_the_loop()
+
+    asyncio.run(scenario())
 
 
 def test_batches_add_up():

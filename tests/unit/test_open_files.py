@@ -7,7 +7,7 @@ import resource
 
 import pytest
 
-from streaming.front.open_files import RESERVED, admissible_connections
+from streaming.open_files import JOB_FILES, RESERVED, admissible_connections, allow_open_files
 
 
 @pytest.fixture
@@ -27,8 +27,9 @@ def test_the_soft_limit_is_raised_to_what_the_connections_take(
 
 
 def test_a_limit_that_is_high_enough_is_left_alone(limits: dict[str, tuple[int, int]]) -> None:
+    limits["now"] = (2_048, 20_000)
     assert admissible_connections(500) == 500
-    assert limits["now"] == (1_024, 20_000)
+    assert limits["now"] == (2_048, 20_000)
 
 
 def test_connections_leave_files_for_the_rest_when_there_are_too_few(
@@ -37,10 +38,20 @@ def test_connections_leave_files_for_the_rest_when_there_are_too_few(
     with caplog.at_level(logging.WARNING):
         assert admissible_connections(30_000) == 20_000 - RESERVED
     assert limits["now"] == (20_000, 20_000)
-    assert "max.connections is 30000, but only 19744 connections are served" in caplog.text
+    assert "max.connections is 30000, but only 18976 connections are served" in caplog.text
 
 
 def test_no_limit_at_all(limits: dict[str, tuple[int, int]]) -> None:
     limits["now"] = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
     assert admissible_connections(30_000) == 30_000
     assert limits["now"] == (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+
+
+def test_the_job_may_have_a_connection_to_each_of_many_brokers(
+    limits: dict[str, tuple[int, int]],
+) -> None:
+    assert allow_open_files(JOB_FILES) == JOB_FILES
+    assert limits["now"] == (JOB_FILES, 20_000)
+    limits["now"] = (1_024, 4_096)
+    assert allow_open_files(JOB_FILES) == 4_096
+    assert limits["now"] == (4_096, 4_096)

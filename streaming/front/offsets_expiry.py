@@ -1,0 +1,63 @@
+"""Has offsets looked for whose time is over: of all groups once an interval, of some at a time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Sequence
+
+from state.events import EventKind
+from state.groups.buckets import group_bucket
+from state.groups.image import GroupImage
+from streaming.front.stepping_aside import SteppingAside
+from streaming.gateway.ports import NotReplicated
+from streaming.observers.ports import AppendEvents, event
+from streaming.offsets.term_over import TermOver
+
+BUCKETS_AT_ONCE = 256
+"""Their groups step aside together: few enough that their commits can be decided meanwhile."""
+
+
+class OffsetsExpiry:
+    """Appends an event for each bucket that has groups; lives on the front's event loop."""
+
+    def __init__(
+        self,
+        aside: SteppingAside,
+        append: AppendEvents,
+        image: Callable[[], GroupImage],
+        interval_s: float,
+    ) -> None:
+        """interval_s: offsets.retention.check.interval.ms; image: the groups as decided so far."""
+        self._aside = aside
+        self._append = append
+        self._image = image
+        self._interval_s = interval_s
+
+    async def run(self) -> None:
+        """Look for them until cancelled. What cannot be done now is done the next time."""
+        while True:
+            parts = self.parts() or [range(0)]
+            for buckets in parts:
+                await asyncio.sleep(self._interval_s / len(parts))
+                with contextlib.suppress(NotReplicated, TermOver):
+                    await self.expire(buckets)
+
+    def parts(self) -> list[Sequence[int]]:
+        """Return the buckets that have groups, in parts that are looked through together."""
+        buckets = sorted(set(map(group_bucket, self._image().groups)))
+        starts = range(0, len(buckets), BUCKETS_AT_ONCE)
+        return [buckets[start : start + BUCKETS_AT_ONCE] for start in starts]
+
+    async def expire(self, buckets: Sequence[int]) -> None:
+        """Have the groups of these buckets looked through, and wait until that is decided.
+
+        Raises NotReplicated, TermOver.
+        """
+        if not buckets:
+            return
+        concerned, known = set(buckets), (*self._image().groups, *self._aside.groups)
+        groups = {one for one in known if group_bucket(one) in concerned}
+        kind = EventKind.OFFSETS_EXPIRATION_DUE
+        records = [event(kind, {}, str(bucket)) for bucket in buckets]
+        await self._aside.until_decided(groups, lambda: self._append(records))

@@ -1,0 +1,147 @@
+"""Groups whose commits are left to be decided, since something about their offsets is decided."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
+from concurrent.futures import Future
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+
+from streaming.offsets.term_over import TermOver
+
+_OVER = "what was to be decided is loaded anew"
+
+
+@dataclass(slots=True, eq=False)
+class _Request:
+    """What is decided about offsets of groups.
+
+    sent: the count when it was sent. given_up: the count when it ended without an answer, though it
+    may be decided yet; None before that.
+    """
+
+    groups: Collection[str]
+    sent: int = -1
+    given_up: int | None = None
+
+
+class SteppingAside:
+    """Which groups step aside, each for as long as a request of its own is not known to be decided.
+
+    One that ended without an answer may be decided yet: the next one about the group that is sent
+    after that, and decided, was decided behind it.
+    """
+
+    def __init__(self, settle: Callable[[Collection[str]], Awaitable[None]]) -> None:
+        """settle: waits until commits of groups that are on their way are safe, and tells the log
+        of them; when it raises, nothing is sent.
+        """
+        self._settle = settle
+        self._requests: dict[str, list[_Request]] = {}
+        self._count = itertools.count()
+        self._undecided: list[tuple[int, asyncio.Future[None]]] = []
+        self._completed = 0
+        self._term = 0
+
+    def covers(self, group: str) -> bool:
+        """Return whether a group steps aside."""
+        return group in self._requests
+
+    @property
+    def groups(self) -> Collection[str]:
+        """The groups that step aside."""
+        return self._requests.keys()
+
+    @asynccontextmanager
+    async def until_answered(self, group: str) -> AsyncIterator[None]:
+        """Step aside for a group until the request that is submitted inside is answered.
+
+        Raises what `settle` does.
+        """
+        request = await self._begin([group])
+        with self._open(request):
+            yield
+
+    async def until_decided(
+        self, groups: Collection[str], append: Callable[[], Future[range]]
+    ) -> None:
+        """Step aside for groups until the events that `append` appends are decided, which come
+        behind all requests about their offsets that are known of now.
+
+        Raises TermOver, and what `settle` does.
+        """
+        term = self._term
+        request = await self._begin(groups)
+        with self._open(request):
+            await asyncio.sleep(0)  # requests that waited for the same are appended in this turn
+            self._check(term)
+            appended = await asyncio.wrap_future(append())
+            self._check(term)
+            if appended.stop > self._completed:
+                decided: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                self._undecided.append((appended.stop, decided))
+                await decided
+
+    async def _begin(self, groups: Collection[str]) -> _Request:
+        request = _Request(groups)
+        for group in groups:
+            self._requests.setdefault(group, []).append(request)
+        try:
+            await self._settle(groups)
+        except BaseException:
+            self._end(request)
+            raise
+        request.sent = next(self._count)
+        return request
+
+    @contextmanager
+    def _open(self, request: _Request) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            request.given_up = next(self._count)
+            self._keep(request, lambda one: one.given_up is None or one is request)
+            raise
+        self._end(request)
+
+    def _check(self, term: int) -> None:
+        if term != self._term:
+            raise TermOver(_OVER)
+
+    def _end(self, request: _Request) -> None:
+        """Open the way that a request barred, and those that were given up before it was sent."""
+
+        def stays(one: _Request) -> bool:
+            return one is not request and (one.given_up is None or one.given_up > request.sent)
+
+        self._keep(request, stays)
+
+    def _keep(self, request: _Request, stays: Callable[[_Request], bool]) -> None:
+        """Forget requests about the groups of one, but for those that stay."""
+        for group in request.groups:
+            left = list(filter(stays, self._requests.get(group, ())))
+            if left:
+                self._requests[group] = left
+            else:
+                self._requests.pop(group, None)
+
+    def completed(self, end_offset: int) -> None:
+        """Take how far has been decided, once the decisions were taken."""
+        self._completed = end_offset
+        waiting, self._undecided = self._undecided, []
+        for stop, decided in waiting:
+            if end_offset < stop:
+                self._undecided.append((stop, decided))
+            elif not decided.done():
+                decided.set_result(None)
+
+    def forget(self) -> None:
+        """Let no group step aside: what is decided of this term counts no more."""
+        self._term += 1
+        self._requests.clear()
+        for _, decided in self._undecided:
+            if not decided.done():
+                decided.set_exception(TermOver(_OVER))
+        self._undecided.clear()

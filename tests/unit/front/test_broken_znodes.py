@@ -1,0 +1,107 @@
+"""A znode that cannot be used is set aside, logged and counted, and hides no other."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import orjson
+import pytest
+
+from streaming.log.api import NewRecord
+from streaming.observers import deletions
+from streaming.observers.brokers import BrokersObserver
+from streaming.observers.deletions import DeletionsObserver
+from streaming.observers.topics import TopicsObserver
+from streaming.observers.tree import Dirty
+from streaming.zk.types import ZNode
+
+LONG = "n" * 70_000
+"""No log takes an event about it."""
+
+
+class Log:
+    """Keeps what is appended."""
+
+    def __init__(self) -> None:
+        self.records: list[NewRecord] = []
+
+    def append(self, records: list[NewRecord]) -> None:
+        self.records += records
+
+
+class Names:
+    """Topics of which all that are asked for are known, without an id."""
+
+    def __contains__(self, name: str) -> bool:
+        return True
+
+    def topic_id(self, name: str) -> None:
+        return None
+
+
+def registration(**changed: Any) -> ZNode:
+    body = {"version": 5, "endpoints": ["PLAINTEXT://h:9092"], "jmx_port": -1} | changed
+    return ZNode(orjson.dumps(body), 0, czxid=5, mzxid=5, mtime_ms=0, ephemeral_owner=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "broken"),
+    [
+        ("2", registration(rack=7)),
+        ("2", registration(features=[1])),
+        ("2", registration(endpoints=["PLAINTEXT://h:99999999999999999999"])),
+        ("3000000000", registration()),
+    ],
+)
+def test_a_broken_registration_hides_no_other(
+    name: str, broken: ZNode, caplog: pytest.LogCaptureFixture
+) -> None:
+    znodes = {"/brokers/ids/1": registration(rack="r"), f"/brokers/ids/{name}": broken}
+    tree = SimpleNamespace(
+        children=lambda path: ["1", name, "x", "9" * 5_000],
+        get_many=lambda paths: [znodes[path] for path in paths],
+    )
+    log, counters = Log(), Counter[str]()
+    observer = BrokersObserver(tree, log, 1000, counters)
+    observer.look()
+    observer.look()
+    [told] = [orjson.loads(record.payload) for record in log.records]
+    assert [one["id"] for one in told["registered"]] == [1]
+    assert observer.ids == [1]
+    assert counters == {"broken_broker_znodes": 1}
+    assert f"registration of broker {name} is passed over" in caplog.text
+
+
+def test_a_name_that_no_topic_may_have_is_not_deleted(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(
+        deletions, "read_many", lambda _, paths: SimpleNamespace(czxid=np.arange(len(paths)))
+    )
+    tree = SimpleNamespace(children=lambda path: ["t", "u", LONG], session=None)
+    log, counters = Log(), Counter[str]()
+    observer = DeletionsObserver(tree, log, Names(), counters)
+    observer.look()
+    observer.look()
+    assert [record.key for record in log.records] == ["t", "u"]
+    assert counters == {"broken_admin_requests": 1}
+    assert "is no legal name of a topic" in caplog.text
+
+
+def test_a_topic_with_a_name_that_none_may_have_is_passed_over(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    znode = ZNode(b'{"partitions":{"0":[1]}}', 0, czxid=5, mzxid=5, mtime_ms=0, ephemeral_owner=0)
+    tree = SimpleNamespace(
+        children=lambda path: [LONG], get_many=lambda paths: [znode for _ in paths], session=None
+    )
+    counters = Counter[str]()
+    observer = TopicsObserver(tree, Log(), counters)
+    with caplog.at_level(logging.WARNING):
+        observer.look(Dirty(everything=True))
+    assert (len(observer), observer.is_listed(LONG)) == (0, True)
+    assert counters == {"broken_topic_znodes": 1}

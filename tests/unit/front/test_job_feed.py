@@ -1,0 +1,60 @@
+"""Decisions about groups are taken in order, in parts between which others are served."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from state.decisions import DecisionKind
+from streaming.front import job_feed
+from streaming.front.job_feed import JobFeed
+from streaming.link.messages import Message, pack_parts
+
+Decisions = Sequence[tuple[int, bytes]]
+
+
+def feed(taken: list[Decisions]) -> JobFeed:
+    """A feed that notes which decisions about groups are taken together."""
+
+    def nothing(*_: object) -> None:
+        """Take what is not looked at."""
+
+    return JobFeed(
+        cast(Any, SimpleNamespace(arm=nothing)),
+        cast(Any, SimpleNamespace(answer=nothing)),
+        Counter(),
+        lambda: 0,
+        cast(Any, SimpleNamespace(decided=nothing, groups_decided=taken.append)),
+    )
+
+
+def message(bodies: Sequence[bytes]) -> Message:
+    kind = str(DecisionKind.CHANGE_GROUP)
+    described = [[offset, kind, len(body)] for offset, body in enumerate(bodies)]
+    return Message({"type": "decisions", "decisions": described}, pack_parts(bodies))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "parts"),
+    [
+        ([], []),
+        ([10], [1]),
+        ([40] * 7, [3, 3, 1]),
+        ([500, 10, 10], [1, 2]),
+        ([50, 50, 200], [2, 1]),
+    ],
+)
+def test_decisions_about_groups_are_taken_in_parts(
+    sizes: list[int], parts: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job_feed, "_PART_BYTES", 100)
+    bodies = [bytes([number]) * size for number, size in enumerate(sizes)]
+    taken: list[Decisions] = []
+    turns = [len(taken) for _ in feed(taken).job_said(message(bodies))]
+    assert [one for part in taken for one in part] == list(enumerate(bodies))
+    assert [len(part) for part in taken] == parts
+    assert turns == list(range(1, len(parts) + 1)), "others are served after each"

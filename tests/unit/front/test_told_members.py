@@ -1,0 +1,105 @@
+"""How often the machines are told of members, in a group of many, while others are silent."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import orjson
+import pytest
+
+from state.groups.buckets import group_bucket
+from streaming.front.sessions import Sessions
+from streaming.log.api import NewRecord
+from tests.unit.front.standing_time import StandingTime
+
+MEMBERS = 200
+SESSION_S = 45
+BEAT_S = 3
+EVENT = NewRecord("join_group_requested", "g", b"{}")
+
+
+class Crowd:
+    """Members of one group; told: rows of heartbeats_received so far, by member; scans: how often
+    all of them were looked at.
+    """
+
+    def __init__(self) -> None:
+        self.time = StandingTime()
+        self.sessions = Sessions(self.time, list, lambda: self.time.now_ms, lambda: False)
+        self.names = [f"m{number}" for number in range(MEMBERS)]
+        self.told: Counter[str] = Counter()
+        self.events = 0
+        changes = [
+            {
+                "change": "member_added",
+                "member": name,
+                "instance": None,
+                "session_timeout_ms": SESSION_S * 1000,
+                "at_ms": self.time.now_ms,
+            }
+            for name in self.names
+        ]
+        self.sessions.decided("g", changes)
+
+    def beat(self, seconds: int, *silent: str) -> None:
+        """Let time pass in which all but some are heard of."""
+        for _ in range(seconds // BEAT_S):
+            self.time.pass_to(self.time.now_ms + BEAT_S * 1000)
+            for name in self.names:
+                if name not in silent:
+                    self.sessions.heard("g", name)
+
+    def append(self) -> dict[str, int]:
+        """Append an event of the group; return who is told of before it, and how long silent."""
+        rows = []
+        for record in self.sessions.told_before([EVENT]):
+            assert record.key == str(group_bucket("g"))
+            rows += orjson.loads(record.payload)["heartbeats"]
+            self.events += 1
+        self.told.update(row[1] for row in rows)
+        return {row[1]: row[4] for row in rows}
+
+
+@pytest.mark.parametrize("silent", [0, 1, 20])
+def test_members_that_rejoin_are_told_of_once_whoever_is_silent(silent: int) -> None:
+    crowd = Crowd()
+    quiet = crowd.names[:silent]
+    crowd.beat(30, *quiet)
+    for name in crowd.names[silent:]:
+        crowd.time.pass_to(crowd.time.now_ms + 1)
+        crowd.sessions.heard("g", name)
+        crowd.append()
+    assert crowd.told == dict.fromkeys(crowd.names[silent:], 1)
+    assert crowd.events == 1
+
+
+def test_one_that_was_silent_is_told_of_before_the_next_event() -> None:
+    crowd = Crowd()
+    crowd.beat(30, "m0", "m1")
+    assert "m0" not in crowd.append()
+    crowd.beat(BEAT_S, "m0")
+    crowd.time.pass_to(crowd.time.now_ms + 500)
+    assert crowd.append() == {"m1": 500}
+    assert crowd.append() == {}
+
+
+def test_under_steady_events_a_member_is_told_of_a_few_times_a_session() -> None:
+    """Times of beats are spread, as those of clients are."""
+    crowd = Crowd()
+    for second in range(10 * SESSION_S):
+        crowd.time.pass_to(crowd.time.now_ms + 1000)
+        for number, name in enumerate(crowd.names):
+            if (second + number) % (SESSION_S // 3) == 0:
+                crowd.sessions.heard("g", name)
+        crowd.append()
+    assert max(crowd.told.values()) <= 41, "a quarter of a session is between two"
+    assert min(crowd.told.values()) >= 10
+    assert crowd.events <= 61, "they are told of together"
+
+
+def test_who_is_silent_for_its_session_is_told_of_as_such() -> None:
+    crowd = Crowd()
+    crowd.beat(SESSION_S, "m0")
+    crowd.time.pass_to(crowd.time.now_ms + 10)
+    told = crowd.append()
+    assert (told["m0"], told["m1"]) == (SESSION_S * 1000 + 10, 10)
