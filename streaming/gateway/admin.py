@@ -1,4 +1,4 @@
-"""Has requests of administrators decided, and tells failures as error codes."""
+"""What requests of administrators share."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from typing import Any
 
 from state.events import EventKind
 from state.protocol_errors import ProtocolError
-from streaming.gateway.ports import ClusterView, Decider, DecisionTimedOut, NotController, Paused
+from streaming.gateway.deciding import Deciding
+from streaming.gateway.ports import ClusterView
 from streaming.wire.schema_codec import Body
 
 _NAMELESS = "The name of a topic cannot be empty."
 
 
 class AdminRequests:
-    """What requests about topics share.
+    """Has requests about topics decided.
 
     The decision is awaited whatever time a request gives: that is for brokers to hear of what was
     done, and Kafka looks at it when all is checked and written (ZkAdminManager).
     """
 
-    def __init__(self, view: ClusterView, decider: Decider, timeout_s: float) -> None:
-        """Take the cluster, who decides, and how long a request waits for it."""
+    def __init__(self, view: ClusterView, deciding: Deciding) -> None:
+        """Take the cluster, and who decides."""
         self.view = view
-        self._decider = decider
-        self._timeout_s = timeout_s
+        self._deciding = deciding
 
     def ready(self) -> bool:
         """Return whether requests can be decided here now."""
@@ -38,14 +38,7 @@ class AdminRequests:
             return {"error": ProtocolError.NOT_CONTROLLER}
         if not topic:
             return {"error": ProtocolError.UNKNOWN_TOPIC_OR_PARTITION, "message": _NAMELESS}
-        try:
-            return await self._decider.submit(kind, topic, payload, self._timeout_s)
-        except Paused as paused:
-            return {"error": ProtocolError.POLICY_VIOLATION, "message": str(paused)}
-        except NotController:
-            return {"error": ProtocolError.NOT_CONTROLLER}
-        except DecisionTimedOut:
-            return {"error": ProtocolError.REQUEST_TIMED_OUT}
+        return await self._deciding.reply(kind, topic, payload)
 
 
 def in_time(error: int, asked: Body) -> int:

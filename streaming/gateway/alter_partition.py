@@ -10,11 +10,12 @@ from uuid import UUID
 import numpy as np
 
 from state.events import EventKind
+from state.json_values import replica_ids
 from state.partitions.isr import bearable
 from state.protocol_errors import ProtocolError
 from state.topic_ids import topic_id_to_text
-from streaming.gateway.broker_requests import Deciding
 from streaming.gateway.calls import Call
+from streaming.gateway.deciding import Deciding
 from streaming.gateway.ports import ClusterView
 from streaming.image.cluster_image import ClusterImage
 from streaming.wire.schema_codec import Body
@@ -26,14 +27,15 @@ _BROKER_EPOCHS_SINCE = 3
 @dataclass(slots=True)
 class _Topic:
     """One topic of the request. key is "" when nobody knows the topic's id: the cluster machine
-    answers then. partitions: the event's partitions by number, refused: numbers below 0.
+    answers then. partitions: the event's partitions by number; refused: the errors of those that no
+    event can be about, a number below 0 or an ISR that cannot be.
     """
 
     key: str
     name: str
     topic_id: UUID | None
     partitions: dict[int, dict[str, Any]] = field(default_factory=dict)
-    refused: set[int] = field(default_factory=set)
+    refused: dict[int, ProtocolError] = field(default_factory=dict)
 
 
 class AlterPartition:
@@ -90,12 +92,34 @@ def _topics(call: Call, image: ClusterImage) -> list[_Topic]:
         key = _name_of(image, topic_id) if by_id else name
         topic = topics.setdefault((name, topic_id), _Topic(key, name, topic_id))
         for partition in entry["partitions"]:
-            number = partition["partition_index"]
-            if number < 0:
-                topic.refused.add(number)
-            else:
-                topic.partitions[number] = _partition(call, partition)
+            _take(topic, _partition(call, partition))
     return list(topics.values())
+
+
+def _take(topic: _Topic, asked: dict[str, Any]) -> None:
+    number = asked["partition"]
+    topic.partitions.pop(number, None)
+    topic.refused.pop(number, None)
+    error = _error(topic, asked)
+    if error is ProtocolError.NONE:
+        topic.partitions[number] = asked
+    else:
+        topic.refused[number] = error
+
+
+def _error(topic: _Topic, asked: dict[str, Any]) -> ProtocolError:
+    """Return why no event can be about a partition; its reader would set all of it aside."""
+    if asked["partition"] < 0:
+        return (
+            ProtocolError.UNKNOWN_TOPIC_OR_PARTITION
+            if topic.key
+            else ProtocolError.UNKNOWN_TOPIC_ID
+        )
+    try:
+        replica_ids(asked["isr"])
+    except ValueError:
+        return ProtocolError.INVALID_REQUEST
+    return ProtocolError.NONE
 
 
 def _name_of(image: ClusterImage, topic_id: UUID | None) -> str:
@@ -128,17 +152,17 @@ def _payload(call: Call, topic: _Topic) -> dict[str, Any]:
 
 
 def _answer(topic: _Topic, decided: list[dict[str, Any]], version: int) -> Body:
-    known = (
-        ProtocolError.UNKNOWN_TOPIC_OR_PARTITION if topic.key else ProtocolError.UNKNOWN_TOPIC_ID
-    )
-    refused = [{"partition_index": number, "error_code": known} for number in sorted(topic.refused)]
-    errors = [one["error"] for one in decided]
+    refused = [
+        {"partition": number, "error": topic.refused[number]} for number in sorted(topic.refused)
+    ]
+    answers = [*decided, *refused]
+    errors = [one["error"] for one in answers]
     if any(errors):
         errors = bearable(np.array(errors, dtype=np.int32), version).tolist()
     return {
         "topic_name": topic.name,
         "topic_id": topic.topic_id,
-        "partitions": [*map(_answer_partition, decided, errors), *refused],
+        "partitions": list(map(_answer_partition, answers, errors)),
     }
 
 

@@ -7,15 +7,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+from state.protocol_errors import ProtocolError
 from streaming.gateway import not_leader
 from streaming.gateway.admin import AdminRequests
 from streaming.gateway.alter_partition import AlterPartition
-from streaming.gateway.broker_requests import AllocateProducerIds, ControlledShutdown, Deciding
+from streaming.gateway.broker_requests import AllocateProducerIds, ControlledShutdown
 from streaming.gateway.calls import Apis, AtOnce, Handler, Soon
 from streaming.gateway.configs import ConfigRequests
 from streaming.gateway.coordinators import FindCoordinator
 from streaming.gateway.create_partitions import CreatePartitions
 from streaming.gateway.create_topics import CreateTopics, TopicDefaults
+from streaming.gateway.deciding import Deciding
 from streaming.gateway.delete_topics import DeleteTopics
 from streaming.gateway.describe_cluster import DescribeCluster
 from streaming.gateway.elect_leaders import ElectLeaders
@@ -114,7 +116,8 @@ def _served_here(
 ) -> dict[int, Handler]:
     nodes = Nodes(view, node.node_id)
     deciding = Deciding(decider, node.request_timeout_s)
-    admin = AdminRequests(view, decider, node.request_timeout_s)
+    refused_in_a_pause = ProtocolError.POLICY_VIOLATION
+    admin = AdminRequests(view, Deciding(decider, node.request_timeout_s, refused_in_a_pause))
     return {
         ApiKey.PRODUCE: not_leader.produce,
         ApiKey.FETCH: not_leader.fetch,

@@ -2,33 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from state.events import EventKind
-from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Call
-from streaming.gateway.ports import Decider, DecisionTimedOut, NotController
+from streaming.gateway.deciding import Deciding
 from streaming.wire.schema_codec import Body
-
-
-class Deciding:
-    """Has requests decided, and tells failures as the error codes that brokers understand."""
-
-    def __init__(self, decider: Decider, timeout_s: float) -> None:
-        """Take who decides, and how long a request waits for it."""
-        self._decider = decider
-        self._timeout_s = timeout_s
-
-    async def reply(self, kind: EventKind, key: str, payload: dict[str, Any]) -> dict[str, Any]:
-        """Return the reply; NOT_CONTROLLER makes a broker look for the controller and ask that one,
-        REQUEST_TIMED_OUT makes it ask again.
-        """
-        try:
-            return await self._decider.submit(kind, key, payload, self._timeout_s)
-        except NotController:
-            return {"error": ProtocolError.NOT_CONTROLLER}
-        except DecisionTimedOut:
-            return {"error": ProtocolError.REQUEST_TIMED_OUT}
 
 
 class ControlledShutdown:

@@ -10,6 +10,8 @@ from streaming.wire.messages import RequestHeader
 from streaming.wire.passing import RequestPrefix
 from streaming.wire.schema_codec import Body
 
+_MESSAGE_CHARACTERS_MAX = 1_000
+
 
 @dataclass(frozen=True, slots=True)
 class BoundListener:
@@ -40,6 +42,15 @@ class Call:
 
 class HangUp(Exception):
     """The request can be answered only by closing its connection; the message says why."""
+
+
+def told(message: str | None) -> str | None:
+    """Return a message as clients are told it: one that repeats what they sent may be longer than
+    an answer can hold.
+    """
+    if message is None or len(message) <= _MESSAGE_CHARACTERS_MAX:
+        return message
+    return f"{message[:_MESSAGE_CHARACTERS_MAX]}..."
 
 
 Handler: TypeAlias = Callable[[Call], Awaitable[Body | bytes]]

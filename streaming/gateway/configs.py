@@ -7,12 +7,13 @@ asked; a broker's own configs are known and changed by that broker alone.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Mapping
 from enum import IntEnum
 from typing import Final
 
 from state.protocol_errors import ProtocolError
-from streaming.gateway.calls import Call, HangUp
+from streaming.gateway.calls import Call, HangUp, told
 from streaming.gateway.passing.brokers import Brokers
 from streaming.gateway.passing.pool import BrokerFailed
 from streaming.wire.errors import WireError
@@ -21,6 +22,7 @@ from streaming.wire.schema_codec import Body
 
 _STATIC_BROKER_CONFIG = 4
 _HERE: Final = "here"
+_BROKER_ID: Final = re.compile("[0-9]{1,10}")
 _SET, _DELETE = 0, 1  # org.apache.kafka.clients.admin.AlterConfigOp.OpType
 
 
@@ -74,7 +76,7 @@ class ConfigRequests:
         if resource["resource_type"] not in set(_ResourceType) or not resource["resource_name"]:
             return None
         name: str = resource["resource_name"]
-        broker_id = int(name) if name.isdecimal() else None
+        broker_id = int(name) if _BROKER_ID.fullmatch(name) else None
         if broker_id is None or not self._brokers.is_there(call.listener.name, broker_id):
             return _HERE
         return broker_id
@@ -107,7 +109,7 @@ class ConfigRequests:
             message = f"node {name} takes its configs when it starts; none can be set"
         else:
             error = ProtocolError.NONE
-        answer: Body = {"error_code": error, "error_message": message, "resource_type": kind}
+        answer: Body = {"error_code": error, "error_message": told(message), "resource_type": kind}
         answer["resource_name"] = name
         if describing:
             shown = error == ProtocolError.NONE

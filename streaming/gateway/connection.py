@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import Counter, deque
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from streaming.gateway.calls import Apis, BoundListener, Call, HangUp
@@ -19,10 +20,15 @@ from streaming.wire.messages import (
     decode_request,
     encode_response,
     encode_response_header,
+    request_in_words,
 )
 from streaming.wire.passing import RequestPrefix, request_prefix
 
 logger = logging.getLogger(__name__)
+
+_SHORT_FRAME_BYTES = 1 << 16
+_LONG_FRAMES = ThreadPoolExecutor(1, "long-frame")
+"""Takes requests apart that would keep all others waiting; one at a time, as they take memory."""
 
 _COUNTER = {key: f"requests_{api.name}" for key, api in APIS.items()}
 
@@ -241,13 +247,20 @@ class Connection(asyncio.Protocol):
         if prefix.api_key in self._apis.passed:
             return await self._pass_on(prefix, request_frame)
         try:
-            request = decode_request(request_frame, self._apis.handlers)
+            request = await self._decoded(request_frame)
         except UnsupportedVersion as error:
             if error.api_key != ApiKey.API_VERSIONS:
                 raise
             self._counters["unsupported_api_versions"] += 1
             return unsupported_version_response(error.correlation_id)
         return await self._handle(request, request_frame)
+
+    async def _decoded(self, request_frame: bytes) -> Request:
+        if len(request_frame) <= _SHORT_FRAME_BYTES:
+            return decode_request(request_frame, self._apis.handlers)
+        return await self._loop.run_in_executor(
+            _LONG_FRAMES, decode_request, request_frame, self._apis.handlers
+        )
 
     async def _pass_on(self, prefix: RequestPrefix, request_frame: bytes) -> bytes:
         self._counters[f"requests_{self._apis.passed[prefix.api_key]}"] += 1
@@ -273,9 +286,8 @@ class Connection(asyncio.Protocol):
             case HangUp():
                 return _Closing("closed_refused", str(error))
             case _:  # a bug of ours must cost this connection only
-                logger.error(
-                    "request of %s failed: %s", self._peer, request_frame[:100], exc_info=error
-                )
+                asked = request_in_words(request_frame)
+                logger.error("request of %s failed: %s", self._peer, asked, exc_info=error)
                 return _Closing("closed_failed", repr(error))
 
     def _send(self, response: bytes) -> None:

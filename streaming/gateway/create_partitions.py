@@ -7,10 +7,10 @@ from collections import Counter
 from typing import Any
 
 from state.events import EventKind
+from state.limits import PARTITIONS_MAX
 from state.protocol_errors import ProtocolError
 from streaming.gateway.admin import AdminRequests, in_time
-from streaming.gateway.calls import Call
-from streaming.gateway.create_topics import PARTITIONS_MAX
+from streaming.gateway.calls import Call, told
 from streaming.wire.schema_codec import Body
 
 
@@ -39,7 +39,7 @@ class CreatePartitions:
         return {
             "name": topic["name"],
             "error_code": in_time(reply["error"], call.body),
-            "error_message": reply.get("message"),
+            "error_message": told(reply.get("message")),
         }
 
 

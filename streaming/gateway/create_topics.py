@@ -10,18 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from state.events import EventKind
+from state.limits import PARTITIONS_MAX
 from state.partitions.creation import is_legal_name
 from state.protocol_errors import ProtocolError
 from state.topic_ids import topic_id_from_text
 from streaming.gateway.admin import AdminRequests, in_time
-from streaming.gateway.calls import Call
+from streaming.gateway.calls import Call, told
 from streaming.gateway.topic_configs import config_error
 from streaming.topic_ids import mint_topic_id
 from streaming.wire.schema_codec import Body
-
-PARTITIONS_MAX = 50_000
-"""Most partitions of one new topic: its znode with three replicas each still fits into ZooKeeper's
-default limit (jute.maxbuffer) of 1 MiB, and no request makes the job build tables without end."""
 
 _DEFAULT = -1
 _KRAFT_METADATA_TOPIC = "__cluster_metadata"
@@ -122,8 +119,7 @@ def _check_name(name: str) -> None:
         message = f"topic {name} is KRaft's own and cannot be created"
         raise Refused(ProtocolError.INVALID_REQUEST, message)
     if not is_legal_name(name):
-        shown = name if len(name) <= 300 else f"{name[:300]}..."
-        raise Refused(ProtocolError.INVALID_TOPIC_EXCEPTION, f"topic name {shown!r} is illegal")
+        raise Refused(ProtocolError.INVALID_TOPIC_EXCEPTION, f"topic name {name!r} is illegal")
 
 
 def _configs(topic: Body, remote_storage: bool) -> dict[str, str]:
@@ -150,7 +146,7 @@ def _failure(topic: Body, error: int, message: str | None) -> Body:
     return {
         "name": topic["name"],
         "error_code": error,
-        "error_message": message,
+        "error_message": told(message),
         "num_partitions": _DEFAULT,
         "replication_factor": _DEFAULT,
         "configs": [],

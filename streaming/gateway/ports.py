@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from state.events import EventKind
 from streaming.image.cluster_image import ClusterImage
 
 COMMIT_TIMEOUT_S = 5.0
@@ -15,6 +16,10 @@ commit, and a client that hears of none for a session timeout gives its membersh
 
 class DecisionTimedOut(Exception):
     """The event was appended, but no reply came in time; it may still be decided."""
+
+
+class NotReplicated(Exception):
+    """Nothing was appended: what it has to come behind is not on all brokers in sync yet."""
 
 
 class NotController(Exception):
@@ -33,12 +38,12 @@ class Decider(Protocol):
     """Has requests decided by the query."""
 
     async def submit(
-        self, kind: str, key: str, payload: dict[str, Any], timeout_s: float
+        self, kind: EventKind, key: str, payload: dict[str, Any], timeout_s: float
     ) -> dict[str, Any]:
         """Append an event with a fresh request_id in its payload and return the reply's body.
 
-        kind is an EventKind, key a topic name or "". The event is appended even when timeout_s is
-        0. Raises DecisionTimedOut, NotController, Paused; cancelling it must leave nothing behind.
+        key is a topic name or "". The event is appended even when timeout_s is 0. Raises
+        DecisionTimedOut, NotController, Paused; cancelling it must leave nothing behind.
         """
         ...
 

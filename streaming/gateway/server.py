@@ -43,7 +43,7 @@ class Gateway:
 
     counters: connections_open and connections_accepted, connections_refused (over the quota),
     requests_<Api>, unsupported_api_versions, and closed_malformed, closed_too_large,
-    closed_unsupported, closed_failed, closed_slow, closed_idle.
+    closed_unsupported, closed_refused, closed_failed, closed_slow, closed_idle.
     """
 
     def __init__(self, listeners: Sequence[Listener], apis: Apis, limits: Limits) -> None:

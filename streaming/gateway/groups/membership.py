@@ -40,6 +40,10 @@ _PROTOCOL_NAMED_SINCE = 5
 """From this version of SyncGroup on, members say what they joined with."""
 _MANY_MEMBERS_SINCE = 3
 _HEARTBEATS_MAX = 1 << 16
+_HEARTBEAT_BYTES_MAX = 512
+"""Of a heartbeat that is kept: one that may be kept whatever its names are, or what follows it,
+would take as much memory as its sender likes.
+"""
 _SYNC_WAITS_S = 1_800.0
 """A SyncGroup waits for the leader as long as the group's rebalance timeout, which is at most what
 clients sensibly set; the machines answer it by then.
@@ -141,7 +145,7 @@ class Membership:
     def heartbeat(self, request: bytes) -> bytes:
         """Answer Heartbeat from what is decided so far: a frame in, a whole response out."""
         service = self._requests.service
-        version, heard = _heard(request_with_id(request, 0))
+        version, heard = _heard(request)
         phase = service.phase(service.partition_of(heard.group))
         error = heartbeat_error(service.image, phase, heard)
         if error in ALIVE:
@@ -190,15 +194,23 @@ def _new_member_id(name: str) -> str:
     return made
 
 
-@functools.lru_cache(maxsize=_HEARTBEATS_MAX)
 def _heard(request: bytes) -> tuple[int, Heartbeat]:
     """Return version and content: a member's are the same bytes but for the correlation id."""
+    if len(request) > _HEARTBEAT_BYTES_MAX:
+        return _read_heartbeat(request)
+    return _known_heartbeat(request_with_id(request, 0))
+
+
+def _read_heartbeat(request: bytes) -> tuple[int, Heartbeat]:
     decoded = decode_request(request, (ApiKey.HEARTBEAT,))
     body = decoded.body
     heard = Heartbeat(
         body["group_id"], body["member_id"], body["group_instance_id"], body["generation_id"]
     )
     return decoded.header.api_version, heard
+
+
+_known_heartbeat = functools.lru_cache(maxsize=_HEARTBEATS_MAX)(_read_heartbeat)
 
 
 @functools.cache

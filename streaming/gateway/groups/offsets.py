@@ -9,11 +9,10 @@ from typing import Any
 from state.groups.answers import FetchedOffset, fetch_offsets
 from state.groups.tables import Api
 from state.protocol_errors import ProtocolError
-from streaming.gateway.calls import Call, HangUp
+from streaming.gateway.calls import Call
 from streaming.gateway.groups.requests import GroupRequests
 from streaming.wire.messages import APIS
 from streaming.wire.offset_commits import encode_commit_errors
-from streaming.wire.reading import STRING_BYTES_MAX
 from streaming.wire.schema_codec import Body
 
 _MANY_GROUPS_SINCE = 8
@@ -57,9 +56,6 @@ class Offsets:
             "offsets": _offsets(body["topics"]),
         }
         topics = [(topic["name"], len(topic["partitions"])) for topic in body["topics"]]
-        for name in (body["group_id"], *(name for name, _ in topics)):
-            if len(name.encode()) > STRING_BYTES_MAX:
-                raise HangUp(f"a name of {len(name)} characters")
         reply = await self._requests.reply_in_transaction(call, body["group_id"], payload)
         return self._committed(Api.TXN_OFFSET_COMMIT, call, reply, payload["offsets"], topics)
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeAlias
 
+from state.events import EventKind
 from state.groups.image import GroupImage
 from state.groups.offset_rows import TopicPartition
 from state.groups.payloads.requests import Heartbeat
@@ -19,23 +21,29 @@ from state.groups.tables import LOADING_ANSWERS, Api, CoordinatorPhase, status_e
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Answer, Call
 from streaming.gateway.groups.transactions import Transactions, producing
-from streaming.gateway.ports import COMMIT_TIMEOUT_S, DecisionTimedOut, NoJob, NotController
+from streaming.gateway.ports import (
+    COMMIT_TIMEOUT_S,
+    DecisionTimedOut,
+    NoJob,
+    NotController,
+    NotReplicated,
+)
 
 logger = logging.getLogger(__name__)
 
 Told: TypeAlias = Callable[[dict[str, Any]], None]
 """Takes the reply to a request, or {"error": code} alone."""
 
-_FAILURES = (NotController, NoJob, DecisionTimedOut)
+_FAILURES = (NotController, NoJob, DecisionTimedOut, NotReplicated)
 
-_EVENTS: Mapping[Api, str] = {
-    Api.JOIN_GROUP: "join_group_requested",
-    Api.SYNC_GROUP: "sync_group_requested",
-    Api.LEAVE_GROUP: "leave_group_requested",
-    Api.OFFSET_COMMIT: "offset_commit_requested",
-    Api.TXN_OFFSET_COMMIT: "txn_offset_commit_requested",
-    Api.OFFSET_DELETE: "offset_delete_requested",
-    Api.DELETE_GROUP: "delete_group_requested",
+_EVENTS: Mapping[Api, EventKind] = {
+    Api.JOIN_GROUP: EventKind.JOIN_GROUP_REQUESTED,
+    Api.SYNC_GROUP: EventKind.SYNC_GROUP_REQUESTED,
+    Api.LEAVE_GROUP: EventKind.LEAVE_GROUP_REQUESTED,
+    Api.OFFSET_COMMIT: EventKind.OFFSET_COMMIT_REQUESTED,
+    Api.TXN_OFFSET_COMMIT: EventKind.TXN_OFFSET_COMMIT_REQUESTED,
+    Api.OFFSET_DELETE: EventKind.OFFSET_DELETE_REQUESTED,
+    Api.DELETE_GROUP: EventKind.DELETE_GROUP_REQUESTED,
 }
 
 _COMMITS = frozenset({Api.OFFSET_COMMIT, Api.TXN_OFFSET_COMMIT})
@@ -70,15 +78,15 @@ class GroupService(Protocol):
         """Return what this node is for each partition."""
 
     async def submit(
-        self, kind: str, group: str, payload: dict[str, Any], timeout_s: float
+        self, kind: EventKind, group: str, payload: dict[str, Any], timeout_s: float
     ) -> dict[str, Any]:
         """Append an event with a fresh request_id and return the reply.
 
-        Raises NotController, NoJob, DecisionTimedOut.
+        Raises NotController, NoJob, DecisionTimedOut, NotReplicated.
         """
 
     def ask(
-        self, kind: str, group: str, payload: dict[str, Any], timeout_s: float
+        self, kind: EventKind, group: str, payload: dict[str, Any], timeout_s: float
     ) -> asyncio.Future[dict[str, Any]]:
         """Do as submit does, for what is not about offsets, without waiting; raises NotController,
         NoJob.
@@ -139,6 +147,8 @@ class GroupRequests:
         timeout_s = self._timeout_s
         if api is Api.OFFSET_COMMIT:
             timeout_s = min(timeout_s, COMMIT_TIMEOUT_S)
+        elif api is Api.TXN_OFFSET_COMMIT:
+            timeout_s = math.inf  # a marker waits until it is decided, whoever waits no more
         try:
             return await self.service.submit(_EVENTS[api], group, asked, timeout_s)
         except _FAILURES as failure:
@@ -229,7 +239,7 @@ def _error_of(api: Api, failure: BaseException) -> ProtocolError:
             return LOADING_ANSWERS[api]
         case NotController():
             return ProtocolError.NOT_COORDINATOR
-        case DecisionTimedOut():
+        case DecisionTimedOut() | NotReplicated():
             return _TIMED_OUT.get(api, ProtocolError.COORDINATOR_NOT_AVAILABLE)
         case _:
             logger.error("%s was not decided", api, exc_info=failure)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from streaming.gateway.passing.pool import BrokerFailed, BrokerPool, PassingLimits, Target
 from streaming.gateway.passing.versions import BrokerVersions, Ranges, common_ranges, our_range
 from streaming.gateway.ports import ImageView
-from streaming.image.brokers import endpoint_on
+from streaming.image.brokers import RegisteredBroker, endpoint_on
 from streaming.wire.messages import decode_response, encode_request
 from streaming.wire.partition_rows import PLAINTEXT
 from streaming.wire.schema_codec import Body
 
 _CLIENT_ID = "helmstream"
+_NOBODY: Mapping[int, RegisteredBroker] = {}
 
 
 class Brokers:
@@ -28,10 +31,12 @@ class Brokers:
         self._pools: dict[Target, BrokerPool] = {}
         self._versions = BrokerVersions(self._exchange)
         self._turn = 0
+        self._registered = _NOBODY
+        self._targets_on: dict[str, dict[int, Target]] = {}
 
     async def common_versions(self, listener: str) -> Ranges:
         """Return the versions of each API that all brokers of a listener serve."""
-        return await self._versions.common(self._targets(listener).values())
+        return await self._versions.common(listener, self._targets(listener).values())
 
     async def pass_on(self, listener: str, request: bytes, broker_id: int | None = None) -> bytes:
         """Return a broker's answer to a request, whose correlation id is not the request's.
@@ -77,14 +82,20 @@ class Brokers:
 
     def _targets(self, listener: str) -> dict[int, Target]:
         image = self._view.image()
-        registered = {} if image is None else image.brokers
-        return {
-            broker_id: Target(broker_id, broker.epoch, end.host, end.port)
-            for broker_id, broker in sorted(registered.items())
-            if broker_id != self._node_id
-            and (end := endpoint_on(broker.node, listener)) is not None
-            and end.security_protocol == PLAINTEXT
-        }
+        registered = _NOBODY if image is None else image.brokers
+        if registered is not self._registered:
+            self._registered = registered
+            self._targets_on.clear()
+            self._versions.keep([(id_, broker.epoch) for id_, broker in registered.items()])
+        if listener not in self._targets_on:
+            self._targets_on[listener] = {
+                broker_id: Target(broker_id, broker.epoch, end.host, end.port)
+                for broker_id, broker in sorted(registered.items())
+                if broker_id != self._node_id
+                and (end := endpoint_on(broker.node, listener)) is not None
+                and end.security_protocol == PLAINTEXT
+            }
+        return self._targets_on[listener]
 
     def _candidates(self, listener: str, broker_id: int | None) -> list[Target]:
         targets = self._targets(listener)

@@ -24,6 +24,10 @@ class BrokerFailed(Exception):
         self.asked = asked
 
 
+Registration = tuple[int, int]
+"""Broker id and epoch."""
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """A registration of a broker, and where it listens."""
@@ -32,6 +36,11 @@ class Target:
     epoch: int
     host: str
     port: int
+
+    @property
+    def registration(self) -> Registration:
+        """Which registration it is, on whatever listener."""
+        return self.broker_id, self.epoch
 
     def __str__(self) -> str:
         """Name the broker for messages."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from functools import reduce
 
-from streaming.gateway.passing.pool import BrokerFailed, Target
+from streaming.gateway.passing.pool import BrokerFailed, Registration, Target
 from streaming.wire.errors import WireError
 from streaming.wire.messages import APIS, ApiKey, decode_response, encode_request
 
@@ -50,18 +50,34 @@ class BrokerVersions:
     def __init__(self, exchange: Callable[[Target, bytes], Awaitable[bytes]]) -> None:
         """Take how brokers are asked."""
         self._exchange = exchange
-        self._tables: dict[Target, Ranges] = {}
+        self._tables: dict[Registration, Ranges] = {}
         self._asking: dict[Target, asyncio.Task[None]] = {}
         self._asked_s: dict[Target, float] = {}
+        self._common: dict[str, Ranges] = {}
 
-    async def common(self, brokers: Iterable[Target]) -> Ranges:
-        """Return what all brokers that answered serve; waits a moment for those not asked yet."""
-        present = set(brokers)
-        self._forget_others(present)
-        asking = [self._ask_soon(broker) for broker in present - self._tables.keys()]
+    async def common(self, listener: str, brokers: Collection[Target]) -> Ranges:
+        """Return what all brokers of a listener serve that answered; waits a moment for those not
+        asked yet.
+        """
+        unknown = [one for one in brokers if one.registration not in self._tables]
+        asking = [self._ask_soon(broker) for broker in unknown]
         if under_way := [task for task in asking if task is not None]:
             await asyncio.wait(under_way, timeout=_PATIENCE_S)
-        return common_ranges([self._tables[one] for one in present if one in self._tables])
+            return self._ranges(brokers)  # others may be registered by now
+        if listener not in self._common:
+            self._common[listener] = self._ranges(brokers)
+        return self._common[listener]
+
+    def keep(self, registrations: Collection[Registration]) -> None:
+        """Forget the brokers that are not registered any more."""
+        kept = set(registrations)
+        self._common.clear()
+        self._tables = {one: table for one, table in self._tables.items() if one in kept}
+        self._asked_s = {one: at for one, at in self._asked_s.items() if one.registration in kept}
+
+    def _ranges(self, brokers: Collection[Target]) -> Ranges:
+        found = (self._tables.get(one.registration) for one in brokers)
+        return common_ranges([table for table in found if table is not None])
 
     async def close(self) -> None:
         """Give up what is being asked."""
@@ -87,11 +103,7 @@ class BrokerVersions:
         except (BrokerFailed, WireError) as error:
             logger.info("the versions of %s are not known: %s", broker, error)
             return
-        self._tables[broker] = {
+        self._tables[broker.registration] = {
             one["api_key"]: (one["min_version"], one["max_version"]) for one in body["api_keys"]
         }
-
-    def _forget_others(self, present: set[Target]) -> None:
-        for broker in (self._tables.keys() | self._asked_s.keys()) - present:
-            self._tables.pop(broker, None)
-            self._asked_s.pop(broker, None)
+        self._common.clear()

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from state.limits import REPLICAS_MAX
 from state.topic_ids import topic_id_from_text
 from streaming.gateway.ports import DecisionTimedOut, NotController
 from streaming.wire.messages import ApiKey
@@ -90,6 +91,27 @@ def test_alter_partition_of_unknown_topics_and_partitions(version: int) -> None:
         assert errors == [{0: 3 if version < 2 else 100}, {-1: 3, 7: 3, 0: 0}]
         keys = [e.key for e in rig.cluster.events if e.kind == "alter_partition_requested"]
         assert keys == ["gone" if version < 2 else "", "a"]
+
+    with_gateway(scenario)
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_an_isr_that_cannot_be_is_refused_here(version: int) -> None:
+    """It would make every row of the event as wide, or name a broker twice."""
+
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.create("a", [[1, 2]] * 4)
+        isrs = [list(range(REPLICAS_MAX + 1)), [1, 1], [1, -1], [1]]
+        asked = [partition(version, number, isr) for number, isr in enumerate(isrs)]
+        answer = await alter(rig, version, named(rig, version, "a", asked))
+        [found] = [topic["partitions"] for topic in answer["topics"]]
+        refused = 42 if version >= 1 else 95
+        errors = {p["partition_index"]: p["error_code"] for p in found}
+        assert errors == {3: 0, 0: refused, 1: refused, 2: refused}
+        [event] = rig.cluster.payloads("alter_partition_requested")
+        assert [row["partition"] for row in event["partitions"]] == [3]
+        answer = await alter(rig, version, named(rig, version, "a", asked[:2]), epoch=1)
+        assert answer["error_code"] == 77
 
     with_gateway(scenario)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from state.limits import PARTITIONS_MAX
 from state.topic_ids import topic_id_from_text
 from streaming.gateway import create_topics
 from streaming.gateway.ports import DecisionTimedOut, NotController
@@ -90,7 +91,7 @@ REFUSED_HERE = {
     "KRaft's topic": (topic("__cluster_metadata", 1, 1), 42),
     "null config": (topic("x", 1, 1, configs=[{"name": "a", "value": None}]), 40),
     "unknown config": (topic("x", 1, 1, configs=[{"name": "a", "value": "1"}]), 40),
-    "too many partitions": (topic("x", create_topics.PARTITIONS_MAX + 1, 1), 37),
+    "too many partitions": (topic("x", PARTITIONS_MAX + 1, 1), 37),
 }
 REFUSED_BY_THE_QUERY = {
     "exists": (topic("taken", 1, 1), 36),

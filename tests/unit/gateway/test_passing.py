@@ -8,6 +8,7 @@ from collections.abc import Awaitable
 
 import pytest
 
+from streaming.gateway.passing import versions
 from streaming.gateway.passing.apis import PASSED_APIS
 from streaming.gateway.passing.pool import BrokerFailed, BrokerPool, PassingLimits, Target
 from streaming.wire.messages import ApiKey, decode_response, encode_request
@@ -163,6 +164,31 @@ def test_passed_apis_are_advertised_in_the_versions_that_all_brokers_and_we_know
             rig.cluster.happen("broker_registrations_changed", "", {"unregistered": [1]})
             alone = shared | {29: (1, 3), 32: (0, 4), 44: (0, 1), 50: (0, 0)}
             assert await ranges(rig) == served | alone
+
+    with_gateway(scenario)
+
+
+def test_what_all_brokers_serve_is_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every new connection asks for it."""
+    worked_out = []
+
+    def noted(tables: list[versions.Ranges]) -> versions.Ranges:
+        worked_out.append(len(tables))
+        return common_ranges(tables)
+
+    common_ranges = versions.common_ranges
+    monkeypatch.setattr(versions, "common_ranges", noted)
+
+    async def scenario(rig: Rig) -> None:
+        async with brokers(rig, StubBroker(1), StubBroker(2)):
+            await ranges(rig)
+            worked_out.clear()
+            for _ in range(5):
+                await ranges(rig)
+            assert worked_out == [2]
+            rig.cluster.happen("broker_registrations_changed", "", {"unregistered": [1]})
+            await ranges(rig)
+            assert worked_out == [2, 1]
 
     with_gateway(scenario)
 

@@ -6,17 +6,26 @@ import asyncio
 import logging
 import socket
 import struct
+import threading
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from streaming.errors import PortTaken
+from streaming.gateway import connection
 from streaming.gateway.calls import Apis
 from streaming.gateway.connection import Limits
 from streaming.gateway.server import Gateway, Listener
 from streaming.wire.frames import frame
-from streaming.wire.messages import ApiKey, decode_response, encode_request
+from streaming.wire.messages import (
+    ApiKey,
+    Request,
+    decode_request,
+    decode_response,
+    encode_request,
+)
 from tests.unit.gateway.support import LISTENERS, NODE_ID, Rig, with_gateway
 
 
@@ -211,7 +220,7 @@ def test_an_idle_connection_is_closed() -> None:
         await client.wait_closed()
         assert rig.gateway.counters["closed_idle"] == 1
 
-    with_gateway(scenario, Limits(idle_max_ms=150))
+    with_gateway(scenario, Limits(idle_max_ms=1_000))
 
 
 def test_waiting_for_a_decision_is_not_idling() -> None:
@@ -224,7 +233,7 @@ def test_waiting_for_a_decision_is_not_idling() -> None:
         rig.cluster.gate.set()
         assert decode_response(67, 0, await client.read_frame())[1]["error_code"] == 0
 
-    with_gateway(scenario, Limits(idle_max_ms=150))
+    with_gateway(scenario, Limits(idle_max_ms=1_000))
 
 
 def test_a_bug_in_a_handler_costs_one_connection(caplog: pytest.LogCaptureFixture) -> None:
@@ -238,6 +247,36 @@ def test_a_bug_in_a_handler_costs_one_connection(caplog: pytest.LogCaptureFixtur
 
     with_gateway(scenario)
     assert "a bug" in caplog.text
+    assert "AllocateProducerIds version 0 of client 'test', 28 bytes" in caplog.text
+
+
+def test_a_long_request_keeps_no_others_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, may_end = threading.Event(), threading.Event()
+
+    def decode(request: bytes, served: Collection[int]) -> Request:
+        if len(request) > 100_000:
+            begun.set()
+            assert may_end.wait(20)
+        return decode_request(request, served)
+
+    monkeypatch.setattr(connection, "decode_request", decode)
+
+    async def scenario(rig: Rig) -> None:
+        client = await rig.client()
+        names = [{"name": f"{number:07}"} for number in range(20_000)]
+        asked = encode_request(ApiKey.METADATA, 1, 9, "c", {"topics": names})
+        client.writer.write(frame(asked))
+        async with asyncio.timeout(20):
+            while not begun.is_set():
+                await asyncio.sleep(0.01)
+        try:
+            assert (await rig.ask(ApiKey.METADATA, 1, ALL_TOPICS))["controller_id"] == 1000
+        finally:
+            may_end.set()
+        found = decode_response(ApiKey.METADATA, 1, await client.read_frame())
+        assert len(found[1]["topics"]) == 20_000
+
+    with_gateway(scenario)
 
 
 def test_a_client_that_vanishes_while_its_request_is_decided_leaves_nothing_behind() -> None:

@@ -7,7 +7,14 @@ import pytest
 from streaming.gateway.topic_configs import TOPIC_CONFIGS, config_error
 
 GOOD = {
-    "cleanup.policy": ["compact", "delete", "compact,delete", " compact , delete ", ""],
+    "cleanup.policy": [
+        "compact",
+        "delete",
+        "compact,delete",
+        " compact , delete ",
+        "\x01compact\t,\x0bdelete",
+        "",
+    ],
     "compression.gzip.level": ["1", "9", "-1"],
     "compression.lz4.level": ["1", "17"],
     "compression.type": ["producer", "zstd", "uncompressed"],
@@ -18,18 +25,26 @@ GOOD = {
     "flush.ms": ["0"],
     "follower.replication.throttled.replicas": ["*", "0:1,5:3", ""],
     "index.interval.bytes": ["0", "2147483647"],
-    "leader.replication.throttled.replicas": ["*", "0:1, 5:3"],
+    "leader.replication.throttled.replicas": [" * ", " 0:2147483647"],
     "local.retention.bytes": ["-2"],
     "local.retention.ms": ["-2"],
     "max.compaction.lag.ms": ["1"],
     "max.message.bytes": ["0", "+5"],
     "message.downconversion.enable": ["true", "FALSE"],
-    "message.format.version": ["3.0-IV1", "0.10.2", "2.8"],
+    "message.format.version": [
+        "3.0-IV1",
+        "0.10.2",
+        "2.8",
+        "2.8.1",
+        "3.9-IV0",
+        "0.9.0.1",
+        "1.0-IV0",
+    ],
     "message.timestamp.after.max.ms": ["0"],
     "message.timestamp.before.max.ms": ["0"],
     "message.timestamp.difference.max.ms": ["0"],
     "message.timestamp.type": ["CreateTime", "LogAppendTime"],
-    "min.cleanable.dirty.ratio": ["0", "1.0", "5e-1"],
+    "min.cleanable.dirty.ratio": ["0", "1.0", "5e-1", " .5\t", "+1.", "1E-400"],
     "min.compaction.lag.ms": ["0"],
     "min.insync.replicas": ["1", " 2 "],
     "preallocate": ["true"],
@@ -45,7 +60,7 @@ GOOD = {
     "unclean.leader.election.enable": ["True"],
 }
 BAD = {
-    "cleanup.policy": ["Compact", "compact;delete", "compact,"],
+    "cleanup.policy": ["Compact", "compact;delete", "compact,", "compact\u00a0,delete"],
     "compression.gzip.level": ["0", "10", "-2"],
     "compression.lz4.level": ["0", "18"],
     "compression.type": ["brotli", ""],
@@ -54,22 +69,49 @@ BAD = {
     "file.delete.delay.ms": ["-1"],
     "flush.messages": ["0"],
     "flush.ms": ["-1"],
-    "follower.replication.throttled.replicas": ["0-1", "*,0:1"],
+    "follower.replication.throttled.replicas": ["0-1", "*,0:1", "0:1, 5:3", "0:1,,5:3"],
     "index.interval.bytes": ["-1", "2147483648"],
-    "leader.replication.throttled.replicas": ["a:b"],
+    "leader.replication.throttled.replicas": ["a:b", "2147483648:1", "0:" + "9" * 5000],
     "local.retention.bytes": ["-3"],
     "local.retention.ms": ["-3"],
     "max.compaction.lag.ms": ["0"],
     "max.message.bytes": ["-1", "1_000", "1.5", "", "\u0663"],
     "message.downconversion.enable": ["yes"],
-    "message.format.version": ["new", "3"],
+    "message.format.version": [
+        "new",
+        "3",
+        "99.99",
+        "3.0-IV9",
+        "3.9-IV1",
+        "4.0",
+        "0.10",
+        "0.9.0-IV0",
+        "2.8.",
+        "3.0-IV",
+        "3.0-IV01",
+        "1",
+        "",
+        "2.8-IV\u0661",
+        "0.8",
+        "1.0.0-IV0.",
+    ],
     "message.timestamp.after.max.ms": ["-1"],
     "message.timestamp.before.max.ms": ["-1"],
     "message.timestamp.difference.max.ms": ["-1"],
     "message.timestamp.type": ["createtime"],
-    "min.cleanable.dirty.ratio": ["1.1", "-0.1", "nan", "half"],
+    "min.cleanable.dirty.ratio": [
+        "1.1",
+        "-0.1",
+        "nan",
+        "half",
+        "0_0.5",
+        "0.\u0665",
+        "1e999",
+        ".",
+        "0x0p0",
+    ],
     "min.compaction.lag.ms": ["-1"],
-    "min.insync.replicas": ["0"],
+    "min.insync.replicas": ["0", "1\u00a0", "\u20032", "2\u3000", "\x851"],
     "preallocate": ["1"],
     "remote.log.copy.disable": ["true"],
     "remote.log.delete.on.disable": ["true"],
@@ -140,3 +182,14 @@ def test_remote_storage_is_for_brokers_that_have_it() -> None:
 def test_what_remote_storage_goes_together_with(more: dict[str, str], error: str | None) -> None:
     said = config_error({"remote.storage.enable": "true"} | more, remote_storage=True)
     assert said is None if error is None else said is not None and error in said
+
+
+def test_spaces_that_java_passes_over_do_not_count() -> None:
+    lags = {"min.compaction.lag.ms": "\x019\x00", "max.compaction.lag.ms": " 10\n"}
+    assert config_error(lags, False) is None
+    tiered = {
+        "remote.storage.enable": "\x01true",
+        "local.retention.ms": "\x0110",
+        "retention.ms": "9",
+    }
+    assert str(config_error(tiered, True)).startswith("local.retention.ms is 10")
