@@ -7,7 +7,7 @@ anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -103,8 +103,7 @@ class ClusterImage:
                 yield ()
         numbers = np.unique(columns["topic"][deleted]).tolist()
         gone = [extra["topics"][number] for number in numbers]
-        for topic in gone:
-            self.forget_topic(topic)
+        self.forget_topics(gone)
         self.deleting.update(gone)
         yield gone
 
@@ -115,7 +114,7 @@ class ClusterImage:
         if forgotten.get("observed_again"):
             self._outdated.add(topic)
             return ()
-        self.forget_topic(topic)
+        self.forget_topics([topic])
         return () if known_of else (topic,)
 
     def update_brokers(self, body: Mapping[str, Any]) -> None:
@@ -150,8 +149,7 @@ class ClusterImage:
     def _upsert_in_parts(
         self, columns: Mapping[str, Column], topics: list[str], ids: list[str | None]
     ) -> Iterator[None]:
-        for topic in self._outdated.intersection(topics):
-            self.forget_topic(topic)
+        self.forget_topics(self._outdated.intersection(topics))
         if not topics:
             return
         seen = len(self._names)
@@ -180,16 +178,18 @@ class ClusterImage:
                 self._names_by_id[topic_id] = topic
         return number
 
-    def forget_topic(self, topic: str) -> None:
-        """Drop a topic and its partitions."""
-        self._outdated.discard(topic)
-        number = self._numbers.pop(topic, None)
-        if number is None:
+    def forget_topics(self, topics: Iterable[str]) -> None:
+        """Drop topics, those of them that are known, and their partitions."""
+        gone = np.zeros(len(self._names), dtype=bool)
+        for topic in topics:
+            self._outdated.discard(topic)
+            number = self._numbers.pop(topic, None)
+            if number is not None:
+                gone[number] = True
+                self._names_by_id.pop(self.topic_ids.pop(topic) or "", None)
+        if not gone.any():
             return
-        topic_id = self.topic_ids.pop(topic)
-        if topic_id is not None:
-            self._names_by_id.pop(topic_id, None)
-        self._keep((self.keys >> 32) != number)
+        self._keep(~gone[self.keys >> 32])
         if len(self._names) > 2 * len(self._numbers):
             self._renumber()
 

@@ -106,14 +106,16 @@ def _answered(kind: EventKind, answer: Answer, topic: str, partitions: dict[int,
 
 
 def _errors_by_topic(answer: Answer) -> dict[str, dict[int, int]]:
-    """Return error codes by topic and partition, from the flat list or the one by topic id."""
+    """Return error codes by topic and partition, from the flat list or the one by topic id, which
+    is asked for only where every topic has one.
+    """
     found: dict[str, dict[int, int]] = {}
     for entry in answer.body["partition_errors"] or ():
         found.setdefault(entry["topic_name"], {})[entry["partition_index"]] = entry["error_code"]
     rows = answer.request.rows
     names = {bytes(rows.topic_ids[at]): name for at, name in enumerate(rows.topic_names)}
     for topic in answer.body["topics"] or ():
-        name = names.get(topic["topic_id"].bytes if topic["topic_id"] else bytes(16))
+        name = names.get(topic["topic_id"].bytes) if topic["topic_id"] else None
         if name is not None:
             for entry in topic["partition_errors"]:
                 found.setdefault(name, {})[entry["partition_index"]] = entry["error_code"]

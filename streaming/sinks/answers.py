@@ -9,7 +9,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
 
 from state.protocol_errors import ProtocolError
 from streaming.image.cluster_image import ClusterImage
@@ -17,9 +17,12 @@ from streaming.log.api import NewRecord
 from streaming.sinks.answer_events import answer_events, refused_replicas
 from streaming.sinks.appender import JobStopping
 from streaming.sinks.channel import Answer
+from streaming.sinks.delivery_report import DeliveryReport
 from streaming.sinks.pending import PendingBrokers
 
 logger = logging.getLogger(__name__)
+
+_PASS_ON_EVERY_S = 0.2
 
 
 class AnswerSink:
@@ -33,18 +36,19 @@ class AnswerSink:
         self,
         *,
         append: Callable[[list[NewRecord]], int],
-        record: Callable[[str, dict[str, Any]], None],
+        report: DeliveryReport,
         pending: PendingBrokers,
         image: ClusterImage,
         image_lock: threading.Lock,
     ) -> None:
-        """Take where events, outcomes and confirmations go; start the thread."""
+        """Take where events and confirmations go; start the thread."""
         self._append = append
-        self._record = record
+        self._report = report
         self._pending = pending
         self._image = image
         self._image_lock = image_lock
         self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._pass_on_at_s: float | None = None
         self._thread = threading.Thread(target=self._run, name="answers", daemon=True)
         self._thread.start()
 
@@ -61,9 +65,26 @@ class AnswerSink:
         """Finish what was taken and stop."""
         self._work.put(None)
         self._thread.join(timeout=5)
+        if self._pass_on_at_s is not None:
+            self._pass_on()
+
+    def _next(self) -> Callable[[], None] | None:
+        """Return the next piece of work; meanwhile, now and then, pass on what was confirmed: each
+        time that is work for every broker.
+        """
+        if self._pass_on_at_s is not None:
+            with suppress(queue.Empty):
+                return self._work.get(timeout=max(0.0, self._pass_on_at_s - time.monotonic()))
+            self._pass_on()
+        return self._work.get()
+
+    def _pass_on(self) -> None:
+        self._pass_on_at_s = None
+        self._pending.save()
+        self._report.tell()
 
     def _run(self) -> None:
-        while (work := self._work.get()) is not None:
+        while (work := self._next()) is not None:
             try:
                 work()
             except JobStopping as error:
@@ -94,7 +115,7 @@ class AnswerSink:
             self._append(events)
 
     def _confirm(self, broker_id: int, end_offset: int, at_ms: int) -> None:
-        self._pending.clear(broker_id, end_offset)
-        self._record(
-            "confirmed", {"broker_id": broker_id, "end_offset": end_offset, "at_ms": at_ms}
-        )
+        self._pending.confirm(broker_id, end_offset)
+        self._report.confirmed(broker_id, end_offset, at_ms)
+        if self._pass_on_at_s is None:
+            self._pass_on_at_s = time.monotonic() + _PASS_ON_EVERY_S

@@ -76,7 +76,7 @@ def open_sinks(
     def send_image(link: JobLink) -> None:
         with image_lock:
             head, whole = _image_message(image, timers, pipeline.end_offset, without_term)
-            link.send({**head, "queue_lengths": queue_lengths()}, whole)
+            link.send({**head, **report.so_far()}, whole)
 
     def queue_lengths() -> dict[int, int]:
         return brokers.queue_lengths()
@@ -88,7 +88,7 @@ def open_sinks(
     report = DeliveryReport(outcomes.append_async, link.send, queue_lengths)
     answers = AnswerSink(
         append=appender.append,
-        record=report.record,
+        report=report,
         pending=pending,
         image=image,
         image_lock=image_lock,
@@ -105,7 +105,7 @@ def open_sinks(
         link=link,
         image=image,
         image_lock=image_lock,
-        planner=Planner(image, settings.controller_listener, settings.posed_topic),
+        planner=Planner(image, settings.inter_broker_listener_name, settings.posed_topic),
         timers=timers,
         retention=_retention(
             settings, folders, {folders.decisions: decisions, folders.outcomes: outcomes}

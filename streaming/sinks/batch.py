@@ -12,12 +12,10 @@ import orjson
 import pyarrow as pa
 
 from state.blocks import Column, decode_block
-from state.decisions import BLOCK_KINDS, Decision, DecisionKind
-from state.merge import MergedDecision, merge
+from state.decisions import BLOCK_KINDS, DecisionKind
+from state.merge import MergedDecision
+from streaming.decided_rows import folded_batch
 from streaming.zk.types import ZNode
-
-FOLDED = "folded"
-"""Kind of the row by which an operator says how far it has folded; it is not a decision."""
 
 TOPIC_WRITES = frozenset(
     {
@@ -143,22 +141,11 @@ class DecidedBatch:
 
 
 def decided_batch(batch_id: int, rows: pa.Table) -> DecidedBatch:
-    """Return the batch that the operator's output rows (offset, time_ms, kind, body) make up."""
-    offsets, times, kinds, bodies = (
-        rows.column(name).to_pylist() for name in ("offset", "time_ms", "kind", "body")
-    )
-    folded = [offset for offset, kind in zip(offsets, kinds, strict=True) if kind == FOLDED]
-    decisions = [
-        Decision(offset, DecisionKind(kind), body)
-        for offset, kind, body in zip(offsets, kinds, bodies, strict=True)
-        if kind != FOLDED
-    ]
-    return DecidedBatch(
-        batch_id=batch_id,
-        decisions=opened(merge(decisions)),
-        time_ms=dict(zip(offsets, times, strict=True)),
-        end_offset=max(folded) + 1 if folded else None,
-    )
+    """Return the batch that the operators' rows (`streaming.decided_rows`) make up."""
+    folded = folded_batch(rows)
+    if folded is None:
+        return DecidedBatch(batch_id, [], {}, None)
+    return DecidedBatch(batch_id, opened(folded.decisions), folded.time_ms, folded.end_offset)
 
 
 def opened(decisions: Iterable[MergedDecision]) -> list[SinkDecision]:

@@ -19,7 +19,6 @@ from streaming.wire.errors import WireError
 from streaming.wire.frames import frame
 from streaming.wire.healthy_answers import healthy_answer_to
 from streaming.wire.messages import (
-    APIS,
     ApiKey,
     decode_response,
     encode_request,
@@ -176,9 +175,10 @@ class BrokerChannel:
     async def _exchange(self, request: SharedRequest) -> dict[str, Any]:
         if self._stream is None:
             await self._connect()
-        version = self._versions.get(request.api)
-        if version is None:
+        supported = self._versions.get(request.api)
+        if supported is None:
             raise NotAnswered(f"the broker does not support {request.api.name}")
+        version = min(supported, request.max_version)
         self._correlation_id += 1
         head = encode_request_header(request.api, version, self._correlation_id, CLIENT_ID)
         body = request.encode(version).parts(self.broker_epoch)
@@ -194,11 +194,7 @@ class BrokerChannel:
         asked = encode_request(ApiKey.API_VERSIONS, 0, self._correlation_id, CLIENT_ID, {})
         await self._send(memoryview(asked))
         answer = await self._answer(ApiKey.API_VERSIONS, 0)
-        self._versions = {
-            entry["api_key"]: min(entry["max_version"], APIS[entry["api_key"]].max_version)
-            for entry in answer["api_keys"]
-            if entry["api_key"] in APIS
-        }
+        self._versions = {entry["api_key"]: entry["max_version"] for entry in answer["api_keys"]}
 
     async def _send(self, *parts: memoryview) -> None:
         """Send a request bit by bit: all brokers get the largest ones at the same time, and each

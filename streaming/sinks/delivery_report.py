@@ -23,26 +23,41 @@ class DeliveryReport:
         """Take where outcomes are appended, how a message is sent to the front, and who says how
         many requests each broker has not answered.
         """
+        self._by_broker: dict[int, dict[str, int]] = {}
         self._append_outcome = append_outcome
         self._send = send
         self._queue_lengths = queue_lengths
-        self._confirmed: dict[int, dict[str, int]] = {}
+        self._untold: set[int] = set()
 
     def sent(self, broker_id: int, end_offset: int) -> None:
         """Note that everything up to an event offset was handed to the broker's connection."""
         at_ms = time.time_ns() // 1_000_000
-        body = {"broker_id": broker_id, "end_offset": end_offset, "at_ms": at_ms}
-        self._append_outcome([outcome("delivered", body)])
+        self._append("delivered", broker_id, end_offset, at_ms)
 
-    def record(self, kind: str, body: dict[str, Any]) -> None:
-        """Note one outcome about a broker; a front that is away misses it until the next one."""
-        self._append_outcome([outcome(kind, body)])
-        self._confirmed[body["broker_id"]] = {
-            "confirmed": body["end_offset"],
-            "at_ms": body["at_ms"],
-        }
-        told = {"brokers": self._confirmed, "queue_lengths": self._queue_lengths()}
+    def confirmed(self, broker_id: int, end_offset: int, at_ms: int) -> None:
+        """Note that a broker has answered everything up to an event offset."""
+        self._append("confirmed", broker_id, end_offset, at_ms)
+        self._by_broker[broker_id] = {"confirmed": end_offset, "at_ms": at_ms}
+        self._untold.add(broker_id)
+
+    def tell(self) -> None:
+        """Tell the front what was confirmed since the last time; one that is away hears of it when
+        it is back.
+        """
+        news = {broker: self._by_broker[broker] for broker in sorted(self._untold)}
+        self._untold.clear()
         try:
-            self._send({"type": "delivery", **told})
+            self._send({"type": "delivery", **self._message(news)})
         except LinkDown:
             return
+
+    def so_far(self) -> dict[str, Any]:
+        """Return what a front that comes is told of all brokers."""
+        return self._message(dict(self._by_broker))
+
+    def _message(self, brokers: dict[int, dict[str, int]]) -> dict[str, Any]:
+        return {"brokers": brokers, "queue_lengths": self._queue_lengths()}
+
+    def _append(self, kind: str, broker_id: int, end_offset: int, at_ms: int) -> None:
+        body = {"broker_id": broker_id, "end_offset": end_offset, "at_ms": at_ms}
+        self._append_outcome([outcome(kind, body)])

@@ -148,6 +148,6 @@ def forget_doubted(image: ClusterImage, doubts: Doubts) -> None:
     """Take what is in doubt out of an image that was made from the machines."""
     for topic, partition in doubts.subjects():
         if partition is None:
-            image.forget_topic(topic)
+            image.forget_topics([topic])
         else:
             image.forget_partition(topic, partition)

@@ -1,9 +1,9 @@
 """Which brokers have not confirmed everything that was queued for them, kept across a crash.
 
-A broker is marked before anything is sent and cleared when its queue is empty. After a restart the
-marked ones are told everything again; that costs traffic and nothing else, since brokers ignore
-what they know by epoch. From which event on they may have missed something says where to look for
-what went meanwhile.
+A broker is marked before anything is sent and cleared when it has answered all of it. After a
+restart the marked ones are told everything again; that costs traffic and nothing else, since
+brokers ignore what they know by epoch. From which event on they may have missed something says
+where to look for what went meanwhile.
 """
 
 from __future__ import annotations
@@ -72,15 +72,24 @@ class PendingBrokers:
                 self._known = True
                 self._save(sync=True)
 
-    def clear(self, broker_id: int, end_offset: int) -> None:
-        """Clear a broker that has confirmed all it was marked for; losing this in a crash costs
+    def confirm(self, broker_id: int, end_offset: int) -> None:
+        """Clear a broker that has confirmed all it was marked for, up to end_offset; what it has
+        not is marked from there on. Kept by the next `save` or `mark`: losing it in a crash costs
         a repetition.
         """
         with self._lock:
             mark = self._marked.get(broker_id)
-            if mark is not None and mark.until <= end_offset:
+            if mark is None:
+                return
+            if mark.until <= end_offset:
                 del self._marked[broker_id]
-                self._save(sync=False)
+            else:
+                self._marked[broker_id] = Mark(max(mark.since, end_offset), mark.until)
+
+    def save(self) -> None:
+        """Keep what was confirmed."""
+        with self._lock:
+            self._save(sync=False)
 
     def _save(self, *, sync: bool) -> None:
         temporary = self._path.with_suffix(".tmp")

@@ -16,28 +16,31 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import orjson
 import pyarrow as pa
 
 from state.decisions import DecisionKind
+from state.merge import MergedDecision
 from streaming.image.cluster_image import ClusterImage
 from streaming.link.job_side import JobLink, LinkDown
 from streaming.log.api import LogReader, LogWriter, NewRecord
 from streaming.log.decision_writer import IdempotentLogWriter, IdentifiedRecord, RecordId
 from streaming.sinks.appender import SinkAppender
-from streaming.sinks.batch import DecidedBatch, SinkDecision, decided_batch
+from streaming.sinks.batch import DecidedBatch, SinkDecision, decided_batch, opened
 from streaming.sinks.brokers import BrokerSink
 from streaming.sinks.doubts import Doubts
 from streaming.sinks.elections import elections
-from streaming.sinks.outcomes import batch_events, lost_rows, rejections, replies
+from streaming.sinks.outcomes import batch_events
 from streaming.sinks.pending import PendingBrokers
 from streaming.sinks.persisted import persisted
 from streaming.sinks.plan import Plan, Planner
 from streaming.sinks.repeats import missed_ends
+from streaming.sinks.replies import replies
 from streaming.sinks.retention import Retention
+from streaming.sinks.unwritten import lost_rows, rejections
 from streaming.sinks.zookeeper import ZooKeeperSink
 
 logger = logging.getLogger(__name__)
@@ -125,10 +128,9 @@ class Pipeline:
         self._pending.mark(plan, start_offset, end_offset)
         behind = self._brokers.deliver(dict(self._image.brokers), plan, end_offset)
         if behind:
-            everything = {broker: self._planner.everything_for(broker) for broker in behind}
-            self._brokers.catch_up(everything, end_offset)
+            self._brokers.catch_up(self._planner.everything_for(behind), end_offset)
 
-    def resend(self, end_offset: int, deletions: Sequence[SinkDecision] = ()) -> None:
+    def resend(self, end_offset: int, unfinished: Iterable[MergedDecision] = ()) -> None:
         """Tell brokers that may have missed something everything again and what went meanwhile, and
         all of them of topics in deletion (what `unfinished_deletions` found). The last batch may
         have ended a deletion and used the name again: of that topic nothing is told.
@@ -137,10 +139,11 @@ class Pipeline:
         marked by a later batch stays marked: that batch is run again.
         """
         self.end_offset = end_offset
+        deletions = opened(unfinished)
         self._zookeeper.lose_replaced(deletions)
         with self._image_lock:
             missed = [broker for broker in self._image.brokers if self._pending.marked(broker)]
-            plan = {broker: self._planner.everything_for(broker) for broker in missed}
+            plan = self._planner.everything_for(missed)
             for broker, requests in self._planner.plan(self._missed_ends(missed)).items():
                 if broker in plan:
                     plan[broker].extend(requests)

@@ -8,7 +8,7 @@ order. Of several changes to a partition in one batch the last is sent.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -25,7 +25,7 @@ from streaming.sinks.batch import SinkDecision
 from streaming.sinks.rows import NO_ROWS, image_rows, partition_rows
 from streaming.sinks.stacking import stack_decisions, stack_stops
 from streaming.sinks.undone import without_undone
-from streaming.wire.messages import ApiKey
+from streaming.wire.messages import APIS, ApiKey
 from streaming.wire.partition_rows import (
     BrokerNode,
     EncodedBody,
@@ -43,6 +43,7 @@ _CREATE = int(Action.CREATE)
 _IS_NEW = int(Action.IS_NEW)
 _DELETED = int(Action.DELETED)
 _LEADER_DURING_DELETE = -2
+_LAST_LEADER_AND_ISR_BY_NAME = 4
 
 
 @dataclass(eq=False, slots=True)
@@ -65,6 +66,17 @@ class SharedRequest:
         """Whether it tells of a replica or a topic that is to go: the image has no word of it."""
         ends = self.rows.leader == _LEADER_DURING_DELETE
         return self.api is ApiKey.STOP_REPLICA or bool(ends.any())
+
+    @property
+    def max_version(self) -> int:
+        """The highest version of the API whose answer tells the topics apart: from version 5 on
+        LeaderAndIsr is answered by topic id, and all topics without one have the same
+        (ControllerChannelManager: version 4 below inter-broker protocol 2.8).
+        """
+        lacks_id = ~any_in_row(self.rows.topic_ids != 0)
+        if self.api is ApiKey.LEADER_AND_ISR and lacks_id[self.rows.topic_index].any():
+            return _LAST_LEADER_AND_ISR_BY_NAME
+        return APIS[self.api].max_version
 
     def encode(self, version: int) -> EncodedBody:
         """Return the body for a version of the API."""
@@ -121,15 +133,21 @@ class Planner:
         self._stop_replicas(plan, decided)
         return {broker: requests for broker, requests in plan.items() if requests}
 
-    def everything_for(self, broker: int) -> list[SharedRequest]:
-        """Return what a broker that may know nothing must be told: metadata and its replicas."""
-        requests = [self._metadata(image_rows(self._image))]
-        if len(self._image):
-            hosted = any_in_row(self._image.columns["replicas"] == broker)
-            rows = image_rows(self._image).select(hosted)
-            if len(rows):
-                requests.append(self._leader_and_isr(rows))
-        return requests
+    def everything_for(self, brokers: Collection[int]) -> Plan:
+        """Return what brokers that may know nothing must be told: metadata, which is one request
+        for all of them, and their replicas.
+        """
+        if not brokers:
+            return {}
+        rows = image_rows(self._image)
+        metadata = self._metadata(rows)
+        plan: Plan = {}
+        for broker in brokers:
+            plan[broker] = [metadata]
+            hosted = np.flatnonzero(any_in_row(rows.replicas == broker))
+            if len(hosted):
+                plan[broker].append(self._leader_and_isr(rows.select(hosted)))
+        return plan
 
     def _tell_brokers(self, plan: Plan, introduced: set[int]) -> None:
         known = self._metadata(NO_ROWS)

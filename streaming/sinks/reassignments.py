@@ -103,6 +103,7 @@ def remove_ended(
     """
     if not decisions:
         return True
+    session.sync()  # the front may have seen the request at another server
     for _ in range(_ATTEMPTS):
         try:
             znode = session.get(REASSIGN_PARTITIONS_PATH)

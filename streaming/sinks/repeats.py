@@ -32,7 +32,8 @@ def missed_ends(reader: LogReader, since: int, image: ClusterImage) -> list[Sink
     A replica that is assigned again is there to stay, and a topic that exists again too.
     """
     found = []
-    for one in opened(_decided_since(reader, since)):
+    for decided in _decided_since(reader, since):
+        (one,) = opened([decided])  # one at a time: there may be days of them
         stops = one.kind is DecisionKind.STOP_REPLICAS
         holds = _stops_that_hold(one, image) if stops else _topics_that_are_gone(one, image)
         one.lost |= ~holds

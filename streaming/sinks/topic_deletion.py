@@ -103,6 +103,8 @@ def _are_meant(session: ZkSession, topics: Sequence[_Deleted]) -> dict[_Deleted,
         found = zip(some, data[: len(some)], data[len(some) :], strict=True)
         return [_is_meant(one, znode, mark is not None) for one, znode, mark in found]
 
+    if topics:
+        session.sync()  # the front may have seen the mark at another server
     return _read_each(topics, read)
 
 

@@ -84,7 +84,7 @@ def test_no_rows_change_nothing():
     image = ClusterImage()
     image.upsert(block(), [], [])
     assert (len(image), image.version) == (0, 0)
-    image.forget_topic("nobody")
+    image.forget_topics(["nobody"])
     image.forget_partition("nobody", 0)
     assert image.version == 0
 
@@ -92,7 +92,7 @@ def test_no_rows_change_nothing():
 def test_a_topic_made_anew_with_another_id_is_another_topic():
     image = ClusterImage()
     image.upsert(block((0, 0, 1, [1]), (0, 1, 1, [1]), (1, 0, 5, [5])), ["t", "u"], [ID, None])
-    image.forget_topic("t")
+    image.forget_topics(["t"])
     assert image.topic_name(ID) is None
     assert content(image) == {("u", 0): (5, [5], [])}
     image.upsert(block((0, 0, 2, [2])), ["t"], [OTHER_ID])
@@ -114,7 +114,7 @@ def test_names_of_topics_that_went_are_not_kept():
     image.upsert(block((0, 0, 1, [1]), (1, 4, 2, [2])), ["kept", "last"], [ID, None])
     for number in range(100):
         image.upsert(block((0, 0, 1, [1]), (0, 1, 1, [1])), [f"t{number}"], [None])
-        image.forget_topic(f"t{number}")
+        image.forget_topics([f"t{number}"])
     assert len(image._names) <= 6
     image.upsert(block((0, 3, 7, [3])), ["last"], [None])
     assert content(image) == {
@@ -122,9 +122,18 @@ def test_names_of_topics_that_went_are_not_kept():
         ("last", 3): (7, [3], [3]),
         ("last", 4): (2, [2], []),
     }
-    image.forget_topic("kept")
-    image.forget_topic("last")
+    image.forget_topics(["kept", "nobody", "last"])
     assert (image.topic_names(), len(image), image._names) == ([], 0, [])
+
+
+def test_topics_that_go_in_one_decision_cost_one_copy_of_the_others(monkeypatch):
+    image = ClusterImage()
+    names = [f"t{number}" for number in range(20)]
+    image.upsert(block(*((number, 0, 1, [1]) for number in range(20))), names, [None] * 20)
+    copies = []
+    monkeypatch.setattr(image, "_keep", lambda kept: copies.append(int(kept.sum())))
+    image.forget_topics(names[:9])
+    assert copies == [11]
 
 
 def test_one_partition_is_forgotten():
@@ -280,7 +289,7 @@ def test_any_steps_leave_what_a_dictionary_would_hold(steps):
             for partition, leader, ids in rows:
                 model[topic, partition] = (leader, ids, [3] if 3 in ids else [])
         elif step == "forget":
-            image.forget_topic(topic)
+            image.forget_topics([topic])
             model = {at: row for at, row in model.items() if at[0] != topic}
         else:
             image = ClusterImage.from_snapshot(image.snapshot())

@@ -6,11 +6,14 @@ import logging
 import threading
 from collections.abc import Iterator
 
+import orjson
 import pytest
 
+from streaming.sinks import answers
 from streaming.sinks.answers import AnswerSink
 from streaming.sinks.appender import JobStopping
 from streaming.sinks.channel import Answer
+from streaming.sinks.delivery_report import DeliveryReport
 from streaming.sinks.pending import PendingBrokers
 from streaming.sinks.plan import Planner
 from streaming.wire.messages import ApiKey
@@ -24,28 +27,33 @@ class Ends:
     def __init__(self, folder) -> None:
         self.happened: list[tuple[str, object]] = []
         self.fail: Exception | None = None
-        self.pending = PendingBrokers(folder / "pending.json")
+        self.told: list[dict[str, object]] = []
+        self.path = folder / "pending.json"
+        self.pending = PendingBrokers(self.path)
         self.pending.mark([2], 0, 10)
-        clear = self.pending.clear
+        confirm = self.pending.confirm
 
         def noted(broker, end) -> None:
             self.happened.append(("cleared", (broker, end)))
-            clear(broker, end)
+            confirm(broker, end)
 
-        self.pending.clear = noted
+        self.pending.confirm = noted
         job = Job()
         job.story.elect({1: 11, 2: 12})
         job.story.create("t", [[1, 2]])
         job.persist(job.decide())
-        metadata, replicas = Planner(job.image, LISTENER).everything_for(2)
+        metadata, replicas = Planner(job.image, LISTENER).everything_for([2])[2]
         self.metadata, self.replicas = metadata, replicas
         self.sink = AnswerSink(
             append=self.append,
-            record=lambda kind, body: self.happened.append((kind, body["end_offset"])),
+            report=DeliveryReport(self.outcomes, self.told.append, dict),
             pending=self.pending,
             image=job.image,
             image_lock=threading.Lock(),
         )
+
+    def outcomes(self, records) -> None:
+        self.happened.extend((one.kind, orjson.loads(one.payload)["end_offset"]) for one in records)
 
     def append(self, events) -> int:
         if self.fail is not None:
@@ -79,6 +87,20 @@ def test_what_a_broker_said_is_in_the_log_before_it_counts_as_told(ends):
         ("confirmed", 10),
     ]
     assert not ends.pending.marked(2)
+    assert not PendingBrokers(ends.path).marked(2)
+
+
+def test_many_confirmations_are_kept_and_told_at_once(ends, monkeypatch):
+    monkeypatch.setattr(answers, "_PASS_ON_EVERY_S", 3600.0)
+    saved = []
+    monkeypatch.setattr(ends.pending, "save", lambda: saved.append(True))
+    for end in range(1, 50):
+        ends.sink.confirmed(1, end)
+        ends.sink.confirmed(2, end)
+    ends.sink.close()
+    assert len(saved) == 1
+    (said,) = ends.told
+    assert {id_: one["confirmed"] for id_, one in said["brokers"].items()} == {1: 49, 2: 49}
 
 
 def test_answers_without_news_append_nothing(ends):

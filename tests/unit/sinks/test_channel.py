@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -17,9 +18,13 @@ from tests.bench.stub_answers import answer, read_header
 EPOCH = 0x7EDCBA987654
 BOUND_S = 30
 CLIENT_ID = "helmstream"
+NAMED, OTHER = "xVg7K6qyTvmxpuD7RnqU_w", "xVg7K6qyTvmxpuD7RnqU_Q"
 
 
-def request_about(count: int) -> SharedRequest:
+def request_about(
+    count: int, api: ApiKey = ApiKey.UPDATE_METADATA, topic_ids: Sequence[str | None] = (None,)
+) -> SharedRequest:
+    """A request about partitions of topics with these ids, as many of each."""
     numbers = np.arange(count, dtype=np.int32)
     lists = np.stack([numbers % 7, numbers % 5 + 7], axis=1)
     columns = dict.fromkeys(
@@ -28,8 +33,9 @@ def request_about(count: int) -> SharedRequest:
     columns |= dict.fromkeys(("isr", "replicas"), lists)
     columns |= dict.fromkeys(("offline", "adding", "removing"), lists < 0)
     columns["recovery"] = np.zeros(count, dtype=np.int8)
-    rows = partition_rows(columns, np.zeros(count, dtype=np.int32), ["t"], [None])
-    return SharedRequest(ApiKey.UPDATE_METADATA, 1000, 5, rows)
+    topics = [f"t{number}" for number in range(len(topic_ids))]
+    of_topic = np.sort(numbers % len(topics))
+    return SharedRequest(api, 1000, 5, partition_rows(columns, of_topic, topics, topic_ids))
 
 
 async def received(request: SharedRequest) -> bytes:
@@ -41,8 +47,9 @@ async def received(request: SharedRequest) -> bytes:
             size = int.from_bytes(await reader.readexactly(4), "big")
             body = await reader.readexactly(size)
             api, version, correlation_id, start = read_header(body)
-            if api is ApiKey.UPDATE_METADATA:
+            if api is request.api:
                 got.set_result(body)
+                break
             writer.write(frame(answer(api, version, correlation_id, body, start)))
         writer.close()
 
@@ -73,3 +80,20 @@ def test_a_request_arrives_whole(count: int) -> None:
     expected = b"".join(request.encode(version).parts(EPOCH))
     assert body == encode_request_header(api, version, correlation_id, CLIENT_ID) + expected
     assert start == len(body) - len(expected)
+
+
+@pytest.mark.parametrize(
+    "topic_ids, version", [([NAMED, OTHER], 7), ([NAMED, None], 4), ([None, None], 4)]
+)
+def test_topics_without_an_id_are_told_in_a_version_that_is_answered_by_name(
+    topic_ids: list[str | None], version: int
+) -> None:
+    request = request_about(4, ApiKey.LEADER_AND_ISR, topic_ids)
+    assert read_header(asyncio.run(received(request)))[1] == version
+    assert request_about(4, ApiKey.UPDATE_METADATA, topic_ids).max_version == 8
+
+
+def test_a_topic_without_id_that_is_not_in_the_request_changes_nothing() -> None:
+    request = request_about(4, ApiKey.LEADER_AND_ISR, [NAMED, None])
+    of_the_first = request.rows.select(request.rows.topic_index == 0)
+    assert SharedRequest(ApiKey.LEADER_AND_ISR, 1000, 5, of_the_first).max_version == 7

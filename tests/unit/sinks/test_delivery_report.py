@@ -8,26 +8,35 @@ from streaming.link.job_side import LinkDown
 from streaming.sinks.delivery_report import DeliveryReport
 
 
-def confirmed(broker_id: int, end_offset: int) -> dict[str, int]:
-    return {"broker_id": broker_id, "end_offset": end_offset, "at_ms": 5}
-
-
-def test_the_last_confirmation_of_each_broker_is_told():
+def test_the_front_is_told_of_what_was_confirmed_since():
     outcomes, messages = [], []
     report = DeliveryReport(
         outcomes.extend,
         lambda head: messages.append(orjson.dumps(head, option=orjson.OPT_NON_STR_KEYS)),
         lambda: {1: 0, 2: len(messages)},
     )
-    for body in (confirmed(1, 7), confirmed(2, 7), confirmed(1, 9)):
-        report.record("confirmed", body)
+    report.confirmed(1, 7, 5)
+    report.confirmed(2, 7, 5)
+    report.tell()
+    report.confirmed(1, 9, 6)
+    report.tell()
     assert [orjson.loads(one.payload)["end_offset"] for one in outcomes] == [7, 7, 9]
     assert {one.kind for one in outcomes} == {"confirmed"}
-    assert orjson.loads(messages[-1]) == {
-        "type": "delivery",
-        "brokers": {"1": {"confirmed": 9, "at_ms": 5}, "2": {"confirmed": 7, "at_ms": 5}},
-        "queue_lengths": {"1": 0, "2": 2},
-    }
+    assert [orjson.loads(one) for one in messages] == [
+        {
+            "type": "delivery",
+            "brokers": {"1": {"confirmed": 7, "at_ms": 5}, "2": {"confirmed": 7, "at_ms": 5}},
+            "queue_lengths": {"1": 0, "2": 0},
+        },
+        {
+            "type": "delivery",
+            "brokers": {"1": {"confirmed": 9, "at_ms": 6}},
+            "queue_lengths": {"1": 0, "2": 1},
+        },
+    ]
+    so_far = report.so_far()
+    assert {id_: one["confirmed"] for id_, one in so_far["brokers"].items()} == {1: 9, 2: 7}
+    assert so_far["queue_lengths"] == {1: 0, 2: 2}
 
 
 def test_what_was_sent_is_an_outcome_of_its_own():
@@ -45,5 +54,7 @@ def test_a_front_that_is_away_costs_no_outcome():
     def away(_: object) -> None:
         raise LinkDown("nobody listens")
 
-    DeliveryReport(outcomes.extend, away, dict).record("confirmed", confirmed(1, 7))
+    report = DeliveryReport(outcomes.extend, away, dict)
+    report.confirmed(1, 7, 5)
+    report.tell()
     assert len(outcomes) == 1

@@ -15,12 +15,9 @@ from streaming.sinks.answer_events import answer_events
 from streaming.sinks.batch import WriteConflict
 from streaming.sinks.channel import NO_ERRORS, Answer
 from streaming.sinks.doubts import Doubts
-from streaming.sinks.outcomes import (
-    batch_events,
-    partition_conflict_events,
-    replies,
-)
+from streaming.sinks.outcomes import batch_events, partition_conflict_events
 from streaming.sinks.plan import Planner
+from streaming.sinks.replies import replies
 from streaming.wire.messages import ApiKey
 from streaming.zk.types import ZNode
 from tests.fixtures.story import LISTENER
@@ -260,14 +257,16 @@ def test_who_asked_a_controller_that_was_replaced_hears_that_it_was():
     assert batch.refused_topics() == []
 
 
-def answered(found, errors, *, flat, error_code=0, broker=2):
-    planned = Planner(found.image, LISTENER).everything_for(broker)
+def answered(found, errors, *, flat=False, error_code=0, broker=2, topic="t"):
+    """A broker's answer; flat: by name, as its version of the request wants it."""
+    planned = Planner(found.image, LISTENER).everything_for([broker])[broker]
     (request,) = [one for one in planned if one.api is ApiKey.LEADER_AND_ISR]
     entries = [{"partition_index": number, "error_code": code} for number, code in errors.items()]
-    named = [{"topic_name": "t", **entry} for entry in entries]
-    raw = bytes(request.rows.topic_ids[0])
+    named = [{"topic_name": topic, **entry} for entry in entries]
+    raw = bytes(request.rows.topic_ids[request.rows.topic_names.index(topic)])
     topic_id = uuid.UUID(bytes=raw) if any(raw) else None
     by_id = [{"topic_id": topic_id, "partition_errors": entries}]
+    flat = flat or request.max_version < 5
     answer = {
         "error_code": error_code,
         "partition_errors": named if flat else None,
@@ -276,8 +275,7 @@ def answered(found, errors, *, flat, error_code=0, broker=2):
     return Answer(broker, 100 + broker, request, answer)
 
 
-@pytest.mark.parametrize("topic_id", [None, TOPIC_ID])
-@pytest.mark.parametrize("flat", [True, False])
+@pytest.mark.parametrize("topic_id, flat", [(None, True), (TOPIC_ID, True), (TOPIC_ID, False)])
 def test_storage_errors_become_an_event_in_both_forms_of_the_answer(flat, topic_id):
     found = job(topic_id=topic_id)
     answer = answered(found, {0: 56, 1: 0}, flat=flat)
@@ -292,8 +290,17 @@ def test_storage_errors_become_an_event_in_both_forms_of_the_answer(flat, topic_
     }
 
 
-def test_healthy_answers_say_nothing_new_until_something_was_ill():
+@pytest.mark.parametrize("topic", ["t", "u"])
+def test_a_failed_disk_is_told_of_its_own_topic_where_none_has_an_id(topic):
     found = job()
+    found.story.create("u", ((2, 1, 3),))
+    found.persist(found.decide())
+    (event,) = answer_events(answered(found, {0: 56}, topic=topic), found.image)
+    assert (event.key, body(event)["topic"]) == (topic, topic)
+
+
+def test_healthy_answers_say_nothing_new_until_something_was_ill():
+    found = job(topic_id=TOPIC_ID)
     healthy = answered(found, {0: 0, 1: 0}, flat=False)
     assert answer_events(healthy, found.image) == []
     (ill,) = answer_events(answered(found, {0: 56, 1: 0}, flat=False), found.image)
@@ -318,10 +325,10 @@ def test_answers_that_were_not_opened_say_what_healthy_ones_do():
 
 
 def test_stale_epochs_and_other_requests_are_no_events():
-    found = job()
+    found = job(topic_id=TOPIC_ID)
     assert answer_events(answered(found, {0: 56}, flat=False, error_code=11), found.image) == []
     assert answer_events(answered(found, {0: 11, 1: 11}, flat=False), found.image) == []
-    metadata = Planner(found.image, LISTENER).everything_for(2)[0]
+    metadata = Planner(found.image, LISTENER).everything_for([2])[2][0]
     assert answer_events(Answer(2, 102, metadata, {"error_code": 0}), found.image) == []
 
 

@@ -19,22 +19,24 @@ def marked(path, *ids):
     return [reopened.marked(id_) for id_ in ids]
 
 
-def test_marks_are_on_disk_before_mark_returns_and_gone_after_clear(path):
+def test_marks_are_on_disk_before_mark_returns_and_gone_after_it_is_confirmed(path):
     pending = PendingBrokers(path)
     pending.mark([1, 2], 0, 10)
     assert marked(path, 1, 2, 3) == [True, True, False]
-    pending.clear(1, 10)
+    pending.confirm(1, 10)
+    pending.save()
     assert marked(path, 1, 2, 3) == [False, True, False]
     assert not pending.marked(1)
 
 
-def test_a_mark_is_there_after_a_crash_of_the_machine_and_a_clear_need_not_be(path, monkeypatch):
+def test_a_mark_outlives_a_crash_of_the_machine_and_a_confirmation_need_not(path, monkeypatch):
     synced = []
     monkeypatch.setattr(durable, "fsync_folder", synced.append)
     pending = PendingBrokers(path)
     pending.mark([1], 0, 10)
     assert synced == [path.parent]
-    pending.clear(1, 10)
+    pending.confirm(1, 10)
+    pending.save()
     assert synced == [path.parent]
 
 
@@ -42,27 +44,39 @@ def test_confirming_an_older_offset_leaves_a_newer_mark(path):
     pending = PendingBrokers(path)
     pending.mark([1], 0, 10)
     pending.mark([1], 0, 20)
-    pending.clear(1, 10)
+    pending.confirm(1, 10)
     assert pending.marked(1)
     assert marked(path, 1) == [True]
-    pending.clear(1, 20)
+    pending.confirm(1, 20)
     assert not pending.marked(1)
+
+
+def test_a_broker_that_is_always_one_batch_behind_is_not_marked_from_the_beginning(path):
+    pending = PendingBrokers(path)
+    pending.mark([1], 0, 1)
+    for end in range(1, 100):
+        pending.mark([1], end, end + 1)
+        pending.confirm(1, end)
+    assert pending.since([1]) == 99
+    pending.save()
+    assert PendingBrokers(path).since([1]) == 99
 
 
 def test_a_mark_never_goes_back(path):
     pending = PendingBrokers(path)
     pending.mark([1], 0, 20)
     pending.mark([1], 0, 10)
-    pending.clear(1, 10)
+    pending.confirm(1, 10)
     assert pending.marked(1)
 
 
 def test_clearing_a_broker_that_is_not_marked_changes_nothing(path):
     pending = PendingBrokers(path)
     pending.mark([1], 0, 5)
-    pending.clear(2, 5)
-    pending.clear(1, 5)
-    pending.clear(1, 5)
+    pending.confirm(2, 5)
+    pending.confirm(1, 5)
+    pending.confirm(1, 5)
+    pending.save()
     assert marked(path, 1, 2) == [False, False]
 
 
@@ -91,10 +105,11 @@ def test_what_a_restart_sends_again_does_not_confirm_a_later_batch(path):
     PendingBrokers(path).mark([1, 2], 0, 20)
     again = PendingBrokers(path)
     again.mark([1, 2], 0, 10)
-    again.clear(1, 10)
+    again.confirm(1, 10)
     assert again.marked(1)
     again.mark([1], 0, 20)
-    again.clear(1, 20)
+    again.confirm(1, 20)
+    again.save()
     assert marked(path, 1, 2) == [False, True]
 
 
@@ -104,7 +119,7 @@ def test_the_first_event_that_may_be_missing_stays_until_all_is_confirmed(path):
     pending.mark([1, 2], 10, 20)
     assert (pending.since([1]), pending.since([2]), pending.since([1, 2])) == (5, 10, 5)
     assert PendingBrokers(path).since([1, 2]) == 5
-    pending.clear(1, 20)
+    pending.confirm(1, 20)
     assert (pending.since([1]), pending.since([1, 2])) == (None, 10)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from state.decisions import DecisionKind
 from streaming.sinks.doubts import Doubts
-from streaming.sinks.outcomes import batch_events, replies
+from streaming.sinks.outcomes import batch_events
+from streaming.sinks.replies import replies
 from streaming.zk.types import ZNode
 from streaming.zk.znodes.controller import ProducerIdBlock, producer_id_block_bytes
 from tests.unit.sinks.test_outcomes import body, conflict, job

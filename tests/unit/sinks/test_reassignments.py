@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 from state.decisions import DecisionKind
 from streaming.sinks.batch import DecidedBatch, SinkDecision
 from streaming.sinks.outcomes import batch_events
 from streaming.sinks.plan import Planner
-from streaming.sinks.reassignments import ended_requests, hold_back_completions, runs, without
+from streaming.sinks.reassignments import (
+    ended_requests,
+    hold_back_completions,
+    remove_ended,
+    runs,
+    without,
+)
 from streaming.wire.messages import ApiKey
+from streaming.zk.chain import OpOutcome, OutcomeKind
+from streaming.zk.ops import Delete
+from streaming.zk.types import ZNode
+from streaming.zk.znodes.admin import reassignment_bytes
 from tests.fixtures.story import LISTENER
 from tests.unit.sinks.support import Job, lose
 from tests.unit.sinks.test_plan import decoded, led
@@ -94,3 +106,29 @@ def test_what_ended_goes_out_of_the_request_if_it_is_what_was_asked_for() -> Non
     assert without(asked, [("t", [(0, [1, 2])])]) == {("t", 1): [2], ("u", 0): [3]}
     assert without(asked, [("t", [(0, [2, 1]), (7, None)])]) == asked
     assert without(asked, [("t", [(0, None)]), ("t", [(1, None)])]) == {("u", 0): [3]}
+
+
+class LaggingSession:
+    """A session with a server that has not heard of a request until it is told to catch up."""
+
+    def __init__(self) -> None:
+        self.asked: ZNode | None = None
+
+    def sync(self) -> None:
+        self.asked = ZNode(reassignment_bytes({("t", 0): [1, 2]}), 3, 1, 1, 1, 0)
+
+    def get(self, path: str) -> ZNode | None:
+        assert path == "/admin/reassign_partitions"
+        return self.asked
+
+
+def test_what_ended_is_taken_out_though_our_server_lags_behind_the_one_that_showed_it() -> None:
+    written = []
+
+    def write(ops: list) -> list[OpOutcome]:
+        written.extend(ops)
+        return [OpOutcome(OutcomeKind.WRITTEN)]
+
+    ended = SimpleNamespace(extra={"topic": "t", "partitions": [(0, [1, 2])]})
+    assert remove_ended(LaggingSession(), SimpleNamespace(write=write), [ended])
+    assert written == [Delete("/admin/reassign_partitions", 3)]

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from state.decisions import DecisionKind
 from streaming.sinks.doubts import Doubts
-from streaming.sinks.outcomes import batch_events, partition_conflict_events, replies
+from streaming.sinks.outcomes import batch_events, partition_conflict_events
 from streaming.sinks.reassignments import hold_back_completions
+from streaming.sinks.replies import replies
 from tests.unit.sinks.support import lose, state_znode
 from tests.unit.sinks.test_outcomes import body, conflict, job
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import numpy as np
 import orjson
 import pytest
 
@@ -12,7 +15,9 @@ from streaming.sinks.answer_events import answer_events
 from streaming.sinks.batch import opened
 from streaming.sinks.channel import Answer
 from streaming.sinks.plan import Planner, SharedRequest
+from streaming.sinks.topic_deletion import lose_replaced
 from streaming.wire.messages import ApiKey
+from streaming.zk.znodes import TopicZNode, topic_bytes, topic_deletion_path, topic_path
 from tests.fixtures.story import LISTENER
 from tests.unit.sinks.support import Job
 
@@ -152,3 +157,23 @@ def test_the_image_names_what_is_being_deleted_until_it_is_gone():
         job.story.write("stop_replica_answered", "t", partitions=[0, 1], errors=[0, 0], **told)
     job.persist(job.decide())
     assert job.image.deleting == set()
+
+
+def test_a_topic_that_took_the_name_is_seen_though_our_server_lags_behind(monkeypatch):
+    """lose_replaced reads by a session of the job, deletions are seen by one of the front."""
+    ids = ["xVg7K6qyTvmxpuD7RnqU_w", "xVg7K6qyTvmxpuD7RnqU_Q"]
+    session = SimpleNamespace(topic_id=ids[0])
+    session.sync = lambda: setattr(session, "topic_id", ids[1])
+
+    def read(session, paths):
+        assert paths == [topic_path("t"), topic_deletion_path("t")]
+        return SimpleNamespace(data=[topic_bytes(TopicZNode({0: [1]}, session.topic_id)), b""])
+
+    monkeypatch.setattr("streaming.sinks.topic_deletion.read_many", read)
+    block = SimpleNamespace(
+        extra={"topics": ["t"], "topic_ids": ids[:1]},
+        columns={"topic": np.zeros(2, dtype=np.int32)},
+        lost=np.zeros(2, dtype=bool),
+    )
+    lose_replaced(session, [block])
+    assert block.lost.all()

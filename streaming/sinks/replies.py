@@ -1,0 +1,104 @@
+"""Replies to those who asked for what a batch decided, corrected by what could not be written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from state.decisions import DecisionKind
+from state.protocol_errors import ProtocolError
+from state.replies import Api
+from streaming.sinks.batch import DecidedBatch, SinkDecision
+from streaming.sinks.doubts import Doubts
+from streaming.sinks.unwritten import lost_partitions, places_of
+
+Rejections = dict[tuple[int, str | None, int | None], str]
+"""Why ZooKeeper rejected a write, by event offset, topic and partition."""
+
+
+def replies(batch: DecidedBatch, doubts: Doubts) -> list[dict[str, Any]]:
+    """Return the replies of a batch, corrected by what could not be written."""
+    failed = {one.offset for one in batch.decisions if one.failed}
+    rejected = {(one.offset, one.topic, one.partition): one.rejected for one in batch.rejected}
+    unmoved = _partitions(batch.of_kind(DecisionKind.REPORT_REMAINING))
+    lost = lost_partitions(batch, only_moves=False)
+    for offset, moves in lost_partitions(batch, only_moves=True).items():
+        unmoved.setdefault(offset, []).extend(moves)
+    answers = []
+    for reply in batch.of_kind(DecisionKind.REPLY):
+        body = dict(reply.extra)
+        if reply.offset < batch.fenced_until:
+            body["error"] = int(ProtocolError.NOT_CONTROLLER)
+        elif body["api"] == Api.CONTROLLED_SHUTDOWN:
+            body["remaining"] = sorted(unmoved.get(reply.offset, []))
+        elif body["api"] == Api.ALTER_PARTITION:
+            _refuse_lost(body, reply.offset, lost.get(reply.offset, []), doubts)
+        elif body["api"] == Api.ELECT_LEADERS:
+            _refuse_lost_elections(body, reply.offset, lost.get(reply.offset, []), rejected)
+        elif reply.offset in failed:
+            _refuse_failed(body, rejected.get((reply.offset, body.get("topic"), None)))
+        answers.append(body)
+    return answers
+
+
+def _partitions(blocks: Iterable[SinkDecision]) -> dict[int, list[list[Any]]]:
+    """Return [topic, partition] of all rows, by event offset."""
+    return {one.offset: places_of(one, np.ones(len(one.lost), dtype=bool)) for one in blocks}
+
+
+def _refuse_lost(body: dict[str, Any], offset: int, lost: list[list[Any]], doubts: Doubts) -> None:
+    """Answer INVALID_UPDATE_VERSION for ISRs that were not written, or rest on such: the leader
+    then waits for the higher epoch that the correction brings. None comes after a rejected write:
+    OPERATION_NOT_ATTEMPTED lets the leader go on from what is stored, and ask again.
+    """
+    topic = body["topic"]
+
+    def answer(one: dict[str, Any]) -> dict[str, Any]:
+        partition = one["partition"]
+        if [topic, partition] not in lost and not doubts.cover(topic, partition, offset):
+            return one
+        again = doubts.by_rejection(topic, partition)
+        error = ProtocolError.INVALID_UPDATE_VERSION
+        error = ProtocolError.OPERATION_NOT_ATTEMPTED if again else error
+        return {"partition": partition, "error": int(error)}
+
+    body["partitions"] = [answer(one) for one in body["partitions"]]
+
+
+def _refuse_lost_elections(
+    body: dict[str, Any], offset: int, lost: list[list[Any]], rejected: Rejections
+) -> None:
+    """Answer for elections whose outcome was not written: they are decided about again, or cannot
+    be written.
+    """
+
+    def answer(one: dict[str, Any]) -> dict[str, Any]:
+        if [body["topic"], one["partition"]] not in lost:
+            return one
+        hopeless = (offset, body["topic"], one["partition"]) in rejected
+        error = ProtocolError.PREFERRED_LEADER_NOT_AVAILABLE
+        error = ProtocolError.UNKNOWN_SERVER_ERROR if hopeless else error
+        return {**one, "error": int(error)}
+
+    body["partitions"] = [answer(one) for one in body["partitions"]]
+
+
+def _refuse_failed(body: dict[str, Any], rejected: str | None) -> None:
+    """Answer what was not written; rejected: why ZooKeeper will not take it, None where it was
+    changed by somebody else.
+    """
+    if rejected is not None:
+        body["error"] = int(ProtocolError.UNKNOWN_SERVER_ERROR)
+        body["message"] = f"ZooKeeper rejects it: {rejected}"
+    elif body["api"] == Api.CREATE_TOPIC:
+        body["error"] = int(ProtocolError.TOPIC_ALREADY_EXISTS)
+        body["message"] = f"Topic '{body['topic']}' already exists."
+    elif body["api"] == Api.ALTER_REASSIGNMENTS:
+        body["error"] = int(ProtocolError.NOT_CONTROLLER)
+    elif body["api"] == Api.CREATE_PARTITIONS:
+        body["error"] = int(ProtocolError.REASSIGNMENT_IN_PROGRESS)
+        body["message"] = f"Somebody else changed topic '{body['topic']}' meanwhile."
+    else:
+        body["error"] = int(ProtocolError.UNKNOWN_SERVER_ERROR)
