@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from checkpoints.machine_format import decode_machine, encode_machine
 from state.decisions import Decision
 from state.events import Event
-from state.step import fold, new_machine, set_aside, step
+from state.step import fold, new_machine, set_aside
 
 
 def fold_state(
@@ -24,22 +24,21 @@ def fold_state(
     machine = decode_machine(data) if data is not None else new_machine(key)
     try:
         decisions = fold(machine, events)
-    except Exception:  # noqa: BLE001 - whichever event it was is found and set aside below
-        return _fold_around_failures(key, data, events)
+    except Exception as error:  # noqa: BLE001 - one bad event must not stop the others
+        if len(events) > 1:
+            return _fold_halves(key, data, events)
+        before = encode_machine(new_machine(key)) if data is None else data
+        return before, [set_aside(events[0], f"{type(error).__name__}: {error}")]
     return encode_machine(machine), decisions
 
 
-def _fold_around_failures(
+def _fold_halves(
     key: int, data: bytes | None, events: Sequence[Event]
 ) -> tuple[bytes, list[Decision]]:
-    machine = decode_machine(data) if data is not None else new_machine(key)
-    before = encode_machine(machine)
-    decisions: list[Decision] = []
-    for event in events:
-        try:
-            decisions.extend(step(machine, event))
-        except Exception as error:  # noqa: BLE001 - one bad event must not stop the others
-            machine = decode_machine(before)
-            decisions.append(set_aside(event, f"{type(error).__name__}: {error}"))
-        before = encode_machine(machine)
-    return before, decisions
+    """Close in on the event that fails: a large state is encoded some times for it, not for each
+    event.
+    """
+    middle = len(events) // 2
+    half, decisions = fold_state(key, data, events[:middle])
+    whole, others = fold_state(key, half, events[middle:])
+    return whole, [*decisions, *others]

@@ -7,7 +7,7 @@ depend on where the batches are cut or over how many slots the topics are spread
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from checkpoints.fold import fold_state
@@ -33,22 +33,6 @@ def fold_batch(
         states[key], decisions = fold_state(key, states.get(key), events)
         found.extend(decisions)
     return merge(found)
-
-
-def fold_log(
-    events: Sequence[Event],
-    slots: int,
-    cuts: Iterable[int] = (),
-    group_slots: int = GROUP_SLOTS,
-) -> tuple[States, list[MergedDecision]]:
-    """Fold a whole log, cut into batches at the given positions; return (states, decisions)."""
-    states: States = {}
-    merged: list[MergedDecision] = []
-    start = 0
-    for end in [*sorted(set(cuts)), len(events)]:
-        merged.extend(fold_batch(states, events[start:end], slots, group_slots))
-        start = end
-    return states, merged
 
 
 def batches(events: Iterable[Event], size: int) -> Iterator[list[Event]]:

@@ -1,4 +1,5 @@
-"""Where a job begins: behind what its checkpoint has folded, or at the log's end where it has none.
+"""Where a job begins, and with which machines: behind what its checkpoint has folded, or at the
+log's end where it has none.
 
 What happened before is in ZooKeeper and in __consumer_offsets, and comes from there by a load. To
 fold the log's beginning instead would carry out again what was decided long ago, or, where
@@ -11,17 +12,23 @@ import logging
 from collections.abc import Iterable
 from contextlib import closing
 
-from checkpoints.damage import damage
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from checkpoints.damage import damage, lost_states
 from checkpoints.layout import CheckpointMismatch, check_layout, set_aside
-from checkpoints.read import folded_until, has_state, planned_batches
+from checkpoints.read import folded_until, has_state, planned_batches, read_machines
 from state.cluster.cluster import Cluster
 from state.events import EventKind
 from state.step import Machine
-from streaming.log.api import LogError, LogReader
-from streaming.log.location import KafkaTopic
+from streaming.log.api import LogError, LogReader, LogRecord
+from streaming.log.location import KafkaTopic, LogLocation
 from streaming.log.recorded import open_log
 from streaming.paths import DataDir
 from streaming.settings import Settings
+from streaming.sinks.outcomes import OUTCOME_KINDS
+from streaming.standby import Follower
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +40,7 @@ def begin(settings: Settings, folders: DataDir) -> int:
     Raises CheckpointMismatch when the checkpoint was made with other settings, or for another log.
     """
     if wrong := damage(folders.checkpoint):
-        give_up_checkpoint(folders, wrong)
+        _give_up_checkpoint(folders, wrong)
     try:
         with closing(open_log(folders.event_log)) as log:
             first = _first_offset(folders, log)
@@ -50,7 +57,45 @@ def begin(settings: Settings, folders: DataDir) -> int:
     return first
 
 
-def give_up_checkpoint(folders: DataDir, wrong: str) -> None:
+def restored(
+    spark: SparkSession, folders: DataDir, waited: Follower | None = None
+) -> dict[int, Machine] | None:
+    """Return the machines of the checkpoint, which waited may know; none without one. When Spark
+    cannot read them the checkpoint is set aside, and None returned.
+    """
+    try:
+        if waited is not None:
+            return waited.machines()
+        return read_machines(spark, folders.checkpoint) if has_state(folders.checkpoint) else {}
+    except (Py4JJavaError, PySparkException) as error:
+        if (lost := lost_states(error)) is None:
+            raise
+        _give_up_checkpoint(folders, lost)
+        return None
+
+
+def waiting_events(log: LogLocation, folded: int) -> int:
+    """Return how many events no committed batch has folded; none while there is no log."""
+    try:
+        with closing(open_log(log)) as reader:
+            return reader.end_offset() - folded
+    except LogError:
+        if isinstance(log, KafkaTopic):
+            raise
+        return 0
+
+
+def unfolded_events(log: LogLocation, folded: int) -> list[LogRecord]:
+    """Return the outcomes among the events that no committed batch has folded."""
+    waiting = waiting_events(log, folded)
+    if not waiting:
+        return []
+    with closing(open_log(log)) as reader:
+        records = reader.read(folded, folded + waiting)
+        return [record for record in records if record.kind in OUTCOME_KINDS]
+
+
+def _give_up_checkpoint(folders: DataDir, wrong: str) -> None:
     """Set the checkpoint aside, saying why."""
     logger.error(
         "the checkpoint %s cannot be gone on from: %s; it is kept as %s, and everything is loaded"
@@ -73,7 +118,7 @@ def _first_offset(folders: DataDir, log: LogReader) -> int:
     if not start and not _has_election(log, end):
         return 0
     if planned_batches(folders.checkpoint):
-        give_up_checkpoint(folders, "no batch of it was committed")
+        _give_up_checkpoint(folders, "no batch of it was committed")
     return end
 
 

@@ -12,16 +12,15 @@ from pyspark.sql import SparkSession
 from checkpoints.layout import CheckpointMismatch
 from checkpoints.machine_format import decode_machine, encode_machine
 from checkpoints.read import committed_batches, snapshot_of
-from checkpoints.replay import States, batches, fold_batch
+from checkpoints.replay import States
 from checkpoints.snapshot import Snapshot
 from state.errors import CorruptBlock
 from state.partitions.slot import Slot
 from state.routing import topic_scope
+from streaming.folding import fold_range
 from streaming.log.api import LogError, LogReader
 from streaming.log.recorded import open_log
 from streaming.paths import DataDir
-
-_FOLDED_AT_ONCE = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,15 +97,13 @@ def _folded_again(
     if not reader.start_offset() <= first.offset <= last.offset <= reader.end_offset():
         return Check(what, None, f"the log does not have {first.offset} to {last.offset}")
     states = dict(first.states)
-    records = reader.read(first.offset, last.offset)
-    events = (record.as_event() for record in records)
-    for batch in batches(events, _FOLDED_AT_ONCE):
-        fold_batch(states, batch, last.slots, last.group_slots)
+    events = range(first.offset, last.offset)
+    for _ in fold_range(states, reader, events, last.slots, last.group_slots):
+        pass
     differing = _differing(states, last.states)
     if differing:
         return Check(what, False, f"other bytes in machines {differing}")
-    count = last.offset - first.offset
-    return Check(what, True, f"{count} events since batch {oldest} give the same bytes")
+    return Check(what, True, f"{len(events)} events since batch {oldest} give the same bytes")
 
 
 def _differing(states: Mapping[int, bytes], wanted: States) -> list[int]:

@@ -16,10 +16,11 @@ from pyspark.sql import SparkSession
 
 from checkpoints.layout import CheckpointMismatch
 from checkpoints.machine_format import decode_machine
-from checkpoints.replay import States, batches, fold_batch
+from checkpoints.replay import States
 from checkpoints.reslot import reslot
 from checkpoints.snapshot import Snapshot, write_snapshot
 from checkpoints.tables import partition_table
+from streaming.folding import fold_range
 from streaming.job_lock import JobLock
 from streaming.log.embedded import EmbeddedLogWriter
 from streaming.log.recorded import open_log
@@ -27,8 +28,6 @@ from streaming.paths import DataDir
 from streaming.seed import seed_checkpoint
 from streaming.settings import Settings
 from streaming.snapshots import MACHINES_FILE
-
-_FOLDED_AT_ONCE = 10_000
 
 
 @contextmanager
@@ -99,9 +98,7 @@ def fold_whole_log(
                 f"the log {folders.event_log} starts at {start}, its beginning is gone; start with "
                 "an empty data.dir instead: the cluster is then loaded again"
             )
-        records = reader.read(start, end)
-        events = (record.as_event() for record in records)
-        for batch in batches(events, _FOLDED_AT_ONCE):
-            fold_batch(states, batch, settings.slots, settings.group_slots)
-            progress(batch[-1].offset + 1, end)
+        events = range(start, end)
+        for batch in fold_range(states, reader, events, settings.slots, settings.group_slots):
+            progress(batch.end_offset, end)
     return Snapshot(end, settings.slots, states, settings.group_slots)

@@ -14,12 +14,10 @@ from checkpoints.fold import fold_state
 from checkpoints.packing import packed, unpacked
 from state.decisions import Decision
 from state.events import Event
-from state.routing import NOBODY_KEY
+from streaming.decided_rows import FOLDED, OUTPUT_SCHEMA
 from streaming.garbage import collect_rarely
 from streaming.router import KEY
-from streaming.sinks.batch import FOLDED
 
-OUTPUT_SCHEMA = "offset long, time_ms long, kind string, body binary"
 STATE_SCHEMA = "data binary"
 Fold = Callable[[tuple[Any, ...], Iterator[pd.DataFrame], GroupState], Iterator[pd.DataFrame]]
 _EVENT_COLUMNS = ("offset", "time_ms", "kind", "key", "payload")
@@ -48,7 +46,7 @@ def fold_machine(
     """Fold one machine's events of a micro-batch, in offset order, whatever order they come in."""
     _collect_rarely_here()
     events = _events(frames)
-    decisions = [] if key[0] == NOBODY_KEY else _fold(int(key[0]), events, state)
+    decisions = _fold(int(key[0]), events, state)
     times = {event.offset: event.time_ms for event in events}
     last = events[-1]
     yield pd.DataFrame(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
@@ -15,27 +13,17 @@ from state.routing import (
     GROUP_KEY,
     GROUP_SCOPE,
     GROUP_SLOTS,
-    NOBODY_KEY,
 )
 
 KEY = "machine"
-Machines = Literal["controller", "groups", "all"]
 
 
-def route(
-    events: DataFrame, slots: int, group_slots: int = GROUP_SLOTS, machines: Machines = "all"
-) -> DataFrame:
+def route(events: DataFrame, slots: int, group_slots: int = GROUP_SLOTS) -> DataFrame:
     """Return the events, once per machine that folds them, with the state key in column `machine`.
 
-    The rule is `state.routing.machine_keys`; the scope was computed where the record was read. An
-    event of machines that this query does not run goes to NOBODY_KEY, so that it counts as folded.
+    The rule is `state.routing.machine_keys`; the scope was computed where the record was read.
     """
-    scope = F.col("scope")
-    keys = machine_keys(scope, slots, group_slots)
-    if machines != "all":
-        of_groups = (scope == ALL_GROUPS) | (scope >= GROUP_SCOPE)
-        others = of_groups if machines == "controller" else ~of_groups
-        keys = F.when(others, F.array(F.lit(NOBODY_KEY))).otherwise(keys)
+    keys = machine_keys(F.col("scope"), slots, group_slots)
     return events.withColumn(KEY, F.explode(keys)).drop("scope")
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, SimpleDataSourceStreamReader
 from pyspark.sql.streaming.datasource import SupportsTriggerAvailableNow
 from pyspark.sql.streaming.state import GroupState
@@ -23,6 +23,7 @@ from checkpoints.layout import CheckpointMismatch, check_layout
 from checkpoints.packing import packed
 from checkpoints.snapshot import Snapshot, read_snapshot
 from streaming.operator import decide
+from streaming.query import for_each_batch, leave
 from streaming.router import KEY
 from streaming.settings import Settings
 
@@ -89,13 +90,7 @@ def seed_checkpoint(
     spark.dataSource.register(SnapshotSource)
     spark.conf.set("spark.sql.shuffle.partitions", settings.shuffle_partitions)
     machines = spark.readStream.format(SOURCE_NAME).option("path", str(snapshot)).load()
-    query = (
-        decide(machines, take_over)
-        .writeStream.option("checkpointLocation", str(checkpoint))
-        .foreachBatch(_run)
-        .trigger(availableNow=True)
-        .start()
-    )
+    query = for_each_batch(decide(machines, take_over), checkpoint, leave, until_end=True)
     query.awaitTermination()
     check_layout(
         checkpoint,
@@ -114,10 +109,6 @@ def take_over(
             state.update((packed(bytes(data)),))
     nothing: dict[str, list[object]] = {"offset": [], "time_ms": [], "kind": [], "body": []}
     yield pd.DataFrame(nothing)
-
-
-def _run(decisions: DataFrame, batch_id: int) -> None:
-    decisions.toArrow()
 
 
 def _rows(snapshot: Snapshot) -> list[pa.RecordBatch]:

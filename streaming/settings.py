@@ -9,42 +9,104 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+)
 
+from state.limits import PARTITIONS_MAX
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.log.location import URL_FORM, URL_PATTERN
 
-Positive = Annotated[int, Field(ge=1)]
-Port = Annotated[int, Field(ge=0, le=65535)]
+
+def _all_different(names: str) -> str:
+    if len(set(names.split(","))) != len(names.split(",")):
+        raise ValueError(f"{names} has a name twice")
+    return names
+
+
+def _with_ports_there_are(connect: str) -> str:
+    hosts = connect.partition("/")[0]
+    if hosts and any(not 0 < int(host.rpartition(":")[2]) <= PORT_MAX for host in hosts.split(",")):
+        raise ValueError(f"{hosts} has a port that does not exist")
+    return connect
+
+
+def _not_empty(path: object) -> object:
+    if path == "":  # would be the working directory
+        raise ValueError("no folder")
+    return path
+
+
+def _without_tilde(path: Path) -> Path:
+    try:
+        return path.expanduser()
+    except RuntimeError as error:
+        raise ValueError(str(error)) from error
+
+
+PORT_MAX = 65_535
+_SUPPORTED = r"(2\.[6-8]|3\.[0-9])"
+_N = "[1-9][0-9]*"
+INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1  # of Kafka's types INT and LONG
+Positive = Annotated[int, Field(ge=1, le=INT_MAX)]
+PositiveLong = Annotated[int, Field(ge=1, le=LONG_MAX)]
+Port = Annotated[int, Field(ge=0, le=PORT_MAX)]
 # The description of a text setting is what an error message says is allowed.
 ConnectString = Annotated[
     str,
     Field(
-        pattern=r"^$|^[^\s,/:]+:\d+(,[^\s,/:]+:\d+)*(/\S*)?$",
-        description="host:port[,host:port...][/chroot], or nothing",
+        pattern=r"^$|^[^\s,/:]+:[0-9]+(,[^\s,/:]+:[0-9]+)*(/[^\s,]*)?$",
+        description="host:port[,host:port...][/chroot], one chroot for all hosts, ports from 1 to"
+        " 65535, or nothing",
     ),
+    AfterValidator(_with_ports_there_are),
 ]
 Name = Annotated[str, Field(pattern=r"^\S*$", description="a name without spaces, or nothing")]
+Names = Annotated[
+    str,
+    Field(
+        pattern=r"^([^\s,]+(,[^\s,]+)*)?$",
+        description="different names without spaces, separated by commas, or nothing",
+    ),
+    AfterValidator(_all_different),
+]
 Host = Annotated[str, Field(pattern=r"^\S+$", description="a host name or address")]
 KafkaVersion = Annotated[
-    str, Field(pattern=r"^[23]\.\d+\.\d+$", description="a version such as 3.9.2, from 2.x to 3.9")
+    str,
+    Field(
+        pattern=rf"^{_SUPPORTED}\.[0-9]+$", description="a version such as 3.9.2, from 2.6 to 3.9"
+    ),
 ]
 ProtocolVersion = Annotated[
     str,
-    Field(pattern=r"^[23]\.\d+(-IV\d+)?$", description="a version such as 3.9 or 3.9-IV0"),
+    Field(
+        pattern=rf"^{_SUPPORTED}(-IV[0-9]+)?$",
+        description="a version such as 3.9 or 3.9-IV0, from 2.6 to 3.9",
+    ),
 ]
 LogUrl = Annotated[
     str, Field(pattern=rf"^({URL_PATTERN})?$", description=f"{URL_FORM}, or nothing")
 ]
-Folder = Annotated[Path, AfterValidator(Path.expanduser), Field(description="a folder's path")]
+Folder = Annotated[
+    Path,
+    BeforeValidator(_not_empty),
+    AfterValidator(_without_tilde),
+    Field(description="a folder's path; ~ and ~user stand for homes of users there are"),
+]
 SparkMaster = Annotated[
     str,
     Field(
-        pattern=r"^(local(\[(\d+|\*)\])?|local-cluster\[\d+,\d+,\d+\]|spark://\S+|yarn|k8s://\S+)$",
-        description="local[N], local-cluster[...], spark://host:port, yarn or k8s://...",
+        pattern=rf"^(local(\[({_N}|\*)\])?|local-cluster\[{_N},{_N},{_N}\]|spark://\S+|yarn|k8s://\S+)$",
+        description="local[N] with N from 1, local-cluster[...], spark://host:port, yarn or k8s://...",
     ),
 ]
-MemorySize = Annotated[str, Field(pattern=r"^\d+[kmg]$", description="a size such as 512m or 2g")]
+MemorySize = Annotated[str, Field(pattern=rf"^{_N}[kmg]$", description="a size such as 512m or 2g")]
 Mode = Literal["active", "shadow", "replay"]
 
 
@@ -59,22 +121,21 @@ class Settings(BaseModel):
 
     mode: Mode
     data_dir: Folder
-    controller_id: Annotated[int, Field(ge=0, le=2**31 - 1)]
-    controller_lease_ms: Annotated[int, Field(ge=1_000)]
+    controller_id: Annotated[int, Field(ge=0, le=INT_MAX)]
+    controller_lease_ms: Annotated[int, Field(ge=1_000, le=INT_MAX)]
 
     zookeeper_connect: ConnectString
     zookeeper_session_timeout_ms: Positive
     zookeeper_connection_timeout_ms: Positive
     zookeeper_max_in_flight_requests: Positive
-    zookeeper_multi_max_operations: Annotated[int, Field(ge=2)]
-    jute_maxbuffer: Annotated[int, Field(ge=65_536)]
+    zookeeper_multi_max_operations: Annotated[int, Field(ge=2, le=INT_MAX)]
+    jute_maxbuffer: Annotated[int, Field(ge=65_536, le=INT_MAX)]
 
-    log_retention_ms: Positive
+    log_retention_ms: PositiveLong
     event_log_url: LogUrl
     decision_stream_url: LogUrl
-    event_log_segment_bytes: Annotated[int, Field(ge=4_096)]
+    event_log_segment_bytes: Annotated[int, Field(ge=4_096, le=LONG_MAX)]
     event_log_batch_max_events: Positive
-    machines: Literal["controller", "groups", "all"]
     slots: Annotated[int, Field(ge=1, le=4_096)]
     group_slots: Annotated[int, Field(ge=1, le=4_096)]
     shuffle_partitions: Annotated[int, Field(ge=1, le=4_096)]
@@ -82,7 +143,7 @@ class Settings(BaseModel):
     spark_master: SparkMaster
     spark_driver_memory: MemorySize
     job_nice: Annotated[int, Field(ge=0, le=19)]
-    checkpoint_batches_retained: Annotated[int, Field(ge=2)]
+    checkpoint_batches_retained: Annotated[int, Field(ge=2, le=INT_MAX)]
 
     inter_broker_listener_name: Name
     control_plane_listener_name: Name
@@ -102,14 +163,14 @@ class Settings(BaseModel):
     gateway_host: Host
     gateway_advertised_host: Name
     gateway_port: Port
-    gateway_listeners: Name
+    gateway_listeners: Names
     gateway_hidden: bool
     max_connections: Positive
-    connections_max_idle_ms: Positive
-    socket_request_max_bytes: Annotated[int, Field(ge=1_024)]
+    connections_max_idle_ms: PositiveLong
+    socket_request_max_bytes: Annotated[int, Field(ge=1_024, le=INT_MAX)]
     request_timeout_ms: Positive
     default_replication_factor: Annotated[int, Field(ge=1, le=2**15 - 1)]
-    num_partitions: Positive
+    num_partitions: Annotated[int, Field(ge=1, le=PARTITIONS_MAX)]
     remote_log_storage_system_enable: bool
 
     metrics_port: Port
@@ -117,16 +178,16 @@ class Settings(BaseModel):
 
     groups_takeover_enable: bool
     groups_max: Positive
-    replica_lag_time_max_ms: Positive
+    replica_lag_time_max_ms: PositiveLong
     group_min_session_timeout_ms: Positive
     group_max_session_timeout_ms: Positive
     group_max_size: Positive
-    group_initial_rebalance_delay_ms: Annotated[int, Field(ge=0)]
+    group_initial_rebalance_delay_ms: Annotated[int, Field(ge=0, le=INT_MAX)]
     offset_metadata_max_bytes: Positive
     offsets_retention_minutes: Positive
-    offsets_retention_check_interval_ms: Positive
+    offsets_retention_check_interval_ms: PositiveLong
 
-    shadow_window_ms: Annotated[int, Field(ge=100)]
+    shadow_window_ms: Annotated[int, Field(ge=100, le=INT_MAX)]
 
     embedded_brokers: Annotated[int, Field(ge=1, le=100)]
     embedded_kafka_version: KafkaVersion
@@ -137,17 +198,25 @@ class Settings(BaseModel):
         return self.control_plane_listener_name or self.inter_broker_listener_name
 
     @property
+    def controller_listeners(self) -> list[str]:
+        """The listeners on which brokers look for the controller: the one on which they hear it,
+        and for controlled shutdowns always the inter-broker one (KafkaServer).
+        """
+        names = dict.fromkeys((self.controller_listener, self.inter_broker_listener_name))
+        return [name for name in names if name]
+
+    @property
     def announced_host(self) -> str:
         """The host under which brokers and clients are told to reach the gateway."""
         return self.gateway_advertised_host or self.gateway_host
 
     @property
     def gateway_listener_names(self) -> list[str]:
-        """The listeners in gateway.listeners, or the only one that a hidden gateway needs; none:
-        those that brokers have.
+        """The listeners in gateway.listeners, or those that a hidden gateway needs; none: those
+        that brokers have.
         """
-        needed = self.controller_listener if self.gateway_hidden else ""
-        return [name for name in (self.gateway_listeners or needed).split(",") if name]
+        configured = [name for name in self.gateway_listeners.split(",") if name]
+        return configured or (self.controller_listeners if self.gateway_hidden else [])
 
     @property
     def posed_topic(self) -> str | None:

@@ -15,9 +15,10 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from streaming.errors import ConfigurationError
-from streaming.settings import Mode, Settings, known_keys
+from streaming.settings import PORT_MAX, Mode, Settings, known_keys
 
 ENVIRONMENT_PREFIX = "HELMSTREAM_"
+_GROUPS_SINCE = (2, 7)
 # Where downloads are kept and come from: matters of the machine, not knobs of the controller.
 NOT_SETTINGS = frozenset({"HELMSTREAM_CACHE", "HELMSTREAM_IVY_SETTINGS"})
 
@@ -47,8 +48,7 @@ def load_settings(
         _override_source(overrides),
     ]
     _refuse_unknown(given)
-    mode = _strongest([default, *given], "mode")
-    sources = [default, *_overlay(mode), *given]
+    sources = [default, *_overlay(_mode([default, *given])), *given]
     merged = {key: value for source in sources for key, value in source.values.items()}
     try:
         settings = Settings.model_validate(merged)
@@ -58,6 +58,7 @@ def load_settings(
         ) from error
     _check_hidden(settings)
     _check_groups(settings)
+    _check_sessions(settings)
     _check_ports(settings)
     return settings
 
@@ -71,34 +72,56 @@ def _check_hidden(settings: Settings) -> None:
         )
     if settings.gateway_hidden and bound and name not in bound.split(","):
         raise ConfigurationError(
-            f"gateway.hidden = true announces listener {name!r} only, and gateway.listeners ="
-            f" {bound!r} does not have it; add it, or leave gateway.listeners empty"
+            f"gateway.hidden = true announces this node on listener {name!r}, and"
+            f" gateway.listeners = {bound!r} does not have it; add it, or leave gateway.listeners"
+            " empty"
         )
 
 
 def _check_groups(settings: Settings) -> None:
-    if not settings.groups_takeover_enable:
-        return
-    if settings.gateway_hidden:
+    if settings.groups_takeover_enable and settings.gateway_hidden:
         raise ConfigurationError(
             "gateway.hidden = true hides this node from clients, and groups.takeover.enable = true"
             " lets it coordinate their groups: set one of them to false"
         )
-    if settings.machines != "all":
+    if settings.groups_takeover_enable and settings.inter_broker_protocol < _GROUPS_SINCE:
         raise ConfigurationError(
-            "groups.takeover.enable = true needs the controller's machines and those of groups in"
-            f" one query: set machines to 'all', it is {settings.machines!r}"
+            "groups.takeover.enable = true needs brokers with inter.broker.protocol.version 2.7 or"
+            f" newer, and it is {settings.inter_broker_protocol_version}: set it to false until"
+            " they have it"
+        )
+
+
+def _check_sessions(settings: Settings) -> None:
+    least, most = settings.group_min_session_timeout_ms, settings.group_max_session_timeout_ms
+    if least > most:
+        raise ConfigurationError(
+            f"group.min.session.timeout.ms = {least} is more than group.max.session.timeout.ms ="
+            f" {most}, and no member could join a group: lower the first or raise the second"
         )
 
 
 def _check_ports(settings: Settings) -> None:
     first = settings.gateway_port
-    taken = range(first, first + max(len(settings.gateway_listener_names), 1))
+    taken = gateway_ports(first, max(len(settings.gateway_listener_names), 1))
     if first and settings.metrics_port in taken:
         raise ConfigurationError(
             f"metrics.port = {settings.metrics_port} is a port of the gateway, which takes one for"
             f" each listener from gateway.port = {first} on: choose one below or well above"
         )
+
+
+def gateway_ports(first: int, listeners: int) -> range:
+    """The ports that the gateway takes for some listeners from gateway.port on; raises
+    ConfigurationError.
+    """
+    ports = range(first, first + listeners)
+    if ports[-1] > PORT_MAX:
+        raise ConfigurationError(
+            f"gateway.port = {first} leaves no port for each of {listeners} listeners, allowed are"
+            f" at most {PORT_MAX - listeners + 1}"
+        )
+    return ports
 
 
 def conf_source(name: str) -> Source:
@@ -183,8 +206,9 @@ def _unknown(what: str, name: str, nearest: str | None, source: str = "") -> str
     return f"unknown {what} {name}{place}{hint}"
 
 
-def _strongest(sources: Sequence[Source], key: str) -> object:
-    return next(source.values[key] for source in reversed(sources) if key in source.values)
+def _mode(sources: Sequence[Source]) -> object:
+    """Return the mode that the strongest source names."""
+    return next(one.values["mode"] for one in reversed(sources) if "mode" in one.values)
 
 
 def _complaint(detail: ErrorDetails, sources: Sequence[Source]) -> str:
@@ -201,6 +225,5 @@ def allowed_values(key: str) -> str:
     if schema["type"] == "boolean":
         return "allowed are true, false"
     if schema["type"] == "integer":
-        upper = f" to {schema['maximum']}" if "maximum" in schema else " or more"
-        return f"allowed is a whole number, {schema['minimum']}{upper}"
+        return f"allowed is a whole number, {schema['minimum']} to {schema['maximum']}"
     return f"allowed is {schema['description']}"

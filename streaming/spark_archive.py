@@ -10,8 +10,8 @@ import tempfile
 from pathlib import Path
 
 from streaming.errors import ConfigurationError
-from streaming.job import warm_up
 from streaming.local_fs import fetch_local_fs_jar, local_fs_jar
+from streaming.query import warm_up
 from streaming.settings import Settings
 from streaming.spark_conf import is_local
 from streaming.spark_jvm import ARCHIVE, end_jvm, launch_jvm, use_own_home

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterable
 from contextlib import closing
 
 from py4j.protocol import Py4JError
@@ -19,22 +18,23 @@ from pyspark.sql import SparkSession
 from checkpoints.layout import CheckpointMismatch
 from checkpoints.machine_format import decode_machine
 from checkpoints.read import folded_until, has_state, read_states
-from checkpoints.replay import States, batches, fold_batch
-from state.events import Event
-from state.routing import ALL_GROUPS, GROUP_SCOPE, scope
+from checkpoints.replay import States
 from state.step import Machine
+from streaming.folding import fold_range
 from streaming.job_lock import JobLock
-from streaming.log.api import LogError, LogRecord
+from streaming.local_fs import local_fs_jar
+from streaming.log.api import LogError
 from streaming.log.recorded import open_log
 from streaming.paths import DataDir
+from streaming.query import warm_up
 from streaming.settings import Settings
+from streaming.spark_session import open_spark
 from streaming.warm_workers import WarmWorkers
 
 logger = logging.getLogger(__name__)
 
 _POLL_S = 0.02
 _FOLLOW_EVERY_POLLS = 50
-_FOLDED_AT_ONCE = 1_000
 _CHANGING = (OSError, CheckpointMismatch, LogError, PySparkException, Py4JError)
 """What reading a folder may raise that somebody else writes and tidies up meanwhile."""
 
@@ -87,23 +87,30 @@ class Follower:
 
     def _fold(self, states: States, end: int) -> None:
         with closing(open_log(self._folders.event_log)) as log:
-            events = self._events(log.read(self._offset, end))
-            for batch in batches(events, _FOLDED_AT_ONCE):
-                fold_batch(states, batch, self._settings.slots, self._settings.group_slots)
-                self._offset = batch[-1].offset + 1
-        self._offset = end
-
-    def _events(self, records: Iterable[LogRecord]) -> Iterable[Event]:
-        """Return the events that machines of the query fold; see streaming.router."""
-        machines = self._settings.machines
-        for one in records:
-            goes_to = scope(one.kind, one.key)
-            of_groups = goes_to == ALL_GROUPS or goes_to >= GROUP_SCOPE
-            if machines == "all" or of_groups == (machines == "groups"):
-                yield one.as_event()
+            settings, events = self._settings, range(self._offset, end)
+            for batch in fold_range(states, log, events, settings.slots, settings.group_slots):
+                self._offset = batch.end_offset
 
 
-def wait_for_turn(
+def stand_by(
+    settings: Settings, folders: DataDir, lock: JobLock, stop: threading.Event
+) -> Follower | None:
+    """Wait, with Spark warm, until the lock is ours, and return what is then known of the machines;
+    None when it was free.
+    """
+    if lock.try_take():
+        return None
+    logger.info("another process is the job: waiting until it is gone")
+    spark = open_spark(settings, local_fs_jar())
+    warm_up(spark, settings)
+    follower = Follower(spark, settings, folders)
+    workers = WarmWorkers(spark, settings.shuffle_partitions)
+    if _wait_for_turn(lock, follower, workers, stop):
+        logger.info("the other job is gone: taking over")
+    return follower
+
+
+def _wait_for_turn(
     lock: JobLock, follower: Follower, workers: WarmWorkers, stop: threading.Event
 ) -> bool:
     """Follow the other job until its lock is ours; False when we are asked to stop before."""

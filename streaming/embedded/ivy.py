@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import re
 import shutil
@@ -48,19 +49,29 @@ JarsProgress = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """A module in a Maven repository; configuration "default" brings its dependencies, "master"
-    does not.
+    """A module in a Maven repository.
+
+    configuration "default" brings its dependencies, "master" does not; sha256: of its own jar,
+    None to take what the repository gives, which Ivy compares with the repository's own checksums.
     """
 
     organisation: str
     name: str
     revision: str
     configuration: str = "default"
+    sha256: str | None = None
 
     @property
     def jar(self) -> str:
         """File name of the module's own jar."""
         return f"{self.name}-{self.revision}.jar"
+
+    def is_in(self, folder: Path) -> bool:
+        """Return whether a folder has the module's own jar, and it is the one that is meant."""
+        jar = folder / self.jar
+        if not jar.is_file():
+            return False
+        return self.sha256 is None or hashlib.sha256(jar.read_bytes()).hexdigest() == self.sha256
 
 
 class ArtifactsUnavailable(HelmstreamError):
@@ -132,8 +143,10 @@ def _fetch(
         jars = Path(scratch) / "jars"
         output = _run_ivy(target.name, _ivy_command(java, module, ivy_cache, jars), progress)
         for artifact in artifacts:
-            if not (jars / artifact.jar).is_file():
-                raise ArtifactsUnavailable(target.name, f"{artifact.jar} did not come", output)
+            if not artifact.is_in(jars):
+                wanted = f" with SHA-256 {artifact.sha256}" if artifact.sha256 else ""
+                reason = f"{artifact.jar}{wanted} did not come"
+                raise ArtifactsUnavailable(target.name, reason, output)
         jars.rename(target)
     shutil.rmtree(ivy_cache, ignore_errors=True)
 

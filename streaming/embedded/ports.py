@@ -15,7 +15,6 @@ _LOWEST_PORT = 10_000
 _DEFAULT_EPHEMERAL_LOW = 32_768
 _ATTEMPTS = 200
 _REMEMBERED = 500
-_given: deque[int] = deque(maxlen=_REMEMBERED)
 
 
 class ServerPortTaken(HelmstreamError):
@@ -31,32 +30,56 @@ class ServerPortTaken(HelmstreamError):
         self.port = port
 
 
-def free_ports(count: int) -> list[int]:
-    """Pick `count` different free loopback TCP ports below the range of outgoing connections.
+class PortPicker:
+    """Picks free loopback TCP ports below the range of outgoing connections.
 
     A port inside that range can be taken by any client while its server is down for a restart; a
     client that keeps connecting to it can even meet itself. Ports picked lately, and those beside
-    them, are left out: their servers may not have started. Raises OSError when none is free.
+    them, are left out: their servers may not have started.
     """
-    high = _ephemeral_low()
-    with ExitStack() as held:
-        ports: list[int] = []
-        for _ in range(_ATTEMPTS):
+
+    def __init__(self, share: int = 0, shares: int = 1) -> None:
+        self._given: deque[int] = deque(maxlen=_REMEMBERED)
+        self.use_share(share, shares)
+
+    def use_share(self, share: int, shares: int) -> None:
+        """Pick from one of so many equal shares of the ports from now on.
+
+        Processes that pick from different shares get no port that one of them has picked, nor one
+        beside it.
+        """
+        self._share, self._shares = share, shares
+
+    def pick(self, count: int) -> list[int]:
+        """Pick `count` different free ports. Raises OSError when none is found."""
+        size = (_ephemeral_low() - _LOWEST_PORT) // self._shares
+        lowest = _LOWEST_PORT + self._share * size
+        allowed = range(lowest, lowest + size - 1)  # without the neighbour of the next share
+        with ExitStack() as held:
+            ports: list[int] = []
+            for _ in range(_ATTEMPTS):
+                if len(ports) == count:
+                    return ports
+                port = random.SystemRandom().choice(allowed)
+                if any(abs(port - one) <= 1 for one in self._given):
+                    continue
+                candidate = held.enter_context(closing(socket.socket()))
+                try:
+                    candidate.bind((LOOPBACK, port))
+                except OSError:
+                    continue
+                ports.append(port)
+                self._given.append(port)
             if len(ports) == count:
                 return ports
-            port = random.SystemRandom().randrange(_LOWEST_PORT, high)
-            if any(abs(port - one) <= 1 for one in _given):
-                continue
-            candidate = held.enter_context(closing(socket.socket()))
-            try:
-                candidate.bind((LOOPBACK, port))
-            except OSError:
-                continue
-            ports.append(port)
-            _given.append(port)
-        if len(ports) == count:
-            return ports
-    raise OSError(f"no {count} free loopback ports found between {_LOWEST_PORT} and {high}")
+        raise OSError(
+            f"no {count} free loopback ports found between {allowed[0]} and {allowed[-1]}"
+        )
+
+
+PICKER = PortPicker()
+"""This process's own."""
+free_ports = PICKER.pick
 
 
 def accepts_connections(port: int, timeout_s: float = 0.5) -> bool:

@@ -9,10 +9,13 @@ from typing import Any
 import orjson
 
 from state.decisions import DecisionKind
+from state.groups.kinds import ChangeKind
 from streaming.explain.changes import Said, by_event
 from streaming.log.api import LogReader, LogRecord
 
-_ROUTINE = frozenset({"offsets_committed", "transaction_pending", "transaction_completed"})
+_ROUTINE = frozenset(
+    {ChangeKind.OFFSETS_COMMITTED, ChangeKind.TRANSACTION_PENDING, ChangeKind.TRANSACTION_COMPLETED}
+)
 """Changes that go on all the time and move no member."""
 
 

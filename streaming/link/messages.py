@@ -8,7 +8,8 @@ job to front
              a job connects and replaces the one before; the front answers nothing
   append     {id, records: [[kind, key, size], ...]}
              body: the payloads one after the other
-  image      {timers: {name: deadline_ms}, paused?, end_offset?, without_term?, queue_lengths?}
+  image      {timers: {name: deadline_ms}, paused?, end_offset?, without_term?, brokers?,
+             queue_lengths?}
              body: ClusterImage.snapshot, which replaces the front's image, or nothing from a job
              that does not know the cluster before it is loaded; the armed timers are replaced;
              end_offset: up to where batches were complete, also while no front was there;
@@ -25,9 +26,9 @@ job to front
              topics to be observed again, because what was decided about them was not written;
              unwritable: those of them that ZooKeeper takes no write of
   delivery   {brokers: {id: {...}}, queue_lengths?}
-             what each broker has confirmed
 
-queue_lengths is {broker id: requests that it has not answered} in each of them.
+brokers is {broker id: what it has confirmed}: in a delivery of those that confirmed something since
+the last one, in an image of all. queue_lengths is {broker id: requests that it has not answered}.
 
 front to job
   appended   {id, start}, {id, refused} or {id, error}

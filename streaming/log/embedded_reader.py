@@ -24,6 +24,8 @@ from streaming.log.embedded_recovery import find_tail
 if TYPE_CHECKING:
     import pyarrow
 
+_SEGMENTS_OPEN = 8
+
 
 class EmbeddedLogReader:
     """Exact, repeatable reads of what is durable (a `LogReader`); safe to share between threads.
@@ -157,9 +159,13 @@ class EmbeddedLogReader:
 
     def _segment(self, base: int) -> SegmentReader:
         with self._lock:
-            if base not in self._segments:
-                self._segments[base] = SegmentReader(self._folder / segment_name(base), base)
-            return self._segments[base]
+            segment = self._segments.pop(base, None)
+            if segment is None:
+                segment = SegmentReader(self._folder / segment_name(base), base)
+            self._segments[base] = segment
+            while len(self._segments) > _SEGMENTS_OPEN:  # an iterator may go on with its own
+                del self._segments[next(iter(self._segments))]
+            return segment
 
     def _forget_deleted(self, bases: list[int]) -> None:
         with self._lock:

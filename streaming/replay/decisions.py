@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 from checkpoints.replay import Digest
-from state.merge import MergedDecision
+from streaming.decided_rows import FoldedBatch
 from streaming.log.decision_reader import read_decisions
 from streaming.log.decision_writer import IdempotentLogWriter, IdentifiedRecord, RecordId
 from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
@@ -27,14 +27,14 @@ class DecisionLog:
         self._log = EmbeddedLogWriter(folder)
         self._writer = IdempotentLogWriter(self._log, EmbeddedLogReader(folder))
 
-    def append(self, decisions: Iterable[MergedDecision], time_ms: dict[int, int]) -> None:
-        """Append decisions with the times of their events by offset."""
+    def append(self, batch: FoldedBatch) -> None:
+        """Append a batch's decisions with the times of their events."""
         self._writer.append(
             [
                 IdentifiedRecord(
-                    RecordId(one.offset, one.ordinal), one.kind, one.body, time_ms[one.offset]
+                    RecordId(one.offset, one.ordinal), one.kind, one.body, batch.time_ms[one.offset]
                 )
-                for one in decisions
+                for one in batch.decisions
             ]
         )
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
-from dataclasses import replace
 
-from checkpoints.replay import States, batches, fold_batch
+from checkpoints.replay import States
 from checkpoints.snapshot import Snapshot, read_snapshot, write_snapshot
-from checkpoints.what_if import rewritten
-from state.events import Event
 from streaming.errors import ConfigurationError
+from streaming.folding import fold_range
 from streaming.log.api import LogReader
 from streaming.replay.decisions import DecisionLog, Progress
 from streaming.replay.plan import ReplayPlan
@@ -31,10 +28,18 @@ def replay_locally(plan: ReplayPlan, reader: LogReader, progress: Progress) -> N
     states = dict(at.states)
     progress(folded)
     with DecisionLog(plan.out.decisions) as log:
-        for batch in batches(_events(plan, reader, at.offset), plan.batch):
-            decisions = fold_batch(states, batch, plan.slots, plan.group_slots)
-            log.append(decisions, {event.offset: event.time_ms for event in batch})
-            folded = batch[-1].offset + 1
+        events = range(at.offset, plan.end)
+        for batch in fold_range(
+            states,
+            reader,
+            events,
+            plan.slots,
+            plan.group_slots,
+            batch=plan.batch,
+            what_if=plan.what_if,
+        ):
+            log.append(batch)
+            folded = batch.end_offset
             progress(folded)
             if time.monotonic() - saved > _SAVE_EVERY_S:
                 _save(plan, folded, states)
@@ -50,9 +55,3 @@ def _start(plan: ReplayPlan, reader: LogReader) -> Snapshot:
     if plan.machines.exists():
         return read_snapshot(plan.machines)
     return plan.beginning() or Snapshot(reader.start_offset(), plan.slots, {}, plan.group_slots)
-
-
-def _events(plan: ReplayPlan, reader: LogReader, start: int) -> Iterator[Event]:
-    for record in reader.read(start, plan.end):
-        payload = rewritten(record.kind, record.payload, plan.what_if)
-        yield replace(record.as_event(), payload=payload)

@@ -6,28 +6,27 @@ import tempfile
 import threading
 from pathlib import Path
 
-import orjson
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from checkpoints.layout import check_layout
 from checkpoints.read import folded_until, has_state
 from checkpoints.snapshot import Snapshot, write_snapshot
+from streaming.decided_rows import folded_batch
 from streaming.errors import ConfigurationError
 from streaming.log.api import LogReader
 from streaming.log.copying import copy_records
 from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
 from streaming.log.location import KafkaTopic, LogLocation
 from streaming.log.recorded import log_folder
-from streaming.log.source import SOURCE_NAME
 from streaming.operator import decide
+from streaming.query import for_each_batch, read_events
 from streaming.replay.decisions import DecisionLog, Progress
 from streaming.replay.plan import ReplayPlan
 from streaming.router import route
 from streaming.seed import seed_checkpoint
 from streaming.settings import Settings
-from streaming.sinks.batch import decided_batch
 
 _POLL_S = 0.2
 
@@ -89,30 +88,15 @@ def _start(
     decisions: DecisionLog,
     progress: Progress,
 ) -> StreamingQuery:
-    events = (
-        spark.readStream.format(SOURCE_NAME)
-        .option("path", str(log))
-        .option("max_events_per_batch", plan.batch)
-        .option("end_offset", plan.end)
-        .option("what_if", orjson.dumps(dict(plan.what_if)).decode())
-        .load()
-    )
+    events = read_events(spark, log, plan.batch, end=plan.end, what_if=plan.what_if)
+    decided = decide(route(events, plan.slots, plan.group_slots))
 
-    def write(rows: DataFrame, batch_id: int) -> None:
-        folded: pa.Table = rows.toArrow()
-        batch = decided_batch(batch_id, folded)
-        decisions.append([one.id for one in batch.decisions], batch.time_ms)
-        if batch.end_offset is not None:
+    def take(batch_id: int, rows: pa.Table) -> None:
+        if batch := folded_batch(rows):
+            decisions.append(batch)
             progress(batch.end_offset)
 
-    return (
-        decide(route(events, plan.slots, plan.group_slots))
-        .writeStream.outputMode("append")
-        .option("checkpointLocation", str(plan.out.checkpoint))
-        .foreachBatch(write)
-        .trigger(availableNow=True)
-        .start()
-    )
+    return for_each_batch(decided, plan.out.checkpoint, take, until_end=True)
 
 
 def _follow(query: StreamingQuery) -> None:

@@ -10,6 +10,7 @@ import orjson
 
 from state.decisions import DecisionKind
 from state.events import EventKind
+from state.merge import MergedDecision
 from state.partitions.changes import EPOCH_DURING_DELETE
 from state.records import open_body
 from state.replies import Api
@@ -22,7 +23,6 @@ from streaming.shadow.requests import Requests, subjects_of
 from streaming.shadow.topic_book import TopicBook
 from streaming.shadow.topic_events import removed, topic_events
 from streaming.shadow.verdicts import Status, Verdict
-from streaming.sinks.batch import SinkDecision
 
 _NOWHERE = Motion(())
 
@@ -147,7 +147,7 @@ class Comparison:
             book.mine = seen | book.mine
 
     def decided(
-        self, decisions: Iterable[SinkDecision], now_ms: int, *, void: bool = False
+        self, decisions: Iterable[MergedDecision], now_ms: int, *, void: bool = False
     ) -> list[Verdict]:
         """Take our machine's decisions; void: they are not compared, the live controller had no
         reason to decide now.
@@ -156,7 +156,8 @@ class Comparison:
         for one in decisions:
             match one.kind:
                 case DecisionKind.UPDATE_BROKERS:
-                    self._brokers = {each["id"]: each["epoch"] for each in one.extra["brokers"]}
+                    brokers = orjson.loads(one.body)["brokers"]
+                    self._brokers = {each["id"]: each["epoch"] for each in brokers}
                     self._failed_log_dirs &= self._brokers.keys()
                 case DecisionKind.CHANGE_PARTITIONS:
                     self._changed(one, now_ms, void)
@@ -167,15 +168,15 @@ class Comparison:
                 case DecisionKind.DELETE_TOPIC:
                     verdicts += self._deleted(one)
                 case DecisionKind.UNMARK_TOPIC_DELETION:
-                    self._unmarked(one.extra["topic"])
+                    self._unmarked(orjson.loads(one.body)["topic"])
                 case DecisionKind.REPLY:
-                    self._replied(one.extra)
+                    self._replied(orjson.loads(one.body))
                 case _:
                     pass
         return verdicts
 
-    def _changed(self, decision: SinkDecision, now_ms: int, void: bool) -> None:
-        for row in open_body(decision.kind, decision.id.body):
+    def _changed(self, decision: MergedDecision, now_ms: int, void: bool) -> None:
+        for row in open_body(decision.kind, decision.body):
             assert isinstance(row, dict)
             subject = (row["topic"], row["partition"])
             state = from_row(row)
@@ -187,23 +188,24 @@ class Comparison:
             book.decided(decided, state, now_ms)
             self._open_partitions.add(subject)
 
-    def _stopped(self, decision: SinkDecision) -> None:
-        for row in open_body(decision.kind, decision.id.body):
+    def _stopped(self, decision: MergedDecision) -> None:
+        for row in open_body(decision.kind, decision.body):
             assert isinstance(row, dict)
             book = self._topics.get(row["topic"])
             if book is not None and row["leader_epoch"] == EPOCH_DURING_DELETE:
                 book.stopped.add((row["broker"], row["partition"]))
 
-    def _rewritten(self, decision: SinkDecision, now_ms: int, void: bool) -> None:
-        book = self._topics.get(decision.extra["topic"])
+    def _rewritten(self, decision: MergedDecision, now_ms: int, void: bool) -> None:
+        body = orjson.loads(decision.body)
+        book = self._topics.get(body["topic"])
         if book is not None:
-            book.decided(decision.offset, decision.kind, decision.extra, now_ms)
+            book.decided(decision.offset, decision.kind, body, now_ms)
             if void:
                 book.open.clear()
             self._open_topics.add(book.name)
 
-    def _deleted(self, decision: SinkDecision) -> list[Verdict]:
-        book = self._topics.get(decision.extra["topic"])
+    def _deleted(self, decision: MergedDecision) -> list[Verdict]:
+        book = self._topics.get(orjson.loads(decision.body)["topic"])
         if book is None:
             return []
         self._forget(book.name)

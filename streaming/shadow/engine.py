@@ -9,17 +9,19 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Protocol
 
 from checkpoints.layout import check_layout
-from checkpoints.replay import States, fold_batch
+from checkpoints.replay import States
+from streaming.decided_rows import FoldedBatch, folded_batch
 from streaming.errors import HelmstreamError
+from streaming.folding import fold_range
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
 from streaming.paths import DataDir
 from streaming.replay.decisions import DecisionLog
 from streaming.settings import Settings
-from streaming.sinks.batch import DecidedBatch, decided_batch, opened
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
 
 _FOLD_TIMEOUT_S = 120.0
 _POLL_S = 0.5
@@ -35,7 +37,7 @@ class Engine(Protocol):
     def append(self, records: Sequence[NewRecord]) -> range:
         """Append events and return their offsets, durable."""
 
-    def decided(self, until: int) -> Iterator[DecidedBatch]:
+    def decided(self, until: int) -> Iterator[FoldedBatch]:
         """Yield what was decided since the last call, up to an event offset, waiting for it."""
 
     def close(self) -> None:
@@ -58,24 +60,18 @@ class LocalEngine:
         self._log = self._open.enter_context(DecisionLog(folders.decisions))
         self._states: States = {}
         self._folded = self._events.end_offset()
-        self._batches = 0
 
     def append(self, records: Sequence[NewRecord]) -> range:
         """Append events and return their offsets, durable."""
         return self._events.append(records)
 
-    def decided(self, until: int) -> Iterator[DecidedBatch]:
+    def decided(self, until: int) -> Iterator[FoldedBatch]:
         """Fold up to an event offset and yield what was decided."""
-        records = list(self._reader.read(self._folded, until))
-        if not records:
-            return
-        events = [one.as_event() for one in records]
-        merged = fold_batch(self._states, events, self._slots)
-        times = {event.offset: event.time_ms for event in events}
-        self._log.append(merged, times)
-        self._folded = until
-        self._batches += 1
-        yield DecidedBatch(self._batches, opened(merged), times, until)
+        events = range(self._folded, until)
+        for batch in fold_range(self._states, self._reader, events, self._slots):
+            self._log.append(batch)
+            self._folded = batch.end_offset
+            yield batch
 
     def close(self) -> None:
         """Close the logs."""
@@ -92,9 +88,9 @@ class SparkEngine:
 
         Raises LogLocked, CheckpointMismatch.
         """
-        from streaming.job import read_events, warm_up  # noqa: PLC0415 - they need Spark
-        from streaming.local_fs import local_fs_jar  # noqa: PLC0415
+        from streaming.local_fs import local_fs_jar  # noqa: PLC0415 - they need Spark
         from streaming.operator import decide  # noqa: PLC0415
+        from streaming.query import for_each_batch, read_events, warm_up  # noqa: PLC0415
         from streaming.router import route  # noqa: PLC0415
         from streaming.spark_session import open_spark  # noqa: PLC0415
 
@@ -104,25 +100,20 @@ class SparkEngine:
         self._open = ExitStack()
         self._events = self._open.enter_context(_event_log(settings, folders))
         self._log = self._open.enter_context(DecisionLog(folders.decisions))
-        self._batches: queue.SimpleQueue[DecidedBatch] = queue.SimpleQueue()
+        self._batches: queue.SimpleQueue[FoldedBatch] = queue.SimpleQueue()
         self._start = self._folded = self._events.end_offset()
         session = spark or open_spark(settings, local_fs_jar())
         self._own = None if spark is not None else session
         warm_up(session, settings)
-        events = read_events(session, settings, folders.events)
-        self._query = (
-            decide(route(events, settings.slots))
-            .writeStream.outputMode("append")
-            .option("checkpointLocation", str(folders.checkpoint))
-            .foreachBatch(self._take)
-            .start()
-        )
+        events = read_events(session, folders.events, settings.event_log_batch_max_events)
+        decided = decide(route(events, settings.slots))
+        self._query = for_each_batch(decided, folders.checkpoint, self._take)
 
     def append(self, records: Sequence[NewRecord]) -> range:
         """Append events and return their offsets, durable."""
         return self._events.append(records)
 
-    def decided(self, until: int) -> Iterator[DecidedBatch]:
+    def decided(self, until: int) -> Iterator[FoldedBatch]:
         """Yield batches until an event offset is folded; raises FoldingStopped."""
         deadline = time.monotonic() + _FOLD_TIMEOUT_S
         while self._folded < until:
@@ -137,8 +128,8 @@ class SparkEngine:
                         f"event {until - 1} was not folded within {_FOLD_TIMEOUT_S:g} s"
                     ) from None
                 continue
-            if (batch.end_offset or 0) > self._start:
-                self._folded = batch.end_offset or self._folded
+            if batch.end_offset > self._start:
+                self._folded = batch.end_offset
                 yield batch
 
     def close(self) -> None:
@@ -148,7 +139,7 @@ class SparkEngine:
             self._own.stop()
         self._open.close()
 
-    def _take(self, decisions: DataFrame, batch_id: int) -> None:
-        batch = decided_batch(batch_id, decisions.toArrow())
-        self._log.append([one.id for one in batch.decisions], batch.time_ms)
-        self._batches.put(batch)
+    def _take(self, batch_id: int, rows: pa.Table) -> None:
+        if batch := folded_batch(rows):
+            self._log.append(batch)
+            self._batches.put(batch)

@@ -124,7 +124,7 @@ class ClusterReader:
         self._results.clear()
         self._topics = TopicsReader(tree, self.dirty, inputs, counters)
         self._brokers = BrokersObserver(tree, inputs, self._settings.controller_id, counters)
-        self._deletions = DeletionsObserver(tree, inputs, self._topics)
+        self._deletions = DeletionsObserver(tree, inputs, self._topics, counters)
         self._admin = AdminObserver(tree, inputs, counters)
         defaults = overridable(self._settings)
         self._configs = ConfigsObserver(tree, inputs, self._topics, defaults, counters)

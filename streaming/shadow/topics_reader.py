@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from streaming.observers.known_topics import KnownTopic, observed, overrides_changed
+from streaming.observers.known_topics import KnownTopic, observed, overrides_changed, read_topic
 from streaming.observers.overrides import Overrides, topic_overrides
 from streaming.observers.ports import Counters, EventAppender
 from streaming.observers.states import StateTuple
@@ -17,7 +17,6 @@ from streaming.zk.types import ZNode
 from streaming.zk.znodes import (
     TOPICS_PATH,
     TopicZNode,
-    parse_topic,
     partition_state_path,
     topic_path,
 )
@@ -150,7 +149,7 @@ class TopicsReader:
                     self._forget(name)
                 continue
             try:
-                found.append((name, znode, parse_topic(znode.data), overridden))
+                found.append((name, znode, read_topic(name, znode), overridden))
             except ValueError as error:
                 logger.warning("topic %s is passed over: %s", name, error)
                 self._counters["broken_topic_znodes"] += 1

@@ -11,7 +11,7 @@ from tests.bench.processes import cpu_s, high_water_mb
 
 WORKER = """
 import sys, time
-while time.process_time() < 0.3:
+while time.process_time() < 0.4:
     pass
 print("worked", flush=True)
 sys.stdin.read()
@@ -43,5 +43,6 @@ def test_time_of_a_worker_that_ends_is_its_parents():
         after = cpu_s(found)["workers_cpu_s"]
         memory = high_water_mb(found)["workers_mb"]
         parent.stdin.close()
-    assert after >= before >= 0.3
+    # The kernel counts in ticks, whichever process one falls into: what was worked is told roughly.
+    assert after >= before >= 0.2
     assert memory > 0

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from checkpoints.compare import compare
-from checkpoints.replay import fold_log
 from state.decisions import Decision, DecisionKind, json_decision
 from state.merge import MergedDecision, merge
+from tests.fixtures.folding import fold_log
 from tests.property.state_logs import long_log
 
 

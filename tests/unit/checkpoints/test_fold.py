@@ -29,7 +29,6 @@ def failing(monkeypatch):
         return found
 
     monkeypatch.setattr(step_module, "step", step)
-    monkeypatch.setattr(fold_module, "step", step)
 
 
 def story(*, fatal: bool) -> list[Event]:
@@ -94,3 +93,18 @@ def test_a_failure_on_the_very_first_event_leaves_a_new_machine(failing):
     state, (aside,) = fold_state(0, None, [event])
     assert aside.kind is DecisionKind.SET_ASIDE
     assert state == fold_state(0, None, [])[0]
+
+
+def test_a_failure_among_many_events_does_not_encode_the_state_for_each(failing, monkeypatch):
+    written = Story()
+    written.elect({1: 11, 2: 12})
+    for number in range(100):
+        written.create(FATAL if number == 70 else f"t{number}", [[1, 2]])
+    encoded = []
+    encode = fold_module.encode_machine
+    monkeypatch.setattr(
+        fold_module, "encode_machine", lambda machine: encoded.append(1) or encode(machine)
+    )
+    _, decisions = fold_state(0, None, written.events)
+    assert [one.kind for one in decisions].count(DecisionKind.SET_ASIDE) == 1
+    assert len(encoded) < 15

@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 
 from checkpoints.layout import CheckpointMismatch
 from checkpoints.machine_format import decode_machine
-from checkpoints.replay import Digest, batches, fold_batch, fold_log
+from checkpoints.replay import Digest, batches, fold_batch
 from checkpoints.reslot import reslot
 from checkpoints.snapshot import Snapshot, read_snapshot, write_snapshot
 from state.events import Event
 from state.merge import MergedDecision
 from state.routing import CLUSTER_KEY, GROUP_KEY, GROUP_SLOTS, topic_scope
+from tests.fixtures.folding import fold_log
 from tests.property.group_logs import LOGS as GROUP_LOGS
 from tests.property.state_logs import LOGS, authored, random_intents
 from tests.unit.state.support import Controller

@@ -7,11 +7,11 @@ import pytest
 
 from checkpoints.group_table import group_table
 from checkpoints.machine_format import decode_machine
-from checkpoints.replay import fold_log
 from checkpoints.tables import partition_table
 from state.events import Event
 from streaming.commands.state import about, changed_rows, summary_of
 from streaming.errors import ConfigurationError
+from tests.fixtures.folding import fold_log
 from tests.property import group_logs
 from tests.property.state_logs import long_log
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 import orjson
 import pytest
 
-from checkpoints.replay import fold_log
 from checkpoints.what_if import WHAT_IF_KEYS, in_events, rewritten, under_settings
 from state.cluster.authority import CONFIG, Authority
 from state.events import Event
@@ -15,6 +14,7 @@ from state.groups.config import CONFIG_KEYS
 from state.records import open_body
 from streaming.errors import ConfigurationError
 from streaming.replay.settings_in_log import what_if_from
+from tests.fixtures.folding import fold_log
 from tests.fixtures.unavailable import unavailable_partition
 
 UNCLEAN = "unclean.leader.election.enable"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from pathlib import Path
 
 import pytest
 
 from streaming.embedded import ivy
-from streaming.embedded.ivy import ArtifactsUnavailable, cache_folder
+from streaming.embedded.ivy import Artifact, ArtifactsUnavailable, cache_folder, fetch_jars
 from streaming.embedded.java import Java
 from streaming.embedded.kafka_jars import kafka_jars
 
@@ -64,6 +65,16 @@ def test_an_incomplete_folder_is_not_put_in_place(tmp_path, script, reason):
         kafka_jars("9.9", cache=tmp_path / "cache", java=fake_ivy(tmp_path, script))
     assert not (tmp_path / "cache" / "kafka-9.9").exists()
     assert [p.name for p in (tmp_path / "cache").iterdir()] == ["kafka-9.9.lock"]
+
+
+def test_a_jar_that_is_not_the_one_that_is_meant_is_not_put_in_place(tmp_path):
+    java = fake_ivy(tmp_path, 'printf "a jar" > "$target/one-1.jar"\n')
+    other, meant = (hashlib.sha256(jar).hexdigest() for jar in (b"another", b"a jar"))
+    with pytest.raises(ArtifactsUnavailable, match=f"one-1.jar with SHA-256 {other} did not come"):
+        fetch_jars("one", [Artifact("o", "one", "1", sha256=other)], cache=tmp_path, java=java)
+    assert not (tmp_path / "one").exists()
+    one = Artifact("o", "one", "1", sha256=meant)
+    assert (fetch_jars("one", [one], cache=tmp_path, java=java) / one.jar).is_file()
 
 
 def test_a_download_that_hangs_is_ended(tmp_path, monkeypatch):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 from pathlib import Path
 
 import pytest
@@ -27,13 +29,25 @@ def fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_a_start_takes_what_is_there_and_fetches_nothing(
-    tmp_path: Path, fetched: list[str]
+    tmp_path: Path, fetched: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert local_fs.local_fs_jar() is None
     (tmp_path / NAME).mkdir()
     jar = tmp_path / NAME / f"{NAME}.jar"
-    jar.touch()
+    jar.write_bytes(b"a jar")
+    meant = dataclasses.replace(local_fs._ARTIFACT, sha256=hashlib.sha256(b"a jar").hexdigest())
+    monkeypatch.setattr(local_fs, "_ARTIFACT", meant)
     assert local_fs.local_fs_jar() == jar
+    assert fetched == []
+
+
+def test_another_jar_of_that_name_is_not_taken(
+    tmp_path: Path, fetched: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / NAME).mkdir()
+    (tmp_path / NAME / f"{NAME}.jar").write_bytes(b"another jar")
+    assert local_fs.local_fs_jar() is None
+    assert f"{NAME}.jar with SHA-256 e0cc30fb" in caplog.text
     assert fetched == []
 
 

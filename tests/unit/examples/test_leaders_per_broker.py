@@ -10,13 +10,13 @@ from pathlib import Path
 import orjson
 import pytest
 
-from checkpoints.replay import fold_log
 from state.merge import MergedDecision
 from state.partitions.legal import PartitionState
 from state.partitions.slot import Slot
 from state.step import fold, new_machine
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
+from tests.fixtures.folding import fold_log
 from tests.fixtures.waiting import wait_for
 from tests.property.state_logs import long_log
 

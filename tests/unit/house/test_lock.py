@@ -37,7 +37,7 @@ def test_every_dependency_is_locked(root: Path) -> None:
     running = pyproject["project"]["dependencies"]
     for lock, asked in (("requirements.lock", development), ("requirements-run.lock", running)):
         locked = {name for name, _ in pins(root, lock)}
-        assert {re.split(r"[<>=]", line)[0] for line in asked} <= locked
+        assert {re.split(r"[\[<>=]", line)[0] for line in asked} <= locked
 
 
 def test_tools_of_development_do_not_run(root: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 from pydantic import ValidationError
 
 from streaming.errors import ConfigurationError
+from streaming.front.gateway import listener_addresses
 from streaming.settings import Settings, known_keys
 from streaming.settings_loader import allowed_values, conf_source, load_settings
 
@@ -125,7 +126,25 @@ def test_other_variables_are_left_alone() -> None:
     [
         ("slots=many", "a whole number, 1 to 4096"),
         ("slots=0", "a whole number, 1 to 4096"),
-        ("num.partitions=0", "a whole number, 1 or more"),
+        ("num.partitions=0", "a whole number, 1 to 50000"),
+        ("min.insync.replicas=3000000000", "a whole number, 1 to 2147483647"),
+        ("retry.backoff.ms=0", "a whole number, 1 to 2147483647"),
+        ("zookeeper.session.timeout.ms=99999999999", "a whole number, 1 to 2147483647"),
+        ("log.retention.ms=9223372036854775808", "a whole number, 1 to 9223372036854775807"),
+        ("gateway.listeners=A,A", "different names"),
+        ("gateway.listeners=,", "different names"),
+        ("gateway.listeners=A,", "different names"),
+        ("spark.master=local[0]", "local[N] with N from 1"),
+        ("spark.driver.memory=0g", "a size such as 512m"),
+        ("data.dir=", "a folder's path"),
+        ("data.dir=~nobody-of-this-name/x", "homes of users there are"),
+        ("zookeeper.connect=zk:2181,zk:65536/c", "ports from 1 to 65535"),
+        ("zookeeper.connect=zk:0", "ports from 1 to 65535"),
+        ("zookeeper.connect=zk1:2181/kafka,zk2:2181/kafka", "one chroot for all hosts"),
+        ("inter.broker.protocol.version=2.5", "from 2.6 to 3.9"),
+        ("inter.broker.protocol.version=3.10", "from 2.6 to 3.9"),
+        ("inter.broker.protocol.version=4.0", "from 2.6 to 3.9"),
+        ("embedded.kafka.version=3.\u0669.2", "3.9"),
         ("mode=actve", "active, shadow, replay"),
         ("unclean.leader.election.enable=perhaps", "true, false"),
         ("zookeeper.connect=localhost", "host:port"),
@@ -143,6 +162,13 @@ def test_a_truth_value_is_not_a_number(tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text("slots = true\n")
     assert "slots = True" in message_of(files=[file])
+
+
+def test_every_number_has_an_end() -> None:
+    properties = Settings.model_json_schema()["properties"].items()
+    numbers = {key: of for key, of in properties if of.get("type") == "integer"}
+    assert numbers
+    assert [key for key, of in numbers.items() if of.get("maximum", 2**63) >= 2**63] == []
 
 
 def test_every_key_can_say_what_is_allowed() -> None:
@@ -164,7 +190,7 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
                 "inter.broker.listener.name=D",
                 "gateway.listeners=D",
             ],
-            "announces listener 'I' only",
+            "on listener 'I', and gateway.listeners = 'D'",
         ),
         (
             ["inter.broker.listener.name=I", "groups.takeover.enable=true"],
@@ -177,11 +203,11 @@ def test_a_hidden_gateway_needs_a_listener_of_the_brokers(others: list[str], mes
         load_settings(overrides=["gateway.hidden=true", *others])
 
 
-@pytest.mark.parametrize("machines", ["controller", "groups"])
-def test_groups_are_taken_over_by_a_query_with_all_machines(machines: str) -> None:
-    overrides = ["groups.takeover.enable=true", f"machines={machines}"]
-    with pytest.raises(ConfigurationError, match="set machines to 'all'"):
+def test_groups_need_brokers_of_2_7() -> None:
+    overrides = ["groups.takeover.enable=true", "inter.broker.protocol.version=2.6-IV0"]
+    with pytest.raises(ConfigurationError, match=r"2\.7 or newer, and it is 2\.6-IV0"):
         load_settings(overrides=overrides)
+    load_settings(overrides=[overrides[0], "inter.broker.protocol.version=2.7"])
 
 
 def test_a_hidden_gateway_may_listen_where_it_is_not_announced() -> None:
@@ -199,6 +225,27 @@ def test_metrics_are_not_served_on_a_port_of_the_gateway(port: int, free: bool) 
         return
     with pytest.raises(ConfigurationError, match=f"metrics.port = {port} is a port of the gateway"):
         load_settings(overrides=overrides)
+
+
+@pytest.mark.parametrize(("port", "there_are"), [(65534, True), (65535, False)])
+def test_every_listener_has_a_port(port: int, there_are: bool) -> None:
+    names = ["C", "I"]
+    overrides = [f"gateway.port={port}", f"gateway.listeners={','.join(names)}"]
+    if there_are:
+        addresses = listener_addresses(load_settings(overrides=overrides), names)
+        assert [one.port for one in addresses] == [65534, 65535]
+        return
+    with pytest.raises(ConfigurationError, match="allowed are at most 65534"):
+        load_settings(overrides=overrides)
+    with pytest.raises(ConfigurationError, match="allowed are at most 65534"):
+        listener_addresses(load_settings(overrides=overrides[:1]), names)
+
+
+def test_the_least_session_timeout_is_not_beyond_the_most() -> None:
+    overrides = ["group.min.session.timeout.ms=10", "group.max.session.timeout.ms=9"]
+    message = "group.min.session.timeout.ms = 10 is more than group.max.session.timeout.ms = 9"
+    assert message in message_of(overrides=overrides)
+    load_settings(overrides=[overrides[0], "group.max.session.timeout.ms=10"], environment={})
 
 
 def test_free_ports_are_never_the_same() -> None:

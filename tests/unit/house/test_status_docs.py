@@ -18,7 +18,14 @@ from tests.unit.front.front_figures import made_front, play_job
 COUNTED = re.compile(r'counters\["(\w+)"\] \+=|_Closing\("(\w+)"')
 HISTOGRAMS = {"helmstream_batch_duration_seconds", "helmstream_event_to_zookeeper_seconds"}
 METRIC = re.compile(r"\b(?:kafka|helmstream)_\w+")
-PARTITION_OF_GROUPS = ("phase", "epoch", "end_offset", "high_watermark", "memory_bytes")
+PARTITION_OF_GROUPS = (
+    "phase",
+    "epoch",
+    "end_offset",
+    "high_watermark",
+    "memory_bytes",
+    "not_loaded",
+)
 
 
 @pytest.fixture(scope="module")

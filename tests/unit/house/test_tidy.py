@@ -101,7 +101,7 @@ def test_every_private_name_is_used(root: Path) -> None:
 
 def test_every_dependency_is_imported(root: Path) -> None:
     pyproject = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))
-    asked = {re.split(r"[<>=]", one)[0] for one in pyproject["project"]["dependencies"]}
+    asked = {re.split(r"[\[<>=]", one)[0] for one in pyproject["project"]["dependencies"]}
     imported = set().union(*(imported_packages(path.read_text("utf-8")) for path in product(root)))
     brought = packages_distributions()
     names = {name for package in imported for name in brought.get(package, ())}

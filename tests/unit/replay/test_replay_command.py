@@ -11,13 +11,15 @@ from pathlib import Path
 import orjson
 import pytest
 
-from checkpoints.replay import Digest, fold_log
+from checkpoints.replay import Digest
 from state.events import Event
+from streaming import folding
 from streaming.cli import main
 from streaming.log.api import LogRecord, NewRecord
 from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
 from streaming.log.json_lines import write_json_lines
 from streaming.replay import local
+from tests.fixtures.folding import fold_log
 from tests.fixtures.unavailable import unavailable_partition
 from tests.property.state_logs import long_log
 
@@ -93,7 +95,7 @@ def test_a_log_folder_gives_what_its_export_gives(file, log, tmp_path, replay):
 def test_an_interrupted_replay_goes_on(file, log, tmp_path, replay, monkeypatch):
     """Killed after a batch was written and before the machines were saved, twice."""
     monkeypatch.setattr(local, "_SAVE_EVERY_S", 0.0)
-    fold = local.fold_batch
+    fold = folding.fold_batch
     for batches in (2, 3):
         left = iter(range(batches))
 
@@ -102,9 +104,9 @@ def test_an_interrupted_replay_goes_on(file, log, tmp_path, replay, monkeypatch)
                 raise KeyboardInterrupt
             return fold(*arguments)
 
-        monkeypatch.setattr(local, "fold_batch", killed)
+        monkeypatch.setattr(folding, "fold_batch", killed)
         assert run("replay", "--local", file, "--batch", 9, "--out", tmp_path / "out") == 130
-    monkeypatch.setattr(local, "fold_batch", fold)
+    monkeypatch.setattr(folding, "fold_batch", fold)
     assert replay(file, "--batch", 9, "--out", tmp_path / "out") == f"digest {digest_of(log)}"
 
 

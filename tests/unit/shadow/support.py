@@ -9,6 +9,7 @@ from checkpoints.machine_format import decode_machine
 from checkpoints.replay import States, fold_batch
 from state.events import Event, EventKind
 from state.partitions.slot import Slot
+from streaming.decided_rows import FoldedBatch
 from streaming.log.api import NewRecord
 from streaming.observers.ports import event
 from streaming.shadow.comparison import Comparison
@@ -16,7 +17,6 @@ from streaming.shadow.leadership import Leadership, Motion
 from streaming.shadow.looks import Load, Look, SeenTopic
 from streaming.shadow.shadow import Shadow
 from streaming.shadow.verdicts import Status, Verdict
-from streaming.sinks.batch import DecidedBatch, opened
 
 WINDOW_MS = 1_000
 GRACE_MS = 100
@@ -40,11 +40,11 @@ class MemoryEngine:
             )
         return range(start, len(self.events))
 
-    def decided(self, until: int) -> Iterator[DecidedBatch]:
+    def decided(self, until: int) -> Iterator[FoldedBatch]:
         events = self.events[self._folded : until]
         self._folded = until
         times = {one.offset: one.time_ms for one in events}
-        yield DecidedBatch(0, opened(fold_batch(self.states, events, 1)), times, until)
+        yield FoldedBatch(fold_batch(self.states, events, 1), times, until)
 
     def close(self) -> None:
         pass

@@ -1,0 +1,46 @@
+"""Folds a range of a log in this process, a batch at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from checkpoints.replay import States, batches, fold_batch
+from checkpoints.what_if import rewritten
+from state.events import Event
+from state.routing import GROUP_SLOTS
+from streaming.decided_rows import FoldedBatch
+from streaming.log.api import LogReader
+
+_FOLDED_AT_ONCE = 10_000
+
+
+def fold_range(
+    states: States,
+    reader: LogReader,
+    events: range,
+    slots: int,
+    group_slots: int = GROUP_SLOTS,
+    *,
+    batch: int = _FOLDED_AT_ONCE,
+    what_if: Mapping[str, bool | int] | None = None,
+) -> Iterator[FoldedBatch]:
+    """Fold the events of these offsets, changing the states, and yield each batch once the states
+    have it.
+
+    batch: how many events at once at most. what_if: settings to change in the events
+    (`checkpoints.what_if`). Raises OffsetOutOfRange when the log does not have the events.
+    """
+    found = _events(reader, events, what_if or {})
+    for one in batches(found, batch):
+        decisions = fold_batch(states, one, slots, group_slots)
+        times = {event.offset: event.time_ms for event in one}
+        yield FoldedBatch(decisions, times, one[-1].offset + 1)
+
+
+def _events(reader: LogReader, events: range, what_if: Mapping[str, bool | int]) -> Iterator[Event]:
+    for record in reader.read(events.start, events.stop):
+        event = record.as_event()
+        if what_if:
+            event = replace(event, payload=rewritten(event.kind, event.payload, what_if))
+        yield event

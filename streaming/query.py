@@ -1,0 +1,121 @@
+"""The streaming query as everyone runs it: a log as a stream, and what takes its micro-batches.
+
+Between the two are `streaming.router.route` and `streaming.operator.decide`. The job, replay and
+the shadow differ in what they read and in who takes the batches.
+"""
+
+from __future__ import annotations
+
+import logging
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import orjson
+import pyarrow as pa
+from pyspark.errors import StreamingQueryException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from streaming.log.api import NewRecord
+from streaming.log.embedded import EmbeddedLogWriter
+from streaming.log.location import LogLocation
+from streaming.log.source import SOURCE_NAME
+from streaming.operator import decide
+from streaming.paths import DataDir
+from streaming.router import route
+from streaming.settings import Settings
+from streaming.spark_conf import is_local
+
+logger = logging.getLogger(__name__)
+
+TakeBatch = Callable[[int, pa.Table], None]
+"""Called with the number of a micro-batch and its rows."""
+
+_FIRST_BATCH_POLL_S = 0.02
+_WARM_UP_TIMEOUT_S = 60
+
+
+def read_events(
+    spark: SparkSession,
+    log: LogLocation,
+    batch_max_events: int,
+    *,
+    first: int | None = None,
+    end: int | None = None,
+    what_if: Mapping[str, bool | int] | None = None,
+) -> DataFrame:
+    """Return an event log as a stream.
+
+    first: where it begins unless a checkpoint says so, the log's start by default. end: where it
+    ends; without it the log is followed. what_if: settings to change in the events
+    (`checkpoints.what_if`).
+    """
+    reader = spark.readStream.format(SOURCE_NAME).option("path", str(log))
+    reader = reader.option("max_events_per_batch", batch_max_events)
+    if first is not None:
+        reader = reader.option("start_offset", first)
+    if end is not None:
+        reader = reader.option("end_offset", end)
+    if what_if:
+        reader = reader.option("what_if", orjson.dumps(dict(what_if)).decode())
+    return reader.load()
+
+
+def for_each_batch(
+    decisions: DataFrame, checkpoint: Path, take: TakeBatch, *, until_end: bool = False
+) -> StreamingQuery:
+    """Start the query that hands the decisions of each micro-batch to `take`, after exactly one
+    action on them; what `take` raises ends it.
+
+    until_end: it ends where its source ends by then.
+    """
+
+    def process(rows: DataFrame, batch_id: int) -> None:
+        take(batch_id, rows.toArrow())
+
+    writer = decisions.writeStream.outputMode("append")
+    writer = writer.option("checkpointLocation", str(checkpoint)).foreachBatch(process)
+    return (writer.trigger(availableNow=True) if until_end else writer).start()
+
+
+def leave(batch_id: int, rows: pa.Table) -> None:
+    """Take a batch and do nothing with it."""
+
+
+def warm_up(spark: SparkSession, settings: Settings) -> None:
+    """Run one batch of the query on a log of its own, so that code is compiled and workers wait.
+
+    On a machine so busy that it fails, the job starts cold.
+    """
+    # Executors elsewhere see no folder of this machine but the data folder.
+    master = spark.sparkContext.getConf().get("spark.master", "local")
+    place = None if is_local(master) else settings.data_dir
+    with tempfile.TemporaryDirectory(
+        prefix="warm-up-", dir=place, ignore_cleanup_errors=True
+    ) as scratch:
+        trial = DataDir(Path(scratch))
+        with EmbeddedLogWriter(trial.events) as log:
+            log.append([NewRecord("warm_up", "", b"{}")])
+        events = read_events(spark, trial.events, settings.event_log_batch_max_events)
+        decisions = decide(route(events, settings.slots))
+        query = for_each_batch(decisions, trial.checkpoint, leave, until_end=True)
+        try:
+            query.awaitTermination(_WARM_UP_TIMEOUT_S)
+        except StreamingQueryException as error:
+            logger.warning("the query could not be warmed up: %s", error.getMessage())
+        finally:
+            query.stop()
+
+
+def wait_for_first_batch(query: StreamingQuery, stop: threading.Event) -> None:
+    """Wait for the batch that a query without a checkpoint runs on an empty log too: what comes
+    after it finds code compiled and workers waiting. On a machine so busy that it does not come the
+    job goes on without.
+    """
+    deadline = time.monotonic() + _WARM_UP_TIMEOUT_S
+    while query.isActive and query.lastProgress is None and time.monotonic() < deadline:
+        if stop.wait(_FIRST_BATCH_POLL_S):
+            return
