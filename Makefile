@@ -9,6 +9,8 @@ RUNS ?= 1
 NEEDS_JVM := integration or spark or e2e
 # A second try is for a machine that was slow, never for records that were lost or decisions that differ.
 SECOND_TRY := --reruns 1 --max-suite-reruns 5 --rerun-show-tracebacks --rerun-except 'lost|duplicates|diverge|digest'
+# Two files at once, in the order in which they are collected. Most of a file's time is waiting.
+TWO_FILES := --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo run fmt check test test-long conformance bench bench-controller bench-groups golden lock clean java-17
@@ -50,10 +52,10 @@ check: setup ## format, lint, types, import contract, purity, unit and property 
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m pytest --numprocesses auto -m "not ($(NEEDS_JVM) or slow)" --ignore tests/conformance tests
 
-test: java-17 check conformance ## check, conformance, and all that needs Spark, ZooKeeper or Kafka
-	$(BIN)/python -m pytest -p no:randomly $(SECOND_TRY) -m "($(NEEDS_JVM)) and not slow" --ignore tests/conformance tests
+test: java-17 check conformance ## check, conformance, and what needs Spark, ZooKeeper or Kafka, but the slow tests
+	$(BIN)/python -m pytest -p no:randomly $(TWO_FILES) $(SECOND_TRY) -m "($(NEEDS_JVM)) and not slow" --ignore tests/conformance tests
 
-test-long: setup java-17 ## more random logs; random sequences beside Kafka's own controller and on real brokers: an hour
+test-long: setup java-17 ## the slow tests, and more random logs: an hour
 	HYPOTHESIS_PROFILE=long $(BIN)/python -m pytest --numprocesses auto --timeout 3600 tests/property
 	$(BIN)/python -m pytest -m slow tests
 
