@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from streaming.embedded.ports import PICKER
 from streaming.local_fs import fetch_local_fs_jar
 
 pytest_plugins = [
@@ -25,6 +26,7 @@ MARKER_OF_FOLDER = {
     "e2e": "e2e",
 }
 MARKERS_OF_JOBS = {"spark", "e2e"}
+LONGEST_FIRST = ("e2e", "spark", "differential", "integration")
 
 settings.register_profile("short", max_examples=50, deadline=None)
 settings.register_profile(
@@ -39,12 +41,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+def pytest_configure() -> None:
+    """Let processes of tests pick ports apart: a server that is down keeps its own."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")
+    PICKER.use_share(int(worker), int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
+
+
+def folder_of(item: pytest.Item) -> str:
+    return item.path.relative_to(TESTS).parts[0] if item.path.is_relative_to(TESTS) else ""
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark each test by the folder it lives in, so that no test of a JVM runs in `make check`."""
+    """Mark each test by the folder it lives in, so that no test of a JVM runs in `make check`.
+
+    Those of the folders with long tests come first, so that no process of two ends long after the
+    other.
+    """
     for item in items:
-        folder = item.path.relative_to(TESTS).parts[0] if item.path.is_relative_to(TESTS) else ""
-        if folder in MARKER_OF_FOLDER:
+        if (folder := folder_of(item)) in MARKER_OF_FOLDER:
             item.add_marker(MARKER_OF_FOLDER[folder])
+    places = {folder: place for place, folder in enumerate(LONGEST_FIRST)}
+    items.sort(key=lambda item: places.get(folder_of(item), len(places)))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -13,11 +13,11 @@ import tempfile
 from pathlib import Path
 
 from state.events import Event
-from streaming.job import read_events
 from streaming.local_fs import local_fs_jar
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
 from streaming.operator import decide
+from streaming.query import for_each_batch, leave, read_events
 from streaming.router import route
 from streaming.settings_loader import load_settings
 from streaming.spark_session import open_spark
@@ -56,13 +56,9 @@ def measure(slots: int) -> list[dict[str, object]]:
         settings = load_settings((), [f"data.dir={folder}", f"group.slots={slots}"], {})
         spark = open_spark(settings, local_fs_jar())
         with EmbeddedLogWriter(folder / "events") as writer:
-            routed = route(read_events(spark, settings, folder / "events"), 1, slots)
-            query = (
-                decide(routed)
-                .writeStream.option("checkpointLocation", str(folder / "checkpoint"))
-                .foreachBatch(lambda rows, _: rows.toArrow())
-                .start()
-            )
+            events = read_events(spark, folder / "events", settings.event_log_batch_max_events)
+            decisions = decide(route(events, 1, slots))
+            query = for_each_batch(decisions, folder / "checkpoint", leave)
             start = loading(log)
             for at in range(0, len(start), CHUNK):
                 writer.append(records(start[at : at + CHUNK]))

@@ -16,17 +16,17 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from pyspark.sql import DataFrame
+import pyarrow as pa
 from pyspark.sql.streaming.state import GroupState
 
-from streaming.job import read_events
+from streaming.decided_rows import FOLDED
 from streaming.local_fs import local_fs_jar
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
 from streaming.operator import decide
+from streaming.query import for_each_batch, read_events
 from streaming.router import route
 from streaming.settings_loader import load_settings
-from streaming.sinks.batch import FOLDED
 from streaming.spark_session import open_spark
 from tests.bench.worker import open_answers, serve
 
@@ -52,17 +52,13 @@ class EmptyQuery:
         self._writer = EmbeddedLogWriter(folder / "events")
         self._latencies_ms: queue.SimpleQueue[float] = queue.SimpleQueue()
         self._spark = open_spark(settings, local_fs_jar())
-        events = read_events(self._spark, settings, folder / "events")
+        max_events = settings.event_log_batch_max_events
+        events = read_events(self._spark, folder / "events", max_events)
         folded = decide(route(events, settings.slots), fold_nothing)
-        self._query = (
-            folded.writeStream.outputMode("append")
-            .option("checkpointLocation", str(folder / "checkpoint"))
-            .foreachBatch(self._take)
-            .start()
-        )
+        self._query = for_each_batch(folded, folder / "checkpoint", self._take)
 
-    def _take(self, rows: DataFrame, batch_id: int) -> None:
-        times_ms = rows.toArrow().column("time_ms").to_pylist()
+    def _take(self, batch_id: int, rows: pa.Table) -> None:
+        times_ms = rows.column("time_ms").to_pylist()
         if times_ms:  # a query's first batch has no events
             self._latencies_ms.put(time.time_ns() / 1e6 - times_ms[0])
 

@@ -11,6 +11,7 @@ import orjson
 
 from checkpoints.machine_format import decode_machine
 from state.cluster.authority import Phase
+from state.partitions.legal import PartitionState
 from state.routing import CLUSTER_KEY
 from state.topic_ids import topic_id_to_text
 from streaming.front.authority import loss_level
@@ -56,7 +57,15 @@ def _batch_epoch(world: World, expected: Any) -> int:
 
 
 def _offline_count(world: World, expected: Any) -> int:
-    return sum(slot.offline_partitions() for _, slot in world.slots())
+    """PartitionStateMachine.offlinePartitionCount: a topic whose deletion has started counts no
+    more.
+    """
+    return sum(
+        int((slot.table.rows.state[slot.table.rows_of(topic.name)] == PartitionState.OFFLINE).sum())
+        for _, slot in world.slots()
+        for topic in slot.table.topics
+        if not (deletion := slot.table.deletions.get(topic.name)) or not deletion.started
+    )
 
 
 def _told(world: World, expected: dict[str, list[str]]) -> dict[str, list[str]]:

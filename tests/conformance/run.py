@@ -10,6 +10,8 @@ from tests.conformance.given import build
 from tests.conformance.groups.run import run_steps
 from tests.conformance.load import Scenario
 from tests.conformance.verdict import (
+    KNOWN,
+    NO_ERROR,
     Failure,
     Findings,
     NotUnderstoodError,
@@ -26,11 +28,11 @@ def run(scenario: Scenario) -> Verdict:
     except SkippedError as reason:
         return Verdict(scenario.id, Outcome.SKIPPED, reason=str(reason))
     except NotUnderstoodError as error:
-        failure = Failure("vocabulary", "known to the runner", str(error))
+        failure = Failure(KNOWN, "known to the runner", str(error))
     except Exception as error:  # noqa: BLE001 - a runner that stops would hide the other scenarios
         where = traceback.extract_tb(error.__traceback__)[-1]
         came = f"{type(error).__name__}: {error} ({where.name}:{where.lineno})"
-        failure = Failure("run", "no error", came)
+        failure = Failure(NO_ERROR, "no error", came)
     return Verdict(scenario.id, Outcome.FAILED, (failure,))
 
 

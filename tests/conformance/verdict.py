@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+NO_ERROR, KNOWN = "run", "vocabulary"
+"""Facts about the runner: it came to the end, and could read everything."""
+
 
 class Outcome(StrEnum):
     """How a scenario ended."""
@@ -32,6 +35,11 @@ class Verdict:
     outcome: Outcome
     failures: tuple[Failure, ...] = ()
     reason: str = ""
+
+    @property
+    def is_of_facts(self) -> bool:
+        """Whether something was compared and did not hold; else the runner gave up before."""
+        return any(one.fact not in {NO_ERROR, KNOWN} for one in self.failures)
 
 
 class SkippedError(Exception):

@@ -17,11 +17,11 @@ from tests.differential.run import Run
 from tests.differential.servers import Servers
 from tests.differential.steps import PREFERRED_ELECTION_PATH, REASSIGNMENT_PATH, Step
 
-PATIENCE_S = 5.0
+PATIENCE_S = 2.0
 """What is looked for does differ: it is waited for at each of them."""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def run(servers: Servers) -> Iterator[Run]:
     run = Run(0, *servers.places("defects"), patience_s=PATIENCE_S)
     yield run

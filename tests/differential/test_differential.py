@@ -27,6 +27,7 @@ def test_both_controllers_do_the_same(servers: Servers, seed: int) -> None:
     assert not found.differences, found.report()
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(TIMEOUT_S)
 def test_the_job_in_spark_does_the_same(servers: Servers) -> None:
     found = outcome(servers, 3, spark=True)

@@ -14,6 +14,7 @@ from streaming.demo.steps import start_everything
 from streaming.log.kafka_messages import make_message_classes
 from streaming.zk.client import ZkSession
 from tests.e2e.demo_cluster import controlled, demo_cluster
+from tests.e2e.shared import Shared
 from tests.e2e.telling import log_ends
 from tests.e2e.waiting import wait_for
 from tests.fixtures.plain_job import without_spark
@@ -35,8 +36,11 @@ def demo(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[DemoCluster
 def pytest_runtest_makereport(
     item: pytest.Item,
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show what all servers logged last with a test that failed."""
+    """Show what all servers logged last with a test that failed; what it shared is spoilt."""
     report = yield
+    shared = [one for one in getattr(item, "funcargs", {}).values() if isinstance(one, Shared)]
+    for one in shared if report.failed else ():
+        one.spoil()
     demo = getattr(item, "funcargs", {}).get("demo")
     if report.failed and report.when == "call" and isinstance(demo, DemoCluster):
         report.sections.append(("Ends of the servers' logs", log_ends(demo)))

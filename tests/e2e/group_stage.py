@@ -28,6 +28,7 @@ TAKING_GROUPS_OVER = {
     "broker_config": {
         "offsets.topic.replication.factor": "3",
         "offsets.topic.num.partitions": "5",
+        "offsets.topic.compression.codec": "2",  # snappy: what brokers append, we read
     },
 }
 """A cluster whose groups go over to us."""

@@ -62,8 +62,10 @@ class Outcome:
 
     @property
     def well(self) -> bool:
-        """Whether nothing was lost and nothing is wrong."""
-        return not (self.verdict.lost or self.misread or self.wrong) and self.verdict.acked > 0
+        """Whether nothing was lost and nothing is wrong, of a run in which something was done."""
+        done = all(self.results[f"{name}: done"] for name in ("create topic", "reassign"))
+        seen = self.verdict.acked > 0 and self.consumed > 0
+        return done and seen and not (self.verdict.lost or self.misread or self.wrong)
 
     def __str__(self) -> str:
         """Tell all counts."""
@@ -85,6 +87,7 @@ def run(demo: DemoCluster, session: ZkSession, seed: int, count: int, say: Say) 
         stage, results = Stage(demo, session), Counter[str]()
         wrong = _perform(stage, traffic, Plan(seed, (TOPIC, PARTITIONS)).draw(count), results, say)
         stage.return_all()
+        wrong += stage.wrong
         say("everything is back; waiting for quiet")
         wrong += wait_until_none(lambda: unfinished(demo, session), _QUIET_S)
         wrong += _silent(traffic)

@@ -32,7 +32,7 @@ _ASK_MS = 10_000
 _AGAIN_S = 0.5
 _TERMINATE_S = 20.0
 _START_S = 60.0
-_RECOVERY_S = 120.0
+_RECOVERY_S = 240.0
 _STATUS_S = 5.0
 _PREFERRED, _UNCLEAN = 0, 1
 _NOBODY_DECIDED = (
@@ -52,7 +52,8 @@ _NOBODY_DECIDED = (
 class Stage:
     """A cluster with traffic. `perform` returns what came of an operation in a word or two.
 
-    down: brokers that are stopped. abandoned: nobody starts front and job.
+    down: brokers that are stopped. abandoned: nobody starts front and job. wrong: what should have
+    come and did not.
     """
 
     def __init__(self, demo: DemoCluster, session: ZkSession) -> None:
@@ -61,6 +62,7 @@ class Stage:
         self.session = session
         self.down: set[int] = set()
         self.abandoned = False
+        self.wrong: list[str] = []
 
     def perform(self, operation: Operation) -> str:
         """Carry one operation out."""
@@ -181,7 +183,8 @@ class Stage:
         deadline_s = time.monotonic() + _RECOVERY_S
         while wanted and not self._deciding():
             if time.monotonic() > deadline_s:
-                return f"not in control after {_RECOVERY_S:g} s"
+                self.wrong.append(f"not in control after {_RECOVERY_S:g} s")
+                return "not in control"
             time.sleep(_AGAIN_S)
         return "in control" if wanted else "done"
 

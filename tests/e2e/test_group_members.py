@@ -7,6 +7,8 @@ Everything is real but Spark; the tests share a cluster, and each has topics and
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +25,7 @@ from tests.e2e.group_processes import (
 )
 from tests.e2e.group_stage import TAKING_GROUPS_OVER, committed, taken_over
 from tests.e2e.group_topics import Topics, consumed, shared_out, written
+from tests.e2e.shared import Shared
 from tests.e2e.waiting import wait_for
 from tests.fixtures.plain_job import without_spark
 
@@ -40,9 +43,10 @@ pytestmark = [
 ]
 
 
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoCluster]:
-    with demo_cluster(tmp_path_factory.mktemp("members"), **TAKING_GROUPS_OVER) as cluster:
+@contextmanager
+def coordinated(folder: Path) -> Iterator[DemoCluster]:
+    """A cluster whose groups we coordinate."""
+    with demo_cluster(folder, **TAKING_GROUPS_OVER) as cluster:
         without_spark(cluster.supervisor)
         cluster.embedded.start_brokers()
         committed(cluster.embedded.bootstrap_servers, "first")  # with it comes the topic of groups
@@ -52,6 +56,17 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DemoCluster]:
 
 
 @pytest.fixture(scope="module")
+def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared[DemoCluster]]:
+    with Shared(lambda: coordinated(tmp_path_factory.mktemp("members"))) as clusters:
+        yield clusters
+
+
+@pytest.fixture
+def demo(clusters: Shared[DemoCluster]) -> DemoCluster:
+    return clusters.get()
+
+
+@pytest.fixture
 def topics(demo: DemoCluster) -> Topics:
     return Topics(demo.embedded.bootstrap_servers, demo.folders)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 
 from tests.e2e.real_cluster import OURS, Kind, RealCluster, running
+from tests.e2e.shared import Shared
 from tests.e2e.test_tools import in_sync
 from tests.e2e.waiting import wait_for
 from tests.fixtures.kafka_tools import NEW, KafkaTools
@@ -25,11 +27,20 @@ HIDDEN = ["gateway.hidden=true", "gateway.host=0.0.0.0", "gateway.advertised.hos
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
+def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared[RealCluster]]:
     config = {"auto.create.topics.enable": "true", "default.replication.factor": "2"}
     kinds = {id_: Kind(config=config) for id_ in (1, 2)}
-    with running(tmp_path_factory.mktemp("hidden"), kinds, HIDDEN, spark=False) as cluster:
-        yield cluster
+
+    def made() -> AbstractContextManager[RealCluster]:
+        return running(tmp_path_factory.mktemp("hidden"), kinds, HIDDEN, spark=False)
+
+    with Shared(made) as clusters:
+        yield clusters
+
+
+@pytest.fixture
+def cluster(clusters: Shared[RealCluster]) -> RealCluster:
+    return clusters.get()
 
 
 @pytest.fixture
@@ -78,7 +89,7 @@ def test_brokers_reach_us_and_their_clients_notice_nothing(
 def test_tools_that_need_the_controller_work_at_the_gateway_only(
     at_broker: KafkaTools, at_gateway: KafkaTools
 ) -> None:
-    patience = at_broker.file("patience", "default.api.timeout.ms=6000\nrequest.timeout.ms=5000\n")
+    patience = at_broker.file("patience", "default.api.timeout.ms=2000\nrequest.timeout.ms=1500\n")
     create = ("--create", "--topic", "wanted", "--replica-assignment", "2:1")
     describe = ("--describe", "--topic", "wanted")  # asks the controller what is moving
     for asked in (create, describe):

@@ -16,6 +16,7 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer
 
 from tests.e2e.real_cluster import OURS, Kind, RealCluster, running
+from tests.e2e.shared import Shared
 from tests.e2e.test_tools import described, in_sync, plan
 from tests.e2e.waiting import wait_for
 from tests.fixtures.kafka_tools import NEW, OLD, KafkaTools
@@ -38,9 +39,14 @@ _KINDS = {
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
-    with running(tmp_path_factory.mktemp("old"), _KINDS, spark=False) as cluster:
-        yield cluster
+def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared[RealCluster]]:
+    with Shared(lambda: running(tmp_path_factory.mktemp("old"), _KINDS, spark=False)) as clusters:
+        yield clusters
+
+
+@pytest.fixture
+def cluster(clusters: Shared[RealCluster]) -> RealCluster:
+    return clusters.get()
 
 
 @pytest.fixture
@@ -184,27 +190,30 @@ def test_controlled_shutdown_of_2_8_finds_us_among_the_registrations(
     in_sync(cluster, "relieved", 2, 2)
 
 
-@pytest.mark.parametrize("leader", [1, 3])
 def test_isr_notifications_of_protocols_before_2_7(
-    cluster: RealCluster, at_gateway: KafkaTools, leader: int
+    cluster: RealCluster, at_gateway: KafkaTools
 ) -> None:
-    """The leader writes its ISR by itself; what we and all brokers tell clients follows."""
-    topic, follower = f"noticed-{leader}", 2
-    place = ("--replica-assignment", f"{leader}:{follower}")
-    at_gateway("kafka-topics", "--create", "--topic", topic, *place)
-    in_sync(cluster, topic, 1, 2)
-    written = cluster.state(topic, 0)
+    """A leader of 3.9 and one of 2.8 write their ISRs by themselves; what we and all brokers tell
+    clients follows.
+    """
+    topic, leaders, follower = "noticed", (1, 3), 2
+    place = ",".join(f"{leader}:{follower}" for leader in leaders)
+    at_gateway("kafka-topics", "--create", "--topic", topic, "--replica-assignment", place)
+    in_sync(cluster, topic, 2, 2)
+    written = [cluster.state(topic, number)["leader_epoch"] for number in (0, 1)]
     cluster.brokers[follower].kill()
-    wait_for("the loss", lambda: cluster.state(topic, 0)["isr"] == [leader])
+    for number, leader in enumerate(leaders):
+        wait_for("a loss", lambda at=number, by=leader: cluster.state(topic, at)["isr"] == [by])
     cluster.brokers[follower].start()
-    in_sync(cluster, topic, 1, 2)
-    assert cluster.state(topic, 0)["leader_epoch"] > written["leader_epoch"]
-    places = [cluster.gateway, *(one.bootstrap_server for one in cluster.brokers.values())]
-    for place_told in places:
-        asked = KafkaTools(NEW, ["--bootstrap-server", place_told], at_gateway.folder)
+    in_sync(cluster, topic, 2, 2)
+    for number, epoch in enumerate(written):
+        assert cluster.state(topic, number)["leader_epoch"] > epoch
+    full = [sorted((leader, follower)) for leader in leaders]
+    for told in [cluster.gateway, *(one.bootstrap_server for one in cluster.brokers.values())]:
+        asked = KafkaTools(NEW, ["--bootstrap-server", told], at_gateway.folder)
         wait_for(
-            f"the full ISR at {place_told}",
-            lambda asked=asked: described(asked, topic)[0]["isr"] == sorted((leader, follower)),
+            f"full ISRs at {told}",
+            lambda asked=asked: [one["isr"] for one in described(asked, topic).values()] == full,
         )
     wait_for(
         "no notification left", lambda: not cluster.session.children("/isr_change_notification")

@@ -1,4 +1,4 @@
-"""A pause outlives the Spark job: a broker dies meanwhile, and its leaders wait for the resume."""
+"""A pause outlives the job: a broker dies meanwhile, and its leaders wait for the resume."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ TOPIC, PARTITIONS = "kept", 6
 pytestmark = [
     pytest.mark.timeout(420),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+    pytest.mark.usefixtures("plain_job"),
 ]
 
 
@@ -29,10 +30,11 @@ def order(demo: DemoCluster, *words: str) -> None:
 
 
 def folded(demo: DemoCluster, *, since: int) -> dict[str, Any] | None:
-    """The status once a job beside that of an earlier pid has folded all events."""
+    """The status once a job beside that of an earlier pid has folded that the broker is gone."""
     status = fetch_status(demo.folders.root, 10)
     job = status["job"]
-    return status if job["pid"] not in {None, since} and not job["lag"] else None
+    done = job["pid"] not in {None, since} and not job["lag"]
+    return status if done and CRASHED not in status["brokers"] else None
 
 
 def test_a_pause_outlives_the_job(demo: DemoCluster, admin: Any) -> None:

@@ -25,6 +25,7 @@ def check(demo: DemoCluster, session: ZkSession, seed: int, operations: int) -> 
     assert outcome.well, "\n".join([*told, str(outcome)])
 
 
+@pytest.mark.usefixtures("plain_job")
 @pytest.mark.timeout(900)
 def test_a_few_random_operations(demo: DemoCluster, session: ZkSession) -> None:
     check(demo, session, seed=79, operations=25)

@@ -181,4 +181,4 @@ def test_what_another_controller_did_and_left_is_found(
     assert sorted(topic(session, "moved").replicas[0]) == [1, DEAD]
     assert sorted(state(session, "shrunk")["isr"]) == [1, 2, 3]
     for path in (ISR_CHANGE_PATH, LOG_DIR_EVENT_PATH):
-        assert not session.children(path)
+        wait_for(f"an empty {path}", lambda at=path: session.children(at) == [])

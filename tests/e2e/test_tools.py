@@ -17,6 +17,7 @@ import pytest
 from kafka import KafkaProducer
 
 from tests.e2e.real_cluster import Kind, RealCluster, running
+from tests.e2e.shared import Shared
 from tests.e2e.waiting import wait_for
 from tests.fixtures.kafka_tools import NEW, OLD, KafkaTools
 
@@ -34,10 +35,15 @@ _AT_ONCE = 2
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealCluster]:
+def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared[RealCluster]]:
     kinds = {id_: Kind(config=_CONFIG) for id_ in (1, 2, 3)}
-    with running(tmp_path_factory.mktemp("tools"), kinds, spark=False) as cluster:
-        yield cluster
+    with Shared(lambda: running(tmp_path_factory.mktemp("tools"), kinds, spark=False)) as clusters:
+        yield clusters
+
+
+@pytest.fixture
+def cluster(clusters: Shared[RealCluster]) -> RealCluster:
+    return clusters.get()
 
 
 def tools_at(version: str, place: str, *, slow: bool) -> Any:
@@ -108,6 +114,10 @@ def described(tools: KafkaTools, topic: str) -> dict[int, dict[str, Any]]:
     }
 
 
+def replicas_shown(tools: KafkaTools, topic: str) -> dict[int, list[int]]:
+    return {number: one["replicas"] for number, one in described(tools, topic).items()}
+
+
 def in_sync(cluster: RealCluster, topic: str, partitions: int, replicas: int) -> None:
     wait_for(
         f"full ISRs of {topic}",
@@ -136,7 +146,8 @@ def topics(cluster: RealCluster, tools: KafkaTools, mark: str) -> None:
     assert all(one["isr"] == sorted(one["replicas"]) for one in shown.values())
     assert all(int(one["leader"]) == one["replicas"][0] for one in shown.values())
     assert "retention.ms=1000000" in tools("kafka-topics", "--describe", "--topic", name)
-    assert [one["replicas"] for one in described(tools, manual).values()] == [[1, 2], [2, 3]]
+    given = {0: [1, 2], 1: [2, 3]}
+    wait_for(f"{manual} as given", lambda: replicas_shown(tools, manual) == given)
 
     tools("kafka-topics", "--alter", "--topic", name, "--partitions", "5")
     fewer = tools("kafka-topics", "--alter", "--topic", name, "--partitions", "4", fails=True)
@@ -145,7 +156,7 @@ def topics(cluster: RealCluster, tools: KafkaTools, mark: str) -> None:
     tools("kafka-topics", "--alter", "--topic", manual, *more)
     in_sync(cluster, name, 5, 2)
     wait_for("five partitions", lambda: len(described(tools, name)) == 5)
-    assert described(tools, manual)[2]["replicas"] == [3, 1]
+    wait_for(f"{manual} grown", lambda: replicas_shown(tools, manual) == given | {2: [3, 1]})
 
     listed = tools("kafka-topics", "--list").split()
     assert {name, manual} <= set(listed)
@@ -153,7 +164,10 @@ def topics(cluster: RealCluster, tools: KafkaTools, mark: str) -> None:
     for topic in (name, manual):
         tools("kafka-topics", "--delete", "--topic", topic)
         wait_for(f"the end of {topic}", lambda topic=topic: not cluster.replicas(topic))
-    assert not {name, manual} & set(tools("kafka-topics", "--list").split())
+    wait_for(
+        "a list without them",
+        lambda: not {name, manual} & set(tools("kafka-topics", "--list").split()),
+    )
     assert "does not exist" in tools("kafka-topics", "--delete", "--topic", name, fails=True)
 
 

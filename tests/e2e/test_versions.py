@@ -57,7 +57,7 @@ def no_more(session: ZkSession, demo: DemoCluster) -> None:
     "demo",
     [
         brokers("2.8.2", "2.8", slow=False),
-        brokers("3.9.2", "2.6", slow=False),
+        brokers("3.9.2", "2.6", slow=True),
         brokers("2.8.2", "2.6", slow=True),
         brokers("3.9.2", "2.8", slow=True),
         brokers("3.9.2", "3.4", slow=True),

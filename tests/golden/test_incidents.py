@@ -15,7 +15,6 @@ import orjson
 import pytest
 
 from checkpoints.machine_format import decode_machine
-from checkpoints.replay import fold_log
 from state.events import Event
 from state.merge import MergedDecision
 from state.partitions.slot import Slot
@@ -25,6 +24,7 @@ from streaming.commands.tap import open_decision
 from streaming.log.api import LogRecord
 from streaming.log.json_lines import JsonLinesReader
 from streaming.log.tap import to_json_line
+from tests.fixtures.folding import fold_log
 
 HERE = Path(__file__).parent
 CASES = sorted(path.parent.name for path in HERE.glob("*/events.jsonl"))

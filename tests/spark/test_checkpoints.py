@@ -16,7 +16,6 @@ from checkpoints.group_table import group_table, read_groups
 from checkpoints.layout import check_layout
 from checkpoints.machine_format import decode_machine
 from checkpoints.read import committed_batches, folded_until, snapshot_of
-from checkpoints.replay import fold_log
 from checkpoints.snapshot import read_snapshot
 from checkpoints.tables import partition_table, read_partitions
 from state.events import Event
@@ -31,6 +30,7 @@ from streaming.paths import DataDir
 from streaming.settings import Settings
 from streaming.settings_loader import load_settings
 from streaming.sinks.batch import decided_batch
+from tests.fixtures.folding import fold_log
 from tests.fixtures.frozen import EVENTS, SLOTS, unpack_frozen_data
 from tests.property.group_logs import authored, random_intents
 from tests.property.state_logs import long_log

@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from checkpoints.replay import Digest, fold_log
+from checkpoints.replay import Digest
 from state.events import Event
 from streaming.embedded.process import ChildProcess, log_tail
 from streaming.log.api import LogError
 from streaming.log.embedded import EmbeddedLogReader
 from streaming.paths import DataDir
 from streaming.replay.decisions import digest_of
+from tests.fixtures.folding import fold_log
 from tests.fixtures.spark_cluster import (
     executor_logs,
     kill_driver,

@@ -6,10 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from checkpoints.replay import fold_log
 from state.events import Event
-from state.groups.kinds import READERS
-from state.routing import is_group_key
+from tests.fixtures.folding import fold_log
 from tests.property.group_logs import authored, random_intents
 from tests.property.state_logs import long_log
 from tests.spark.query_run import Recorder, Run
@@ -40,17 +38,6 @@ def test_the_query_decides_about_groups_what_a_local_fold_decides(spark, tmp_pat
     assert sum(one.kind == "change_group" for one in wanted) > 100
     assert recorder.decisions() == wanted
     assert run.states() == states
-
-
-@pytest.mark.parametrize("machines", ["groups", "controller"])
-def test_a_query_runs_one_half_and_counts_the_other_as_folded(spark, tmp_path, log, machines):
-    run = Run(spark, tmp_path, log, machines=machines, cap=100)
-    recorder = run.until_done(Recorder())
-    of_groups = {event.offset for event in log if event.kind in READERS}
-    states, wanted = fold_log(log, SLOTS)
-    groups = machines == "groups"
-    assert recorder.decisions() == [one for one in wanted if (one.offset in of_groups) == groups]
-    assert run.states() == {key: one for key, one in states.items() if is_group_key(key) == groups}
     ends = [batch.end_offset for _, batch in sorted(recorder.batches.items())]
     assert ends[-1] == len(log)
     assert None not in ends

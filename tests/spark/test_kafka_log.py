@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from checkpoints.read import folded_until
-from checkpoints.replay import Digest, fold_log
+from checkpoints.replay import Digest
 from streaming.job import start_query
 from streaming.log.api import NewRecord
 from streaming.log.kafka_writer import KafkaLogWriter
@@ -14,6 +14,7 @@ from streaming.paths import DataDir
 from streaming.replay.decisions import digest_of
 from streaming.replay.plan import ReplayPlan
 from streaming.replay.spark import replay_through_spark
+from tests.fixtures.folding import fold_log
 from tests.fixtures.waiting import wait_for
 from tests.property.state_logs import long_log
 from tests.spark.query_run import Recorder, settings_of

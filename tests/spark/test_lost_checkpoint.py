@@ -6,13 +6,13 @@ import shutil
 
 import pytest
 
-from checkpoints.replay import fold_log
 from state.events import Event
-from streaming.beginning import begin
-from streaming.job import restored, start_query
+from streaming.beginning import begin, restored
+from streaming.job import start_query
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
 from streaming.paths import DataDir
+from tests.fixtures.folding import fold_log
 from tests.property.state_logs import long_log
 from tests.spark.query_run import Recorder, Run, settings_of
 

@@ -10,10 +10,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from checkpoints.replay import Digest, fold_log
+from checkpoints.replay import Digest
 from streaming.embedded.process import ChildProcess, log_tail
 from streaming.paths import DataDir
 from tests.fixtures.digests import digest_of
+from tests.fixtures.folding import fold_log
 from tests.fixtures.spark_cluster import kill_driver, standalone, submit
 from tests.property.state_logs import long_log
 from tests.spark.query_run import recorded

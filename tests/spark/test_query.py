@@ -13,18 +13,20 @@ from checkpoints.layout import CheckpointMismatch
 from checkpoints.machine_format import encode_machine
 from checkpoints.packing import packed, unpacked
 from checkpoints.read import folded_until, has_state, read_machines, state_frame
-from checkpoints.replay import fold_log
 from state.decisions import DecisionKind
 from state.events import Event
 from state.routing import ALL, ALL_GROUPS, CLUSTER, GROUP_SCOPE, machine_keys
-from streaming.job import read_events, run_job, unfolded_events
+from streaming.beginning import unfolded_events
+from streaming.job import run_job
 from streaming.log.api import NewRecord
 from streaming.operator import decide
 from streaming.paths import DataDir
+from streaming.query import for_each_batch, read_events
 from streaming.router import machine_keys as machine_keys_column
 from streaming.router import route
 from streaming.shadow.engine import LocalEngine, SparkEngine
 from streaming.standby import Follower
+from tests.fixtures.folding import fold_log
 from tests.property.state_logs import long_log
 from tests.spark.query_run import BATCH_EVENTS, Recorder, Run, recorded, settings_of
 
@@ -113,17 +115,9 @@ def test_a_standby_follows_what_is_committed_and_reads_the_checkpoint_once(
 def folded_with(fold: Callable[..., Any], run: Run) -> Recorder:
     """Fold everything that is in the log with another function for a machine."""
     recorder = Recorder()
-    routed = route(
-        read_events(run.spark, run.settings, run.folders.events),
-        run.settings.slots,
-        run.settings.group_slots,
-    )
-    query = (
-        decide(routed, fold)
-        .writeStream.option("checkpointLocation", str(run.folders.checkpoint))
-        .foreachBatch(lambda rows, number: recorder.process(number, rows.toArrow()))
-        .start()
-    )
+    events = read_events(run.spark, run.folders.events, run.settings.event_log_batch_max_events)
+    routed = route(events, run.settings.slots, run.settings.group_slots)
+    query = for_each_batch(decide(routed, fold), run.folders.checkpoint, recorder.process)
     try:
         query.processAllAvailable()
     finally:
@@ -272,7 +266,7 @@ def test_a_shadow_decides_alike_with_spark_and_without(spark, tmp_path, log):
             until = engine.append([NewRecord(e.kind, e.key, e.payload, e.time_ms) for e in part])
             batches = list(engine.decided(until.stop))
             assert batches[-1].end_offset == until.stop
-            decided += [one.id for batch in batches for one in batch.decisions]
+            decided += [one for batch in batches for one in batch.decisions]
         engine.close()
         found.append(decided)
     assert found[0]

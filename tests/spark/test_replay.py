@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from checkpoints.read import committed_batches, folded_until, read_states, snapshot_of
-from checkpoints.replay import Digest, fold_log
+from checkpoints.replay import Digest
 from checkpoints.reslot import reslot
 from checkpoints.what_if import rewritten
 from state.events import Event
@@ -27,6 +27,7 @@ from streaming.replay.decisions import digest_of
 from streaming.replay.plan import ReplayPlan
 from streaming.replay.spark import replay_through_spark
 from streaming.settings_loader import load_settings
+from tests.fixtures.folding import fold_log
 from tests.fixtures.unavailable import unavailable_partition
 from tests.property.state_logs import long_log
 

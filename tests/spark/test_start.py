@@ -14,7 +14,8 @@ import pytest
 
 from checkpoints.read import has_state
 from streaming.embedded.ivy import CACHE_VARIABLE, cache_folder
-from streaming.job import start_query, wait_for_first_batch
+from streaming.job import start_query
+from streaming.query import wait_for_first_batch
 from streaming.spark_jvm import ARCHIVE, spark_home
 from tests.spark.query_run import Recorder, Run
 

@@ -8,9 +8,10 @@ from typing import Any
 from state.decisions import Decision
 from state.events import Event
 from state.groups.bucket import Bucket
-from state.groups.group import Group, Member
+from state.groups.group import Group
 from state.groups.handlers import concern, finish
 from state.groups.load import LoadedPartition
+from state.groups.member import Member
 from state.groups.offset_rows import OffsetRow, loaded_position
 from state.groups.rebalance import move, prepare
 from state.groups.slot import GroupSlot

@@ -114,7 +114,11 @@ def test_a_child_that_ignores_sigterm_is_killed_in_the_end(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("version", "config"), [("3.9.2", {}), ("2.8.2", {"inter.broker.protocol.version": "2.6"})]
+    ("version", "config"),
+    [
+        ("3.9.2", {}),
+        pytest.param("2.8.2", {"inter.broker.protocol.version": "2.6"}, marks=pytest.mark.slow),
+    ],
 )
 def test_broker_registers_is_paused_killed_and_restarted(
     zk_session, kafka_cluster, version, config

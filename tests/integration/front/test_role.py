@@ -9,6 +9,7 @@ import pytest
 
 from streaming.zk.claim import claim_controller
 from streaming.zk.client import ZkSession
+from streaming.zk.ops import Create, Delete, SetData
 from tests.fixtures.waiting import wait_for
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 from tests.integration.front.harness import CONTROLLER_ID, put_broker, stays
@@ -241,3 +242,19 @@ def test_a_taken_port_ends_the_process_with_the_network_code(start_front):
         front = start_front(gateway_port=taken.getsockname()[1])
         assert front.wait_end() == 4
     assert "gateway.port" in front.process.log_path.read_text()
+
+
+def test_a_front_ends_when_the_cluster_migrates_to_kraft(zk_session, front_and_job):
+    """A KRaft controller takes the role in one multi, as KafkaZkClient does for it."""
+    front, _ = front_and_job
+    held = b'{"version":2,"brokerid":3000,"timestamp":"1","kraftControllerEpoch":5}'
+    epoch = zk_session.get("/controller_epoch")
+    taking = [
+        SetData("/controller_epoch", b"%d" % (int(epoch.data) + 1), epoch.version),
+        Delete("/controller"),
+        Create("/controller", held),
+    ]
+    assert [code for code, _ in zk_session.multi(taking)] == [0, 0, 0]
+    assert front.wait_end() == 2
+    assert "held by KRaft controller 3000" in front.process.log_path.read_text()
+    assert zk_session.get("/controller").data == held

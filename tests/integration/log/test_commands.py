@@ -7,11 +7,12 @@ import uuid
 import orjson
 import pytest
 
-from checkpoints.replay import Digest, fold_log
+from checkpoints.replay import Digest
 from streaming.cli import main
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
 from streaming.log.kafka_writer import KafkaLogWriter
+from tests.fixtures.folding import fold_log
 from tests.property.state_logs import long_log
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")

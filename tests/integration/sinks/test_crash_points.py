@@ -108,9 +108,16 @@ def test_the_story_of_moves_has_every_write_of_one(new_world):
     assert not {PLAN, ELECTION} & found["znodes"].keys()
 
 
-@every_scenario
-def test_killed_between_any_two_steps(new_world, scenario):
-    killed_between_any_two_steps(new_world, scenario)
+@pytest.mark.parametrize(
+    ("scenario", "every"),
+    [
+        pytest.param("partitions", 1),
+        *(pytest.param(one, 3) for one in ("deletions", "moves")),
+        *(pytest.param(one, 1, marks=pytest.mark.slow) for one in ("deletions", "moves")),
+    ],
+)
+def test_killed_between_any_two_steps(new_world, scenario, every):
+    killed_between_any_two_steps(new_world, SCENARIOS[scenario], every)
 
 
 @pytest.mark.parametrize(("data", "version"), [(b"", 0), (b"x", -1)], ids=["empty", "broken"])
@@ -123,11 +130,14 @@ def test_killed_where_the_block_of_producer_ids_says_nothing(new_world, data, ve
 
 
 def killed_between_any_two_steps(
-    new_world: Callable[..., World], scenario: Scenario
+    new_world: Callable[..., World], scenario: Scenario, every: int = 1
 ) -> dict[str, Any]:
-    """Return what there is when a job is never killed, and whenever it was killed once."""
+    """Return what there is when a job is never killed, and whenever it was killed once.
+
+    every: how many steps there are from one of the points to the next.
+    """
     wanted, names = undisturbed(new_world(scenario))
-    for at, name in enumerate(names):
+    for at, name in [*enumerate(names)][::every]:
         world = new_world(scenario)
         job = world.open(Points(at))
         with pytest.raises(Killed, match=name):

@@ -8,7 +8,8 @@ from kazoo.security import make_acl
 
 from state.decisions import DecisionKind
 from streaming.sinks.doubts import Doubts
-from streaming.sinks.outcomes import batch_events, replies
+from streaming.sinks.outcomes import batch_events
+from streaming.sinks.replies import replies
 from streaming.zk.znodes import parse_topic
 from streaming.zk.znodes.admin import parse_reassignment, reassignment_bytes
 from tests.integration.sinks.support import claimed, state_of, write_state

@@ -10,7 +10,7 @@ from kazoo.security import make_acl
 from state.decisions import DecisionKind
 from streaming.sinks.batch import DecidedBatch
 from streaming.sinks.doubts import Doubts
-from streaming.sinks.outcomes import replies
+from streaming.sinks.replies import replies
 from streaming.sinks.zookeeper import ZooKeeperSink
 from streaming.zk.claim import claim_controller
 from streaming.zk.client import ZkSession

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from state.decisions import DecisionKind
 from streaming.sinks.doubts import Doubts
-from streaming.sinks.outcomes import batch_events, replies
+from streaming.sinks.outcomes import batch_events
+from streaming.sinks.replies import replies
 from streaming.zk.claim import claim_controller
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import TopicZNode, config_bytes, partition_state_bytes, topic_bytes

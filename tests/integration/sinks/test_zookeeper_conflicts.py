@@ -6,7 +6,8 @@ import pytest
 
 from state.decisions import DecisionKind
 from streaming.sinks.doubts import Doubts
-from streaming.sinks.outcomes import batch_events, replies
+from streaming.sinks.outcomes import batch_events
+from streaming.sinks.replies import replies
 from streaming.zk.znodes import TopicZNode, config_bytes, partition_state_bytes, topic_bytes
 from tests.fixtures.story import OURSELVES
 from tests.integration.sinks.support import TOPIC_ID, lost, state_of, tree, write_state

@@ -6,10 +6,13 @@ import orjson
 import pytest
 
 from state.decisions import DecisionKind
+from state.limits import PARTITIONS_MAX
 from streaming.observers.known_topics import observed
 from streaming.observers.overrides import Overrides
 from streaming.sinks.doubts import Doubts
-from streaming.sinks.outcomes import batch_events, rejections, replies
+from streaming.sinks.outcomes import batch_events
+from streaming.sinks.replies import replies
+from streaming.sinks.unwritten import rejections
 from streaming.sinks.zookeeper import ZooKeeperSink
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import parse_topic, partition_state_path, topic_path
@@ -123,8 +126,9 @@ def test_a_state_that_may_not_even_be_read_leaves_the_partition_offline_in_sight
 
 def test_a_topic_that_would_be_too_large_is_as_before_and_who_asked_hears_why(world):
     before = tree(world.session)
+    world.job.story.register({2_000_000_000 + number: 11 + number for number in range(3)})
     world.job.story.write(
-        "create_partitions_requested", "t", request_id="c", topic="t", partitions=70_000
+        "create_partitions_requested", "t", request_id="c", topic="t", partitions=PARTITIONS_MAX
     )
     world.job.story.unregister(1)
     batch, (event,), (answer,) = world.run()

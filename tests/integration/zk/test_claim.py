@@ -6,10 +6,15 @@ import threading
 
 import pytest
 
+from streaming.front.rivals import Rivals
+from streaming.front.tenure import Tenure
+from streaming.observers.tree import DirtyPaths, WatchedTree
 from streaming.zk.claim import (
     BrokenControllerZNode,
+    ClaimForbidden,
     ControllerClaim,
     ControllerTaken,
+    KRaftControls,
     claim_controller,
     register_broker,
     resign_controller,
@@ -42,7 +47,9 @@ def test_a_role_that_is_taken_is_only_taken_by_stealing(zk_session, other_sessio
     assert claim_controller(other_session, 1000, steal=False) == ControllerTaken(1, first.epoch)
     second = claim_controller(other_session, 1000, steal=True)
     assert (second.epoch, second.epoch_zk_version) == (2, 2)
-    assert zk_session.get("/controller").ephemeral_owner == other_session.session_id
+    stolen = zk_session.get("/controller")
+    assert stolen.ephemeral_owner == other_session.session_id
+    assert stolen.czxid == zk_session.get("/controller_epoch").mzxid, "in one transaction"
     assert resign_controller(zk_session, first) is False
     assert zk_session.get("/controller") is not None
     assert resign_controller(other_session, second) is True
@@ -105,6 +112,32 @@ def test_an_epoch_that_is_no_number_is_an_error_that_says_so(zk_session):
     zk_session.create("/controller_epoch", b"seven")
     with pytest.raises(BrokenControllerZNode, match=r"/controller_epoch.*seven"):
         claim_controller(zk_session, 1000, steal=True)
+
+
+def tenure(session):
+    tree = WatchedTree(session, DirtyPaths(lambda: None))
+    return Tenure(session, tree, 1000, Rivals(), lambda _: None)
+
+
+def test_a_role_that_a_kraft_controller_has_is_left_to_it(zk_session):
+    """As KafkaZkClient.tryRegisterKRaftControllerAsActiveController writes it: it stays."""
+    held = b'{"version":2,"brokerid":3000,"timestamp":"1","kraftControllerEpoch":5}'
+    zk_session.create("/controller_epoch", b"8")
+    zk_session.create("/controller", held)
+    with pytest.raises(KRaftControls, match="KRaft controller 3000"):
+        tenure(zk_session).take()
+    assert zk_session.get("/controller").data == held
+    assert zk_session.get("/controller_epoch").data == b"8"
+    zk_session.delete("/controller")
+    assert tenure(zk_session).take().epoch == 9, "the migration was rolled back"
+
+
+def test_a_claim_that_zookeeper_forbids_says_so(zookeeper, zk_session):
+    with ZkSession(zookeeper, SESSION_TIMEOUT_MS, default_acl=((1, "world", "anyone"),)) as other:
+        other.create("/controller_epoch", b"8")
+    with pytest.raises(ClaimForbidden, match="/controller_epoch"):
+        claim_controller(zk_session, 1000, steal=True)
+    assert zk_session.get("/controller") is None
 
 
 def test_broker_registration_replaces_the_one_of_an_earlier_session(zk_session, other_session):

@@ -14,6 +14,7 @@ from streaming.zk.errors import SessionLost
 from streaming.zk.fenced import FencedWriter
 from streaming.zk.multiread import read_many
 from streaming.zk.ops import Create, Delete, SetData
+from tests.fixtures.waiting import wait_for
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 
 BOUND_S = 60
@@ -56,8 +57,7 @@ def test_what_was_written_before_the_fence_fell_is_told_apart(zookeeper, zk_sess
     )
     with ZkSession(zookeeper, SESSION_TIMEOUT_MS) as other:
         thread.start()
-        while zk_session.get(paths[0]).version == 0:
-            pass
+        wait_for("the first writes", lambda: zk_session.get(paths[0]).version > 0)
         claim_controller(other, 2, steal=True)
     thread.join(BOUND_S)
     written = [kind == "written" for kind in kinds(outcomes)]
@@ -236,8 +236,8 @@ def test_a_server_killed_and_restarted_in_the_middle(zookeeper_server, downtime_
         outcomes = []
         thread = threading.Thread(target=lambda: outcomes.extend(writer.write(ops)))
         thread.start()
-        while session.get(paths[2_000]).version == 0:
-            pass
+        wait_for("the first writes", lambda: session.get(paths[2_000]).version > 0)
+        assert not outcomes, "all was written before the server is killed"
         zookeeper_server.kill()
         time.sleep(downtime_s)
         zookeeper_server.start()
