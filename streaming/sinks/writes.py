@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from enum import Enum
 from typing import NamedTuple
 
 import numpy as np
@@ -27,22 +28,37 @@ from streaming.zk.znodes.paths import (
 )
 from streaming.zk.znodes.topic import TopicZNode, topic_bytes
 
-WHOLE, CONFIG, PRESENT = -1, -2, -3
-"""Targets that are no row of a block; PRESENT: whatever is there will do."""
-
 _CREATE = int(Action.CREATE)
 _WRITE = int(Action.WRITE)
 
 
-class Target(NamedTuple):
-    """What an operation is for: a decision, and the row of its block, or WHOLE, CONFIG, PRESENT; a
-    tuple, because there is one for every row.
+class OnConflict(Enum):
+    """What becomes of a decision whose write met another znode: it has failed, a Create overwrites
+    the znode, or whatever is there will do.
+    """
+
+    LOSE = "lose"
+    REPLACE = "replace"
+    KEEP = "keep"
+
+
+class RowTarget(NamedTuple):
+    """An operation is for a row of a decision's block; a tuple, because there is one for every
+    row.
     """
 
     decision: SinkDecision
     row: int
 
 
+class WholeTarget(NamedTuple):
+    """An operation is for a decision that has no rows."""
+
+    decision: SinkDecision
+    on_conflict: OnConflict = OnConflict.LOSE
+
+
+Target = RowTarget | WholeTarget
 Write = tuple[WriteOp, Target]
 Stage = dict[DecisionKind, Callable[[SinkDecision], Iterator[Write]]]
 
@@ -57,8 +73,8 @@ def _create_topic_ops(decision: SinkDecision) -> Iterator[Write]:
     replicas = {int(partition): ids for partition, ids in body["assignment"].items()}
     znode = TopicZNode(replicas, topic_id=body["topic_id"])
     config = Create(entity_config_path("topics", body["topic"]), config_bytes(body["configs"]))
-    yield config, Target(decision, CONFIG)
-    yield Create(topic_path(body["topic"]), topic_bytes(znode)), Target(decision, WHOLE)
+    yield config, WholeTarget(decision, OnConflict.REPLACE)
+    yield Create(topic_path(body["topic"]), topic_bytes(znode)), WholeTarget(decision)
 
 
 def _rewrite_ops(decision: SinkDecision) -> Iterator[Write]:
@@ -69,7 +85,7 @@ def _rewrite_ops(decision: SinkDecision) -> Iterator[Write]:
     )
     znode = TopicZNode(replicas, body["topic_id"], adding, removing)
     op = SetData(topic_path(body["topic"]), topic_bytes(znode), body["expected_version"])
-    yield op, Target(decision, WHOLE)
+    yield op, WholeTarget(decision)
 
 
 def _producer_id_ops(decision: SinkDecision) -> Iterator[Write]:
@@ -80,20 +96,23 @@ def _producer_id_ops(decision: SinkDecision) -> Iterator[Write]:
     expected = body["expected_version"]
     path = PRODUCER_ID_BLOCK_PATH
     op = Create(path, data) if expected < 0 else SetData(path, data, expected)
-    yield op, Target(decision, WHOLE)
+    yield op, WholeTarget(decision)
 
 
 def _mark_ops(decision: SinkDecision) -> Iterator[Write]:
-    yield Create(topic_deletion_path(decision.extra["topic"])), Target(decision, PRESENT)
+    yield (
+        Create(topic_deletion_path(decision.extra["topic"])),
+        WholeTarget(decision, OnConflict.KEEP),
+    )
 
 
 def _unmark_ops(decision: SinkDecision) -> Iterator[Write]:
-    yield Delete(topic_deletion_path(decision.extra["topic"])), Target(decision, WHOLE)
+    yield Delete(topic_deletion_path(decision.extra["topic"])), WholeTarget(decision)
 
 
 def _delete_ops(decision: SinkDecision) -> Iterator[Write]:
     body = decision.extra
-    yield Delete(body["path"], body["expected_version"]), Target(decision, WHOLE)
+    yield Delete(body["path"], body["expected_version"]), WholeTarget(decision)
 
 
 def _folder_ops(decision: SinkDecision) -> Iterator[Write]:
@@ -109,7 +128,7 @@ def _folder_ops(decision: SinkDecision) -> Iterator[Write]:
     )
     above: set[int] = set()
     for row, topic, partition in described:
-        target = Target(decision, row)
+        target = RowTarget(decision, row)
         if topic not in above:
             above.add(topic)
             yield Create(partitions_path(topics[topic])), target
@@ -139,7 +158,7 @@ def _state_ops(decision: SinkDecision) -> Iterator[Write]:
     for row, znode, topic, partition, expected, is_new in described:
         path = partition_state_path(topics[topic], partition)
         op = Create(path, znode) if is_new else SetData(path, znode, expected)
-        yield op, Target(decision, row)
+        yield op, RowTarget(decision, row)
 
 
 STAGES: tuple[Stage, ...] = (

@@ -30,12 +30,20 @@ from streaming.sinks.reassignments import (
     runs,
 )
 from streaming.sinks.topic_deletion import delete_topics, lose_replaced
-from streaming.sinks.writes import CONFIG, PRESENT, STAGES, Target, Write, writes_of
+from streaming.sinks.writes import (
+    STAGES,
+    OnConflict,
+    RowTarget,
+    Target,
+    WholeTarget,
+    Write,
+    writes_of,
+)
 from streaming.zk.chain import OpOutcome, OutcomeKind
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import ConnectionLost, SessionLost, ZooKeeperUnreachable
 from streaming.zk.fenced import JUTE_MAXBUFFER, FencedWriter
-from streaming.zk.ops import Create, SetData
+from streaming.zk.ops import Create, SetData, WriteOp
 
 logger = logging.getLogger(__name__)
 
@@ -167,36 +175,57 @@ def _settle(
     """Note what became of the operations; return those to be made in another way."""
     again: list[Write] = []
     for (op, target), outcome in zip(ops, outcomes, strict=True):
-        if outcome.kind is OutcomeKind.WRITTEN:
+        if _is_as_meant(op, target, outcome, later):
             continue
-        if outcome.kind is OutcomeKind.CONFLICT and later.explain(
-            target.decision, op.path, outcome.current
-        ):
-            continue
-        if (
-            target.row == CONFIG
-            and isinstance(op, Create)
-            and outcome.kind is OutcomeKind.CONFLICT
-            and outcome.current is not None
-        ):
-            # A configuration that a deleted topic left behind is replaced, as Kafka does.
-            again.append((SetData(op.path, op.data, outcome.current.version), target))
-            continue
-        if target.row == PRESENT and outcome.current is not None:
-            continue
-        noted = target.row >= 0 and bool(target.decision.lost[target.row])
-        if target.row < 0:
-            target.decision.failed = True
+        instead = _instead(op, target, outcome)
+        if instead is None:
+            _lose(batch, op, target, outcome)
         else:
-            target.decision.lost[target.row] = True
-        if outcome.kind is OutcomeKind.FENCED:
-            batch.fenced.add(epoch_zk_version(target.decision))
-        else:
-            logger.warning("%s: %s %s", op.path, outcome.kind, outcome.reason)
-            if not noted:  # the folder above a state, and the state's own
-                batch.conflicts.append(_conflict(target, outcome))
+            again.append((instead, target))
     # The configuration of a topic that turned out to exist is not ours to replace.
     return [(op, target) for op, target in again if not target.decision.failed]
+
+
+def _is_as_meant(op: WriteOp, target: Target, outcome: OpOutcome, later: LaterWrites) -> bool:
+    """Return whether there is nothing more to do for an operation."""
+    if outcome.kind is OutcomeKind.WRITTEN:
+        return True
+    if outcome.kind is OutcomeKind.CONFLICT and later.explain(
+        target.decision, op.path, outcome.current
+    ):
+        return True
+    return outcome.current is not None and _on_conflict(target) is OnConflict.KEEP
+
+
+def _instead(op: WriteOp, target: Target, outcome: OpOutcome) -> WriteOp | None:
+    """Return what to make instead of an operation, if anything: a configuration that a deleted
+    topic left behind is replaced, as Kafka does.
+    """
+    met = outcome.current if outcome.kind is OutcomeKind.CONFLICT else None
+    if met is None or not isinstance(op, Create) or _on_conflict(target) is not OnConflict.REPLACE:
+        return None
+    return SetData(op.path, op.data, met.version)
+
+
+def _on_conflict(target: Target) -> OnConflict:
+    return target.on_conflict if isinstance(target, WholeTarget) else OnConflict.LOSE
+
+
+def _lose(batch: DecidedBatch, op: WriteOp, target: Target, outcome: OpOutcome) -> None:
+    """Lose what an operation was for, and note why."""
+    decision = target.decision
+    noted = False
+    if isinstance(target, RowTarget):
+        noted = bool(decision.lost[target.row])
+        decision.lost[target.row] = True
+    else:
+        decision.failed = True
+    if outcome.kind is OutcomeKind.FENCED:
+        batch.fenced.add(epoch_zk_version(decision))
+        return
+    logger.warning("%s: %s %s", op.path, outcome.kind, outcome.reason)
+    if not noted:  # the folder above a state, and the state's own
+        batch.conflicts.append(_conflict(target, outcome))
 
 
 def _lose_partitions_of_failed_topics(decisions: Sequence[SinkDecision]) -> None:
@@ -224,10 +253,10 @@ def epoch_zk_version(decision: SinkDecision) -> int:
 
 
 def _conflict(target: Target, outcome: OpOutcome) -> WriteConflict:
-    decision, row = target.decision, target.row
+    decision = target.decision
     topic, partition, creates = decision.extra.get("topic"), None, False
-    if row >= 0:
-        columns = decision.columns
+    if isinstance(target, RowTarget):
+        columns, row = decision.columns, target.row
         topic = decision.extra["topics"][int(columns["topic"][row])]
         partition = int(columns["partition"][row])
         creates = bool(columns["actions"][row] & Action.CREATE)
