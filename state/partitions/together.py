@@ -23,32 +23,20 @@ from state.partitions.deletion_events import (
 from state.partitions.isr import alter_partitions, is_of_a_living_topic
 from state.partitions.new_topics import create_observed, is_new
 from state.partitions.slot import Slot
-from state.payloads.partitions import AlterPartitionRequested, StopReplicaAnswered
-from state.payloads.topics import DeleteTopicRequested, TopicDeletionRequested, TopicObserved
-
-_KINDS = frozenset(
-    {
-        EventKind.TOPIC_OBSERVED,
-        EventKind.ALTER_PARTITION_REQUESTED,
-        EventKind.TOPIC_DELETION_REQUESTED,
-        EventKind.DELETE_TOPIC_REQUESTED,
-        EventKind.STOP_REPLICA_ANSWERED,
-    }
-)
 
 
 def _always(_slot: Slot, _payload: object) -> bool:
     return True
 
 
-_TOGETHER: Mapping[type, tuple[Callable[..., bool], Callable[..., list[Decision]]]] = {
-    TopicObserved: (is_new, create_observed),
-    AlterPartitionRequested: (is_of_a_living_topic, alter_partitions),
-    TopicDeletionRequested: (_always, deletions_requested),
-    DeleteTopicRequested: (_always, delete_topics_requested),
-    StopReplicaAnswered: (_always, stops_answered),
+_TOGETHER: Mapping[str, tuple[Callable[..., bool], Callable[..., list[Decision]]]] = {
+    EventKind.TOPIC_OBSERVED: (is_new, create_observed),
+    EventKind.ALTER_PARTITION_REQUESTED: (is_of_a_living_topic, alter_partitions),
+    EventKind.TOPIC_DELETION_REQUESTED: (_always, deletions_requested),
+    EventKind.DELETE_TOPIC_REQUESTED: (_always, delete_topics_requested),
+    EventKind.STOP_REPLICA_ANSWERED: (_always, stops_answered),
 }
-"""By payload: whether an event can be folded with others, and how that is done."""
+"""By kind: whether an event can be folded with others, and how that is done."""
 
 _Run = dict[str, tuple[Event, Any]]
 
@@ -61,9 +49,9 @@ def fold_slot(
     run: _Run = {}
     for event in events:
         payload = _payload(slot, event)
-        if not _goes_on(run, payload):
+        if not _goes_on(run, event, payload):
             decisions += _folded(slot, run)
-        if payload is not None and _TOGETHER[type(payload)][0](slot, payload):
+        if payload is not None and _TOGETHER[event.kind][0](slot, payload):
             run[payload.topic] = (event, payload)
         else:
             decisions += _folded(slot, run)
@@ -73,7 +61,7 @@ def fold_slot(
 
 def _payload(slot: Slot, event: Event) -> Any | None:
     """Return the payload of an event that may be folded with others, None of any other."""
-    if event.kind not in _KINDS or slot.authority.phase is not Phase.ACTIVE:
+    if event.kind not in _TOGETHER or slot.authority.phase is not Phase.ACTIVE:
         return None
     try:
         return parse_payload(event)
@@ -81,16 +69,16 @@ def _payload(slot: Slot, event: Event) -> Any | None:
         return None
 
 
-def _goes_on(run: _Run, payload: Any | None) -> bool:
+def _goes_on(run: _Run, event: Event, payload: Any | None) -> bool:
     """Return whether an event may join a run: it is of its kind, and about another topic."""
     first = next(iter(run.values()), None)
     if first is None or payload is None:
         return False
-    return type(payload) is type(first[1]) and payload.topic not in run
+    return event.kind == first[0].kind and payload.topic not in run
 
 
 def _folded(slot: Slot, run: _Run) -> list[Decision]:
     """Fold the events of a run, and empty it."""
     asked = list(run.values())
     run.clear()
-    return _TOGETHER[type(asked[0][1])][1](slot, asked) if asked else []
+    return _TOGETHER[asked[0][0].kind][1](slot, asked) if asked else []
