@@ -35,6 +35,7 @@ from streaming.zk.client import ZkSession
 from streaming.zk.errors import ZooKeeperUnreachable
 from streaming.zk.fenced import FencedWriter
 from streaming.zk.types import SessionState
+from streaming.zk.write_limits import WriteLimits
 from streaming.zk.znodes import (
     BROKER_IDS_PATH,
     CLUSTER_ID_PATH,
@@ -206,13 +207,8 @@ class Term:
         self._session.close()
 
     def _observe(self, claim: ControllerClaim) -> FencedWriter:
-        writer = FencedWriter(
-            self._session,
-            claim.epoch_zk_version,
-            max_ops_per_multi=self._settings.zookeeper_multi_max_operations,
-            max_in_flight=self._settings.zookeeper_max_in_flight_requests,
-            jute_maxbuffer=self._settings.jute_maxbuffer,
-        )
+        limits = WriteLimits.of(self._settings)
+        writer = FencedWriter(self._session, claim.epoch_zk_version, limits)
         tree, log, counters = self._tree, self._log, self._counters
         self._brokers = BrokersObserver(tree, log, claim.controller_id, counters)
         minted = topics_have_ids(self._settings)

@@ -27,6 +27,7 @@ from streaming.sinks.retention import Retention
 from streaming.sinks.zookeeper import ZooKeeperSink
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import ZooKeeperError
+from streaming.zk.write_limits import WriteLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +145,7 @@ def _broker_sink(settings: Settings, answers: AnswerSink, report: DeliveryReport
 
 def _zookeeper_sink(settings: Settings, stopped: threading.Event) -> ZooKeeperSink:
     return ZooKeeperSink(
-        lambda: open_session(settings),
-        max_ops_per_multi=settings.zookeeper_multi_max_operations,
-        max_in_flight=settings.zookeeper_max_in_flight_requests,
-        jute_maxbuffer=settings.jute_maxbuffer,
-        stopped=stopped.is_set,
+        lambda: open_session(settings), WriteLimits.of(settings), stopped=stopped.is_set
     )
 
 

@@ -42,8 +42,9 @@ from streaming.sinks.writes import (
 from streaming.zk.chain import OpOutcome, OutcomeKind
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import ConnectionLost, SessionLost, ZooKeeperUnreachable
-from streaming.zk.fenced import JUTE_MAXBUFFER, FencedWriter
+from streaming.zk.fenced import FencedWriter
 from streaming.zk.ops import Create, SetData, WriteOp
+from streaming.zk.write_limits import WriteLimits
 
 logger = logging.getLogger(__name__)
 
@@ -63,20 +64,16 @@ class ZooKeeperSink:
     def __init__(
         self,
         open_session: Callable[[], ZkSession],
+        limits: WriteLimits,
         *,
-        max_ops_per_multi: int,
-        max_in_flight: int,
-        jute_maxbuffer: int = JUTE_MAXBUFFER,
         stopped: Callable[[], bool],
     ) -> None:
-        """Take how to open a session, and whether the job is to end; a session is opened now."""
+        """Take how to open a session, how much to write at once, and whether the job is to end; a
+        session is opened now.
+        """
         self._open_session = open_session
         self._stopped = stopped
-        self._limits = {
-            "max_ops_per_multi": max_ops_per_multi,
-            "max_in_flight": max_in_flight,
-            "jute_maxbuffer": jute_maxbuffer,
-        }
+        self._limits = limits
         self._session = open_session()
 
     def close(self) -> None:
@@ -129,7 +126,7 @@ class ZooKeeperSink:
         written = [one for one in batch.decisions if one.kind in _WRITTEN]
         later = LaterWrites(batch)
         for version, decisions in groupby(written, key=epoch_zk_version):
-            writer = FencedWriter(self._session, version, **self._limits)
+            writer = FencedWriter(self._session, version, self._limits)
             of_epoch = list(decisions)
             # A name may be deleted and used again, and the other way round: in this order.
             for deleted, run in groupby(of_epoch, key=_deletes_topic):

@@ -20,11 +20,9 @@ from streaming.zk.errors import (
 from streaming.zk.multiread import read_many
 from streaming.zk.ops import Check, Create, MultiOp, OpResult, WriteOp, first_failure, op_bytes
 from streaming.zk.types import ZNode
+from streaming.zk.write_limits import DEFAULT_LIMITS, WriteLimits
 from streaming.zk.znodes.controller import CONTROLLER_EPOCH_PATH
 
-MAX_OPS_PER_MULTI = 500
-MAX_IN_FLIGHT = 10
-JUTE_MAXBUFFER = 1_048_575  # ZooKeeper's default
 _AROUND_A_WRITE_BYTES = 8_575  # more than what a multi of one write has beside its path and data
 _MAX_FAILURES_WITHOUT_PROGRESS = 20
 
@@ -52,19 +50,12 @@ class FencedWriter:
         self,
         session: ZkSession,
         epoch_zk_version: int,
-        *,
-        max_ops_per_multi: int = MAX_OPS_PER_MULTI,
-        jute_maxbuffer: int = JUTE_MAXBUFFER,
-        max_in_flight: int = MAX_IN_FLIGHT,
+        limits: WriteLimits = DEFAULT_LIMITS,
     ) -> None:
-        """Take the session and its claim's version; multis stay under half of jute_maxbuffer bytes,
-        unless it is one large write.
-        """
+        """Take the session, its claim's version, and how much to write at once."""
         self._session = session
         self._check = Check(CONTROLLER_EPOCH_PATH, epoch_zk_version)
-        self._max_ops = max_ops_per_multi
-        self._jute_maxbuffer = jute_maxbuffer
-        self._max_in_flight = max_in_flight
+        self._limits = limits
 
     def write(self, ops: Sequence[WriteOp]) -> list[OpOutcome]:
         """Make all writes that can be made, and return an outcome for each, in order.
@@ -74,10 +65,7 @@ class FencedWriter:
         waited for; raises SessionLost when the session expired, or nothing could be written for a
         session timeout. How far it came is then not known: repeat the call with the next claim.
         """
-        return _WriteCall(self._session, self._check, ops, self._limits()).run()
-
-    def _limits(self) -> tuple[int, int, int]:
-        return self._max_ops, self._jute_maxbuffer, self._max_in_flight
+        return _WriteCall(self._session, self._check, ops, self._limits).run()
 
 
 class _WriteCall:
@@ -88,14 +76,15 @@ class _WriteCall:
         session: ZkSession,
         check: Check,
         ops: Sequence[WriteOp],
-        limits: tuple[int, int, int],
+        limits: WriteLimits,
     ) -> None:
         self._session = session
         self._check = check
         self._ops = ops
-        self._max_ops, jute_maxbuffer, self._max_in_flight = limits
-        self._max_bytes = jute_maxbuffer // 2
-        self._max_op_bytes = jute_maxbuffer - _AROUND_A_WRITE_BYTES
+        self._max_ops = limits.max_ops_per_multi
+        self._max_in_flight = limits.max_in_flight
+        self._max_bytes = limits.jute_maxbuffer // 2
+        self._max_op_bytes = limits.jute_maxbuffer - _AROUND_A_WRITE_BYTES
         self._chroot_bytes = len(session.chroot)
         self._timeout_s = session.session_timeout_ms / 1000
         self._outcomes: list[OpOutcome | None] = [None] * len(ops)

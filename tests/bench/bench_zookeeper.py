@@ -27,6 +27,7 @@ from streaming.zk.client import ZkSession
 from streaming.zk.fenced import FencedWriter
 from streaming.zk.multiread import read_many
 from streaming.zk.ops import Create, SetData
+from streaming.zk.write_limits import WriteLimits
 from streaming.zk.znodes import (
     parse_partition_states,
     partition_path,
@@ -122,7 +123,9 @@ def bench_writes(session: ZkSession, client: KazooClient, paths: list[str]) -> N
     version = 1
     for name, per_multi in (("one", 1), ("100", 100), ("500", 500), ("2000", 2_000)):
         count = few if per_multi == 1 else len(paths)
-        writer = FencedWriter(session, claim.epoch_zk_version, max_ops_per_multi=per_multi)
+        writer = FencedWriter(
+            session, claim.epoch_zk_version, WriteLimits(max_ops_per_multi=per_multi)
+        )
         sets = next_sets(count)
         seconds = timed(lambda writer=writer, sets=sets: writer.write(sets))
         report(f"write_{name}_per_multi_fenced", count, seconds, base)

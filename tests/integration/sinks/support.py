@@ -20,6 +20,7 @@ from streaming.sinks.zookeeper import ZooKeeperSink
 from streaming.wire.messages import ApiKey
 from streaming.zk.claim import ControllerClaim, claim_controller
 from streaming.zk.client import ZkSession
+from streaming.zk.write_limits import WriteLimits
 from streaming.zk.znodes import partition_state_bytes, partition_state_path
 from tests.fixtures.story import LISTENER, OURSELVES, endpoints
 from tests.fixtures.waiting import wait_for
@@ -42,8 +43,7 @@ def open_sink(connect: str, *, max_ops_per_multi: int) -> Iterator[ZooKeeperSink
     """A sink for ZooKeeper, with a session of its own."""
     sink = ZooKeeperSink(
         lambda: opened_session(connect),
-        max_ops_per_multi=max_ops_per_multi,
-        max_in_flight=4,
+        WriteLimits(max_ops_per_multi=max_ops_per_multi, max_in_flight=4),
         stopped=lambda: False,
     )
     yield sink

@@ -12,6 +12,7 @@ from streaming.sinks.outcomes import batch_events
 from streaming.sinks.zookeeper import ZooKeeperSink
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import SessionLost, ZooKeeperUnreachable
+from streaming.zk.write_limits import WriteLimits
 from tests.fixtures.waiting import wait_for
 from tests.integration.sinks.support import claimed, lost, state_of, story_with_everything
 from tests.unit.sinks.support import Job
@@ -24,9 +25,8 @@ class OwnServer:
         self.server = server
         self.stopped = False
         self.sessions = 0
-        self.sink = ZooKeeperSink(
-            self.open, max_ops_per_multi=10, max_in_flight=2, stopped=lambda: self.stopped
-        )
+        limits = WriteLimits(max_ops_per_multi=10, max_in_flight=2)
+        self.sink = ZooKeeperSink(self.open, limits, stopped=lambda: self.stopped)
 
     def open(self) -> ZkSession:
         self.sessions += 1

@@ -14,6 +14,7 @@ from streaming.zk.errors import SessionLost
 from streaming.zk.fenced import FencedWriter
 from streaming.zk.multiread import read_many
 from streaming.zk.ops import Create, Delete, SetData
+from streaming.zk.write_limits import WriteLimits
 from tests.fixtures.waiting import wait_for
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 
@@ -192,7 +193,7 @@ def test_what_has_children_and_may_not_be_read_is_rejected(zk_session, writer):
 
 def test_what_may_be_written_follows_the_servers_limit(zk_session):
     version = claim_controller(zk_session, 1000, steal=True).epoch_zk_version
-    writer = FencedWriter(zk_session, version, jute_maxbuffer=100_000)
+    writer = FencedWriter(zk_session, version, WriteLimits(jute_maxbuffer=100_000))
     sizes = (60_000, 91_000, 92_000, 60_000)
     outcomes = writer.write([Create(f"/s{i}", bytes(size)) for i, size in enumerate(sizes)])
     assert kinds(outcomes) == ["written", "written", "rejected", "written"]
