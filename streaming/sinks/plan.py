@@ -1,7 +1,8 @@
 """Which requests a batch's persisted decisions mean for each broker, and in which order.
 
 Per broker: UpdateMetadata with the live brokers when they changed (with everything for a broker
-that was introduced), then LeaderAndIsr, UpdateMetadata with what changed, StopReplica. A
+that was introduced), then LeaderAndIsr, UpdateMetadata with what changed (with the topics that are
+gone for a broker that was introduced: brokers keep what they are not told of), StopReplica. A
 LeaderAndIsr that names a leader the broker has not heard of is silently ignored by it, hence the
 order. Of several changes to a partition in one batch the last is sent.
 """
@@ -171,8 +172,10 @@ class Planner:
             topic_ids,
             is_new,
         )
-        rows = _while_deleted(rows, columns["actions"] & _DELETED != 0)
-        recipients = np.where(columns["recipients"], columns["replicas"], NONE)
+        deleted = columns["actions"] & _DELETED != 0
+        rows = _while_deleted(rows, deleted)
+        # What the batch started before it deletes it was never there.
+        recipients = np.where(columns["recipients"] & ~deleted[:, None], columns["replicas"], NONE)
         first = is_new & ((columns["actions"] & _CREATE != 0) | ~any_in_row(columns["adding"]))
         for broker, requests in plan.items():
             told = any_in_row(recipients == broker)
@@ -180,11 +183,19 @@ class Planner:
                 joins = any_in_row(columns["adding"] & (columns["replicas"] == broker))
                 new_there = replace(rows, is_new=first | (is_new & joins))
                 requests.append(self._leader_and_isr(new_there.select(told)))
-        announced = np.flatnonzero(columns["actions"] & _UPDATE_METADATA)
-        if len(announced):
-            metadata = self._metadata(rows.select(announced))
-            for broker in plan.keys() - introduced:
-                plan[broker].append(metadata)
+        announced = columns["actions"] & _UPDATE_METADATA != 0
+        self._announce(plan, plan.keys() - introduced, rows.select(announced))
+        # The image has no word of these, and a broker may have lived on while it was not registered
+        # or nobody controlled.
+        gone = rows.select(announced & deleted)
+        self._announce(plan, plan.keys() & introduced, gone)
+
+    def _announce(self, plan: Plan, brokers: Iterable[int], rows: PartitionRows) -> None:
+        if not len(rows):
+            return
+        metadata = self._metadata(rows)
+        for broker in brokers:
+            plan[broker].append(metadata)
 
     def _stop_replicas(self, plan: Plan, decided: Sequence[SinkDecision]) -> None:
         stacked = stack_stops([one for one in decided if one.kind is DecisionKind.STOP_REPLICAS])
