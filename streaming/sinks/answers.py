@@ -49,6 +49,7 @@ class AnswerSink:
         self._image_lock = image_lock
         self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._pass_on_at_s: float | None = None
+        self._is_kept = True
         self._thread = threading.Thread(target=self._run, name="answers", daemon=True)
         self._thread.start()
 
@@ -80,12 +81,25 @@ class AnswerSink:
 
     def _pass_on(self) -> None:
         self._pass_on_at_s = None
-        self._pending.save()
+        self._keep()
         self._report.tell()
 
+    def _keep(self) -> None:
+        """Keep what was confirmed; a disk that refuses it costs a repetition after a restart."""
+        try:
+            self._pending.save()
+            self._is_kept = True
+        except OSError as error:
+            if self._is_kept:
+                logger.warning("what brokers confirmed is not kept for a restart: %s", error)
+            self._is_kept = False
+
     def _run(self) -> None:
-        while (work := self._next()) is not None:
+        while True:
             try:
+                work = self._next()
+                if work is None:
+                    return
                 work()
             except JobStopping as error:
                 # What is not taken or confirmed now is asked for again by the next job.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 import threading
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from streaming.sinks.pending import PendingBrokers
 from streaming.sinks.plan import Planner
 from streaming.wire.messages import ApiKey
 from tests.fixtures.story import LISTENER
+from tests.fixtures.waiting import wait_for
 from tests.unit.sinks.support import Job
 
 
@@ -101,6 +103,23 @@ def test_many_confirmations_are_kept_and_told_at_once(ends, monkeypatch):
     assert len(saved) == 1
     (said,) = ends.told
     assert {id_: one["confirmed"] for id_, one in said["brokers"].items()} == {1: 49, 2: 49}
+
+
+def test_a_disk_that_keeps_no_confirmations_ends_none_of_the_others(ends, monkeypatch, caplog):
+    monkeypatch.setattr(answers, "_PASS_ON_EVERY_S", 0.0)
+    save, full = ends.pending.save, [OSError(errno.ENOSPC, "full"), OSError(errno.ENOSPC, "full")]
+
+    def refused() -> None:
+        if full:
+            raise full.pop()
+        save()
+
+    monkeypatch.setattr(ends.pending, "save", refused)
+    for told, (broker, end) in enumerate([(1, 5), (1, 6), (2, 10)], start=1):
+        ends.sink.confirmed(broker, end)
+        wait_for("word of a confirmation", lambda told=told: len(ends.told) == told, 20.0)
+    assert caplog.text.count("is not kept for a restart") == 1
+    assert not PendingBrokers(ends.path).marked(2)
 
 
 def test_answers_without_news_append_nothing(ends):
