@@ -123,17 +123,12 @@ class WriteCall:
             try:
                 results = pending.result(self._timeout_s)
             except ConnectionLost:
-                unknown = self._batch(part)
-                self._in_flight.extend((self._batch(later), one) for later, one in in_flight)
-                for later in () if fenced else parts:
-                    self._waiting.extend(self._chained(later))
-                fenced = self._recover(unknown, session_id) or fenced
+                unsent = () if fenced else parts
+                fenced = self._fall_back(part, in_flight, unsent, session_id) or fenced
                 break
             failed = first_failure(results)
             if failed is None:
-                self._outcomes[part.start : part.stop] = map(_written, results[1:])
-                self._settled += len(part)
-                self._progressed()
+                self._take_straight(part, results)
             elif failed == 0:
                 fenced = True
             else:
@@ -142,6 +137,25 @@ class WriteCall:
             self._blame(batch, failed, code)
             self._judge(batch)
         return fenced
+
+    def _take_straight(self, part: range, results: list[OpResult]) -> None:
+        self._outcomes[part.start : part.stop] = map(_written, results[1:])
+        self._settled += len(part)
+        self._progressed()
+
+    def _fall_back(
+        self,
+        unanswered: range,
+        in_flight: Iterable[tuple[range, Pending[list[OpResult]]]],
+        unsent: Iterable[range],
+        session_id: int | None,
+    ) -> bool:
+        """After a lost connection: go on with chains; True when a multi was fenced."""
+        unknown = self._batch(unanswered)
+        self._in_flight.extend((self._batch(part), pending) for part, pending in in_flight)
+        for part in unsent:
+            self._waiting.extend(self._chained(part))
+        return self._recover(unknown, session_id)
 
     def _batch(self, places: range) -> _Batch:
         return [(chain, 1) for chain in self._chained(places)]
