@@ -10,12 +10,16 @@ from state.events import EventKind
 from state.matrix import NONE
 from state.payloads.admin import ElectionType
 from state.protocol_errors import ProtocolError
-from streaming.gateway.admin import AdminRequests
+from streaming.gateway.admin import AdminRequests, in_time
 from streaming.gateway.calls import Call
 from streaming.image.cluster_image import ClusterImage
 from streaming.wire.schema_codec import Body
 
 _TYPES = {0: ElectionType.PREFERRED, 1: ElectionType.UNCLEAN}
+_NOT_AVAILABLE = {
+    ElectionType.PREFERRED: ProtocolError.PREFERRED_LEADER_NOT_AVAILABLE,
+    ElectionType.UNCLEAN: ProtocolError.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+}
 _MESSAGES: dict[int, str] = {
     ProtocolError.UNKNOWN_TOPIC_OR_PARTITION: "The partition does not exist.",
     ProtocolError.INVALID_TOPIC_EXCEPTION: "The topic is being deleted",
@@ -45,7 +49,7 @@ class ElectLeaders:
             return {"error_code": error, "replica_election_results": _refused(call.body, error)}
         asked = self._asked(call, election_type)
         results = await asyncio.gather(
-            *(self._elect(election_type, topic, partitions) for topic, partitions in asked.items())
+            *(self._elect(call, election_type, *one) for one in asked.items())
         )
         return {"error_code": ProtocolError.NONE, "replica_election_results": results}
 
@@ -59,11 +63,16 @@ class ElectLeaders:
             asked.setdefault(entry["topic"], {}).update(dict.fromkeys(entry["partitions"]))
         return {topic: list(partitions) for topic, partitions in asked.items()}
 
-    async def _elect(self, election_type: ElectionType, topic: str, partitions: list[int]) -> Body:
+    async def _elect(
+        self, call: Call, election_type: ElectionType, topic: str, partitions: list[int]
+    ) -> Body:
         payload = {"topic": topic, "election_type": election_type, "partitions": partitions}
         kind = EventKind.ELECT_LEADERS_REQUESTED
         reply = await self._requests.reply(kind, topic, payload)
-        errors = {one["partition"]: one["error"] for one in reply.get("partitions", ())}
+        errors = {
+            one["partition"]: _told(one["error"], election_type, call.body)
+            for one in reply.get("partitions", ())
+        }
         return {
             "topic": topic,
             "partition_result": [
@@ -71,6 +80,15 @@ class ElectLeaders:
                 for partition in partitions
             ],
         }
+
+
+def _told(error: int, election_type: ElectionType, asked: Body) -> int:
+    """Return the error of an election as who asked for it is told (DelayedElectLeader). One that
+    could not be written comes as a preferred one, whatever it was.
+    """
+    if error in _NOT_AVAILABLE.values():
+        return _NOT_AVAILABLE[election_type]
+    return in_time(error, asked)
 
 
 def needed(image: ClusterImage, election_type: ElectionType) -> dict[str, list[int]]:

@@ -71,7 +71,7 @@ def _refuse_lost_elections(
     body: dict[str, Any], offset: int, lost: list[list[Any]], rejected: Rejections
 ) -> None:
     """Answer for elections whose outcome was not written: they are decided about again, or cannot
-    be written.
+    be written. A reply does not say of which type they were: the gateway knows.
     """
 
     def answer(one: dict[str, Any]) -> dict[str, Any]:

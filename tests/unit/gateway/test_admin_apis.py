@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from state.protocol_errors import ProtocolError
 from streaming.gateway.ports import DecisionTimedOut, NotController, Paused
 from streaming.wire.messages import ApiKey
 from tests.unit.gateway.support import Rig, with_gateway
@@ -77,11 +78,45 @@ def test_without_a_time_for_brokers_only_growth_is_timed_out(timeout_ms: int) ->
     with_gateway(scenario)
 
 
-def test_elections_and_reassignments_are_answered_whatever_time_they_give() -> None:
+def led_by_the_second(rig: Rig) -> None:
+    """Partition 0 of topic t is not led by the broker that is preferred."""
+    states = [[2, 1, [2, 1], 7, 0, 1]]
+    body = {"topic": "t", "cause": "notification", "partitions": [0], "states": states}
+    rig.cluster.happen("partition_states_observed", "t", body)
+
+
+def test_without_a_time_for_brokers_only_those_that_are_elected_for_are_timed_out() -> None:
     async def scenario(rig: Rig) -> None:
         rig.cluster.create("t", [[1, 2], [2, 1]])
-        rig.cluster.happen("broker_registrations_changed", "", {"unregistered": [1]})
-        assert errors(await elect(rig, 2, {"t": [0, 1]}, timeout_ms=0)) == {"t": {0: 80, 1: 84}}
+        led_by_the_second(rig)
+        answer = await elect(rig, 2, {"t": [0, 1]}, timeout_ms=0)
+        assert errors(answer) == {"t": {0: 7, 1: 84}}
+        assert rig.cluster.known.columns["leader"].tolist() == [1, 2]
+
+    with_gateway(scenario)
+
+
+@pytest.mark.parametrize(("kind", "error"), [(0, 80), (1, 83)])
+def test_an_election_that_is_not_written_is_answered_as_its_type_is(kind: int, error: int) -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.create("t", [[1, 2]])
+        led_by_the_second(rig)
+        happen = rig.cluster.happen
+
+        def unwritten(*about: Any) -> list[dict[str, Any]]:
+            (reply,) = happen(*about)
+            refused = {"partition": 0, "error": ProtocolError.PREFERRED_LEADER_NOT_AVAILABLE}
+            return [reply | {"partitions": [refused]}]
+
+        rig.cluster.happen = unwritten
+        assert errors(await elect(rig, 2, {"t": [0]}, kind)) == {"t": {0: error}}
+
+    with_gateway(scenario)
+
+
+def test_reassignments_are_answered_whatever_time_they_give() -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.create("t", [[1, 2], [2, 1]])
         answer = await alter(rig, 0, t={0: [3, 2], 7: [3]})
         [entry] = answer["responses"]
         assert [one["error_code"] for one in entry["partitions"]] == [0, 3]
