@@ -104,7 +104,7 @@ class HistoryConnection:
             ],
         }
         answer = await self._ask(ApiKey.FETCH, _FETCH_VERSION, body)
-        one = answer["responses"][0]["partitions"][0]
+        one = _about(partition, answer["responses"])
         parts = one["diverging_epoch"]
         diverging = None if parts is None else EpochEnd(parts["epoch"], parts["end_offset"])
         return Fetched(one["records"] or b"", one["error_code"], one["high_watermark"], diverging)
@@ -133,34 +133,52 @@ class HistoryConnection:
             ],
         }
         answer = await self._ask(ApiKey.LIST_OFFSETS, _LIST_OFFSETS_VERSION, body)
-        one = answer["topics"][0]["partitions"][0]
+        one = _about(partition, answer["topics"])
         if one["error_code"]:
             raise HistoryUnreadable(f"start of partition {partition}: error {one['error_code']}")
         return int(one["offset"])
 
     async def _ask(self, api: ApiKey, version: int, body: Body) -> Body:
-        self._correlation_id += 1
-        request = encode_request(api, version, self._correlation_id, CLIENT_ID, body)
         try:
             async with asyncio.timeout(self._timeout_s):
-                if self._streams is None:
-                    self._streams = await asyncio.open_connection(
-                        self._source.host, self._source.port
-                    )
-                reader, writer = self._streams
-                writer.write(frame(request))
-                size = int.from_bytes(await reader.readexactly(4), "big")
-                answer = await reader.readexactly(size)
-            return decode_response(api, version, answer)[1]
+                return await self._exchange(api, version, body)
         except (OSError, EOFError, TimeoutError, WireError) as error:
             self.close()
             raise HistoryUnreadable(f"broker {self._source.broker_id}: {error!r}") from error
+        except BaseException:
+            # An answer that nobody waits for any more would be taken for that to the next request.
+            self.close()
+            raise
+
+    async def _exchange(self, api: ApiKey, version: int, body: Body) -> Body:
+        if self._streams is None:
+            self._streams = await asyncio.open_connection(self._source.host, self._source.port)
+        reader, writer = self._streams
+        self._correlation_id += 1
+        request = encode_request(api, version, self._correlation_id, CLIENT_ID, body)
+        writer.write(frame(request))
+        size = int.from_bytes(await reader.readexactly(4), "big")
+        id_, answer = decode_response(api, version, await reader.readexactly(size))
+        if id_ != self._correlation_id:
+            raise HistoryUnreadable(
+                f"broker {self._source.broker_id}: answer {id_} to request {self._correlation_id}"
+            )
+        return answer
 
     def close(self) -> None:
         """Hang up; the next request connects again."""
         if self._streams is not None:
             self._streams[1].close()
             self._streams = None
+
+
+def _about(partition: int, topics: Sequence[Body]) -> Body:
+    """Return what an answer says of the partition that was asked for; raises HistoryUnreadable."""
+    said: list[Body] = [one for topic in topics for one in topic["partitions"]]
+    numbers = [one["partition_index"] for one in said]
+    if numbers != [partition]:
+        raise HistoryUnreadable(f"partition {partition}: an answer about {numbers}")
+    return said[0]
 
 
 class History:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from typing import Any
@@ -23,7 +25,7 @@ WAIT_S = 20.0
 
 class Follower:
     """A broker with a batch of two records at each offset in `at`. ends: what it has of epochs;
-    after them it knows none.
+    after them it knows none. answering: it says what it is asked; off_by: it says other numbers.
     """
 
     def __init__(self, *at: int) -> None:
@@ -33,11 +35,14 @@ class Follower:
         self.high_watermark = 100
         self.ends: dict[int, EpochEnd] = {}
         self.asked = 0
+        self.answering = asyncio.Event()
+        self.answering.set()
+        self.off_by: Counter[str] = Counter()
         self.connections: list[asyncio.Task[None] | None] = []
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections.append(asyncio.current_task())
-        with suppress(EOFError):
+        with suppress(EOFError, ConnectionError):
             while True:
                 size = int.from_bytes(await reader.readexactly(4), "big")
                 request = decode_request(await reader.readexactly(size), GATEWAY_APIS)
@@ -45,11 +50,12 @@ class Follower:
                 key, version = request.header.api_key, request.header.api_version
                 answer = self._fetched if key == ApiKey.FETCH else self._earliest
                 body = answer(request.body)
-                writer.write(
-                    frame(encode_response(key, version, request.header.correlation_id, body))
-                )
+                await self.answering.wait()
+                id_ = request.header.correlation_id + self.off_by["correlation_id"]
+                writer.write(frame(encode_response(key, version, id_, body)))
         writer.close()
-        await writer.wait_closed()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
 
     def _fetched(self, body: dict[str, Any]) -> dict[str, Any]:
         (topic,) = body["topics"]
@@ -65,7 +71,8 @@ class Follower:
             found["records"] = b"".join(
                 batch for at, batch in self.batches.items() if at + 1 >= offset
             )
-        found |= {"partition_index": 0, "high_watermark": self.high_watermark}
+        found |= {"high_watermark": self.high_watermark}
+        found["partition_index"] = asked["partition"] + self.off_by["partition_index"]
         return {"responses": [{"topic": topic["topic"], "partitions": [found]}]}
 
     def _earliest(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -165,5 +172,39 @@ def test_where_an_epoch_ended_a_broker_in_sync_says() -> None:
             led.leader.strayed(led.leader.logs[0], broker, 100)
         with pytest.raises(HistoryUnreadable, match="no broker in sync has all of partition 0"):
             await history.epoch_end(0, 3)
+
+    run(follower, scenario)
+
+
+def test_an_answer_that_nobody_waited_for_is_not_taken_for_the_next_one() -> None:
+    follower = Follower(0, 50)
+
+    async def scenario(history: History, _: Led) -> None:
+        follower.answering.clear()
+        cancelled = asyncio.ensure_future(history.read(0, 0, 1_000))
+        while not follower.asked:
+            await asyncio.sleep(0.01)
+        cancelled.cancel()
+        await asyncio.gather(cancelled, return_exceptions=True)
+        follower.answering.set()
+        assert offsets(await history.read(0, 50, 1_000)) == [50]
+        assert len(follower.connections) == 2
+
+    run(follower, scenario)
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [("correlation_id", "answer 2 to request 1"), ("partition_index", "an answer about [1]")],
+)
+def test_an_answer_to_another_question_is_refused(number: str, said: str) -> None:
+    follower = Follower(0)
+
+    async def scenario(history: History, _: Led) -> None:
+        follower.off_by[number] = 1
+        with pytest.raises(HistoryUnreadable, match=re.escape(said)):
+            await anext(history.whole(0, 100))
+        follower.off_by.clear()
+        assert offsets(await history.read(0, 0, 1_000)) == [0]
 
     run(follower, scenario)
