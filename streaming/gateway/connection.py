@@ -6,31 +6,15 @@ import asyncio
 import logging
 from collections import Counter, deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
-from streaming.gateway.calls import Apis, BoundListener, Call, HangUp
-from streaming.gateway.versions import unsupported_version_response
+from streaming.gateway.answering import Answering
+from streaming.gateway.calls import HangUp
 from streaming.wire.errors import FrameTooLarge, UnsupportedApi, UnsupportedVersion, WireError
 from streaming.wire.frames import FrameSplitter, frame
-from streaming.wire.messages import (
-    APIS,
-    ApiKey,
-    Request,
-    decode_request,
-    encode_response,
-    encode_response_header,
-    request_in_words,
-)
-from streaming.wire.passing import RequestPrefix, request_prefix
+from streaming.wire.messages import request_in_words
 
 logger = logging.getLogger(__name__)
-
-_SHORT_FRAME_BYTES = 1 << 16
-_LONG_FRAMES = ThreadPoolExecutor(1, "long-frame")
-"""Takes requests apart that would keep all others waiting; one at a time, as they take memory."""
-
-_COUNTER = {key: f"requests_{api.name}" for key, api in APIS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +49,17 @@ class Connection(asyncio.Protocol):
 
     def __init__(
         self,
-        listener: BoundListener,
-        apis: Apis,
+        answering: Answering,
         limits: Limits,
         counters: Counter[str],
         *,
         admit: Callable[[Connection], bool],
         on_end: Callable[[Connection], None],
     ) -> None:
-        """Take where it comes in, what is served, what to count in, whether it may, and who is told
-        when it has ended and nothing of it is under way.
+        """Take what answers, what a client may take, what to count in, whether it may come in, and
+        who is told when it has ended and nothing of it is under way.
         """
-        self._listener = listener
-        self._apis = apis
+        self._answering = answering
         self._limits = limits
         self._counters = counters
         self._admit = admit
@@ -193,31 +175,24 @@ class Connection(asyncio.Protocol):
     def _begin(self, request_frame: bytes) -> None:
         """Answer a request at once where that is possible, else in a task."""
         api_key = int.from_bytes(request_frame[:2], "big")
-        answer_of = self._apis.at_once.get(api_key)
         try:
-            answer = None if answer_of is None else answer_of(request_frame)
+            answer = self._answering.at_once(api_key, request_frame)
             taken = answer is None and self._take(api_key, request_frame)
         except Exception as error:
             raise self._closing(error, request_frame) from error
         if answer is not None:
-            self._counters[_COUNTER[api_key]] += 1
             self._send(answer)
         elif not taken:
             self._task = self._loop.create_task(self._serve(request_frame))
 
     def _take(self, api_key: int, request_frame: bytes) -> bool:
         """Return whether the request is taken by who answers it without a task."""
-        take = self._apis.soon.get(api_key)
-        if take is None:
-            return False
         self._awaited = self._taking = True
         try:
-            taken = take(request_frame, self._client_host, self._answered)
+            taken = self._answering.take(api_key, request_frame, self._client_host, self._answered)
         finally:
             self._taking = False
-        if taken:
-            self._counters[_COUNTER[api_key]] += 1
-        else:
+        if not taken:
             self._awaited = False
         return taken
 
@@ -230,7 +205,7 @@ class Connection(asyncio.Protocol):
 
     async def _serve(self, request_frame: bytes) -> None:
         try:
-            answer = await self._answer(request_frame)
+            answer = await self._answering.answer(request_frame, self._client_host)
         except Exception as error:  # noqa: BLE001 - whatever it is, it ends this connection only
             self._close(self._closing(error, request_frame))
         else:
@@ -241,40 +216,6 @@ class Connection(asyncio.Protocol):
                 self._on_end(self)
         self._heard_s = self._loop.time()
         self._go_on()
-
-    async def _answer(self, request_frame: bytes) -> bytes:
-        prefix = request_prefix(request_frame)
-        if prefix.api_key in self._apis.passed:
-            return await self._pass_on(prefix, request_frame)
-        try:
-            request = await self._decoded(request_frame)
-        except UnsupportedVersion as error:
-            if error.api_key != ApiKey.API_VERSIONS:
-                raise
-            self._counters["unsupported_api_versions"] += 1
-            return unsupported_version_response(error.correlation_id)
-        return await self._handle(request, request_frame)
-
-    async def _decoded(self, request_frame: bytes) -> Request:
-        if len(request_frame) <= _SHORT_FRAME_BYTES:
-            return decode_request(request_frame, self._apis.handlers)
-        return await self._loop.run_in_executor(
-            _LONG_FRAMES, decode_request, request_frame, self._apis.handlers
-        )
-
-    async def _pass_on(self, prefix: RequestPrefix, request_frame: bytes) -> bytes:
-        self._counters[f"requests_{self._apis.passed[prefix.api_key]}"] += 1
-        return await self._apis.pass_on(self._listener, prefix, request_frame)
-
-    async def _handle(self, request: Request, request_frame: bytes) -> bytes:
-        header = request.header
-        self._counters[_COUNTER[header.api_key]] += 1
-        call = Call(header, request.body, self._listener, request_frame, self._client_host)
-        body = await self._apis.handlers[header.api_key](call)
-        if isinstance(body, bytes):
-            prefix = (header.api_key, header.api_version, header.correlation_id)
-            return encode_response_header(*prefix) + body
-        return encode_response(header.api_key, header.api_version, header.correlation_id, body)
 
     def _closing(self, error: Exception, request_frame: bytes) -> _Closing:
         """Return why a request ends its connection."""
@@ -311,5 +252,6 @@ class Connection(asyncio.Protocol):
             self._open = False
             self._counters[closing.counter] += 1
             level = logging.DEBUG if closing.counter == "closed_idle" else logging.WARNING
-            logger.log(level, "closing %s on %s: %s", self._peer, self._listener.name, closing)
+            listener = self._answering.listener.name
+            logger.log(level, "closing %s on %s: %s", self._peer, listener, closing)
             self._transport.abort()

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from streaming.gateway.answering import Answering
 from streaming.gateway.calls import Apis, BoundListener
 from streaming.gateway.connection import Connection, Limits
 from streaming.preflight import bind_failure
@@ -74,15 +75,11 @@ class Gateway:
         sock = socket.create_server(address, family=family)
         advertised = listener.advertised_host or listener.host
         bound = BoundListener(listener.name, advertised, sock.getsockname()[1])
+        answering = Answering(bound, self._apis, self.counters)
 
         def connection() -> Connection:
             return Connection(
-                bound,
-                self._apis,
-                self._limits,
-                self.counters,
-                admit=self._admit,
-                on_end=self._ended,
+                answering, self._limits, self.counters, admit=self._admit, on_end=self._ended
             )
 
         # asyncio accepts as many at once as it is told to queue.

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from streaming.errors import PortTaken
-from streaming.gateway import connection
+from streaming.gateway import answering
 from streaming.gateway.calls import Apis
 from streaming.gateway.connection import Limits
 from streaming.gateway.server import Gateway, Listener
@@ -259,7 +259,7 @@ def test_a_long_request_keeps_no_others_waiting(monkeypatch: pytest.MonkeyPatch)
             assert may_end.wait(20)
         return decode_request(request, served)
 
-    monkeypatch.setattr(connection, "decode_request", decode)
+    monkeypatch.setattr(answering, "decode_request", decode)
 
     async def scenario(rig: Rig) -> None:
         client = await rig.client()

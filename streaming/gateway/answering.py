@@ -1,0 +1,92 @@
+"""Answers the requests that come in on one listener: decodes, hands over, encodes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+
+from streaming.gateway.calls import Answer, Apis, BoundListener, Call
+from streaming.gateway.versions import unsupported_version_response
+from streaming.wire.errors import UnsupportedVersion
+from streaming.wire.messages import (
+    APIS,
+    ApiKey,
+    Request,
+    decode_request,
+    encode_response,
+    encode_response_header,
+)
+from streaming.wire.passing import RequestPrefix, request_prefix
+
+_SHORT_FRAME_BYTES = 1 << 16
+_LONG_FRAMES = ThreadPoolExecutor(1, "long-frame")
+"""Takes requests apart that would keep all others waiting; one at a time, as they take memory."""
+
+_COUNTER = {key: f"requests_{api.name}" for key, api in APIS.items()}
+
+
+class Answering:
+    """What is served on one listener, for all its connections."""
+
+    def __init__(self, listener: BoundListener, apis: Apis, counters: Counter[str]) -> None:
+        """Take where requests come in, what is served and what to count in."""
+        self.listener = listener
+        self._apis = apis
+        self._counters = counters
+
+    def at_once(self, api_key: int, request_frame: bytes) -> bytes | None:
+        """Return the answer to a request that need not wait, None for others; raises WireError."""
+        answer_of = self._apis.at_once.get(api_key)
+        if answer_of is None:
+            return None
+        answer = answer_of(request_frame)
+        self._counters[_COUNTER[api_key]] += 1
+        return answer
+
+    def take(self, api_key: int, request_frame: bytes, client_host: str, answer: Answer) -> bool:
+        """Return whether the request is taken by who answers it without a task; raises
+        WireError.
+        """
+        take = self._apis.soon.get(api_key)
+        taken = take is not None and take(request_frame, client_host, answer)
+        if taken:
+            self._counters[_COUNTER[api_key]] += 1
+        return taken
+
+    async def answer(self, request_frame: bytes, client_host: str) -> bytes:
+        """Return a whole response, its header included; raises WireError, HangUp and whatever a
+        handler does.
+        """
+        prefix = request_prefix(request_frame)
+        if prefix.api_key in self._apis.passed:
+            return await self._pass_on(prefix, request_frame)
+        try:
+            request = await self._decoded(request_frame)
+        except UnsupportedVersion as error:
+            if error.api_key != ApiKey.API_VERSIONS:
+                raise
+            self._counters["unsupported_api_versions"] += 1
+            return unsupported_version_response(error.correlation_id)
+        return await self._handle(request, request_frame, client_host)
+
+    async def _decoded(self, request_frame: bytes) -> Request:
+        if len(request_frame) <= _SHORT_FRAME_BYTES:
+            return decode_request(request_frame, self._apis.handlers)
+        return await asyncio.get_running_loop().run_in_executor(
+            _LONG_FRAMES, decode_request, request_frame, self._apis.handlers
+        )
+
+    async def _pass_on(self, prefix: RequestPrefix, request_frame: bytes) -> bytes:
+        self._counters[f"requests_{self._apis.passed[prefix.api_key]}"] += 1
+        return await self._apis.pass_on(self.listener, prefix, request_frame)
+
+    async def _handle(self, request: Request, request_frame: bytes, client_host: str) -> bytes:
+        header = request.header
+        self._counters[_COUNTER[header.api_key]] += 1
+        call = Call(header, request.body, self.listener, request_frame, client_host)
+        body = await self._apis.handlers[header.api_key](call)
+        if isinstance(body, bytes):
+            prefix = (header.api_key, header.api_version, header.correlation_id)
+            return encode_response_header(*prefix) + body
+        return encode_response(header.api_key, header.api_version, header.correlation_id, body)
