@@ -49,6 +49,11 @@ class DataDir:
         return self.root / "job.lock"
 
     @property
+    def shadow_mark(self) -> Path:
+        """There when the folder is a shadow's: its logs are another controller's history."""
+        return self.root / "shadow.mark"
+
+    @property
     def link(self) -> Path:
         """The Unix socket on which the front waits for the job."""
         return self.root / "link.sock"

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from streaming.errors import ConfigurationError, NoZooKeeper, PortTaken
+from streaming.paths import DataDir
 
 _SOCKET_PATH_BYTES_MAX = 103 if sys.platform == "darwin" else 107
 """What the kernel takes as the path of a Unix socket (sun_path, less the byte that ends it)."""
@@ -16,7 +17,9 @@ _LONGEST_SOCKET = "/control.sock"
 
 
 def check_data_dir(data_dir: Path) -> None:
-    """Raise ConfigurationError when the front's Unix sockets could not have their place there."""
+    """Raise ConfigurationError when the front's Unix sockets could not have their place there, or
+    it is a shadow's: our machines would go on from what another controller did, under its epochs.
+    """
     most = _SOCKET_PATH_BYTES_MAX - len(_LONGEST_SOCKET)
     length = len(os.fsencode(data_dir))
     if length > most:
@@ -24,6 +27,24 @@ def check_data_dir(data_dir: Path) -> None:
             f"data.dir is {str(data_dir)!r}, which has {length} bytes; at most {most} are allowed,"
             " since there are Unix sockets in it"
         )
+    if DataDir(data_dir).shadow_mark.exists():
+        raise ConfigurationError(
+            f"data.dir is {str(data_dir)!r}, in which a shadow has run: what it logged is another"
+            " controller's history; set data.dir to another folder, or delete this one"
+        )
+
+
+def claim_for_shadow(data_dir: Path) -> None:
+    """Mark a data folder as a shadow's; raises ConfigurationError when it is a controller's."""
+    folders = DataDir(data_dir)
+    for used in (folders.outcomes, folders.job_lock):
+        if used.exists():
+            raise ConfigurationError(
+                f"data.dir is {str(data_dir)!r}, which is a controller's (it has {used.name}), and"
+                " a shadow needs a folder of its own: give it with --data-dir"
+            )
+    data_dir.mkdir(parents=True, exist_ok=True)
+    folders.shadow_mark.touch()
 
 
 def check_bindable(host: str, port: int, who: str = "gateway") -> None:

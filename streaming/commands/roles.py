@@ -19,7 +19,8 @@ from streaming.settings import Settings
 
 _INSTEAD = {
     "replay": "; to fold a recorded log again: helmstream replay LOG --out FOLDER",
-    "shadow": "; to watch a live cluster: helmstream shadow --zookeeper HOST:PORT",
+    "shadow": "; to watch a live cluster: helmstream shadow --zookeeper HOST:PORT"
+    " --data-dir FOLDER",
 }
 ZooKeeper = Annotated[
     str | None,

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from streaming.log.embedded import EmbeddedLogReader
 from streaming.paths import DataDir
-from streaming.preflight import check_zookeeper
+from streaming.preflight import check_zookeeper, claim_for_shadow
 from streaming.settings import Settings
 from streaming.shadow.comparison import Comparison
 from streaming.shadow.engine import Engine, LocalEngine, SparkEngine
@@ -67,11 +67,13 @@ def run_shadow(settings: Settings, options: Options, console: Console) -> int:
     """Watch until the time is over or a signal comes, and then for up to a window more what waits
     for a match; return the exit code.
 
-    Raises NoZooKeeper, LogLocked, CheckpointMismatch.
+    Raises NoZooKeeper, ConfigurationError for a controller's data folder, LogLocked,
+    CheckpointMismatch.
     """
     folders = DataDir(settings.data_dir)
-    log_to_file(folders.root / "log" / "shadow.log")
     check_zookeeper(settings.zookeeper_connect, settings.zookeeper_connection_timeout_ms)
+    claim_for_shadow(folders.root)
+    log_to_file(folders.root / "log" / "shadow.log")
     stop = Stop()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop.on_signal)

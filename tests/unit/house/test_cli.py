@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import re
+import socket
 import subprocess
 import sys
 from importlib.metadata import version
@@ -141,6 +142,25 @@ def test_what_is_wrong_is_said_in_one_line(
     assert complaint.startswith("error: ")
     assert said in complaint
     assert "Traceback" not in complaint
+
+
+@pytest.mark.parametrize("command", ["run", "front", "job"])
+def test_a_role_refuses_a_shadows_folder(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "shadow.mark").touch()
+    assert run(command, "--data-dir", tmp_path) == 2
+    assert "in which a shadow has run" in capsys.readouterr().err
+
+
+def test_a_shadow_refuses_a_controllers_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "job.lock").touch()
+    with socket.create_server(("127.0.0.1", 0)) as zookeeper:
+        connect = f"127.0.0.1:{zookeeper.getsockname()[1]}"
+        assert run("shadow", "--local", "--zookeeper", connect, "--data-dir", tmp_path) == 2
+    assert "(it has job.lock)" in capsys.readouterr().err
 
 
 def test_an_unknown_command_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

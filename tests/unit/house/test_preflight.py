@@ -11,7 +11,13 @@ import pytest
 
 from streaming.control_socket import control_path
 from streaming.errors import ConfigurationError, NoZooKeeper, PortTaken
-from streaming.preflight import check_bindable, check_data_dir, check_zookeeper
+from streaming.paths import DataDir
+from streaming.preflight import (
+    check_bindable,
+    check_data_dir,
+    check_zookeeper,
+    claim_for_shadow,
+)
 
 HOST = "127.0.0.1"
 
@@ -33,6 +39,22 @@ def test_a_data_folder_has_room_for_its_sockets() -> None:
                 bound.bind(str(control_path(longest)))
         finally:
             shutil.rmtree(longest)
+
+
+def test_a_shadows_folder_is_never_a_controllers(tmp_path: Path) -> None:
+    folder = tmp_path / "new"
+    claim_for_shadow(folder)
+    claim_for_shadow(folder)  # it may run again
+    with pytest.raises(ConfigurationError, match=r"'.*/new', in which a shadow has run: .*delete"):
+        check_data_dir(folder)
+
+
+@pytest.mark.parametrize("used", ["outcomes", "job_lock"])
+def test_a_controllers_folder_is_never_a_shadows(tmp_path: Path, used: str) -> None:
+    getattr(DataDir(tmp_path), used).touch()
+    with pytest.raises(ConfigurationError, match=r"which is a controller's .*--data-dir"):
+        claim_for_shadow(tmp_path)
+    check_data_dir(tmp_path)
 
 
 @pytest.mark.parametrize("who", ["gateway", "metrics"])
