@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from streaming.errors import ConfigurationError
 from streaming.log.location import URL_FORM
 from streaming.settings import Settings
 from streaming.settings_loader import load_settings
@@ -57,3 +58,19 @@ def settings_from(
     if data_dir is not None:
         given.append(f"data.dir={data_dir}")
     return load_settings(config or (), given)
+
+
+def naming_cluster(zookeeper: str | None, overrides: Sequence[str] | None) -> list[str]:
+    """Return `--set` options with the cluster that `--zookeeper` names, if it is given.
+
+    Raises ConfigurationError when it names none: a variable in a unit file was not set, and no
+    other cluster is meant by that.
+    """
+    given = [*(overrides or ())]
+    if zookeeper is None:
+        return given
+    if not zookeeper.strip():
+        raise ConfigurationError(
+            "--zookeeper names no cluster: give it HOST:PORT, or leave the option out"
+        )
+    return [*given, f"zookeeper.connect={zookeeper}"]

@@ -11,7 +11,13 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from streaming.commands.options import ConfigFiles, DataDir, Overrides, settings_from
+from streaming.commands.options import (
+    ConfigFiles,
+    DataDir,
+    Overrides,
+    naming_cluster,
+    settings_from,
+)
 from streaming.errors import ConfigurationError
 from streaming.front.addresses import check_announced_host
 from streaming.preflight import check_data_dir
@@ -49,7 +55,7 @@ def run(
     """Control a cluster until Ctrl-C: runs and supervises the front and the job."""
     from streaming.supervisor.run import run as supervise
 
-    given = [*(overrides or ()), *([f"zookeeper.connect={zookeeper}"] if zookeeper else ())]
+    given = naming_cluster(zookeeper, overrides)
     settings = active_settings(config, given, data_dir)
     if settings.zookeeper_connect:  # an embedded cluster is on loopback, and so are we then
         check_announced_host(settings)

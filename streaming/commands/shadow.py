@@ -8,7 +8,13 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from streaming.commands.options import ConfigFiles, DataDir, Overrides, settings_from
+from streaming.commands.options import (
+    ConfigFiles,
+    DataDir,
+    Overrides,
+    naming_cluster,
+    settings_from,
+)
 from streaming.errors import ConfigurationError
 
 
@@ -48,9 +54,7 @@ def shadow(
     """
     from streaming.shadow.run import Options, run_shadow
 
-    given = ["mode=shadow", *(overrides or ())]
-    if zookeeper is not None:
-        given.append(f"zookeeper.connect={zookeeper}")
+    given = ["mode=shadow", *naming_cluster(zookeeper, overrides)]
     settings = settings_from(config, given, data_dir)
     if settings.mode != "shadow":
         raise ConfigurationError(f"mode is {settings.mode!r}, this command's is 'shadow'")

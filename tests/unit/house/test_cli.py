@@ -128,6 +128,9 @@ def test_tap_follows_what_is_appended_later(data_dir: Path) -> None:
         (["job"], 2, "zookeeper.connect is empty"),
         (["front", "--set", "zookeeper.connect=z:1", *EVERYWHERE], 2, "gateway.host = '0.0.0.0'"),
         (["run", "--zookeeper", "z:1", *EVERYWHERE], 2, "gateway.host = '0.0.0.0'"),
+        (["run", "--zookeeper", ""], 2, "--zookeeper names no cluster"),
+        (["run", "--zookeeper", " "], 2, "--zookeeper names no cluster"),
+        (["shadow", "--zookeeper", ""], 2, "--zookeeper names no cluster"),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(
