@@ -7,6 +7,7 @@ import logging
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 
 from streaming.gateway.answering import Answering
 from streaming.gateway.calls import HangUp
@@ -37,6 +38,15 @@ class _Closing(Exception):
     def __init__(self, counter: str, reason: str) -> None:
         super().__init__(reason)
         self.counter = counter
+
+
+class _Life(Enum):
+    """How far a connection has come; one that was refused stays NEW."""
+
+    NEW = "new"
+    OPEN = "open"  # answers may be sent
+    CLOSING = "closing"
+    LOST = "lost"
 
 
 class Connection(asyncio.Protocol):
@@ -75,9 +85,7 @@ class Connection(asyncio.Protocol):
         self._idle: asyncio.TimerHandle | None = None
         self._heard_s = self._loop.time()
         self._eof = False
-        self._admitted = False
-        self._open = False  # answers may be sent
-        self._lost = False
+        self._life = _Life.NEW
         self._peer = self._client_host = "?"
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -87,7 +95,7 @@ class Connection(asyncio.Protocol):
         if not self._admit(self):
             transport.abort()
             return
-        self._admitted = self._open = True
+        self._life = _Life.OPEN
         # An answer counts as sent once the operating system has taken all of it, so that a close
         # never throws one away.
         transport.set_write_buffer_limits(high=0)
@@ -100,10 +108,10 @@ class Connection(asyncio.Protocol):
         for handle in (self._slow, self._idle):
             if handle is not None:
                 handle.cancel()
-        self._open = False
-        self._lost = True
-        if self._admitted and self._task is None:
-            self._on_end(self)
+        if self._life is not _Life.NEW:
+            self._life = _Life.LOST
+            if self._task is None:
+                self._on_end(self)
 
     async def stop(self) -> None:
         """Hang up, and give up what is under way."""
@@ -150,7 +158,7 @@ class Connection(asyncio.Protocol):
     def _go_on(self) -> None:
         """Begin with the next request, if it is its turn."""
         try:
-            while not self._busy and self._open:
+            while not self._busy and self._life is _Life.OPEN:
                 if self._frames:
                     self._begin(self._frames.popleft())
                 elif self._unread:
@@ -212,7 +220,7 @@ class Connection(asyncio.Protocol):
             self._send(answer)
         finally:
             self._task = None
-            if self._lost:
+            if self._life is _Life.LOST:
                 self._on_end(self)
         self._heard_s = self._loop.time()
         self._go_on()
@@ -232,7 +240,7 @@ class Connection(asyncio.Protocol):
                 return _Closing("closed_failed", repr(error))
 
     def _send(self, response: bytes) -> None:
-        if self._open:
+        if self._life is _Life.OPEN:
             self._transport.write(frame(response))
 
     def _look_idle(self) -> None:
@@ -248,8 +256,8 @@ class Connection(asyncio.Protocol):
         self._idle = self._loop.call_at(due_s, self._look_idle)
 
     def _close(self, closing: _Closing) -> None:
-        if self._open:
-            self._open = False
+        if self._life is _Life.OPEN:
+            self._life = _Life.CLOSING
             self._counters[closing.counter] += 1
             level = logging.DEBUG if closing.counter == "closed_idle" else logging.WARNING
             listener = self._answering.listener.name
