@@ -7,6 +7,7 @@ decision log, and told again where they still hold.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 
 import numpy as np
@@ -16,29 +17,39 @@ from state.decisions import Action, DecisionKind
 from state.merge import MergedDecision
 from state.partitions.changes import EPOCH_DURING_DELETE
 from streaming.image.cluster_image import ClusterImage
-from streaming.log.api import LogReader
+from streaming.log.api import LogError, LogReader
 from streaming.log.decision_writer import record_id
 from streaming.log.recorded import first_where
 from streaming.sinks.batch import SinkDecision, opened
 
+logger = logging.getLogger(__name__)
+
+_UNREAD = (
+    "brokers may keep replicas that were moved away and topics that are gone: of what was decided "
+    "from event %d on, some cannot be read: %s"
+)
 _KINDS = frozenset({DecisionKind.STOP_REPLICAS, DecisionKind.CHANGE_PARTITIONS})
 _DELETED = int(Action.DELETED)
 
 
 def missed_ends(reader: LogReader, since: int, image: ClusterImage) -> list[SinkDecision]:
     """Return the decisions on events from `since` on by which replicas or topics went, reduced to
-    the rows that still hold; raises LogError.
+    the rows that still hold; those before a place of the log that cannot be read.
 
     A replica that is assigned again is there to stay, and a topic that exists again too.
     """
     found = []
-    for decided in _decided_since(reader, since):
-        (one,) = opened([decided])  # one at a time: there may be days of them
-        stops = one.kind is DecisionKind.STOP_REPLICAS
-        holds = _stops_that_hold(one, image) if stops else _topics_that_are_gone(one, image)
-        one.lost |= ~holds
-        if holds.any():
-            found.append(one)
+    try:
+        for decided in _decided_since(reader, since):
+            (one,) = opened([decided])  # one at a time: there may be days of them
+            stops = one.kind is DecisionKind.STOP_REPLICAS
+            holds = _stops_that_hold(one, image) if stops else _topics_that_are_gone(one, image)
+            one.lost |= ~holds
+            if holds.any():
+                found.append(one)
+    except (LogError, OSError) as error:
+        # A job that does not start harms all of the cluster, what is left behind takes up space.
+        logger.error(_UNREAD, since, error)
     return found
 
 
@@ -73,8 +84,9 @@ def _stops_that_hold(stops: SinkDecision, image: ClusterImage) -> npt.NDArray[np
 
 def _topics_that_are_gone(changes: SinkDecision, image: ClusterImage) -> npt.NDArray[np.bool_]:
     """Return bool[n]: the row says that its topic goes, and there is none of that name."""
-    known = {*image.topic_ids, *image.deleting}
-    gone = np.array([name not in known for name in changes.extra["topics"]], dtype=bool)
+    names = changes.extra["topics"]
+    known = [name in image.topic_ids or name in image.deleting for name in names]
+    gone = ~np.array(known, dtype=bool)
     deleted = changes.columns["actions"] & _DELETED != 0
     holds: npt.NDArray[np.bool_] = deleted & gone[changes.columns["topic"]]
     return holds

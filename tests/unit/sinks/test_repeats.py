@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from state.decisions import DecisionKind
+from streaming.log.api import LogRecord
 from streaming.log.decision_writer import IdempotentLogWriter, IdentifiedRecord, RecordId
-from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
+from streaming.log.embedded import CorruptLog, EmbeddedLogReader, EmbeddedLogWriter
 from streaming.sinks.repeats import missed_ends
 from tests.unit.sinks.support import Job
 
@@ -89,3 +90,25 @@ def test_a_topic_that_is_gone_is_found_and_one_that_is_not_yet_gone_is_not(job: 
     job.story.create("u", [[3]])
     job.go_on()
     assert job.missed(asked) == [], "there is a topic of that name"
+
+
+@pytest.mark.parametrize("error", [CorruptLog("s.log", 5, 9, "bad checksum"), OSError("broken")])
+def test_a_place_that_cannot_be_read_is_told_and_what_is_before_it_is_found(
+    job: Logged, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
+) -> None:
+    job.end_move()
+    job.go_on()
+    damaged = job.reader.end_offset()
+    job.story.shut_down(1)
+    job.go_on()
+    read = job.reader.read
+
+    def read_until_damage(start: int, end: int) -> Iterator[LogRecord]:
+        for record in read(start, end):
+            if record.offset == damaged:
+                raise error
+            yield record
+
+    monkeypatch.setattr(job.reader, "read", read_until_damage)
+    assert job.missed(0) == [(DecisionKind.STOP_REPLICAS, [0])]
+    assert str(error) in caplog.text
