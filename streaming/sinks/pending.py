@@ -50,18 +50,19 @@ class PendingBrokers:
         return not self._known or broker_id in self._marked
 
     def since(self, broker_ids: Iterable[int]) -> int | None:
-        """Return the first event about which one of these brokers may have missed something; None
-        when that is not known, or none of them is marked.
+        """Return the first event about which one of these brokers may have missed something, 0 when
+        that is not known; None when none of them is marked.
         """
-        marks = [self._marked[broker].since for broker in broker_ids if broker in self._marked]
-        return min(marks, default=None)
+        marked = filter(self.marked, broker_ids)
+        return min((self._marked[one].since if self._known else 0 for one in marked), default=None)
 
     def mark(self, broker_ids: Iterable[int], start_offset: int, end_offset: int) -> None:
         """Mark brokers durably, for events from start_offset on, until they confirm up to
         end_offset.
         """
         with self._lock:
-            fresh = Mark(start_offset, end_offset)
+            # What was missed before nobody knew stays missed until it is confirmed.
+            fresh = Mark(start_offset if self._known else 0, end_offset)
             marks = {broker: fresh | self._marked.get(broker, fresh) for broker in broker_ids}
             news = any(
                 broker not in self._marked or mark.since < self._marked[broker].since

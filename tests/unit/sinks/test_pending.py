@@ -14,6 +14,13 @@ def path(tmp_path):
     return tmp_path / "pending.json"
 
 
+@pytest.fixture
+def pending(path):
+    """Of a job that knows that nobody has missed anything."""
+    path.write_bytes(b'{"pending":{}}')
+    return PendingBrokers(path)
+
+
 def marked(path, *ids):
     reopened = PendingBrokers(path)
     return [reopened.marked(id_) for id_ in ids]
@@ -86,9 +93,21 @@ def test_without_a_readable_file_every_broker_may_have_missed_something(path, co
         path.write_bytes(content)
     pending = PendingBrokers(path)
     assert pending.marked(1)
+    assert pending.since([1]) == 0
+    assert pending.since([]) is None
     pending.mark([], 0, 0)
     assert not pending.marked(1), "from now on it is known"
     assert orjson.loads(path.read_bytes()) == {"pending": {}}
+
+
+def test_what_nobody_knew_to_be_missed_stays_missed_until_it_is_confirmed(path):
+    PendingBrokers(path).mark([1], 100, 100)
+    again = PendingBrokers(path)
+    assert again.since([1]) == 0
+    again.mark([1], 100, 100)
+    again.confirm(1, 100)
+    again.mark([1], 200, 210)
+    assert again.since([1]) == 200
 
 
 def test_a_crash_while_saving_leaves_the_file_before(path, monkeypatch):
@@ -113,8 +132,7 @@ def test_what_a_restart_sends_again_does_not_confirm_a_later_batch(path):
     assert marked(path, 1, 2) == [False, True]
 
 
-def test_the_first_event_that_may_be_missing_stays_until_all_is_confirmed(path):
-    pending = PendingBrokers(path)
+def test_the_first_event_that_may_be_missing_stays_until_all_is_confirmed(path, pending):
     pending.mark([1], 5, 10)
     pending.mark([1, 2], 10, 20)
     assert (pending.since([1]), pending.since([2]), pending.since([1, 2])) == (5, 10, 5)
@@ -123,8 +141,7 @@ def test_the_first_event_that_may_be_missing_stays_until_all_is_confirmed(path):
     assert (pending.since([1]), pending.since([1, 2])) == (None, 10)
 
 
-def test_a_mark_that_begins_earlier_is_on_disk_at_once(path):
-    pending = PendingBrokers(path)
+def test_a_mark_that_begins_earlier_is_on_disk_at_once(path, pending):
     pending.mark([1], 10, 20)
     pending.mark([1], 5, 20)
     assert PendingBrokers(path).since([1]) == 5
