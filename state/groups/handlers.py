@@ -1,18 +1,17 @@
-"""From an event to the groups it concerns, and from what was done to decisions."""
+"""Which function of a group slot folds which payload: the groups it concerns, and what is done."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from state.decisions import Decision, DecisionKind, json_decision
+from state.decisions import Decision
 from state.events import Event
 from state.groups import ownership, refusals
-from state.groups.bucket import Bucket
-from state.groups.buckets import bucket_of_key, group_bucket, timer_name
+from state.groups.buckets import bucket_of_key, group_bucket
+from state.groups.concern import Gone, arm, concern, described, each, finish
 from state.groups.expiration import expire
 from state.groups.group import Group
-from state.groups.member import NEVER
 from state.groups.offsets import complete_transaction, remove_topics, take_appended
 from state.groups.payloads.offsets import (
     CommittedTopicsDeleted,
@@ -49,71 +48,6 @@ from state.groups.tables import CoordinatorPhase
 from state.groups.timers import NOBODY, fire
 from state.groups.turn import Turn
 
-Gone: TypeAlias = bool
-"""Whether a group is to be forgotten."""
-
-
-def concern(
-    slot: GroupSlot,
-    event: Event,
-    name: str,
-    act: Callable[[Turn, Group], Gone],
-    heard_ms: Mapping[str, int] = NOBODY,
-) -> list[Decision]:
-    """Do something with a group that exists, after its timers that are due; heard_ms: by member id,
-    as `fire` takes it.
-    """
-    bucket = slot.bucket(group_bucket(name))
-    group = bucket.get(name)
-    if group is None:
-        return []
-    turn = Turn(event.offset, event.time_ms, slot.config)
-    fire(turn, group, event.time_ms, heard_ms)
-    turn.now_ms = event.time_ms
-    gone = act(turn, group)
-    return finish(bucket, turn, group, gone=gone)
-
-
-def finish(bucket: Bucket, turn: Turn, group: Group, *, gone: Gone) -> list[Decision]:
-    """Let timers fire that are due at once, and return what was decided about a group."""
-    if gone:
-        if group.name in bucket.entries:
-            bucket.remove(group.name)
-        return described(turn, group)
-    fire(turn, group, turn.now_ms)
-    if group.name not in bucket.entries:
-        bucket.add(group)
-    found = described(turn, group)
-    bucket.settle(group.name)
-    return [*found, *_arm(bucket, turn.offset, group_bucket(group.name), group.name)]
-
-
-def described(turn: Turn, group: Group) -> list[Decision]:
-    """Return the decision about a group, none when nothing was noted."""
-    steps = turn.steps()
-    if not steps:
-        return []
-    body = {"group": group.name, "partition": group.partition, "steps": steps}
-    return [json_decision(turn.offset, DecisionKind.CHANGE_GROUP, body)]
-
-
-def _arm(bucket: Bucket, offset: int, number: int, name: str | None) -> list[Decision]:
-    """Tell the clock of a group's timer, unless it rings early enough."""
-    if name is None:
-        return []
-    latest_ms = bucket.entries[name].latest_ms
-    if latest_ms >= (NEVER if bucket.armed_ms is None else bucket.armed_ms):
-        return []
-    bucket.armed_ms = latest_ms
-    group = bucket.get(name)
-    assert group is not None
-    timer = {
-        "timer": timer_name(number),
-        "deadline_ms": latest_ms - group.slack_ms,
-        "slack_ms": group.slack_ms,
-    }
-    return [json_decision(offset, DecisionKind.ARM_TIMER, timer)]
-
 
 def requested(slot: GroupSlot, event: Event, request: GroupRequest) -> list[Decision]:
     """Take a request about one group, which may not exist."""
@@ -135,16 +69,15 @@ def offsets_appended(slot: GroupSlot, event: Event, appended: OffsetsAppended) -
     if slot.phase(appended.partition) is not CoordinatorPhase.OWNED:
         return []
 
-    def act(turn: Turn, group: Group) -> Gone:
-        take_appended(turn, group, appended)
-        return False
-
     bucket = slot.bucket(group_bucket(appended.group))
     if bucket.get(appended.group) is not None:
-        return concern(slot, event, appended.group, act)
+        return concern(
+            slot, event, appended.group, lambda turn, group: take_appended(turn, group, appended)
+        )
     turn = Turn(event.offset, event.time_ms, slot.config)
     group = create(turn, appended.group, appended.partition)
-    return finish(bucket, turn, group, gone=act(turn, group))
+    take_appended(turn, group, appended)
+    return finish(bucket, turn, group, gone=False)
 
 
 def topics_deleted(
@@ -167,10 +100,9 @@ def heard(slot: GroupSlot, event: Event, received: HeartbeatsReceived) -> list[D
     for one in received.heartbeats:
         of_group.setdefault(one.group, []).append(one)
 
-    def act(turn: Turn, group: Group) -> Gone:
+    def act(turn: Turn, group: Group) -> None:
         for one in of_group[group.name]:
             heartbeat(turn, group, one)
-        return False
 
     found: list[Decision] = []
     for name, heartbeats in of_group.items():
@@ -183,14 +115,8 @@ def heard(slot: GroupSlot, event: Event, received: HeartbeatsReceived) -> list[D
     return found
 
 
-def _each(
-    slot: GroupSlot, event: Event, names: Iterable[str], act: Callable[[Turn, Group], Gone]
-) -> list[Decision]:
-    return [decision for name in names for decision in concern(slot, event, name, act)]
-
-
-def _only_timers(turn: Turn, group: Group) -> Gone:
-    return False
+def _only_timers(turn: Turn, group: Group) -> None:
+    """Nothing: the timers that are due fire before."""
 
 
 def timer_due(slot: GroupSlot, event: Event, due: GroupTimerDue) -> list[Decision]:
@@ -199,9 +125,9 @@ def timer_due(slot: GroupSlot, event: Event, due: GroupTimerDue) -> list[Decisio
     bucket = slot.bucket(number)
     # While it counts as armed for ever past, the groups' own deadlines are not told one by one.
     bucket.armed_ms = 0
-    found = _each(slot, event, bucket.due(event.time_ms), _only_timers)
+    found = each(slot, event, bucket.due(event.time_ms), _only_timers)
     bucket.armed_ms = None
-    return [*found, *_arm(bucket, event.offset, number, bucket.first())]
+    return [*found, *arm(bucket, event.offset, number, bucket.first())]
 
 
 def expiration_due(slot: GroupSlot, event: Event, due: OffsetsExpirationDue) -> list[Decision]:
@@ -213,7 +139,7 @@ def expiration_due(slot: GroupSlot, event: Event, due: OffsetsExpirationDue) -> 
         for name, entry in bucket.entries.items()
         if entry.deadline_ms <= event.time_ms or entry.may_expire(event.time_ms, retention_ms)
     )
-    return _each(slot, event, names, expire)
+    return each(slot, event, names, expire)
 
 
 def configured(
@@ -223,7 +149,7 @@ def configured(
     found = []
     for number in slot.numbers():
         due = slot.bucket(number).due(event.time_ms)
-        found.extend(_each(slot, event, due, _only_timers))
+        found.extend(each(slot, event, due, _only_timers))
     slot.config = slot.config.configured(changed.config)
     return found
 
@@ -278,11 +204,6 @@ def transaction_completed(
     slot: GroupSlot, event: Event, done: TransactionCompleted
 ) -> list[Decision]:
     """End a producer's transaction in all groups of the partitions that got its marker."""
-
-    def act(turn: Turn, group: Group) -> Gone:
-        complete_transaction(turn, group, done)
-        return False
-
     found: list[Decision] = []
     for number in sorted(slot.transactional | slot.opened.keys()):
         bucket = slot.bucket(number)
@@ -291,7 +212,9 @@ def transaction_completed(
             for name in bucket.of_partitions(done.partitions)
             if bucket.entries[name].transactions
         ]
-        found.extend(_each(slot, event, names, act))
+        found.extend(
+            each(slot, event, names, lambda turn, group: complete_transaction(turn, group, done))
+        )
     return found
 
 
@@ -303,24 +226,19 @@ def refused(slot: GroupSlot, event: Event, refusal: GroupRecordsRefused) -> list
         refusals.refused(turn, None, refusal)
         return described(turn, Group(refusal.group, refusal.partition))
 
-    def act(turn: Turn, group: Group) -> Gone:
-        refusals.refused(turn, group, refusal)
-        return False
-
-    return concern(slot, event, refusal.group, act)
+    return concern(
+        slot, event, refusal.group, lambda turn, group: refusals.refused(turn, group, refusal)
+    )
 
 
 def overtaken(slot: GroupSlot, event: Event, records: GroupRecordsOvertaken) -> list[Decision]:
     """Note that records were appended late."""
-
-    def act(turn: Turn, group: Group) -> Gone:
-        refusals.overtaken(turn, group, records)
-        return False
-
-    return concern(slot, event, records.group, act)
+    return concern(
+        slot, event, records.group, lambda turn, group: refusals.overtaken(turn, group, records)
+    )
 
 
-GROUP_HANDLERS: dict[type, Callable[[GroupSlot, Event, Any], list[Decision]]] = {
+GROUP_HANDLERS: Mapping[type[Any], Callable[[GroupSlot, Event, Any], list[Decision]]] = {
     JoinGroupRequested: requested,
     SyncGroupRequested: requested,
     LeaveGroupRequested: requested,

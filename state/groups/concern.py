@@ -1,0 +1,84 @@
+"""One group in the fold: its timers that are due, what is done with it, and what was decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias
+
+from state.decisions import Decision, DecisionKind, json_decision
+from state.events import Event
+from state.groups.bucket import Bucket
+from state.groups.buckets import group_bucket, timer_name
+from state.groups.group import Group
+from state.groups.member import NEVER
+from state.groups.slot import GroupSlot
+from state.groups.timers import NOBODY, fire
+from state.groups.turn import Turn
+
+Gone: TypeAlias = bool
+"""Whether a group is to be forgotten."""
+
+Act: TypeAlias = Callable[[Turn, Group], Gone | None]
+"""What is done with a group; one that says nothing keeps it."""
+
+
+def concern(
+    slot: GroupSlot, event: Event, name: str, act: Act, heard_ms: Mapping[str, int] = NOBODY
+) -> list[Decision]:
+    """Do something with a group that exists, after its timers that are due; heard_ms: by member id,
+    as `fire` takes it.
+    """
+    bucket = slot.bucket(group_bucket(name))
+    group = bucket.get(name)
+    if group is None:
+        return []
+    turn = Turn(event.offset, event.time_ms, slot.config)
+    fire(turn, group, event.time_ms, heard_ms)
+    turn.now_ms = event.time_ms
+    return finish(bucket, turn, group, gone=bool(act(turn, group)))
+
+
+def each(slot: GroupSlot, event: Event, names: Iterable[str], act: Act) -> list[Decision]:
+    """Do something with groups, one after the other."""
+    return [decision for name in names for decision in concern(slot, event, name, act)]
+
+
+def finish(bucket: Bucket, turn: Turn, group: Group, *, gone: Gone) -> list[Decision]:
+    """Let timers fire that are due at once, and return what was decided about a group."""
+    if gone:
+        if group.name in bucket.entries:
+            bucket.remove(group.name)
+        return described(turn, group)
+    fire(turn, group, turn.now_ms)
+    if group.name not in bucket.entries:
+        bucket.add(group)
+    found = described(turn, group)
+    bucket.settle(group.name)
+    return [*found, *arm(bucket, turn.offset, group_bucket(group.name), group.name)]
+
+
+def described(turn: Turn, group: Group) -> list[Decision]:
+    """Return the decision about a group, none when nothing was noted."""
+    steps = turn.steps()
+    if not steps:
+        return []
+    body = {"group": group.name, "partition": group.partition, "steps": steps}
+    return [json_decision(turn.offset, DecisionKind.CHANGE_GROUP, body)]
+
+
+def arm(bucket: Bucket, offset: int, number: int, name: str | None) -> list[Decision]:
+    """Tell the clock of a group's timer, unless it rings early enough."""
+    if name is None:
+        return []
+    latest_ms = bucket.entries[name].latest_ms
+    if latest_ms >= (NEVER if bucket.armed_ms is None else bucket.armed_ms):
+        return []
+    bucket.armed_ms = latest_ms
+    group = bucket.get(name)
+    assert group is not None
+    timer = {
+        "timer": timer_name(number),
+        "deadline_ms": latest_ms - group.slack_ms,
+        "slack_ms": group.slack_ms,
+    }
+    return [json_decision(offset, DecisionKind.ARM_TIMER, timer)]
