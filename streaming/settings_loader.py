@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import re
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ ENVIRONMENT_PREFIX = "HELMSTREAM_"
 _GROUPS_SINCE = (2, 7)
 # Where downloads are kept and come from: matters of the machine, not knobs of the controller.
 NOT_SETTINGS = frozenset({"HELMSTREAM_CACHE", "HELMSTREAM_IVY_SETTINGS"})
+_OF_A_SERVICE = re.compile(r"HELMSTREAM_(SERVICE_\w+|PORT(_\w+)?)")
+"""What Kubernetes gives every pod beside a Service that is called helmstream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +168,8 @@ def _environment_source(environment: Mapping[str, str]) -> Source:
     values: dict[str, str] = {}
     for name, value in environment.items():
         if not name.startswith(ENVIRONMENT_PREFIX) or name in NOT_SETTINGS:
+            continue
+        if name not in variables and _OF_A_SERVICE.fullmatch(name):
             continue
         if name not in variables:
             raise ConfigurationError(

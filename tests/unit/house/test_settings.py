@@ -121,6 +121,14 @@ def test_other_variables_are_left_alone() -> None:
     load_settings(environment={"PATH": "/bin", "HELMSTREAM_CACHE": "/var/cache"})
 
 
+def test_variables_of_a_service_called_helmstream_are_left_alone() -> None:
+    """As Kubernetes names them: "Accessing the Service" in its documentation."""
+    named = ["SERVICE_HOST", "SERVICE_PORT", "SERVICE_PORT_METRICS", "PORT", "PORT_9190_TCP"]
+    named += [f"PORT_9190_TCP_{part}" for part in ("PROTO", "PORT", "ADDR")]
+    load_settings(environment={f"HELMSTREAM_{one}": "tcp://10.0.0.7:9190" for one in named})
+    assert "HELMSTREAM_PORTS" in message_of(environment={"HELMSTREAM_PORTS": "9190"})
+
+
 @pytest.mark.parametrize(
     ("override", "allowed"),
     [
