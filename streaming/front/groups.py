@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
@@ -181,12 +180,10 @@ class Groups:
                 self._tasks.append(task)
 
     async def stop(self) -> None:
-        """Stop leading."""
+        """Stop leading. What failed was told when it did: the rest of the front is stopped too."""
         for task in self._tasks:
             task.cancel()
-        for task in self._tasks:
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
+        await asyncio.gather(*self._tasks, return_exceptions=True)
         self._history.close()
         await self._verification.close()
 

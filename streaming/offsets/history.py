@@ -103,11 +103,25 @@ class HistoryConnection:
                 }
             ],
         }
-        answer = await self._ask(ApiKey.FETCH, _FETCH_VERSION, body)
-        one = _about(partition, answer["responses"])
+        one = _about(partition, await self._fetch(body))
         parts = one["diverging_epoch"]
         diverging = None if parts is None else EpochEnd(parts["epoch"], parts["end_offset"])
         return Fetched(one["records"] or b"", one["error_code"], one["high_watermark"], diverging)
+
+    async def _fetch(self, body: Body) -> Sequence[Body]:
+        """Return what is said of topics. A broker that throttles consumers says nothing of them,
+        and how long to be quiet (KIP-219; FetchSession.getThrottledResponse).
+        """
+        while True:
+            answer = await self._ask(ApiKey.FETCH, _FETCH_VERSION, body)
+            if error := answer["error_code"]:
+                raise HistoryUnreadable(f"broker {self._source.broker_id}: error {error}")
+            topics: Sequence[Body] = answer["responses"]
+            throttled_s = min(answer["throttle_time_ms"] / 1000, self._timeout_s)
+            if topics or throttled_s <= 0:
+                return topics
+            logger.info("broker %d throttles us for %g s", self._source.broker_id, throttled_s)
+            await asyncio.sleep(throttled_s)
 
     async def fetch_from(self, partition: int, offset: int, max_bytes: int) -> Fetched:
         """Return what there is as `fetch` does, from the partition's beginning if that is later.

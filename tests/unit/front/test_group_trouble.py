@@ -1,9 +1,11 @@
-"""What goes wrong about one group costs that group only."""
+"""What goes wrong about one group costs that group only; what fails of their part, the front."""
 
 from __future__ import annotations
 
+import asyncio
 import struct
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -11,8 +13,10 @@ import pytest
 
 from state.protocol_errors import ProtocolError
 from streaming.front import group_decisions
+from streaming.offsets.take_over import TakeOver
 from streaming.wire.messages import ApiKey
 from streaming.wire.reading import STRING_BYTES_MAX
+from tests.unit.front.front_figures import made_front
 from tests.unit.front.group_requests import (
     GROUP,
     commit,
@@ -84,6 +88,26 @@ def test_a_name_that_leaves_no_room_for_a_member_id_ends_its_connection(version:
         await member_of(client, version)
 
     play(scenario)
+
+
+def test_what_failed_keeps_nothing_from_being_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fail(_: TakeOver) -> None:
+        raise RuntimeError("not foreseen")
+
+    monkeypatch.setattr(TakeOver, "run", fail)
+
+    async def scenario() -> None:
+        front, log = made_front(tmp_path, "groups.takeover.enable=true")
+        with log:
+            failed = asyncio.get_running_loop().create_future()
+            front._groups.start(failed.set_result)
+            assert str(await failed) == "not foreseen"
+            await front._groups.stop()
+            assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(scenario())
 
 
 def _created(world: GroupWorld, group: str) -> bytes:

@@ -25,7 +25,8 @@ WAIT_S = 20.0
 
 class Follower:
     """A broker with a batch of two records at each offset in `at`. ends: what it has of epochs;
-    after them it knows none. answering: it says what it is asked; off_by: it says other numbers.
+    after them it knows none. answering: it says what it is asked; off_by: it says other numbers;
+    without: what it says to Fetch before that, of no topic.
     """
 
     def __init__(self, *at: int) -> None:
@@ -38,6 +39,7 @@ class Follower:
         self.answering = asyncio.Event()
         self.answering.set()
         self.off_by: Counter[str] = Counter()
+        self.without: list[dict[str, int]] = []
         self.connections: list[asyncio.Task[None] | None] = []
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -58,6 +60,8 @@ class Follower:
             await writer.wait_closed()
 
     def _fetched(self, body: dict[str, Any]) -> dict[str, Any]:
+        if self.without:
+            return {"responses": [], **self.without.pop(0)}
         (topic,) = body["topics"]
         (asked,) = topic["partitions"]
         offset, last_epoch = asked["fetch_offset"], asked["last_fetched_epoch"]
@@ -206,5 +210,37 @@ def test_an_answer_to_another_question_is_refused(number: str, said: str) -> Non
             await anext(history.whole(0, 100))
         follower.off_by.clear()
         assert offsets(await history.read(0, 0, 1_000)) == [0]
+
+    run(follower, scenario)
+
+
+def test_a_broker_that_throttles_consumers_is_asked_again() -> None:
+    follower = Follower(0, 50)
+
+    async def scenario(history: History, _: Led) -> None:
+        follower.without = [{"throttle_time_ms": 50}, {"throttle_time_ms": 1}]
+        began_s = asyncio.get_running_loop().time()
+        assert [offsets(data) async for data in history.whole(0, 52)] == [[0, 50]]
+        assert asyncio.get_running_loop().time() - began_s >= 0.05
+        assert (follower.asked, len(follower.connections)) == (3, 1)
+
+    run(follower, scenario)
+
+
+@pytest.mark.parametrize(
+    ("without", "said"),
+    [
+        ({}, "partition 0: an answer about []"),
+        ({"error_code": -1, "throttle_time_ms": 50}, "broker 1: error -1"),
+    ],
+)
+def test_an_answer_about_nothing_is_refused(without: dict[str, int], said: str) -> None:
+    follower = Follower(0)
+
+    async def scenario(history: History, _: Led) -> None:
+        follower.without = [without] * 2
+        with pytest.raises(HistoryUnreadable, match=re.escape(said)):
+            await anext(history.whole(0, 100))
+        assert await history.read(0, 0, 1_000) == b""
 
     run(follower, scenario)
