@@ -27,7 +27,8 @@ class AdminObserver:
     znode. Reassignments are taken out of theirs one by one as they end. A request that cannot be
     read, or is empty, asks for nothing: it is done with at once; what cannot be read is logged and
     counted as broken_admin_requests. Of reassignments only the creation is followed, as in Kafka:
-    what is written into them later is mostly our own.
+    what is written into them later is mostly our own. What they still ask of a topic that is
+    decided about again is asked again with it: what was made of it is forgotten.
     """
 
     def __init__(self, tree: WatchedTree, log: EventAppender, counters: Counters) -> None:
@@ -41,6 +42,8 @@ class AdminObserver:
         """Read the requests that may be new and append them; returns when all is durable."""
         if PREFERRED_ELECTION_PATH in dirty:
             self._look_at(PREFERRED_ELECTION_PATH, elections)
+        if again := dirty.again - dirty.unwritable:
+            self._ask_again(again)
         if REASSIGN_PARTITIONS_PATH in dirty:
             self._look_at(REASSIGN_PARTITIONS_PATH, reassignments)
 
@@ -57,6 +60,19 @@ class AdminObserver:
         done = path == PREFERRED_ELECTION_PATH or not records
         self._log.append([*records, _all_of(path, znode)] if done else records)
         self._seen[path] = _identity(znode) if done else (znode.czxid, None)
+
+    def _ask_again(self, topics: frozenset[str]) -> None:
+        """Append what reassignments that were followed before still ask of topics."""
+        znode = self._tree.get(REASSIGN_PARTITIONS_PATH)
+        if znode is None or self._seen.get(REASSIGN_PARTITIONS_PATH) != (znode.czxid, None):
+            return
+        try:
+            records = [one for one in reassignments(znode.data) if one.key in topics]
+        except ValueError as error:
+            logger.warning("%s asks for nothing again: %s", REASSIGN_PARTITIONS_PATH, error)
+            return
+        if records:
+            self._log.append(records)
 
 
 def _identity(znode: ZNode) -> tuple[int, int]:

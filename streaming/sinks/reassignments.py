@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +29,9 @@ _ATTEMPTS = 20
 
 Ended = Sequence[tuple[int, list[int] | None]]
 """(partition, the replicas it is asked to have, or None for whatever it is asked to have)."""
+
+EndedOf = tuple[str, Ended]
+"""A topic, and what has ended of it."""
 
 
 def runs(decisions: Sequence[SinkDecision]) -> Iterator[list[SinkDecision]]:
@@ -67,21 +71,50 @@ def hold_back_completions(batch: DecidedBatch, run: Sequence[SinkDecision]) -> N
             batch.conflicts.append(conflict)
 
 
-def ended_requests(run: Sequence[SinkDecision]) -> list[SinkDecision]:
-    """Return the removals of requests, without those of topics whose write failed."""
+def ended_requests(batch: DecidedBatch, run: Sequence[SinkDecision]) -> list[EndedOf]:
+    """Return what goes out of the request: what has ended, unless its topic's write failed, and
+    what ZooKeeper rejects (KafkaController.processZkPartitionReassignment).
+
+    What met other content is asked for again when its topic is read again; what was rejected would
+    be rejected without end.
+    """
     failed = {
         (one.offset, one.extra["topic"]) for one in run if one.kind in TOPIC_WRITES and one.failed
     }
+    rejected = _first_rejected(batch)
+    found: list[EndedOf] = []
+    for one in run:
+        topic = one.extra.get("topic")
+        is_lost = (one.offset, topic) in failed
+        is_rejected = is_lost and rejected.get(topic, one.offset + 1) <= one.offset
+        if one.kind is DecisionKind.REMOVE_REASSIGNMENTS and (is_rejected or not is_lost):
+            found.append((one.extra["topic"], one.extra["partitions"]))
+        elif one.kind is DecisionKind.REWRITE_ASSIGNMENT and is_rejected:
+            found.append((one.extra["topic"], _targets(one.extra)))
+    return found
+
+
+def _first_rejected(batch: DecidedBatch) -> dict[str | None, int]:
+    """Return by topic the first event on which a write of it as a whole was rejected."""
+    found: dict[str | None, int] = {}
+    for one in batch.rejected:
+        if one.partition is None:
+            found[one.topic] = min(one.offset, found.get(one.topic, one.offset))
+    return found
+
+
+def _targets(written: Mapping[str, Any]) -> Ended:
+    """Return what the partitions that a topic's write sets in motion end with."""
+    adding, removing = written["adding"], written["removing"]
+    moving = sorted({*adding, *removing}, key=int)
     return [
-        one
-        for one in run
-        if one.kind is DecisionKind.REMOVE_REASSIGNMENTS
-        and (one.offset, one.extra["topic"]) not in failed
+        (int(one), [id_ for id_ in written["assignment"][one] if id_ not in removing.get(one, ())])
+        for one in moving
     ]
 
 
 def without(
-    asked: Mapping[TopicPartition, list[int]], ended: Iterable[tuple[str, Ended]]
+    asked: Mapping[TopicPartition, list[int]], ended: Iterable[EndedOf]
 ) -> dict[TopicPartition, list[int]]:
     """Return what is still asked for when partitions of topics have ended."""
     gone = {
@@ -93,15 +126,13 @@ def without(
     return {subject: replicas for subject, replicas in asked.items() if subject not in gone}
 
 
-def remove_ended(
-    session: ZkSession, writer: FencedWriter, decisions: Sequence[SinkDecision]
-) -> bool:
-    """Take out what decisions say has ended; returns False when the writer was fenced.
+def remove_ended(session: ZkSession, writer: FencedWriter, ended: Sequence[EndedOf]) -> bool:
+    """Take out what has ended; returns False when the writer was fenced.
 
     The znode is read and written on condition that it did not change meanwhile, as often as
     somebody changes it in between. One that cannot or may not be read is left alone.
     """
-    if not decisions:
+    if not ended:
         return True
     session.sync()  # the front may have seen the request at another server
     for _ in range(_ATTEMPTS):
@@ -110,7 +141,7 @@ def remove_ended(
         except RequestFailed as error:
             logger.error("what has ended stays asked for: %s", error)
             return True
-        op = None if znode is None else _removal(znode, decisions)
+        op = None if znode is None else _removal(znode, ended)
         if op is None:
             return True
         [outcome] = writer.write([op])
@@ -122,13 +153,13 @@ def remove_ended(
     return True
 
 
-def _removal(znode: ZNode, decisions: Sequence[SinkDecision]) -> WriteOp | None:
+def _removal(znode: ZNode, ended: Sequence[EndedOf]) -> WriteOp | None:
     try:
         asked = parse_reassignment(znode.data)
     except ValueError as error:
         logger.warning("%s is left alone: %s", REASSIGN_PARTITIONS_PATH, error)
         return None
-    left = without(asked, ((one.extra["topic"], one.extra["partitions"]) for one in decisions))
+    left = without(asked, ended)
     if left == asked:
         return None
     if left:

@@ -135,7 +135,7 @@ class ZooKeeperSink:
                 else:
                     for part in runs(list(run)):
                         _write_run(batch, writer, part, of_epoch, later)
-                        if not remove_ended(self._session, writer, ended_requests(part)):
+                        if not remove_ended(self._session, writer, ended_requests(batch, part)):
                             batch.fenced.add(version)
 
 

@@ -8,6 +8,7 @@ import pytest
 from streaming.zk.client import ZkSession
 from streaming.zk.ops import Create, Delete
 from streaming.zk.znodes import TopicZNode, broker_path, topic_bytes
+from streaming.zk.znodes.admin import reassignment_bytes
 from tests.fixtures.waiting import WAIT_S, wait_for
 from tests.fixtures.znodes import isr_change_bytes, log_dir_event_bytes
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
@@ -178,3 +179,25 @@ def test_what_the_job_wants_observed_again_is_appended_unchanged(
     job.say({"type": "reobserve", "topics": ["t"], "unwritable": ["t"]})
     *_, rejected = front.wait_events("topic_observed", 3)
     assert rejected == first | {"unwritable": True}
+
+
+def test_what_a_tool_asked_of_a_topic_is_asked_again_with_it(zk_session, start_front, start_job):
+    put_topic(zk_session, "t", [[1]])
+    put_topic(zk_session, "u", [[1]])
+    front = start_front()
+    front.wait_listening()
+    job = start_job()
+    front.wait_role("active")
+    zk_session.ensure_path("/admin")
+    asked = {("t", 0): [2], ("u", 0): [2]}
+    zk_session.create("/admin/reassign_partitions", reassignment_bytes(asked))
+    of_t, _ = front.wait_events("alter_reassignments_requested", 2)
+    job.say({"type": "reobserve", "topics": ["t", "u"], "unwritable": ["u"]})
+    *_, again = front.wait_events("alter_reassignments_requested", 3)
+    assert again == of_t
+    last = [(kind, key) for kind, key, _ in front.events()[-3:]]
+    assert last == [
+        ("topic_observed", "t"),
+        ("topic_observed", "u"),
+        ("alter_reassignments_requested", "t"),
+    ]

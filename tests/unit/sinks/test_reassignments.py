@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+import pytest
+
 from state.decisions import DecisionKind
-from streaming.sinks.batch import DecidedBatch, SinkDecision
+from streaming.sinks.batch import DecidedBatch, SinkDecision, WriteConflict
 from streaming.sinks.outcomes import batch_events
 from streaming.sinks.plan import Planner
 from streaming.sinks.reassignments import (
@@ -37,11 +39,13 @@ def job() -> Job:
     return job
 
 
-def move(job: Job, topic: str, partition: int, target: list[int]) -> None:
+def move(
+    job: Job, topic: str, partition: int, target: list[int], request_id: str | None = "r"
+) -> None:
     job.story.write(
         "alter_reassignments_requested",
         topic,
-        request_id="r",
+        request_id=request_id,
         topic=topic,
         partitions=[partition],
         targets=[target],
@@ -73,8 +77,26 @@ def test_what_was_not_written_holds_its_own_topics_end_back() -> None:
     hold_back_completions(batch, batch.decisions)
     of_t, of_u = batch.of_kind(COMPLETE)
     assert (of_t.failed, of_u.failed) == (True, False)
-    assert {one.extra["topic"] for one in ended_requests(batch.decisions)} == {"u"}
+    assert {topic for topic, _ in ended_requests(batch, batch.decisions)} == {"u"}
     assert [(one.kind, one.key) for one in batch_events(batch)] == [("topic_removed", "t")]
+
+
+@pytest.mark.parametrize("rejected", ["", "ZooKeeper answered NO_AUTH"])
+def test_what_was_asked_of_a_topic_that_was_not_written_stays_unless_it_was_rejected(
+    rejected: str,
+) -> None:
+    asked = job()
+    move(asked, "t", 0, [3, 2], None)
+    move(asked, "t", 1, [1, 2], None)
+    move(asked, "u", 0, [1], None)
+    batch: DecidedBatch = asked.decide()
+    first, second = batch.of_kind(REWRITE)
+    of_t, _ = batch.of_kind(COMPLETE)
+    first.failed = second.failed = of_t.failed = True
+    batch.conflicts.append(WriteConflict(first.offset, REWRITE, "t", None, None, rejected=rejected))
+    gone = ended_requests(batch, batch.decisions)
+    of_rejected = [("t", [(0, [3, 2])]), ("t", [(0, [3, 2])]), ("t", [[1, [1, 2]]])]
+    assert gone == (of_rejected if rejected else []) + [("u", [[0, [1]]])]
 
 
 def test_only_the_replicas_that_come_are_told_that_they_are_new() -> None:
@@ -129,6 +151,6 @@ def test_what_ended_is_taken_out_though_our_server_lags_behind_the_one_that_show
         written.extend(ops)
         return [OpOutcome(OutcomeKind.WRITTEN)]
 
-    ended = SimpleNamespace(extra={"topic": "t", "partitions": [(0, [1, 2])]})
-    assert remove_ended(LaggingSession(), SimpleNamespace(write=write), [ended])
+    ended = [("t", [(0, [1, 2])])]
+    assert remove_ended(LaggingSession(), SimpleNamespace(write=write), ended)
     assert written == [Delete("/admin/reassign_partitions", 3)]
