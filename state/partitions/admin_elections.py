@@ -36,7 +36,7 @@ def on_elect_leaders_requested(
     """Elect for the partitions that need it, and answer with an error code for each."""
     if slot.authority.phase is not Phase.ACTIVE:
         return partitions_reply(event, Api.ELECT_LEADERS, request, ProtocolError.NOT_CONTROLLER, [])
-    changes = Changes(slot.table, event.offset)
+    changes = Changes(slot.table, {request.topic: event.offset})
     at = slot.table.find(request.topic, request.partitions)
     errors = np.full(len(at), ProtocolError.UNKNOWN_TOPIC_OR_PARTITION, dtype=np.int32)
     if request.topic in slot.table.deletions:
@@ -48,7 +48,7 @@ def on_elect_leaders_requested(
         for partition, error in zip(request.partitions.tolist(), errors.tolist(), strict=True)
     ]
     complete_reassignments(slot, changes, at[at >= 0])
-    found = deletion.decide(slot, changes, request.topic)
+    found = deletion.decide(slot, changes)
     return [
         *found,
         *partitions_reply(event, Api.ELECT_LEADERS, request, ProtocolError.NONE, answers),

@@ -1,4 +1,4 @@
-"""What one event changes about the partitions of a slot, collected until the event is folded.
+"""What an event, or several about a topic each, change about the partitions of a slot.
 
 Rules mark rows; `Changes.decisions` turns the marks into column blocks. A partition is written once
 per event however many rules touched it: its leader epoch and its znode version rise by one.
@@ -50,23 +50,23 @@ class Refusal:
         )
 
 
-Offsets = Mapping[int, int]
-"""Offsets of events by the index of their topic."""
-
-
 class Changes:
-    """Marks on the rows of one table during one event.
+    """Marks on the rows of one table during one event, or several about different topics.
 
     write, create, bump (leader epoch), is_new, metadata (UpdateMetadata to every broker): bool[n];
     recipients (LeaderAndIsr), stop, stop_delete (StopReplica): bool[n, R]; rule: int8[n].
     """
 
-    def __init__(self, table: PartitionTable, offset: int) -> None:
-        """Start with no marks; rows must not be added to the table afterwards."""
+    def __init__(self, table: PartitionTable, offset: int | Mapping[str, int]) -> None:
+        """Start with no marks; rows must not be added to the table afterwards.
+
+        offset: that of an event about the cluster; else, by topic name, that of the event about the
+        topic: only rows of these topics may be marked.
+        """
         rows = table.rows
         count, width = rows.replicas.shape
         self.table = table
-        self.offset = offset
+        self._offset = offset
         self.write = np.zeros(count, dtype=bool)
         self.create = np.zeros(count, dtype=bool)
         self.bump = np.zeros(count, dtype=bool)
@@ -81,6 +81,15 @@ class Changes:
         self.also: list[Decision] = []
         self._left: list[tuple[Rows, Int32s, Bools]] = []
         self._completed: list[Rows] = []
+
+    @property
+    def topics(self) -> Mapping[str, int] | None:
+        """The topics that the events are about, each with its event's offset; None: the cluster."""
+        return None if isinstance(self._offset, int) else self._offset
+
+    def offset_of(self, topic: str) -> int:
+        """Return the offset of the event that changes a topic."""
+        return self._offset if isinstance(self._offset, int) else self._offset[topic]
 
     def mark_written(
         self, at: Rows, rule: Rule | npt.NDArray[np.int8], *, bump: bool = True
@@ -123,14 +132,8 @@ class Changes:
         if len(at):
             self._completed.append(at)
 
-    def decisions(
-        self, authority: Authority, brokers: Brokers, offsets: Offsets | None = None
-    ) -> list[Decision]:
-        """Apply the epoch and version steps of the marked rows and return the event's blocks.
-
-        offsets: several events were folded together, each about a topic of its own; the offset of
-        each by its topic's index. What they decide is what each of them decides alone.
-        """
+    def decisions(self, authority: Authority, brokers: Brokers) -> list[Decision]:
+        """Apply the epoch and version steps of the marked rows and return each event's blocks."""
         self._step_epochs(authority)
         found = []
         deleted = self.table.in_deletion()
@@ -143,47 +146,43 @@ class Changes:
                 "epoch_zk_version": authority.epoch_zk_version,
             }
             kind = DecisionKind.CHANGE_PARTITIONS
-            found += self._blocks(kind, changed, columns, extra, offsets)
+            found += self._blocks(kind, changed, columns, extra)
         if self.stop.any() or self._left:
             at, columns = self._stop_columns(deleted)
-            found += self._blocks(DecisionKind.STOP_REPLICAS, at, columns, {}, offsets)
-        for refused in self._refusals_of_events(offsets):
+            found += self._blocks(DecisionKind.STOP_REPLICAS, at, columns, {})
+        for refused in self._refusals_of_events():
             at, columns, extra = self._refusal_columns(refused)
-            found += self._blocks(DecisionKind.REFUSE_TRANSITION, at, columns, extra, offsets)
-        return [*self.also, *found, *self._completions(authority, offsets)]
+            found += self._blocks(DecisionKind.REFUSE_TRANSITION, at, columns, extra)
+        return [*self.also, *found, *self._completions(authority)]
 
     def _blocks(
-        self,
-        kind: DecisionKind,
-        at: Rows,
-        columns: dict[str, Column],
-        extra: dict[str, Any],
-        offsets: Offsets | None,
+        self, kind: DecisionKind, at: Rows, columns: dict[str, Column], extra: dict[str, Any]
     ) -> list[Decision]:
         """Return columns about rows `at` as a block, or as one for each topic with its offset."""
-        if offsets is None:
+        if isinstance(self._offset, int):
             topic, named = topic_column(self.table, at)
             block = encode_block({"topic": topic} | columns, named | extra)
-            return [Decision(self.offset, kind, block)]
+            return [Decision(self._offset, kind, block)]
         topics = self.table.rows.topic[at]
         order = np.argsort(topics, kind="stable")
         used, starts = np.unique(topics[order], return_index=True)
         found = []
-        for topic, rows in zip(used.tolist(), np.split(order, starts[1:]), strict=True):
+        for index, rows in zip(used.tolist(), np.split(order, starts[1:]), strict=True):
+            topic = self.table.topics[index]
             of_topic = {"topic": np.zeros(len(rows), dtype=np.int32)}
             of_topic |= {name: column[rows] for name, column in columns.items()}
-            block = encode_block(of_topic, _named([self.table.topics[topic]]) | extra)
-            found.append(Decision(offsets[topic], kind, block))
+            block = encode_block(of_topic, _named([topic]) | extra)
+            found.append(Decision(self._offset[topic.name], kind, block))
         return found
 
-    def _completions(self, authority: Authority, offsets: Offsets | None) -> list[Decision]:
+    def _completions(self, authority: Authority) -> list[Decision]:
         """Return what ends reassignments, topic by topic: the assignment, and the request's end."""
         if not self._completed:
             return []
         at = np.concatenate(self._completed)
         found = []
         for topic in np.unique(self.table.rows.topic[at]).tolist():
-            offset = self.offset if offsets is None else offsets[topic]
+            offset = self.offset_of(self.table.topics[topic].name)
             kind = DecisionKind.COMPLETE_REASSIGNMENT
             found.append(topic_write(self.table, authority, offset, topic, kind))
             ended = at[self.table.rows.topic[at] == topic]
@@ -256,9 +255,9 @@ class Changes:
             "delete": delete,
         }
 
-    def _refusals_of_events(self, offsets: Offsets | None) -> list[list[Refusal]]:
+    def _refusals_of_events(self) -> list[list[Refusal]]:
         """Return the refusals of each event that has some; a block's header names its reasons."""
-        if offsets is None or not self.refusals:
+        if self.topics is None or not self.refusals:
             return [self.refusals] if self.refusals else []
         topics = self.table.rows.topic
         return [

@@ -10,7 +10,7 @@ docs/differences.md says where this one does better.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -26,13 +26,10 @@ from state.topic_ids import topic_id_to_text
 _R = ReplicaState
 
 
-def mark(slot: Slot, names: Iterable[str], halted: Iterable[str] = ()) -> None:
-    """Queue known topics for deletion, some of them halted (TopicDeletionManager.init); those that
-    are queued already stay as they are.
-    """
-    kept_back = set(halted)
+def mark(slot: Slot, names: Iterable[str]) -> None:
+    """Queue topics for deletion; those that are queued already stay as they are."""
     for name in names:
-        slot.table.deletions.setdefault(name, Deletion(halted=name in kept_back))
+        slot.table.deletions.setdefault(name, Deletion())
 
 
 def unmark(slot: Slot, offset: int, name: str) -> Decision:
@@ -81,35 +78,19 @@ def _in_states(slot: Slot, *states: ReplicaState) -> Bools:
     return found
 
 
-def decide(slot: Slot, changes: Changes, topic: str | None = None) -> list[Decision]:
-    """Take deletions as far as they can go now, and return all that the event decided
+def decide(slot: Slot, changes: Changes) -> list[Decision]:
+    """Take deletions as far as they can go now, and return all that the events decided
     (TopicDeletionManager.resumeDeletions).
 
     Every event that may let a deletion go on ends with this in place of `changes.decisions`. One
-    that is about a topic names it, so that it does not matter which others share its slot.
+    that is about a topic takes no other further, so that it does not matter which share its slot.
     """
-    queued = [name for name in slot.table.deletions if topic in (None, name)]
+    topics = changes.topics
+    queued = [name for name in slot.table.deletions if topics is None or name in topics]
     finished = _resume(slot, changes, queued) if queued else []
     found = changes.decisions(slot.authority, slot.brokers)
     for name in finished:
-        found.extend(_forget(slot, changes.offset, name))
-    return found
-
-
-def decide_each(slot: Slot, changes: Changes, offsets: Mapping[str, int]) -> list[Decision]:
-    """Do what `decide` does for several events that are folded together, each about a topic of its
-    own; offsets: of each by its topic.
-    """
-    queued = [name for name in slot.table.deletions if name in offsets]
-    finished = _resume(slot, changes, queued) if queued else []
-    by_index = {
-        index: offset
-        for name, offset in offsets.items()
-        if (index := slot.table.topic_index(name)) is not None
-    }
-    found = changes.decisions(slot.authority, slot.brokers, by_index)
-    for name in finished:
-        found.extend(_forget(slot, offsets[name], name))
+        found.extend(_forget(slot, changes.offset_of(name), name))
     return found
 
 

@@ -15,7 +15,6 @@ from state.partitions.changes import Changes
 from state.partitions.legal import ReplicaState
 from state.partitions.machine import move_replicas
 from state.partitions.slot import Slot
-from state.partitions.table import Deletion
 from state.payloads.partitions import StopReplicaAnswered
 from state.payloads.topics import DeleteTopicRequested, TopicDeletionRequested
 from state.protocol_errors import ProtocolError
@@ -34,7 +33,7 @@ def on_topic_deletion_requested(
     queued but not known is being read again.
     """
     if slot.authority.phase is Phase.LOADING:
-        slot.table.deletions.setdefault(requested.topic, Deletion())
+        deletion.mark(slot, [requested.topic])
     if slot.authority.phase is not Phase.ACTIVE:
         return []
     return deletions_requested(slot, [(event, requested)])
@@ -56,13 +55,8 @@ def deletions_requested(
     return [*found, *_decide(slot, offsets)]
 
 
-def _decide(
-    slot: Slot, offsets: Mapping[str, int], changes: Changes | None = None
-) -> list[Decision]:
-    if not offsets:
-        return []
-    changes = changes or Changes(slot.table, min(offsets.values()))
-    return deletion.decide_each(slot, changes, offsets)
+def _decide(slot: Slot, offsets: Mapping[str, int]) -> list[Decision]:
+    return deletion.decide(slot, Changes(slot.table, offsets)) if offsets else []
 
 
 def on_delete_topic_requested(
@@ -129,7 +123,7 @@ def stops_answered(
     offsets = {one.topic: event.offset for event, one in asked if _says_something(slot, one)}
     if not offsets:
         return []
-    changes = Changes(slot.table, min(offsets.values()))
+    changes = Changes(slot.table, offsets)
     rows = slot.table.rows
     broker = np.full(len(rows), NONE, dtype=np.int32)
     done, failed = np.zeros((2, len(rows)), dtype=bool)
@@ -144,7 +138,7 @@ def stops_answered(
     deleting &= (rows.replicas == broker[:, None]) & (rows.replicas != NONE)
     deletion.fail(slot, changes, deleting & failed[:, None])
     move_replicas(slot, changes, deleting & done[:, None], ReplicaState.DELETION_SUCCESSFUL)
-    return _decide(slot, offsets, changes)
+    return deletion.decide(slot, changes)
 
 
 def _says_something(slot: Slot, answered: StopReplicaAnswered) -> bool:

@@ -32,7 +32,7 @@ def on_raise_leader_epochs_requested(
     if slot.authority.phase is not Phase.ACTIVE:
         return [_reply(event, request, ProtocolError.NOT_CONTROLLER)]
     rows = slot.table.rows
-    changes = Changes(slot.table, event.offset)
+    changes = Changes(slot.table, {request.topic: event.offset})
     at = slot.table.rows_of(request.topic)
     at = at[rows.has_leadership[at] & (rows.leader[at] != NONE)]
     if not len(at) or request.topic in slot.table.deletions:
@@ -40,7 +40,7 @@ def on_raise_leader_epochs_requested(
     rows.leader_epoch[at] += np.int32(1)
     changes.recipients[at] |= slot.online_replicas(at)
     changes.mark_written(at, Rule.LEADER_EPOCH_BUMPED)
-    found = deletion.decide(slot, changes, request.topic)
+    found = deletion.decide(slot, changes)
     return [*found, _reply(event, request, ProtocolError.NONE)]
 
 

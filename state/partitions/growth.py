@@ -140,7 +140,7 @@ def _grow(slot: Slot, event: Event, name: str, replicas: Int32s) -> list[Decisio
     numbers = np.arange(present, present + len(replicas), dtype=np.int32)
     slot.table.add_rows(new_columns(topic, numbers, replicas))
     rewritten = assignment_decision(slot, event.offset, topic, DecisionKind.REWRITE_ASSIGNMENT)
-    changes = Changes(slot.table, event.offset)
+    changes = Changes(slot.table, {name: event.offset})
     create_partitions(slot, changes, slot.table.rows_of(name)[present:])
     return [rewritten, *changes.decisions(slot.authority, slot.brokers)]
 

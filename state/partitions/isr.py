@@ -68,9 +68,9 @@ def on_alter_partition_requested(
     top = _request_error(slot, request)
     if top is not ProtocolError.NONE:
         return [alter_partition_reply(event, request, top, [])]
-    changes = Changes(slot.table, event.offset)
+    changes = Changes(slot.table, {request.topic: event.offset})
     at, errors = _alter(slot, changes, [request])
-    found = deletion.decide(slot, changes, request.topic)
+    found = deletion.decide(slot, changes)
     return [*found, _answered(slot, event, request, at, errors)]
 
 
@@ -92,14 +92,9 @@ def alter_partitions(slot: Slot, asked: Asked) -> list[Decision]:
     good = [one for one, top in zip(asked, tops, strict=True) if top is ProtocolError.NONE]
     if not good:
         return found
-    changes = Changes(slot.table, good[0][0].offset)
+    changes = Changes(slot.table, {request.topic: event.offset for event, request in good})
     at, errors = _alter(slot, changes, [request for _, request in good])
-    offsets = {
-        index: event.offset
-        for event, request in good
-        if (index := slot.table.topic_index(request.topic)) is not None
-    }
-    found += changes.decisions(slot.authority, slot.brokers, offsets)
+    found += changes.decisions(slot.authority, slot.brokers)
     ends = np.cumsum([len(request.partitions) for _, request in good])[:-1]
     for (event, request), rows, of_rows in zip(
         good, np.split(at, ends), np.split(errors, ends), strict=True

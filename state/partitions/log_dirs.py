@@ -60,11 +60,11 @@ def on_leader_and_isr_answered(
     newly_failed = failed & ~rows.offline_dir
     rows.offline_dir[healthy] = False
     rows.offline_dir[failed] = True
-    changes = Changes(slot.table, event.offset)
+    changes = Changes(slot.table, {answered.topic: event.offset})
     if newly_failed.any():
         fail_replicas(slot, changes, newly_failed, slot.table.rows_of(answered.topic))
     complete_reassignments(slot, changes, slot.table.rows_of(answered.topic))
-    return deletion.decide(slot, changes, answered.topic)
+    return deletion.decide(slot, changes)
 
 
 def _replicas(slot: Slot, at: Rows, answered: LeaderAndIsrAnswered) -> Bools:

@@ -47,10 +47,9 @@ def create_observed(slot: Slot, observations: Observations) -> list[Decision]:
     """
     alone = Slot(slot.authority, slot.brokers, _table(slot, observations))
     rows = alone.table.rows
-    changes = Changes(alone.table, observations[0][0].offset)
+    changes = Changes(alone.table, {one.topic: event.offset for event, one in observations})
     create_partitions(alone, changes, np.arange(len(rows)))
-    offsets = {place: event.offset for place, (event, _) in enumerate(observations)}
-    found = changes.decisions(slot.authority, slot.brokers, offsets)
+    found = changes.decisions(slot.authority, slot.brokers)
     first = len(slot.table.topics)
     for topic in alone.table.topics:
         slot.table.add_topic(topic)

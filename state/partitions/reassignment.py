@@ -99,7 +99,8 @@ def begin(slot: Slot, changes: Changes, at: Rows, motions: Sequence[Motion]) -> 
     if any(changed):
         topic = int(slot.table.rows.topic[at[0]])
         kind = DecisionKind.REWRITE_ASSIGNMENT
-        changes.also.append(assignment_decision(slot, changes.offset, topic, kind))
+        offset = changes.offset_of(slot.table.topics[topic].name)
+        changes.also.append(assignment_decision(slot, offset, topic, kind))
     _advance(slot, changes, at)
     lost = (changes.leader_before[at] != NO_LEADER) & (slot.table.rows.leader[at] == NO_LEADER)
     move_partitions(slot, changes, at[lost], PartitionState.ONLINE, Strategy.OFFLINE)

@@ -38,7 +38,7 @@ def on_alter_reassignments_requested(
         return partitions_reply(
             event, Api.ALTER_REASSIGNMENTS, request, ProtocolError.NOT_CONTROLLER, []
         )
-    changes = Changes(slot.table, event.offset)
+    changes = Changes(slot.table, {request.topic: event.offset})
     at = slot.table.find(request.topic, request.partitions)
     motions: dict[int, Motion] = {}
     answers: list[dict[str, Any]] = []
@@ -58,7 +58,7 @@ def on_alter_reassignments_requested(
         if accepted is not by_znode:
             ended[partition] = None
     begin(slot, changes, np.array(list(motions), dtype=np.intp), list(motions.values()))
-    found = deletion.decide(slot, changes, request.topic)
+    found = deletion.decide(slot, changes)
     if ended:
         found.append(reassignment_end(slot.authority, event.offset, request.topic, ended))
     return [

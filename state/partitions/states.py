@@ -40,7 +40,7 @@ def on_partition_states_observed(
     if slot.authority.phase is not Phase.ACTIVE:
         return []
     at = slot.table.find(observed.topic, observed.partitions)
-    changes = Changes(slot.table, event.offset)
+    changes = Changes(slot.table, {observed.topic: event.offset})
     found = at >= 0
     present = found & observed.states.present
     missing = found & ~present
@@ -62,7 +62,7 @@ def on_partition_states_observed(
         _stop_again(slot, changes, at[found])
     else:
         complete_reassignments(slot, changes, taken)
-    return deletion.decide(slot, changes, observed.topic)
+    return deletion.decide(slot, changes)
 
 
 def _drop_states(slot: Slot, at: Rows, uncreated: Bools) -> Rows:

@@ -117,7 +117,7 @@ def _take_rows(
 ) -> list[Decision]:
     new = slot.table.find(observed.topic, observed.partitions) < 0
     slot.table.add_rows(select(columns, new))
-    changes = Changes(slot.table, event.offset)
+    changes = Changes(slot.table, {observed.topic: event.offset})
     at = slot.table.find(observed.topic, observed.partitions)
     if rewritten:
         changes.also.append(_rewrite(slot, event, known))
@@ -132,7 +132,7 @@ def _take_rows(
     taken = adopt_states(slot, changes, at, observed.states, only=~new & stored)
     if not observed.unwritable:
         complete_reassignments(slot, changes, taken)
-    return deletion.decide(slot, changes, observed.topic)
+    return deletion.decide(slot, changes)
 
 
 def _tell_id(slot: Slot, changes: Changes, at: Rows) -> None:
@@ -282,8 +282,8 @@ def on_topic_config_changed(
     topic.unclean, topic.min_insync = changed.unclean, changed.min_insync
     if slot.authority.phase is not Phase.ACTIVE or not changed.unclean:
         return []
-    changes = Changes(slot.table, event.offset)
+    changes = Changes(slot.table, {changed.topic: event.offset})
     at = slot.table.rows_of(changed.topic)
     elect_offline(slot, changes, at)
     complete_reassignments(slot, changes, at)
-    return deletion.decide(slot, changes, changed.topic)
+    return deletion.decide(slot, changes)

@@ -63,7 +63,14 @@ def deletion_manager_init(world: World, event: dict[str, Any]) -> None:
     """A failover has found marked topics, and some that cannot be deleted now."""
     only(event, {"event", "topics_to_be_deleted", "topics_ineligible"}, "deletion_manager_init")
     marked, halted = event["topics_to_be_deleted"], event.get("topics_ineligible", [])
-    _drive(world, lambda slot, _: deletion.mark(slot, _known(slot, marked), halted), resume=False)
+
+    def move(slot: Slot, _: Changes) -> None:
+        known = _known(slot, marked)
+        deletion.mark(slot, known)
+        for name in known:
+            slot.table.deletions[name].halted = name in halted
+
+    _drive(world, move, resume=False)
 
 
 def resume_topic_deletion(world: World, event: dict[str, Any]) -> None:

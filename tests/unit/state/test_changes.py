@@ -1,0 +1,72 @@
+"""Marks on rows become the blocks of the event, or of each of the events, that they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+
+from state.decisions import Decision, DecisionKind, Rule
+from state.partitions import deletion
+from state.partitions.changes import Changes
+from state.partitions.legal import ReplicaState
+from state.partitions.slot import Slot
+from tests.unit.state.support import Controller
+
+
+@pytest.fixture
+def slot() -> Slot:
+    controller = Controller()
+    for name in ("a", "b"):
+        controller.topic(name, [[1, 2], [2, 3]])
+    return controller.slot
+
+
+def everything_about(slot: Slot, name: str, offset: int | Mapping[str, int]) -> list[Decision]:
+    """Write, stop, refuse and complete something of a topic."""
+    at = slot.table.rows_of(name)
+    changes = Changes(slot.table, offset)
+    changes.mark_written(at, Rule.LEADER_EPOCH_BUMPED)
+    changes.stop[at] = True
+    changes.refuse_partitions(at[:1], 1, "first")
+    changes.refuse_partitions(at[1:], 2, "second")
+    changes.complete(at)
+    return changes.decisions(slot.authority, slot.brokers)
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+def test_a_topics_changes_are_the_same_bytes_in_events_about_it_and_about_the_cluster(
+    slot: Slot, name: str
+) -> None:
+    rows, topics = slot.table.rows, slot.table.topics
+    before = rows.leader_epoch.copy(), rows.zk_version.copy(), topics[0].zk_version
+    said = everything_about(slot, name, 7)
+    rows.leader_epoch[:], rows.zk_version[:] = before[:2]
+    for topic in topics:
+        topic.zk_version = before[2]
+    assert everything_about(slot, name, {name: 7}) == said
+    assert len({decision.kind for decision in said}) == 5
+
+
+def test_each_topic_is_decided_about_by_its_own_event(slot: Slot) -> None:
+    changes = Changes(slot.table, {"a": 7, "b": 8})
+    changes.metadata[:] = True
+    found = changes.decisions(slot.authority, slot.brokers)
+    assert [(one.offset, one.kind) for one in found] == [
+        (7, DecisionKind.CHANGE_PARTITIONS),
+        (8, DecisionKind.CHANGE_PARTITIONS),
+    ]
+
+
+@pytest.mark.parametrize(("offset", "gone"), [(7, {"a", "b"}), ({"b": 7}, {"b"})])
+def test_an_event_about_topics_ends_no_other_deletion(
+    slot: Slot, offset: int | Mapping[str, int], gone: set[str]
+) -> None:
+    deletion.mark(slot, ["a", "b"])
+    rows = slot.table.rows
+    rows.replica_state[rows.replicas >= 0] = np.int8(ReplicaState.DELETION_SUCCESSFUL)
+    found = deletion.decide(slot, Changes(slot.table, offset))
+    deleted = [one for one in found if one.kind is DecisionKind.DELETE_TOPIC]
+    assert [one.offset for one in deleted] == [7] * len(gone)
+    assert {"a", "b"} - {topic.name for topic in slot.table.topics} == gone
