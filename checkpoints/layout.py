@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -30,7 +31,7 @@ def check_layout(
     wanted = {"slots": slots, "shuffle.partitions": partitions, GROUPS: group_slots}
     path = checkpoint / LAYOUT_FILE
     if path.exists():
-        made_with = orjson.loads(path.read_bytes())
+        made_with = _made_with(path)
         # One that was made before there were groups takes on any number of group slots.
         _refuse_other(checkpoint, {GROUPS: group_slots, **made_with}, wanted)
         if GROUPS in made_with and made_with["state.format"] == FORMAT_VERSION:
@@ -56,6 +57,17 @@ def _refuse_other(checkpoint: Path, made_with: dict[str, int], wanted: dict[str,
         )
 
 
+def _made_with(path: Path) -> dict[str, Any]:
+    """Return what LAYOUT_FILE says; raises CheckpointMismatch."""
+    try:
+        made_with = orjson.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise CheckpointMismatch(f"{path} cannot be read: {error}") from error
+    if not isinstance(made_with, dict) or "slots" not in made_with:
+        raise CheckpointMismatch(f"{path} does not say slots")
+    return made_with
+
+
 def set_aside(checkpoint: Path) -> Path:
     """Give a checkpoint that cannot be gone on from another name and return that; the one that was
     set aside before is deleted.
@@ -76,5 +88,5 @@ def slots_of(checkpoint: Path) -> tuple[int, int]:
     path = checkpoint / LAYOUT_FILE
     if not path.is_file():
         raise CheckpointMismatch(f"{checkpoint} is no checkpoint of helmstream: no {LAYOUT_FILE}")
-    made_with = orjson.loads(path.read_bytes())
+    made_with = _made_with(path)
     return int(made_with["slots"]), int(made_with.get(GROUPS, GROUP_SLOTS))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from checkpoints.damage import damage, lost_states
 from checkpoints.layout import CheckpointMismatch
 from checkpoints.machine_format import decode_machine, encode_machine
 from checkpoints.read import committed_batches, snapshot_of
@@ -39,24 +42,42 @@ def verify_checkpoint(spark: SparkSession, folders: DataDir) -> list[Check]:
     next; and where the log reaches back, that the oldest retained batch's machines and the events
     since give the last batch's machines, byte for byte.
     """
-    checkpoint = folders.checkpoint
-    committed = committed_batches(checkpoint)
+    found: list[Check] = []
     try:
-        last = snapshot_of(spark, checkpoint, max(committed, default=None))
+        found.extend(_checks(spark, folders))  # keeps those before one that cannot be made
     except CheckpointMismatch as error:
-        return [Check("batches", False, str(error))]
-    span = f"{committed[0]} to {committed[-1]}, folded up to {last.offset}"
-    found = [Check("batches", True, span), _machines(last)]
-    if not found[-1].passed:
-        return found
-    found.append(_places(last))
-    try:
-        with closing(open_log(folders.event_log)) as reader:
-            found.append(_next_event(reader, last.offset))
-            found.append(_folded_again(spark, checkpoint, reader, last))
+        found.append(Check("batches", False, str(error)))
+    except CorruptBlock as error:
+        found.append(Check("machines", False, str(error)))
     except LogError as error:
         found.append(Check("event log", False, str(error)))
+    except (Py4JJavaError, PySparkException) as error:
+        found.append(Check("states", False, lost_states(error) or _beginning(error)))
     return found
+
+
+def _checks(spark: SparkSession, folders: DataDir) -> Iterator[Check]:
+    checkpoint = folders.checkpoint
+    if (broken := damage(checkpoint)) is not None:
+        yield Check("files", False, broken)
+        return
+    yield Check("files", True, "those that Spark reads first can be read")
+    committed = committed_batches(checkpoint)
+    last = snapshot_of(spark, checkpoint, max(committed, default=None))
+    yield Check("batches", True, f"{committed[0]} to {committed[-1]}, folded up to {last.offset}")
+    machines = _machines(last)
+    yield machines
+    if not machines.passed:
+        return
+    yield _places(last)
+    with closing(open_log(folders.event_log)) as reader:
+        yield _next_event(reader, last.offset)
+        yield _folded_again(spark, checkpoint, reader, last)
+
+
+def _beginning(error: Exception) -> str:
+    """Return what an error of Spark's says before its stack traces."""
+    return " ".join(str(error).splitlines()[:2])
 
 
 def _machines(last: Snapshot) -> Check:

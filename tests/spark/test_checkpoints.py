@@ -191,8 +191,25 @@ def test_groups_are_a_table_and_are_shown(spark, command, folder):
 
 def test_a_whole_checkpoint_is_found_whole(command):
     said = command("checkpoint", "verify")
-    assert said.count(" ok ") == 5, said
+    assert said.count(" ok ") == 6, said
     assert f"{CUT - BATCH} events since batch 0 give the same bytes" in said
+
+
+@pytest.mark.parametrize(
+    ("damaged", "found"),
+    [
+        ("offsets/2", "offsets/2 cannot be read"),
+        ("commits/2", "commits/2 cannot be read"),
+        ("helmstream.json", "helmstream.json cannot be read"),
+        ("state/0/0/3.delta", "CANNOT_LOAD_STATE_STORE"),
+    ],
+)
+def test_what_a_loss_of_power_cut_is_found(command, folder, damaged, found):
+    path = folder / "checkpoint" / damaged
+    path.write_bytes(b"")
+    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+    said = command("checkpoint", "verify", code=1)
+    assert " wrong " in said and found in said
 
 
 def test_a_log_that_leads_elsewhere_is_found(command, folder, log):

@@ -64,6 +64,15 @@ def test_an_earlier_state_format_is_gone_on_from_and_noted_as_the_present_one(tm
     assert slots_of(tmp_path) == (4, GROUP_SLOTS)
 
 
+@pytest.mark.parametrize("damaged", [b"", b'{"slots": 4', b"[]", b"{}"])
+def test_a_damaged_note_is_refused(tmp_path, damaged):
+    (tmp_path / LAYOUT_FILE).write_bytes(damaged)
+    with pytest.raises(CheckpointMismatch, match=LAYOUT_FILE):
+        check_layout(tmp_path, slots=4, partitions=1)
+    with pytest.raises(CheckpointMismatch, match=LAYOUT_FILE):
+        slots_of(tmp_path)
+
+
 def test_a_folder_that_is_no_checkpoint_is_refused(tmp_path):
     with pytest.raises(CheckpointMismatch, match="is no checkpoint of helmstream"):
         slots_of(tmp_path)
