@@ -38,10 +38,10 @@ def alter_partition_reply(
     return reply(event, Api.ALTER_PARTITION, request.request_id, error, **fields)
 
 
-def alter_partition_of_unknown_topic(
+def on_alter_partition_requested(
     cluster: Cluster, event: Event, request: AlterPartitionRequested
 ) -> list[Decision]:
-    """Answer for a topic id that nobody knows."""
+    """Answer for a topic id that nobody knows; for others the topic's slot answers."""
     error = sender_error(cluster.authority, cluster.brokers, request)
     partitions = [
         {"partition": partition, "error": int(ProtocolError.UNKNOWN_TOPIC_ID)}

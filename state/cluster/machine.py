@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from state.cluster.alter_partition import alter_partition_of_unknown_topic
+from state.cluster.alter_partition import on_alter_partition_requested
 from state.cluster.authority import LEADER_REBALANCE_TIMER, Phase, elected_authority
 from state.cluster.brokers import Brokers
 from state.cluster.cluster import Cluster
-from state.cluster.producer_ids import producer_id_block_observed, producer_ids_requested
+from state.cluster.producer_ids import on_producer_id_block_observed, on_producer_ids_requested
 from state.cluster.rebalance import next_step
-from state.cluster.shutdowns import shutdown_allowed, shutdown_checked, shutdown_requested
+from state.cluster.shutdowns import (
+    on_controlled_shutdown_allowed,
+    on_controlled_shutdown_checked,
+    on_controlled_shutdown_requested,
+)
 from state.decisions import Decision, DecisionKind, json_decision
 from state.events import Event
 from state.payloads.admin import AdminZnodeObserved
@@ -37,7 +41,12 @@ from state.payloads.partitions import AlterPartitionRequested, LeaderImbalanceRe
 FIRST_REBALANCE_DELAY_MS = 5000
 
 
-def _elected(cluster: Cluster, event: Event, elected: ControllerElected) -> list[Decision]:
+def on_controller_elected(
+    cluster: Cluster, event: Event, elected: ControllerElected
+) -> list[Decision]:
+    """Forget brokers and timers, and start to load under the new epoch
+    (KafkaController.onControllerFailover).
+    """
     cluster.authority = elected_authority(elected, cluster.authority)
     cluster.brokers = Brokers()
     cluster.endpoints = elected.endpoints
@@ -45,19 +54,28 @@ def _elected(cluster: Cluster, event: Event, elected: ControllerElected) -> list
     return []
 
 
-def _resigned(cluster: Cluster, event: Event, resigned: ControllerResigned) -> list[Decision]:
+def on_controller_resigned(
+    cluster: Cluster, event: Event, resigned: ControllerResigned
+) -> list[Decision]:
+    """Stop deciding until the next election."""
     cluster.authority.phase = Phase.NONE
     cluster.timers.clear()
     return []
 
 
-def _paused(cluster: Cluster, event: Event, paused: ControllerPaused) -> list[Decision]:
+def on_controller_paused(
+    cluster: Cluster, event: Event, paused: ControllerPaused
+) -> list[Decision]:
+    """Stop deciding until a load after the pause, and say that it is paused."""
     cluster.authority.pause()
     cluster.timers.clear()
     return [_set_pause(cluster, event, paused.reason)]
 
 
-def _resumed(cluster: Cluster, event: Event, resumed: ControllerResumed) -> list[Decision]:
+def on_controller_resumed(
+    cluster: Cluster, event: Event, resumed: ControllerResumed
+) -> list[Decision]:
+    """Let the next load end the pause, and say so."""
     cluster.authority.resume()
     return [_set_pause(cluster, event, resumed.reason)]
 
@@ -67,14 +85,20 @@ def _set_pause(cluster: Cluster, event: Event, reason: str) -> Decision:
     return json_decision(event.offset, DecisionKind.SET_PAUSE, body)
 
 
-def _config_changed(
+def on_cluster_config_changed(
     cluster: Cluster, event: Event, changed: ClusterConfigChanged
 ) -> list[Decision]:
+    """Take new values."""
     cluster.authority.configure(changed.config)
     return []
 
 
-def _resync_completed(cluster: Cluster, event: Event, completed: ResyncCompleted) -> list[Decision]:
+def on_resync_completed(
+    cluster: Cluster, event: Event, completed: ResyncCompleted
+) -> list[Decision]:
+    """Tell all brokers who is registered, and arm the rebalance timer
+    (KafkaController.onControllerFailover).
+    """
     cluster.authority.loaded()
     found = [
         _update_brokers(cluster, event, introduced=sorted(cluster.brokers.by_id), complete=True)
@@ -91,9 +115,12 @@ def _resync_completed(cluster: Cluster, event: Event, completed: ResyncCompleted
     return found
 
 
-def _registrations_changed(
+def on_broker_registrations_changed(
     cluster: Cluster, event: Event, changed: BrokerRegistrationsChanged
 ) -> list[Decision]:
+    """Take over who is registered, and tell the brokers, the new ones everything
+    (KafkaController.processBrokerChange).
+    """
     cluster.brokers.unregister((*changed.unregistered, *(broker.id for broker in changed.bounced)))
     cluster.brokers.register((*changed.registered, *changed.bounced, *changed.updated))
     if cluster.authority.phase not in (Phase.ACTIVE, Phase.PAUSED):
@@ -133,7 +160,7 @@ def brokers_body(cluster: Cluster, *, introduced: list[int], complete: bool) -> 
     }
 
 
-def _admin_znode_observed(
+def on_admin_znode_observed(
     cluster: Cluster, event: Event, observed: AdminZnodeObserved
 ) -> list[Decision]:
     """Delete a request whose every part the slots have acted on by now."""
@@ -147,7 +174,7 @@ def _admin_znode_observed(
     return [json_decision(event.offset, DecisionKind.DELETE_ADMIN_ZNODE, body)]
 
 
-def _timer_due(cluster: Cluster, event: Event, due: TimerDue) -> list[Decision]:
+def on_timer_due(cluster: Cluster, event: Event, due: TimerDue) -> list[Decision]:
     """Arm the rebalance timer again; the slots report their imbalance on the same event."""
     if cluster.timers.get(due.timer) != due.deadline_ms or due.timer != LEADER_REBALANCE_TIMER:
         return []
@@ -155,7 +182,7 @@ def _timer_due(cluster: Cluster, event: Event, due: TimerDue) -> list[Decision]:
     return [_arm(cluster, event.offset, LEADER_REBALANCE_TIMER, due.deadline_ms + interval_ms)]
 
 
-def _imbalance_reported(
+def on_leader_imbalance_reported(
     cluster: Cluster, event: Event, report: LeaderImbalanceReported
 ) -> list[Decision]:
     """Look at the balance again soon while a rebalance has more to do than fits into a step."""
@@ -177,20 +204,20 @@ def _arm(cluster: Cluster, offset: int, timer: str, deadline_ms: int) -> Decisio
 
 
 CLUSTER_HANDLERS: Mapping[type[Any], Callable[[Cluster, Event, Any], list[Decision]]] = {
-    ControllerElected: _elected,
-    ControllerResigned: _resigned,
-    ClusterConfigChanged: _config_changed,
-    ResyncCompleted: _resync_completed,
-    BrokerRegistrationsChanged: _registrations_changed,
-    ControlledShutdownRequested: shutdown_requested,
-    ProducerIdsRequested: producer_ids_requested,
-    ProducerIdBlockObserved: producer_id_block_observed,
-    AlterPartitionRequested: alter_partition_of_unknown_topic,
-    TimerDue: _timer_due,
-    LeaderImbalanceReported: _imbalance_reported,
-    ControllerPaused: _paused,
-    ControllerResumed: _resumed,
-    ControlledShutdownAllowed: shutdown_allowed,
-    ControlledShutdownChecked: shutdown_checked,
-    AdminZnodeObserved: _admin_znode_observed,
+    ControllerElected: on_controller_elected,
+    ControllerResigned: on_controller_resigned,
+    ClusterConfigChanged: on_cluster_config_changed,
+    ResyncCompleted: on_resync_completed,
+    BrokerRegistrationsChanged: on_broker_registrations_changed,
+    ControlledShutdownRequested: on_controlled_shutdown_requested,
+    ProducerIdsRequested: on_producer_ids_requested,
+    ProducerIdBlockObserved: on_producer_id_block_observed,
+    AlterPartitionRequested: on_alter_partition_requested,
+    TimerDue: on_timer_due,
+    LeaderImbalanceReported: on_leader_imbalance_reported,
+    ControllerPaused: on_controller_paused,
+    ControllerResumed: on_controller_resumed,
+    ControlledShutdownAllowed: on_controlled_shutdown_allowed,
+    ControlledShutdownChecked: on_controlled_shutdown_checked,
+    AdminZnodeObserved: on_admin_znode_observed,
 }

@@ -13,7 +13,7 @@ from state.replies import Api, reply
 PRODUCER_ID_BLOCK_SIZE = 1000
 
 
-def producer_ids_requested(
+def on_producer_ids_requested(
     cluster: Cluster, event: Event, request: ProducerIdsRequested
 ) -> list[Decision]:
     """Hand out the next block of producer ids (ZkProducerIdManager,
@@ -50,7 +50,7 @@ def _producer_ids_error(cluster: Cluster, request: ProducerIdsRequested) -> Prot
     return ProtocolError.NONE if epoch == request.broker_epoch else ProtocolError.STALE_BROKER_EPOCH
 
 
-def producer_id_block_observed(
+def on_producer_id_block_observed(
     cluster: Cluster, event: Event, observed: ProducerIdBlockObserved
 ) -> list[Decision]:
     """Take over the last block that ZooKeeper has."""

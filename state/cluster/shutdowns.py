@@ -18,7 +18,7 @@ from state.protocol_errors import ProtocolError
 from state.replies import Api, reply
 
 
-def shutdown_requested(
+def on_controlled_shutdown_requested(
     cluster: Cluster, event: Event, request: ControlledShutdownRequested
 ) -> list[Decision]:
     """Let a broker stop, or ask the slots first when the check is on
@@ -32,12 +32,12 @@ def shutdown_requested(
     return _answer_shutdown(cluster, event, request, error, refused=False)
 
 
-def shutdown_checked(
+def on_controlled_shutdown_checked(
     cluster: Cluster, event: Event, checked: ControlledShutdownChecked
 ) -> list[Decision]:
     """Answer what the slots were asked; ask again when other brokers are alive by now."""
     if checked.live != tuple(cluster.brokers.live_ids.tolist()):
-        return shutdown_requested(cluster, event, checked.request)
+        return on_controlled_shutdown_requested(cluster, event, checked.request)
     error = shutdown_error(cluster.authority, cluster.brokers, checked.request)
     refused = bool(checked.at_risk)
     return _answer_shutdown(cluster, event, checked.request, error, refused=refused)
@@ -56,7 +56,7 @@ def _answer_shutdown(
     return [reply(event, Api.CONTROLLED_SHUTDOWN, request.request_id, error)]
 
 
-def shutdown_allowed(
+def on_controlled_shutdown_allowed(
     cluster: Cluster, event: Event, allowed: ControlledShutdownAllowed
 ) -> list[Decision]:
     """Let a broker stop once whatever the check finds: an operator said so."""

@@ -49,7 +49,7 @@ from state.groups.timers import NOBODY, fire
 from state.groups.turn import Turn
 
 
-def requested(slot: GroupSlot, event: Event, request: GroupRequest) -> list[Decision]:
+def on_group_request(slot: GroupSlot, event: Event, request: GroupRequest) -> list[Decision]:
     """Take a request about one group, which may not exist."""
     bucket = slot.bucket(group_bucket(request.group))
     group = bucket.get(request.group)
@@ -64,7 +64,7 @@ def requested(slot: GroupSlot, event: Event, request: GroupRequest) -> list[Deci
     return finish(bucket, turn, group or nobody, gone=True)
 
 
-def offsets_appended(slot: GroupSlot, event: Event, appended: OffsetsAppended) -> list[Decision]:
+def on_offsets_appended(slot: GroupSlot, event: Event, appended: OffsetsAppended) -> list[Decision]:
     """Take offsets that the topic has; a group that is gone by now is there again by that."""
     if slot.phase(appended.partition) is not CoordinatorPhase.OWNED:
         return []
@@ -80,7 +80,7 @@ def offsets_appended(slot: GroupSlot, event: Event, appended: OffsetsAppended) -
     return finish(bucket, turn, group, gone=False)
 
 
-def topics_deleted(
+def on_committed_topics_deleted(
     slot: GroupSlot, event: Event, deleted: CommittedTopicsDeleted
 ) -> list[Decision]:
     """Remove a group's offsets of topics that are gone."""
@@ -94,7 +94,9 @@ def topics_deleted(
     )
 
 
-def heard(slot: GroupSlot, event: Event, received: HeartbeatsReceived) -> list[Decision]:
+def on_heartbeats_received(
+    slot: GroupSlot, event: Event, received: HeartbeatsReceived
+) -> list[Decision]:
     """Keep members that were heard of."""
     of_group: dict[str, list[Heartbeat]] = {}
     for one in received.heartbeats:
@@ -119,7 +121,7 @@ def _only_timers(turn: Turn, group: Group) -> None:
     """Nothing: the timers that are due fire before."""
 
 
-def timer_due(slot: GroupSlot, event: Event, due: GroupTimerDue) -> list[Decision]:
+def on_group_timer_due(slot: GroupSlot, event: Event, due: GroupTimerDue) -> list[Decision]:
     """Let the timers of a bucket fire, and tell the clock the next deadline."""
     number = bucket_of_key(event.key)
     bucket = slot.bucket(number)
@@ -130,7 +132,9 @@ def timer_due(slot: GroupSlot, event: Event, due: GroupTimerDue) -> list[Decisio
     return [*found, *arm(bucket, event.offset, number, bucket.first())]
 
 
-def expiration_due(slot: GroupSlot, event: Event, due: OffsetsExpirationDue) -> list[Decision]:
+def on_offsets_expiration_due(
+    slot: GroupSlot, event: Event, due: OffsetsExpirationDue
+) -> list[Decision]:
     """Remove what has expired in a bucket."""
     bucket = slot.bucket(bucket_of_key(event.key))
     retention_ms = slot.config.offsets_retention_ms
@@ -142,7 +146,7 @@ def expiration_due(slot: GroupSlot, event: Event, due: OffsetsExpirationDue) -> 
     return each(slot, event, names, expire)
 
 
-def configured(
+def on_group_coordinator_configured(
     slot: GroupSlot, event: Event, changed: GroupCoordinatorConfigured
 ) -> list[Decision]:
     """Take configuration, after all timers that were due under the old one."""
@@ -154,19 +158,25 @@ def configured(
     return found
 
 
-def elected(slot: GroupSlot, event: Event, became: GroupPartitionsElected) -> list[Decision]:
+def on_group_partitions_elected(
+    slot: GroupSlot, event: Event, became: GroupPartitionsElected
+) -> list[Decision]:
     """Begin to load partitions."""
     ownership.elected(slot, became.partitions, became.epoch)
     return []
 
 
-def loaded(slot: GroupSlot, event: Event, done: GroupPartitionsLoaded) -> list[Decision]:
+def on_group_partitions_loaded(
+    slot: GroupSlot, event: Event, done: GroupPartitionsLoaded
+) -> list[Decision]:
     """Serve partitions."""
     ownership.loaded(slot, done.partitions, done.epoch)
     return []
 
 
-def resigned(slot: GroupSlot, event: Event, ended: GroupPartitionsResigned) -> list[Decision]:
+def on_group_partitions_resigned(
+    slot: GroupSlot, event: Event, ended: GroupPartitionsResigned
+) -> list[Decision]:
     """Forget the groups of partitions that another broker coordinates."""
 
     def act(turn: Turn, group: Group) -> Gone:
@@ -190,7 +200,7 @@ def resigned(slot: GroupSlot, event: Event, ended: GroupPartitionsResigned) -> l
     return found
 
 
-def observed(slot: GroupSlot, event: Event, seen: GroupObserved) -> list[Decision]:
+def on_group_observed(slot: GroupSlot, event: Event, seen: GroupObserved) -> list[Decision]:
     """Take a group over, while its partition is loading."""
     held = slot.partitions.get(seen.partition)
     bucket = slot.bucket(group_bucket(seen.group))
@@ -200,7 +210,7 @@ def observed(slot: GroupSlot, event: Event, seen: GroupObserved) -> list[Decisio
     return finish(bucket, turn, ownership.observed_group(turn, seen), gone=False)
 
 
-def transaction_completed(
+def on_transaction_completed(
     slot: GroupSlot, event: Event, done: TransactionCompleted
 ) -> list[Decision]:
     """End a producer's transaction in all groups of the partitions that got its marker."""
@@ -218,7 +228,9 @@ def transaction_completed(
     return found
 
 
-def refused(slot: GroupSlot, event: Event, refusal: GroupRecordsRefused) -> list[Decision]:
+def on_group_records_refused(
+    slot: GroupSlot, event: Event, refusal: GroupRecordsRefused
+) -> list[Decision]:
     """Take back what could not be appended."""
     bucket = slot.bucket(group_bucket(refusal.group))
     if bucket.get(refusal.group) is None:
@@ -231,7 +243,9 @@ def refused(slot: GroupSlot, event: Event, refusal: GroupRecordsRefused) -> list
     )
 
 
-def overtaken(slot: GroupSlot, event: Event, records: GroupRecordsOvertaken) -> list[Decision]:
+def on_group_records_overtaken(
+    slot: GroupSlot, event: Event, records: GroupRecordsOvertaken
+) -> list[Decision]:
     """Note that records were appended late."""
     return concern(
         slot, event, records.group, lambda turn, group: refusals.overtaken(turn, group, records)
@@ -239,24 +253,24 @@ def overtaken(slot: GroupSlot, event: Event, records: GroupRecordsOvertaken) -> 
 
 
 GROUP_HANDLERS: Mapping[type[Any], Callable[[GroupSlot, Event, Any], list[Decision]]] = {
-    JoinGroupRequested: requested,
-    SyncGroupRequested: requested,
-    LeaveGroupRequested: requested,
-    OffsetCommitRequested: requested,
-    TxnOffsetCommitRequested: requested,
-    OffsetsAppended: offsets_appended,
-    CommittedTopicsDeleted: topics_deleted,
-    OffsetDeleteRequested: requested,
-    DeleteGroupRequested: requested,
-    GroupObserved: observed,
-    GroupRecordsRefused: refused,
-    GroupRecordsOvertaken: overtaken,
-    HeartbeatsReceived: heard,
-    GroupTimerDue: timer_due,
-    OffsetsExpirationDue: expiration_due,
-    GroupCoordinatorConfigured: configured,
-    GroupPartitionsElected: elected,
-    GroupPartitionsLoaded: loaded,
-    GroupPartitionsResigned: resigned,
-    TransactionCompleted: transaction_completed,
+    JoinGroupRequested: on_group_request,
+    SyncGroupRequested: on_group_request,
+    LeaveGroupRequested: on_group_request,
+    OffsetCommitRequested: on_group_request,
+    TxnOffsetCommitRequested: on_group_request,
+    OffsetsAppended: on_offsets_appended,
+    CommittedTopicsDeleted: on_committed_topics_deleted,
+    OffsetDeleteRequested: on_group_request,
+    DeleteGroupRequested: on_group_request,
+    GroupObserved: on_group_observed,
+    GroupRecordsRefused: on_group_records_refused,
+    GroupRecordsOvertaken: on_group_records_overtaken,
+    HeartbeatsReceived: on_heartbeats_received,
+    GroupTimerDue: on_group_timer_due,
+    OffsetsExpirationDue: on_offsets_expiration_due,
+    GroupCoordinatorConfigured: on_group_coordinator_configured,
+    GroupPartitionsElected: on_group_partitions_elected,
+    GroupPartitionsLoaded: on_group_partitions_loaded,
+    GroupPartitionsResigned: on_group_partitions_resigned,
+    TransactionCompleted: on_transaction_completed,
 }

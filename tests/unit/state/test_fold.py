@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable, Mapping
+
 import orjson
 import pytest
 
 from checkpoints.fold import fold_state
 from checkpoints.machine_format import decode_machine
+from state.cluster.machine import CLUSTER_HANDLERS
 from state.decisions import DecisionKind
 from state.events import Event
+from state.groups.handlers import GROUP_HANDLERS
+from state.groups.payloads.requests import GroupRequest
 from state.partitions.handlers import SLOT_HANDLERS
 from state.payloads.topics import TopicRemoved
 from state.routing import ALL, CLUSTER, machine_keys, scope
@@ -56,3 +62,13 @@ def test_who_folds_what() -> None:
     assert machine_keys(ALL, 3) == (-1, 0, 1, 2)
     assert machine_keys(CLUSTER, 3) == (-1,)
     assert machine_keys(7, 3) == (1,)
+
+
+@pytest.mark.parametrize("handlers", [CLUSTER_HANDLERS, SLOT_HANDLERS, GROUP_HANDLERS])
+def test_a_handler_is_named_after_its_event(
+    handlers: Mapping[type, Callable[..., object]],
+) -> None:
+    for payload, handler in handlers.items():
+        event = GroupRequest if issubclass(payload, GroupRequest) else payload
+        words = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", event.__name__).lower()
+        assert handler.__name__ == f"on_{words}"
