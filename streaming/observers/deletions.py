@@ -42,8 +42,10 @@ class DeletionsObserver:
         """Read the names and append new ones, after the topics that they mean."""
         names = self._tree.children(DELETE_TOPICS_PATH)
         found = read_many(self._tree.session, [topic_deletion_path(name) for name in names])
-        czxids = dict(zip(names, found.czxid.tolist(), strict=True))
-        new = [name for name in names if self._seen.get(name) != czxids[name]]
+        # One that went since it was listed asks for nothing: a topic of that name is a new one.
+        rows = zip(names, found.version.tolist(), found.czxid.tolist(), strict=True)
+        czxids = {name: czxid for name, version, czxid in rows if version >= 0}
+        new = [name for name, czxid in czxids.items() if self._seen.get(name) != czxid]
         fresh = [name for name in new if self._is_a_name(name)]
         if any(name not in self._topics for name in fresh):
             self._topics.look(Dirty(frozenset([TOPICS_PATH])))
@@ -59,7 +61,7 @@ class DeletionsObserver:
                 ]
             )
         self._seen = czxids
-        self._names_counted(len(names))
+        self._names_counted(len(czxids))
 
     def _is_a_name(self, name: str) -> bool:
         try:

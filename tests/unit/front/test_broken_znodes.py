@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Iterable
 from types import SimpleNamespace
 from typing import Any
 
@@ -21,6 +22,8 @@ from streaming.zk.types import ZNode
 
 LONG = "n" * 70_000
 """No log takes an event about it."""
+
+GONE = -1
 
 
 class Log:
@@ -76,12 +79,16 @@ def test_a_broken_registration_hides_no_other(
     assert f"registration of broker {name} is passed over" in caplog.text
 
 
+def read(czxids: Iterable[int]) -> SimpleNamespace:
+    """Znodes without data, as `read_many` returns them; GONE for one that is not there."""
+    of_znodes = np.array(list(czxids))
+    return SimpleNamespace(czxid=of_znodes, version=np.where(of_znodes == GONE, GONE, 0))
+
+
 def test_a_name_that_no_topic_may_have_is_not_deleted(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(
-        deletions, "read_many", lambda _, paths: SimpleNamespace(czxid=np.arange(len(paths)))
-    )
+    monkeypatch.setattr(deletions, "read_many", lambda _, paths: read(range(len(paths))))
     tree = SimpleNamespace(children=lambda path: ["t", "u", LONG], session=None)
     log, counters = Log(), Counter[str]()
     observer = DeletionsObserver(tree, log, Names(), counters)
@@ -90,6 +97,21 @@ def test_a_name_that_no_topic_may_have_is_not_deleted(
     assert [record.key for record in log.records] == ["t", "u"]
     assert counters == {"broken_admin_requests": 1}
     assert "is no legal name of a topic" in caplog.text
+
+
+def test_a_mark_that_goes_while_it_is_read_is_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would ask for the deletion of a topic that was made under that name meanwhile."""
+    looks = iter([[5, 6], [GONE, 6], [9, 6]])
+    monkeypatch.setattr(deletions, "read_many", lambda _, paths: read(next(looks)))
+    tree = SimpleNamespace(children=lambda path: ["t", "u"], session=None)
+    log, counts = Log(), list[int]()
+    observer = DeletionsObserver(tree, log, Names(), Counter[str](), counts.append)
+    observer.look()
+    observer.look()
+    assert [record.key for record in log.records] == ["t", "u"]
+    observer.look()
+    assert [record.key for record in log.records] == ["t", "u", "t"]
+    assert counts == [2, 1, 2]
 
 
 def test_a_topic_with_a_name_that_none_may_have_is_passed_over(
