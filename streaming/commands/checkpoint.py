@@ -46,7 +46,9 @@ def verify(
 
 @app.command("export")
 def export(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where the files go.")],
+    folder: Annotated[
+        Path, typer.Argument(metavar="FOLDER", file_okay=False, help="Where the files go.")
+    ],
     batch: Annotated[
         int | None, typer.Option("--batch", min=0, help="As of this batch; the last by default.")
     ] = None,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import errno
+import logging
 from collections.abc import Callable
 
 from rich.console import Console
 from rich.text import Text
 
 from streaming.errors import HelmstreamError
+
+logger = logging.getLogger(__name__)
 
 INTERRUPTED = 130  # what shells report for a program ended by Ctrl-C
 
@@ -26,9 +29,17 @@ def run_framed(command: Callable[[], object], console: Console) -> int:
         if code is None:
             raise
         # Text and not a string: brackets in a message are not rich's markup.
-        console.print(Text.assemble(("error: ", "bold red"), str(error)), soft_wrap=True)
+        console.print(Text.assemble(("error: ", "bold red"), _message(error)), soft_wrap=True)
         return code
     return 0
+
+
+def _message(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        # Whoever writes a log, as front and job do, also keeps where it was met.
+        logger.info("a file cannot be used", exc_info=error)
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
 
 
 def expected_exit_code(error: Exception) -> int | None:
@@ -48,4 +59,6 @@ def expected_exit_code(error: Exception) -> int | None:
         return 4
     if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
         return 4
+    if isinstance(error, OSError) and error.filename is not None:
+        return 1
     return 1 if isinstance(error, LogError) else None

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from streaming.commands.options import LogArgument
 from streaming.commands.replay import Until
+from streaming.errors import ConfigurationError
 from streaming.log.location import URL_FORM, log_location, topic_of
 
 Decisions = Annotated[bool, typer.Option("--decisions", help="The decision log of a data folder.")]
@@ -40,8 +41,12 @@ def export(
     reader = open_recorded(log_location(log), "decisions" if decisions else "events")
     try:
         first = reader.start_offset() if start is None else start
+        end = end_of(reader, until)
+        if first > end:
+            raise ConfigurationError(f"--from {first} is after the end, which is offset {end}")
+        records = reader.read(first, end)
         with file.open("w", encoding="utf-8") as out:
-            count = write_json_lines(reader.read(first, end_of(reader, until)), out)
+            count = write_json_lines(records, out)
     finally:
         reader.close()
     Console(highlight=False).print(f"{count} records in {file}", soft_wrap=True)

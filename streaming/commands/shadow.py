@@ -33,6 +33,7 @@ def shadow(
         typer.Option(
             "--report",
             metavar="FILE",
+            dir_okay=False,
             help="Where to write what differed as JSON lines, the summary last; by default "
             "shadow-report.jsonl in the data folder.",
         ),

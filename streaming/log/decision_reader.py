@@ -12,6 +12,8 @@ from streaming.log.decision_writer import RecordId, record_id
 from streaming.log.location import LogLocation
 from streaming.log.recorded import open_recorded
 
+_KINDS = frozenset(map(str, DecisionKind))
+
 
 @dataclass(frozen=True, slots=True)
 class LoggedDecision:
@@ -43,8 +45,14 @@ def each_once(records: Iterable[LogRecord], after: RecordId | None = None) -> It
 
 
 def read_decisions(records: Iterable[LogRecord]) -> Iterator[LoggedDecision]:
-    """Yield the decisions of a decision log, each once; raises LogError when a key is no id."""
+    """Yield the decisions of a decision log, each once; those of kinds that another version has
+    added are passed over (docs/decision-log.md).
+
+    Raises LogError when a key is no id.
+    """
     for record in each_once(records):
+        if record.kind not in _KINDS:
+            continue
         found = record_id(record)
         yield LoggedDecision(
             record.offset,

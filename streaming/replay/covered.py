@@ -10,14 +10,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-import orjson
-
 from checkpoints.snapshot import snapshot_offset
 from state.merge import MergedDecision
 from streaming.errors import HelmstreamError
 from streaming.log.decision_reader import OpenDecisions
 from streaming.log.location import LogLocation
 from streaming.paths import DataDir
+from streaming.replay.plan import made_with_of
 
 
 class NothingInCommon(HelmstreamError):
@@ -78,9 +77,9 @@ def _told_by(where: LogLocation) -> tuple[int | None, int | None]:
     if not isinstance(where, Path) or not where.is_dir():
         return None, None
     first, end = None, None
-    made_with, machines = where / "replay.json", where / "machines.parquet"
-    if made_with.is_file():
-        first = orjson.loads(made_with.read_bytes())["from_offset"]
+    machines = where / "machines.parquet"
+    if made_with := made_with_of(where):
+        first = made_with.get("from_offset")
     if machines.is_file():
         end = snapshot_offset(machines)
     elif (DataDir(where).checkpoint / "commits").is_dir():

@@ -10,14 +10,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import orjson
 
+from checkpoints.durable import put_in_place
 from checkpoints.snapshot import Snapshot
 from checkpoints.what_if import under_settings
 from streaming.errors import ConfigurationError
 from streaming.log.location import LogLocation
 from streaming.paths import DataDir
+
+_MADE_WITH = "replay.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,17 +68,41 @@ class ReplayPlan:
             "set": dict(sorted(self.what_if.items())),
             "from_offset": self.start.offset if self.start else None,
         }
-        path, root = self.out.root / "replay.json", self.out.root
-        if not path.exists():
-            if root.exists() and any(root.iterdir()):
-                raise ConfigurationError(f"--out {root} is not empty and holds no replay")
-            root.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(orjson.dumps(made_with, option=orjson.OPT_INDENT_2))
+        root = self.out.root
+        found = made_with_of(root)
+        if found is None:
+            _note(root, made_with)
             return
-        found = orjson.loads(path.read_bytes())
         for key, value in made_with.items():
             if found.get(key) != value:
                 raise ConfigurationError(
                     f"--out {root} holds a replay with {key} = {found.get(key)}, "
                     f"now it is {value}; choose another folder"
                 )
+
+
+def made_with_of(root: Path) -> dict[str, Any] | None:
+    """Return what the replay in a folder was made with, None where there is none.
+
+    Raises ConfigurationError when that cannot be read.
+    """
+    path = root / _MADE_WITH
+    if not path.is_file():
+        return None
+    try:
+        return dict(orjson.loads(path.read_bytes()))
+    except (ValueError, TypeError) as error:
+        raise ConfigurationError(
+            f"{path} is damaged, and tells no more what its replay was made with ({error}); delete"
+            " the folder, and replay into it anew"
+        ) from error
+
+
+def _note(root: Path, made_with: Mapping[str, Any]) -> None:
+    path = root / _MADE_WITH
+    written = path.with_suffix(".tmp")
+    if root.exists() and any(one != written for one in root.iterdir()):
+        raise ConfigurationError(f"--out {root} is not empty and holds no replay")
+    root.mkdir(parents=True, exist_ok=True)
+    written.write_bytes(orjson.dumps(made_with, option=orjson.OPT_INDENT_2))
+    put_in_place(written, path)
