@@ -42,6 +42,12 @@ from streaming.zk.znodes import (
 logger = logging.getLogger(__name__)
 
 _CONTROLLER_EPOCH = 3  # place in a state tuple
+_NOT_COMPARED = {
+    # Asked of our machine when the live controller does it: its own timers are another's.
+    "auto_leader_rebalance_enable": False,
+    # A brake that Kafka's controller does not have.
+    "controlled_shutdown_safety_check_enable": False,
+}
 
 
 class Inputs:
@@ -76,7 +82,7 @@ class ClusterReader:
 
     def __init__(self, session: ZkReader, settings: Settings, wake: Callable[[], None]) -> None:
         """Read through a connected session; wake is called when there may be something new."""
-        self._settings = settings.model_copy(update={"auto_leader_rebalance_enable": False})
+        self._settings = settings.model_copy(update=_NOT_COMPARED)
         self._session = session
         self.dirty = DirtyPaths(wake)
         self.counters: Counters = Counter()
