@@ -179,8 +179,10 @@ class Group:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """The longest time that a member wants to be waited for."""
-        return max((one.rebalance_timeout_ms for one in self.members.values()), default=0)
+        """The longest time that a member wants to be waited for; none that wants less than nothing
+        ends anything in the past (GroupMetadata.rebalanceTimeoutMs).
+        """
+        return max((0, *(one.rebalance_timeout_ms for one in self.members.values())))
 
     @property
     def all_joined(self) -> bool:

@@ -229,24 +229,6 @@ def test_a_leader_that_does_not_rejoin_is_followed_by_one_who_did() -> None:
     assert list(coordinator.group("g").members) == [ids[1]]
 
 
-def test_a_short_rebalance_timeout_does_not_ring_the_clock_without_end() -> None:
-    """A static member is waited for until its session ends, with nobody else in the group."""
-    coordinator = Coordinator()
-    coordinator.join("g", instance="i", version=5, rebalance_timeout_ms=1)
-    other = coordinator.join("g", version=3, rebalance_timeout_ms=1)
-    coordinator.tick(3_000)
-    leaving = coordinator.answer(other)["member"]
-    for one in coordinator.group("g").members:
-        coordinator.sync("g", one, 1, [])
-    coordinator.ask("leave_group_requested", "g", members=[{"member": leaving}])
-    before = coordinator.offset
-    coordinator.tick(12_999)
-    assert coordinator.group("g").state is GroupState.PREPARING
-    assert 50 < coordinator.offset - before < 105
-    coordinator.tick(13_000)
-    assert coordinator.group("g").state is GroupState.EMPTY
-
-
 def test_pending_ids_and_new_members_are_forgotten_when_nobody_comes() -> None:
     coordinator = Coordinator()
     coordinator.join("g", session_timeout_ms=6_000)

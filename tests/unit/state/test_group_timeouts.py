@@ -1,0 +1,49 @@
+"""Timeouts of members at the lower end of their range, and below it."""
+
+from __future__ import annotations
+
+from state.groups.states import GroupState
+from tests.unit.state.group_support import Coordinator
+
+INT_MIN = -(2**31)
+
+
+def test_a_short_rebalance_timeout_does_not_ring_the_clock_without_end() -> None:
+    """A static member is waited for until its session ends, with nobody else in the group."""
+    coordinator = Coordinator()
+    coordinator.join("g", instance="i", version=5, rebalance_timeout_ms=1)
+    other = coordinator.join("g", version=3, rebalance_timeout_ms=1)
+    coordinator.tick(3_000)
+    leaving = coordinator.answer(other)["member"]
+    for one in coordinator.group("g").members:
+        coordinator.sync("g", one, 1, [])
+    coordinator.ask("leave_group_requested", "g", members=[{"member": leaving}])
+    before = coordinator.offset
+    coordinator.tick(12_999)
+    assert coordinator.group("g").state is GroupState.PREPARING
+    assert 50 < coordinator.offset - before < 105
+    coordinator.tick(13_000)
+    assert coordinator.group("g").state is GroupState.EMPTY
+
+
+def test_a_negative_rebalance_timeout_ends_no_sync_in_the_past() -> None:
+    """A group that became empty then would have outlived its offsets' retention."""
+    coordinator = Coordinator()
+    coordinator.commit("g", [["a", 0, 5, -1, ""]])
+    coordinator.join("g", version=3, rebalance_timeout_ms=INT_MIN)
+    coordinator.tick(3_000)
+    group = coordinator.group("g")
+    assert (group.state, group.state_since_ms) == (GroupState.EMPTY, coordinator.now_ms)
+    assert coordinator.expire() == []
+
+
+def test_a_negative_rebalance_timeout_ends_no_join_in_the_past() -> None:
+    """A static member is waited for from now on, not from weeks ago by steps of 0.1 s."""
+    coordinator = Coordinator()
+    coordinator.join("g", instance="i", version=5, rebalance_timeout_ms=INT_MIN)
+    other = coordinator.join("g", version=3)
+    coordinator.tick(3_000)
+    for one in coordinator.group("g").members:
+        coordinator.sync("g", one, 1, [])
+    coordinator.ask("leave_group_requested", "g", members=[coordinator.answer(other)])
+    assert coordinator.group("g").join_timer.deadline_ms > coordinator.now_ms
