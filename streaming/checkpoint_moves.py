@@ -20,14 +20,20 @@ from checkpoints.replay import States
 from checkpoints.reslot import reslot
 from checkpoints.snapshot import Snapshot, write_snapshot
 from checkpoints.tables import partition_table
+from streaming.errors import HelmstreamError
 from streaming.folding import fold_range
 from streaming.job_lock import JobLock
 from streaming.log.embedded import EmbeddedLogWriter
 from streaming.log.recorded import open_log
+from streaming.log.writer_lock import LogLocked, WriterLock
 from streaming.paths import DataDir
 from streaming.seed import seed_checkpoint
 from streaming.settings import Settings
 from streaming.snapshots import MACHINES_FILE
+
+
+class FrontRuns(HelmstreamError):
+    """What is asked for cannot be done beside a front."""
 
 
 @contextmanager
@@ -37,6 +43,21 @@ def job_stopped(folders: DataDir) -> Iterator[None]:
         lock.take()
         with EmbeddedLogWriter(folders.decisions):
             yield
+
+
+@contextmanager
+def front_stopped(folders: DataDir) -> Iterator[None]:
+    """Hold the front's lock: a front that keeps its term loads nothing anew, and nobody would carry
+    out what is decided about events that count as folded.
+
+    Raises FrontRuns.
+    """
+    try:
+        lock = WriterLock(folders.events)
+    except LogLocked as error:
+        raise FrontRuns(f"the front has to be stopped too, not the job alone: {error}") from error
+    with lock:
+        yield
 
 
 def export_checkpoint(snapshot: Snapshot, folder: Path) -> None:

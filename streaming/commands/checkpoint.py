@@ -100,15 +100,22 @@ def reslot(
 def rebuild(
     config: ConfigFiles = None, overrides: Overrides = None, data_dir: DataDir = None
 ) -> None:
-    """Make the checkpoint anew out of the whole event log. The job must be stopped."""
+    """Make the checkpoint anew out of the whole event log. Front and job must be stopped: all its
+    events then count as done, and the cluster is loaded with the next start.
+    """
     from rich.progress import Progress
 
-    from streaming.checkpoint_moves import fold_whole_log, job_stopped, replace_checkpoint
+    from streaming.checkpoint_moves import (
+        fold_whole_log,
+        front_stopped,
+        job_stopped,
+        replace_checkpoint,
+    )
     from streaming.paths import DataDir as Folders
 
     settings = settings_from(config, overrides, data_dir)
     folders = Folders(settings.data_dir, settings.event_log_url)
-    with LazySpark(settings) as spark, job_stopped(folders):
+    with LazySpark(settings) as spark, job_stopped(folders), front_stopped(folders):
         with Progress(console=Console(stderr=True)) as bar:
             task = bar.add_task("folding", total=None)
             snapshot = fold_whole_log(

@@ -14,6 +14,7 @@ from streaming.cli import main
 from streaming.commands.frame import run_framed
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
+from streaming.log.writer_lock import WriterLock
 
 CLUSTER = ["--set", "zookeeper.connect=127.0.0.1:1"]
 
@@ -79,6 +80,15 @@ def test_where_the_output_cannot_go_is_said_before_anything_starts(
 ) -> None:
     assert run(*command.split()) == 2
     assert said in capsys.readouterr().err
+
+
+def test_a_checkpoint_is_not_rebuilt_while_the_front_runs_on(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with WriterLock(Path("data/events")):
+        assert run("checkpoint", "rebuild", "--data-dir", "data") == 1
+    said = capsys.readouterr().err
+    assert f"the front has to be stopped too, not the job alone: {Path('data/events')} is" in said
 
 
 def test_kinds_of_another_version_are_passed_over_by_a_diff(
