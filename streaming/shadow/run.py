@@ -25,7 +25,7 @@ from streaming.shadow.engine import Engine, LocalEngine, SparkEngine
 from streaming.shadow.reader import ClusterReader
 from streaming.shadow.report import Report
 from streaming.shadow.screen import panel, sentence
-from streaming.shadow.shadow import Shadow, Watcher, follow, gaps
+from streaming.shadow.shadow import Shadow, Watcher, awaited, follow, gaps
 from streaming.zk.reader import ZkReader
 
 DIVERGED = 5
@@ -165,7 +165,7 @@ def follow_to_the_end(
     def done() -> bool:
         if stop.at_once.is_set() or watcher.failure is not None or time.monotonic() >= last:
             return True
-        return watcher.looks.empty() and not gaps(shadow, watcher)
+        return watcher.looks.empty() and not awaited(shadow, watcher)
 
     follow(shadow, watcher.looks, done, show)
 

@@ -8,6 +8,8 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
+from state.decisions import DecisionKind
+from streaming.front.metric_families import COUNTERS
 from streaming.log.api import NewRecord
 from streaming.shadow.comparison import Comparison
 from streaming.shadow.engine import Engine
@@ -36,6 +38,7 @@ class Shadow:
         self._comparison = comparison
         self._report = report
         self.events = 0
+        self.set_aside = 0
         self.epoch = -1
 
     @property
@@ -74,6 +77,7 @@ class Shadow:
         until = self._engine.append(folded).stop
         self.events += len(folded)
         for batch in self._engine.decided(until):
+            self.set_aside += sum(one.kind == DecisionKind.SET_ASIDE for one in batch.decisions)
             self._say(self._comparison.decided(batch.decisions, now_ms, void=void), now_ms)
 
     def _say(self, verdicts: Sequence[Verdict], now_ms: int) -> None:
@@ -116,6 +120,11 @@ class Watcher:
         self._reader = open_reader(self._wake.set)
         self._stopped = stopped
         self._thread = threading.Thread(target=self._run, name="cluster-reader", daemon=True)
+
+    @property
+    def passed_over(self) -> dict[str, int]:
+        """How often something in the cluster could not be read, by the counter's name."""
+        return dict(self._reader.counters)
 
     @property
     def trouble(self) -> str:
@@ -161,7 +170,19 @@ class Watcher:
 
 
 def gaps(shadow: Shadow, watcher: Watcher) -> list[str]:
-    """Say what is not compared as of now."""
+    """Say what is not compared as of now, and what was not since the start."""
+    found = awaited(shadow, watcher)
+    for name, count in sorted(watcher.passed_over.items()):
+        found.append(f"{COUNTERS.get(name, name)}: {count} passed over, log/shadow.log names them")
+    if shadow.set_aside:
+        found.append(
+            f"{COUNTERS['set_aside_events']}: {shadow.set_aside}; helmstream tap shows each"
+        )
+    return found
+
+
+def awaited(shadow: Shadow, watcher: Watcher) -> list[str]:
+    """Say what is not compared yet."""
     found = []
     if watcher.trouble:
         found.append(f"ZooKeeper cannot be read: {watcher.trouble}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -10,10 +11,11 @@ from typing import Any
 
 import pytest
 
+from streaming.log.api import NewRecord
 from streaming.shadow.comparison import Comparison
 from streaming.shadow.looks import Look
 from streaming.shadow.run import DIVERGED, INCOMPLETE, Stop, exit_code, follow_to_the_end
-from streaming.shadow.shadow import Shadow, Watcher, gaps
+from streaming.shadow.shadow import Shadow, Watcher, awaited, gaps
 from streaming.shadow.verdicts import Status
 from streaming.zk.errors import RequestFailed, ZkErrorCode
 from streaming.zk.types import SessionState
@@ -28,14 +30,18 @@ def session(held: bool = True) -> Any:
     return SimpleNamespace(state=now, session_timeout_ms=10_000)
 
 
-def unstarted(held: bool = True) -> Watcher:
-    return Watcher(session(held), lambda wake: SimpleNamespace(), threading.Event())
+def reader(look: Callable[[], Look] | None = None, **counters: int) -> Any:
+    return SimpleNamespace(look=look, counters=Counter(counters))
+
+
+def unstarted(held: bool = True, **counters: int) -> Watcher:
+    return Watcher(session(held), lambda wake: reader(**counters), threading.Event())
 
 
 @contextmanager
 def watching(look: Callable[[], Look]) -> Iterator[Watcher]:
     ended = threading.Event()
-    watcher = Watcher(session(), lambda wake: SimpleNamespace(look=look), ended)
+    watcher = Watcher(session(), lambda wake: reader(look), ended)
     watcher.start()
     try:
         yield watcher
@@ -94,6 +100,24 @@ def test_no_controller_and_no_connection_are_gaps() -> None:
     assert gaps(Beside().shadow, unstarted()) == []
     assert gaps(Beside().shadow, unstarted(held=False)) == [
         "ZooKeeper cannot be read: the connection is lost"
+    ]
+
+
+def test_what_cannot_be_read_is_a_gap_that_nobody_waits_for() -> None:
+    beside, watcher = Beside(), unstarted(broken_topic_znodes=2, broken_partition_states=1)
+    follow_to_the_end(beside.shadow, watcher, stopped(), None, lambda: None)
+    assert gaps(beside.shadow, watcher) == [
+        "State znodes of partitions that cannot be read: 1 passed over, log/shadow.log names them",
+        "Znodes of topics that cannot be read: 2 passed over, log/shadow.log names them",
+    ]
+    assert awaited(beside.shadow, watcher) == []
+
+
+def test_an_event_that_our_machine_sets_aside_is_a_gap() -> None:
+    beside = Beside()
+    beside.look(NewRecord("nobody_knows", "t", b"{}"))
+    assert gaps(beside.shadow, unstarted()) == [
+        "Events that could not be folded: 1; helmstream tap shows each"
     ]
 
 
