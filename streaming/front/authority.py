@@ -49,6 +49,8 @@ PREVIOUS: dict[RolePhase, frozenset[RolePhase]] = {
 _QUICK_LOSS_S = 600.0
 _PAUSE_MIN_S = 1.0
 _PAUSE_MAX_S = 30.0
+_RESIGNED_TIMEOUT_S = 3.0
+"""Brokers wait for the role: a log that hangs must not keep it from them."""
 
 
 class HeldTerm(Protocol):
@@ -187,7 +189,13 @@ class ControllerRole:
             self._append_resigned(str(loss))
 
     def _append_resigned(self, reason: str) -> None:
-        self._log.append([event(EventKind.CONTROLLER_RESIGNED, {"reason": reason})])
+        appended = self._log.append_async(
+            [event(EventKind.CONTROLLER_RESIGNED, {"reason": reason})]
+        )
+        try:
+            appended.result(_RESIGNED_TIMEOUT_S)
+        except TimeoutError:
+            logger.warning("the role goes before the log has that it does")
 
     def _pause_after_loss(self, held_s: float) -> float:
         if self._claim is not None and held_s > _QUICK_LOSS_S:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
@@ -25,6 +27,16 @@ class EventLog:
         self._writer = writer
         self._on_grown = on_grown
         self._on_failed = on_failed
+        self._lock = threading.Lock()
+        self._unanswered = 0
+        self._silent_since_s: float | None = None
+
+    @property
+    def silent_since_s(self) -> float | None:
+        """Since when no append was answered though some wait, in s of time.monotonic; None: none
+        waits.
+        """
+        return self._silent_since_s
 
     def append(self, records: Sequence[NewRecord]) -> range:
         """Append events and return their offsets once all are durable; raises LogError."""
@@ -33,6 +45,10 @@ class EventLog:
     def append_async(self, records: Sequence[NewRecord]) -> Future[range]:
         """Append events without waiting; order of calls is order of offsets."""
         future = self._writer.append_async(records)
+        with self._lock:
+            self._unanswered += 1
+            if self._silent_since_s is None:
+                self._silent_since_s = time.monotonic()
         future.add_done_callback(self._tell)
         return future
 
@@ -49,6 +65,9 @@ class EventLog:
         return self._writer.truncate_before(offset)
 
     def _tell(self, future: Future[range]) -> None:
+        with self._lock:
+            self._unanswered -= 1
+            self._silent_since_s = time.monotonic() if self._unanswered else None
         if future.cancelled():
             return
         error = future.exception()

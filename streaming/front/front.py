@@ -21,6 +21,7 @@ from streaming.front.groups import Groups
 from streaming.front.job_feed import JobFeed
 from streaming.front.lease_watch import LeaseWatch
 from streaming.front.link_server import LinkServer
+from streaming.front.log_watch import LogWatch
 from streaming.front.rivals import Rivals
 from streaming.front.signals import Signals
 from streaming.front.status import Seen, StatusServer, front_status
@@ -64,9 +65,11 @@ class Front:
             on_failed=lambda error: self._soon(self._fail, error),
         )
         self._signals = Signals()
+        lease_s = settings.controller_lease_ms / 1000
+        self._log_watch = LogWatch(self._log, lease_s, self._end_session)
         self._lease = LeaseWatch(
             self._loop,
-            settings.controller_lease_ms / 1000,
+            lease_s,
             self._log.end_offset(),
             on_healthy=self._signals.set_job_healthy,
             on_expired=self._lease_expired,
@@ -226,6 +229,7 @@ class Front:
         )
 
     async def _start(self) -> None:
+        self._log_watch.start()
         if self._log.end_offset():
             # A front that was killed could not say that its term is over.
             self._log.append([event(EventKind.CONTROLLER_RESIGNED, {"reason": "front started"})])
@@ -288,6 +292,11 @@ class Front:
         if self._authority.claim is not None:
             self._signals.give_up(reason)
             self._decider.fail_all()
+
+    def _end_session(self) -> None:
+        """Let the role go with the session that holds it, on any thread."""
+        if self._term is not None:
+            self._term.close()
 
     def _load_again(self) -> None:
         if self._term is not None:

@@ -55,9 +55,16 @@ def stays(what: str, true: Callable[[], Any], for_s: float) -> None:
 
 
 class FrontProcess:
-    """`python -m streaming.front` on a data folder."""
+    """`python -m streaming.front` on a data folder; program: what is run instead."""
 
-    def __init__(self, data_dir: Path, zookeeper: str, **settings: object) -> None:
+    def __init__(
+        self,
+        data_dir: Path,
+        zookeeper: str,
+        *,
+        program: Sequence[str] = ("-m", "streaming.front"),
+        **settings: object,
+    ) -> None:
         self.data_dir = data_dir
         values = {
             "zookeeper.connect": zookeeper,
@@ -68,7 +75,7 @@ class FrontProcess:
             **{name.replace("_", "."): value for name, value in settings.items()},
         }
         chosen = [word for key, value in values.items() for word in ("--set", f"{key}={value}")]
-        argv = [sys.executable, "-m", "streaming.front", "--data-dir", str(data_dir), *chosen]
+        argv = [sys.executable, *program, "--data-dir", str(data_dir), *chosen]
         self.process = ChildProcess.start("front", argv, log_path=data_dir / "log" / "front.log")
 
     def status(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from concurrent.futures import Future
 import orjson
 import pytest
 
+from streaming.front import authority as authority_module
 from streaming.front.authority import PREVIOUS, ControllerRole, RolePhase
 from streaming.front.signals import GiveUpRole, RoleLost, Signals
 from streaming.log.api import LogClosed
@@ -18,15 +19,21 @@ from streaming.zk.errors import SessionLost, ZooKeeperUnreachable
 
 
 class Log:
-    def __init__(self) -> None:
+    """Takes reasons; one that hangs never says so."""
+
+    def __init__(self, *, hangs: bool = False) -> None:
         self.reasons: list[str] = []
+        self.hangs = hangs
 
     def append(self, records) -> range:
-        self.reasons += [orjson.loads(record.payload)["reason"] for record in records]
-        return range(len(records))
+        raise NotImplementedError
 
     def append_async(self, records) -> Future:
-        raise NotImplementedError
+        self.reasons += [orjson.loads(record.payload)["reason"] for record in records]
+        appended: Future[range] = Future()
+        if not self.hangs:
+            appended.set_result(range(len(records)))
+        return appended
 
 
 class Term:
@@ -59,9 +66,11 @@ class Term:
         self._do("close")
 
 
-def serve(step: str, error: Exception) -> tuple[list[str], list[RolePhase], Log, ControllerRole]:
+def serve(
+    step: str, error: Exception, *, log_hangs: bool = False
+) -> tuple[list[str], list[RolePhase], Log, ControllerRole]:
     """Run one term that fails at a step, then stop."""
-    signals, log, calls, phases = Signals(), Log(), [], []
+    signals, log, calls, phases = Signals(), Log(hangs=log_hangs), [], []
     done = threading.Event()
     failures: list[Exception] = []
 
@@ -103,6 +112,13 @@ def test_the_role_is_given_back_after_the_event():
         RolePhase.WAITING_FOR_JOB,
         RolePhase.STOPPED,
     ]
+    assert log.reasons == ["lease"]
+
+
+def test_the_role_is_given_back_though_the_log_never_answers(monkeypatch):
+    monkeypatch.setattr(authority_module, "_RESIGNED_TIMEOUT_S", 0.05)
+    calls, _, log, _ = serve("follow", GiveUpRole("lease"), log_hangs=True)
+    assert calls[-2:] == ["give_back", "close"]
     assert log.reasons == ["lease"]
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Future
+from types import SimpleNamespace
+
 import pytest
 
 from streaming.front.event_log import EventLog
@@ -51,3 +54,25 @@ def test_a_closed_log_is_a_failure(tmp_path, told):
     with pytest.raises(LogClosed):
         log.append([NewRecord("a", "", b"")])
     assert [type(error) for error in told["failed"]] == [LogClosed]
+
+
+def test_it_is_silent_from_the_first_append_that_waits_until_all_are_answered(told, monkeypatch):
+    times_s = iter([1.0, 3.0])  # of the first append and of the first answer
+    clock = SimpleNamespace(monotonic=lambda: next(times_s))
+    monkeypatch.setattr("streaming.front.event_log.time", clock)
+    asked: list[Future[range]] = []
+
+    class Writer:
+        def append_async(self, _: object) -> Future[range]:
+            asked.append(Future())
+            return asked[-1]
+
+    log = EventLog(Writer(), told["grown"].append, told["failed"].append)
+    assert log.silent_since_s is None
+    for _ in range(2):
+        log.append_async([NewRecord("a", "", b"")])
+    assert log.silent_since_s == 1.0
+    asked[0].set_result(range(1))
+    assert log.silent_since_s == 3.0
+    asked[1].set_exception(AppendFailed("full"))
+    assert log.silent_since_s is None
