@@ -193,7 +193,8 @@ def start_loaded(slot: Slot, offset: int) -> list[Decision]:
     """Take the marks that a load found, before the state machines start (KafkaController's
     fetchTopicDeletionsInProgress).
 
-    Deletions with a replica that is not online are halted. The marks of topics that do not exist
+    Deletions with a replica that is not online are halted; what waits for a reassignment is not,
+    nobody would release it at its end. The marks of topics that do not exist
     are what a deletion that was cut short left behind: its last znodes go. Where deletion is not
     allowed all marks go.
     """
@@ -205,7 +206,7 @@ def start_loaded(slot: Slot, offset: int) -> list[Decision]:
         del slot.table.deletions[name]
     rows = slot.table.rows
     offline = (rows.replicas != NONE) & ~slot.online_replicas(np.arange(len(rows)))
-    down = _any(slot, offline)
+    down = _any(slot, offline) - slot.table.reassigning()
     for name, deletion in slot.table.deletions.items():
         deletion.halted = name in down
     return [delete_topic(slot, offset, name, None, leftovers=True) for name in unknown]

@@ -79,7 +79,7 @@ def _motion(
         raise Rejected(
             ProtocolError.NO_REASSIGNMENT_IN_PROGRESS, "No partition reassignment is in progress."
         )
-    if not known or request.topic in slot.table.deletions:
+    if not known or _is_deleted(slot, request.topic, now):
         raise Rejected(ProtocolError.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
     wanted = now.towards(now.origin if target is None else target)
     if len(wanted.replicas) > REPLICAS_MAX:
@@ -90,6 +90,14 @@ def _motion(
         )
     _check_leadership(slot, row, wanted)
     return wanted
+
+
+def _is_deleted(slot: Slot, topic: str, now: Motion) -> bool:
+    """Return whether a partition is to be deleted as it is. A motion that the deletion waits for
+    may be changed or taken back: it may never end otherwise.
+    """
+    queued = slot.table.deletions.get(topic)
+    return queued is not None and (queued.started or not now.in_progress)
 
 
 def _check_replicas(

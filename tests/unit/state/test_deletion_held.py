@@ -1,0 +1,83 @@
+"""Topics that are to be deleted while a reassignment of theirs is under way."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from state.decisions import Action, DecisionKind
+from state.protocol_errors import ProtocolError
+from tests.unit.state.support import Controller, Said, actions, broker
+
+CHANGE, STOP, REPLY = (
+    DecisionKind.CHANGE_PARTITIONS,
+    DecisionKind.STOP_REPLICAS,
+    DecisionKind.REPLY,
+)
+STATE = [1, 0, [1, 2], 5, 0, 0]
+
+
+def mark(controller: Controller) -> Said:
+    return controller.happen("topic_deletion_requested", "t", topic="t")
+
+
+def move(controller: Controller, partition: int, target: list[int] | None) -> Said:
+    asked = {"partitions": [partition], "targets": [target]}
+    return controller.happen(
+        "alter_reassignments_requested", "t", request_id="r", topic="t", **asked
+    )
+
+
+def moving(controller: Controller) -> Said:
+    """Partition 0 of topic t is on its way from brokers 1 and 2 to 1 and 3."""
+    lists: dict[str, Any] = {"adding": [[3], []], "removing": [[2], []]}
+    return controller.topic("t", [[1, 3, 2], [1, 2]], [STATE, STATE], **lists)
+
+
+def deleted_on(said: Said) -> set[int]:
+    return {row["broker"] for row in said.get(STOP, []) if row["delete"]}
+
+
+@pytest.mark.parametrize("target", [None, [1, 2]])
+def test_what_a_deletion_waits_for_can_be_taken_back(target: list[int] | None) -> None:
+    controller = Controller((1, 2))
+    moving(controller)
+    assert mark(controller) == {}
+    said = move(controller, 0, target)
+    assert [one["error"] for one in said[REPLY]["partitions"]] == [ProtocolError.NONE]
+    assert deleted_on(said) >= {1, 2}
+    assert controller.slot.table.deletions["t"].started
+
+
+def test_what_a_deletion_waits_for_can_take_another_way() -> None:
+    controller = Controller((1, 2, 4))
+    moving(controller)
+    mark(controller)
+    said = move(controller, 0, [1, 4])
+    assert said[REPLY]["partitions"][0]["error"] == ProtocolError.NONE
+    assert deleted_on(said) == {3}
+    assert deleted_on(controller.alter([1, 2, 4])) >= {1, 4}
+
+
+def test_no_other_partition_of_a_topic_that_is_to_be_deleted_begins_to_move() -> None:
+    controller = Controller((1, 2))
+    moving(controller)
+    mark(controller)
+    said = move(controller, 1, [2, 1])
+    assert said.keys() == {REPLY}
+    error = ProtocolError.UNKNOWN_TOPIC_OR_PARTITION
+    assert said[REPLY]["partitions"][0]["error"] == error
+
+
+def test_a_load_with_a_dead_broker_does_not_halt_what_waits() -> None:
+    controller = Controller()
+    controller.elect(6)
+    controller.brokers(registered=[broker(1, 101), broker(3, 103)])
+    mark(controller)
+    moving(controller)
+    said = controller.happen("resync_completed", topics=1)
+    assert not any(actions(row) & Action.DELETED for row in said[CHANGE])
+    assert not deleted_on(said)
+    assert deleted_on(controller.alter([1, 3])) >= {1, 3}
+    assert controller.slot.table.deletions["t"].halted, "partition 1 is on broker 2 too"
