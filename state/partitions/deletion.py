@@ -20,7 +20,7 @@ from state.partitions.changes import Changes
 from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.machine import move_partitions, move_replicas
 from state.partitions.slot import Slot
-from state.partitions.table import Deletion
+from state.partitions.table import NO_LEADER, Deletion
 from state.topic_ids import topic_id_to_text
 
 _R = ReplicaState
@@ -210,3 +210,12 @@ def start_loaded(slot: Slot, offset: int) -> list[Decision]:
     for name, deletion in slot.table.deletions.items():
         deletion.halted = name in down
     return [delete_topic(slot, offset, name, None, leftovers=True) for name in unknown]
+
+
+def keep_begun(slot: Slot) -> None:
+    """Keep, of the marks that a load found, those of topics without any leader: their deletion had
+    begun, and brokers do not know them any more.
+    """
+    led = _any(slot, slot.table.rows.leader[:, None] != NO_LEADER)
+    marked = slot.table.deletions if slot.authority.delete_topics else {}
+    slot.table.deletions = {name: one for name, one in marked.items() if name not in led}

@@ -82,10 +82,12 @@ def on_resync_completed(slot: Slot, event: Event, completed: ResyncCompleted) ->
     """
     slot.authority.loaded()
     if slot.authority.paused:
-        slot.table.deletions.clear()  # read again, and gone on with, when the pause is over
+        deletion.keep_begun(slot)
         told = Changes(slot.table, event.offset)
         told.metadata |= slot.table.rows.has_leadership
-        return told.decisions(slot.authority, slot.brokers)
+        found = told.decisions(slot.authority, slot.brokers)
+        slot.table.deletions.clear()  # read again, and gone on with, when the pause is over
+        return found
     marks = deletion.start_loaded(slot, event.offset)
     changes = Changes(slot.table, event.offset)
     everything = np.arange(len(slot.table.rows))

@@ -130,3 +130,27 @@ def test_a_topic_that_is_to_be_deleted_is_told_as_it_is() -> None:
     controller.happen("topic_deletion_requested", "t", topic="t")
     assert only_told(controller.happen("resync_completed", topics=1))
     assert controller.slot.table.deletions == {}
+
+
+def test_a_topic_whose_deletion_had_begun_is_told_as_gone() -> None:
+    controller = Controller()
+    controller.elect(6)
+    controller.happen("controller_paused", reason="early")
+    controller.brokers(registered=[broker(1, 101)])
+    for topic in ("t", "u"):
+        controller.topic(topic, [[1, 2, 3]], [[-1, 1, [3], 5, 0, 1]])
+    controller.happen("topic_deletion_requested", "t", topic="t")
+    said = controller.happen("resync_completed", topics=2)
+    gone = Action.UPDATE_METADATA | Action.DELETED
+    assert [actions(row) for row in said[CHANGE]] == [gone, Action.UPDATE_METADATA]
+    assert controller.slot.table.deletions == {}
+
+
+def test_where_deletion_is_not_allowed_it_is_told_as_it_is() -> None:
+    controller = Controller()
+    controller.elect(6, delete_topic_enable=False)
+    controller.happen("controller_paused", reason="early")
+    controller.brokers(registered=[broker(1, 101)])
+    controller.topic("t", [[1, 2, 3]], [[-1, 1, [3], 5, 0, 1]])
+    controller.happen("topic_deletion_requested", "t", topic="t")
+    assert only_told(controller.happen("resync_completed", topics=1))
