@@ -69,6 +69,7 @@ class Supervised:
     was_stable: bool = False
     backoff_s: float = _FIRST_BACKOFF_S
     start_after: float = 0.0
+    bound_after: float = 0.0
 
     def start(self) -> None:
         """Start the process now; one that is started again waits if a standby has its role now."""
@@ -79,20 +80,39 @@ class Supervised:
         self.started_at = time.monotonic()
 
     def keep_running(self) -> None:
-        """Start a process that has ended again, waiting longer each time it ends soon; keep its log
-        within bounds.
+        """Start a process that has ended again, waiting longer each time it ends soon or cannot be
+        started; keep its log within bounds.
 
         Raises HopelessRole when it ended because of its configuration, unless it has run with that
         for a while before: then something around it is not as it was, and may be again.
         """
-        keep_bounded(self.log_path)
+        now = time.monotonic()
+        if now >= self.bound_after:
+            self._keep_log_bounded(now)
         if self.child is not None and self.child.running:
             return
-        now = time.monotonic()
         if self.child is not None:
             self._ended(self.child, now)
         if now >= self.start_after:
+            self._start_again(now)
+
+    def _keep_log_bounded(self, now: float) -> None:
+        """A full disk ends no role; it is looked at again later."""
+        try:
+            keep_bounded(self.log_path)
+            self.bound_after = 0.0
+        except OSError as error:
+            if not self.bound_after:
+                logger.warning("%s is not kept within bounds: %s", self.log_path, error)
+            self.bound_after = now + _LONGEST_BACKOFF_S
+
+    def _start_again(self, now: float) -> None:
+        """Start it; no memory, descriptors or space for that is no reason to end the others."""
+        try:
             self.start()
+        except OSError as error:
+            logger.warning("%s cannot be started: %s", self.role, error)
+            self._back_off(now)
 
     def _ended(self, child: ChildProcess, now: float) -> None:
         logger.warning("%s ended with code %s, see %s", self.role, child.return_code, self.log_path)
@@ -101,9 +121,12 @@ class Supervised:
             self.backoff_s = _FIRST_BACKOFF_S
         if child.return_code == ConfigurationError.exit_code and not self.was_stable:
             raise HopelessRole(self.role, child.return_code, self.log_path)
+        self._back_off(now)
+        self.child = None
+
+    def _back_off(self, now: float) -> None:
         self.start_after = now + self.backoff_s
         self.backoff_s = min(self.backoff_s * 2, _LONGEST_BACKOFF_S)
-        self.child = None
 
     def stop(self) -> None:
         """Ask the process to end and wait for it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,46 @@ def test_a_supervised_process_has_its_log_bounded(
     role.keep_running()
     role.stop()
     assert looked_at == [tmp_path / "job.log"]
+
+
+def test_a_process_that_cannot_be_started_is_tried_again(tmp_path: Path) -> None:
+    role = role_that("pass", tmp_path)
+    role.start()
+    assert role.child is not None
+    assert role.child.wait(WAIT_S)
+    role.log_path.unlink()
+    role.log_path.mkdir()  # nothing can be logged there
+
+    def tried_twice() -> bool:
+        role.keep_running()
+        return role.backoff_s > processes._FIRST_BACKOFF_S * 4
+
+    wait_for("two tries after the end", tried_twice, WAIT_S)
+    assert role.starts == 1
+    role.log_path.rmdir()
+    keep_until_started_again(role)
+    role.stop()
+
+
+def test_a_log_that_cannot_be_moved_aside_ends_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    role = role_that("import time; time.sleep(60)", tmp_path)
+    role.start()
+    role.log_path.write_bytes(b"more")
+    (tmp_path / "job.log.1").mkdir()
+    monkeypatch.setattr(processes, "keep_bounded", partial(keep_bounded, bytes_max=3))
+    monkeypatch.setattr(processes, "_LONGEST_BACKOFF_S", 0.0)
+    for _ in range(3):
+        role.keep_running()
+    assert [one.getMessage() for one in caplog.records] == [
+        f"{role.log_path} is not kept within bounds: [Errno 21] Is a directory:"
+        f" '{tmp_path / 'job.log.1'}'"
+    ]
+    (tmp_path / "job.log.1").rmdir()
+    role.keep_running()
+    assert role.log_path.read_bytes() == b""
+    role.stop()
 
 
 @pytest.mark.slow
