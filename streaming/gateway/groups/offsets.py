@@ -19,6 +19,7 @@ _MANY_GROUPS_SINCE = 8
 _TOP_LEVEL_ERROR_SINCE = 2
 _RETENTION_UNTIL = 4
 _THROTTLE_SINCE = 3
+_LOADING_SINCE = 2
 _NO_OFFSET = -1
 
 
@@ -57,6 +58,8 @@ class Offsets:
         }
         topics = [(topic["name"], len(topic["partitions"])) for topic in body["topics"]]
         reply = await self._requests.reply_in_transaction(call, body["group_id"], payload)
+        if call.version < _LOADING_SINCE:
+            reply = _without_loading(reply)
         return self._committed(Api.TXN_OFFSET_COMMIT, call, reply, payload["offsets"], topics)
 
     def _committed(
@@ -136,6 +139,20 @@ def _offsets(topics: Iterable[Mapping[str, Any]]) -> list[list[Any]]:
         for topic in topics
         for one in topic["partitions"]
     ]
+
+
+def _without_loading(reply: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a reply without the error that ends producers before 2.0 (KAFKA-7296).
+
+    Source: KafkaApis.handleTxnOffsetCommitRequest.
+    """
+
+    def told(error: int) -> int:
+        loading = error == ProtocolError.COORDINATOR_LOAD_IN_PROGRESS
+        return ProtocolError.COORDINATOR_NOT_AVAILABLE if loading else error
+
+    rows = [[*partition, told(error)] for *partition, error in reply.get("partitions", [])]
+    return {**reply, "error": told(reply["error"]), "partitions": rows}
 
 
 def _partitions(topics: Iterable[Mapping[str, Any]], field: str) -> list[tuple[str, int]]:

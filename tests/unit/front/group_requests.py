@@ -107,6 +107,13 @@ def commit_body(
     }
 
 
+def in_transaction() -> dict[str, Any]:
+    producer = {"transactional_id": "x", "producer_id": 9, "producer_epoch": 1}
+    body = commit_body(None) | producer | {"generation_id": -1}
+    del body["generation_id_or_member_epoch"]
+    return body
+
+
 async def commit(
     client: Client,
     joined: dict[str, Any] | None,

@@ -11,16 +11,16 @@ import orjson
 import pytest
 
 from state.protocol_errors import ProtocolError
-from streaming.gateway.groups import membership, transactions
+from streaming.gateway.groups import membership
 from streaming.wire.joining import encode_join_group
 from streaming.wire.messages import APIS, ApiKey, decode_response
-from tests.unit.front import group_world
 from tests.unit.front.group_requests import (
     GROUP,
     commit,
     commit_body,
     fetched,
     heartbeat,
+    in_transaction,
     joining,
     member_of,
     play,
@@ -221,28 +221,6 @@ def test_offsets_are_deleted() -> None:
     play(scenario)
 
 
-def in_transaction() -> dict[str, Any]:
-    producer = {"transactional_id": "x", "producer_id": 9, "producer_epoch": 1}
-    body = commit_body(None) | producer | {"generation_id": -1}
-    del body["generation_id_or_member_epoch"]
-    return body
-
-
-@pytest.mark.parametrize("version", range(5))
-def test_commits_of_a_transaction_are_not_stable_before_its_end(version: int) -> None:
-    async def scenario(world: GroupWorld, rig: Rig) -> None:
-        client = await rig.client()
-        answer = await client.ask(ApiKey.TXN_OFFSET_COMMIT, version, in_transaction())
-        assert answer["topics"][0]["partitions"][0]["error_code"] == 0
-        unstable = await fetched(client, require_stable=True)
-        assert unstable["error_code"] == ProtocolError.UNSTABLE_OFFSET_COMMIT
-        assert (await fetched(client))["committed_offset"] == -1
-        producers = world.leader.logs[world.groups.partition_of(GROUP)].producers
-        assert producers.commit_error(9, 0) == ProtocolError.INVALID_PRODUCER_EPOCH
-
-    play(scenario)
-
-
 LONG = "n" * 40_000
 """Only the compact form can have it. Kafka's readers refuse it, and no record could hold it."""
 
@@ -270,56 +248,5 @@ def test_names_that_no_record_can_hold_end_their_connection(
         await client.wait_closed()
         assert rig.gateway.counters["closed_malformed"] == 1
         assert len(world.events) == before
-
-    play(scenario)
-
-
-@pytest.mark.parametrize(("said", "told"), [(47, 47), (48, 48), (13, 14), (15, 15)])
-def test_what_a_transactions_coordinator_has_against_a_commit_is_told(said: int, told: int) -> None:
-    async def scenario(world: GroupWorld, rig: Rig) -> None:
-        world.verification_error = said
-        client = await rig.client()
-        answer = await client.ask(ApiKey.TXN_OFFSET_COMMIT, 4, in_transaction())
-        assert answer["topics"][0]["partitions"][0]["error_code"] == told
-        assert (await fetched(client, require_stable=True))["error_code"] == 0
-
-    play(scenario)
-
-
-def test_a_commit_is_under_way_until_it_is_decided_however_late(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(group_world, "TIMEOUT_S", 0.01)
-    monkeypatch.setattr(transactions, "COMMIT_TIMEOUT_S", 0.05)
-    monkeypatch.setattr(transactions, "_MARKER_WAITS_S", 0.05)
-
-    async def scenario(world: GroupWorld, rig: Rig) -> None:
-        client = await rig.client()
-        world.held = []
-        answer = await client.ask(ApiKey.TXN_OFFSET_COMMIT, 4, in_transaction())
-        error = answer["topics"][0]["partitions"][0]["error_code"]
-        assert error == ProtocolError.REQUEST_TIMED_OUT
-        assert not await world.transactions.settled(9)
-        world.release()
-        monkeypatch.setattr(transactions, "_MARKER_WAITS_S", 20.0)
-        assert await world.transactions.settled(9)
-
-    play(scenario)
-
-
-def test_markers_come_behind_the_commits_that_are_under_way() -> None:
-    async def scenario(world: GroupWorld, rig: Rig) -> None:
-        client = await rig.client()
-        world.held = []
-        client.write(ApiKey.TXN_OFFSET_COMMIT, 4, in_transaction())
-        await rig.counted("requests_TxnOffsetCommit", 1)
-        settling = asyncio.create_task(world.transactions.settled(9))
-        assert await world.transactions.settled(8)
-        await asyncio.sleep(0)
-        assert not settling.done()
-        world.release()
-        assert await settling
-        await client.read_frame()
-        assert await world.transactions.settled(9)
 
     play(scenario)
