@@ -2,8 +2,8 @@
 
 It follows the decision log on a thread of its own, so a log cluster that is away holds nobody up;
 the copy goes on where the last id in the topic says, when it is back and when the job is. What a
-killed process had under way may still arrive after that was looked up, so a decision can be there
-twice: `streaming.log.decision_reader` gives each once.
+process had under way when it ended may still arrive after that was looked up, so a decision can be
+there twice: `streaming.log.decision_reader` gives each once.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ logger = logging.getLogger(__name__)
 _RECORDS_AT_ONCE = 1_000
 _POLL_S = 0.05
 _RETRY_S = 2.0
+_END_TIMEOUT_S = 2.0
+"""A job has to end within what its supervisor waits for, also while the log cluster is away."""
 
 
 @contextmanager
@@ -55,9 +57,13 @@ class DecisionPublisher:
         self._thread.start()
 
     def close(self) -> None:
-        """Stop after what is under way; what is not copied yet is copied by the next one."""
+        """Stop after what is under way, unless that takes long; what is not copied yet is copied by
+        the next one.
+        """
         self._stopped.set()
-        self._thread.join()
+        self._thread.join(_END_TIMEOUT_S)
+        if self._thread.is_alive():
+            logger.info("the decision stream ends without an answer of %s", self._topic)
 
     def _run(self) -> None:
         while not self._stopped.is_set():
