@@ -21,6 +21,7 @@ from streaming.log.api import LogRecord
 _PAYLOAD_CHARACTERS = 300
 _NOBODY = -1
 _NOT_KNOWN = "not known any more"
+_NO_EVENT_LOG = "there is no event log in this folder; if it is in a topic, set event.log.url"
 
 
 def explanation(one: Explanation) -> RenderableType:
@@ -37,8 +38,7 @@ def explanation(one: Explanation) -> RenderableType:
     if one.retold is None:
         tree.add(
             Text(
-                "the event log does not reach back to the controller's election: "
-                "who else could have led is not known",
+                f"{_unretold(one)}: who else could have led is not known",
                 style="dim",
             )
         )
@@ -48,6 +48,12 @@ def explanation(one: Explanation) -> RenderableType:
     if not one.told_all_known:
         tree.add(Text("who else was registered, and told, is not known", style="dim"))
     return tree
+
+
+def _unretold(one: Explanation) -> str:
+    if one.has_event_log:
+        return "the event log does not reach back to the controller's election"
+    return "without the event log"
 
 
 def story(changes: Iterable[Explanation]) -> RenderableType:
@@ -131,6 +137,8 @@ def _event(one: Explanation) -> Text:
     head = Text.assemble(
         ("event  ", "bold"), f"{one.change.offset} at {_clock(one.change.time_ms)} "
     )
+    if not one.has_event_log:
+        return head.append(f"({_NO_EVENT_LOG})", style="yellow")
     if one.event is None:
         return head.append("(the event log has let go of it)", style="dim")
     text = orjson.dumps(orjson.loads(one.event.payload)).decode()

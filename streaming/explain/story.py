@@ -33,8 +33,9 @@ class NothingDecided(HelmstreamError):
 class Explanation:
     """One change of a partition, with all that is known about it.
 
-    event: None when the event log has let go of it. retold: how it was decided; None when neither
-    the log reaches back to an election of the controller nor machines of before were given.
+    event: None when the event log has let go of it, or is not here (has_event_log).
+    retold: how it was decided; None when neither the log reaches back to an election of the
+    controller nor machines of before were given.
     told: the brokers that had to hear of it, ascending; none when it was not written.
     """
 
@@ -45,6 +46,7 @@ class Explanation:
     retold: Retold | None
     told: tuple[int, ...]
     outcome: Outcome
+    has_event_log: bool = True
 
     @property
     def lost(self) -> str | None:
@@ -168,7 +170,8 @@ class Explainer:
         outcome = outcome_of(self._outcomes, change.offset, change.time_ms, told)
         if outcome.lost(change.offset, topic, partition) is not None:
             told = ()
-        return Explanation(topic, partition, change, event, retold, told, outcome)
+        has_log = self._events is not None
+        return Explanation(topic, partition, change, event, retold, told, outcome, has_log)
 
     def _retold(self, topic: str, offset: int) -> tuple[LogRecord | None, Retold | None]:
         events = self._events

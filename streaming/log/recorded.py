@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from streaming.errors import ConfigurationError, HelmstreamError
-from streaming.log.api import LogReader, LogRecord
+from streaming.log.api import LogError, LogReader, LogRecord
 from streaming.log.embedded import EmbeddedLogReader
 from streaming.log.json_lines import JsonLinesReader
 from streaming.log.location import URL_FORM, KafkaTopic, LogLocation
+from streaming.log.writer_lock import LOCK_FILE
 
 
 class RecordedLog(LogReader, Protocol):
@@ -42,13 +43,23 @@ def log_folder(path: Path, name: str) -> Path:
 
 
 def open_log(where: LogLocation) -> RecordedLog:
-    """Open a log's own folder, or a topic; raises LogError when it holds no log."""
+    """Open a log's own folder, or a topic; raises LogError when it holds no log, and says what to
+    do about a front's folder whose log is in a topic.
+    """
     if isinstance(where, KafkaTopic):
         # Who has no topic does without this import.
         from streaming.log.kafka_reader import KafkaLogReader  # noqa: PLC0415
 
         return KafkaLogReader(where)
-    return EmbeddedLogReader(where)
+    try:
+        return EmbeddedLogReader(where)
+    except LogError as error:
+        if not (where / LOCK_FILE).exists():
+            raise
+        raise LogError(
+            f"{error}, only a lock; if the log is in a topic, set event.log.url as front and job"
+            f" have it, or give the topic as the log: {URL_FORM}"
+        ) from error
 
 
 def open_recorded(where: LogLocation, name: str = "events") -> RecordedLog:

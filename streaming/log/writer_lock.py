@@ -8,6 +8,8 @@ from pathlib import Path
 from streaming.lock_file import LockFile
 from streaming.log.api import LogError
 
+LOCK_FILE = "lock"
+
 
 class LogLocked(LogError):
     """Another writer has the folder."""
@@ -21,7 +23,7 @@ class WriterLock(LockFile):
     """
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder / "lock")
+        super().__init__(folder / LOCK_FILE)
         if not self.try_lock():
             holder = self.read().decode("ascii", "replace").strip()
             self.close()

@@ -156,7 +156,7 @@ def test_a_story_is_told_from_its_beginning(
     assert "refused, error 95" in " ".join(shown.split())
 
 
-def test_a_log_without_a_beginning(
+def test_without_an_event_log(
     recording: Recording, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     recording.story.unregister(1)
@@ -171,7 +171,8 @@ def test_a_log_without_a_beginning(
     assert not said["brokers_complete"]
     assert run(recording, "my-topic-0") == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "does not reach back" in shown
+    assert "there is no event log in this folder; if it is in a topic, set event.log.url" in shown
+    assert "without the event log: who else could have led is not known" in shown
     assert "who else was registered, and told, is not known" in shown
 
 
@@ -190,6 +191,10 @@ def test_machines_of_before_take_the_place_of_the_log(
     with EmbeddedLogWriter(recording.folders.events, first_offset=start) as log:
         log.append([NewRecord(last.kind, last.key, last.payload, last.time_ms)])
     assert explained(recording, capsys)[0]["elections"] is None
+    assert run(recording, "my-topic-0") == 0
+    assert "does not reach back" in capsys.readouterr().out
+    assert run(recording, "my-topic-0", "--at", str(start - 1)) == 0
+    assert "(the event log has let go of it)" in capsys.readouterr().out
     (said,) = explained(recording, capsys, "--from-checkpoint", str(machines))
     (election,) = said["elections"]
     assert (election["isr"], election["leader"]) == ([1, 3], 3)

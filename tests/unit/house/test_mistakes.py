@@ -25,15 +25,23 @@ def run(*arguments: object) -> int:
     return int(left.value.code or 0)
 
 
+IN_A_TOPIC = (
+    "events holds no log segments, only a lock; if the log is in a topic, set event.log.url"
+)
+
+
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The present folder: a file, a data folder with three events, and a damaged replay."""
+    """The present folder: a file, a data folder with three events, one whose event log is in a
+    topic, and a damaged replay.
+    """
     monkeypatch.chdir(tmp_path)
     Path("FILE").touch()
     with EmbeddedLogWriter(Path("data/events")) as writer:
         writer.append([NewRecord("topic_observed", f"t{i}", b"{}") for i in range(3)])
     Path("cut").mkdir()
     Path("cut/replay.json").write_text('{"replay.form')
+    WriterLock(Path("elsewhere/events")).close()
     with EmbeddedLogWriter(Path("cut/decisions")) as writer:
         writer.append([NewRecord("change_group", "0:0", b"{}")])
     return tmp_path
@@ -51,6 +59,10 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("replay data --local --out FILE", 1, "FILE: Not a directory"),
         ("replay data --local --out cut", 2, "cut/replay.json is damaged"),
         ("diff cut cut", 2, "cut/replay.json is damaged"),
+        ("tap --events --data-dir elsewhere", 1, IN_A_TOPIC),
+        ("tap elsewhere --events", 1, IN_A_TOPIC),
+        ("replay elsewhere --local --out out", 1, IN_A_TOPIC),
+        ("log export elsewhere out", 1, IN_A_TOPIC),
         ("log export data no/such/x", 1, "no/such/x: No such file or directory"),
         ("log export data out --from 3 --until 1", 2, "--from 3 is after the end, which is offset"),
         ("log export data out --from 9", 2, "--from 9 is after the end, which is offset 3"),
