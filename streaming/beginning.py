@@ -1,5 +1,5 @@
 """Where a job begins, and with which machines: behind what its checkpoint has folded, or at the
-log's end where it has none.
+log's end where it has none; and behind what the last job carried out ahead of its query.
 
 What happened before is in ZooKeeper and in __consumer_offsets, and comes from there by a load. To
 fold the log's beginning instead would carry out again what was decided long ago, or, where
@@ -9,19 +9,25 @@ retention has taken the last election, decide nothing for ever.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from contextlib import closing
+from dataclasses import dataclass
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from checkpoints.ahead import read_ahead
 from checkpoints.damage import damage, lost_states
 from checkpoints.layout import CheckpointMismatch, check_layout, set_aside
-from checkpoints.read import folded_until, has_state, planned_batches, read_machines
+from checkpoints.read import folded_until, has_state, planned_batches, read_states
+from checkpoints.replay import States
+from checkpoints.state_files import StatesUnreadable, read_state_files
 from state.cluster.cluster import Cluster
 from state.events import EventKind
 from state.step import Machine
+from streaming.folding import fold_range
 from streaming.log.api import LogError, LogReader, LogRecord
 from streaming.log.location import KafkaTopic, LogLocation
 from streaming.log.recorded import open_log
@@ -32,8 +38,49 @@ from streaming.standby import Follower
 
 logger = logging.getLogger(__name__)
 
+_HEAD_TIMEOUT_S = 10.0
+_HEAD_POLL_S = 0.1
 
-def begin(settings: Settings, folders: DataDir) -> int:
+
+@dataclass(frozen=True, slots=True)
+class Beginning:
+    """committed: the first event that the query folds; fresh: it has no checkpoint. offset: the
+    first event that is not carried out, perhaps; states: the machines as of it. first_end: where
+    the first batch ends, since it may have been begun before; None: anywhere.
+    """
+
+    committed: int
+    fresh: bool
+    offset: int
+    states: States
+    first_end: int | None = None
+
+
+def begin(
+    settings: Settings,
+    folders: DataDir,
+    spark: Callable[[], SparkSession],
+    waited: Follower | None = None,
+) -> Beginning:
+    """Return where the job begins; a checkpoint that Spark cannot read is set aside.
+
+    spark: opens it; called only where Spark alone can tell the states. waited: who may know them.
+    Raises CheckpointMismatch as `first_event` does.
+    """
+    committed = first_event(settings, folders)
+    if (states := restored(spark, folders, waited)) is None:
+        committed, states = first_event(settings, folders), {}
+    ahead = read_ahead(folders.checkpoint)
+    done = max(committed, ahead.done if ahead else 0)
+    if done > committed:
+        _catch_up(states, settings, folders, range(committed, done))
+    planned = [ahead.planned if ahead else 0, _planned(folders)]
+    first_end = next((end for end in planned if end > done), None)
+    fresh = not has_state(folders.checkpoint)
+    return Beginning(committed, fresh, done, states, first_end)
+
+
+def first_event(settings: Settings, folders: DataDir) -> int:
     """Return the offset of the first event to fold; a checkpoint that Spark cannot read is set
     aside.
 
@@ -58,20 +105,31 @@ def begin(settings: Settings, folders: DataDir) -> int:
 
 
 def restored(
-    spark: SparkSession, folders: DataDir, waited: Follower | None = None
-) -> dict[int, Machine] | None:
-    """Return the machines of the checkpoint, which waited may know; none without one. When Spark
-    cannot read them the checkpoint is set aside, and None returned.
+    spark: Callable[[], SparkSession], folders: DataDir, waited: Follower | None = None
+) -> States | None:
+    """Return the machines' bytes as the checkpoint has them, which waited may know; none without
+    one. When Spark cannot read them either the checkpoint is set aside, and None returned.
     """
     try:
         if waited is not None:
-            return waited.machines()
-        return read_machines(spark, folders.checkpoint) if has_state(folders.checkpoint) else {}
+            return waited.states()
+        try:
+            return read_state_files(folders.checkpoint)
+        except StatesUnreadable as error:
+            logger.info("Spark has to read the states: %s", error)
+            return read_states(spark(), folders.checkpoint)
     except (Py4JJavaError, PySparkException) as error:
-        if (lost := lost_states(error)) is None:
+        if not give_up_if_lost(folders, error):
             raise
-        _give_up_checkpoint(folders, lost)
         return None
+
+
+def give_up_if_lost(folders: DataDir, error: Exception) -> bool:
+    """Set the checkpoint aside if an error of Spark's says that it cannot read its states."""
+    lost = lost_states(error)
+    if lost is not None:
+        _give_up_checkpoint(folders, lost)
+    return lost is not None
 
 
 def waiting_events(log: LogLocation, folded: int) -> int:
@@ -111,10 +169,33 @@ def knows_no_term(machines: Iterable[Machine]) -> bool:
     return all(one.authority.epoch < 0 for one in machines if isinstance(one, Cluster))
 
 
+def _planned(folders: DataDir) -> int:
+    """Return where the last batch ends that the query has begun; 0 without one."""
+    planned = planned_batches(folders.checkpoint)
+    return folded_until(folders.checkpoint, planned[-1]) if planned else 0
+
+
+def _catch_up(states: States, settings: Settings, folders: DataDir, events: range) -> None:
+    """Fold what is carried out already. Raises CheckpointMismatch."""
+    with closing(open_log(folders.event_log)) as log:
+        end = _end(log, events.stop)
+        if events.stop > end:
+            raise CheckpointMismatch(
+                f"decisions were carried out up to offset {events.stop}, the log"
+                f" {folders.event_log} ends at {end}: it is another one, or has lost a part; start"
+                " with an empty data.dir instead: the cluster is then loaded again"
+            )
+        for _ in fold_range(states, log, events, settings.slots, settings.group_slots):
+            pass
+
+
 def _first_offset(folders: DataDir, log: LogReader) -> int:
     start, end = log.start_offset(), log.end_offset()
     if has_state(folders.checkpoint):
-        return _goes_on(folders, start, end)
+        return _goes_on(folders, log)
+    ahead = read_ahead(folders.checkpoint)
+    if ahead is not None and ahead.first is not None and ahead.first >= start:
+        return ahead.first
     if not start and not _has_election(log, end):
         return 0
     if planned_batches(folders.checkpoint):
@@ -122,8 +203,9 @@ def _first_offset(folders: DataDir, log: LogReader) -> int:
     return end
 
 
-def _goes_on(folders: DataDir, start: int, end: int) -> int:
+def _goes_on(folders: DataDir, log: LogReader) -> int:
     folded = folded_until(folders.checkpoint)
+    start, end = log.start_offset(), _end(log, folded)
     if not start <= folded <= end:
         raise CheckpointMismatch(
             f"the checkpoint {folders.checkpoint} has folded up to offset {folded}, the log"
@@ -131,6 +213,16 @@ def _goes_on(folders: DataDir, start: int, end: int) -> int:
             " start with an empty data.dir instead: the cluster is then loaded again"
         )
     return folded
+
+
+def _end(log: LogReader, wanted: int) -> int:
+    """Return the log's end, waiting a moment for it to be where it has to be: after a loss of power
+    the log's head may be old until the front has opened it.
+    """
+    deadline = time.monotonic() + _HEAD_TIMEOUT_S
+    while (end := log.end_offset()) < wanted and time.monotonic() < deadline:
+        time.sleep(_HEAD_POLL_S)
+    return end
 
 
 def _has_election(log: LogReader, end: int) -> bool:

@@ -1,8 +1,8 @@
-"""Folds a range of a log in this process, a batch at a time."""
+"""Folds events in this process: what it says of them is what the query would say."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from checkpoints.replay import States, batches, fold_batch
@@ -33,9 +33,16 @@ def fold_range(
     """
     found = _events(reader, events, what_if or {})
     for one in batches(found, batch):
-        decisions = fold_batch(states, one, slots, group_slots)
-        times = {event.offset: event.time_ms for event in one}
-        yield FoldedBatch(decisions, times, one[-1].offset + 1)
+        yield fold_events(states, one, slots, group_slots)
+
+
+def fold_events(
+    states: States, events: Sequence[Event], slots: int, group_slots: int = GROUP_SLOTS
+) -> FoldedBatch:
+    """Fold events, ascending by offset and at least one, changing the states."""
+    decisions = fold_batch(states, events, slots, group_slots)
+    times = {event.offset: event.time_ms for event in events}
+    return FoldedBatch(decisions, times, events[-1].offset + 1)
 
 
 def _events(reader: LogReader, events: range, what_if: Mapping[str, bool | int]) -> Iterator[Event]:

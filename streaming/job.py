@@ -4,6 +4,7 @@
         ^                                                                                  |
         '---------------------------- outcomes are events again ---------------------------'
 
+While Spark starts, `streaming.head_start` folds and carries out what comes.
 One process, started and supervised by `helmstream run`. It keeps nothing that its checkpoint, the
 logs and ZooKeeper do not have, so it may be killed at any point and started again.
 """
@@ -13,12 +14,14 @@ from __future__ import annotations
 import signal
 import threading
 
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from checkpoints.read import has_state
-from streaming.beginning import begin, knows_no_term, restored, unfolded_events, waiting_events
+from checkpoints.machine_format import decode_machine
+from streaming.beginning import begin, give_up_if_lost, knows_no_term, unfolded_events
 from streaming.garbage import collect_rarely
+from streaming.head_start import HeadStart
 from streaming.image.restore import image_of, timers_of, unfinished_deletions
 from streaming.job_lock import JobLock
 from streaming.local_fs import local_fs_jar
@@ -26,10 +29,10 @@ from streaming.log.publisher import published
 from streaming.open_files import JOB_FILES, allow_open_files
 from streaming.operator import decide
 from streaming.paths import DataDir
-from streaming.query import for_each_batch, read_events, wait_for_first_batch, warm_up
+from streaming.query import TakeBatch, for_each_batch, read_events
 from streaming.router import route
 from streaming.settings import Settings
-from streaming.sinks.assembly import Sinks, open_sinks
+from streaming.sinks.assembly import open_sinks
 from streaming.spark_session import jvm_pid, open_spark
 from streaming.standby import Follower, stand_by
 from streaming.warm_workers import WarmWorkers
@@ -41,7 +44,7 @@ def start_query(
     spark: SparkSession,
     settings: Settings,
     folders: DataDir,
-    sinks: Sinks,
+    take: TakeBatch,
     first: int | None = None,
 ) -> StreamingQuery:
     """Start the streaming query: the whole flow. first: the first event that it folds when it has
@@ -50,7 +53,7 @@ def start_query(
     max_events = settings.event_log_batch_max_events
     events = read_events(spark, folders.event_log, max_events, first=first)
     routed = route(events, settings.slots, settings.group_slots)
-    return for_each_batch(decide(routed), folders.checkpoint, sinks.pipeline.process)
+    return for_each_batch(decide(routed), folders.checkpoint, take)
 
 
 def run_job(settings: Settings, *, standby: bool = False) -> int:
@@ -80,49 +83,68 @@ def _be_the_job(
     stop: threading.Event,
     waited: Follower | None,
 ) -> None:
-    folded = begin(settings, folders)
-    spark = open_spark(settings, local_fs_jar())
-    lock.note_jvm(jvm_pid(spark))
-    workers = WarmWorkers(spark, settings.shuffle_partitions)
-    if waited is None:
-        workers.start()
-    if (found := restored(spark, folders, waited)) is None:
-        folded = begin(settings, folders)
-    machines = list((found or {}).values())
+    spark = _Spark(settings, lock)
+    if waited is not None:
+        spark()  # it is there already: whoever takes the lock next has to know of it
+    beginning = begin(settings, folders, spark, waited)
+    machines = [decode_machine(data) for data in beginning.states.values()]
     sinks = open_sinks(
         settings,
         folders,
         image_of(machines),
         timers_of(machines),
         without_term=knows_no_term(machines),
-        unfolded=unfolded_events(folders.event_log, folded),
+        unfolded=unfolded_events(folders.event_log, beginning.offset),
         stopped=stop,
     )
+    head_start = HeadStart(settings, folders, sinks.pipeline, beginning, stop)
     try:
-        sinks.pipeline.resend(folded, unfinished_deletions(machines))
-        idle = not waiting_events(folders.event_log, folded)
-        fresh = idle and not has_state(folders.checkpoint)
-        if not fresh:
-            sinks.link.start()
-        query = start_query(spark, settings, folders, sinks, folded)
-        if fresh:
-            # The front claims the controller role once we are connected.
-            wait_for_first_batch(query, stop)
-            sinks.link.start()
-        elif idle and waited is None:
-            warm_up(spark, settings)
+        sinks.pipeline.resend(beginning.offset, unfinished_deletions(machines))
+        # The front claims the controller role once we are connected.
+        sinks.link.start()
+        head_start.start()
+        workers = WarmWorkers(spark(), settings.shuffle_partitions)
+        if waited is None:
+            workers.start()
+        query = start_query(spark(), settings, folders, head_start.take, beginning.committed)
         collect_rarely()
         with published(folders.decisions, settings.decision_stream_url):
-            _follow(query, stop, workers)
+            _follow(query, stop, workers, head_start)
+    except StreamingQueryException as error:
+        give_up_if_lost(folders, error)
+        raise
     finally:
+        head_start.close()
         sinks.close()
         spark.stop()
     lock.done()
 
 
-def _follow(query: StreamingQuery, stop: threading.Event, workers: WarmWorkers) -> None:
+class _Spark:
+    """The session, opened when it is first needed."""
+
+    def __init__(self, settings: Settings, lock: JobLock) -> None:
+        self._settings = settings
+        self._lock = lock
+        self._opened: SparkSession | None = None
+
+    def __call__(self) -> SparkSession:
+        if self._opened is None:
+            self._opened = open_spark(self._settings, local_fs_jar())
+            self._lock.note_jvm(jvm_pid(self._opened))
+        return self._opened
+
+    def stop(self) -> None:
+        if self._opened is not None:
+            self._opened.stop()
+
+
+def _follow(
+    query: StreamingQuery, stop: threading.Event, workers: WarmWorkers, head_start: HeadStart
+) -> None:
     """Wait until the query ends, which raises its error, or until we are asked to stop."""
     while not stop.wait(_POLL_S):
+        head_start.check()
         if not query.isActive:
             query.awaitTermination()
             return

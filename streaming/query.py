@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import logging
 import tempfile
-import threading
-import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -34,7 +32,6 @@ logger = logging.getLogger(__name__)
 TakeBatch = Callable[[int, pa.Table], None]
 """Called with the number of a micro-batch and its rows."""
 
-_FIRST_BATCH_POLL_S = 0.02
 _WARM_UP_TIMEOUT_S = 60
 
 
@@ -108,14 +105,3 @@ def warm_up(spark: SparkSession, settings: Settings) -> None:
             logger.warning("the query could not be warmed up: %s", error.getMessage())
         finally:
             query.stop()
-
-
-def wait_for_first_batch(query: StreamingQuery, stop: threading.Event) -> None:
-    """Wait for the batch that a query without a checkpoint runs on an empty log too: what comes
-    after it finds code compiled and workers waiting. On a machine so busy that it does not come the
-    job goes on without.
-    """
-    deadline = time.monotonic() + _WARM_UP_TIMEOUT_S
-    while query.isActive and query.lastProgress is None and time.monotonic() < deadline:
-        if stop.wait(_FIRST_BATCH_POLL_S):
-            return

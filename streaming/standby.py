@@ -16,10 +16,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from checkpoints.layout import CheckpointMismatch
-from checkpoints.machine_format import decode_machine
 from checkpoints.read import folded_until, has_state, read_states
 from checkpoints.replay import States
-from state.step import Machine
 from streaming.folding import fold_range
 from streaming.job_lock import JobLock
 from streaming.local_fs import local_fs_jar
@@ -63,15 +61,15 @@ class Follower:
         elif end > self._offset:
             self._fold(self._states, end)
 
-    def machines(self) -> dict[int, Machine]:
-        """Return the machines as of the checkpoint's last batch, which nobody may change any more;
-        none without a checkpoint.
+    def states(self) -> States:
+        """Return the machines' bytes as of the checkpoint's last batch, which nobody may change any
+        more; none without a checkpoint.
         """
         end = folded_until(self._folders.checkpoint)
         self.catch_up()
         if self._offset < end:
             self.catch_up()
-        return {key: decode_machine(data) for key, data in (self._states or {}).items()}
+        return dict(self._states or {})
 
     def _leads_on(self, end: int) -> bool:
         with closing(open_log(self._folders.event_log)) as log:

@@ -56,12 +56,12 @@ def brokers_agree(look: Look) -> str | None:
 
 
 def batches_went_on(look: Look) -> str | None:
-    """The job has completed batches since the step began, and counted on from those before."""
-    batches = look.demo.journal.batches(look.mark)
-    if not batches:
-        return "no micro-batch was completed since"
-    first = min(batches)
-    # The last batch of a killed job may not have been committed: then Spark runs it again.
-    if first < look.last_batch_before:
-        return f"batch {first} came after batch {look.last_batch_before}"
+    """The job has completed batches since the step began, and went on from those before."""
+    ends = look.demo.journal.batch_ends(look.mark)
+    if not ends:
+        return "no batch was completed since"
+    first = min(ends)
+    # The last batch of a killed job may not have been noted as done: then it runs again.
+    if first < look.last_end_before:
+        return f"a batch ended at event {first} after one that ended at {look.last_end_before}"
     return None

@@ -87,16 +87,16 @@ class Journal:
         start = max(self._decisions.end() - count, 0)
         return [sentence(record) for record in self._decisions.since(start)]
 
-    def batches(self, since: Mark) -> list[int]:
-        """Return the ids of the micro-batches that went through the sinks since a mark."""
+    def batch_ends(self, since: Mark) -> list[int]:
+        """Return where the batches ended that went through the sinks since a mark."""
         outcomes = self._outcomes.since(since.outcomes)
         return [
-            orjson.loads(one.payload)["batch_id"] for one in outcomes if one.kind == "persisted"
+            orjson.loads(one.payload)["end_offset"] for one in outcomes if one.kind == "persisted"
         ]
 
-    def last_batch(self) -> int:
-        """Return the id of the last micro-batch that went through, -1 before the first."""
-        return max(self.batches(Mark(0, 0, 0)), default=-1)
+    def last_end(self) -> int:
+        """Return where the last batch ended that went through, 0 before the first."""
+        return max(self.batch_ends(Mark(0, 0, 0)), default=0)
 
     def _timing(self, since: Mark, is_event: IsEvent) -> Timing | None:
         events = self._events.since(since.events)

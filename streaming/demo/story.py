@@ -34,7 +34,7 @@ class Look:
     demo: DemoCluster
     before: Sighting
     now: Sighting
-    last_batch_before: int
+    last_end_before: int
     mark: Mark
 
 
@@ -93,14 +93,14 @@ def perform(step: Step, demo: DemoCluster, patience: int = 1) -> Told:
     While the producer runs, a step is seen only when every partition acks again too.
     """
     told = Told(step)
-    before, last_batch, mark = demo.look(), demo.journal.last_batch(), demo.journal.mark()
+    before, last_end, mark = demo.look(), demo.journal.last_end(), demo.journal.mark()
     if demo.producer is not None:
         demo.producer.begin_step()
     began_s = time.monotonic()
     try:
         step.act(demo)
         _wait_for(
-            lambda: step.check(Look(demo, before, demo.look(), last_batch, mark)),
+            lambda: step.check(Look(demo, before, demo.look(), last_end, mark)),
             step.limit_s * patience,
         )
         told.took_s = time.monotonic() - began_s

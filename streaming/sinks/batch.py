@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import orjson
-import pyarrow as pa
 
 from state.blocks import Column, decode_block
 from state.decisions import BLOCK_KINDS, DecisionKind
 from state.merge import MergedDecision
-from streaming.decided_rows import folded_batch
+from streaming.decided_rows import FoldedBatch
 from streaming.zk.types import ZNode
 
 TOPIC_WRITES = frozenset(
@@ -86,15 +85,15 @@ class SinkDecision:
 class DecidedBatch:
     """All decisions of a micro-batch in canonical order, with the times of their events in ms.
 
-    end_offset: one past the last event folded; None when the batch folded nothing. fenced: versions
-    of /controller_epoch under which writes were decided that came too late. written_at_ms: wall
-    clock.
+    batch_id: of the query's micro-batch, None in a head start. end_offset: one past the last event
+    folded. fenced: versions of /controller_epoch under which writes were decided that came too
+    late. written_at_ms: wall clock.
     """
 
-    batch_id: int
+    batch_id: int | None
     decisions: list[SinkDecision]
     time_ms: dict[int, int]
-    end_offset: int | None
+    end_offset: int
     written_at_ms: int = 0
     conflicts: list[WriteConflict] = field(default_factory=list)
     fenced: set[int] = field(default_factory=set)
@@ -108,7 +107,7 @@ class DecidedBatch:
         """The first event that was not decided on by a controller that is replaced by now."""
         if not self.fenced:
             return 0
-        later = self.end_offset or 0
+        later = self.end_offset
         for one in reversed(self.decisions):
             version = one.extra.get("epoch_zk_version")
             if version in self.fenced:
@@ -140,11 +139,8 @@ class DecidedBatch:
         return list(found.values())
 
 
-def decided_batch(batch_id: int, rows: pa.Table) -> DecidedBatch:
-    """Return the batch that the operators' rows (`streaming.decided_rows`) make up."""
-    folded = folded_batch(rows)
-    if folded is None:
-        return DecidedBatch(batch_id, [], {}, None)
+def decided_batch(batch_id: int | None, folded: FoldedBatch) -> DecidedBatch:
+    """Return what was folded together with its decisions opened."""
     return DecidedBatch(batch_id, opened(folded.decisions), folded.time_ms, folded.end_offset)
 
 

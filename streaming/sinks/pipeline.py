@@ -7,8 +7,8 @@
 5. The front gets the persisted decisions, the replies, and word that the batch is complete.
 
 A step may be repeated after a crash: each finds what it has done before. Nothing is told to a
-broker or a client that is not written. The batch is committed by Spark when `process` returns;
-answers of brokers come in later.
+broker or a client that is not written. Spark commits a batch of the query when `carry_out` has
+returned; answers of brokers come in later.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from collections.abc import Iterable
 from typing import Any
 
 import orjson
-import pyarrow as pa
 
 from state.decisions import DecisionKind
 from state.merge import MergedDecision
+from streaming.decided_rows import FoldedBatch
 from streaming.image.cluster_image import ClusterImage
 from streaming.link.job_side import JobLink, LinkDown
 from streaming.log.api import LogReader, LogWriter, NewRecord
@@ -47,7 +47,7 @@ logger = logging.getLogger(__name__)
 
 
 class Pipeline:
-    """The sinks of one query; `process` is its foreachBatch function."""
+    """The sinks of one query: `carry_out` takes its micro-batches, one at a time."""
 
     def __init__(
         self,
@@ -84,10 +84,12 @@ class Pipeline:
         self._doubts = doubts
         self.end_offset = 0  # up to where batches are complete
 
-    def process(self, batch_id: int, rows: pa.Table) -> None:
-        """Take one micro-batch of the operator's output through all steps."""
+    def carry_out(self, batch_id: int | None, folded: FoldedBatch) -> None:
+        """Take what was folded together through all steps; batch_id: None in a head start."""
         started = time.monotonic()
-        batch = decided_batch(batch_id, rows)
+        batch = decided_batch(batch_id, folded)
+        if batch_id is not None:
+            self.pass_over(batch.end_offset)
         self._log(batch)
         self._doubts.lose_rows(batch.decisions)
         self._zookeeper.write(batch)
@@ -96,6 +98,10 @@ class Pipeline:
         self._tell_brokers(batch)
         self._append_outcomes(batch)
         self._tell_front(batch, started)
+
+    def pass_over(self, end_offset: int) -> None:
+        """Note how far the query has folded: what lies before it, the checkpoint will not need."""
+        self._retention.folded(end_offset)
 
     def _log(self, batch: DecidedBatch) -> None:
         self._decisions.append(
@@ -122,7 +128,7 @@ class Pipeline:
             if visible:
                 self._say(*_decisions_message(batch, visible))
             plan = self._planner.plan(_in_force(batch))
-            self._send(plan, min(batch.time_ms, default=0), batch.end_offset or 0)
+            self._send(plan, min(batch.time_ms, default=0), batch.end_offset)
 
     def _send(self, plan: Plan, start_offset: int, end_offset: int) -> None:
         self._pending.mark(plan, start_offset, end_offset)
@@ -158,7 +164,7 @@ class Pipeline:
     def _append_outcomes(self, batch: DecidedBatch) -> None:
         events = batch_events(batch)
         if events:
-            offsets = self._appender.append_of_batch(events, batch.end_offset or 0)
+            offsets = self._appender.append_of_batch(events, batch.end_offset)
             for event, offset in zip(events, offsets, strict=True):
                 self._doubts.end(event, offset)
         refused = [one.extra["topic"] for one in batch.refused_topics()]
@@ -181,17 +187,17 @@ class Pipeline:
             "fenced": self._image.epoch_zk_version in batch.fenced,
             "first_event_ms": first_event_ms,
             "written_at_ms": batch.written_at_ms,
-            "retain_from": self._retention.checked(batch.end_offset),
+            "retain_from": self._retention.checked(),
             "duration_ms": round((time.monotonic() - started) * 1000, 3),
         }
         lost = {"lost": lost_rows(batch), "fenced_until": batch.fenced_until}
         lost["rejections"] = rejections(batch)
         self._outcomes.append_async([outcome("persisted", report | lost)])
         # First here: a front that comes now is told of it with the image.
-        self.end_offset = batch.end_offset or self.end_offset
+        self.end_offset = batch.end_offset
         told = {"elections": elections(batch), "queue_lengths": self._brokers.queue_lengths()}
         self._say({"type": "batch", **report, **told})
-        self._doubts.forget_before(batch.end_offset or 0)
+        self._doubts.forget_before(batch.end_offset)
 
     def _say(self, head: dict[str, Any], body: bytes = b"") -> None:
         try:

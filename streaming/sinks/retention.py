@@ -47,12 +47,12 @@ class Retention:
         self._retain_from = 0
         self._uncut: set[LogLocation] = set()
 
-    def checked(self, end_offset: int | None) -> int:
-        """Note a batch's end, now and then cut the logs, and return from where the event log is
-        needed.
-        """
-        if end_offset is not None:
-            self._ends.append(end_offset)
+    def folded(self, end_offset: int) -> None:
+        """Note the end of a batch of the query."""
+        self._ends.append(end_offset)
+
+    def checked(self) -> int:
+        """Cut the logs, now and then, and return from where the event log is needed."""
         if time.monotonic() >= self._next_check:
             self._next_check = time.monotonic() + _CHECK_EVERY_S
             self._cut()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 from checkpoints.machine_format import encode_machine
 from checkpoints.read import read_machines
 from state.events import Event
 from state.merge import MergedDecision
+from streaming.decided_rows import folded_batch
 from streaming.job import start_query
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
@@ -36,16 +36,16 @@ def recorded(data_dir: Path, log: list[Event]) -> DataDir:
 
 
 class Recorder:
-    """A pipeline that only keeps what it is given; it may fail in a batch, as a kill would."""
+    """Only keeps what it is given; it may fail in a batch, as a kill would."""
 
     def __init__(self, fail_in: int | None = None) -> None:
         self.batches: dict[int, DecidedBatch] = {}
         self.fail_in = fail_in
-        self.pipeline = SimpleNamespace(process=self.process)
 
     def process(self, batch_id: int, rows: Any) -> None:
         assert batch_id not in self.batches
-        self.batches[batch_id] = decided_batch(batch_id, rows)
+        if (folded := folded_batch(rows)) is not None:
+            self.batches[batch_id] = decided_batch(batch_id, folded)
         if batch_id == self.fail_in:
             raise RuntimeError("killed in the middle of a batch")
 
@@ -64,7 +64,7 @@ class Run:
 
     def until_done(self, recorder: Recorder) -> Recorder:
         """Fold everything that is in the log."""
-        query = start_query(self.spark, self.settings, self.folders, recorder)
+        query = start_query(self.spark, self.settings, self.folders, recorder.process)
         try:
             query.processAllAvailable()
         finally:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import orjson
@@ -23,13 +22,13 @@ from state.merge import MergedDecision
 from state.routing import GROUP_KEY
 from streaming.cli import main
 from streaming.commands.spark import LazySpark
+from streaming.decided_rows import folded_batch
 from streaming.job import start_query
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
 from streaming.paths import DataDir
 from streaming.settings import Settings
 from streaming.settings_loader import load_settings
-from streaming.sinks.batch import decided_batch
 from tests.fixtures.folding import fold_log
 from tests.fixtures.frozen import EVENTS, SLOTS, unpack_frozen_data
 from tests.property.group_logs import authored, random_intents
@@ -79,11 +78,11 @@ def decided(spark: Any, folder: Path, slots: int, partitions: int) -> list[Merge
     found: list[MergedDecision] = []
 
     def process(batch_id: int, rows: Any) -> None:
-        found.extend(one.id for one in decided_batch(batch_id, rows).decisions)
+        if (folded := folded_batch(rows)) is not None:
+            found.extend(folded.decisions)
 
     spark.conf.set("spark.sql.shuffle.partitions", partitions)
-    sinks: Any = SimpleNamespace(pipeline=SimpleNamespace(process=process))
-    query = start_query(spark, settings_of(folder, slots, partitions), DataDir(folder), sinks)
+    query = start_query(spark, settings_of(folder, slots, partitions), DataDir(folder), process)
     try:
         query.processAllAvailable()
     finally:

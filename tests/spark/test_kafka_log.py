@@ -46,7 +46,7 @@ def test_a_batch_that_was_not_committed_is_read_again_exactly(spark, tmp_path, l
     decisions = []
     for fail_in in (1, None):
         recorder = Recorder(fail_in)
-        query = start_query(spark, settings, folders, recorder)
+        query = start_query(spark, settings, folders, recorder.process)
         try:
             if fail_in is None:
                 query.processAllAvailable()
@@ -72,7 +72,7 @@ def test_a_running_query_waits_for_a_log_cluster_that_comes_back(
     recorder = Recorder()
     with KafkaLogWriter(log_topic, timeout_ms=WAIT_S * 1_000) as writer:
         writer.append(as_records(log[:half]))
-        query = start_query(spark, settings, DataDir(tmp_path, str(log_topic)), recorder)
+        query = start_query(spark, settings, DataDir(tmp_path, str(log_topic)), recorder.process)
         try:
             query.processAllAvailable()
             log_cluster.kill()

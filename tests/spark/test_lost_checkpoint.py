@@ -5,9 +5,10 @@ from __future__ import annotations
 import shutil
 
 import pytest
+from pyspark.errors import StreamingQueryException
 
 from state.events import Event
-from streaming.beginning import begin, restored
+from streaming.beginning import first_event, give_up_if_lost, restored
 from streaming.job import start_query
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
@@ -32,16 +33,16 @@ def test_a_job_without_its_states_decides_what_comes_and_nothing_again(spark, tm
     newest.write_bytes(b"")
     newest.with_name(f".{newest.name}.crc").write_bytes(b"")
 
-    assert begin(settings, folders) == len(log)
-    assert restored(spark, folders) is None
-    begins = begin(settings, folders)
+    assert first_event(settings, folders) == len(log)
+    assert restored(lambda: spark, folders) is None
+    begins = first_event(settings, folders)
     assert begins == len(log)
     assert (folders.root / "checkpoint.broken" / "commits").is_dir()
 
     with EmbeddedLogWriter(folders.events) as writer:
         writer.append([NewRecord(e.kind, e.key, e.payload, e.time_ms) for e in log])
     recorder = Recorder()
-    query = start_query(spark, settings, folders, recorder, begins)
+    query = start_query(spark, settings, folders, recorder.process, begins)
     try:
         query.processAllAvailable()
     finally:
@@ -49,4 +50,22 @@ def test_a_job_without_its_states_decides_what_comes_and_nothing_again(spark, tm
     again = [Event(begins + e.offset, e.time_ms, e.kind, e.key, e.payload) for e in log]
     states, wanted = fold_log(again, settings.slots)
     assert recorder.decisions() == wanted
-    assert len(restored(spark, folders) or {}) == len(states)
+    assert len(restored(lambda: spark, folders) or {}) == len(states)
+
+
+def test_a_query_that_cannot_read_its_states_gives_them_up(spark, tmp_path):
+    """They were whole when the job began."""
+    first = Run(spark, tmp_path / "first", long_log(11, plausible=True))
+    first.until_done(Recorder())
+    shutil.copytree(tmp_path / "first", tmp_path / "second")
+    folders, settings = DataDir(tmp_path / "second"), settings_of(tmp_path / "second")
+    for path in folders.checkpoint.glob("state/0/0/*.delta"):
+        path.unlink()
+    with EmbeddedLogWriter(folders.events) as writer:
+        writer.append([NewRecord("topic_removed", "t", b"{}")])
+    query = start_query(spark, settings, folders, Recorder().process)
+    with pytest.raises(StreamingQueryException) as failed:
+        query.processAllAvailable()
+    assert give_up_if_lost(folders, failed.value)
+    assert not folders.checkpoint.exists()
+    assert not give_up_if_lost(folders, ValueError("another error"))

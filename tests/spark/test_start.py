@@ -6,18 +6,13 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pyspark
 import pytest
 
-from checkpoints.read import has_state
 from streaming.embedded.ivy import CACHE_VARIABLE, cache_folder
-from streaming.job import start_query
-from streaming.query import wait_for_first_batch
 from streaming.spark_jvm import ARCHIVE, spark_home
-from tests.spark.query_run import Recorder, Run
 
 pytestmark = pytest.mark.spark
 WAIT_S = 300
@@ -86,21 +81,6 @@ def test_a_spark_home_is_made_once_and_has_no_sources(tmp_path):
 def test_there_is_no_home_where_none_can_be_made(tmp_path):
     (tmp_path / "cache").write_text("a file")
     assert spark_home(tmp_path / "cache") is None
-
-
-def test_a_new_query_runs_a_batch_on_an_empty_log(spark, tmp_path):
-    """It is what a new job is warmed up by; the checkpoint then shows that there will be none."""
-    run, recorder = Run(spark, tmp_path, []), Recorder()
-    assert not has_state(run.folders.checkpoint)
-    query = start_query(spark, run.settings, run.folders, recorder)
-    try:
-        wait_for_first_batch(query, threading.Event())
-        query.processAllAvailable()
-    finally:
-        query.stop()
-    assert [batch.decisions for batch in recorder.batches.values()] == [[]]
-    assert has_state(run.folders.checkpoint)
-    assert run.until_done(Recorder()).batches == {}
 
 
 @pytest.mark.slow

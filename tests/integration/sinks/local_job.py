@@ -27,7 +27,7 @@ from streaming.zk.znodes.controller import (
     producer_id_block_bytes,
 )
 from tests.fixtures.folding_job import FoldingJob
-from tests.fixtures.job_checkpoints import SparkLayout
+from tests.fixtures.job_checkpoints import Checkpoint, HeadStartNotes, SparkLayout
 from tests.fixtures.story import LISTENER
 from tests.fixtures.waiting import wait_for
 from tests.integration.sinks.support import write_state
@@ -65,30 +65,43 @@ class Points:
         return watched
 
 
-class WatchedLayout(SparkLayout):
+class Watched:
     """Passes the points of a checkpoint; disturb is called before a batch is planned."""
 
-    def __init__(self, folder: Path, points: Points, disturb: Callable[[int], None]) -> None:
-        super().__init__(folder)
+    def __init__(
+        self, checkpoint: Checkpoint, points: Points, disturb: Callable[[int], None]
+    ) -> None:
+        self._checkpoint = checkpoint
+        self.progress = checkpoint.progress
+        self.planned_end = checkpoint.planned_end
         self._points = points
         self._disturb = disturb
 
     def plan(self, batch_id: int, end: int) -> None:
         self._disturb(batch_id)
-        super().plan(batch_id, end)
+        self._checkpoint.plan(batch_id, end)
         self._points.pass_by("planned")
 
     def commit(self, batch_id: int, end: int, states: Mapping[int, bytes]) -> None:
         self._points.pass_by("before commit")
-        super().commit(batch_id, end, states)
+        self._checkpoint.commit(batch_id, end, states)
         self._points.pass_by("after commit")
 
 
 class LocalJob(FoldingJob):
-    """One life of a job on a data folder. meddled: others write to ZooKeeper before one batch."""
+    """One life of a job on a data folder.
+
+    meddled: others write to ZooKeeper before one batch. ahead: it is in its head start.
+    """
 
     def __init__(
-        self, data_dir: Path, connect: str, points: Points, *, meddled: bool = True
+        self,
+        data_dir: Path,
+        connect: str,
+        points: Points,
+        *,
+        meddled: bool = True,
+        ahead: bool = False,
     ) -> None:
         self.points = points
         self.meddled = meddled
@@ -103,8 +116,9 @@ class LocalJob(FoldingJob):
             "slots": 2,
         }
         settings = load_settings((), [f"{key}={value}" for key, value in chosen.items()], {})
-        checkpoint = DataDir(data_dir).checkpoint
-        super().__init__(settings, WatchedLayout(checkpoint, points, self._meddle))
+        layout = SparkLayout(DataDir(data_dir).checkpoint)
+        checkpoint = HeadStartNotes(settings) if ahead else layout
+        super().__init__(settings, Watched(checkpoint, points, self._meddle))
 
     def start(self) -> None:
         """As `run_job` does before the query."""

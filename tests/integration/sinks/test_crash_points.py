@@ -120,6 +120,22 @@ def test_killed_between_any_two_steps(new_world, scenario, every):
     killed_between_any_two_steps(new_world, SCENARIOS[scenario], every)
 
 
+@pytest.mark.parametrize(
+    ("scenario", "every"),
+    [("partitions", 6), ("deletions", 12), ("moves", 12)],
+)
+def test_killed_in_a_head_start(new_world, scenario, every):
+    """Nothing is committed then: a note says what was carried out, and how far the last batch was
+    to go.
+    """
+
+    def ahead(scenario: Scenario) -> World:
+        return new_world(scenario, ahead=True)
+
+    wanted = killed_between_any_two_steps(ahead, SCENARIOS[scenario], every)
+    assert wanted == undisturbed(new_world(SCENARIOS[scenario]))[0]
+
+
 @pytest.mark.parametrize(("data", "version"), [(b"", 0), (b"x", -1)], ids=["empty", "broken"])
 def test_killed_where_the_block_of_producer_ids_says_nothing(new_world, data, version):
     wanted = killed_between_any_two_steps(new_world, finding_producer_ids(data))
@@ -235,11 +251,12 @@ def test_killed_for_real(new_world, name):
     job.close()
 
 
+@pytest.mark.parametrize("ahead", [False, True], ids=["", "head start"])
 @every_scenario
-def test_killed_again_and_again(new_world, scenario):
+def test_killed_again_and_again(new_world, scenario, ahead):
     """A job that only ever gets one more step done gets everything done."""
     wanted, _ = undisturbed(new_world(scenario))
-    world = new_world(scenario)
+    world = new_world(scenario, ahead=ahead)
     for steps in range(400):
         job = world.open(Points(min(steps, 40)))
         try:

@@ -37,10 +37,17 @@ class World:
     front: FakeFront
     data_dir: Path
     scenario: Scenario
+    ahead: bool = False
     jobs: list[LocalJob] = field(default_factory=list)
 
     def open(self, points: Points) -> LocalJob:
-        job = LocalJob(self.data_dir, self.connect, points, meddled=self.scenario.meddled)
+        job = LocalJob(
+            self.data_dir,
+            self.connect,
+            points,
+            meddled=self.scenario.meddled,
+            ahead=self.ahead,
+        )
         self.jobs.append(job)
         return job
 
@@ -88,7 +95,7 @@ def new_world(shared_zookeeper: str, stubs: StubBrokers) -> Iterator[Callable[..
     """Make worlds: those of one scenario differ in nothing but their names."""
     worlds: list[World] = []
 
-    def make(scenario: Scenario = SCENARIOS["partitions"]) -> World:
+    def make(scenario: Scenario = SCENARIOS["partitions"], *, ahead: bool = False) -> World:
         connect = f"{shared_zookeeper}/crash-points-{next(_numbers)}"
         session = ZkSession(connect, 20_000)
         session.connect()
@@ -106,7 +113,7 @@ def new_world(shared_zookeeper: str, stubs: StubBrokers) -> Iterator[Callable[..
             recorded = scenario.answers_recorded
             stubs[id_].stop_error = int(ProtocolError.STALE_BROKER_EPOCH) if recorded else 0
         front.record(scenario.tell(stubs.ports, version).events)
-        world = World(connect, session, stubs, front, data_dir, scenario)
+        world = World(connect, session, stubs, front, data_dir, scenario, ahead)
         worlds.append(world)
         return world
 

@@ -10,7 +10,7 @@ from checkpoints.layout import LAYOUT_FILE, CheckpointMismatch
 from state.cluster.authority import Authority
 from state.cluster.cluster import Cluster
 from state.events import EventKind
-from streaming.beginning import begin, knows_no_term
+from streaming.beginning import first_event, knows_no_term
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
 from streaming.paths import DataDir
@@ -41,7 +41,7 @@ class Folder:
             (self.checkpoint / name / str(number)).write_text(texts[name])
 
     def begins(self) -> int:
-        first = begin(self.settings, self.folders)
+        first = first_event(self.settings, self.folders)
         assert (self.checkpoint / LAYOUT_FILE).exists()
         return first
 
@@ -111,14 +111,14 @@ def test_a_log_that_does_not_lead_on_is_refused_with_what_to_do(folder, kept, en
         CheckpointMismatch,
         match=f"up to offset {end}, the log .* has {first} to {last}: .* an empty data.dir instead",
     ):
-        begin(folder.settings, folder.folders)
+        first_event(folder.settings, folder.folders)
 
 
 def test_a_checkpoint_of_other_settings_is_refused(folder):
     folder.begins()
     other = load_settings(overrides=[f"data.dir={folder.folders.root}", "slots=3"], environment={})
     with pytest.raises(CheckpointMismatch, match="was made with slots"):
-        begin(other, folder.folders)
+        first_event(other, folder.folders)
 
 
 def test_a_term_is_known_by_its_epoch_whether_it_lasts_or_not():

@@ -45,7 +45,7 @@ class Recording:
         """
         for event in self.story.events[self._folded :]:
             self._events.append([NewRecord(event.kind, event.key, event.payload, event.time_ms)])
-            batch = decided_batch(event.offset, self.fold.batch([event]))
+            batch = decided_batch(event.offset, self.fold.folded([event]))
             self._decided.append(
                 [
                     IdentifiedRecord(

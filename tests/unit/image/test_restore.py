@@ -67,8 +67,9 @@ def without_state(machines: list[Machine]) -> set[tuple[str, int]]:
 def folded(log: list[Event], cuts: list[int], slots: int) -> tuple[Fold, ClusterImage]:
     fold, image = Fold(slots), ClusterImage()
     for start, end in zip([0, *cuts], [*cuts, len(log)], strict=True):
-        for _, kind, body in persisted(decided_batch(1, fold.batch(log[start:end]))):
-            image.apply(kind, body)
+        if start < end:
+            for _, kind, body in persisted(decided_batch(1, fold.folded(log[start:end]))):
+                image.apply(kind, body)
     return fold, image
 
 
@@ -131,6 +132,6 @@ def test_armed_timers_come_from_the_cluster_machine() -> None:
     story = Story()
     story.elect({1: 11}, **{"auto.leader.rebalance.enable": True})
     fold = Fold(2)
-    (armed,) = decided_batch(1, fold.batch(story.events)).of_kind(DecisionKind.ARM_TIMER)
+    (armed,) = decided_batch(1, fold.folded(story.events)).of_kind(DecisionKind.ARM_TIMER)
     machines = [decode_machine(data) for data in fold.states.values()]
     assert timers_of(machines) == {armed.extra["timer"]: armed.extra["deadline_ms"]}

@@ -28,7 +28,7 @@ class Job:
         events = self.story.events[self._folded :]
         self._folded = len(self.story.events)
         self.batches += 1
-        return decided_batch(self.batches, self.fold.batch(events))
+        return decided_batch(self.batches, self.fold.folded(events))
 
     def persist(self, batch: DecidedBatch) -> DecidedBatch:
         """Let the image fold a batch as it is after its writes."""

@@ -43,27 +43,32 @@ def kept(folders, decisions, monkeypatch):
     return Retention(folders, writers, retention_ms=LONG_MS, batches_retained=2)
 
 
+def checked(kept, end):
+    kept.folded(end)
+    return kept.checked()
+
+
 def test_events_are_kept_as_long_as_a_retained_batch_needs_them(kept, decisions):
-    assert [kept.checked(end) for end in (10, 20)] == [0, 0], "the first batch is retained"
-    assert kept.checked(30) == 10
-    assert kept.checked(None) == 10
-    *_, by_time = found = [kept.checked(end) for end in (70, 80, 90)]
+    assert [checked(kept, end) for end in (10, 20)] == [0, 0], "the first batch is retained"
+    assert checked(kept, 30) == 10
+    assert kept.checked() == 10
+    *_, by_time = found = [checked(kept, end) for end in (70, 80, 90)]
     assert found == [20, 30, decisions.start_offset()], "not longer than by time"
     assert 30 < by_time <= OLD
 
 
 def test_events_on_a_log_cluster_that_is_away_are_cut_later(kept, monkeypatch, caplog):
     for end in (10, 20, 30):
-        kept.checked(end)
+        checked(kept, end)
 
     def away(_):
         raise LogUnavailable("no answer")
 
     with monkeypatch.context() as patched:
         patched.setattr(retention, "open_log", away)
-        assert [kept.checked(end) for end in (60, None)] == [10, 10]
+        assert [checked(kept, 60), kept.checked()] == [10, 10]
     assert caplog.text.count("no answer") == 1, "not with every batch"
-    assert kept.checked(70) == 30
+    assert checked(kept, 70) == 30
 
 
 @pytest.mark.parametrize("damaged", ["events", "decisions"])
@@ -74,7 +79,7 @@ def test_a_damaged_old_segment_stops_neither_batches_nor_the_other_logs(
     for segment in sorted(folder.glob("*.log"))[1:-1]:
         segment.write_bytes(bytes(segment.stat().st_size))
     for end in (40, 50, 60):
-        retain_from = kept.checked(end)
+        retain_from = checked(kept, end)
     assert (retain_from > 0) == (damaged != "events")
     assert (decisions.start_offset() > 0) == (damaged != "decisions")
     assert caplog.text.count(f"the log at {folder}") == 1

@@ -93,7 +93,7 @@ def test_one_decision_with_a_lost_row_keeps_the_others():
 @given(log=LOGS)
 def test_stacked_rows_say_what_the_rows_said_one_by_one(log: list[Event]) -> None:
     """The same by a loop over rows."""
-    batch = decided_batch(1, Fold(4).batch(log))
+    batch = decided_batch(1, Fold(4).folded(log))
     last: dict[tuple[str, int], dict] = {}
     told: dict[tuple[str, int], set[int]] = {}
     ids: dict[str, str | None] = {}

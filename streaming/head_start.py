@@ -1,0 +1,224 @@
+"""A job's head start: events are folded in this process while Spark and the query are not ready.
+
+Starting Spark takes ten seconds, a query's first batch one or two; the machines need neither. Until
+the query has caught up, this folds what comes, by the same functions and with the same decisions,
+and the same sinks carry it out. The query folds all of it again, out of its checkpoint: what it
+decides on those events is compared and dropped, and what it decides after them counts.
+
+`checkpoints.ahead` notes how far this is, so that a crash costs what it costs between batches of
+Spark: the last batch is carried out again, with the same cut. docs/adr/0018 says why.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Iterable
+from contextlib import closing
+from itertools import chain
+
+import pyarrow as pa
+
+from checkpoints.ahead import Ahead, forget_ahead, note_ahead
+from checkpoints.replay import Digest
+from state.events import Event
+from streaming.beginning import Beginning
+from streaming.decided_rows import FoldedBatch, folded_batch
+from streaming.folding import fold_events
+from streaming.log.api import LogError
+from streaming.log.location import KafkaTopic
+from streaming.log.recorded import open_log
+from streaming.log.source import HelmstreamLogStreamReader
+from streaming.paths import DataDir
+from streaming.settings import Settings
+from streaming.sinks.appender import JobStopping
+from streaming.sinks.pipeline import Pipeline
+
+logger = logging.getLogger(__name__)
+
+_LOG_POLL_S = 0.05
+_END_TIMEOUT_S = 60.0
+_FEW = 100
+"""Events that a query leaves to be folded in its next batch without being behind."""
+_MOST_BATCHES = 20
+"""Of a query that does not keep up: then it decides all the same."""
+_EVENT_COLUMNS = ("offset", "time_ms", "kind", "key", "payload")
+
+
+class HeadStart:
+    """Folds and carries out until the query has caught up, then lets it go on (a `TakeBatch`)."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        folders: DataDir,
+        pipeline: Pipeline,
+        beginning: Beginning,
+        stopped: threading.Event,
+    ) -> None:
+        """Take where to begin; nothing happens before `start`."""
+        self._settings = settings
+        self._folders = folders
+        self._pipeline = pipeline
+        self._stopped = stopped
+        self._states = beginning.states
+        self._began = self._done = beginning.offset
+        self._first_end = beginning.first_end
+        self._query_at = beginning.committed
+        self._first = beginning.committed if beginning.fresh else None
+        self._batches = 0
+        self._decided, self._decided_again = Digest(), Digest()
+        self._over = self._compared = self._forgotten = False
+        self._failure: Exception | None = None
+        self._turn = threading.Lock()  # of those who use the pipeline: this thread, Spark's
+        self._thread = threading.Thread(target=self._run, name="head-start", daemon=True)
+
+    def start(self) -> None:
+        """Begin to fold."""
+        self._thread.start()
+
+    def check(self) -> None:
+        """Raise what ended the head start, if it failed."""
+        if self._failure is not None:
+            raise self._failure
+
+    def close(self) -> None:
+        """Stop, and wait until nothing is carried out any more."""
+        self._stopped.set()
+        if self._thread.ident is not None:
+            self._thread.join(_END_TIMEOUT_S)
+
+    def take(self, batch_id: int, rows: pa.Table) -> None:
+        """Take a micro-batch of the query: what is left of it to be carried out."""
+        folded = folded_batch(rows)
+        if folded is None:
+            return
+        self._await_first_batch()
+        with self._turn:
+            self.check()
+            if self._compared:
+                self._forget()
+                self._pipeline.carry_out(batch_id, folded)
+            else:
+                self._take_over(batch_id, folded)
+
+    def _await_first_batch(self) -> None:
+        """Wait until the batch of before a crash has run again, as it was. Raises JobStopping."""
+        while self._first_end is not None and self._failure is None:
+            if self._stopped.wait(_LOG_POLL_S):
+                raise JobStopping("the batch that was begun before is to run again first")
+
+    def _take_over(self, batch_id: int, folded: FoldedBatch) -> None:
+        size, self._query_at = folded.end_offset - self._query_at, folded.end_offset
+        self._batches += 1
+        # What came meanwhile is no more than what it has just folded: it keeps up.
+        if self._done - folded.end_offset <= max(size, _FEW) or self._batches >= _MOST_BATCHES:
+            self._end()
+        again = (one for one in folded.decisions if self._began <= one.offset < self._done)
+        self._decided_again.update(again)
+        if folded.end_offset >= self._done:
+            self._compare()
+        if folded.end_offset <= self._done:
+            self._pipeline.pass_over(folded.end_offset)
+            return
+        self._note(folded.end_offset)
+        self._pipeline.carry_out(batch_id, _from(folded, self._done))
+
+    def _end(self) -> None:
+        """Let the query decide what comes from now on."""
+        if not self._over:
+            self._over = True
+            self._states = {}
+            logger.info(
+                "the query has caught up: %d events from %d on were decided before it was ready",
+                self._done - self._began,
+                self._began,
+            )
+
+    def _compare(self) -> None:
+        """Say so if the query has decided otherwise. It goes on from its own states all the same,
+        as after a restart.
+        """
+        self._compared = True
+        if self._decided.hexdigest() != self._decided_again.hexdigest():
+            logger.error(
+                "the query decided otherwise on the events %d to %d than what was carried out"
+                " before it was ready (%d and %d decisions): please report this",
+                self._began,
+                self._done,
+                self._decided_again.decisions,
+                self._decided.decisions,
+            )
+
+    def _run(self) -> None:
+        try:
+            reader = self._reader()
+            while reader is not None and not (self._over or self._stopped.is_set()):
+                self._step(reader)
+        except Exception as error:  # noqa: BLE001 - the job's thread raises it
+            self._failure = error
+
+    def _reader(self) -> HelmstreamLogStreamReader | None:
+        """Return a reader once there is a log, which the front makes; None when the job is to end
+        before.
+        """
+        while not self._stopped.wait(_LOG_POLL_S):
+            try:
+                with closing(open_log(self._folders.event_log)):
+                    break
+            except LogError:
+                if isinstance(self._folders.event_log, KafkaTopic):
+                    raise
+        else:
+            return None
+        return HelmstreamLogStreamReader(
+            str(self._folders.event_log), self._settings.event_log_batch_max_events, self._done
+        )
+
+    def _step(self, reader: HelmstreamLogStreamReader) -> None:
+        if events := self._next(reader):
+            self._carry_out(events)
+
+    def _next(self, reader: HelmstreamLogStreamReader) -> list[Event]:
+        """Return the next batch of events, none when nothing comes for a moment."""
+        start = {"offset": self._done}
+        if self._first_end is not None:
+            batches = reader.readBetweenOffsets(start, {"offset": self._first_end})
+        else:
+            batches, _ = reader.read(start)
+        return _events(batches)
+
+    def _carry_out(self, events: list[Event]) -> None:
+        with self._turn:
+            if self._over:
+                return
+            slots, group_slots = self._settings.slots, self._settings.group_slots
+            folded = fold_events(self._states, events, slots, group_slots)
+            self._decided.update(folded.decisions)
+            self._note(folded.end_offset)
+            self._pipeline.carry_out(None, folded)
+            self._first_end, self._done = None, folded.end_offset
+
+    def _forget(self) -> None:
+        """Drop the note: Spark begins a batch when the one before is committed."""
+        if not self._forgotten:
+            self._forgotten = True
+            forget_ahead(self._folders.checkpoint)
+
+    def _note(self, planned: int) -> None:
+        note_ahead(self._folders.checkpoint, Ahead(self._first, self._done, planned))
+
+
+def _events(batches: Iterable[pa.RecordBatch]) -> list[Event]:
+    rows = (
+        zip(*(batch.column(name).to_pylist() for name in _EVENT_COLUMNS), strict=True)
+        for batch in batches
+    )
+    return [Event(*row) for row in chain.from_iterable(rows)]
+
+
+def _from(folded: FoldedBatch, offset: int) -> FoldedBatch:
+    """Return what a batch says of the events from an offset on."""
+    decisions = [one for one in folded.decisions if one.offset >= offset]
+    times = {event: time_ms for event, time_ms in folded.time_ms.items() if event >= offset}
+    return FoldedBatch(decisions, times, folded.end_offset)
