@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from checkpoints.fold import fold_state
 from checkpoints.machine_format import decode_machine
 from state.decisions import Decision
-from state.events import Event, EventKind
+from state.event_kinds import EventKind
+from state.events import Event
 from state.partitions.ballots import Ballot
 from state.partitions.slot import Slot
 from state.routing import ALL, scope, topic_scope

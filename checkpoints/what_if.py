@@ -18,14 +18,17 @@ from checkpoints.machine_format import decode_machine, encode_machine
 from checkpoints.replay import States
 from state.cluster.authority import CONFIG, LEADER_REBALANCE_TIMER
 from state.cluster.cluster import Cluster
-from state.events import EventKind
+from state.event_kinds import EventKind
 from state.groups.config import CONFIG_KEYS
 from state.groups.slot import GroupSlot
 from state.step import Machine
 
-_GROUP_KIND = "group_coordinator_configured"
 CONFIG_KINDS = frozenset(
-    {EventKind.CONTROLLER_ELECTED, EventKind.CLUSTER_CONFIG_CHANGED, _GROUP_KIND}
+    {
+        EventKind.CONTROLLER_ELECTED,
+        EventKind.CLUSTER_CONFIG_CHANGED,
+        EventKind.GROUP_COORDINATOR_CONFIGURED,
+    }
 )
 """Kinds of the events that carry settings."""
 
@@ -70,7 +73,7 @@ def rewritten(kind: str, payload: bytes, config: Mapping[str, bool | int]) -> by
     """
     if kind not in CONFIG_KINDS:
         return payload
-    chosen = _of_kind(config, groups=kind == _GROUP_KIND)
+    chosen = _of_kind(config, groups=kind == EventKind.GROUP_COORDINATOR_CONFIGURED)
     try:
         body = orjson.loads(payload)
         before = body["config"]

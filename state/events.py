@@ -1,4 +1,4 @@
-"""What happened to the cluster: the kinds of events, and their payloads as typed values.
+"""What happened to the cluster: events, and their payloads as typed values by kind.
 
 An event's payload is a JSON object; `parse_payload` turns it into the dataclass of its kind or
 raises `MalformedEvent` naming the field. `docs/event-log.md` describes every kind as it is written;
@@ -9,69 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 import orjson
 
 from state.errors import MalformedEvent
+from state.event_kinds import EventKind
 from state.groups import kinds
 from state.payloads import admin, brokers, controller, partitions, topics
-
-
-class EventKind(StrEnum):
-    """Kinds of events, named by what happened."""
-
-    CONTROLLER_ELECTED = "controller_elected"
-    CONTROLLER_RESIGNED = "controller_resigned"
-    BROKER_REGISTRATIONS_CHANGED = "broker_registrations_changed"
-    RESYNC_COMPLETED = "resync_completed"
-    CLUSTER_CONFIG_CHANGED = "cluster_config_changed"
-    TOPIC_OBSERVED = "topic_observed"
-    TOPIC_REMOVED = "topic_removed"
-    TOPIC_CONFIG_CHANGED = "topic_config_changed"
-    PARTITION_STATES_OBSERVED = "partition_states_observed"
-    CREATE_TOPIC_REQUESTED = "create_topic_requested"
-    TOPIC_DELETION_REQUESTED = "topic_deletion_requested"
-    DELETE_TOPIC_REQUESTED = "delete_topic_requested"
-    STOP_REPLICA_ANSWERED = "stop_replica_answered"
-    ALTER_PARTITION_REQUESTED = "alter_partition_requested"
-    CONTROLLED_SHUTDOWN_REQUESTED = "controlled_shutdown_requested"
-    LOG_DIR_FAILURE_NOTIFIED = "log_dir_failure_notified"
-    LEADER_AND_ISR_ANSWERED = "leader_and_isr_answered"
-    PRODUCER_IDS_REQUESTED = "producer_ids_requested"
-    PRODUCER_ID_BLOCK_OBSERVED = "producer_id_block_observed"
-    TIMER_DUE = "timer_due"
-    LEADER_IMBALANCE_REPORTED = "leader_imbalance_reported"
-    CREATE_PARTITIONS_REQUESTED = "create_partitions_requested"
-    ELECT_LEADERS_REQUESTED = "elect_leaders_requested"
-    ALTER_REASSIGNMENTS_REQUESTED = "alter_reassignments_requested"
-    ADMIN_ZNODE_OBSERVED = "admin_znode_observed"
-    JOIN_GROUP_REQUESTED = "join_group_requested"
-    SYNC_GROUP_REQUESTED = "sync_group_requested"
-    LEAVE_GROUP_REQUESTED = "leave_group_requested"
-    OFFSET_COMMIT_REQUESTED = "offset_commit_requested"
-    TXN_OFFSET_COMMIT_REQUESTED = "txn_offset_commit_requested"
-    OFFSETS_APPENDED = "offsets_appended"
-    COMMITTED_TOPICS_DELETED = "committed_topics_deleted"
-    OFFSET_DELETE_REQUESTED = "offset_delete_requested"
-    DELETE_GROUP_REQUESTED = "delete_group_requested"
-    GROUP_OBSERVED = "group_observed"
-    GROUP_RECORDS_REFUSED = "group_records_refused"
-    GROUP_RECORDS_OVERTAKEN = "group_records_overtaken"
-    HEARTBEATS_RECEIVED = "heartbeats_received"
-    GROUP_TIMER_DUE = "group_timer_due"
-    OFFSETS_EXPIRATION_DUE = "offsets_expiration_due"
-    GROUP_COORDINATOR_CONFIGURED = "group_coordinator_configured"
-    GROUP_PARTITIONS_ELECTED = "group_partitions_elected"
-    GROUP_PARTITIONS_LOADED = "group_partitions_loaded"
-    GROUP_PARTITIONS_RESIGNED = "group_partitions_resigned"
-    TRANSACTION_COMPLETED = "transaction_completed"
-    RAISE_LEADER_EPOCHS_REQUESTED = "raise_leader_epochs_requested"
-    CONTROLLER_PAUSED = "controller_paused"
-    CONTROLLER_RESUMED = "controller_resumed"
-    CONTROLLED_SHUTDOWN_ALLOWED = "controlled_shutdown_allowed"
-    CONTROLLED_SHUTDOWN_CHECKED = "controlled_shutdown_checked"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +66,7 @@ PAYLOADS: Mapping[EventKind, Callable[[dict[str, Any]], object]] = {
     EventKind.CONTROLLER_RESUMED: controller.controller_resumed,
     EventKind.CONTROLLED_SHUTDOWN_ALLOWED: brokers.controlled_shutdown_allowed,
     EventKind.CONTROLLED_SHUTDOWN_CHECKED: brokers.controlled_shutdown_checked,
-    **{EventKind(kind): read for kind, read in kinds.READERS.items()},
+    **kinds.READERS,
 }
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from state.groups.buckets import bucket_of_key, group_bucket
 from state.groups.kinds import OF_A_BUCKET, OF_A_GROUP, OF_ALL_GROUPS
 

@@ -25,7 +25,7 @@ from checkpoints.read import folded_until, has_state, planned_batches, read_stat
 from checkpoints.replay import States
 from checkpoints.state_files import StatesUnreadable, read_state_files
 from state.cluster.cluster import Cluster
-from state.events import EventKind
+from state.event_kinds import EventKind
 from state.step import Machine
 from streaming.folding import fold_range
 from streaming.log.api import LogError, LogReader, LogRecord

@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from state.groups.change_kinds import ChangeKind
 from state.groups.image_changes import (
     CHANGES,
     CREATES,
@@ -19,7 +20,6 @@ from state.groups.image_changes import (
     GroupView,
     without_removed,
 )
-from state.groups.kinds import ChangeKind
 from state.groups.offset_rows import TopicPartition, row_values
 
 WriteId = tuple[int, int]

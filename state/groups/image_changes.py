@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from state.groups.kinds import ChangeKind
+from state.groups.change_kinds import ChangeKind
 from state.groups.offset_rows import UNLOGGED, OffsetRow, TopicPartition, read_rows
 from state.groups.states import GroupState
 

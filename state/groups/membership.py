@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from state.groups import replies
+from state.groups.change_kinds import ChangeKind
 from state.groups.group import Group
-from state.groups.kinds import ChangeKind
 from state.groups.member import Member
 from state.groups.states import GroupState
 from state.groups.tables import Api

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from state.groups import records
+from state.groups.change_kinds import ChangeKind
 from state.groups.group import Group
-from state.groups.kinds import ChangeKind
 from state.groups.member import NEVER
 from state.groups.membership import member_error, sender_error, touch
 from state.groups.offset_rows import OffsetRow, TopicPartition, rows_values

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from state.groups import replies
+from state.groups.change_kinds import ChangeKind
 from state.groups.group import Group
-from state.groups.kinds import ChangeKind
 from state.groups.member import Member
 from state.groups.membership import touch
 from state.groups.offset_rows import rows_values

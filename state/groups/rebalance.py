@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from state.groups import records, replies
+from state.groups.change_kinds import ChangeKind
 from state.groups.group import Group, JoinTimer
-from state.groups.kinds import ChangeKind
 from state.groups.member import Member
 from state.groups.membership import forget, touch
 from state.groups.states import GroupState, can_rebalance, is_legal

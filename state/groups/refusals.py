@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from state.groups import replies
+from state.groups.change_kinds import ChangeKind
 from state.groups.group import Group
-from state.groups.kinds import ChangeKind
 from state.groups.membership import note_replaced, touch
 from state.groups.offset_rows import rows_values
 from state.groups.payloads.offsets import GroupRecordsOvertaken, GroupRecordsRefused

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from state.groups import presence, replies
+from state.groups.change_kinds import ChangeKind
 from state.groups.group import Group
 from state.groups.join import join
-from state.groups.kinds import ChangeKind
 from state.groups.offsets import api_of, commit, delete_group, delete_offsets
 from state.groups.payloads.offsets import (
     OffsetCommitRequested,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from state.groups import records, replies
+from state.groups.change_kinds import ChangeKind
 from state.groups.group import Group
-from state.groups.kinds import ChangeKind
 from state.groups.member import Member
 from state.groups.membership import await_sync, member_error, touch
 from state.groups.payloads.requests import SyncGroupRequested

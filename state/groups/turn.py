@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from state.groups.change_kinds import ChangeKind
 from state.groups.config import GroupConfig
-from state.groups.kinds import ChangeKind
 from state.groups.tables import Api
 from state.protocol_errors import ProtocolError
 

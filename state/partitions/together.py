@@ -14,7 +14,8 @@ from typing import Any
 from state.cluster.authority import Phase
 from state.decisions import Decision
 from state.errors import MalformedEvent
-from state.events import Event, EventKind, parse_payload
+from state.event_kinds import EventKind
+from state.events import Event, parse_payload
 from state.partitions.deletion_events import (
     delete_topics_requested,
     deletions_requested,

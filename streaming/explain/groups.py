@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from state.decisions import DecisionKind
-from state.groups.kinds import ChangeKind
+from state.groups.change_kinds import ChangeKind
 from streaming.explain.changes import Said, by_event
 from streaming.log.api import LogReader, LogRecord
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Protocol
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from streaming.errors import HelmstreamError
 from streaming.front.rivals import Rivals
 from streaming.front.signals import GiveUpRole, RoleLost, Signals

@@ -6,7 +6,7 @@ import asyncio
 import heapq
 from collections.abc import Callable, Mapping
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from state.groups.buckets import bucket_of_timer
 from streaming.log.api import NewRecord
 from streaming.observers.ports import AppendEvents, event

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Iterable, Mapping
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from state.groups.image import GroupImage
 from streaming.front.direct_commits import DirectCommits
 from streaming.front.known_partitions import KnownPartitions

@@ -10,7 +10,8 @@ from typing import Any
 import orjson
 
 from state.errors import MalformedEvent
-from state.events import Event, EventKind, parse_payload
+from state.event_kinds import EventKind
+from state.events import Event, parse_payload
 from streaming.front.unix_server import UnixServer
 from streaming.log.api import LogError, NewRecord
 from streaming.observers.ports import AppendEvents, event

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from typing import Any, TypeAlias
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from streaming.gateway.ports import DecisionTimedOut, NotController, Paused
 from streaming.log.api import NewRecord, RecordRefused
 from streaming.observers.ports import AppendEvents, Counters, event

@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from weakref import WeakKeyDictionary
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from state.groups.answers import may_commit
 from state.groups.image import GroupImage
 from state.groups.offset_rows import OffsetRow, TopicPartition

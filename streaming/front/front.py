@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from streaming.control_socket import control_path
 from streaming.front.authority import ControllerRole, RolePhase
 from streaming.front.clock import Clock

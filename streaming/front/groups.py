@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from streaming.front.decider import RequestDecider
 from streaming.front.group_coordination import GroupCoordination
 from streaming.front.sessions import Sessions

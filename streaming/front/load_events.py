@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from streaming.log.api import NewRecord
 from streaming.observers.overrides import MIN_INSYNC, UNCLEAN
 from streaming.observers.ports import event

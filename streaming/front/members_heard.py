@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from state.groups.buckets import group_bucket
-from state.groups.kinds import ChangeKind
+from state.groups.change_kinds import ChangeKind
 
 _TOLD_PART = 2
 """Machines are told again when that part of a session is over since a member was heard of as far as

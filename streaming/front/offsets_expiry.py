@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from state.groups.buckets import group_bucket
 from state.groups.image import GroupImage
 from streaming.front.stepping_aside import SteppingAside

@@ -20,7 +20,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from state.groups.buckets import timer_name
 from state.routing import ALL_GROUPS, GROUP_SCOPE, scope
 from streaming.front.members_heard import BucketHeard, MemberHeard, MembersHeard, Moments

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from streaming.errors import ConfigurationError
 from streaming.front.addresses import check_brokers, plaintext_listeners, unclean_shutdowns
 from streaming.front.load_events import Endpoints, elected, overridable, topics_have_ids

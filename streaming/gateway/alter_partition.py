@@ -9,7 +9,7 @@ from uuid import UUID
 
 import numpy as np
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from state.json_values import replica_ids
 from state.partitions.isr import bearable
 from state.protocol_errors import ProtocolError

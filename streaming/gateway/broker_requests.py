@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from streaming.gateway.calls import Call
 from streaming.gateway.deciding import Deciding
 from streaming.wire.schema_codec import Body

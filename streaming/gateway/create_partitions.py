@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 from typing import Any
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from state.limits import PARTITIONS_MAX
 from state.protocol_errors import ProtocolError
 from streaming.gateway.admin import AdminRequests, in_time

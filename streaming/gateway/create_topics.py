@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from state.limits import PARTITIONS_MAX
 from state.partitions.creation import is_legal_name
 from state.protocol_errors import ProtocolError

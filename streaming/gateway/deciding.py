@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from state.protocol_errors import ProtocolError
 from streaming.gateway.ports import Decider, DecisionTimedOut, NotController, Paused
 

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Mapping
 from typing import Any
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from state.protocol_errors import ProtocolError
 from state.topic_ids import NO_TOPIC_ID, topic_id_from_text, topic_id_to_text
 from streaming.gateway.admin import AdminRequests, in_time

@@ -6,7 +6,7 @@ import asyncio
 
 import numpy as np
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from state.matrix import NONE
 from state.payloads.admin import ElectionType
 from state.protocol_errors import ProtocolError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from streaming.image.cluster_image import ClusterImage
 
 COMMIT_TIMEOUT_S = 5.0

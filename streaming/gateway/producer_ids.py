@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import deque
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Call
 from streaming.gateway.ports import Decider, DecisionTimedOut, NotController

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from state.matrix import any_in_row, unpad
 from state.protocol_errors import ProtocolError
 from streaming.gateway.admin import AdminRequests

@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from state.json_values import int32
 from streaming.observers.ports import Counters, EventAppender, event
 from streaming.observers.tree import WatchedTree

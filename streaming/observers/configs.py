@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from streaming.observers.overrides import overrides
 from streaming.observers.ports import Counters, EventAppender, Topics, event
 from streaming.observers.tree import WatchedTree

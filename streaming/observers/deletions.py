@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from streaming.observers.ports import Counters, EventAppender, Topics, event
 from streaming.observers.tree import Dirty, WatchedTree
 from streaming.zk.multiread import read_many

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from streaming.log.api import NewRecord
 from streaming.observers.overrides import Overrides, topic_overrides
 from streaming.observers.ports import Counters, event

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from streaming.log.api import NewRecord
 from streaming.observers.ports import Counters, EventAppender, event
 from streaming.observers.states import read_states

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import orjson
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from streaming.log.api import NewRecord
 from streaming.observers.tree import Dirty
 

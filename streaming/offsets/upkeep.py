@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from streaming.gateway.ports import Decider, Paused
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.leader import OffsetsLeader

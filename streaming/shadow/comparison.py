@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from state.decisions import DecisionKind
-from state.events import EventKind
+from state.event_kinds import EventKind
 from state.merge import MergedDecision
 from state.partitions.changes import EPOCH_DURING_DELETE
 from state.records import open_body

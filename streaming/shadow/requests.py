@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import count, groupby
 from typing import Any
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from state.partitions.states import ADOPTED, OVERTAKEN
 from state.protocol_errors import ProtocolError
 from streaming.log.api import NewRecord

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from streaming.log.api import NewRecord
 from streaming.observers.ports import event
 from streaming.shadow.leadership import Leadership

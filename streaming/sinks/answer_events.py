@@ -6,7 +6,7 @@ from collections.abc import Set
 
 import numpy as np
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from state.matrix import any_in_row
 from state.partitions.changes import EPOCH_DURING_DELETE
 from state.protocol_errors import ProtocolError

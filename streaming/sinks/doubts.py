@@ -15,7 +15,7 @@ import numpy.typing as npt
 import orjson
 
 from state.decisions import DecisionKind
-from state.events import EventKind
+from state.event_kinds import EventKind
 from state.partitions.states import CONFLICT, REJECTED
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import LogRecord, NewRecord

@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any, overload
 
 from state.decisions import DecisionKind
-from state.events import EventKind
+from state.event_kinds import EventKind
 from state.partitions.states import CONFLICT, REJECTED
 from streaming.log.api import NewRecord
 from streaming.observers.ports import event

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from state.groups.buckets import group_bucket, timer_name
 
 Body = dict[str, Any]

@@ -13,7 +13,7 @@ import orjson
 
 from state.blocks import decode_block
 from state.decisions import DecisionKind, Rule
-from state.events import EventKind
+from state.event_kinds import EventKind
 from state.groups import kinds as group_kinds
 from state.groups.image_changes import CHANGES
 from tests.property import group_logs
@@ -28,7 +28,7 @@ UNREACHED_RULES = {
     Rule.CONTROLLER_STARTED: "what is loaded has replicas: they start or stop, and that is said",
 }
 KINDS_ABOUT_GROUPS = {DecisionKind.CHANGE_GROUP}
-EVENTS_ABOUT_GROUPS = {EventKind(kind) for kind in group_kinds.READERS}
+EVENTS_ABOUT_GROUPS = set(group_kinds.READERS)
 UNWRITTEN_EVENTS = {
     EventKind.GROUP_RECORDS_OVERTAKEN: "only a sink that appends out of order says it",
 }

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from checkpoints.machine_format import decode_machine, encode_machine
 from state.errors import MalformedEvent
-from state.events import Event, EventKind, parse_payload
+from state.event_kinds import EventKind
+from state.events import Event, parse_payload
 from state.limits import PARTITIONS_MAX, REPLICAS_MAX
 from state.routing import CLUSTER_KEY, GROUP_KEY
 from state.step import fold, new_machine

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeAlias
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from state.groups.image import GroupImage
 from state.groups.offset_rows import TopicPartition
 from state.groups.payloads.requests import Heartbeat

@@ -9,7 +9,7 @@ import pytest
 from checkpoints.layout import LAYOUT_FILE, CheckpointMismatch
 from state.cluster.authority import Authority
 from state.cluster.cluster import Cluster
-from state.events import EventKind
+from state.event_kinds import EventKind
 from streaming.beginning import first_event, knows_no_term
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogWriter

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 import orjson
 import pytest
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from streaming.front.decider import PAUSED_KINDS, RequestDecider
 from streaming.gateway.ports import DecisionTimedOut, NotController, Paused
 from streaming.log.api import LogClosed, RecordRefused

@@ -6,7 +6,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from streaming.log.embedded import EmbeddedLogReader
 from tests.unit.front.front_figures import made_front, say
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from streaming.front.authority import ControllerRole
 from streaming.front.job_feed import JobProgress
 from streaming.front.status import image_status

@@ -7,7 +7,8 @@ from typing import Any
 
 from checkpoints.machine_format import decode_machine
 from checkpoints.replay import States, fold_batch
-from state.events import Event, EventKind
+from state.event_kinds import EventKind
+from state.events import Event
 from state.partitions.slot import Slot
 from streaming.decided_rows import FoldedBatch
 from streaming.log.api import NewRecord

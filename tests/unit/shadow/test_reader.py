@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from streaming.settings_loader import load_settings
 from streaming.shadow.reader import ClusterReader
 from streaming.zk.types import ZNode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from state.events import EventKind
+from state.event_kinds import EventKind
 from streaming.observers.ports import event
 from streaming.shadow.leadership import Motion
 from streaming.shadow.verdicts import Difference, Status

@@ -9,7 +9,7 @@ import pytest
 
 from state.cluster.authority import CONFIG, Authority
 from state.decisions import STEP, Action, DecisionKind, Rule
-from state.events import EventKind
+from state.event_kinds import EventKind
 from state.partitions import machine
 from state.partitions.table import COLUMN_NAMES
 from state.replies import Api

@@ -9,7 +9,8 @@ from typing import Any
 import orjson
 import pytest
 
-from state.events import Event, EventKind, parse_payload
+from state.event_kinds import EventKind
+from state.events import Event, parse_payload
 from state.limits import REPLICAS_MAX
 from streaming.log.api import NewRecord
 from streaming.log.embedded_format import checked_texts
