@@ -20,10 +20,12 @@ class Outcome:
     """What the outcome log says of the decisions of one event.
 
     batch: the persisted record of their micro-batch, None before it. delivered_ms, confirmed_ms:
-    by broker. retained: False when the log may have let go of what it said; the rest is empty.
+    by broker. retained: False when the log may have let go of what it said, or there is none
+    (kept), as of a shadow or a replay; the rest is empty.
     """
 
     retained: bool = True
+    kept: bool = True
     batch: dict[str, Any] | None = None
     delivered_ms: dict[int, int] = field(default_factory=dict)
     confirmed_ms: dict[int, int] = field(default_factory=dict)
@@ -57,9 +59,9 @@ def outcome_of(
 
     reader: of the outcome log, None when there is none.
     """
-    found = Outcome()
     if reader is None:
-        return found
+        return Outcome(retained=False, kept=False)
+    found = Outcome()
     awaited = set(brokers)
     start = first_at(reader, time_ms - _CLOCKS_DIFFER_MS)
     # What comes after earlier times, or after the end of an earlier batch, is all there.

@@ -21,6 +21,7 @@ from streaming.log.api import LogRecord
 _PAYLOAD_CHARACTERS = 300
 _NOBODY = -1
 _NOT_KNOWN = "not known any more"
+_NOT_KEPT = "not known: there is no outcome log in this folder, as in a shadow's or a replay's"
 _NO_EVENT_LOG = "there is no event log in this folder; if it is in a topic, set event.log.url"
 
 
@@ -43,7 +44,7 @@ def explanation(one: Explanation) -> RenderableType:
             )
         )
     tree.add(Text.assemble(("written  ", "bold"), _written(one)))
-    if one.told:
+    if one.told and one.outcome.kept:
         tree.add(_brokers(one, change.time_ms))
     if not one.told_all_known:
         tree.add(Text("who else was registered, and told, is not known", style="dim"))
@@ -165,7 +166,7 @@ def _election(ballot: Ballot) -> RenderableType:
 def _written(one: Explanation) -> Text:
     row, batch = one.change.row, one.outcome.batch
     if not one.outcome.retained:
-        return Text(_NOT_KNOWN, style="dim")
+        return Text(_NOT_KNOWN if one.outcome.kept else _NOT_KEPT, style="dim")
     if batch is None:
         return Text("not yet", style="yellow")
     if one.lost is not None:

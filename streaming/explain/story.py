@@ -105,9 +105,8 @@ class Explainer:
         changes = self._changes(topic, partition, at, time_ms)
         change = next((one for one in changes if one.matters), None)
         if change is None:
-            raise NothingDecided(
-                f"no change of {topic}-{partition} is in the retained decision log"
-                + ("" if at is None and time_ms is None else " up to then")
+            raise _nothing(
+                topic, partition, "" if at is None and time_ms is None else " up to then"
             )
         return self._explained(topic, partition, change)
 
@@ -124,7 +123,7 @@ class Explainer:
         matter = (one for one in self._changes(topic, partition, at, time_ms) if one.matters)
         found = [self._explained(topic, partition, one) for one in islice(matter, count)]
         if not found:
-            raise NothingDecided(f"no change of {topic}-{partition} is in the decision log")
+            raise _nothing(topic, partition)
         return found[::-1]
 
     def group_story(
@@ -189,6 +188,13 @@ class Explainer:
     ) -> Retold | None:
         before = snapshot.states.get(topic_scope(topic) % snapshot.slots)
         return retell([one for one in events if one.offset >= snapshot.offset], topic, before)
+
+
+def _nothing(topic: str, partition: int, until: str = "") -> NothingDecided:
+    return NothingDecided(
+        f"no change of {topic}-{partition} is in the retained decision log{until}; if a consumer"
+        " group has that name: --group"
+    )
 
 
 def _opened(where: LogLocation) -> RecordedLog | None:

@@ -210,6 +210,8 @@ def test_machines_of_before_take_the_place_of_the_log(
         (["my-topic"], 1, "no change of group my-topic"),
         (["my-topic-0", "--group"], 1, "no change of group my-topic-0"),
         (["my-topic-1"], 1, "no change of my-topic-1"),
+        (["g-1"], 1, "if a consumer group has that name: --group"),
+        (["g-1", "--story", "2"], 1, "if a consumer group has that name: --group"),
         (["my-topic-0", "--at", "noon"], 2, "--at 'noon'"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import Any
 
 import pytest
@@ -45,6 +46,22 @@ def test_a_write_that_was_lost(
     assert [one["id"] for one in said["brokers"]] == ([] if why else [2, 3])
     assert run(recording, "my-topic-0") == 0
     assert ("confirmed" in capsys.readouterr().out) is (why is None)
+
+
+def test_without_an_outcome_log_nothing_is_said_to_come(
+    recording: Recording, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As in the folder of a shadow, which writes nothing and tells nobody."""
+    recording.decide()
+    recording.close()
+    shutil.rmtree(recording.folders.outcomes)
+    (said,) = explained(recording, capsys)
+    assert (said["outcome_retained"], said["persisted"]) == (False, None)
+    for options in ([], ["--story", "9"]):
+        assert run(recording, "my-topic-0", *options) == 0
+        shown = capsys.readouterr().out
+        assert "not known: there is no outcome log in this folder" in shown
+        assert "not yet" not in shown
 
 
 def test_outcomes_of_later_batches_say_nothing_of_an_event_whose_own_are_gone(
