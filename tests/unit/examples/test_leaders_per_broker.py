@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -77,6 +78,56 @@ def test_what_is_in_the_log_twice_counts_once(example, decisions, tmp_path):
     leaders = example.Leaders()
     with EmbeddedLogReader(tmp_path) as reader:
         assert example.catch_up(leaders, reader) == len(decisions)
+
+
+def fresh_starts(decisions):
+    return [
+        at
+        for at, one in enumerate(decisions)
+        if one.kind == "update_brokers" and orjson.loads(one.body)["complete"]
+    ]
+
+
+def test_nothing_is_known_of_a_log_without_its_beginning(example, decisions, wanted, tmp_path):
+    """Retention took the fresh start, and a part of what followed."""
+    last = fresh_starts(decisions)[-1]
+    leaders = example.Leaders()
+    with EmbeddedLogWriter(tmp_path, first_offset=5) as writer:
+        writer.append([record(one) for one in decisions[last + 1 :]])
+        with EmbeddedLogReader(tmp_path) as reader:
+            example.catch_up(leaders, reader)
+            assert not leaders.known
+            assert "not known yet" in example.table_of(leaders).title
+            asked = subprocess.run(
+                [sys.executable, str(EXAMPLE), str(tmp_path), "--once"],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=BOUND_S,
+            )
+            assert (asked.returncode, asked.stdout) == (1, "")
+            assert "not known yet" in asked.stderr
+            # Everything is told once more.
+            later = [replace(one, offset=one.offset + 10_000) for one in decisions]
+            writer.append([record(one) for one in later])
+            example.catch_up(leaders, reader)
+    assert leaders.known
+    assert leaders.per_broker() == wanted
+
+
+def test_a_gap_that_retention_made_is_no_base(example, decisions, wanted, tmp_path):
+    leaders = example.Leaders()
+    with EmbeddedLogWriter(tmp_path / "before") as writer:
+        writer.append([record(one) for one in decisions[:40]])
+        with EmbeddedLogReader(tmp_path / "before") as reader:
+            example.catch_up(leaders, reader)
+    assert leaders.known
+    after = max(40, *fresh_starts(decisions)) + 1
+    with EmbeddedLogWriter(tmp_path / "after", first_offset=after) as writer:
+        writer.append([record(one) for one in decisions[after:]])
+    with EmbeddedLogReader(tmp_path / "after") as reader:
+        example.catch_up(leaders, reader)
+    assert not leaders.known
 
 
 def test_a_consumer_that_is_killed_goes_on_without_gap_or_repetition(decisions, wanted, tmp_path):
