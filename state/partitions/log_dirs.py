@@ -68,7 +68,4 @@ def on_leader_and_isr_answered(
 
 
 def _replicas(slot: Slot, at: Rows, answered: LeaderAndIsrAnswered) -> Bools:
-    replicas = slot.table.rows.replicas
-    mask = np.zeros(replicas.shape, dtype=bool)
-    mask[at] = replicas[at] == answered.broker_id
-    return mask
+    return slot.table.spread(at, slot.table.rows.replicas[at] == answered.broker_id)

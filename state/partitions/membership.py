@@ -112,11 +112,9 @@ def start_rows(slot: Slot, changes: Changes, at: Rows) -> None:
     online = slot.online_replicas(at)
     states = np.where(online, ReplicaState.ONLINE, ReplicaState.DELETION_INELIGIBLE)
     rows.replica_state[at] = np.where(assigned, states, ReplicaState.NON_EXISTENT)
-    mask = np.zeros(rows.replicas.shape, dtype=bool)
-    mask[at] = online
-    move_replicas(slot, changes, mask, ReplicaState.ONLINE)
-    mask[at] = assigned & ~online
-    move_replicas(slot, changes, mask, ReplicaState.OFFLINE)
+    move_replicas(slot, changes, slot.table.spread(at, online), ReplicaState.ONLINE)
+    offline = slot.table.spread(at, assigned & ~online)
+    move_replicas(slot, changes, offline, ReplicaState.OFFLINE)
     led = np.where(slot.online_leader(at), PartitionState.ONLINE, PartitionState.OFFLINE)
     rows.state[at] = np.where(rows.has_leadership[at], led, PartitionState.NEW)
     elect_offline(slot, changes, at)

@@ -91,10 +91,9 @@ def begin(slot: Slot, changes: Changes, at: Rows, motions: Sequence[Motion]) -> 
         return
     changed = [motion_of(slot, row) != one for row, one in zip(at.tolist(), motions, strict=True)]
     lists = pad_rows([one.replicas for one in motions])
-    present = slot.table.rows.replicas
-    unneeded = np.zeros(present.shape, dtype=bool)
-    unneeded[at] = (present[at] != NONE) & ~contains(lists, present[at])
-    _stop_and_delete(slot, changes, unneeded)
+    present = slot.table.rows.replicas[at]
+    unneeded = (present != NONE) & ~contains(lists, present)
+    _stop_and_delete(slot, changes, slot.table.spread(at, unneeded))
     _relist(changes, at, lists, motions)
     if any(changed):
         topic = int(slot.table.rows.topic[at[0]])
@@ -164,9 +163,8 @@ def _start(slot: Slot, changes: Changes, at: Rows) -> None:
     """Tell all replicas of the motion, under a new leader epoch; those that come start."""
     rows = slot.table.rows
     at = at[rows.controller_epoch[at] <= slot.authority.epoch]
-    starting = np.zeros(rows.replicas.shape, dtype=bool)
-    starting[at] = rows.adding[at] & (rows.replica_state[at] == ReplicaState.NON_EXISTENT)
-    move_replicas(slot, changes, starting, ReplicaState.NEW)
+    starting = rows.adding[at] & (rows.replica_state[at] == ReplicaState.NON_EXISTENT)
+    move_replicas(slot, changes, slot.table.spread(at, starting), ReplicaState.NEW)
     changes.recipients[at] |= rows.replicas[at] != NONE
     changes.is_new[at] |= any_in_row(rows.adding[at])
     changes.mark_written(at, Rule.LEADER_EPOCH_BUMPED)
@@ -177,16 +175,14 @@ def _finish(slot: Slot, changes: Changes, at: Rows) -> None:
     if len(at) == 0:
         return
     rows = slot.table.rows
-    coming = np.zeros(rows.replicas.shape, dtype=bool)
-    coming[at] = rows.adding[at]
+    coming = slot.table.spread(at, rows.adding[at])
     started = coming & (rows.replica_state != ReplicaState.NON_EXISTENT)
     move_replicas(slot, changes, coming & ~started, ReplicaState.NEW)
     move_replicas(slot, changes, coming, ReplicaState.ONLINE)
     _settle_leader(slot, changes, at)
-    going = np.zeros(rows.replicas.shape, dtype=bool)
-    going[at] = rows.removing[at]
-    targets = keep(rows.replicas[at], ~rows.removing[at])
-    _stop_and_delete(slot, changes, going)
+    going = rows.removing[at]
+    targets = keep(rows.replicas[at], ~going)
+    _stop_and_delete(slot, changes, slot.table.spread(at, going))
     none = np.zeros(targets.shape, dtype=bool)
     replace_replicas(changes, at, targets, none, none)
     changes.metadata[at] = True
@@ -223,8 +219,8 @@ def _settle_unled(slot: Slot, changes: Changes, at: Rows) -> None:
     targets = keep(rows.replicas[at], ~rows.removing[at])
     none = np.zeros(targets.shape, dtype=bool)
     replace_replicas(changes, at, targets, none, none)
-    fresh = np.zeros(rows.replicas.shape, dtype=bool)
-    fresh[at] = (rows.replicas[at] != NONE) & (rows.replica_state[at] == ReplicaState.NON_EXISTENT)
+    absent = rows.replica_state[at] == ReplicaState.NON_EXISTENT
+    fresh = slot.table.spread(at, (rows.replicas[at] != NONE) & absent)
     move_replicas(slot, changes, fresh, ReplicaState.NEW)
     waiting = at[rows.state[at] == PartitionState.NEW]
     move_partitions(slot, changes, waiting, PartitionState.ONLINE)

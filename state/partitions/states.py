@@ -127,16 +127,14 @@ def _settle(slot: Slot, changes: Changes, at: Rows) -> None:
     replicas = rows.replicas[at]
     gone = ~slot.brokers.registered(replicas) | rows.offline_dir[at]
     gone |= rows.replica_state[at] == ReplicaState.OFFLINE
-    members = np.zeros(rows.replicas.shape, dtype=bool)
-    members[at] = gone & contains(rows.isr[at], replicas)
+    members = slot.table.spread(at, gone & contains(rows.isr[at], replicas))
     move_replicas(slot, changes, members, ReplicaState.OFFLINE)
 
 
 def _stop_again(slot: Slot, changes: Changes, at: Rows) -> None:
     """Tell brokers again to delete replicas: what was decided with a lost write was not sent."""
-    rows = slot.table.rows
-    stopped = np.zeros(rows.replicas.shape, dtype=bool)
-    stopped[at] = rows.replica_state[at] == ReplicaState.DELETION_STARTED
+    states = slot.table.rows.replica_state[at]
+    stopped = slot.table.spread(at, states == ReplicaState.DELETION_STARTED)
     changes.stop |= stopped
     changes.stop_delete |= stopped
 

@@ -186,6 +186,12 @@ class PartitionTable:
         found: Bools = np.isin(self.rows.topic, np.array(indexes, dtype=np.int32))
         return found
 
+    def spread(self, at: Rows, mask: Bools) -> Bools:
+        """Return bool[n, R]: mask bool[k, R] on rows `at`, False elsewhere."""
+        found = np.zeros(self.rows.replicas.shape, dtype=bool)
+        found[at] = mask
+        return found
+
     def reassigning(self) -> set[str]:
         """Return which of the topics queued for deletion are being reassigned."""
         rows = self.rows

@@ -157,9 +157,7 @@ def create_partitions(slot: Slot, changes: Changes, at: Rows) -> None:
     """Take rows that exist nowhere yet to ONLINE (KafkaController.onNewPartitionCreation)."""
     if len(at) == 0:
         return
-    rows = slot.table.rows
-    mask = np.zeros(rows.replicas.shape, dtype=bool)
-    mask[at] = rows.replicas[at] != NONE
+    mask = slot.table.spread(at, slot.table.rows.replicas[at] != NONE)
     move_partitions(slot, changes, at, PartitionState.NEW)
     move_replicas(slot, changes, mask, ReplicaState.NEW)
     move_partitions(slot, changes, at, PartitionState.ONLINE)
