@@ -128,6 +128,11 @@ def test_every_metric_is_described_and_every_described_one_exists(status, text):
     assert {prefix + state.lower() for state in GroupState} <= names
 
 
+def test_an_alert_tells_that_no_figure_is_there(root):
+    rules = (root / "docs" / "examples" / "prometheus-alerts.yml").read_text("utf-8")
+    assert "expr: absent(helmstream_role)\n" in rules
+
+
 def test_alerts_are_about_metrics_that_exist(root, status):
     rules = (root / "docs" / "examples" / "prometheus-alerts.yml").read_text("utf-8")
     expressions = re.findall(r"^ +expr: (.+)$", rules, re.MULTILINE)
