@@ -1,4 +1,4 @@
-"""The log's clock: the wall's time, without its steps back."""
+"""The log's clock: the wall's time, without its steps."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import threading
 import time
 from collections.abc import Callable
 
-_RATE_AHEAD = 15 / 16
-"""How fast time passes here while the wall is behind, so that what is ahead goes away: an hour of
-it in sixteen. Timers then ring at most a fifteenth of their time late.
+_RATE_APART = 1 / 16
+"""By how much of the time that passes the clock comes nearer to a wall that was set: an hour of it
+in sixteen. Timers then ring at most a sixteenth of their time early, or a fifteenth late.
 """
 
 
@@ -20,8 +20,9 @@ def wall_clock_ms() -> int:
 class LogClock:
     """One clock for who stamps events and who waits for their times; any thread may ask it.
 
-    It is the wall clock as long as that goes forward. While the wall is behind what was told
-    before, it goes on from there: deadlines are set by events' times, and must come about.
+    It begins as the wall clock. When that is set, it goes on from there, slower or faster until it
+    has the wall's time again: deadlines are set by events' times, and must come about, but not all
+    at once, when nobody could have been heard of meanwhile.
     elapsed_s: seconds of a clock that nobody sets.
     """
 
@@ -33,15 +34,18 @@ class LogClock:
         self._wall_ms = wall_ms
         self._elapsed_s = elapsed_s
         self._lock = threading.Lock()
-        self._told_ms = 0.0
+        self._told_ms = float(wall_ms())
         self._told_s = elapsed_s()
 
     def now_ms(self) -> int:
         """Return milliseconds since the epoch, never fewer than before."""
         with self._lock:
             now_s = self._elapsed_s()
-            goes_on_ms = self._told_ms + (now_s - self._told_s) * 1000 * _RATE_AHEAD
-            self._told_ms, self._told_s = max(self._wall_ms(), goes_on_ms), now_s
+            passed_ms = (now_s - self._told_s) * 1000
+            earliest_ms = self._told_ms + passed_ms * (1 - _RATE_APART)
+            latest_ms = self._told_ms + passed_ms * (1 + _RATE_APART)
+            self._told_ms = min(max(self._wall_ms(), earliest_ms), latest_ms)
+            self._told_s = now_s
             return int(self._told_ms)
 
     def not_before(self, time_ms: int) -> None:

@@ -19,6 +19,7 @@ from state.routing import GROUP_KEY
 from state.step import fold, new_machine
 from streaming.front.sessions import Sessions
 from streaming.log.api import NewRecord
+from streaming.log.log_clock import LogClock
 from tests.fixtures.folding import fold_log
 from tests.property.group_parts import loaded_metadata
 from tests.unit.front.standing_time import StandingTime
@@ -29,6 +30,7 @@ LATE_MS = 1_250
 """How much later than at the end of its session a member is given up at most, the log's and the
 decisions' delays included.
 """
+CLOCK_STEPS_MS = (50, 3_000, 60_000, 3_600_000)
 BUCKET = group_bucket("g")
 NAMES = [name for name in ("g", *(f"x{n}" for n in range(80_000))) if group_bucket(name) == BUCKET]
 GROUPS = (*NAMES[:3], "elsewhere")
@@ -37,18 +39,21 @@ GROUPS = (*NAMES[:3], "elsewhere")
 class Told:
     """An event log, machines and the front's sessions; every group has one member of its name.
 
-    stamp_ms: how late the log gives a time; decided_ms: how late the front hears of decisions.
+    stamp_ms: how late the log gives a time; decided_ms: how late the front hears of decisions;
+    set_ms: by how much the wall clock was set ahead.
     """
 
     def __init__(self, stamp_ms: int, decided_ms: int) -> None:
         self.time = StandingTime()
         self.stamp_ms = stamp_ms
         self.decided_ms = decided_ms
+        self.set_ms = 0
+        self.clock = LogClock(lambda: self.time.now_ms + self.set_ms, self.time.time)
         self.events: list[Event] = []
         self.machine = new_machine(GROUP_KEY)
         self.removed: set[str] = set()
         self.heard_ms: dict[str, int] = {}
-        self.sessions = Sessions(self.time, self.append, lambda: self.time.now_ms, lambda: True)
+        self.sessions = Sessions(self.time, self.append, self.clock.now_ms, lambda: True)
         self.happen("group_partitions_elected", "", partitions=[0], epoch=1)
         for name in GROUPS:
             body = {"partition": 0, "epoch": 1, "group": name, "offsets": [], "pending": []}
@@ -62,7 +67,7 @@ class Told:
 
     def append(self, records: Any) -> None:
         for record in (*self.sessions.told_before(records), *records):
-            at_ms = self.time.now_ms + self.stamp_ms
+            at_ms = self.clock.now_ms() + self.stamp_ms
             event = Event(len(self.events), at_ms, record.kind, record.key, record.payload)
             self.events.append(event)
             for decision in fold(self.machine, [event]):
@@ -77,6 +82,8 @@ class Told:
             if change["change"] == "member_removed":
                 assert change["reason"] == "session_expired"
                 assert change["at_ms"] >= self.heard_ms[group] + SESSION_MS, "it was heard of"
+                silent_ms = self.time.now_ms + self.stamp_ms - self.heard_ms[group]
+                assert silent_ms >= SESSION_MS * 15 / 16, "by the time that passed too"
         at_s = self.time.time() + self.decided_ms / 1000
         self.time.call_at(at_s, self._decided, group, changes)
 
@@ -97,6 +104,8 @@ def play(stamp_ms: int, decided_ms: int, steps: list[tuple[str, int, int]]) -> T
             if name not in told.removed:
                 told.heard_ms[name] = now_ms
                 told.sessions.heard(name, f"{name}'s")
+        elif what == "clock":
+            told.set_ms += CLOCK_STEPS_MS[number]
         elif what == "bucket":
             told.happen("offsets_expiration_due", str(group_bucket(name)))
         else:
@@ -110,7 +119,7 @@ def play(stamp_ms: int, decided_ms: int, steps: list[tuple[str, int, int]]) -> T
 
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["heard", "heard", "heard", "bucket", "all"]),
+        st.sampled_from(["heard", "heard", "heard", "bucket", "all", "clock"]),
         st.integers(0, 3),
         st.sampled_from([0, 1, 90, 700, 1_400]),
     ),

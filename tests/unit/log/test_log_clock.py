@@ -22,13 +22,26 @@ class Machine:
         self.wall_ms += int(seconds * 1000)
 
 
-def test_it_is_the_wall_clock_while_that_goes_forward():
+def test_it_is_the_wall_clock_while_nobody_sets_that():
     machine = Machine(1_000_000)
     clock = machine.clock()
-    for step_ms in (0, 1, 250, 10 * HOUR_MS):
-        machine.wall_ms += step_ms
-        machine.up_s += 0.001
+    for passed_s in (0.0, 0.001, 0.25, 36_000.0):
+        machine.pass_time(passed_s)
         assert clock.now_ms() == machine.wall_ms
+
+
+def test_a_wall_clock_that_is_set_ahead_makes_it_faster_until_it_has_caught_up():
+    machine = Machine(10 * HOUR_MS)
+    clock = machine.clock()
+    before_ms = clock.now_ms()
+    machine.wall_ms += HOUR_MS
+    assert clock.now_ms() == before_ms
+    machine.pass_time(1.6)
+    assert clock.now_ms() == before_ms + 1_700
+    machine.pass_time(15 * 3600.0)
+    assert clock.now_ms() < machine.wall_ms
+    machine.pass_time(3600.0)
+    assert clock.now_ms() == machine.wall_ms
 
 
 def test_a_wall_clock_that_is_set_back_does_not_stop_it():
