@@ -31,7 +31,7 @@ class JobLocked(HelmstreamError):
 
 
 class JobLock(LockFile):
-    """The lock of the job; its holder says {"pid", "host", "jvm": {"pid", "started_s"}}."""
+    """The lock of the job; its holder says {"pid", "host", "jvm": {"pid", "started"}}."""
 
     def __init__(self, path: Path) -> None:
         """Open the file; `try_take` locks it."""
@@ -56,8 +56,7 @@ class JobLock(LockFile):
 
     def note_jvm(self, pid: int) -> None:
         """Name the JVM that works for the holder."""
-        jvm = {"pid": pid, "started_s": psutil.Process(pid).create_time()}
-        self._note({**self._holder(), "jvm": jvm})
+        self._note({**self._holder(), "jvm": {"pid": pid, "started": _started(pid)}})
 
     def done(self) -> None:
         """Say that the holder's JVM has nothing left to do; before an orderly end."""
@@ -81,8 +80,21 @@ def _end_jvm(holder: dict[str, Any]) -> None:
         return
     try:
         process = psutil.Process(jvm["pid"])
-        if process.create_time() == jvm["started_s"]:
+        if _started(process.pid) == jvm.get("started"):
             process.kill()
             process.wait(_END_TIMEOUT_S)
     except psutil.NoSuchProcess:
         return
+
+
+def _started(pid: int) -> str:
+    """Return what no other process of that number has: on Linux the boot and the ticks since then,
+    which stay the same when the wall clock is set; elsewhere the time.
+    """
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        stat = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except OSError:
+        return str(psutil.Process(pid).create_time())
+    # Field 22; the name, the second one, is in brackets and may have any characters.
+    return f"{boot} {stat.rpartition(')')[2].split()[19]}"
