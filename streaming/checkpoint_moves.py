@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
+from checkpoints.ahead import note_ahead, read_ahead
 from checkpoints.layout import CheckpointMismatch
 from checkpoints.machine_format import decode_machine
 from checkpoints.replay import States
@@ -74,6 +75,7 @@ def replace_checkpoint(
     """Make the data folder's checkpoint one of these machines, in the slots and shuffle partitions
     of the settings; return where the one before is kept, None when there was none.
 
+    How far decisions were carried out goes with the event log, and so into the new one too.
     Raises CheckpointMismatch when one from an earlier replacement is still there, or when the log
     does not have what comes next.
     """
@@ -81,11 +83,14 @@ def replace_checkpoint(
     if kept.exists():
         raise CheckpointMismatch(f"{kept} is left from the last replacement: remove it first")
     _check_log(folders, snapshot.offset)
+    ahead = read_ahead(folders.checkpoint)
     fresh = Path(tempfile.mkdtemp(prefix="checkpoint.", dir=folders.root))
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / MACHINES_FILE
         write_snapshot(file, reslot(snapshot, settings.slots, settings.group_slots))
         seed_checkpoint(spark, settings, file, fresh)
+    if ahead is not None:
+        note_ahead(fresh, ahead)
     replaced = folders.checkpoint.exists()
     if replaced:
         folders.checkpoint.rename(kept)

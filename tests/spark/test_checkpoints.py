@@ -11,6 +11,7 @@ import orjson
 import pyarrow.parquet as pq
 import pytest
 
+from checkpoints.ahead import Ahead, note_ahead, read_ahead
 from checkpoints.group_table import group_table, read_groups
 from checkpoints.layout import check_layout
 from checkpoints.machine_format import decode_machine
@@ -259,6 +260,15 @@ def test_a_checkpoint_is_rebuilt_from_the_log(spark, command, folder, log):
     shown = [orjson.loads(line) for line in command("state", "--json").splitlines()]
     wanted = {row["topic"] for row in table_of(log, 4)}
     assert {row["topic"] for row in shown if "topic" in row} == wanted
+
+
+def test_a_new_checkpoint_knows_what_was_carried_out_ahead_of_the_old_one(command, folder, log):
+    """Else the job would carry it out again."""
+    append(folder, log[CUT:])
+    ahead = Ahead(None, CUT + 2, CUT + 5)
+    note_ahead(folder / "checkpoint", ahead)
+    command("checkpoint", "reslot", "--set", "slots=2", "--set", "shuffle.partitions=1")
+    assert read_ahead(folder / "checkpoint") == ahead
 
 
 def test_a_log_without_its_beginning_is_not_rebuilt_from(command, folder, log):
