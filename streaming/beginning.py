@@ -33,7 +33,7 @@ from streaming.log.location import KafkaTopic, LogLocation
 from streaming.log.recorded import open_log
 from streaming.paths import DataDir
 from streaming.settings import Settings
-from streaming.sinks.outcomes import OUTCOME_KINDS
+from streaming.sinks.batch_events import FOLLOWING_KINDS
 from streaming.standby import Follower
 
 logger = logging.getLogger(__name__)
@@ -150,7 +150,7 @@ def unfolded_events(log: LogLocation, folded: int) -> list[LogRecord]:
         return []
     with closing(open_log(log)) as reader:
         records = reader.read(folded, folded + waiting)
-        return [record for record in records if record.kind in OUTCOME_KINDS]
+        return [record for record in records if record.kind in FOLLOWING_KINDS]
 
 
 def _give_up_checkpoint(folders: DataDir, wrong: str) -> None:

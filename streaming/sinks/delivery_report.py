@@ -8,7 +8,7 @@ from typing import Any
 
 from streaming.link.job_side import LinkDown
 from streaming.log.api import NewRecord
-from streaming.sinks.pipeline import outcome
+from streaming.sinks.outcome_log import outcome
 
 
 class DeliveryReport:

@@ -19,21 +19,20 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-import orjson
-
 from state.decisions import DecisionKind
 from state.merge import MergedDecision
 from streaming.decided_rows import FoldedBatch
 from streaming.image.cluster_image import ClusterImage
 from streaming.link.job_side import JobLink, LinkDown
-from streaming.log.api import LogReader, LogWriter, NewRecord
+from streaming.log.api import LogReader, LogWriter
 from streaming.log.decision_writer import IdempotentLogWriter, IdentifiedRecord, RecordId
 from streaming.sinks.appender import SinkAppender
 from streaming.sinks.batch import DecidedBatch, SinkDecision, decided_batch, opened
+from streaming.sinks.batch_events import batch_events
 from streaming.sinks.brokers import BrokerSink
 from streaming.sinks.doubts import Doubts
 from streaming.sinks.elections import elections
-from streaming.sinks.outcomes import batch_events
+from streaming.sinks.outcome_log import outcome
 from streaming.sinks.pending import PendingBrokers
 from streaming.sinks.persisted import persisted
 from streaming.sinks.plan import Plan, Planner
@@ -224,8 +223,3 @@ def _decisions_message(
         "decisions": [[offset, kind, len(body)] for offset, kind, body in visible],
     }
     return head, b"".join(body for _, _, body in visible)
-
-
-def outcome(kind: str, body: dict[str, Any]) -> NewRecord:
-    """Return a record of the outcome log."""
-    return NewRecord(kind, "", orjson.dumps(body, option=orjson.OPT_NON_STR_KEYS))

@@ -7,8 +7,8 @@ import pytest
 from kazoo.security import make_acl
 
 from state.decisions import DecisionKind
+from streaming.sinks.batch_events import batch_events
 from streaming.sinks.doubts import Doubts
-from streaming.sinks.outcomes import batch_events
 from streaming.sinks.replies import replies
 from streaming.zk.znodes import parse_topic
 from streaming.zk.znodes.admin import parse_reassignment, reassignment_bytes

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from state.decisions import DecisionKind
+from streaming.sinks.batch_events import batch_events
 from streaming.sinks.doubts import Doubts
-from streaming.sinks.outcomes import batch_events
 from streaming.sinks.replies import replies
 from streaming.zk.claim import claim_controller
 from streaming.zk.client import ZkSession

@@ -8,7 +8,7 @@ import pytest
 
 from streaming.embedded.zookeeper import EmbeddedZooKeeper
 from streaming.sinks import zookeeper as module
-from streaming.sinks.outcomes import batch_events
+from streaming.sinks.batch_events import batch_events
 from streaming.sinks.zookeeper import ZooKeeperSink
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import SessionLost, ZooKeeperUnreachable

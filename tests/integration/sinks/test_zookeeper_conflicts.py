@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from state.decisions import DecisionKind
+from streaming.sinks.batch_events import batch_events
 from streaming.sinks.doubts import Doubts
-from streaming.sinks.outcomes import batch_events
 from streaming.sinks.replies import replies
 from streaming.zk.znodes import TopicZNode, config_bytes, partition_state_bytes, topic_bytes
 from tests.fixtures.story import OURSELVES

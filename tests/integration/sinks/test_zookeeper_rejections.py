@@ -9,8 +9,8 @@ from state.decisions import DecisionKind
 from state.limits import PARTITIONS_MAX
 from streaming.observers.known_topics import observed
 from streaming.observers.overrides import Overrides
+from streaming.sinks.batch_events import batch_events
 from streaming.sinks.doubts import Doubts
-from streaming.sinks.outcomes import batch_events
 from streaming.sinks.replies import replies
 from streaming.sinks.unwritten import rejections
 from streaming.sinks.zookeeper import ZooKeeperSink

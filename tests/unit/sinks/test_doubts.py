@@ -7,8 +7,8 @@ import orjson
 from state.decisions import DecisionKind
 from streaming.log.api import LogRecord, NewRecord
 from streaming.sinks.batch import WriteConflict
+from streaming.sinks.batch_events import batch_events
 from streaming.sinks.doubts import Doubts, forget_doubted
-from streaming.sinks.outcomes import batch_events
 from streaming.sinks.replies import replies
 from tests.unit.sinks.support import Job, changes, lose, refuse_creation, state_znode
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from state.decisions import DecisionKind
+from streaming.sinks.batch_events import batch_events
 from streaming.sinks.doubts import Doubts
-from streaming.sinks.outcomes import batch_events
 from streaming.sinks.replies import replies
 from streaming.zk.types import ZNode
 from streaming.zk.znodes.controller import ProducerIdBlock, producer_id_block_bytes
-from tests.unit.sinks.test_outcomes import body, conflict, job
+from tests.unit.sinks.test_batch_events import body, conflict, job
 
 
 def test_producer_id_conflicts_become_one_event():

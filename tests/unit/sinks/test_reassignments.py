@@ -8,7 +8,7 @@ import pytest
 
 from state.decisions import DecisionKind
 from streaming.sinks.batch import DecidedBatch, SinkDecision, WriteConflict
-from streaming.sinks.outcomes import batch_events
+from streaming.sinks.batch_events import batch_events
 from streaming.sinks.plan import Planner
 from streaming.sinks.reassignments import (
     ended_requests,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from state.decisions import DecisionKind
+from streaming.sinks.batch_events import batch_events, partition_conflict_events
 from streaming.sinks.doubts import Doubts
-from streaming.sinks.outcomes import batch_events, partition_conflict_events
 from streaming.sinks.reassignments import hold_back_completions
 from streaming.sinks.replies import replies
 from tests.unit.sinks.support import lose, state_znode
-from tests.unit.sinks.test_outcomes import body, conflict, job
+from tests.unit.sinks.test_batch_events import body, conflict, job
 
 NO_AUTH = "ZooKeeper answered NO_AUTH for /x"
 

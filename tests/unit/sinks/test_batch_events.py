@@ -13,9 +13,9 @@ from state.events import Event, parse_payload
 from state.protocol_errors import ProtocolError
 from streaming.sinks.answer_events import answer_events
 from streaming.sinks.batch import WriteConflict
+from streaming.sinks.batch_events import batch_events, partition_conflict_events
 from streaming.sinks.channel import NO_ERRORS, Answer
 from streaming.sinks.doubts import Doubts
-from streaming.sinks.outcomes import batch_events, partition_conflict_events
 from streaming.sinks.plan import Planner
 from streaming.sinks.replies import replies
 from streaming.wire.messages import ApiKey

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import groupby
 from typing import Any, overload
 
@@ -19,17 +19,6 @@ from streaming.sinks.batch import DecidedBatch, SinkDecision, WriteConflict
 from streaming.zk.znodes.partition_state import parse_partition_states
 
 logger = logging.getLogger(__name__)
-
-OUTCOME_KINDS = frozenset(
-    {
-        EventKind.PARTITION_STATES_OBSERVED,
-        EventKind.PRODUCER_ID_BLOCK_OBSERVED,
-        EventKind.LEADER_IMBALANCE_REPORTED,
-        EventKind.CONTROLLED_SHUTDOWN_CHECKED,
-        EventKind.TOPIC_REMOVED,
-    }
-)
-"""Kinds of the events that a batch may lead to."""
 
 
 def partition_conflict_events(conflicts: Iterable[WriteConflict]) -> list[NewRecord]:
@@ -68,17 +57,6 @@ def _states_observed(
     if uncreated := [one.partition for one in missing]:
         payload["uncreated"] = uncreated
     return event(EventKind.PARTITION_STATES_OBSERVED, payload, topic)
-
-
-def batch_events(batch: DecidedBatch) -> list[NewRecord]:
-    """Return the events that follow from a batch after it was written."""
-    return [
-        *partition_conflict_events(batch.conflicts),
-        *producer_id_events(batch.conflicts),
-        *imbalance_events(batch),
-        *checked_shutdowns(batch),
-        *topic_removals(batch),
-    ]
 
 
 def topic_removals(batch: DecidedBatch) -> list[NewRecord]:
@@ -141,3 +119,19 @@ def _block(decision: SinkDecision) -> reports.Block: ...
 def _block(decision: None) -> None: ...
 def _block(decision: SinkDecision | None) -> reports.Block | None:
     return None if decision is None else (decision.columns, decision.extra)
+
+
+_FOLLOWING: Mapping[EventKind, Callable[[DecidedBatch], list[NewRecord]]] = {
+    EventKind.PARTITION_STATES_OBSERVED: lambda batch: partition_conflict_events(batch.conflicts),
+    EventKind.PRODUCER_ID_BLOCK_OBSERVED: lambda batch: producer_id_events(batch.conflicts),
+    EventKind.LEADER_IMBALANCE_REPORTED: imbalance_events,
+    EventKind.CONTROLLED_SHUTDOWN_CHECKED: checked_shutdowns,
+    EventKind.TOPIC_REMOVED: topic_removals,
+}
+FOLLOWING_KINDS = frozenset(_FOLLOWING)
+"""Kinds of the events that a batch may lead to."""
+
+
+def batch_events(batch: DecidedBatch) -> list[NewRecord]:
+    """Return the events that follow from a batch after it was written."""
+    return [found for follow in _FOLLOWING.values() for found in follow(batch)]
