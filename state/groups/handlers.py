@@ -183,7 +183,7 @@ def on_group_partitions_resigned(
         ownership.unload(turn, group)
         return True
 
-    given_up = ownership.resigned(slot, ended.partitions, ended.epoch)
+    given_up = ownership.resigned(slot, ended)
     found: list[Decision] = []
     if given_up:
         for number in slot.numbers():

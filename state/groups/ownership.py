@@ -8,7 +8,12 @@ from state.groups.group import Group
 from state.groups.member import Member
 from state.groups.membership import touch
 from state.groups.offset_rows import rows_values
-from state.groups.payloads.ownership import GroupObserved, ObservedMember, ObservedMetadata
+from state.groups.payloads.ownership import (
+    GroupObserved,
+    GroupPartitionsResigned,
+    ObservedMember,
+    ObservedMetadata,
+)
 from state.groups.rebalance import prepare
 from state.groups.slot import GroupSlot, Ownership
 from state.groups.states import GroupState
@@ -36,14 +41,18 @@ def loaded(slot: GroupSlot, partitions: tuple[int, ...], epoch: int) -> None:
             slot.partitions[partition] = Ownership(epoch, CoordinatorPhase.OWNED)
 
 
-def resigned(slot: GroupSlot, partitions: tuple[int, ...], epoch: int | None) -> list[int]:
+def resigned(slot: GroupSlot, ended: GroupPartitionsResigned) -> list[int]:
     """Give partitions up and return those whose groups are to be forgotten; older epochs are
     ignored.
     """
-    given_up = []
-    for partition in partitions:
+    given_up, epoch = [], ended.epoch
+    for partition in ended.partitions:
         held = slot.partitions.get(partition)
-        if held is None:
+        if ended.unheard:
+            # A front begins: the topic may have been made again, and have its first epochs.
+            if slot.partitions.pop(partition, None) is not None:
+                given_up.append(partition)
+        elif held is None:
             if epoch is not None:
                 slot.partitions[partition] = Ownership(epoch, CoordinatorPhase.NONE)
         elif epoch is None or epoch >= held.epoch:

@@ -268,7 +268,7 @@ class GroupCoordination:
 
 def _resignation(partitions: list[int]) -> NewRecord:
     """Return the event that ends what was before; who was heard of until then may have gone with a
-    front that ended, so nobody's session ends by it.
+    front that ended, so nobody's session ends by it, and the topic's epochs with the topic.
     """
     body = {"partitions": partitions, "epoch": None, "unheard": True}
     return event(EventKind.GROUP_PARTITIONS_RESIGNED, body)

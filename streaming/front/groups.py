@@ -17,6 +17,7 @@ from streaming.gateway.groups.apis import group_apis
 from streaming.gateway.groups.requests import GroupRequests
 from streaming.gateway.groups.transactions import Producing, Transactions
 from streaming.image.cluster_image import ClusterImage
+from streaming.internal_topics import GROUP_TOPIC
 from streaming.log.api import NewRecord
 from streaming.log.embedded import wall_clock_ms
 from streaming.observers.ports import AppendEvents, Counters, event
@@ -116,6 +117,9 @@ class Groups:
         if self._enabled:
             self.leader.look_at(image)
             self._coordination.look_at(image, gone)
+            if GROUP_TOPIC in gone or self.leader.logs.keys() - self.leader.facts.keys():
+                # What was led is no more: a topic of that name is another one.
+                self._take_over.restart()
 
     def decided(self, decisions: Sequence[tuple[int, bytes]]) -> None:
         """Take change_group decisions (event offset, body) in order."""

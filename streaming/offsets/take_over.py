@@ -2,8 +2,9 @@
 
 elected (leader epochs are raised, brokers told) -> begun (brokers in sync say how far they are)
 -> loaded (what stands there has become events). All of it is done again whenever what was decided
-since may be unknown here: after a claim of the role, and after the job came back. While an operator
-has paused the controller nothing is elected: what is led then stays led, the rest waits.
+since may be unknown here: after a claim of the role, and after the job came back; and when the
+topic is another one. While an operator has paused the controller nothing is elected: what is led
+then stays led, the rest waits.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from streaming.internal_topics import GROUP_TOPIC
 from streaming.observers.ports import Counters
 from streaming.offsets.leader import OffsetsLeader
 from streaming.offsets.loads import BackOff, Loads
+from streaming.offsets.partition_log import UNKNOWN
 from streaming.offsets.term_over import TermOver
 from streaming.offsets.upkeep import IsrUpkeep
 
@@ -156,8 +158,9 @@ class TakeOver:
         reply = await self._decider.submit(kind, GROUP_TOPIC, payload, self._timeout_s)
         if reply["error"] != ProtocolError.NONE:
             raise TermOver(f"leader epochs were not raised: error {reply['error']}")
-        told = {one: self._leader.facts[one].told_epoch for one in partitions}
-        if stale := [one for one in partitions if told[one] <= before[one]]:
+        facts = self._leader.facts
+        told = {one: facts[one].told_epoch for one in partitions if one in facts}
+        if stale := [one for one in partitions if told.get(one, UNKNOWN) <= before[one]]:
             raise TermOver(f"partitions {stale} were changed by somebody else meanwhile")
         self._coordinator.elected(told)
 

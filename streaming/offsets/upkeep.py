@@ -57,7 +57,9 @@ class IsrUpkeep:
             if set(isr) != set(facts.isr):
                 wanted.setdefault(facts.leader, []).append((log, isr))
         for leader_id, changes in wanted.items():
-            await self._ask(leader_id, changes)
+            # The topic may have gone while the one before was decided.
+            if there := [one for one in changes if one[0].partition in self._leader.facts]:
+                await self._ask(leader_id, there)
 
     async def _ask(
         self, leader_id: int, changes: list[tuple[PartitionLog, tuple[int, ...]]]

@@ -124,7 +124,8 @@ def group_partitions_loaded(body: dict[str, Any]) -> GroupPartitionsLoaded:
 class GroupPartitionsResigned:
     """We are no longer coordinator of these partitions; epoch is None when it is not known.
 
-    unheard: nobody can say who was heard of lately, so no session ends by it.
+    unheard: nobody can say who was heard of lately, so no session ends by it, nor whether the topic
+    is the same, so epochs begin anew.
     """
 
     partitions: tuple[int, ...]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from typing import Any
@@ -227,9 +227,11 @@ class GroupWorld:
 
 
 @asynccontextmanager
-async def coordinating(*options: str) -> AsyncIterator[tuple[GroupWorld, Rig]]:
+async def coordinating(
+    *options: str, made: Callable[..., GroupWorld] = GroupWorld
+) -> AsyncIterator[tuple[GroupWorld, Rig]]:
     """A gateway that coordinates groups, all partitions taken over."""
-    world = GroupWorld(*options)
+    world = made(*options)
     node = node_config(world.cluster, posed_topic=GROUP_TOPIC)
     apis = build_apis(world.cluster, world.cluster, node, group_apis(world.requests))
     gateway = Gateway(LISTENERS, apis, Limits())

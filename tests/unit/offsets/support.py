@@ -36,6 +36,11 @@ class Led:
         self.cluster.happen("raise_leader_epochs_requested", GROUP_TOPIC, body)
         self.look()
 
+    def delete(self) -> None:
+        body = {"request_id": "r", "topic": GROUP_TOPIC}
+        self.cluster.happen("delete_topic_requested", GROUP_TOPIC, body)
+        self.look()
+
     def look(self) -> None:
         self.leader.look_at(self.cluster.known)
 

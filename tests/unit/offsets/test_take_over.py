@@ -294,3 +294,16 @@ def test_terms_in_which_nothing_is_loaded_begin_more_and_more_rarely(
         assert not pauses, "that was asked for"
 
     run(scenario, undecided)
+
+
+def test_a_topic_that_goes_while_it_is_taken_over_ends_the_term() -> None:
+    def held_back(led: TakingOver) -> None:
+        led.cluster.gate = asyncio.Event()
+
+    async def scenario(led: TakingOver) -> None:
+        await led.until(lambda: len(led.cluster.payloads("raise_leader_epochs_requested")) == 2)
+        led.delete()
+        led.cluster.gate.set()
+        await led.until(lambda: led.told.said == [("resigned",)])
+
+    run(scenario, held_back)

@@ -36,6 +36,26 @@ def test_a_pause_only_makes_isrs_wait() -> None:
     asyncio.run(scenario())
 
 
+def test_a_topic_that_goes_meanwhile_ends_no_upkeep() -> None:
+    async def scenario() -> None:
+        led = Led()
+        for partition in (0, 1):
+            for broker in (1, 2, 3):
+                led.fetch(broker, 0, partition)
+            led.leader.append(partition, BATCH)
+        led.now_s = LAG_S + 1
+        led.cluster.gate = asyncio.Event()
+        keeping = IsrUpkeep(led.leader, led.cluster, lag_max_s=LAG_S, timeout_s=10.0)
+        looking = asyncio.create_task(keeping.look())
+        while not led.cluster.payloads("alter_partition_requested"):
+            await asyncio.sleep(0)
+        led.delete()
+        led.cluster.gate.set()
+        await looking
+
+    asyncio.run(scenario())
+
+
 def holding(partition: int, batches: int) -> PartitionLog:
     """A log that brokers 1 and 2 have all of, and broker 3 nothing of."""
     log = PartitionLog(partition, 8)
