@@ -26,6 +26,20 @@ def create_segment(folder: Path, base_offset: int, base_time_ms: int) -> Path:
     return file
 
 
+def let_go_of_cache(file: Path) -> None:
+    """Have a segment read from the disk again: after a failed fsync the page cache may hold, as if
+    it were written, what never got there.
+    """
+    if not hasattr(os, "posix_fadvise"):  # as on macOS
+        return
+    fd = os.open(file, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.fdatasync(fd)  # only what is written is let go of
+        os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_DONTNEED)
+    finally:
+        os.close(fd)
+
+
 class SegmentWriter:
     """The last segment of a log, with the position where the next record goes."""
 

@@ -18,7 +18,7 @@ from streaming.log.embedded_format import (
 )
 from streaming.log.embedded_head import Head
 from streaming.log.embedded_recovery import Tail, find_tail
-from streaming.log.embedded_segment import SegmentWriter, create_segment
+from streaming.log.embedded_segment import SegmentWriter, create_segment, let_go_of_cache
 from streaming.log.group_commit import Append, GroupCommit, fail, time_of
 from streaming.log.log_clock import wall_clock_ms
 from streaming.log.writer_lock import WriterLock
@@ -77,6 +77,7 @@ class EmbeddedLogWriter:
             bases = [first_offset]
         self._head = Head(self._folder / "head", writable=True)
         file = self._folder / segment_name(bases[-1])
+        let_go_of_cache(file)
         tail = find_tail(file, bases[-1], self._head.end_offset())
         self._segment = SegmentWriter(file, tail.position)
         self._tail = tail

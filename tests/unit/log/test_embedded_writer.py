@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from streaming.log import embedded_segment
+from streaming.log import embedded_segment, embedded_writer
 from streaming.log.api import AppendFailed, LogClosed, NewRecord, OffsetOutOfRange, RecordRefused
 from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter, LogLocked
 from streaming.log.embedded_format import list_segments
@@ -286,6 +286,26 @@ def test_a_failed_fsync_makes_the_writer_give_up_until_it_is_opened_again(
     again = open_writer()
     assert again.append(records(1, start=9)).start in {2, 3}  # what became of it was unknown
     assert [record.key for record in read_all(folder)][:2] == ["topic-0", "topic-1"]
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fadvise"), reason="the page cache cannot be let go of")
+def test_a_segment_is_read_from_the_disk_when_it_is_opened_again(
+    folder, open_writer, records, monkeypatch
+):
+    """After a failed fsync the kernel holds as clean what it could not write."""
+    with open_writer() as writer:
+        writer.append(records(2))
+    done = []
+    sync, advise, find = os.fdatasync, os.posix_fadvise, embedded_writer.find_tail
+
+    def noted(what, call):
+        return lambda *arguments: (done.append(what), call(*arguments))[1]
+
+    monkeypatch.setattr(embedded_segment.os, "fdatasync", noted("sync", sync))
+    monkeypatch.setattr(embedded_segment.os, "posix_fadvise", noted("advise", advise))
+    monkeypatch.setattr(embedded_writer, "find_tail", noted("find", find))
+    open_writer()
+    assert done[:3] == ["sync", "advise", "find"]
 
 
 def test_a_clock_that_fails_fails_the_append_only(open_writer, records):
