@@ -25,6 +25,10 @@ logger = logging.getLogger(__name__)
 
 _TICK_S = 0.25
 _RETRY_S = 1.0
+_NO_CONTROLLER = (
+    "no controller was seen: there is no /controller below the chroot of zookeeper.connect"
+)
+_NOTHING_YET = "nothing was compared yet: the first read of the cluster is not over"
 _STEPS = 12
 """How many guesses may follow from one another before the next look is taken."""
 
@@ -111,9 +115,13 @@ class Watcher:
         open_reader: Callable[[Callable[[], None]], ClusterReader],
         stopped: threading.Event,
     ) -> None:
-        """open_reader: makes the reader, given what it calls to wake the thread."""
+        """open_reader: makes the reader, given what it calls to wake the thread.
+
+        found_something: whether a look has; None: no look is over.
+        """
         self.looks: queue.SimpleQueue[Look] = queue.SimpleQueue()
         self.failure: Exception | None = None
+        self.found_something: bool | None = None
         self._repeated: ZooKeeperError | None = None
         self._session = session
         self._wake = threading.Event()
@@ -166,6 +174,7 @@ class Watcher:
             return
         if look:
             self.looks.put(look)
+        self.found_something = bool(look) or bool(self.found_something)
         self._repeated = None
 
 
@@ -187,9 +196,7 @@ def awaited(shadow: Shadow, watcher: Watcher) -> list[str]:
     if watcher.trouble:
         found.append(f"ZooKeeper cannot be read: {watcher.trouble}")
     elif not shadow.loaded:
-        found.append(
-            "no controller was seen: there is no /controller below the chroot of zookeeper.connect"
-        )
+        found.append(_NO_CONTROLLER if watcher.found_something is False else _NOTHING_YET)
     waiting = shadow.comparison.unsettled
     if waiting:
         found.append(f"{waiting} partitions and topics wait for a match")

@@ -95,12 +95,25 @@ def test_a_second_signal_ends_it_at_once_and_what_waits_is_said() -> None:
 
 
 def test_no_controller_and_no_connection_are_gaps() -> None:
-    (none_seen,) = gaps(unloaded(), unstarted())
+    with watching(lambda: Look(0)) as watcher:
+        wait_for("a look", lambda: watcher.found_something is not None)
+        (none_seen,) = gaps(unloaded(), watcher)
     assert "no controller was seen" in none_seen
     assert gaps(Beside().shadow, unstarted()) == []
     assert gaps(Beside().shadow, unstarted(held=False)) == [
         "ZooKeeper cannot be read: the connection is lost"
     ]
+
+
+def test_a_first_read_that_is_not_over_is_a_gap_of_its_own() -> None:
+    """Neither while it is under way, nor before our machine has what it brought."""
+    brought = Look(0, states={("t", 0): state(2, [2, 3], 5, 10)})
+    (under_way,) = gaps(unloaded(), unstarted())
+    with watching(lambda: brought) as watcher:
+        wait_for("a look", lambda: watcher.found_something is not None)
+        (waits,) = gaps(unloaded(), watcher)
+    assert under_way == waits
+    assert "the first read of the cluster is not over" in waits
 
 
 def test_what_cannot_be_read_is_a_gap_that_nobody_waits_for() -> None:
