@@ -27,7 +27,8 @@ from streaming.image.cluster_image import ClusterImage
 from streaming.observers.ports import Counters
 
 NO_LEADER = -1
-_PARTITION_COUNTS = ("offline_partitions", "leaderless", "under_replicated", "imbalanced")
+_LEADERLESS_COUNTS = ("offline_partitions", "leaderless")
+_PARTITION_COUNTS = (*_LEADERLESS_COUNTS, "under_replicated", "imbalanced")
 
 
 @dataclass(slots=True)
@@ -121,32 +122,35 @@ def _job_status(progress: JobProgress, lease: Lease, now_s: float) -> dict[str, 
 def image_status(image: ClusterImage | None) -> dict[str, Any]:
     """Return counts of what the image holds; all None before the first image.
 
-    offline_partitions: those whose leader is not a registered broker; leaderless: those of them
-    that have no leader at all; deleting: topics whose deletion has started, which count nowhere
-    else; under_replicated: those whose ISR is smaller than the assignment; imbalanced: those that
-    their preferred replica does not lead, one that a reassignment adds once it is in sync.
+    offline_partitions: those whose leader is not a registered broker, or whose state is gone;
+    leaderless: those of them that have no leader at all; deleting: topics whose deletion has
+    started, which count nowhere else; under_replicated: those whose ISR is smaller than the
+    assignment; imbalanced: those that their preferred replica does not lead, one that a
+    reassignment adds once it is in sync.
     """
     if image is None:
         return dict.fromkeys(("brokers", "topics", "partitions", "deleting", *_PARTITION_COUNTS))
     return {
         "brokers": sorted(image.brokers),
-        "topics": len(image.topic_names()),
-        "partitions": len(image),
+        "topics": len({*image.topic_names(), *(topic for topic, _ in image.stateless)}),
+        "partitions": len(image) + len(image.stateless),
         "deleting": sorted(image.deleting),
         **_partition_counts(image),
     }
 
 
 def _partition_counts(image: ClusterImage) -> dict[str, int]:
+    stateless = len(image.stateless)
     if not len(image):
-        return dict.fromkeys(_PARTITION_COUNTS, 0)
+        return dict.fromkeys(_PARTITION_COUNTS, 0) | dict.fromkeys(_LEADERLESS_COUNTS, stateless)
     columns = image.columns
     leader = columns["leader"]
     in_sync = lengths(columns["isr"])
     assigned = lengths(columns["replicas"])
     return {
-        "offline_partitions": int(np.count_nonzero(~np.isin(leader, list(image.brokers)))),
-        "leaderless": int(np.count_nonzero(leader == NO_LEADER)),
+        "offline_partitions": stateless
+        + int(np.count_nonzero(~np.isin(leader, list(image.brokers)))),
+        "leaderless": stateless + int(np.count_nonzero(leader == NO_LEADER)),
         "under_replicated": int(np.count_nonzero(in_sync < assigned)),
         "imbalanced": _imbalanced(columns),
     }

@@ -40,7 +40,8 @@ class ClusterImage:
     went. A topic whose deletion has started is not there: brokers do not tell of it either;
     deleting has the names of those until they are gone. paused: nothing is decided now, by an
     operator's wish; it goes to the front beside snapshots, not in them. A topic that has to be
-    observed again stays as it was until it is.
+    observed again stays as it was until it is. stateless: (topic, partition) of those that are
+    OFFLINE and have no row, since their state was gone when the image was made out of machines.
     """
 
     def __init__(self) -> None:
@@ -53,6 +54,7 @@ class ClusterImage:
         self.brokers: dict[int, RegisteredBroker] = {}
         self.topic_ids: dict[str, str | None] = {}
         self.deleting: set[str] = set()
+        self.stateless: set[tuple[str, int]] = set()
         self._outdated: set[str] = set()
         self.version = 0
         self._numbers: dict[str, int] = {}
@@ -133,6 +135,7 @@ class ClusterImage:
     def _clear_topics(self) -> None:
         self.topic_ids.clear()
         self.deleting.clear()
+        self.stateless.clear()
         self._outdated.clear()
         self._numbers.clear()
         self._names.clear()
@@ -152,6 +155,9 @@ class ClusterImage:
         self.forget_topics(self._outdated.intersection(topics))
         if not topics:
             return
+        if self.stateless:
+            named = [topics[number] for number in columns["topic"].tolist()]
+            self.stateless.difference_update(zip(named, columns["partition"].tolist(), strict=True))
         seen = len(self._names)
         numbers = np.array([self._number(*pair) for pair in zip(topics, ids, strict=True)])
         keys = numbers[columns["topic"]].astype(np.int64) << 32 | columns["partition"]
@@ -183,6 +189,7 @@ class ClusterImage:
         gone = np.zeros(len(self._names), dtype=bool)
         for topic in topics:
             self._outdated.discard(topic)
+            self.stateless -= {one for one in self.stateless if one[0] == topic}
             number = self._numbers.pop(topic, None)
             if number is not None:
                 gone[number] = True
@@ -247,6 +254,7 @@ class ClusterImage:
             "topics": names,
             "topic_ids": [self.topic_ids[name] for name in names],
             "deleting": sorted(self.deleting),
+            "stateless": sorted(self.stateless),
             "outdated": sorted(self._outdated),
             "brokers": [broker.registration() for _, broker in sorted(self.brokers.items())],
             "controller_id": self.controller_id,
@@ -263,10 +271,12 @@ class ClusterImage:
         image = cls()
         image.update_brokers({**extra, "complete": False})
         image.deleting.update(extra["deleting"])
+        stateless = {(topic, partition) for topic, partition in extra["stateless"]}
         outdated = set(extra["outdated"])
         if len(columns) > 1:
             image.upsert(columns, extra["topics"], extra["topic_ids"])
         image._outdated = outdated
+        image.stateless = stateless
         return image
 
 

@@ -10,8 +10,9 @@ from state.cluster.machine import brokers_body
 from state.groups.slot import GroupSlot
 from state.merge import MergedDecision, merge
 from state.partitions.changes import Changes
-from state.partitions.legal import ReplicaState
+from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.slot import Slot
+from state.partitions.table import PartitionTable
 from state.step import Machine
 from streaming.image.cluster_image import ClusterImage
 
@@ -71,3 +72,12 @@ def _add_slot(image: ClusterImage, slot: Slot) -> None:
     changes.metadata |= slot.table.rows.has_leadership
     for decision in changes.decisions(slot.authority, slot.brokers):
         image.apply(decision.kind, decision.body)
+    image.stateless |= _stateless(slot.table)
+
+
+def _stateless(table: PartitionTable) -> set[tuple[str, int]]:
+    """Return the partitions of which nobody can be told anything: their state is gone."""
+    rows = table.rows
+    gone = (rows.state == PartitionState.OFFLINE) & ~rows.has_leadership & ~table.in_deletion()
+    named = [table.topics[topic].name for topic in rows.topic[gone].tolist()]
+    return set(zip(named, rows.partition[gone].tolist(), strict=True))

@@ -51,6 +51,40 @@ def test_a_topic_whose_deletion_has_started_counts_nowhere():
     assert image_status(restored)["offline_partitions"] == 0
 
 
+def restored(controller: Controller) -> ClusterImage:
+    """What a front has that was told by a job that was started again."""
+    image = restore.image_of([controller.slot, controller.cluster])
+    return ClusterImage.from_snapshot(image.snapshot())
+
+
+def observe(controller: Controller, *states: list[object] | None) -> ClusterImage:
+    """Partitions 0, 1, ... of topic t are read; return the image that is restored then."""
+    body = {"topic": "t", "partitions": list(range(len(states))), "states": states}
+    controller.happen("partition_states_observed", "t", cause="read", **body)
+    return restored(controller)
+
+
+def test_a_partition_whose_state_is_gone_is_offline_after_a_start_of_the_job_too():
+    controller = Controller()
+    controller.topic("t", [[1, 2], [2, 3]])
+    for states, gone in (((None,), 1), ((None, None), 2), ((None, [2, 4, [2, 3], 5, 0, 9]), 1)):
+        image = observe(controller, *states)
+        assert counts(image) == (gone, gone, 0, 0)
+        assert (image_status(image)["topics"], image_status(image)["partitions"]) == (1, 2)
+
+
+def test_a_state_that_is_there_again_and_a_topic_that_goes_count_no_more():
+    controller = Controller()
+    controller.topic("t", [[1, 2], [2, 3]])
+    whole = restored(controller)
+    image = observe(controller, None, None)
+    image.upsert({"topic": whole.topic_of_rows()[0], **whole.columns}, ["t"], [None])
+    assert counts(image) == (0, 0, 0, 0)
+    image = observe(controller, None, None)
+    image.forget_topics(["t"])
+    assert counts(image) == (0, 0, 0, 0)
+
+
 def test_requests_of_tools_and_of_members_wait_alike(tmp_path, monkeypatch):
     monkeypatch.setattr(ControllerRole, "is_controller", lambda role: True)
 
