@@ -15,7 +15,6 @@ from state.events import Event
 from state.limits import REPLICAS_MAX
 from state.matrix import Int32s, pad_rows, unpad_rows
 from state.partitions.changes import Changes
-from state.partitions.new_topics import new_columns
 from state.partitions.placement import (
     IncompleteRacks,
     InvalidPartitions,
@@ -24,9 +23,10 @@ from state.partitions.placement import (
     place_replicas,
 )
 from state.partitions.rejected import Rejected, require_control
+from state.partitions.rows import new_columns
 from state.partitions.slot import Slot
+from state.partitions.starting import create_partitions
 from state.partitions.table import Topic
-from state.partitions.topics import create_partitions
 from state.payloads.topics import CreateTopicRequested
 from state.protocol_errors import ProtocolError
 from state.replies import Api, reply

@@ -13,15 +13,15 @@ from state.events import Event
 from state.matrix import Int32s, pad_rows, unpad
 from state.partitions.assignment import assignment_decision
 from state.partitions.changes import Changes
-from state.partitions.new_topics import new_columns
 from state.partitions.placement import (
     InvalidReplicationFactor,
     PlacementError,
     place_replicas,
 )
 from state.partitions.rejected import Rejected, require_control
+from state.partitions.rows import new_columns
 from state.partitions.slot import Slot
-from state.partitions.topics import create_partitions
+from state.partitions.starting import create_partitions
 from state.payloads.topics import CreatePartitionsRequested
 from state.protocol_errors import ProtocolError
 from state.replies import Api, reply

@@ -10,13 +10,14 @@ from state.cluster.authority import Phase, elected_authority
 from state.cluster.brokers import Brokers
 from state.decisions import Decision, Rule
 from state.events import Event
-from state.matrix import NONE, Bools, Rows, any_in_row
+from state.matrix import Bools, Rows, any_in_row
 from state.partitions import deletion
 from state.partitions.changes import Changes
 from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.machine import move_partitions, move_replicas
 from state.partitions.reassignment import complete_reassignments, resume_reassignments
 from state.partitions.slot import Slot
+from state.partitions.starting import elect_offline, start_rows
 from state.partitions.table import PartitionTable
 from state.payloads.brokers import BrokerRegistrationsChanged
 from state.payloads.controller import (
@@ -99,27 +100,6 @@ def on_resync_completed(slot: Slot, event: Event, completed: ResyncCompleted) ->
     return [*marks, *deletion.decide(slot, changes)]
 
 
-def start_rows(slot: Slot, changes: Changes, at: Rows) -> None:
-    """Give loaded rows their initial states, then let both machines act on them.
-
-    A replica starts ONLINE or, when it is not online, DELETION_INELIGIBLE; a partition ONLINE or
-    OFFLINE by its leader, NEW when it never had one.
-    """
-    if len(at) == 0:
-        return
-    rows = slot.table.rows
-    assigned = rows.replicas[at] != NONE
-    online = slot.online_replicas(at)
-    states = np.where(online, ReplicaState.ONLINE, ReplicaState.DELETION_INELIGIBLE)
-    rows.replica_state[at] = np.where(assigned, states, ReplicaState.NON_EXISTENT)
-    move_replicas(slot, changes, slot.table.spread(at, online), ReplicaState.ONLINE)
-    offline = slot.table.spread(at, assigned & ~online)
-    move_replicas(slot, changes, offline, ReplicaState.OFFLINE)
-    led = np.where(slot.online_leader(at), PartitionState.ONLINE, PartitionState.OFFLINE)
-    rows.state[at] = np.where(rows.has_leadership[at], led, PartitionState.NEW)
-    elect_offline(slot, changes, at)
-
-
 def on_broker_registrations_changed(
     slot: Slot, event: Event, changed: BrokerRegistrationsChanged
 ) -> list[Decision]:
@@ -186,13 +166,3 @@ def fail_replicas(slot: Slot, changes: Changes, mask: Bools, at: Rows) -> None:
     move_replicas(slot, changes, mask & ~deleting[:, None], ReplicaState.OFFLINE)
     if deleting.any():
         deletion.fail(slot, changes, mask & deleting[:, None])
-
-
-def elect_offline(slot: Slot, changes: Changes, at: Rows) -> None:
-    """Try to elect for the NEW and OFFLINE partitions among rows `at` that are not being deleted
-    (PartitionStateMachine.triggerOnlinePartitionStateChange).
-    """
-    at = at[~slot.table.in_deletion()[at]]
-    state = slot.table.rows.state[at]
-    waiting = (state == PartitionState.NEW) | (state == PartitionState.OFFLINE)
-    move_partitions(slot, changes, at[waiting], PartitionState.ONLINE)

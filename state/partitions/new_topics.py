@@ -13,12 +13,12 @@ import numpy as np
 
 from state.decisions import Decision
 from state.events import Event
-from state.matrix import NONE, Int32s, stack_padded, widen
+from state.matrix import NONE, stack_padded, widen
 from state.partitions.changes import Changes
-from state.partitions.legal import PartitionState, ReplicaState
+from state.partitions.rows import new_columns
 from state.partitions.slot import Slot
-from state.partitions.table import NO_LEADER, NO_VERSION, Columns, PartitionTable, Topic
-from state.partitions.topics import create_partitions
+from state.partitions.starting import create_partitions
+from state.partitions.table import PartitionTable, Topic
 from state.payloads.topics import TopicObserved
 from state.topic_ids import NO_TOPIC_ID
 
@@ -75,25 +75,4 @@ def _table(slot: Slot, observations: Observations) -> PartitionTable:
             np.concatenate([one.partitions for _, one in observations]),
             widen(replicas, slot.table.rows.replicas.shape[1]),
         ),
-    )
-
-
-def new_columns(topic: int | Int32s, partition: Int32s, replicas: Int32s) -> Columns:
-    """Return rows of partitions that have no state yet; topic: of all of them, or of each."""
-    count = len(partition)
-    return Columns(
-        topic=np.full(count, topic, dtype=np.int32),
-        partition=partition,
-        replicas=replicas,
-        isr=np.full((count, 1), NONE, dtype=np.int32),
-        leader=np.full(count, NO_LEADER, dtype=np.int32),
-        leader_epoch=np.full(count, -1, dtype=np.int32),
-        zk_version=np.full(count, NO_VERSION, dtype=np.int32),
-        controller_epoch=np.full(count, -1, dtype=np.int32),
-        recovery=np.zeros(count, dtype=np.int8),
-        state=np.full(count, PartitionState.NON_EXISTENT, dtype=np.int8),
-        replica_state=np.full(replicas.shape, ReplicaState.NON_EXISTENT, dtype=np.int8),
-        offline_dir=np.zeros(replicas.shape, dtype=bool),
-        adding=np.zeros(replicas.shape, dtype=bool),
-        removing=np.zeros(replicas.shape, dtype=bool),
     )

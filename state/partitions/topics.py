@@ -4,33 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from state.cluster.authority import Phase
 from state.decisions import Decision, DecisionKind, Rule
 from state.events import Event
-from state.matrix import (
-    NONE,
-    Bools,
-    Int32s,
-    Rows,
-    any_in_row,
-    contains,
-    keep,
-    widen,
-)
+from state.matrix import Rows
 from state.partitions import deletion
 from state.partitions.assignment import assignment_decision, reassignment_end
 from state.partitions.changes import Changes
-from state.partitions.legal import PartitionState, ReplicaState
-from state.partitions.machine import move_partitions, move_replicas
-from state.partitions.membership import elect_offline, start_rows
 from state.partitions.reassignment import (
     complete_reassignments,
     in_motion,
     resume_reassignments,
 )
+from state.partitions.repair import without_controller
+from state.partitions.rows import observed_columns, select
 from state.partitions.slot import Slot
+from state.partitions.starting import create_partitions, elect_offline, start_rows
 from state.partitions.states import adopt_states
 from state.partitions.table import Columns, Topic
 from state.payloads.topics import TopicConfigChanged, TopicObserved, TopicRemoved
@@ -151,82 +140,6 @@ def _grows_in_deletion(slot: Slot, observed: TopicObserved) -> bool:
     new = slot.table.find(observed.topic, observed.partitions) < 0
     known = observed.topic in slot.table.deletions and len(slot.table.rows_of(observed.topic)) > 0
     return known and bool(new.any())
-
-
-def create_partitions(slot: Slot, changes: Changes, at: Rows) -> None:
-    """Take rows that exist nowhere yet to ONLINE (KafkaController.onNewPartitionCreation)."""
-    if len(at) == 0:
-        return
-    mask = slot.table.spread(at, slot.table.rows.replicas[at] != NONE)
-    move_partitions(slot, changes, at, PartitionState.NEW)
-    move_replicas(slot, changes, mask, ReplicaState.NEW)
-    move_partitions(slot, changes, at, PartitionState.ONLINE)
-    move_replicas(slot, changes, mask, ReplicaState.ONLINE)
-
-
-def observed_columns(observed: TopicObserved, replicas: Int32s, topic: int) -> Columns:
-    """Return the rows of an observed topic; replicas may differ from what was observed."""
-    states = observed.states
-    count = len(observed.partitions)
-    return Columns(
-        topic=np.full(count, topic, dtype=np.int32),
-        partition=observed.partitions.copy(),
-        replicas=replicas,
-        isr=widen(states.isr, 1).copy(),
-        leader=states.leader.copy(),
-        leader_epoch=states.leader_epoch.copy(),
-        zk_version=states.zk_version.copy(),
-        controller_epoch=states.controller_epoch.copy(),
-        recovery=states.recovery.astype(np.int8),
-        state=np.full(count, PartitionState.NON_EXISTENT, dtype=np.int8),
-        replica_state=np.full(replicas.shape, ReplicaState.NON_EXISTENT, dtype=np.int8),
-        offline_dir=np.zeros(replicas.shape, dtype=bool),
-        adding=contains(observed.adding, replicas),
-        removing=contains(observed.removing, replicas),
-    )
-
-
-def select(columns: Columns, mask: Bools) -> Columns:
-    """Return the rows where mask bool[n] holds."""
-    return Columns(**{name: getattr(columns, name)[mask] for name in Columns.__dataclass_fields__})
-
-
-def without_controller(slot: Slot, observed: TopicObserved) -> tuple[Int32s, bool]:
-    """Return (replicas int32[n, R], whether anything changed): our own id taken out of the
-    assignment.
-
-    A broker that creates a topic by itself draws replicas from its metadata, which lists us. The
-    place goes to a live broker that is not in the list yet, picked by partition so that repaired
-    lists spread; with none left it is dropped. A topic that cannot be written stays as it is.
-    """
-    replicas = observed.replicas.copy()
-    ours = replicas == slot.authority.controller_id
-    if observed.unwritable or not ours.any():
-        return replicas, False
-    candidates = slot.brokers.live_ids
-    for row in np.flatnonzero(any_in_row(ours)).tolist():
-        free = candidates[~np.isin(candidates, replicas[row])]
-        free = free[free != slot.authority.controller_id]
-        if len(free):
-            replicas[row, ours[row]] = free[int(observed.partitions[row]) % len(free)]
-    mask = (replicas != slot.authority.controller_id) & (replicas != NONE)
-    return _as_repaired_before(slot, observed, keep(replicas, mask), any_in_row(ours)), True
-
-
-def _as_repaired_before(
-    slot: Slot, observed: TopicObserved, replicas: Int32s, repaired: Bools
-) -> Int32s:
-    """Return the replicas, those of partitions that were repaired before as they were then: their
-    rewritten assignment is on its way, whoever is live by now.
-    """
-    at = slot.table.find(observed.topic, observed.partitions)
-    before = repaired & (at >= 0)
-    if not before.any():
-        return replicas
-    held = slot.table.rows.replicas[at[before]]
-    replicas = widen(replicas, held.shape[1])
-    replicas[before] = widen(held, replicas.shape[1])
-    return replicas
 
 
 def on_topic_removed(slot: Slot, event: Event, removed: TopicRemoved) -> list[Decision]:

@@ -16,8 +16,8 @@ from state.partitions import election
 from state.partitions.changes import Changes
 from state.partitions.election import Strategy
 from state.partitions.machine import move_partitions, move_replicas
-from state.partitions.membership import start_rows
 from state.partitions.slot import Slot
+from state.partitions.starting import start_rows
 from streaming.zk.znodes import partition_state_path
 from tests.conformance import names
 from tests.conformance.mocks import count_calls
