@@ -7,6 +7,7 @@ from base64 import b64decode
 
 from state.groups.answers import CLASSIC, describe_group, list_groups
 from state.groups.tables import Api
+from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Call
 from streaming.gateway.groups.requests import GroupRequests
 from streaming.gateway.operations import GROUP_OPERATIONS, NOT_ASKED
@@ -23,13 +24,16 @@ class Overview:
     async def describe(self, call: Call) -> Body:
         """Answer DescribeGroups from what is decided so far."""
         asked = call.body["include_authorized_operations"]
-        operations = GROUP_OPERATIONS if asked else NOT_ASKED
-        return {"groups": [self._describe(group, operations) for group in call.body["groups"]]}
+        return {"groups": [self._describe(group, asked) for group in call.body["groups"]]}
 
-    def _describe(self, group: str, operations: int) -> Body:
+    def _describe(self, group: str, operations_asked: bool) -> Body:
+        """Return one group, what may be done with it unless it is refused
+        (KafkaApis.handleDescribeGroupsRequest).
+        """
         service = self._requests.service
         phase = service.phase(service.partition_of(group))
         found = describe_group(service.image, phase, group)
+        told = operations_asked and found.error is ProtocolError.NONE
         return {
             "error_code": found.error,
             "group_id": found.group,
@@ -47,7 +51,7 @@ class Overview:
                 }
                 for one in found.members
             ],
-            "authorized_operations": operations,
+            "authorized_operations": GROUP_OPERATIONS if told else NOT_ASKED,
         }
 
     async def list(self, call: Call) -> Body:

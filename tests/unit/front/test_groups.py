@@ -12,6 +12,7 @@ import pytest
 
 from state.protocol_errors import ProtocolError
 from streaming.gateway.groups import membership
+from streaming.gateway.operations import GROUP_OPERATIONS, NOT_ASKED
 from streaming.wire.joining import encode_join_group
 from streaming.wire.messages import APIS, ApiKey, decode_response
 from tests.unit.front.group_requests import (
@@ -203,6 +204,24 @@ def test_administrators_look_at_groups_and_delete_them(key: ApiKey, version: int
         deleted = await client.ask(ApiKey.DELETE_GROUPS, at[ApiKey.DELETE_GROUPS], body)
         assert [one["error_code"] for one in deleted["results"]] == [0, 69]
         assert (await fetched(client))["committed_offset"] == -1
+
+    play(scenario)
+
+
+def test_what_may_be_done_is_told_of_groups_that_are_not_refused() -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client = await rig.client()
+
+        async def operations(asked: bool) -> list[int]:
+            body = {"groups": [GROUP, "nobody"], "include_authorized_operations": asked}
+            answer = await client.ask(ApiKey.DESCRIBE_GROUPS, 5, body)
+            return [one["authorized_operations"] for one in answer["groups"]]
+
+        assert await commit(client, None) == 0
+        assert await operations(True) == [GROUP_OPERATIONS] * 2
+        assert await operations(False) == [NOT_ASKED] * 2
+        world.groups.resigned()
+        assert await operations(True) == [NOT_ASKED] * 2
 
     play(scenario)
 
