@@ -20,6 +20,7 @@ from streaming.sinks.brokers import BrokerSink
 from streaming.sinks.channel import Timing
 from streaming.sinks.delivery_report import DeliveryReport
 from streaming.sinks.doubts import Doubts, forget_doubted
+from streaming.sinks.outcome_log import OutcomeLog
 from streaming.sinks.pending import PendingBrokers
 from streaming.sinks.pipeline import Pipeline
 from streaming.sinks.plan import Planner
@@ -86,7 +87,8 @@ def open_sinks(
     appender = SinkAppender(link, stopped.is_set, unfolded)
     doubts = Doubts(unfolded)
     forget_doubted(image, doubts)
-    report = DeliveryReport(outcomes.append_async, link.send, queue_lengths)
+    outcome_log = OutcomeLog(outcomes)
+    report = DeliveryReport(outcome_log.append, link.send, queue_lengths)
     answers = AnswerSink(
         append=appender.append,
         report=report,
@@ -99,7 +101,7 @@ def open_sinks(
     pipeline = Pipeline(
         decisions=IdempotentLogWriter(decisions, EmbeddedLogReader(folders.decisions)),
         decision_log=EmbeddedLogReader(folders.decisions),
-        outcomes=outcomes,
+        outcomes=outcome_log,
         zookeeper=zookeeper,
         brokers=brokers,
         pending=pending,

@@ -24,7 +24,7 @@ from state.merge import MergedDecision
 from streaming.decided_rows import FoldedBatch
 from streaming.image.cluster_image import ClusterImage
 from streaming.link.job_side import JobLink, LinkDown
-from streaming.log.api import LogReader, LogWriter
+from streaming.log.api import LogReader
 from streaming.log.decision_writer import IdempotentLogWriter, IdentifiedRecord, RecordId
 from streaming.sinks.appender import SinkAppender
 from streaming.sinks.batch import DecidedBatch, SinkDecision, decided_batch, opened
@@ -32,7 +32,7 @@ from streaming.sinks.batch_events import batch_events
 from streaming.sinks.brokers import BrokerSink
 from streaming.sinks.doubts import Doubts
 from streaming.sinks.elections import elections
-from streaming.sinks.outcome_log import outcome
+from streaming.sinks.outcome_log import OutcomeLog, outcome
 from streaming.sinks.pending import PendingBrokers
 from streaming.sinks.persisted import persisted
 from streaming.sinks.plan import Plan, Planner
@@ -53,7 +53,7 @@ class Pipeline:
         *,
         decisions: IdempotentLogWriter,
         decision_log: LogReader,
-        outcomes: LogWriter,
+        outcomes: OutcomeLog,
         zookeeper: ZooKeeperSink,
         brokers: BrokerSink,
         pending: PendingBrokers,
@@ -191,7 +191,7 @@ class Pipeline:
         }
         lost = {"lost": lost_rows(batch), "fenced_until": batch.fenced_until}
         lost["rejections"] = rejections(batch)
-        self._outcomes.append_async([outcome("persisted", report | lost)])
+        self._outcomes.append([outcome("persisted", report | lost)])
         # First here: a front that comes now is told of it with the image.
         self.end_offset = batch.end_offset
         told = {"elections": elections(batch), "queue_lengths": self._brokers.queue_lengths()}
