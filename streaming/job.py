@@ -33,6 +33,7 @@ from streaming.query import TakeBatch, for_each_batch, read_events
 from streaming.router import route
 from streaming.settings import Settings
 from streaming.sinks.assembly import open_sinks
+from streaming.sinks.decided_so_far import DecidedSoFar
 from streaming.spark_session import jvm_pid, open_spark
 from streaming.standby import Follower, stand_by
 from streaming.warm_workers import WarmWorkers
@@ -88,15 +89,11 @@ def _be_the_job(
         spark()  # it is there already: whoever takes the lock next has to know of it
     beginning = begin(settings, folders, spark, waited)
     machines = [decode_machine(data) for data in beginning.states.values()]
-    sinks = open_sinks(
-        settings,
-        folders,
-        image_of(machines),
-        timers_of(machines),
-        without_term=knows_no_term(machines),
-        unfolded=unfolded_events(folders.event_log, beginning.offset),
-        stopped=stop,
+    decided = DecidedSoFar(
+        image_of(machines), timers_of(machines), without_term=knows_no_term(machines)
     )
+    unfolded = unfolded_events(folders.event_log, beginning.offset)
+    sinks = open_sinks(settings, folders, decided, unfolded=unfolded, stopped=stop)
     head_start = HeadStart(settings, folders, sinks.pipeline, beginning, stop)
     try:
         sinks.pipeline.resend(beginning.offset, unfinished_deletions(machines))

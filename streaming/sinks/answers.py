@@ -12,11 +12,11 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from state.protocol_errors import ProtocolError
-from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import NewRecord
 from streaming.sinks.answer_events import answer_events, refused_replicas
 from streaming.sinks.appender import JobStopping
 from streaming.sinks.channel import Answer
+from streaming.sinks.decided_so_far import DecidedSoFar
 from streaming.sinks.delivery_report import DeliveryReport
 from streaming.sinks.pending import PendingBrokers
 
@@ -38,15 +38,13 @@ class AnswerSink:
         append: Callable[[list[NewRecord]], int],
         report: DeliveryReport,
         pending: PendingBrokers,
-        image: ClusterImage,
-        image_lock: threading.Lock,
+        decided: DecidedSoFar,
     ) -> None:
         """Take where events and confirmations go; start the thread."""
         self._append = append
         self._report = report
         self._pending = pending
-        self._image = image
-        self._image_lock = image_lock
+        self._decided = decided
         self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._pass_on_at_s: float | None = None
         self._is_kept = True
@@ -123,8 +121,8 @@ class AnswerSink:
                 topic,
                 errors,
             )
-        with self._image_lock:
-            events = answer_events(answer, self._image)
+        with self._decided.lock:
+            events = answer_events(answer, self._decided.image)
         if events:
             self._append(events)
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from streaming.image.cluster_image import ClusterImage
 from streaming.link.job_side import JobLink
 from streaming.log.api import LogRecord, LogWriter
 from streaming.log.decision_writer import IdempotentLogWriter
@@ -18,6 +17,7 @@ from streaming.sinks.answers import AnswerSink
 from streaming.sinks.appender import SinkAppender
 from streaming.sinks.brokers import BrokerSink
 from streaming.sinks.channel import Timing
+from streaming.sinks.decided_so_far import DecidedSoFar
 from streaming.sinks.delivery_report import DeliveryReport
 from streaming.sinks.doubts import Doubts, forget_doubted
 from streaming.sinks.outcome_log import OutcomeLog
@@ -58,26 +58,23 @@ class Sinks:
 def open_sinks(
     settings: Settings,
     folders: DataDir,
-    image: ClusterImage,
-    timers: dict[str, int],
+    decided: DecidedSoFar,
     *,
-    without_term: bool = False,
     unfolded: Sequence[LogRecord],
     stopped: threading.Event,
 ) -> Sinks:
     """Open logs, ZooKeeper session and broker channels; the link still has to be started.
 
-    image, timers: as of the checkpoint; without_term: it knows of no election; unfolded: the events
-    after it. Once stopped is set nothing is waited for. Raises ZooKeeperUnreachable, LogLocked.
+    decided: as of where the job begins; unfolded: the events after it. Once stopped is set nothing
+    is waited for. Raises ZooKeeperUnreachable, LogLocked.
     """
-    image_lock = threading.Lock()
     decisions = EmbeddedLogWriter(folders.decisions)
     outcomes = EmbeddedLogWriter(folders.outcomes)
     pending = PendingBrokers(folders.pending)
 
     def send_image(link: JobLink) -> None:
-        with image_lock:
-            head, whole = _image_message(image, timers, pipeline.end_offset, without_term)
+        with decided.lock:
+            head, whole = decided.message()
             link.send({**head, **report.so_far()}, whole)
 
     def queue_lengths() -> dict[int, int]:
@@ -86,18 +83,14 @@ def open_sinks(
     link = JobLink(folders.link, on_connected=send_image)
     appender = SinkAppender(link, stopped.is_set, unfolded)
     doubts = Doubts(unfolded)
-    forget_doubted(image, doubts)
+    forget_doubted(decided.image, doubts)
     outcome_log = OutcomeLog(outcomes)
     report = DeliveryReport(outcome_log.append, link.send, queue_lengths)
-    answers = AnswerSink(
-        append=appender.append,
-        report=report,
-        pending=pending,
-        image=image,
-        image_lock=image_lock,
-    )
+    answers = AnswerSink(append=appender.append, report=report, pending=pending, decided=decided)
     brokers = _broker_sink(settings, answers, report)
     zookeeper = _zookeeper_sink(settings, stopped)
+    listener, posed_topic = settings.inter_broker_listener_name, settings.posed_topic
+    written = {folders.decisions: decisions, folders.outcomes: outcomes}
     pipeline = Pipeline(
         decisions=IdempotentLogWriter(decisions, EmbeddedLogReader(folders.decisions)),
         decision_log=EmbeddedLogReader(folders.decisions),
@@ -106,33 +99,13 @@ def open_sinks(
         brokers=brokers,
         pending=pending,
         link=link,
-        image=image,
-        image_lock=image_lock,
-        planner=Planner(image, settings.inter_broker_listener_name, settings.posed_topic),
-        timers=timers,
-        retention=_retention(
-            settings, folders, {folders.decisions: decisions, folders.outcomes: outcomes}
-        ),
+        decided=decided,
+        planner=Planner(decided.image, listener, posed_topic),
+        retention=_retention(settings, folders, written),
         appender=appender,
         doubts=doubts,
     )
     return Sinks(pipeline, link, brokers, answers, zookeeper, decisions, outcomes, stopped)
-
-
-def _image_message(
-    image: ClusterImage, timers: Mapping[str, int], end_offset: int, without_term: bool
-) -> tuple[dict[str, object], bytes]:
-    """Return the head and body that tell a front what is decided, as far as that is known."""
-    whole = image.snapshot() if image.controller_epoch >= 0 else b""
-    head: dict[str, object] = {
-        "type": "image",
-        "timers": timers,
-        "paused": image.paused,
-        "end_offset": end_offset,
-    }
-    if without_term and not whole:  # in a new log the election is still to come
-        head["without_term"] = end_offset > 0
-    return head, whole
 
 
 def _broker_sink(settings: Settings, answers: AnswerSink, report: DeliveryReport) -> BrokerSink:

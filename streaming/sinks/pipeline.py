@@ -14,7 +14,6 @@ returned; answers of brokers come in later.
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Iterable
 from typing import Any
@@ -22,14 +21,15 @@ from typing import Any
 from state.decisions import DecisionKind
 from state.merge import MergedDecision
 from streaming.decided_rows import FoldedBatch
-from streaming.image.cluster_image import ClusterImage
 from streaming.link.job_side import JobLink, LinkDown
+from streaming.link.messages import pack_parts
 from streaming.log.api import LogReader
 from streaming.log.decision_writer import IdempotentLogWriter, IdentifiedRecord, RecordId
 from streaming.sinks.appender import SinkAppender
 from streaming.sinks.batch import DecidedBatch, SinkDecision, decided_batch, opened
 from streaming.sinks.batch_events import batch_events
 from streaming.sinks.brokers import BrokerSink
+from streaming.sinks.decided_so_far import DecidedSoFar
 from streaming.sinks.doubts import Doubts
 from streaming.sinks.elections import elections
 from streaming.sinks.outcome_log import OutcomeLog, outcome
@@ -58,11 +58,9 @@ class Pipeline:
         brokers: BrokerSink,
         pending: PendingBrokers,
         link: JobLink,
-        image: ClusterImage,
-        image_lock: threading.Lock,
+        decided: DecidedSoFar,
         planner: Planner,
         retention: Retention,
-        timers: dict[str, int],
         appender: SinkAppender,
         doubts: Doubts,
     ) -> None:
@@ -74,14 +72,11 @@ class Pipeline:
         self._brokers = brokers
         self._pending = pending
         self._link = link
-        self._image = image
-        self._image_lock = image_lock
+        self._decided = decided
         self._planner = planner
         self._retention = retention
-        self._timers = timers
         self._appender = appender
         self._doubts = doubts
-        self.end_offset = 0  # up to where batches are complete
 
     def carry_out(self, batch_id: int | None, folded: FoldedBatch) -> None:
         """Take what was folded together through all steps; batch_id: None in a head start."""
@@ -117,11 +112,8 @@ class Pipeline:
 
     def _tell_brokers(self, batch: DecidedBatch) -> None:
         visible = list(persisted(batch))
-        with self._image_lock:
-            for _, kind, body in visible:
-                self._image.apply(kind, body)
-            for armed in batch.of_kind(DecisionKind.ARM_TIMER):
-                self._timers[armed.extra["timer"]] = armed.extra["deadline_ms"]
+        with self._decided.lock:
+            self._decided.fold(batch, visible)
             # The front knows first: a broker that has heard of a topic may ask the gateway about
             # it.
             if visible:
@@ -131,7 +123,7 @@ class Pipeline:
 
     def _send(self, plan: Plan, start_offset: int, end_offset: int) -> None:
         self._pending.mark(plan, start_offset, end_offset)
-        behind = self._brokers.deliver(dict(self._image.brokers), plan, end_offset)
+        behind = self._brokers.deliver(dict(self._decided.image.brokers), plan, end_offset)
         if behind:
             self._brokers.catch_up(self._planner.everything_for(behind), end_offset)
 
@@ -143,11 +135,13 @@ class Pipeline:
         end_offset: up to where the image was folded, which the front is told. A broker that was
         marked by a later batch stays marked: that batch is run again.
         """
-        self.end_offset = end_offset
+        self._decided.end_offset = end_offset
         deletions = opened(unfinished)
         self._zookeeper.lose_replaced(deletions)
-        with self._image_lock:
-            missed = [broker for broker in self._image.brokers if self._pending.marked(broker)]
+        with self._decided.lock:
+            missed = [
+                broker for broker in self._decided.image.brokers if self._pending.marked(broker)
+            ]
             plan = self._planner.everything_for(missed)
             for broker, requests in self._planner.plan(self._missed_ends(missed)).items():
                 if broker in plan:
@@ -158,7 +152,7 @@ class Pipeline:
 
     def _missed_ends(self, brokers: Iterable[int]) -> list[SinkDecision]:
         since = self._pending.since(brokers)
-        return [] if since is None else missed_ends(self._decision_log, since, self._image)
+        return [] if since is None else missed_ends(self._decision_log, since, self._decided.image)
 
     def _append_outcomes(self, batch: DecidedBatch) -> None:
         events = batch_events(batch)
@@ -183,7 +177,7 @@ class Pipeline:
             "decisions": len(batch.decisions),
             "conflicts": len(batch.conflicts) - len(batch.rejected),
             "rejected": len(batch.rejected),
-            "fenced": self._image.epoch_zk_version in batch.fenced,
+            "fenced": self._decided.image.epoch_zk_version in batch.fenced,
             "first_event_ms": first_event_ms,
             "written_at_ms": batch.written_at_ms,
             "retain_from": self._retention.checked(),
@@ -193,7 +187,7 @@ class Pipeline:
         lost["rejections"] = rejections(batch)
         self._outcomes.append([outcome("persisted", report | lost)])
         # First here: a front that comes now is told of it with the image.
-        self.end_offset = batch.end_offset
+        self._decided.end_offset = batch.end_offset
         told = {"elections": elections(batch), "queue_lengths": self._brokers.queue_lengths()}
         self._say({"type": "batch", **report, **told})
         self._doubts.forget_before(batch.end_offset)
@@ -222,4 +216,4 @@ def _decisions_message(
         "batch_id": batch.batch_id,
         "decisions": [[offset, kind, len(body)] for offset, kind, body in visible],
     }
-    return head, b"".join(body for _, _, body in visible)
+    return head, pack_parts([body for _, _, body in visible])

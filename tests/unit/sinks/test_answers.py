@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import logging
-import threading
 from collections.abc import Iterator
 
 import orjson
@@ -14,6 +13,7 @@ from streaming.sinks import answers
 from streaming.sinks.answers import AnswerSink
 from streaming.sinks.appender import JobStopping
 from streaming.sinks.channel import Answer
+from streaming.sinks.decided_so_far import DecidedSoFar
 from streaming.sinks.delivery_report import DeliveryReport
 from streaming.sinks.pending import PendingBrokers
 from streaming.sinks.plan import Planner
@@ -50,8 +50,7 @@ class Ends:
             append=self.append,
             report=DeliveryReport(self.outcomes, self.told.append, dict),
             pending=self.pending,
-            image=job.image,
-            image_lock=threading.Lock(),
+            decided=DecidedSoFar(job.image, {}),
         )
 
     def outcomes(self, records) -> None:
