@@ -17,15 +17,15 @@ Progress = Callable[[int], None]
 
 class DecisionLog:
     """Takes decisions in batches; what is there already, of a replay that was interrupted, is
-    dropped. Use as a context manager.
+    dropped. Use as a context manager. log: what is written, for who cuts it.
 
     Raises LogLocked when another process writes it.
     """
 
     def __init__(self, folder: Path) -> None:
         """Open the log, or make it."""
-        self._log = EmbeddedLogWriter(folder)
-        self._writer = IdempotentLogWriter(self._log, EmbeddedLogReader(folder))
+        self.log = EmbeddedLogWriter(folder)
+        self._writer = IdempotentLogWriter(self.log, EmbeddedLogReader(folder))
 
     def append(self, batch: FoldedBatch) -> None:
         """Append a batch's decisions with the times of their events."""
@@ -42,7 +42,7 @@ class DecisionLog:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._log.close()
+        self.log.close()
 
 
 def digest_of(folder: Path) -> Digest:

@@ -18,6 +18,7 @@ from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
 from streaming.paths import DataDir
 from streaming.replay.decisions import DecisionLog
 from streaming.settings import Settings
+from streaming.sinks.retention import Retention
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,8 +45,34 @@ class Engine(Protocol):
         """Stop folding and close the logs."""
 
 
-def _event_log(settings: Settings, folders: DataDir) -> EmbeddedLogWriter:
-    return EmbeddedLogWriter(folders.events, segment_bytes=settings.event_log_segment_bytes)
+class ShadowLogs:
+    """Both logs, which keep log.retention.ms and what a retained micro-batch needs, as a
+    controller's do.
+    """
+
+    def __init__(self, settings: Settings, folders: DataDir) -> None:
+        """Open them; raises LogLocked."""
+        self._open = ExitStack()
+        self.events = self._open.enter_context(
+            EmbeddedLogWriter(folders.events, segment_bytes=settings.event_log_segment_bytes)
+        )
+        self._decisions = self._open.enter_context(DecisionLog(folders.decisions))
+        self._retention = Retention(
+            folders,
+            {folders.decisions: self._decisions.log},
+            retention_ms=settings.log_retention_ms,
+            batches_retained=settings.checkpoint_batches_retained,
+        )
+
+    def take(self, batch: FoldedBatch) -> None:
+        """Append a batch's decisions, and cut what is not kept."""
+        self._decisions.append(batch)
+        self._retention.folded(batch.end_offset)
+        self.events.truncate_before(self._retention.checked())
+
+    def close(self) -> None:
+        """Close them."""
+        self._open.close()
 
 
 class LocalEngine:
@@ -54,28 +81,27 @@ class LocalEngine:
     def __init__(self, settings: Settings, folders: DataDir) -> None:
         """Open the logs; raises LogLocked."""
         self._slots = settings.slots
-        self._open = ExitStack()
-        self._events = self._open.enter_context(_event_log(settings, folders))
-        self._reader = self._open.enter_context(EmbeddedLogReader(folders.events))
-        self._log = self._open.enter_context(DecisionLog(folders.decisions))
+        self._logs = ShadowLogs(settings, folders)
+        self._reader = EmbeddedLogReader(folders.events)
         self._states: States = {}
-        self._folded = self._events.end_offset()
+        self._folded = self._logs.events.end_offset()
 
     def append(self, records: Sequence[NewRecord]) -> range:
         """Append events and return their offsets, durable."""
-        return self._events.append(records)
+        return self._logs.events.append(records)
 
     def decided(self, until: int) -> Iterator[FoldedBatch]:
         """Fold up to an event offset and yield what was decided."""
         events = range(self._folded, until)
         for batch in fold_range(self._states, self._reader, events, self._slots):
-            self._log.append(batch)
+            self._logs.take(batch)
             self._folded = batch.end_offset
             yield batch
 
     def close(self) -> None:
         """Close the logs."""
-        self._open.close()
+        self._reader.close()
+        self._logs.close()
 
 
 class SparkEngine:
@@ -97,11 +123,9 @@ class SparkEngine:
         check_layout(
             folders.checkpoint, slots=settings.slots, partitions=settings.shuffle_partitions
         )
-        self._open = ExitStack()
-        self._events = self._open.enter_context(_event_log(settings, folders))
-        self._log = self._open.enter_context(DecisionLog(folders.decisions))
+        self._logs = ShadowLogs(settings, folders)
         self._batches: queue.SimpleQueue[FoldedBatch] = queue.SimpleQueue()
-        self._start = self._folded = self._events.end_offset()
+        self._start = self._folded = self._logs.events.end_offset()
         session = spark or open_spark(settings, local_fs_jar())
         self._own = None if spark is not None else session
         warm_up(session, settings)
@@ -111,7 +135,7 @@ class SparkEngine:
 
     def append(self, records: Sequence[NewRecord]) -> range:
         """Append events and return their offsets, durable."""
-        return self._events.append(records)
+        return self._logs.events.append(records)
 
     def decided(self, until: int) -> Iterator[FoldedBatch]:
         """Yield batches until an event offset is folded; raises FoldingStopped."""
@@ -137,9 +161,9 @@ class SparkEngine:
         self._query.stop()
         if self._own is not None:
             self._own.stop()
-        self._open.close()
+        self._logs.close()
 
     def _take(self, batch_id: int, rows: pa.Table) -> None:
         if batch := folded_batch(rows):
-            self._log.append(batch)
+            self._logs.take(batch)
             self._batches.put(batch)

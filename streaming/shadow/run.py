@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
 from rich.console import Console
@@ -26,6 +27,7 @@ from streaming.shadow.reader import ClusterReader
 from streaming.shadow.report import Report
 from streaming.shadow.screen import panel, sentence
 from streaming.shadow.shadow import Shadow, Watcher, awaited, follow, gaps
+from streaming.supervisor.processes import LOG_BYTES_MAX
 from streaming.zk.reader import ZkReader
 
 DIVERGED = 5
@@ -85,10 +87,13 @@ def run_shadow(settings: Settings, options: Options, console: Console) -> int:
 
 
 def log_to_file(path: Path) -> None:
-    """Send what is logged to a file: the terminal shows the comparison."""
+    """Send what is logged to a file: the terminal shows the comparison. At 64 MiB it moves to
+    `<name>.1`, as the logs of front and job do.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     form = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-    logging.basicConfig(filename=path, level=logging.INFO, format=form)
+    file = RotatingFileHandler(path, maxBytes=LOG_BYTES_MAX, backupCount=1)
+    logging.basicConfig(handlers=[file], level=logging.INFO, format=form)
     for name in ("py4j", "kazoo"):
         logging.getLogger(name).setLevel(logging.WARNING)
 

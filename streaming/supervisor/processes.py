@@ -26,7 +26,7 @@ _FIRST_BACKOFF_S = 0.2
 _LONGEST_BACKOFF_S = 30.0
 _STABLE_S = 30.0
 _STOP_TIMEOUT_S = 20.0
-_LOG_BYTES_MAX = 64 * 1024 * 1024
+LOG_BYTES_MAX = 64 * 1024 * 1024
 _ERROR_MARK = "error: "  # how a role's last words start
 
 
@@ -39,7 +39,7 @@ class HopelessRole(HelmstreamError):
         self.exit_code = exit_code
 
 
-def keep_bounded(log_path: Path, bytes_max: int = _LOG_BYTES_MAX) -> None:
+def keep_bounded(log_path: Path, bytes_max: int = LOG_BYTES_MAX) -> None:
     """Move what a log has to `<name>.1`, over what was there, once it has more than bytes_max.
 
     It is copied and cut, since its process has it open: what is logged between the two is lost.
