@@ -97,6 +97,7 @@ def _be_the_job(
     head_start = HeadStart(settings, folders, sinks.pipeline, beginning, stop)
     try:
         sinks.pipeline.resend(beginning.offset, unfinished_deletions(machines))
+        collect_rarely()
         # The front claims the controller role once we are connected.
         sinks.link.start()
         head_start.start()
@@ -104,7 +105,6 @@ def _be_the_job(
         if waited is None:
             workers.start()
         query = start_query(spark(), settings, folders, head_start.take, beginning.committed)
-        collect_rarely()
         with published(folders.decisions, settings.decision_stream_url):
             _follow(query, stop, workers, head_start)
     except StreamingQueryException as error:
