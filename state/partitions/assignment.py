@@ -7,17 +7,11 @@ from collections.abc import Mapping
 from state.cluster.authority import Authority
 from state.decisions import Decision, DecisionKind, json_decision
 from state.matrix import Bools, Int32s, any_in_row, keep, unpad_rows
-from state.partitions.slot import Slot
 from state.partitions.table import PartitionTable
 from state.topic_ids import topic_id_to_text
 
 
-def assignment_decision(slot: Slot, offset: int, topic: int, kind: DecisionKind) -> Decision:
-    """Return the decision to write a topic's znode as the slot has it, and count its version up."""
-    return topic_write(slot.table, slot.authority, offset, topic, kind)
-
-
-def topic_write(
+def assignment_decision(
     table: PartitionTable, authority: Authority, offset: int, topic: int, kind: DecisionKind
 ) -> Decision:
     """Return the decision to write a topic's znode as the table has it, and count its version up;

@@ -18,7 +18,7 @@ from state.cluster.authority import Authority
 from state.cluster.brokers import Brokers
 from state.decisions import ELECTIONS, Action, Decision, DecisionKind, Rule
 from state.matrix import NONE, Bools, Int32s, Rows, any_in_row, unpad_rows
-from state.partitions.assignment import reassignment_end, topic_write
+from state.partitions.assignment import assignment_decision, reassignment_end
 from state.partitions.table import PartitionTable, Topic
 from state.topic_ids import topic_id_to_text
 
@@ -184,7 +184,7 @@ class Changes:
         for topic in np.unique(self.table.rows.topic[at]).tolist():
             offset = self.offset_of(self.table.topics[topic].name)
             kind = DecisionKind.COMPLETE_REASSIGNMENT
-            found.append(topic_write(self.table, authority, offset, topic, kind))
+            found.append(assignment_decision(self.table, authority, offset, topic, kind))
             ended = at[self.table.rows.topic[at] == topic]
             found.append(self._end_of_request(authority, offset, topic, ended))
         return found

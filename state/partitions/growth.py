@@ -139,7 +139,8 @@ def _grow(slot: Slot, event: Event, name: str, replicas: Int32s) -> list[Decisio
     present = len(slot.table.rows_of(name))
     numbers = np.arange(present, present + len(replicas), dtype=np.int32)
     slot.table.add_rows(new_columns(topic, numbers, replicas))
-    rewritten = assignment_decision(slot, event.offset, topic, DecisionKind.REWRITE_ASSIGNMENT)
+    kind = DecisionKind.REWRITE_ASSIGNMENT
+    rewritten = assignment_decision(slot.table, slot.authority, event.offset, topic, kind)
     changes = Changes(slot.table, {name: event.offset})
     create_partitions(slot, changes, slot.table.rows_of(name)[present:])
     return [rewritten, *changes.decisions(slot.authority, slot.brokers)]

@@ -99,7 +99,8 @@ def begin(slot: Slot, changes: Changes, at: Rows, motions: Sequence[Motion]) -> 
         topic = int(slot.table.rows.topic[at[0]])
         kind = DecisionKind.REWRITE_ASSIGNMENT
         offset = changes.offset_of(slot.table.topics[topic].name)
-        changes.also.append(assignment_decision(slot, offset, topic, kind))
+        written = assignment_decision(slot.table, slot.authority, offset, topic, kind)
+        changes.also.append(written)
     _advance(slot, changes, at)
     lost = (changes.leader_before[at] != NO_LEADER) & (slot.table.rows.leader[at] == NO_LEADER)
     move_partitions(slot, changes, at[lost], PartitionState.ONLINE, Strategy.OFFLINE)

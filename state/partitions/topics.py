@@ -58,7 +58,7 @@ class _Known:
 
 def _rewrite(slot: Slot, event: Event, known: _Known) -> Decision:
     kind = DecisionKind.REWRITE_ASSIGNMENT
-    return assignment_decision(slot, event.offset, known.index, kind)
+    return assignment_decision(slot.table, slot.authority, event.offset, known.index, kind)
 
 
 def _known_topic(slot: Slot, observed: TopicObserved, *, afresh: bool) -> _Known:
