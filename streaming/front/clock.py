@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from state.event_kinds import EventKind
 from state.groups.buckets import bucket_of_timer
 from streaming.log.api import NewRecord
-from streaming.observers.ports import AppendEvents, event
+from streaming.log.events import AppendEvents, event
 
 _QUEUE_SHARE = 4
 """The queue has at most so many entries for each timer: one that is moved leaves its old one."""

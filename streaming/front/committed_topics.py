@@ -15,7 +15,7 @@ from state.groups.image import GroupImage
 from streaming.front.direct_commits import DirectCommits
 from streaming.front.known_partitions import KnownPartitions
 from streaming.gateway.ports import NotReplicated
-from streaming.observers.ports import AppendEvents, event
+from streaming.log.events import AppendEvents, event
 from streaming.offsets.term_over import TermOver
 
 _PAUSE_S = 1.0

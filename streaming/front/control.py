@@ -14,7 +14,7 @@ from state.event_kinds import EventKind
 from state.events import Event, parse_payload
 from streaming.front.unix_server import UnixServer
 from streaming.log.api import LogError, NewRecord
-from streaming.observers.ports import AppendEvents, event
+from streaming.log.events import AppendEvents, event
 
 _ORDERS: Mapping[str, EventKind] = {
     "pause": EventKind.CONTROLLER_PAUSED,

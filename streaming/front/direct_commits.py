@@ -29,7 +29,7 @@ from streaming.gateway.calls import Answer
 from streaming.gateway.ports import COMMIT_TIMEOUT_S, NotReplicated
 from streaming.log.api import NewRecord
 from streaming.log.embedded import wall_clock_ms
-from streaming.observers.ports import AppendEvents, event
+from streaming.log.events import AppendEvents, event
 from streaming.offsets.leader import LeaderStopped, OffsetsLeader
 from streaming.wire.commit_layouts import CommitLayout, CommitLayouts
 

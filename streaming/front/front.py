@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from state.event_kinds import EventKind
 from streaming.control_socket import control_path
+from streaming.counters import Counters
 from streaming.front.authority import ControllerRole, RolePhase
 from streaming.front.clock import Clock
 from streaming.front.control import ControlServer
@@ -29,7 +30,7 @@ from streaming.front.term import Term
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import LogWriter, NewRecord
 from streaming.log.embedded import wall_clock_ms
-from streaming.observers.ports import Counters, event
+from streaming.log.events import event
 from streaming.paths import DataDir
 from streaming.settings import Settings
 from streaming.status_socket import socket_path

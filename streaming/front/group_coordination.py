@@ -14,6 +14,7 @@ from state.groups.load import LoadedPartition
 from state.groups.offset_rows import TopicPartition
 from state.groups.payloads.requests import Heartbeat
 from state.groups.tables import CoordinatorPhase
+from streaming.counters import Counters
 from streaming.front.committed_topics import CommittedTopics
 from streaming.front.decider import Reply, RequestDecider
 from streaming.front.direct_commits import DirectCommits
@@ -26,7 +27,7 @@ from streaming.gateway.coordinators import coordinator_partition
 from streaming.gateway.ports import NoJob
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import NewRecord
-from streaming.observers.ports import AppendEvents, Counters, event
+from streaming.log.events import AppendEvents, event
 from streaming.offsets.history import History
 from streaming.offsets.leader import OffsetsLeader
 from streaming.offsets.loading import fold_records

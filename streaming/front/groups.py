@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from state.event_kinds import EventKind
+from streaming.counters import Counters
 from streaming.front.decider import RequestDecider
 from streaming.front.group_coordination import GroupCoordination
 from streaming.front.sessions import Sessions
@@ -20,7 +21,7 @@ from streaming.image.cluster_image import ClusterImage
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.log.api import NewRecord
 from streaming.log.embedded import wall_clock_ms
-from streaming.observers.ports import AppendEvents, Counters, event
+from streaming.log.events import AppendEvents, event
 from streaming.offsets.history import History
 from streaming.offsets.leader import OffsetsLeader
 from streaming.offsets.replica_fetch import ReplicaFetch

@@ -18,7 +18,7 @@ from streaming.link.messages import (
     unpack_parts,
 )
 from streaming.log.api import NewRecord, RecordRefused
-from streaming.observers.ports import AppendEvents
+from streaming.log.events import AppendEvents
 
 logger = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from state.event_kinds import EventKind
 from streaming.log.api import NewRecord
+from streaming.log.events import event
 from streaming.observers.overrides import MIN_INSYNC, UNCLEAN
-from streaming.observers.ports import event
 from streaming.settings import Settings
 from streaming.zk.claim import ControllerClaim
 

@@ -11,7 +11,7 @@ from state.groups.buckets import group_bucket
 from state.groups.image import GroupImage
 from streaming.front.stepping_aside import SteppingAside
 from streaming.gateway.ports import NotReplicated
-from streaming.observers.ports import AppendEvents, event
+from streaming.log.events import AppendEvents, event
 from streaming.offsets.term_over import TermOver
 
 BUCKETS_AT_ONCE = 256

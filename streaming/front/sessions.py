@@ -25,7 +25,7 @@ from state.groups.buckets import timer_name
 from state.routing import ALL_GROUPS, GROUP_SCOPE, scope
 from streaming.front.members_heard import BucketHeard, MemberHeard, MembersHeard, Moments
 from streaming.log.api import NewRecord
-from streaming.observers.ports import event
+from streaming.log.events import event
 
 _GRAIN_S = 0.25
 """Silent members are looked for that often at most."""

@@ -13,6 +13,7 @@ import orjson
 
 from state.blocks import Column
 from state.matrix import any_in_row, lengths
+from streaming.counters import Counters
 from streaming.front.authority import ControllerRole
 from streaming.front.clock import Clock
 from streaming.front.decider import RequestDecider
@@ -24,7 +25,6 @@ from streaming.front.lease import Lease
 from streaming.front.signals import Signals
 from streaming.front.unix_server import UnixServer
 from streaming.image.cluster_image import ClusterImage
-from streaming.observers.ports import Counters
 
 NO_LEADER = -1
 _LEADERLESS_COUNTS = ("offline_partitions", "leaderless")

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from state.event_kinds import EventKind
+from streaming.counters import Counters
 from streaming.errors import ConfigurationError
 from streaming.front.addresses import check_brokers, plaintext_listeners, unclean_shutdowns
 from streaming.front.load_events import Endpoints, elected, overridable, topics_have_ids
@@ -16,6 +17,7 @@ from streaming.front.signals import GiveUpRole, Signals
 from streaming.front.tenure import Tenure
 from streaming.image.racks import controller_rack
 from streaming.log.api import NewRecord
+from streaming.log.events import EventAppender, event
 from streaming.observers.admin import AdminObserver
 from streaming.observers.brokers import (
     BrokersObserver,
@@ -25,7 +27,6 @@ from streaming.observers.brokers import (
 from streaming.observers.configs import ConfigsObserver
 from streaming.observers.deletions import DeletionsObserver
 from streaming.observers.notifications import NotificationsObserver
-from streaming.observers.ports import Counters, EventAppender, event
 from streaming.observers.producer_ids import NO_BLOCK, producer_id_block
 from streaming.observers.topics import TopicsObserver
 from streaming.observers.tree import Dirty, DirtyPaths, WatchedTree

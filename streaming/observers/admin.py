@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 
 from state.event_kinds import EventKind
 from state.payloads.admin import PREFERRED_ELECTION_PATH, REASSIGN_PARTITIONS_PATH, ElectionType
+from streaming.counters import Counters
 from streaming.log.api import NewRecord
-from streaming.observers.ports import Counters, EventAppender, event
+from streaming.log.events import EventAppender, event
 from streaming.observers.tree import Dirty, WatchedTree
 from streaming.zk.types import ZNode
 from streaming.zk.znodes.admin import (

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from state.event_kinds import EventKind
+from streaming.counters import Counters
 from streaming.log.api import NewRecord
+from streaming.log.events import event
 from streaming.observers.overrides import Overrides, topic_overrides
-from streaming.observers.ports import Counters, event
 from streaming.observers.states import StateTuple
 from streaming.zk.reader import ZkReader
 from streaming.zk.types import ZNode

@@ -7,8 +7,9 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from state.event_kinds import EventKind
+from streaming.counters import Counters
 from streaming.log.api import NewRecord
-from streaming.observers.ports import Counters, EventAppender, event
+from streaming.log.events import EventAppender, event
 from streaming.observers.states import read_states
 from streaming.observers.tree import WatchedTree
 from streaming.zk.chain import OutcomeKind

@@ -2,30 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import Future
-from typing import Any, Protocol
+from collections.abc import Iterable
+from typing import Protocol
 
-import orjson
-
-from state.event_kinds import EventKind
-from streaming.log.api import NewRecord
 from streaming.observers.tree import Dirty
-
-
-class EventAppender(Protocol):
-    """The door to the event log."""
-
-    def append(self, records: Sequence[NewRecord]) -> range:
-        """Append events; returns when they are durable. Raises LogError."""
-
-    def append_async(self, records: Sequence[NewRecord]) -> Future[range]:
-        """Append events without waiting; order of calls is order of offsets."""
-
-
-AppendEvents = Callable[[Sequence[NewRecord]], Future[range]]
-"""EventAppender.append_async, for who does nothing else with the log."""
 
 
 class Topics(Protocol):
@@ -42,12 +22,3 @@ class Topics(Protocol):
 
     def configs_changed(self, topics: Iterable[str]) -> None:
         """Read the configuration of topics again, and append what differs."""
-
-
-Counters = Counter[str]
-"""How often each thing worth an operator's eye happened, by its name in the status."""
-
-
-def event(kind: EventKind, body: dict[str, Any], topic: str = "") -> NewRecord:
-    """Return an event's record; topic is its key, "" for one about the whole cluster."""
-    return NewRecord(kind, topic, orjson.dumps(body, option=orjson.OPT_NON_STR_KEYS))

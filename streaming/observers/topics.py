@@ -7,7 +7,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 
+from streaming.counters import Counters
 from streaming.log.api import NewRecord
+from streaming.log.events import EventAppender
 from streaming.observers.known_topics import (
     KnownTopic,
     observed,
@@ -16,7 +18,6 @@ from streaming.observers.known_topics import (
     removed,
 )
 from streaming.observers.overrides import topic_overrides
-from streaming.observers.ports import Counters, EventAppender
 from streaming.observers.states import read_states
 from streaming.observers.tree import Dirty, WatchedTree
 from streaming.topic_ids import mint_topic_id

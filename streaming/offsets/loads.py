@@ -6,7 +6,7 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from streaming.observers.ports import Counters
+from streaming.counters import Counters
 from streaming.offsets.batches import UnreadableBatch
 from streaming.offsets.history import HistoryUnreadable
 from streaming.offsets.partition_log import PartitionLog

@@ -18,9 +18,9 @@ from typing import Protocol
 
 from state.event_kinds import EventKind
 from state.protocol_errors import ProtocolError
+from streaming.counters import Counters
 from streaming.gateway.ports import Decider, DecisionTimedOut, NotController
 from streaming.internal_topics import GROUP_TOPIC
-from streaming.observers.ports import Counters
 from streaming.offsets.leader import OffsetsLeader
 from streaming.offsets.loads import BackOff, Loads
 from streaming.offsets.partition_log import UNKNOWN

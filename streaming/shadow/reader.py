@@ -10,13 +10,14 @@ from concurrent.futures import Future
 
 from state.event_kinds import EventKind
 from state.payloads.admin import PREFERRED_ELECTION_PATH, REASSIGN_PARTITIONS_PATH
+from streaming.counters import Counters
 from streaming.front.load_events import elected, overridable
 from streaming.log.api import NewRecord
+from streaming.log.events import event
 from streaming.observers.admin import AdminObserver
 from streaming.observers.brokers import BrokersObserver
 from streaming.observers.configs import ConfigsObserver
 from streaming.observers.deletions import DeletionsObserver
-from streaming.observers.ports import Counters, event
 from streaming.observers.states import StateTuple
 from streaming.observers.tree import Dirty, DirtyPaths, WatchedTree
 from streaming.settings import Settings

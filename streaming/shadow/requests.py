@@ -10,7 +10,7 @@ from state.event_kinds import EventKind
 from state.partitions.states import ADOPTED, OVERTAKEN
 from state.protocol_errors import ProtocolError
 from streaming.log.api import NewRecord
-from streaming.observers.ports import event
+from streaming.log.events import event
 from streaming.shadow.guesses import Ask, AskKind
 from streaming.shadow.leadership import Leadership, Partition
 

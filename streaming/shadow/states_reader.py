@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from streaming.observers.ports import Counters
+from streaming.counters import Counters
 from streaming.observers.states import StateTuple, state_tuples
 from streaming.observers.tree import Dirty, WatchedTree
 from streaming.shadow.leadership import Leadership, Partition, from_state

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from state.event_kinds import EventKind
 from streaming.log.api import NewRecord
-from streaming.observers.ports import event
+from streaming.log.events import event
 from streaming.shadow.leadership import Leadership
 from streaming.shadow.requests import Requests, replicas_deleted
 from streaming.shadow.topic_book import TopicBook, TopicRuling

@@ -12,7 +12,7 @@ from state.partitions.changes import EPOCH_DURING_DELETE
 from state.protocol_errors import ProtocolError
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import NewRecord
-from streaming.observers.ports import event
+from streaming.log.events import event
 from streaming.sinks.channel import NO_ERRORS, Answer
 from streaming.wire.messages import ApiKey
 

@@ -11,7 +11,7 @@ from state.decisions import DecisionKind
 from state.event_kinds import EventKind
 from state.partitions.states import CONFLICT, REJECTED
 from streaming.log.api import NewRecord
-from streaming.observers.ports import event
+from streaming.log.events import event
 from streaming.observers.producer_ids import NO_BLOCK, producer_id_block
 from streaming.observers.states import state_tuples
 from streaming.sinks import reports

@@ -12,7 +12,7 @@ from state.events import Event
 from state.partitions.slot import Slot
 from streaming.decided_rows import FoldedBatch
 from streaming.log.api import NewRecord
-from streaming.observers.ports import event
+from streaming.log.events import event
 from streaming.shadow.comparison import Comparison
 from streaming.shadow.leadership import Leadership, Motion
 from streaming.shadow.looks import Load, Look, SeenTopic

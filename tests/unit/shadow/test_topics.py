@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from state.event_kinds import EventKind
-from streaming.observers.ports import event
+from streaming.log.events import event
 from streaming.shadow.leadership import Motion
 from streaming.shadow.verdicts import Difference, Status
 from tests.unit.shadow.support import GRACE_MS, Beside, broker, seen, state
