@@ -94,10 +94,10 @@ def _retained(path: Path, settings: Settings) -> Callable[[int], Snapshot]:
 
 def _show(found: list[Explanation], as_json: bool) -> None:
     from streaming.explain import render
-    from streaming.explain.story import as_json as as_object
+    from streaming.explain.as_json import explanation
 
     if as_json:
-        _print_lines(as_object(one) for one in found)
+        _print_lines(explanation(one) for one in found)
     else:
         table_console().print(
             render.story(found) if len(found) > 1 else render.explanation(found[0])
@@ -106,10 +106,10 @@ def _show(found: list[Explanation], as_json: bool) -> None:
 
 def _show_group(found: list[GroupExplanation], as_json: bool) -> None:
     from streaming.explain import render
-    from streaming.explain.story import group_as_json
+    from streaming.explain.as_json import group_change
 
     if as_json:
-        _print_lines(group_as_json(one) for one in found)
+        _print_lines(group_change(one) for one in found)
     else:
         table_console().print(render.group_story(found))
 

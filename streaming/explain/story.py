@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
-
-import orjson
 
 from checkpoints.retell import Retold, concerns, retell
 from checkpoints.snapshot import Snapshot
@@ -220,72 +217,3 @@ def _told(change: Change, registered: Iterable[int] | None) -> tuple[int, ...]:
     if row is not None and "update_metadata" in row["actions"]:
         named |= set(registered)
     return tuple(sorted(named & set(registered)))
-
-
-def as_json(one: Explanation) -> dict[str, Any]:
-    """Return an explanation as `helmstream explain --json` prints it."""
-    batch = one.outcome.batch
-    return {
-        "topic": one.topic,
-        "partition": one.partition,
-        "event": _event_as_json(one.change.offset, one.change.time_ms, one.event),
-        "decided": dict(one.change.decided),
-        "elections": None
-        if one.retold is None
-        else [
-            {
-                "rule": ballot.rule.name.lower(),
-                "isr": ballot.isr,
-                "leader": ballot.leader,
-                "unclean_allowed": ballot.unclean_allowed,
-                "candidates": [
-                    {"broker": broker, "finding": finding.name.lower()}
-                    for broker, finding in ballot.candidates
-                ],
-            }
-            for ballot in one.retold.ballots
-            if ballot.partition == one.partition
-        ],
-        "outcome_retained": one.outcome.retained,
-        "persisted": None
-        if batch is None
-        else {
-            "batch_id": batch["batch_id"],
-            "written_at_ms": batch["written_at_ms"],
-            "lost": one.lost,
-        },
-        "brokers": [
-            {
-                "id": broker,
-                "delivered_at_ms": one.outcome.delivered_ms.get(broker),
-                "confirmed_at_ms": one.outcome.confirmed_ms.get(broker),
-            }
-            for broker in one.told
-        ],
-        "brokers_complete": one.told_all_known,
-    }
-
-
-def group_as_json(one: GroupExplanation) -> dict[str, Any]:
-    """Return a group's change as `helmstream explain --json` prints it."""
-    batch = one.outcome.batch
-    return {
-        "group": one.group,
-        "event": _event_as_json(one.change.offset, one.change.time_ms, one.event),
-        "changes": list(one.change.changes),
-        "replies": list(one.change.replies),
-        "outcome_retained": one.outcome.retained,
-        "persisted": None
-        if batch is None
-        else {"batch_id": batch["batch_id"], "written_at_ms": batch["written_at_ms"]},
-    }
-
-
-def _event_as_json(offset: int, time_ms: int, event: LogRecord | None) -> dict[str, Any]:
-    return {
-        "offset": offset,
-        "time_ms": time_ms,
-        "kind": None if event is None else event.kind,
-        "key": None if event is None else event.key,
-        "payload": None if event is None else orjson.loads(event.payload),
-    }
