@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import count, groupby
 from typing import Any
 
@@ -18,6 +19,21 @@ _NOT_STATED = -1
 _NEWEST = 3
 
 _ORDER = list(AskKind)
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Guesses of one kind about one topic and broker, that become one event."""
+
+    topic: str
+    broker: int
+    asks: Sequence[Ask]
+    broker_epoch: int
+    controller_epoch: int
+
+    @property
+    def partitions(self) -> list[int]:
+        return [ask.subject[1] for ask in self.asks]
 
 
 class Requests:
@@ -41,56 +57,24 @@ class Requests:
                 records.append(self._shutdown(broker))
                 continue
             for topic, of_topic in groupby(alike, key=lambda ask: ask.subject[0]):
-                epochs = (brokers.get(broker, _NOT_STATED), controller_epoch)
-                records.append(self._event(kind, topic, broker, list(of_topic), epochs))
+                epoch = brokers.get(broker, _NOT_STATED)
+                asked = _Asked(topic, broker, list(of_topic), epoch, controller_epoch)
+                records.append(self._event(kind, asked))
         return records
 
-    def _event(
-        self,
-        kind: AskKind,
-        topic: str,
-        broker: int,
-        asks: Sequence[Ask],
-        epochs: tuple[int, int],
-    ) -> NewRecord:
-        broker_epoch, controller_epoch = epochs
-        partitions = [ask.subject[1] for ask in asks]
+    def _event(self, kind: AskKind, asked: _Asked) -> NewRecord:
         match kind:
             case AskKind.ALTER_ISR:
-                return event(
-                    EventKind.ALTER_PARTITION_REQUESTED,
-                    {
-                        "request_id": self._request_id(),
-                        "broker_id": broker,
-                        "broker_epoch": broker_epoch,
-                        "version": _NEWEST,
-                        "topic": topic,
-                        "partitions": [_altered(ask) for ask in asks],
-                    },
-                    topic,
-                )
+                return self._alter_isr(asked)
             case AskKind.ELECT_PREFERRED | AskKind.ELECT_UNCLEAN:
-                body = {
-                    "request_id": self._request_id(),
-                    "topic": topic,
-                    "election_type": kind.removeprefix("elect_"),
-                    "partitions": partitions,
-                }
-                return event(EventKind.ELECT_LEADERS_REQUESTED, body, topic)
+                return self._elect(kind.removeprefix("elect_"), asked)
             case AskKind.REASSIGN:
-                return self.reassign(topic, {ask.subject[1]: ask.replicas for ask in asks})
+                targets = {ask.subject[1]: ask.replicas for ask in asked.asks}
+                return self.reassign(asked.topic, targets)
             case AskKind.FAIL_LOG_DIR:
-                errors = [int(ProtocolError.KAFKA_STORAGE_ERROR)] * len(asks)
-                body = _answer(broker, broker_epoch, topic, partitions, errors)
-                return event(EventKind.LEADER_AND_ISR_ANSWERED, body, topic)
+                return _fail_log_dir(asked)
             case _:
-                body = {
-                    "topic": topic,
-                    "cause": OVERTAKEN if kind is AskKind.OVERTAKEN else ADOPTED,
-                    "partitions": partitions,
-                    "states": [_state(ask.state, controller_epoch) for ask in asks],
-                }
-                return event(EventKind.PARTITION_STATES_OBSERVED, body, topic)
+                return _observed(OVERTAKEN if kind is AskKind.OVERTAKEN else ADOPTED, asked)
 
     def reassign(self, topic: str, targets: Mapping[int, Sequence[int] | None]) -> NewRecord:
         """Return the event of reassignments of a topic's partitions, None: taken back."""
@@ -101,6 +85,26 @@ class Requests:
             "targets": [None if ids is None else list(ids) for ids in targets.values()],
         }
         return event(EventKind.ALTER_REASSIGNMENTS_REQUESTED, body, topic)
+
+    def _alter_isr(self, asked: _Asked) -> NewRecord:
+        body = {
+            "request_id": self._request_id(),
+            "broker_id": asked.broker,
+            "broker_epoch": asked.broker_epoch,
+            "version": _NEWEST,
+            "topic": asked.topic,
+            "partitions": [_altered(ask) for ask in asked.asks],
+        }
+        return event(EventKind.ALTER_PARTITION_REQUESTED, body, asked.topic)
+
+    def _elect(self, election_type: str, asked: _Asked) -> NewRecord:
+        body = {
+            "request_id": self._request_id(),
+            "topic": asked.topic,
+            "election_type": election_type,
+            "partitions": asked.partitions,
+        }
+        return event(EventKind.ELECT_LEADERS_REQUESTED, body, asked.topic)
 
     def _shutdown(self, broker: int) -> NewRecord:
         return event(
@@ -136,6 +140,22 @@ def subjects_of(reply: Mapping[str, Any]) -> Iterable[tuple[Partition, int]]:
     for one in listed if isinstance(listed, list) else ():
         if isinstance(one, dict):
             yield (reply["topic"], one["partition"]), int(reply["error"] or one["error"])
+
+
+def _fail_log_dir(asked: _Asked) -> NewRecord:
+    errors = [int(ProtocolError.KAFKA_STORAGE_ERROR)] * len(asked.asks)
+    body = _answer(asked.broker, asked.broker_epoch, asked.topic, asked.partitions, errors)
+    return event(EventKind.LEADER_AND_ISR_ANSWERED, body, asked.topic)
+
+
+def _observed(cause: str, asked: _Asked) -> NewRecord:
+    body = {
+        "topic": asked.topic,
+        "cause": cause,
+        "partitions": asked.partitions,
+        "states": [_state(ask.state, asked.controller_epoch) for ask in asked.asks],
+    }
+    return event(EventKind.PARTITION_STATES_OBSERVED, body, asked.topic)
 
 
 def _answer(
