@@ -28,9 +28,9 @@ from streaming.front.stepping_aside import SteppingAside
 from streaming.gateway.calls import Answer
 from streaming.gateway.ports import COMMIT_TIMEOUT_S, NotReplicated
 from streaming.log.api import NewRecord
-from streaming.log.embedded import wall_clock_ms
 from streaming.log.events import AppendEvents, event
 from streaming.offsets.leader import LeaderStopped, OffsetsLeader
+from streaming.wall_clock import wall_clock_ms
 from streaming.wire.commit_layouts import CommitLayout, CommitLayouts
 
 LOGGED_WITHIN_S = 5.0

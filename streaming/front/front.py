@@ -29,11 +29,11 @@ from streaming.front.status import Seen, StatusServer, front_status
 from streaming.front.term import Term
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import LogWriter, NewRecord
-from streaming.log.embedded import wall_clock_ms
 from streaming.log.events import event
 from streaming.paths import DataDir
 from streaming.settings import Settings
 from streaming.status_socket import socket_path
+from streaming.wall_clock import wall_clock_ms
 
 if TYPE_CHECKING:
     from streaming.front.metrics import MetricsServer

@@ -20,7 +20,6 @@ from streaming.gateway.groups.transactions import Producing, Transactions
 from streaming.image.cluster_image import ClusterImage
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.log.api import NewRecord
-from streaming.log.embedded import wall_clock_ms
 from streaming.log.events import AppendEvents, event
 from streaming.offsets.history import History
 from streaming.offsets.leader import OffsetsLeader
@@ -30,6 +29,7 @@ from streaming.offsets.txn_markers import TxnMarkers
 from streaming.offsets.txn_verification import TxnVerification
 from streaming.offsets.upkeep import IsrUpkeep
 from streaming.settings import Settings
+from streaming.wall_clock import wall_clock_ms
 from streaming.wire.messages import ApiKey
 from streaming.wire.schema_codec import Body
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from streaming.observers.notifications import write_fenced
+from streaming.wall_clock import wall_clock_ms
 from streaming.zk.client import ZkSession
 from streaming.zk.fenced import FencedWriter
 from streaming.zk.multiread import read_many
@@ -94,4 +94,4 @@ def own_registration(endpoints: Sequence[Mapping[str, Any]], rack: str | None) -
         )
         for end in endpoints
     ]
-    return broker_bytes(BrokerZNode(ends, rack), time.time_ns() // 1_000_000)
+    return broker_bytes(BrokerZNode(ends, rack), wall_clock_ms())

@@ -9,7 +9,6 @@ from __future__ import annotations
 from streaming.log.embedded_format import CorruptLog
 from streaming.log.embedded_reader import EmbeddedLogReader
 from streaming.log.embedded_writer import EmbeddedLogWriter
-from streaming.log.log_clock import wall_clock_ms
 from streaming.log.writer_lock import LogLocked
 
-__all__ = ["CorruptLog", "EmbeddedLogReader", "EmbeddedLogWriter", "LogLocked", "wall_clock_ms"]
+__all__ = ["CorruptLog", "EmbeddedLogReader", "EmbeddedLogWriter", "LogLocked"]

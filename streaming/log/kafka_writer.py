@@ -25,7 +25,7 @@ from streaming.log.kafka_topic import (
     told_as_unavailable,
 )
 from streaming.log.location import KafkaTopic
-from streaming.log.log_clock import wall_clock_ms
+from streaming.wall_clock import wall_clock_ms
 
 logger = logging.getLogger(__name__)
 

@@ -6,15 +6,12 @@ import threading
 import time
 from collections.abc import Callable
 
+from streaming.wall_clock import wall_clock_ms
+
 _RATE_APART = 1 / 16
 """By how much of the time that passes the clock comes nearer to a wall that was set: an hour of it
 in sixteen. Timers then ring at most a sixteenth of their time early, or a fifteenth late.
 """
-
-
-def wall_clock_ms() -> int:
-    """Milliseconds since the epoch."""
-    return time.time_ns() // 1_000_000
 
 
 class LogClock:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -25,6 +24,7 @@ from streaming.shadow.leadership import Leadership, Partition, from_state
 from streaming.shadow.looks import Load, Look
 from streaming.shadow.states_reader import StatesReader
 from streaming.shadow.topics_reader import TopicsReader
+from streaming.wall_clock import wall_clock_ms
 from streaming.zk.claim import ControllerClaim
 from streaming.zk.multiread import read_many
 from streaming.zk.reader import ZkReader
@@ -106,7 +106,7 @@ class ClusterReader:
             raise
 
     def _look(self, dirty: Dirty) -> Look:
-        look = Look(_now_ms())
+        look = Look(wall_clock_ms())
         if self._controller is not None:
             self._results |= self._states.look(dirty)
             self._look_at_inputs(dirty)
@@ -172,7 +172,7 @@ class ClusterReader:
 
     def _load(self, holder: ZNode) -> Look:
         """Read everything, as the controller that was just elected does."""
-        look = Look(_now_ms())
+        look = Look(wall_clock_ms())
         epoch = self._session.get(CONTROLLER_EPOCH_PATH)
         number = 0 if epoch is None else parse_epoch(epoch.data)
         claim = ControllerClaim(
@@ -252,7 +252,3 @@ def _log_dir_event(data: bytes) -> int | None:
 
 def _resigned(reason: str) -> NewRecord:
     return event(EventKind.CONTROLLER_RESIGNED, {"reason": reason})
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000

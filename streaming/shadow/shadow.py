@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-import time
 from collections.abc import Callable, Sequence
 
 from state.decisions import DecisionKind
@@ -17,6 +16,7 @@ from streaming.shadow.looks import Look
 from streaming.shadow.reader import ClusterReader
 from streaming.shadow.report import Report
 from streaming.shadow.verdicts import Verdict
+from streaming.wall_clock import wall_clock_ms
 from streaming.zk.errors import ZooKeeperError
 from streaming.zk.reader import ZkReader
 from streaming.zk.types import SessionState
@@ -201,8 +201,3 @@ def awaited(shadow: Shadow, watcher: Watcher) -> list[str]:
     if waiting:
         found.append(f"{waiting} partitions and topics wait for a match")
     return found
-
-
-def wall_clock_ms() -> int:
-    """Return the milliseconds since the epoch."""
-    return time.time_ns() // 1_000_000

@@ -19,6 +19,7 @@ from streaming.sinks.channel import Answer
 from streaming.sinks.decided_so_far import DecidedSoFar
 from streaming.sinks.delivery_report import DeliveryReport
 from streaming.sinks.pending import PendingBrokers
+from streaming.wall_clock import wall_clock_ms
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +58,7 @@ class AnswerSink:
 
     def confirmed(self, broker_id: int, end_offset: int) -> None:
         """Take word that a broker has answered everything queued up to an event offset."""
-        at_ms = time.time_ns() // 1_000_000
+        at_ms = wall_clock_ms()
         self._work.put(lambda: self._confirm(broker_id, end_offset, at_ms))
 
     def close(self) -> None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any
 
 from streaming.link.job_side import LinkDown
 from streaming.log.api import NewRecord
 from streaming.sinks.outcome_log import outcome
+from streaming.wall_clock import wall_clock_ms
 
 
 class DeliveryReport:
@@ -31,7 +31,7 @@ class DeliveryReport:
 
     def sent(self, broker_id: int, end_offset: int) -> None:
         """Note that everything up to an event offset was handed to the broker's connection."""
-        at_ms = time.time_ns() // 1_000_000
+        at_ms = wall_clock_ms()
         self._append("delivered", broker_id, end_offset, at_ms)
 
     def confirmed(self, broker_id: int, end_offset: int, at_ms: int) -> None:

@@ -41,6 +41,7 @@ from streaming.sinks.replies import replies
 from streaming.sinks.retention import Retention
 from streaming.sinks.unwritten import lost_rows, rejections
 from streaming.sinks.zookeeper import ZooKeeperSink
+from streaming.wall_clock import wall_clock_ms
 
 logger = logging.getLogger(__name__)
 
@@ -88,7 +89,7 @@ class Pipeline:
         self._doubts.lose_rows(batch.decisions)
         self._zookeeper.write(batch)
         self._doubts.lose_what_follows(batch)
-        batch.written_at_ms = time.time_ns() // 1_000_000
+        batch.written_at_ms = wall_clock_ms()
         self._tell_brokers(batch)
         self._append_outcomes(batch)
         self._tell_front(batch, started)

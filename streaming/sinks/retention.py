@@ -19,6 +19,7 @@ from streaming.log.embedded import EmbeddedLogReader
 from streaming.log.location import LogLocation
 from streaming.log.recorded import kept_from, open_log
 from streaming.paths import DataDir
+from streaming.wall_clock import wall_clock_ms
 
 logger = logging.getLogger(__name__)
 
@@ -59,7 +60,7 @@ class Retention:
         return self._retain_from
 
     def _cut(self) -> None:
-        before_ms = time.time_ns() // 1_000_000 - self._retention_ms
+        before_ms = wall_clock_ms() - self._retention_ms
         for folder, writer in self._writers.items():
             with self._cut_later(folder), EmbeddedLogReader(folder) as reader:
                 writer.truncate_before(kept_from(reader, before_ms))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 from streaming.errors import ConfigurationError
+from streaming.wall_clock import wall_clock_ms
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import (
     ConnectionLost,
@@ -75,7 +75,7 @@ def claim_controller(
     brokers with a znode that stays (KafkaZkClient.tryRegisterKRaftControllerAsActiveController).
     Source: KafkaZkClient.registerControllerAndIncrementControllerEpoch.
     """
-    timestamp_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
+    timestamp_ms = wall_clock_ms() if now_ms is None else now_ms
     taken = ControllerTaken(None, 0)
     for _ in range(_ATTEMPTS):
         epoch, epoch_zk_version = _read_epoch(session)

@@ -16,6 +16,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from streaming.wall_clock import wall_clock_ms
 from streaming.wire.frames import frame
 from streaming.wire.messages import ApiKey
 from streaming.zk.client import ZkSession
@@ -119,7 +120,7 @@ class StubBrokers:
 
     def _znode(self, broker_id: int) -> bytes:
         end = Endpoint(self._listener, HOST, self._ports[broker_id], SecurityProtocol.PLAINTEXT)
-        return broker_bytes(BrokerZNode([end]), time.time_ns() // 1_000_000)
+        return broker_bytes(BrokerZNode([end]), wall_clock_ms())
 
     async def _listen(self, broker_id: int) -> int:
         server = await asyncio.start_server(
