@@ -28,10 +28,7 @@ class LeaderStopped(Exception):
 
 
 class OffsetsLeader:
-    """The partitions of the topic that this node leads, by number.
-
-    on_change is called when a partition begins or an ISR may be changed; it must not raise.
-    """
+    """The partitions of the topic that this node leads, by number."""
 
     def __init__(self, now_s: Callable[[], float]) -> None:
         """Lead nothing yet. now_s: the event loop's clock."""
