@@ -13,6 +13,7 @@ import orjson
 
 from state.blocks import Column
 from state.matrix import any_in_row, lengths
+from state.partitions.table import NO_LEADER
 from streaming.counters import Counters
 from streaming.front.authority import ControllerRole
 from streaming.front.clock import Clock
@@ -26,7 +27,6 @@ from streaming.front.signals import Signals
 from streaming.front.unix_server import UnixServer
 from streaming.image.cluster_image import ClusterImage
 
-NO_LEADER = -1
 _LEADERLESS_COUNTS = ("offline_partitions", "leaderless")
 _PARTITION_COUNTS = (*_LEADERLESS_COUNTS, "under_replicated", "imbalanced")
 
