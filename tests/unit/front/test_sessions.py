@@ -9,10 +9,11 @@ import orjson
 import pytest
 
 from state.groups.buckets import group_bucket
+from state.groups.tables import CoordinatorPhase
 from state.protocol_errors import ProtocolError
 from streaming.wire.messages import ApiKey
 from tests.unit.front.group_requests import GROUP, commit, joining, play
-from tests.unit.front.group_world import PARTITIONS, GroupWorld
+from tests.unit.front.group_world import GroupWorld
 from tests.unit.gateway.support import Client, Rig
 
 SESSION_MS = 10_000
@@ -301,6 +302,6 @@ def test_sessions_begin_when_groups_are_loaded() -> None:
         world.pass_ms(1_000)
         ended_ms = begun_ms + 2 * SESSION_MS - 1
         assert removals(world) == [(one.id, "session_expired", ended_ms)]
-        assert len(world.groups.phases()) == PARTITIONS
+        assert set(world.groups.phases()) == {CoordinatorPhase.OWNED}
 
     play(scenario)
