@@ -18,15 +18,9 @@ from streaming.front.tenure import Tenure
 from streaming.image.racks import controller_rack
 from streaming.log.api import NewRecord
 from streaming.log.events import EventAppender, event
-from streaming.observers.admin import AdminObserver
-from streaming.observers.brokers import (
-    BrokersObserver,
-    Registration,
-    readable_registrations,
-)
-from streaming.observers.configs import ConfigsObserver
-from streaming.observers.deletions import DeletionsObserver
+from streaming.observers.brokers import Registration, readable_registrations
 from streaming.observers.notifications import NotificationsObserver
+from streaming.observers.observers import Observers
 from streaming.observers.producer_ids import NO_BLOCK, producer_id_block
 from streaming.observers.topics import TopicsObserver
 from streaming.observers.tree import Dirty, DirtyPaths, WatchedTree
@@ -38,12 +32,9 @@ from streaming.zk.fenced import FencedWriter
 from streaming.zk.types import SessionState
 from streaming.zk.write_limits import WriteLimits
 from streaming.zk.znodes import (
-    BROKER_IDS_PATH,
     CLUSTER_ID_PATH,
-    CONFIG_CHANGES_PATH,
     CONTROLLER_EPOCH_PATH,
     CONTROLLER_PATH,
-    DELETE_TOPICS_PATH,
     ISR_CHANGE_PATH,
     LOG_DIR_EVENT_PATH,
     PRODUCER_ID_BLOCK_PATH,
@@ -147,13 +138,13 @@ class Term:
         writer = self._observe(claim)
         create_missing(self._session, writer, self._settings.inter_broker_protocol)
         self._tenure.check_controller()
-        self._configs.start()
+        self._observers.configs.start()
         self._notifications.discard()
         self._look_at_brokers()
-        self._configs.look_at_cluster_default()
+        self._observers.configs.look_at_cluster_default()
         self._topics.look(Dirty(everything=True))
         self._read = self._topics
-        self._deletions.look()
+        self._observers.deletions.look()
         self._look_at_cluster_id()
         self._log.append(
             [
@@ -161,7 +152,7 @@ class Term:
                 event(EventKind.RESYNC_COMPLETED, {"topics": len(self._topics)}),
             ]
         )
-        self._admin.look(Dirty(everything=True))
+        self._observers.admin.look(Dirty(everything=True))
         self._register_ourselves()
 
     def follow(self) -> None:
@@ -211,16 +202,19 @@ class Term:
         limits = WriteLimits.of(self._settings)
         writer = FencedWriter(self._session, claim.epoch_zk_version, limits)
         tree, log, counters = self._tree, self._log, self._counters
-        self._brokers = BrokersObserver(tree, log, claim.controller_id, counters)
         minted = topics_have_ids(self._settings)
         check = self._signals.check
         self._topics = TopicsObserver(tree, log, counters, check, mint_topic_ids=minted)
         self._notifications = NotificationsObserver(tree, writer, log, counters)
-        self._admin = AdminObserver(tree, log, counters)
-        counted = self._listener.deletions_counted
-        self._deletions = DeletionsObserver(tree, log, self._topics, counters, counted)
-        defaults = overridable(self._settings)
-        self._configs = ConfigsObserver(tree, log, self._topics, defaults, counters)
+        self._observers = Observers(
+            tree,
+            log,
+            self._topics,
+            controller_id=claim.controller_id,
+            defaults=overridable(self._settings),
+            counters=counters,
+            names_counted=self._listener.deletions_counted,
+        )
         return writer
 
     def _broker_listeners(self) -> list[str]:
@@ -244,9 +238,9 @@ class Term:
         """Raises GiveUpRole when one came that the role would not have been taken beside: whoever
         claims next refuses it.
         """
-        self._brokers.look()
+        self._observers.brokers.look()
         try:
-            check_brokers(self._settings, self._endpoints, self._brokers.registrations)
+            check_brokers(self._settings, self._endpoints, self._observers.brokers.registrations)
         except ConfigurationError as error:
             raise GiveUpRole(str(error)) from error
 
@@ -255,21 +249,21 @@ class Term:
             self._tenure.check_controller()
         if CONTROLLER_EPOCH_PATH in dirty:
             self._tenure.check_epoch()
-        if CONFIG_CHANGES_PATH in dirty:
-            self._configs.look()
-        if BROKER_IDS_PATH in dirty or dirty.below(BROKER_IDS_PATH):
-            self._look_at_brokers()
-            self._register_ourselves()
-        self._topics.look(dirty)
+        self._observers.look(
+            dirty, brokers=self._look_at_changed_brokers, notifications=self._look_at_notifications
+        )
+        if CLUSTER_ID_PATH in dirty:
+            self._look_at_cluster_id()
+
+    def _look_at_changed_brokers(self) -> None:
+        self._look_at_brokers()
+        self._register_ourselves()
+
+    def _look_at_notifications(self, dirty: Dirty) -> None:
         if ISR_CHANGE_PATH in dirty:
             self._notifications.look_at_isr_changes()
         if LOG_DIR_EVENT_PATH in dirty:
             self._notifications.look_at_log_dir_events()
-        self._admin.look(dirty)
-        if DELETE_TOPICS_PATH in dirty:
-            self._deletions.look()
-        if CLUSTER_ID_PATH in dirty:
-            self._look_at_cluster_id()
 
     def _look_at_cluster_id(self) -> None:
         znode = self._tree.get(CLUSTER_ID_PATH)
@@ -291,7 +285,7 @@ class Term:
         return event(EventKind.PRODUCER_ID_BLOCK_OBSERVED, block)
 
     def _register_ourselves(self) -> None:
-        self._tenure.register(self._endpoints, controller_rack(self._brokers.racks))
+        self._tenure.register(self._endpoints, controller_rack(self._observers.brokers.racks))
 
     def _on_state(self, state: SessionState) -> None:
         self._signals.set_held(state is SessionState.HELD)

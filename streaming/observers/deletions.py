@@ -30,7 +30,7 @@ class DeletionsObserver:
         log: EventAppender,
         topics: Topics,
         counters: Counters,
-        names_counted: Callable[[int], None] = lambda _: None,
+        names_counted: Callable[[int], None],
     ) -> None:
         """Start with no name seen. names_counted: told at each look how many names there are."""
         self._tree = tree

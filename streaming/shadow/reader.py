@@ -13,10 +13,7 @@ from streaming.counters import Counters
 from streaming.front.load_events import elected, overridable
 from streaming.log.api import NewRecord
 from streaming.log.events import event
-from streaming.observers.admin import AdminObserver
-from streaming.observers.brokers import BrokersObserver
-from streaming.observers.configs import ConfigsObserver
-from streaming.observers.deletions import DeletionsObserver
+from streaming.observers.observers import Observers
 from streaming.observers.states import StateTuple
 from streaming.observers.tree import Dirty, DirtyPaths, WatchedTree
 from streaming.settings import Settings
@@ -30,11 +27,8 @@ from streaming.zk.multiread import read_many
 from streaming.zk.reader import ZkReader
 from streaming.zk.types import ZNode
 from streaming.zk.znodes import (
-    BROKER_IDS_PATH,
-    CONFIG_CHANGES_PATH,
     CONTROLLER_EPOCH_PATH,
     CONTROLLER_PATH,
-    DELETE_TOPICS_PATH,
     LOG_DIR_EVENT_PATH,
     parse_epoch,
     parse_log_dir_event,
@@ -109,7 +103,11 @@ class ClusterReader:
         look = Look(wall_clock_ms())
         if self._controller is not None:
             self._results |= self._states.look(dirty)
-            self._look_at_inputs(dirty)
+            self._observers.look(
+                dirty,
+                brokers=self._observers.brokers.look,
+                notifications=self._look_at_notifications,
+            )
         holder = self._tree.get(CONTROLLER_PATH)
         if holder is None:
             return self._resigned(look)
@@ -130,23 +128,18 @@ class ClusterReader:
         inputs.take()
         self._results.clear()
         self._topics = TopicsReader(tree, self.dirty, inputs, counters)
-        self._brokers = BrokersObserver(tree, inputs, self._settings.controller_id, counters)
-        self._deletions = DeletionsObserver(tree, inputs, self._topics, counters)
-        self._admin = AdminObserver(tree, inputs, counters)
-        defaults = overridable(self._settings)
-        self._configs = ConfigsObserver(tree, inputs, self._topics, defaults, counters)
+        self._observers = Observers(
+            tree,
+            inputs,
+            self._topics,
+            controller_id=self._settings.controller_id,
+            defaults=overridable(self._settings),
+            counters=counters,
+        )
 
-    def _look_at_inputs(self, dirty: Dirty) -> None:
-        if CONFIG_CHANGES_PATH in dirty:
-            self._configs.look()
-        if BROKER_IDS_PATH in dirty or dirty.below(BROKER_IDS_PATH):
-            self._brokers.look()
-        self._topics.look(dirty)
+    def _look_at_notifications(self, dirty: Dirty) -> None:
         if LOG_DIR_EVENT_PATH in dirty:
             self._look_at_log_dirs()
-        self._admin.look(dirty)
-        if DELETE_TOPICS_PATH in dirty:
-            self._deletions.look()
 
     def _look_at_log_dirs(self) -> None:
         """Append which brokers say that they lost a log directory.
@@ -186,15 +179,17 @@ class ClusterReader:
                 elected(claim, [], self._settings),
             ]
         )
-        self._configs.start()
-        self._brokers.look()
-        self._configs.look_at_cluster_default()
+        self._observers.configs.start()
+        self._observers.brokers.look()
+        self._observers.configs.look_at_cluster_default()
         held = self._load_topics(number, before)
         self._tree.children(LOG_DIR_EVENT_PATH)
-        self._deletions.look()
+        self._observers.deletions.look()
         body = {"topics": len(self._topics)}
         self._inputs.append([event(EventKind.RESYNC_COMPLETED, body)])
-        self._admin.look(Dirty(frozenset([PREFERRED_ELECTION_PATH, REASSIGN_PARTITIONS_PATH])))
+        self._observers.admin.look(
+            Dirty(frozenset([PREFERRED_ELECTION_PATH, REASSIGN_PARTITIONS_PATH]))
+        )
         look.load = Load(
             number, {one: from_state(state) for one, state in held.items()}, before is None
         )

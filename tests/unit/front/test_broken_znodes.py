@@ -91,7 +91,7 @@ def test_a_name_that_no_topic_may_have_is_not_deleted(
     monkeypatch.setattr(deletions, "read_many", lambda _, paths: read(range(len(paths))))
     tree = SimpleNamespace(children=lambda path: ["t", "u", LONG], session=None)
     log, counters = Log(), Counter[str]()
-    observer = DeletionsObserver(tree, log, Names(), counters)
+    observer = DeletionsObserver(tree, log, Names(), counters, lambda _: None)
     observer.look()
     observer.look()
     assert [record.key for record in log.records] == ["t", "u"]
