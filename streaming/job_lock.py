@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import socket
+import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import psutil
 from streaming.errors import HelmstreamError
 from streaming.lock_file import LockFile
 
+_END_POLL_S = 0.01
 _END_TIMEOUT_S = 10.0
 
 
@@ -82,9 +84,21 @@ def _end_jvm(holder: dict[str, Any]) -> None:
         process = psutil.Process(jvm["pid"])
         if _started(process.pid) == jvm.get("started"):
             process.kill()
-            process.wait(_END_TIMEOUT_S)
+            _await_end(process)
     except psutil.NoSuchProcess:
         return
+
+
+def _await_end(process: psutil.Process) -> None:
+    """Wait until a process that was killed can do nothing any more: to be reaped by whoever has it
+    now may take another second. Raises TimeoutExpired, NoSuchProcess.
+    """
+    deadline = time.monotonic() + _END_TIMEOUT_S
+    # The first thread of many may be a zombie before the others are gone.
+    while process.status() != psutil.STATUS_ZOMBIE or process.num_threads() > 1:
+        if time.monotonic() > deadline:
+            raise psutil.TimeoutExpired(_END_TIMEOUT_S, process.pid)
+        time.sleep(_END_POLL_S)
 
 
 def _started(pid: int) -> str:
