@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import orjson
 from confluent_kafka import (
@@ -15,6 +16,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from kafka import KafkaAdminClient, errors
 
 from state.decisions import DecisionKind
 from streaming.log.embedded import EmbeddedLogReader
@@ -23,6 +25,7 @@ from tests.e2e.group_processes import Members, Partition
 from tests.e2e.waiting import wait_for
 
 _TIMEOUT_S = 60.0
+_ASK_MS = 20_000
 _GOES_ON_S = 180.0
 
 
@@ -34,6 +37,7 @@ class Topics:
         self.written: Counter[Partition] = Counter()
         quiet = {**self.place, "log_level": 0}
         self._admin = AdminClient(quiet)
+        self._asker = self._new_asker()
         self._producer = Producer({**quiet, "enable.idempotence": True})
         self._folders = folders
 
@@ -88,15 +92,23 @@ class Topics:
         assert self._producer.flush(_TIMEOUT_S) == 0
 
     def committed(self, group: str) -> dict[Partition, int]:
-        """What the coordinator says is committed; nothing while it loads."""
-        asked = ConsumerGroupTopicPartitions(group)
+        """What the coordinator says is committed; nothing while it loads, or is another one.
+
+        librdkafka's administrator ends the process when a coordinator moves while it asks.
+        """
         try:
-            found = self._admin.list_consumer_group_offsets([asked])[group].result(_TIMEOUT_S)
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.COORDINATOR_LOAD_IN_PROGRESS:
+            found = self._asker.list_group_offsets(group)[group]
+        except errors.KafkaError as error:
+            if not error.retriable:
                 raise
+            self._asker.close()
+            self._asker = self._new_asker()
             return {}
-        return {(one.topic, one.partition): one.offset for one in found.topic_partitions}
+        return {(one.topic, one.partition): held.offset for one, held in found.items()}
+
+    def _new_asker(self) -> Any:
+        servers = self.place["bootstrap.servers"].split(",")
+        return KafkaAdminClient(bootstrap_servers=servers, request_timeout_ms=_ASK_MS)
 
     def commit(self, group: str, offsets: Mapping[Partition, int]) -> bool:
         """Commit for a group without members; return whether that was done."""
