@@ -42,8 +42,7 @@ what clients' auto.commit.interval.ms is by default.
 class DirectCommits:
     """Takes what it can of OffsetCommit; lives on the front's event loop.
 
-    image and phase are as decided so far; is_open: whether there is somebody who decides, and this
-    node is the controller.
+    image and phase are as decided so far; decides: whether what is taken now is decided.
     """
 
     def __init__(
@@ -54,7 +53,7 @@ class DirectCommits:
         *,
         partition_of: Callable[[str], int],
         phase: Callable[[int], CoordinatorPhase],
-        is_open: Callable[[], bool],
+        decides: Callable[[], bool],
         heard: Callable[[Heartbeat], None],
         known: KnownPartitions,
         metadata_max: int,
@@ -66,7 +65,7 @@ class DirectCommits:
         self._image = image
         self._partition_of = partition_of
         self._phase = phase
-        self._is_open = is_open
+        self._decides = decides
         self._heard = heard
         self._known = known
         self._metadata_max = metadata_max
@@ -84,7 +83,7 @@ class DirectCommits:
         if layout is None or self.aside.covers(layout.group):
             return False
         committer = self._committer(layout)
-        if committer is None or not self._is_open():
+        if committer is None or not self._decides():
             return False
         image, partition = self._image(), committer.partition
         if not may_commit(image, self._phase(partition), committer.request):

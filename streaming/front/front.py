@@ -30,6 +30,7 @@ from streaming.front.term import Term
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import LogWriter, NewRecord
 from streaming.log.events import event
+from streaming.offsets.standing import Standing
 from streaming.paths import DataDir
 from streaming.settings import Settings
 from streaming.status_socket import socket_path
@@ -92,9 +93,7 @@ class Front:
             self._append,
             self.image,
             now_ms,
-            is_controller=self.is_controller,
-            has_job=self._feed.has_job,
-            decides=self.decides,
+            standing=Standing(self.is_controller, self._feed.has_job),
             topic_exists=self.topic_exists,
             counters=self._counters,
         )
@@ -132,10 +131,6 @@ class Front:
     def is_controller(self) -> bool:
         """Return whether requests may be decided now."""
         return self._authority.is_controller()
-
-    def decides(self) -> bool:
-        """Return whether requests that are taken now are decided."""
-        return self.is_controller() and self._feed.has_job()
 
     def topic_exists(self, name: str) -> bool:
         """Return whether ZooKeeper may have a topic, as far as the present term has read it."""

@@ -31,6 +31,7 @@ from streaming.log.events import AppendEvents, event
 from streaming.offsets.history import History
 from streaming.offsets.leader import OffsetsLeader
 from streaming.offsets.loading import fold_records
+from streaming.offsets.standing import Standing
 from streaming.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -59,23 +60,18 @@ class GroupCoordination:
         append: AppendEvents,
         sessions: Sessions,
         *,
-        is_controller: Callable[[], bool],
-        has_job: Callable[[], bool],
-        decides: Callable[[], bool],
+        standing: Standing,
         topic_exists: Callable[[str], bool],
         counters: Counters,
     ) -> None:
-        """Coordinate nothing yet; decides: whether this node is the controller and has a job;
-        topic_exists: whether ZooKeeper may have a topic.
-        """
+        """Coordinate nothing yet; topic_exists: whether ZooKeeper may have a topic."""
         self._config = coordinator_config(settings)
         self._leader = leader
         self._history = history
         self._append = append
-        self._is_controller = is_controller
-        self._has_job = has_job
+        self._standing = standing
         self._counters = counters
-        self._decider = RequestDecider(append, is_controller, counters)
+        self._decider = RequestDecider(append, standing.is_controller, counters)
         self._sessions = sessions
         self._served: set[int] = set()
         self.decisions = GroupDecisions(
@@ -88,7 +84,7 @@ class GroupCoordination:
             lambda: self.image,
             partition_of=self.partition_of,
             phase=self.phase,
-            is_open=decides,
+            decides=standing.decides,
             heard=self.heard,
             known=self.known,
             metadata_max=settings.offset_metadata_max_bytes,
@@ -98,7 +94,7 @@ class GroupCoordination:
             self._commits,
             append,
             lambda: self.image,
-            is_controller=is_controller,
+            is_controller=standing.is_controller,
             ours=lambda: self._leader.logs,
             is_served=self._served.__contains__,
             partition_of=self.partition_of,
@@ -127,7 +123,7 @@ class GroupCoordination:
         """Return what this node is for a partition: brokers name us before we know its groups."""
         if partition in self._served:
             return CoordinatorPhase.OWNED
-        known = self._is_controller() and partition in self._leader.facts
+        known = self._standing.is_controller() and partition in self._leader.facts
         return CoordinatorPhase.LOADING if known else CoordinatorPhase.NONE
 
     def phases(self) -> list[CoordinatorPhase]:
@@ -156,7 +152,7 @@ class GroupCoordination:
         """
         if kind not in _ABOUT_OFFSETS:
             return await self.ask(kind, group, payload, timeout_s)
-        if not self._has_job():
+        if not self._standing.has_job():
             raise NoJob(_NO_JOB)
         self._sessions.heard(group, payload.get("member", ""))
         async with self._commits.aside.until_answered(group):
@@ -166,7 +162,7 @@ class GroupCoordination:
         """Append an event that is not about offsets and return what its reply will be; raises
         NotController, NoJob.
         """
-        if not self._has_job():
+        if not self._standing.has_job():
             raise NoJob(_NO_JOB)
         reply = self._decider.ask(kind, group, payload, timeout_s)
         if member := payload.get("member") or payload.get("new_member"):

@@ -24,6 +24,7 @@ from streaming.log.events import AppendEvents, event
 from streaming.offsets.history import History
 from streaming.offsets.leader import OffsetsLeader
 from streaming.offsets.replica_fetch import ReplicaFetch
+from streaming.offsets.standing import Standing
 from streaming.offsets.take_over import TakeOver
 from streaming.offsets.txn_markers import TxnMarkers
 from streaming.offsets.txn_verification import TxnVerification
@@ -47,20 +48,18 @@ class Groups:
         image: Callable[[], ClusterImage | None],
         log_time_ms: Callable[[], int],
         *,
-        is_controller: Callable[[], bool],
-        has_job: Callable[[], bool],
-        decides: Callable[[], bool],
+        standing: Standing,
         topic_exists: Callable[[str], bool],
         counters: Counters,
     ) -> None:
         """Make the parts; `start` lets them work. log_time_ms: the clock that events' times are of.
-        decides: whether it is the controller and has a job; topic_exists: whether ZooKeeper may
-        have one.
+        topic_exists: whether ZooKeeper may have one.
         """
         self._enabled = settings.groups_takeover_enable
         self._append = append
         timeout_s = settings.request_timeout_ms / 1000
-        self.leader = OffsetsLeader(asyncio.get_running_loop().time)
+        loop = asyncio.get_running_loop()
+        self.leader = OffsetsLeader(loop.time)
         self._history = History(self.leader, image, settings.controller_listener, timeout_s)
         self._fetch = ReplicaFetch(self.leader, image, self._history.read, self._history.epoch_end)
         listener = settings.controller_listener
@@ -69,16 +68,14 @@ class Groups:
         self._markers = TxnMarkers(
             self.leader, transactions.settled, self._transaction_completed, wall_clock_ms
         )
-        self._sessions = Sessions(asyncio.get_running_loop(), append, log_time_ms, may_tell=decides)
+        self._sessions = Sessions(loop, append, log_time_ms, decides=standing.decides)
         self._coordination = GroupCoordination(
             settings,
             self.leader,
             self._history,
             append,
             self._sessions,
-            is_controller=is_controller,
-            has_job=has_job,
-            decides=decides,
+            standing=standing,
             topic_exists=topic_exists,
             counters=counters,
         )
@@ -88,8 +85,7 @@ class Groups:
             decider,
             IsrUpkeep(self.leader, decider, lag_max_s=lag_max_s, timeout_s=timeout_s),
             self._coordination,
-            is_controller=is_controller,
-            decides=decides,
+            standing=standing,
             is_paused=decider.is_paused,
             counters=counters,
             timeout_s=timeout_s,

@@ -57,7 +57,7 @@ class Sessions:
     """When the members of all groups were heard of; lives on one event loop.
 
     append: takes events, behind those that `told_before` gives for them. now_ms: events' time.
-    may_tell: whether there is somebody who decides, and this node is the controller.
+    decides: whether what is appended now is decided.
     """
 
     def __init__(
@@ -65,13 +65,13 @@ class Sessions:
         loop: Loop,
         append: Callable[[Sequence[NewRecord]], object],
         now_ms: Callable[[], int],
-        may_tell: Callable[[], bool],
+        decides: Callable[[], bool],
     ) -> None:
         """Begin without groups."""
         self._loop = loop
         self._append = append
         self._now_ms = now_ms
-        self._may_tell = may_tell
+        self._decides = decides
         self._members = MembersHeard(self._moments, self._expect)
         self._queue: list[tuple[float, int, MemberHeard]] = []
         self._order = itertools.count()
@@ -176,7 +176,7 @@ class Sessions:
     def _later(self, turns: int, silent: list[MemberHeard]) -> None:
         if turns:
             self._loop.call_soon(self._later, turns - 1, silent)
-        elif self._may_tell():
+        elif self._decides():
             self._tell(silent)
 
     def _tell(self, silent: Iterable[MemberHeard]) -> None:

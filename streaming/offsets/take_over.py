@@ -24,6 +24,7 @@ from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.leader import OffsetsLeader
 from streaming.offsets.loads import BackOff, Loads
 from streaming.offsets.partition_log import UNKNOWN
+from streaming.offsets.standing import Standing
 from streaming.offsets.term_over import TermOver
 from streaming.offsets.upkeep import IsrUpkeep
 
@@ -60,14 +61,13 @@ class TakeOver:
         upkeep: IsrUpkeep,
         coordinator: Coordinator,
         *,
-        is_controller: Callable[[], bool],
-        decides: Callable[[], bool],
+        standing: Standing,
         is_paused: Callable[[], bool],
         counters: Counters,
         timeout_s: float,
     ) -> None:
-        """Prepare; a term begins when this node decides, being the controller and having a job, and
-        outlives the job: what is known is answered while a new one starts.
+        """Prepare; a term begins when this node decides, and outlives the job: what is known is
+        answered while a new one starts.
         """
         self._is_paused = is_paused
         self._counters = counters
@@ -75,8 +75,7 @@ class TakeOver:
         self._decider = decider
         self._upkeep = upkeep
         self._coordinator = coordinator
-        self._is_controller = is_controller
-        self._decides = decides
+        self._standing = standing
         self._timeout_s = timeout_s
         self._stale = asyncio.Event()
         self._back_off = BackOff()
@@ -95,7 +94,7 @@ class TakeOver:
         """Take over whenever it is possible; cancel to stop."""
         while True:
             self._stale.clear()
-            if self._decides() and self._to_take():
+            if self._standing.decides() and self._to_take():
                 try:
                     await self._term()
                 except* _ENDS_A_TERM as errors:
@@ -130,7 +129,7 @@ class TakeOver:
             tasks.create_task(self._until_stale())
             tasks.create_task(_forever(self._upkeep.look))
             while True:
-                if not self._is_controller():
+                if not self._standing.is_controller():
                     raise NotController("the role is lost")
                 if lost := self._leader.lost():
                     logger.error("partitions %s: all brokers in sync came back with less", lost)

@@ -28,6 +28,7 @@ from streaming.internal_topics import GROUP_TOPIC
 from streaming.log.api import NewRecord
 from streaming.offsets.history import History
 from streaming.offsets.leader import OffsetsLeader
+from streaming.offsets.standing import Standing
 from streaming.settings_loader import load_settings
 from tests.unit.front.standing_time import StandingTime
 from tests.unit.gateway.support import LISTENERS, FakeCluster, Rig, node_config
@@ -64,8 +65,9 @@ class GroupWorld:
         self.leader.look_at(self.cluster.known)
         settings = load_settings(overrides=["group.initial.rebalance.delay.ms=0", *options])
         history = History(self.leader, self.cluster.image, "INTERNAL", TIMEOUT_S)
+        self.standing = Standing(self.cluster.is_controller, lambda: self.has_job)
         self.sessions = Sessions(
-            self.time, self.append, lambda: self.time.now_ms, may_tell=self.decides
+            self.time, self.append, lambda: self.time.now_ms, decides=self.standing.decides
         )
         self.groups = GroupCoordination(
             settings,
@@ -73,9 +75,7 @@ class GroupWorld:
             history,
             self.append,
             self.sessions,
-            is_controller=self.cluster.is_controller,
-            has_job=lambda: self.has_job,
-            decides=self.decides,
+            standing=self.standing,
             topic_exists=self.in_zookeeper.__contains__,
             counters=self.counters,
         )
@@ -85,10 +85,6 @@ class GroupWorld:
         self.requests = GroupRequests(
             self.groups, TIMEOUT_S, settings.groups_max, self.transactions
         )
-
-    def decides(self) -> bool:
-        """Whether requests that are taken now are decided."""
-        return self.cluster.is_controller() and self.has_job
 
     def look(self) -> None:
         """Let the groups' part see the cluster as it is."""

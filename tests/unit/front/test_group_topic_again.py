@@ -31,9 +31,7 @@ class FrontWorld(GroupWorld):
             self.append,
             self.cluster.image,
             lambda: self.time.now_ms,
-            is_controller=self.cluster.is_controller,
-            has_job=lambda: self.has_job,
-            decides=self.decides,
+            standing=self.standing,
             topic_exists=self.in_zookeeper.__contains__,
             counters=self.counters,
         )

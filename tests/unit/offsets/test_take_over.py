@@ -12,6 +12,7 @@ import pytest
 from streaming.gateway.ports import DecisionTimedOut
 from streaming.offsets import loads, take_over
 from streaming.offsets.batches import UnreadableBatch
+from streaming.offsets.standing import Standing
 from streaming.offsets.take_over import TakeOver
 from streaming.offsets.upkeep import IsrUpkeep
 from tests.unit.gateway.support import BROKERS
@@ -58,8 +59,7 @@ class TakingOver(Led):
             self,
             IsrUpkeep(self.leader, self, lag_max_s=30.0, timeout_s=WAIT_S),
             self.told,
-            is_controller=self.is_controller,
-            decides=lambda: self.is_controller() and self.job,
+            standing=Standing(self.is_controller, lambda: self.job),
             is_paused=lambda: self.paused,
             counters=Counter(),
             timeout_s=WAIT_S,
