@@ -19,6 +19,7 @@ from streaming.front.committed_topics import CommittedTopics
 from streaming.front.decider import Reply, RequestDecider
 from streaming.front.direct_commits import DirectCommits
 from streaming.front.group_decisions import GroupDecisions
+from streaming.front.group_terms import GroupTerms, election, resignation
 from streaming.front.known_partitions import KnownPartitions
 from streaming.front.offsets_expiry import OffsetsExpiry
 from streaming.front.sessions import Sessions
@@ -26,7 +27,6 @@ from streaming.gateway.calls import Answer
 from streaming.gateway.coordinators import coordinator_partition
 from streaming.gateway.ports import NoJob
 from streaming.image.cluster_image import ClusterImage
-from streaming.log.api import NewRecord
 from streaming.log.events import AppendEvents, event
 from streaming.offsets.history import History
 from streaming.offsets.leader import OffsetsLeader
@@ -73,7 +73,7 @@ class GroupCoordination:
         self._counters = counters
         self._decider = RequestDecider(append, standing.is_controller, counters)
         self._sessions = sessions
-        self._served: set[int] = set()
+        self._terms = GroupTerms()
         self.decisions = GroupDecisions(
             leader, self._decider.answer, sessions.decided, self._refused, counters
         )
@@ -96,7 +96,7 @@ class GroupCoordination:
             lambda: self.image,
             is_controller=standing.is_controller,
             ours=lambda: self._leader.logs,
-            is_served=self._served.__contains__,
+            is_served=self._terms.is_served,
             partition_of=self.partition_of,
             topic_exists=topic_exists,
         )
@@ -106,8 +106,6 @@ class GroupCoordination:
             lambda: self.image,
             settings.offsets_retention_check_interval_ms / 1000,
         )
-        self._epochs: dict[int, int] = {}
-        self._loaded: dict[int, int] = {}
 
     @property
     def image(self) -> GroupImage:
@@ -121,7 +119,7 @@ class GroupCoordination:
 
     def phase(self, partition: int) -> CoordinatorPhase:
         """Return what this node is for a partition: brokers name us before we know its groups."""
-        if partition in self._served:
+        if self._terms.is_served(partition):
             return CoordinatorPhase.OWNED
         known = self._standing.is_controller() and partition in self._leader.facts
         return CoordinatorPhase.LOADING if known else CoordinatorPhase.NONE
@@ -180,11 +178,8 @@ class GroupCoordination:
     def batch_completed(self, end_offset: int) -> None:
         """Serve partitions of which everything that was loaded is decided."""
         self._commits.aside.completed(end_offset)
-        for partition, offset in list(self._loaded.items()):
-            if end_offset > offset:
-                del self._loaded[partition]
-                self._served.add(partition)
-                self.topics.served(partition)
+        for partition in self._terms.completed(end_offset):
+            self.topics.served(partition)
 
     def job_gone(self) -> None:
         """Tell everybody who waits: what was not decided is asked for again, once it is back."""
@@ -193,11 +188,7 @@ class GroupCoordination:
     def role_lost(self) -> None:
         """Tell everybody who waits."""
         self.topics.role_lost()
-        self._term_ended()
-
-    def _term_ended(self) -> None:
-        self._served.clear()
-        self.topics.term_ended()
+        self._terms.unserved()
         self._decider.fail_all()
 
     def _refused(self, group: str, write: dict[str, Any]) -> None:
@@ -206,17 +197,9 @@ class GroupCoordination:
     def elected(self, partitions: dict[int, int]) -> None:
         """Partitions (number: leader epoch) are led by us, and not loaded."""
         numbers = list(partitions)
-        records = [
-            _resignation(numbers),
-            event(EventKind.GROUP_COORDINATOR_CONFIGURED, {"config": self._config}),
-        ]
-        for epoch in sorted(set(partitions.values())):
-            of_epoch = [one for one, its in partitions.items() if its == epoch]
-            body = {"partitions": of_epoch, "epoch": epoch}
-            records.append(event(EventKind.GROUP_PARTITIONS_ELECTED, body))
-        self._epochs.update(partitions)
+        self._terms.elected(partitions)
         term = self.decisions.expect()
-        appended = asyncio.wrap_future(self._append(records))
+        appended = asyncio.wrap_future(self._append(election(partitions, self._config)))
         appended.add_done_callback(lambda done: self._taken_over(term, numbers, done))
         logger.info("leading __consumer_offsets: %s", partitions)
 
@@ -237,7 +220,7 @@ class GroupCoordination:
             size += len(data)
             unreadable = await asyncio.to_thread(fold_records, loaded, data, end)
             self._counters["unreadable_group_records"] += unreadable
-        elected = self._epochs[partition]
+        elected = self._terms.epoch(partition)
         records = [
             event(EventKind.GROUP_OBSERVED, body, body["group"])
             for body in loaded.observed(partition, elected)
@@ -248,27 +231,19 @@ class GroupCoordination:
         body = {"partitions": [partition], "epoch": elected}
         told = self._append([event(EventKind.GROUP_PARTITIONS_LOADED, body)])
         self._leader.logs[partition].producers.load(loaded.epochs)
-        self._loaded[partition] = (await asyncio.wrap_future(told)).start
+        self._terms.loaded(partition, (await asyncio.wrap_future(told)).start)
         logger.info("partition %d: %d groups in %d bytes", partition, len(records), size)
 
     def resigned(self) -> None:
         """Nothing is led any more."""
         self._sessions.forget()
-        if self._epochs:
-            self._append([_resignation(list(self._epochs))])
-        self._epochs.clear()
-        self._loaded.clear()
+        if led := self._terms.led:
+            self._append([resignation(led)])
         self._commits.forget()
         self.decisions.begin()
-        self._term_ended()
-
-
-def _resignation(partitions: list[int]) -> NewRecord:
-    """Return the event that ends what was before; who was heard of until then may have gone with a
-    front that ended, so nobody's session ends by it, and the topic's epochs with the topic.
-    """
-    body = {"partitions": partitions, "epoch": None, "unheard": True}
-    return event(EventKind.GROUP_PARTITIONS_RESIGNED, body)
+        self._terms.ended()
+        self.topics.term_ended()
+        self._decider.fail_all()
 
 
 def coordinator_config(settings: Settings) -> Mapping[str, int]:
