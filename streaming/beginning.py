@@ -44,9 +44,11 @@ _HEAD_POLL_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Beginning:
-    """committed: the first event that the query folds; fresh: it has no checkpoint. offset: the
-    first event that is not carried out, perhaps; states: the machines as of it. first_end: where
-    the first batch ends, since it may have been begun before; None: anywhere.
+    """Where a job begins.
+
+    committed: the first event that the query folds; fresh: it has no checkpoint. offset: the first
+    event that is not carried out, perhaps; states: the machines as of it. first_end: where the
+    first batch ends, since it may have been begun before; None: anywhere.
     """
 
     committed: int
