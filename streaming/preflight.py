@@ -35,8 +35,13 @@ def check_data_dir(data_dir: Path) -> None:
 
 
 def claim_for_shadow(data_dir: Path) -> None:
-    """Mark a data folder as a shadow's; raises ConfigurationError when it is a controller's."""
+    """Mark a data folder as a shadow's; raises ConfigurationError when it is a controller's.
+
+    One that is marked stays a shadow's, though commands for its checkpoint leave `job.lock` in it.
+    """
     folders = DataDir(data_dir)
+    if folders.shadow_mark.exists():
+        return
     for used in (folders.outcomes, folders.job_lock):
         if used.exists():
             raise ConfigurationError(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from streaming.checkpoint_moves import job_stopped
 from streaming.control_socket import control_path
 from streaming.errors import ConfigurationError, NoZooKeeper, PortTaken
 from streaming.paths import DataDir
@@ -47,6 +48,14 @@ def test_a_shadows_folder_is_never_a_controllers(tmp_path: Path) -> None:
     claim_for_shadow(folder)  # it may run again
     with pytest.raises(ConfigurationError, match=r"'.*/new', in which a shadow has run: .*delete"):
         check_data_dir(folder)
+
+
+def test_a_shadows_folder_stays_its_own_when_its_checkpoint_was_worked_on(tmp_path: Path) -> None:
+    claim_for_shadow(tmp_path)
+    with job_stopped(DataDir(tmp_path)):  # as `checkpoint reslot` does
+        pass
+    assert DataDir(tmp_path).job_lock.exists()
+    claim_for_shadow(tmp_path)
 
 
 @pytest.mark.parametrize("used", ["outcomes", "job_lock"])
