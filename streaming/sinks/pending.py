@@ -58,7 +58,7 @@ class PendingBrokers:
 
     def mark(self, broker_ids: Iterable[int], start_offset: int, end_offset: int) -> None:
         """Mark brokers durably, for events from start_offset on, until they confirm up to
-        end_offset.
+        end_offset. Who else is marked is known from the first broker on.
         """
         with self._lock:
             # What was missed before nobody knew stays missed until it is confirmed.
@@ -69,7 +69,7 @@ class PendingBrokers:
                 for broker, mark in marks.items()
             )
             self._marked.update(marks)
-            if news or not self._known:
+            if news:
                 self._known = True
                 self._save(sync=True)
 

@@ -119,7 +119,11 @@ class Pipeline:
             # it.
             if visible:
                 self._say(*_decisions_message(batch, visible))
-            plan = self._planner.plan(_in_force(batch))
+            in_force = _in_force(batch)
+            plan = self._planner.plan(in_force)
+            if any(one.extra.get("complete") for one in in_force):
+                # `resend` knew no broker if the job began without machines, or while they loaded.
+                self._add_missed_ends(plan, batch.loaded_at)
             self._send(plan, min(batch.time_ms, default=0), batch.end_offset)
 
     def _send(self, plan: Plan, start_offset: int, end_offset: int) -> None:
@@ -144,16 +148,23 @@ class Pipeline:
                 broker for broker in self._decided.image.brokers if self._pending.marked(broker)
             ]
             plan = self._planner.everything_for(missed)
-            for broker, requests in self._planner.plan(self._missed_ends(missed)).items():
-                if broker in plan:
-                    plan[broker].extend(requests)
+            self._add_missed_ends(plan, end_offset)
             for broker, requests in self._planner.plan(deletions).items():
                 plan.setdefault(broker, []).extend(requests)
             self._send(plan, end_offset, end_offset)
 
-    def _missed_ends(self, brokers: Iterable[int]) -> list[SinkDecision]:
-        since = self._pending.since(brokers)
-        return [] if since is None else missed_ends(self._decision_log, since, self._decided.image)
+    def _add_missed_ends(self, plan: Plan, until: int) -> None:
+        """Add to what brokers are told what the marked ones may have missed of what went by events
+        before `until`; for a plan that has all of them.
+        """
+        image = self._decided.image
+        since = self._pending.since(image.brokers)
+        if since is None:
+            return
+        missed = missed_ends(self._decision_log, range(since, until), image)
+        for broker, requests in self._planner.plan(missed).items():
+            if self._pending.marked(broker):
+                plan[broker].extend(requests)
 
     def _append_outcomes(self, batch: DecidedBatch) -> None:
         events = batch_events(batch)

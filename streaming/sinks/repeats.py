@@ -32,15 +32,15 @@ _KINDS = frozenset({DecisionKind.STOP_REPLICAS, DecisionKind.CHANGE_PARTITIONS})
 _DELETED = int(Action.DELETED)
 
 
-def missed_ends(reader: LogReader, since: int, image: ClusterImage) -> list[SinkDecision]:
-    """Return the decisions on events from `since` on by which replicas or topics went, reduced to
-    the rows that still hold; those before a place of the log that cannot be read.
+def missed_ends(reader: LogReader, events: range, image: ClusterImage) -> list[SinkDecision]:
+    """Return the decisions on these events by which replicas or topics went, reduced to the rows
+    that still hold; those before a place of the log that cannot be read.
 
     A replica that is assigned again is there to stay, and a topic that exists again too.
     """
     found = []
     try:
-        for decided in _decided_since(reader, since):
+        for decided in _decided_on(reader, events):
             (one,) = opened([decided])  # one at a time: there may be days of them
             stops = one.kind is DecisionKind.STOP_REPLICAS
             holds = _stops_that_hold(one, image) if stops else _topics_that_are_gone(one, image)
@@ -49,16 +49,18 @@ def missed_ends(reader: LogReader, since: int, image: ClusterImage) -> list[Sink
                 found.append(one)
     except (LogError, OSError) as error:
         # A job that does not start harms all of the cluster, what is left behind takes up space.
-        logger.error(_UNREAD, since, error)
+        logger.error(_UNREAD, events.start, error)
     return found
 
 
-def _decided_since(reader: LogReader, since: int) -> Iterator[MergedDecision]:
+def _decided_on(reader: LogReader, events: range) -> Iterator[MergedDecision]:
     # Ids rise.
-    start = first_where(reader, lambda record: record_id(record).event_offset >= since)
+    start = first_where(reader, lambda record: record_id(record).event_offset >= events.start)
     for record in reader.read(start, reader.end_offset()):
+        id_ = record_id(record)
+        if id_.event_offset >= events.stop:
+            return
         if record.kind in _KINDS:
-            id_ = record_id(record)
             kind = DecisionKind(record.kind)
             yield MergedDecision(id_.event_offset, id_.ordinal, kind, record.payload)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import orjson
+import pytest
 
 from state.partitions.ballots import Finding
 from streaming.explain.story import Explainer
@@ -14,7 +15,7 @@ from tests.fixtures.stub_brokers import leader_and_isr_states, metadata_states
 from tests.fixtures.waiting import wait_for
 from tests.integration.sinks import local_job
 from tests.integration.sinks.stories import Scenario, put_topic_of_others
-from tests.integration.sinks.support import state_of, write_state
+from tests.integration.sinks.support import claimed, state_of, write_state
 
 UM, LISR = ApiKey.UPDATE_METADATA, ApiKey.LEADER_AND_ISR
 
@@ -216,8 +217,24 @@ def test_outcomes_say_when_a_batch_was_written_and_confirmed(new_world, monkeypa
     assert confirmed == {1: 4, 2: 4, 3: 4}
 
 
+def lose_machines(world, job):
+    """Let the next job begin without any, and load what is in ZooKeeper."""
+    job._checkpoint.commit(job.batch_id - 1, job.folded, {})
+    ports = {id_: world.stubs[id_].port for id_ in (1, 2, 3)}
+    leader, epoch, isr, zk_version = state_of(world.session, "t", 0)
+
+    def load(told):
+        told.elected(2, claimed(world.session))
+        told.register(ports)
+        told.observe("t", [[1, 3]], states=[[leader, epoch, isr, 1, 0, zk_version]])
+        told.write("resync_completed", topics=1)
+
+    later(world, load)
+
+
+@pytest.mark.parametrize("without", ["nothing", "machines", "machines and marks"])
 def test_what_a_broker_was_to_delete_and_forget_is_told_again_after_a_restart(
-    new_world, monkeypatch
+    new_world, monkeypatch, without
 ):
     """The image of the next job knows neither the replica nor the topic."""
     world = begun(new_world, monkeypatch, lambda told, ports: told.create("gone", [[1]]))
@@ -239,8 +256,14 @@ def test_what_a_broker_was_to_delete_and_forget_is_told_again_after_a_restart(
     wait_for("the connection's end", lambda: not missing.connected)
     missing.silent = False
     missing.received.clear()
+    if "machines" in without:
+        lose_machines(world, job)
+    if "marks" in without:
+        job.folders.pending.unlink()
 
-    world.start().wait_told()
+    job = world.start()
+    job.run()
+    job.wait_told()
     stops = [one for one in missing.received if one.header.api_key is ApiKey.STOP_REPLICA]
     assert [one.body["topic_states"] for one in stops] == [
         [

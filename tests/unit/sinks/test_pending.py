@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import orjson
 import pytest
 
 from checkpoints import durable
@@ -96,8 +95,9 @@ def test_without_a_readable_file_every_broker_may_have_missed_something(path, co
     assert pending.since([1]) == 0
     assert pending.since([]) is None
     pending.mark([], 0, 0)
-    assert not pending.marked(1), "from now on it is known"
-    assert orjson.loads(path.read_bytes()) == {"pending": {}}
+    assert marked(path, 1) == [pending.marked(1)] == [True], "nobody was told anything yet"
+    pending.mark([2], 0, 5)
+    assert marked(path, 1, 2) == [False, True], "from now on it is known"
 
 
 def test_what_nobody_knew_to_be_missed_stays_missed_until_it_is_confirmed(path):

@@ -36,9 +36,9 @@ class Logged(Job):
         )
         return len(self.story.events)
 
-    def missed(self, since: int) -> list[tuple[DecisionKind, list[int]]]:
+    def missed(self, since: int, until: int = 1_000) -> list[tuple[DecisionKind, list[int]]]:
         """The kind of each decision that is found, and which of its rows hold."""
-        found = missed_ends(self.reader, since, self.image)
+        found = missed_ends(self.reader, range(since, until), self.image)
         return [(one.kind, (~one.lost).nonzero()[0].tolist()) for one in found]
 
     def end_move(self) -> int:
@@ -62,7 +62,7 @@ def test_a_replica_that_was_to_be_deleted_is_found(job: Logged) -> None:
     ended = job.end_move()
     job.go_on()
     assert job.missed(0) == job.missed(ended) == [(DecisionKind.STOP_REPLICAS, [0])]
-    assert job.missed(ended + 1) == []
+    assert job.missed(ended + 1) == job.missed(0, ended) == []
 
 
 def test_a_replica_that_is_assigned_again_is_there_to_stay(job: Logged) -> None:
