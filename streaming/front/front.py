@@ -86,7 +86,7 @@ class Front:
         self._control = ControlServer(
             control_path(settings.data_dir), self._append, self._load_again
         )
-        self._metrics = _metrics_server(settings, self.status)
+        self._metrics = _metrics_server(settings, self.status, now_ms)
         self._groups = Groups(
             settings,
             self._decider,
@@ -300,11 +300,11 @@ class Front:
 
 
 def _metrics_server(
-    settings: Settings, status: Callable[[], dict[str, Any]]
+    settings: Settings, status: Callable[[], dict[str, Any]], now_ms: Callable[[], int]
 ) -> MetricsServer | None:
     if not settings.metrics_port:
         return None
     # A front without metrics starts sooner: the library brings an HTTP server.
     from streaming.front.metrics import MetricsServer  # noqa: PLC0415
 
-    return MetricsServer(settings.metrics_host, settings.metrics_port, status)
+    return MetricsServer(settings.metrics_host, settings.metrics_port, status, now_ms)

@@ -13,6 +13,7 @@ from prometheus_client.registry import Collector
 
 from streaming.front.metric_families import Family, families
 from streaming.preflight import bind_failure
+from streaming.wall_clock import wall_clock_ms
 
 _STATUS_TIMEOUT_S = 10.0
 _SECONDS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0, 10.0, 30.0)
@@ -21,9 +22,19 @@ _SECONDS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0, 10.0, 30.0)
 class MetricsServer:
     """Answers scrapes on threads of its own; the status is taken on the event loop."""
 
-    def __init__(self, host: str, port: int, status: Callable[[], Mapping[str, Any]]) -> None:
-        """Remember where to listen; must be made on the event loop that `status` belongs to."""
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        status: Callable[[], Mapping[str, Any]],
+        now_ms: Callable[[], int],
+    ) -> None:
+        """Remember where to listen; must be made on the event loop that `status` belongs to.
+
+        now_ms: the clock of events' times.
+        """
         self._address = (host, port)
+        self._now_ms = now_ms
         self._registry = CollectorRegistry(auto_describe=False)
         self._registry.register(_StatusCollector(asyncio.get_running_loop(), status))
         self._batch_s = Histogram(
@@ -61,9 +72,10 @@ class MetricsServer:
         if "duration_ms" in head:
             self._batch_s.observe(head["duration_ms"] / 1000)
         if head.get("first_event_ms") is not None:
-            # Events' times are ahead of the wall clock for a while after that was set back.
-            took_ms = max(head["written_at_ms"] - head["first_event_ms"], 0)
-            self._written_s.observe(took_ms / 1000)
+            # The job has the wall's time, events have another for hours after that was set.
+            ahead_ms = self._now_ms() - wall_clock_ms()
+            took_ms = head["written_at_ms"] + ahead_ms - head["first_event_ms"]
+            self._written_s.observe(max(took_ms, 0) / 1000)
 
 
 class _StatusCollector(Collector):

@@ -14,10 +14,13 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from streaming.embedded.ports import free_ports
 from streaming.errors import PortTaken
+from streaming.front import metrics
 from streaming.front.front import Front
 from streaming.front.metric_families import families
 from streaming.front.metrics import MetricsServer
 from streaming.log.api import NewRecord
+from streaming.log.log_clock import LogClock
+from streaming.wall_clock import wall_clock_ms
 from tests.unit.front.front_figures import made_front, play_job, say
 
 TIMEOUT_S = 30.0
@@ -194,9 +197,29 @@ def test_a_scrape_over_http(tmp_path):
     assert found["helmstream_batches_total",] == 2
     assert found["helmstream_batch_duration_seconds_bucket", "0.05"] == 0
     assert found["helmstream_batch_duration_seconds_bucket", "0.1"] == 1
-    assert found["helmstream_event_to_zookeeper_seconds_sum",] == 0.25
+    taken_s = found["helmstream_event_to_zookeeper_seconds_sum",]
+    assert taken_s == pytest.approx(0.25, abs=0.1)
     with pytest.raises(urllib.error.URLError):
         scraped(port)
+
+
+@pytest.mark.parametrize("set_by_ms", [-600_000, 600_000])
+def test_a_wall_clock_that_is_set_makes_nobody_wait(monkeypatch, set_by_ms):
+    """Events' times go on from where they were, the job tells the wall's."""
+    wall_ms, elapsed_s = 1_000_000_000, 0.0
+    clock = LogClock(lambda: wall_ms, lambda: elapsed_s)
+    monkeypatch.setattr(metrics, "wall_clock_ms", lambda: wall_ms)
+    wall_ms += set_by_ms
+    batch = {"first_event_ms": clock.now_ms()}
+    wall_ms, elapsed_s = wall_ms + 250, 0.25
+
+    async def taken_s() -> float:
+        server = MetricsServer("127.0.0.1", 0, dict, clock.now_ms)
+        server.batch_completed({**batch, "written_at_ms": wall_ms})
+        (family,) = server._written_s.collect()
+        return next(one.value for one in family.samples if one.name.endswith("_sum"))
+
+    assert asyncio.run(taken_s()) == pytest.approx(0.25, rel=1 / 16 + 0.01)
 
 
 def test_no_port_is_opened_unless_one_is_set(tmp_path):
@@ -207,8 +230,8 @@ def test_a_port_that_is_taken_is_named():
     (port,) = free_ports(1)
 
     async def scenario() -> None:
-        first = MetricsServer("127.0.0.1", port, dict)
-        second = MetricsServer("127.0.0.1", port, dict)
+        first = MetricsServer("127.0.0.1", port, dict, wall_clock_ms)
+        second = MetricsServer("127.0.0.1", port, dict, wall_clock_ms)
         first.start()
         try:
             with pytest.raises(PortTaken, match=rf"127.0.0.1:{port} .*metrics\.port"):
