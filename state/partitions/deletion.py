@@ -214,7 +214,7 @@ def start_loaded(slot: Slot, offset: int) -> list[Decision]:
 
 def keep_begun(slot: Slot) -> None:
     """Keep, of the marks that a load found, those of topics without any leader: their deletion had
-    begun, and brokers do not know them any more.
+    begun, and brokers do not know them any more. All are read again when the pause is over.
     """
     led = _any(slot, slot.table.rows.leader[:, None] != NO_LEADER)
     marked = slot.table.deletions if slot.authority.delete_topics else {}

@@ -86,9 +86,7 @@ def on_resync_completed(slot: Slot, event: Event, completed: ResyncCompleted) ->
         deletion.keep_begun(slot)
         told = Changes(slot.table, event.offset)
         told.metadata |= slot.table.rows.has_leadership
-        found = told.decisions(slot.authority, slot.brokers)
-        slot.table.deletions.clear()  # read again, and gone on with, when the pause is over
-        return found
+        return told.decisions(slot.authority, slot.brokers)
     marks = deletion.start_loaded(slot, event.offset)
     changes = Changes(slot.table, event.offset)
     everything = np.arange(len(slot.table.rows))

@@ -122,6 +122,20 @@ def test_half_a_load_is_no_image() -> None:
     assert (len(restored), restored.brokers, restored.controller_epoch) == (0, {}, -1)
 
 
+def test_a_topic_whose_deletion_had_begun_is_gone_after_a_restart_in_a_pause() -> None:
+    story = Story()
+    story.elected(1, 1)
+    story.write("controller_paused", reason="a look around")
+    story.register({1: 11})
+    for topic in ("t", "u"):
+        story.observe(topic, [[1, 2]], states=[[-1, 1, [2], 5, 0, 1]])
+    story.write("topic_deletion_requested", "t", topic="t")
+    story.write("resync_completed", topics=2)
+    fold, image = folded(story.events, [], 2)
+    for one in (image, image_of(fold.machines())):
+        assert (one.deleting, one.topic_names()) == ({"t"}, ["u"])
+
+
 def test_nothing_folded_is_an_empty_image() -> None:
     image = image_of([])
     assert (len(image), image.brokers, image.controller_id) == (0, {}, -1)

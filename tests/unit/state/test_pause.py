@@ -8,6 +8,7 @@ import pytest
 
 from state.cluster.authority import Phase
 from state.decisions import Action, DecisionKind
+from state.partitions.table import Deletion
 from state.protocol_errors import ProtocolError
 from tests.unit.state.support import Controller, actions, broker
 
@@ -143,7 +144,10 @@ def test_a_topic_whose_deletion_had_begun_is_told_as_gone() -> None:
     said = controller.happen("resync_completed", topics=2)
     gone = Action.UPDATE_METADATA | Action.DELETED
     assert [actions(row) for row in said[CHANGE]] == [gone, Action.UPDATE_METADATA]
-    assert controller.slot.table.deletions == {}
+    assert controller.slot.table.deletions == {"t": Deletion()}
+    controller.happen("controller_resumed", reason="done")
+    controller.elect(7)
+    assert controller.slot.table.deletions == {}, "read again"
 
 
 def test_where_deletion_is_not_allowed_it_is_told_as_it_is() -> None:
