@@ -132,11 +132,8 @@ def _opened(path: Path) -> bytes:
 
 
 def _check(path: Path, content: bytes) -> None:
-    """Compare a file with the checksums that lie beside it, if there are any."""
-    beside = path.with_name(f".{path.name}.crc")
-    if not beside.exists():
-        return
-    sums = beside.read_bytes()
+    """Compare a file with the checksums that lie beside it."""
+    sums = path.with_name(f".{path.name}.crc").read_bytes()
     magic, chunk_bytes = _CRC_HEADER.unpack_from(sums)
     found = [
         zlib.crc32(content[at : at + chunk_bytes]) for at in range(0, len(content), chunk_bytes)

@@ -78,6 +78,9 @@ def begin(
         _catch_up(states, settings, folders, range(committed, done))
     planned = [ahead.planned if ahead else 0, _planned(folders)]
     first_end = next((end for end in planned if end > done), None)
+    if first_end is not None:
+        with closing(open_log(folders.event_log)) as log:
+            _end(log, first_end)
     fresh = not has_state(folders.checkpoint)
     return Beginning(committed, fresh, done, states, first_end)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Iterable
 from contextlib import closing
 from itertools import chain
@@ -41,7 +42,9 @@ _END_TIMEOUT_S = 60.0
 _FEW = 100
 """Events that a query leaves to be folded in its next batch without being behind."""
 _MOST_BATCHES = 20
-"""Of a query that does not keep up: then it decides all the same."""
+"""Of a query that comes no nearer: then it decides all the same."""
+_LONG_S = 60.0
+"""After which an operator is told, again and again, that the query is not ready."""
 _EVENT_COLUMNS = ("offset", "time_ms", "kind", "key", "payload")
 
 
@@ -66,7 +69,8 @@ class HeadStart:
         self._first_end = beginning.first_end
         self._query_at = beginning.committed
         self._first = beginning.committed if beginning.fresh else None
-        self._batches = 0
+        self._gap, self._no_nearer = 0, 0
+        self._warn_at_s = time.monotonic() + _LONG_S
         self._decided, self._decided_again = Digest(), Digest()
         self._over = self._compared = self._forgotten = False
         self._failure: Exception | None = None
@@ -110,9 +114,10 @@ class HeadStart:
 
     def _take_over(self, batch_id: int, folded: FoldedBatch) -> None:
         size, self._query_at = folded.end_offset - self._query_at, folded.end_offset
-        self._batches += 1
+        before, self._gap = self._gap, self._done - folded.end_offset
+        self._no_nearer = self._no_nearer + 1 if self._gap >= before else 0
         # What came meanwhile is no more than what it has just folded: it keeps up.
-        if self._done - folded.end_offset <= max(size, _FEW) or self._batches >= _MOST_BATCHES:
+        if self._gap <= max(size, _FEW) or self._no_nearer >= _MOST_BATCHES:
             self._end()
         again = (one for one in folded.decisions if self._began <= one.offset < self._done)
         self._decided_again.update(again)
@@ -128,7 +133,7 @@ class HeadStart:
         """Let the query decide what comes from now on."""
         if not self._over:
             self._over = True
-            self._states = {}
+            self._states.clear()
             logger.info(
                 "the query has caught up: %d events from %d on were decided before it was ready",
                 self._done - self._began,
@@ -155,8 +160,22 @@ class HeadStart:
             reader = self._reader()
             while reader is not None and not (self._over or self._stopped.is_set()):
                 self._step(reader)
-        except Exception as error:  # noqa: BLE001 - the job's thread raises it
+                self._warn()
+        except JobStopping as error:
             self._failure = error
+        except Exception as error:
+            logger.exception("nothing is decided until the job is started again")
+            self._failure = error  # the job's thread raises it
+
+    def _warn(self) -> None:
+        if time.monotonic() < self._warn_at_s or self._done == self._query_at:
+            return
+        self._warn_at_s = time.monotonic() + _LONG_S
+        logger.warning(
+            "the query is not ready yet: %d events are decided in the job's own process, and will"
+            " be folded again",
+            self._done - self._query_at,
+        )
 
     def _reader(self) -> HelmstreamLogStreamReader | None:
         """Return a reader once there is a log, which the front makes; None when the job is to end

@@ -97,6 +97,7 @@ def _be_the_job(
     head_start = HeadStart(settings, folders, sinks.pipeline, beginning, stop)
     try:
         sinks.pipeline.resend(beginning.offset, unfinished_deletions(machines))
+        machines.clear()
         collect_rarely()
         # The front claims the controller role once we are connected.
         sinks.link.start()
@@ -104,6 +105,7 @@ def _be_the_job(
         workers = WarmWorkers(spark(), settings.shuffle_partitions)
         if waited is None:
             workers.start()
+        head_start.check()
         query = start_query(spark(), settings, folders, head_start.take, beginning.committed)
         with published(folders.decisions, settings.decision_stream_url):
             _follow(query, stop, workers, head_start)

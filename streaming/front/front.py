@@ -195,12 +195,18 @@ class Front:
         if self._metrics is not None:
             self._metrics.batch_completed(head)
         self._lease.batch_completed(head["end_offset"] or 0)
+        if head["batch_id"] is not None:
+            self.query_folded()
         if head.get("fenced") and self._term is not None:
             self._term.suspect()
         retain_from = head.get("retain_from", 0)
         if retain_from > self._retained_from:
             self._retained_from = retain_from
             self._loop.run_in_executor(None, self._log.truncate_before, retain_from)
+
+    def query_folded(self) -> None:
+        """Take that the query works, if only on what was carried out before."""
+        self._lease.query_folded()
 
     def reobserve(self, topics: list[str], unwritable: list[str]) -> None:
         """Have topics read again that the job took back."""
@@ -286,6 +292,7 @@ class Front:
 
     def _lease_expired(self, reason: str) -> None:
         if self._authority.claim is not None:
+            self._lease.doubt_job()
             self._signals.give_up(reason)
             self._decider.fail_all()
 

@@ -78,6 +78,9 @@ class JobListener(Protocol):
     def batch_completed(self, head: dict[str, Any]) -> None:
         """A batch is complete; head: what the job says of it."""
 
+    def query_folded(self) -> None:
+        """The query has folded events that were carried out in the job's head start."""
+
     def reobserve(self, topics: list[str], unwritable: list[str]) -> None:
         """The job took topics back that ZooKeeper has otherwise; unwritable: those of them that
         ZooKeeper takes no write of.
@@ -108,6 +111,7 @@ class JobFeed:
             "image": self._take_image,
             "replies": self._take_replies,
             "batch": self._take_batch,
+            "query": lambda _: self._listener.query_folded(),
             "delivery": self._take_delivery,
             "reobserve": self._take_reobserve,
         }
@@ -148,6 +152,8 @@ class JobFeed:
         self.paused = message.head.get("paused", False) or (without_term and self.paused)
         self._clock.replace(message.head.get("timers", {}))
         self._take_delivery(message)
+        if message.head.get("query_folds"):
+            self._listener.query_folded()
         self._listener.snapshot(self.image, message.head.get("end_offset", 0), without_term)
 
     def _take_decisions(self, message: Message) -> Iterator[None]:

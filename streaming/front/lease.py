@@ -22,6 +22,7 @@ class Lease:
             self._waiting.append((end_offset, now_s))
         self._away_since_s: float | None = now_s
         self._stalled_since_s: float | None = now_s if end_offset else None
+        self._doubted = False
 
     @property
     def completed(self) -> int:
@@ -42,8 +43,18 @@ class Lease:
 
     @property
     def job_healthy(self) -> bool:
-        """Whether a job is connected and has folded everything."""
-        return self._away_since_s is None and self.lag == 0
+        """Whether a job is connected, has folded everything, and is not in doubt."""
+        return self._away_since_s is None and self.lag == 0 and not self._doubted
+
+    def doubt_job(self) -> None:
+        """The role was given up for want of a job: one whose query never comes about could cost it
+        again and again, by what it folds in its head start.
+        """
+        self._doubted = True
+
+    def query_folded(self) -> None:
+        """The query itself has folded a batch, so there is no doubt of the job."""
+        self._doubted = False
 
     def job_connected(self) -> None:
         """A job is there."""

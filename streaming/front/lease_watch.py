@@ -68,6 +68,16 @@ class LeaseWatch:
         self.lease.batch_completed(end_offset, self._loop.time())
         self._changed()
 
+    def doubt_job(self) -> None:
+        """The role is given up for want of a job."""
+        self.lease.doubt_job()
+        self._on_healthy(self.lease.job_healthy)
+
+    def query_folded(self) -> None:
+        """The job's query has folded a batch."""
+        self.lease.query_folded()
+        self._changed()
+
     def folded(self, end_offset: int) -> None:
         """Take what a job that came had folded by then."""
         self.lease.folded(end_offset)

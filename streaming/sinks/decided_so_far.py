@@ -21,6 +21,7 @@ class DecidedSoFar:
         self.lock = threading.Lock()
         self.image = image
         self.end_offset = 0  # up to where batches are complete
+        self.query_folds = False  # beside the job's head start
         self._timers = timers
         self._without_term = without_term
 
@@ -39,6 +40,7 @@ class DecidedSoFar:
             "timers": self._timers,
             "paused": self.image.paused,
             "end_offset": self.end_offset,
+            "query_folds": self.query_folds,
         }
         if self._without_term and not whole:  # in a new log the election is still to come
             head["without_term"] = self.end_offset > 0

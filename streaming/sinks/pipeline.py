@@ -84,7 +84,7 @@ class Pipeline:
         started = time.monotonic()
         batch = decided_batch(batch_id, folded)
         if batch_id is not None:
-            self.pass_over(batch.end_offset)
+            self._query_folded(batch.end_offset)
         self._log(batch)
         self._doubts.lose_rows(batch.decisions)
         self._zookeeper.write(batch)
@@ -95,8 +95,13 @@ class Pipeline:
         self._tell_front(batch, started)
 
     def pass_over(self, end_offset: int) -> None:
-        """Note how far the query has folded: what lies before it, the checkpoint will not need."""
+        """Take that the query has folded up to here what was carried out before."""
+        self._query_folded(end_offset)
+        self._say({"type": "query", "end_offset": end_offset})
+
+    def _query_folded(self, end_offset: int) -> None:
         self._retention.folded(end_offset)
+        self._decided.query_folds = True
 
     def _log(self, batch: DecidedBatch) -> None:
         self._decisions.append(

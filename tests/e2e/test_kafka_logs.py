@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from kafka import KafkaAdminClient
 
+from checkpoints.read import committed_batches
 from streaming.log.kafka_topic import create_topic
 from streaming.log.location import LogLocation
 from streaming.supervisor.processes import FRONT, JOB
@@ -31,6 +32,12 @@ pytestmark = [
     pytest.mark.timeout(900),
     pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
 ]
+
+
+def query_has_batches(cluster: RealCluster) -> bool:
+    """Give the query something to fold; return whether it has committed several batches."""
+    create(cluster, f"for-the-query-{uuid.uuid4().hex}")
+    return len(committed_batches(cluster.folders.checkpoint)) > 1
 
 
 def create(cluster: RealCluster, topic: str) -> None:
@@ -106,6 +113,7 @@ def test_deaths_beside_logs_in_topics_lose_and_repeat_nothing(
             create(cluster, "beyond")
             assert len(cluster.replicas("beyond")) == 3
             check_the_logs(cluster, events, stream)
+            wait_for("batches to verify", lambda: query_has_batches(cluster), 2 * ASK_MS / 1000)
 
     checks = told(events, cluster.folders.root, "checkpoint", "verify")
     assert "wrong" not in checks

@@ -41,35 +41,35 @@ class Killed(Exception):
 
 
 class Sinks:
-    """A pipeline that keeps what it is given; `dies_in` batches from now it does not come back,
-    before or after it has carried that out.
+    """A pipeline that keeps what it is given. It may die in one of the next batches, before or
+    after it has carried that out. The first batch of a life may be the last one of the life before
+    again, and has to be if that died in it.
     """
 
     def __init__(self) -> None:
         self.carried_out: list[MergedDecision] = []
-        self.ends: list[int] = []
-        self.interrupted: int | None = None
+        self.ends = [0, 0]
+        self.is_first = self.was_interrupted = False
         self.dies_in: int | None = None
         self.dies_early = False
 
     def carry_out(self, batch_id: int | None, folded: FoldedBatch) -> None:
+        again = self.is_first and folded.end_offset == self.ends[-1]
+        assert again or not self.was_interrupted, "with the same end as before"
+        if again:
+            self.ends.pop()
+        assert all(one.offset >= self.ends[-1] for one in folded.decisions)
+        self.ends.append(folded.end_offset)
         dies = self.dies_in == 0
         self.dies_in = None if self.dies_in is None else self.dies_in - 1
-        if self.interrupted is not None:
-            assert folded.end_offset == self.interrupted, "the same cut as before the crash"
-            self.interrupted = None
-        elif self.ends:
-            assert all(one.offset >= self.ends[-1] for one in folded.decisions)
-        if dies:
-            self.interrupted = folded.end_offset
+        self.is_first, self.was_interrupted = False, dies
         if not (dies and self.dies_early):
             self.carried_out += folded.decisions
         if dies:
             raise Killed
-        self.ends.append(folded.end_offset)
 
     def pass_over(self, end_offset: int) -> None:
-        assert not self.ends or end_offset <= self.ends[-1] or self.interrupted is not None
+        assert end_offset <= self.ends[-1]
 
 
 class Query:
@@ -78,6 +78,13 @@ class Query:
     def __init__(self, folders: DataDir, log: list[Event]) -> None:
         self.checkpoint, self.log = folders.checkpoint, log
         self.committed, self.states, self.batches = 0, States(), 0
+        self.dies_in: int | None = None
+
+    def pass_by(self) -> None:
+        """Die here, if it is time to: a batch is planned, or taken and not committed."""
+        self.dies_in = None if self.dies_in is None else self.dies_in - 1
+        if self.dies_in == 0:
+            raise Killed
 
     def run(self, head_start: HeadStart, end: int) -> None:
         planned = self.checkpoint / "offsets" / str(self.batches)
@@ -86,8 +93,10 @@ class Query:
         if end <= self.committed:
             return
         self._write("offsets", f'v1\n{{}}\n{{"offset":{end}}}')
+        self.pass_by()
         fold = Fold(SLOTS, self.states)
         head_start.take(self.batches, fold.batch(self.log[self.committed : end]))
+        self.pass_by()
         self._write("commits", "v1\n{}")
         self.committed, self.states, self.batches = end, fold.states, self.batches + 1
 
@@ -122,9 +131,13 @@ class Story:
         started = begin(self.settings, self.folders, pytest.fail)
         head_start = HeadStart(self.settings, self.folders, pipeline, started, threading.Event())
         reader = HelmstreamLogStreamReader(str(self.folders.events), BATCH_EVENTS, None)
+        self.sinks.is_first = True
         if not to_the_end:
             self.sinks.dies_in = self.chance.randrange(4)
             self.sinks.dies_early = self.chance.random() < 0.5
+            self.query.dies_in = self.chance.choice([None, 1, 2, 3, 4])
+        else:
+            self.sinks.dies_in = self.query.dies_in = None
         while self.query.committed < len(self.log):
             self.grow(self.chance.choice([0, 1, 3, 30]))
             redo = head_start._first_end is not None

@@ -100,15 +100,14 @@ def test_a_standby_follows_what_is_committed_and_reads_the_checkpoint_once(
     run = Run(spark, tmp_path, log[:first])
     follower = Follower(spark, run.settings, run.folders)
     follower.catch_up()
-    assert follower.machines() == {}
+    assert follower.states() == {}
     run.until_done(Recorder())
     follower.catch_up()
     monkeypatch.setattr("streaming.standby.read_states", None)
     recorded(run.folders.root, log[first:])
     with pytest.raises(StreamingQueryException, match="killed in the middle of a batch"):
         run.until_done(Recorder(fail_in=2))
-    machines = follower.machines()
-    states = {key: encode_machine(machine) for key, machine in machines.items()}
+    states = follower.states()
     assert states == fold_log(log[: first + BATCH_EVENTS], 4)[0] == run.states()
 
 

@@ -129,6 +129,31 @@ def test_a_query_that_is_behind_leaves_it_at_work(job, monkeypatch):
     assert {batch_id for batch_id, _ in job.sinks.carried_out} == {None}
 
 
+def test_a_query_that_comes_nearer_leaves_it_at_work(job, monkeypatch):
+    """However many batches it takes; one that comes no nearer decides in the end."""
+    monkeypatch.setattr("streaming.head_start._FEW", 0)
+    monkeypatch.setattr("streaming.head_start._MOST_BATCHES", 3)
+    head_start = job.begin(Beginning(0, True, 0, {}))
+    head_start.start()
+
+    def step(written: int, folded: int) -> bool:
+        job.write(written)
+        wait_for("the head start", lambda: job.sinks.end() == written)
+        head_start.take(folded, job.fold.batch(job.log[folded - 1 : folded]))
+        return head_start._over
+
+    assert not any(step(20, folded) for folded in range(1, 6))
+    assert [step(18 + folded, folded) for folded in (6, 7, 8)] == [False, False, True]
+
+
+def test_a_long_head_start_is_told_of(job, monkeypatch, caplog):
+    monkeypatch.setattr("streaming.head_start._LONG_S", 0.1)
+    head_start = job.begin(Beginning(0, True, 0, {}))
+    job.write(5)
+    head_start.start()
+    wait_for("a warning", lambda: "the query is not ready yet: 5 events" in caplog.text)
+
+
 def test_a_query_that_decides_otherwise_is_told_of(job, caplog):
     head_start = job.begin(Beginning(0, True, 0, {}))
     job.write(20)
@@ -138,7 +163,7 @@ def test_a_query_that_decides_otherwise_is_told_of(job, caplog):
     assert "decided otherwise on the events 0 to 20" in caplog.text
 
 
-def test_what_ends_it_ends_the_job(job):
+def test_what_ends_it_ends_the_job(job, caplog):
     job.sinks.error = OSError("no space left")
     head_start = job.begin(Beginning(0, True, 0, {}))
     job.write(5)
@@ -152,6 +177,7 @@ def test_what_ends_it_ends_the_job(job):
         return False
 
     wait_for("the failure", failed)
+    assert "nothing is decided until the job is started again" in caplog.text
     with pytest.raises(OSError, match="no space left"):
         head_start.take(0, job.fold.batch(job.log[:5]))
 

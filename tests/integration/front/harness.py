@@ -136,6 +136,7 @@ class FakeJob:
     """A job on the real link that reports everything as folded until it is told to be silent.
 
     snapshot: what it tells as its image when that is not `image`. silent: from the beginning.
+    batch_id: None in a head start.
     """
 
     def __init__(
@@ -144,11 +145,13 @@ class FakeJob:
         image: ClusterImage | None = None,
         snapshot: bytes | None = None,
         silent: bool = False,
+        batch_id: int | None = 1,
         **head: Any,
     ) -> None:
         folders = DataDir(data_dir)
         whole = ClusterImage() if image is None else image
         self._snapshot = whole.snapshot() if snapshot is None else snapshot
+        self._batch_id = batch_id
         self._head = head
         self._events = folders.events
         self._silent = threading.Event()
@@ -172,7 +175,8 @@ class FakeJob:
                 end = reader.end_offset()
             if end != self._done:
                 try:
-                    self.link.send({"type": "batch", "batch_id": 1, "end_offset": end})
+                    batch = {"type": "batch", "batch_id": self._batch_id, "end_offset": end}
+                    self.link.send(batch)
                     self._done = end
                 except LinkDown:
                     continue

@@ -154,6 +154,21 @@ def test_a_job_that_is_gone_costs_the_role_after_the_lease(zk_session, short_lea
     assert front.wait_events("controller_elected", 2)[1]["epoch"] == 2
 
 
+@pytest.mark.parametrize("connects_again", [False, True])
+def test_a_job_whose_query_never_folds_costs_the_role_once(short_leased, start_job, connects_again):
+    front, job = short_leased
+    job.end()
+    front.wait_events("controller_resigned", 1)
+    again = start_job(batch_id=None)
+    stays("no claim", lambda: len(front.of_kind("controller_elected")) == 1, for_s=3)
+    if connects_again:
+        again.end()
+        start_job(batch_id=None, query_folds=True)
+    else:
+        again.say({"type": "query", "end_offset": 1})
+    assert front.wait_events("controller_elected", 2)[1]["epoch"] == 2
+
+
 def test_a_job_that_is_back_within_the_lease_costs_nothing(active, start_job):
     front, job = active(controller_lease_ms=6_000)
     job.end()

@@ -22,6 +22,18 @@ def test_a_folded_log_and_a_connected_job_never_expire():
     assert lease.expiry_reason(1e9) is None
 
 
+def test_a_job_that_cost_the_role_is_healthy_when_its_query_folds():
+    lease = healthy()
+    lease.doubt_job()
+    lease.job_gone(2.0)
+    lease.job_connected()
+    lease.appended(6, 3.0)
+    lease.batch_completed(6, 3.0)
+    assert not lease.job_healthy
+    lease.query_folded()
+    assert lease.job_healthy
+
+
 def test_a_log_that_was_never_folded_here_is_not_known_to_be():
     lease = Lease(10.0, end_offset=5, now_s=0.0)
     lease.job_connected()
