@@ -30,7 +30,7 @@ from state.step import Machine
 from streaming.folding import fold_range
 from streaming.log.api import LogError, LogReader, LogRecord
 from streaming.log.location import KafkaTopic, LogLocation
-from streaming.log.recorded import open_log
+from streaming.log.recorded import open_if_made, open_log
 from streaming.paths import DataDir
 from streaming.settings import Settings
 from streaming.sinks.batch_events import FOLLOWING_KINDS
@@ -137,24 +137,13 @@ def give_up_if_lost(folders: DataDir, error: Exception) -> bool:
     return lost is not None
 
 
-def waiting_events(log: LogLocation, folded: int) -> int:
-    """Return how many events no committed batch has folded; none while there is no log."""
-    try:
-        with closing(open_log(log)) as reader:
-            return reader.end_offset() - folded
-    except LogError:
-        if isinstance(log, KafkaTopic):
-            raise
-        return 0
-
-
 def unfolded_events(log: LogLocation, folded: int) -> list[LogRecord]:
     """Return the outcomes among the events that no committed batch has folded."""
-    waiting = waiting_events(log, folded)
-    if not waiting:
+    opened = open_if_made(log)
+    if opened is None:
         return []
-    with closing(open_log(log)) as reader:
-        records = reader.read(folded, folded + waiting)
+    with closing(opened) as reader:
+        records = reader.read(folded, reader.end_offset())
         return [record for record in records if record.kind in FOLLOWING_KINDS]
 
 

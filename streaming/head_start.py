@@ -15,7 +15,6 @@ import logging
 import threading
 import time
 from collections.abc import Iterable
-from contextlib import closing
 from itertools import chain
 
 import pyarrow as pa
@@ -26,9 +25,7 @@ from state.events import Event
 from streaming.beginning import Beginning
 from streaming.decided_rows import FoldedBatch, folded_batch
 from streaming.folding import fold_events
-from streaming.log.api import LogError
-from streaming.log.location import KafkaTopic
-from streaming.log.recorded import open_log
+from streaming.log.recorded import open_if_made
 from streaming.log.source import HelmstreamLogStreamReader
 from streaming.paths import DataDir
 from streaming.settings import Settings
@@ -182,12 +179,9 @@ class HeadStart:
         before.
         """
         while not self._stopped.wait(_LOG_POLL_S):
-            try:
-                with closing(open_log(self._folders.event_log)):
-                    break
-            except LogError:
-                if isinstance(self._folders.event_log, KafkaTopic):
-                    raise
+            if (made := open_if_made(self._folders.event_log)) is not None:
+                made.close()
+                break
         else:
             return None
         return HelmstreamLogStreamReader(

@@ -191,10 +191,10 @@ class Front:
 
     def batch_completed(self, head: dict[str, Any]) -> None:
         """Take how far the job is, and let go of events that nobody needs any more."""
-        self._groups.batch_completed(head["end_offset"] or 0)
+        self._groups.batch_completed(head["end_offset"])
         if self._metrics is not None:
             self._metrics.batch_completed(head)
-        self._lease.batch_completed(head["end_offset"] or 0)
+        self._lease.batch_completed(head["end_offset"])
         if head["batch_id"] is not None:
             self.query_folded()
         if head.get("fenced") and self._term is not None:

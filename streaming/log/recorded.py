@@ -62,6 +62,16 @@ def open_log(where: LogLocation) -> RecordedLog:
         ) from error
 
 
+def open_if_made(where: LogLocation) -> RecordedLog | None:
+    """As `open_log`; None for a folder in which the front has not made the log yet."""
+    try:
+        return open_log(where)
+    except LogError:
+        if isinstance(where, KafkaTopic):
+            raise
+        return None
+
+
 def open_recorded(where: LogLocation, name: str = "events") -> RecordedLog:
     """Open a log: a data folder's of that name, a log's own folder, a file of JSON lines, a topic.
 
