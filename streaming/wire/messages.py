@@ -124,7 +124,7 @@ APIS: dict[int, Api] = {
         Api(ApiKey.DELETE_TOPICS, "DeleteTopics", 0, 6, _KAFKA_PYTHON),
         Api(ApiKey.INIT_PRODUCER_ID, "InitProducerId", 0, 5, _KAFKA_PYTHON),
         Api(ApiKey.ADD_PARTITIONS_TO_TXN, "AddPartitionsToTxn", 4, 5, _KAFKA_PYTHON),
-        Api(ApiKey.WRITE_TXN_MARKERS, "WriteTxnMarkers", 1, 1, _KAFKA_PYTHON),
+        Api(ApiKey.WRITE_TXN_MARKERS, "WriteTxnMarkers", 0, 1, _KAFKA_PYTHON),
         Api(ApiKey.TXN_OFFSET_COMMIT, "TxnOffsetCommit", 0, 4, _KAFKA_PYTHON),
         Api(ApiKey.DESCRIBE_CONFIGS, "DescribeConfigs", 0, 4, _KAFKA_PYTHON),
         Api(ApiKey.ALTER_CONFIGS, "AlterConfigs", 0, 2, _KAFKA_PYTHON),

@@ -12,7 +12,13 @@ from streaming.gateway.calls import BoundListener, Call
 from streaming.gateway.groups.transactions import Producing, Transactions
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.txn_markers import TxnMarkers
-from streaming.wire.messages import ApiKey, RequestHeader
+from streaming.wire.messages import (
+    GROUP_APIS,
+    ApiKey,
+    RequestHeader,
+    decode_request,
+    encode_response,
+)
 from tests.unit.offsets.support import Led
 
 PRODUCER_ID = 9
@@ -20,14 +26,18 @@ EPOCHS = Epochs(1, 4)
 WAIT_S = 10
 
 
-def markers(*partitions: int, topic: str = GROUP_TOPIC, epochs: Epochs = EPOCHS) -> Call:
-    marker = {
+def marker_of(topics: list[dict[str, Any]], epochs: Epochs = EPOCHS) -> dict[str, Any]:
+    return {
         "producer_id": PRODUCER_ID,
         "producer_epoch": epochs.producer,
         "transaction_result": True,
         "coordinator_epoch": epochs.coordinator,
-        "topics": [{"name": topic, "partition_indexes": list(partitions)}],
+        "topics": topics,
     }
+
+
+def markers(*partitions: int, topic: str = GROUP_TOPIC, epochs: Epochs = EPOCHS) -> Call:
+    marker = marker_of([{"name": topic, "partition_indexes": list(partitions)}], epochs)
     header = RequestHeader(ApiKey.WRITE_TXN_MARKERS, 1, 1, "broker")
     listener = BoundListener("INTERNAL", "127.0.0.1", 0)
     return Call(header, {"markers": [marker]}, listener, b"")
@@ -100,6 +110,22 @@ def test_markers_are_answered_when_all_have_them_and_told_of() -> None:
         assert elsewhere == {0: ProtocolError.NOT_LEADER_OR_FOLLOWER}
 
     play(scenario)
+
+
+def test_brokers_before_protocol_2_8_send_version_0() -> None:
+    """MetadataVersion.writeTxnMarkersRequestVersion."""
+    header = "001b 0000 00000005 0001 62"
+    fields = "0000000000000009 0001 01 00000001 0002 6774 00000001 00000003 00000004"
+    request = decode_request(bytes.fromhex(f"{header} 00000001 {fields}"), GROUP_APIS)
+    topics = [{"name": "gt", "partition_indexes": [3]}]
+    assert request.header == RequestHeader(ApiKey.WRITE_TXN_MARKERS, 0, 5, "b")
+    (marker,) = request.body["markers"]
+    assert marker | marker_of(topics) == marker
+    told = [{"name": "gt", "partitions": [{"partition_index": 3, "error_code": 0}]}]
+    body = {"markers": [{"producer_id": PRODUCER_ID, "topics": told}]}
+    answer = encode_response(ApiKey.WRITE_TXN_MARKERS, 0, 5, body)
+    expected = "00000005 00000001 0000000000000009 00000001 0002 6774 00000001 00000003 0000"
+    assert answer == bytes.fromhex(expected)
 
 
 def test_a_marker_waits_until_its_partition_is_loaded() -> None:

@@ -75,7 +75,7 @@ def test_no_version_is_beyond_kafka_3_9():
         "DeleteTopics": (0, 6),
         "InitProducerId": (0, 5),
         "AddPartitionsToTxn": (4, 5),
-        "WriteTxnMarkers": (1, 1),
+        "WriteTxnMarkers": (0, 1),
         "TxnOffsetCommit": (0, 4),
         "DescribeConfigs": (0, 4),
         "AlterConfigs": (0, 2),
