@@ -165,7 +165,6 @@ def _return_of_instance(
         "old_leader": group.leader,
         "session_timeout_ms": member.session_timeout_ms,
         "rebalance_timeout_ms": member.rebalance_timeout_ms,
-        "protocols": member.protocols,
     }
     replace_instance(turn, group, instance, request.new_member)
     touch(turn, group, member)

@@ -65,13 +65,15 @@ def _refuse_assignment(
 def _refuse_new_id(
     turn: Turn, group: Group | None, event: GroupRecordsRefused, undo: Mapping[str, Any]
 ) -> None:
-    """Give a static member its old id back; the client asks again, without an id."""
+    """Give a static member its old id and timeouts back; the client asks again, without an id.
+
+    It keeps the protocols that it came with (GroupCoordinator.updateStaticMemberAndRebalance).
+    """
     error = _mapped(METADATA_APPEND_ERRORS, event.error)
     if group is not None and group.instances.get(undo["instance"]) == undo["member"]:
         member = group.members[undo["member"]]
         member.session_timeout_ms = undo["session_timeout_ms"]
         member.rebalance_timeout_ms = undo["rebalance_timeout_ms"]
-        group.offer(member, tuple((name, metadata) for name, metadata in undo["protocols"]))
         group.rename(member, undo["old_member"])
         touch(turn, group, member)
         note_replaced(turn, group, member, undo["member"])
