@@ -103,16 +103,27 @@ def broker_id_lists(values: object, count: int) -> Int32s:
     """
     if not isinstance(values, list):
         raise TypeError(f"{values!r} is not a list")
-    if set(map(type, values)) - {list}:
-        raise TypeError(f"{values!r} are not all lists")
     if len(values) != count:
         raise ValueError(f"{len(values)} lists of broker ids for {count} partitions")
-    _check_length(max(values, key=len, default=[]))
-    flat = list(chain.from_iterable(values))
+    lists, ids = _lists(values)
+    if min(ids, default=0) < 0:
+        raise ValueError(f"{min(ids)} is no broker id")
+    return pad_rows(lists)
+
+
+def _lists(values: Sequence[object]) -> tuple[list[list[int]], list[int]]:
+    """Return lists of whole numbers, and all of these in a row; raises TypeError, ValueError also
+    for a list of more than REPLICAS_MAX.
+    """
+    if set(map(type, values)) - {list}:
+        raise TypeError(f"{values!r} are not all lists")
+    lists: list[Any] = list(values)
+    longest: list[Any] = max(lists, key=len, default=[])
+    if len(longest) > REPLICAS_MAX:
+        raise ValueError(f"{len(longest)} replicas are more than the {REPLICAS_MAX} of a partition")
+    flat = list(chain.from_iterable(lists))
     _check_whole(flat)
-    if min(flat, default=0) < 0:
-        raise ValueError(f"{min(flat)} is no broker id")
-    return pad_rows(values)
+    return lists, flat
 
 
 def _check_whole(values: list[object]) -> None:
@@ -125,25 +136,32 @@ def _check_whole(values: list[object]) -> None:
 def partition_numbers(values: object) -> Int32s:
     """Return int32[n] of distinct numbers from 0 up; raises TypeError, ValueError."""
     numbers = whole_numbers(values)
-    if (numbers < 0).any() or len(np.unique(numbers)) != len(numbers):
+    if (numbers < 0).any() or len(set(numbers.tolist())) != len(numbers):
         raise ValueError(f"partitions {values!r} are not distinct numbers from 0 up")
     return numbers
 
 
 def replica_ids(values: object) -> list[int]:
-    """Return a list of broker ids, none negative, none named twice, at most REPLICAS_MAX.
+    """Return a list of broker ids as `replica_lists` does."""
+    return replica_lists([values])[0]
 
-    Raises TypeError, ValueError.
+
+def replica_lists(values: Sequence[object]) -> list[list[int]]:
+    """Return lists of broker ids: none negative, none named twice in a list, at most REPLICAS_MAX.
+
+    Raises TypeError, ValueError naming the first list that is not.
     """
-    if not isinstance(values, list):
-        raise TypeError(f"{values!r} is not a list")
-    _check_length(values)
-    _check_whole(values)
-    if values and not (0 <= min(values) <= max(values) < 2**31 and len(set(values)) == len(values)):
-        raise ValueError(f"{values} are not distinct broker ids")
-    return values
+    lists, ids = _lists(values)
+    for sound in (_are_ids, _are_distinct):
+        if not sound(lists, ids):
+            wrong = next(one for one in lists if not sound([one], one))
+            raise ValueError(f"{wrong} are not distinct broker ids")
+    return lists
 
 
-def _check_length(ids: Sequence[object]) -> None:
-    if len(ids) > REPLICAS_MAX:
-        raise ValueError(f"{len(ids)} replicas are more than the {REPLICAS_MAX} of a partition")
+def _are_ids(lists: list[list[int]], ids: list[int]) -> bool:
+    return not ids or 0 <= min(ids) <= max(ids) < 2**31
+
+
+def _are_distinct(lists: list[list[int]], ids: list[int]) -> bool:
+    return sum(map(len, map(set, lists))) == len(ids)

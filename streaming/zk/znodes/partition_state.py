@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,10 +10,18 @@ import numpy as np
 import orjson
 from numpy.typing import ArrayLike, NDArray
 
-from state.json_values import int32, replica_ids
+from state.json_values import replica_lists, whole_numbers
+from state.matrix import Int32s, pad_rows
 
 _PADDING = -1
 _RECOVERY_STATES = (0, 1)
+_FIELDS: dict[str, int | None] = {
+    "leader": None,
+    "leader_epoch": None,
+    "controller_epoch": None,
+    "leader_recovery_state": 0,
+}
+"""Those of a state but its ISR, and what stands for one that is absent, if it may be."""
 _PLAIN = '{"controller_epoch":%d,"leader":%d,"version":1,"leader_epoch":%d,"isr":[%ISR%]}'
 _RECOVERING = (
     '{"controller_epoch":%d,"leader":%d,"version":1,"leader_recovery_state":%d,'
@@ -91,68 +99,54 @@ def parse_partition_states(
 
     zk_versions [n] are the znode versions, passed through. Source: TopicPartitionStateZNode.decode.
     """
-    rows: list[int] = []
-    scalars: list[tuple[int, int, int, int]] = []
-    isrs: list[list[int]] = []
     errors: dict[int, str] = {}
-    for row, znode in enumerate(znodes):
-        if znode is None:
-            continue
-        try:
-            state = orjson.loads(znode)
-            fields = (
-                state["leader"],
-                state["leader_epoch"],
-                state["controller_epoch"],
-                state.get("leader_recovery_state", 0),
-            )
-            _check(fields, state["isr"])
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            errors[row] = f"broken partition state: {error!r} in {znode[:200]!r}"
-            continue
-        rows.append(row)
-        scalars.append(fields)
-        isrs.append(state["isr"])
-    return _in_columns(rows, scalars, isrs, np.asarray(zk_versions), errors)
+    rows = [row for row, znode in enumerate(znodes) if znode is not None]
+    parts = list(_parsed(znodes, rows, errors))
+    count, width = len(znodes), max((isr.shape[1] for _, _, isr in parts), default=0)
+    present = np.zeros(count, dtype=np.bool_)
+    values = np.full((count, len(_FIELDS)), _PADDING, dtype=np.int32)
+    isrs = np.full((count, width), _PADDING, dtype=np.int32)
+    for of_part, fields, isr in parts:
+        present[of_part] = True
+        values[of_part] = fields
+        isrs[of_part, : isr.shape[1]] = isr
+    versions = np.where(present, np.asarray(zk_versions), _PADDING).astype(np.int32)
+    leader, leader_epoch, controller_epoch, recovery = (column.copy() for column in values.T)
+    return PartitionStates(
+        present, leader, leader_epoch, isrs, controller_epoch, recovery, versions, errors
+    )
+
+
+def _parsed(
+    znodes: Sequence[bytes | None], rows: list[int], errors: dict[int, str]
+) -> Iterator[tuple[list[int], Int32s, Int32s]]:
+    """Yield rows with their fields and ISRs; where one is broken, halves until it is alone."""
+    try:
+        yield rows, *_fields_and_isr([znodes[row] for row in rows])
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        if len(rows) == 1:
+            shown = (znodes[rows[0]] or b"")[:200]
+            errors[rows[0]] = f"broken partition state: {error!r} in {shown!r}"
+            return
+        middle = len(rows) // 2
+        yield from _parsed(znodes, rows[:middle], errors)
+        yield from _parsed(znodes, rows[middle:], errors)
+
+
+def _fields_and_isr(znodes: list[Any]) -> tuple[Int32s, Int32s]:
+    """Return int32[n, 4] in the order of _FIELDS, and int32[n, R]."""
+    states = [orjson.loads(znode) for znode in znodes]
+    fields = [
+        whole_numbers([state.get(name, absent) for state in states])
+        for name, absent in _FIELDS.items()
+    ]
+    recovery = fields[-1]
+    if not np.isin(recovery, _RECOVERY_STATES).all():
+        raise ValueError(f"leader_recovery_state {recovery} is none of {_RECOVERY_STATES}")
+    return np.stack(fields, axis=1), pad_rows(replica_lists([state["isr"] for state in states]))
 
 
 def _format(template: str, table: NDArray[Any]) -> list[bytes]:
     """Fill one template per row; one big % is several times faster than one per row."""
     lines = "\n".join([template] * len(table)) % tuple(table.ravel().tolist())
     return lines.encode("ascii").split(b"\n")
-
-
-def _check(fields: tuple[int, int, int, int], isr: list[int]) -> None:
-    for value in fields:
-        int32(value)
-    if fields[-1] not in _RECOVERY_STATES:
-        raise ValueError(f"leader_recovery_state {fields[-1]} is none of {_RECOVERY_STATES}")
-    replica_ids(isr)
-
-
-def _in_columns(
-    rows: list[int],
-    scalars: list[tuple[int, int, int, int]],
-    isrs: list[list[int]],
-    zk_versions: NDArray[Any],
-    errors: dict[int, str],
-) -> PartitionStates:
-    count = len(zk_versions)
-    values = np.full((count, 4), _PADDING, dtype=np.int32)
-    isr = np.full((count, max(map(len, isrs), default=0)), _PADDING, dtype=np.int32)
-    present = np.zeros(count, dtype=np.bool_)
-    if rows:
-        present[rows] = True
-        values[rows] = scalars
-        sizes = np.array([len(members) for members in isrs])
-        where = np.repeat(rows, sizes)
-        ends = np.cumsum(sizes)
-        position = np.arange(ends[-1]) - np.repeat(ends - sizes, sizes)
-        isr[where, position] = np.fromiter(
-            (member for members in isrs for member in members), dtype=np.int32, count=int(ends[-1])
-        )
-    versions = np.where(present, zk_versions, _PADDING).astype(np.int32)
-    leader, leader_epoch, controller_epoch, recovery = (values[:, i].copy() for i in range(4))
-    return PartitionStates(
-        present, leader, leader_epoch, isr, controller_epoch, recovery, versions, errors
-    )

@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-from state.json_values import int32, optional_text, replica_ids, text
+from state.json_values import int32, optional_text, replica_lists, text
 from state.partitions.creation import is_legal_name
 from state.topic_ids import topic_id_from_text
 
@@ -87,15 +87,21 @@ def partition_number(value: object) -> int:
 
 
 def _assignment(partitions: Mapping[str, object]) -> dict[int, list[int]]:
-    numbered = {_number_of(name): replica_ids(ids) for name, ids in partitions.items()}
-    return dict(sorted(numbered.items()))
+    numbers = _numbers_of(list(partitions))
+    lists = replica_lists(list(partitions.values()))
+    return dict(sorted(zip(numbers, lists, strict=True)))
 
 
-def _number_of(name: str) -> int:
-    number = int(name)
-    if str(number) != name:
-        raise ValueError(f"partition {name!r} is not written as {number}")
-    return partition_number(number)
+def _numbers_of(names: list[str]) -> list[int]:
+    """Return the partitions that names stand for; ValueError for one that is written otherwise."""
+    numbers = list(map(int, names))
+    written = list(map(str, numbers))
+    if written != names:
+        right, name = next(pair for pair in zip(written, names, strict=True) if len(set(pair)) > 1)
+        raise ValueError(f"partition {name!r} is not written as {right}")
+    for number in {min(numbers, default=0), max(numbers, default=0)}:
+        partition_number(number)
+    return numbers
 
 
 def _in_scala_order(assignment: Assignment) -> dict[str, list[int]]:
