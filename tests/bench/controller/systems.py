@@ -9,6 +9,8 @@ from typing import Protocol
 import orjson
 import psutil
 
+from checkpoints.ahead import read_ahead
+from checkpoints.read import folded_until
 from streaming.embedded.broker import KafkaBroker
 from streaming.embedded.ports import free_ports
 from streaming.errors import HelmstreamError
@@ -124,11 +126,17 @@ class Helmstream:
         return processes(self._supervisor)
 
     def settled(self) -> bool:
-        """Whether the cluster is loaded, all events are folded and every broker has answered."""
+        """Whether the cluster is loaded, all events are folded, by the query too, and every broker
+        has answered.
+        """
+        folders = DataDir(self._data_dir)
         try:
             status = fetch_status(self._data_dir, _ANSWER_TIMEOUT_S)
-            pending = orjson.loads(DataDir(self._data_dir).pending.read_bytes())["pending"]
+            pending = orjson.loads(folders.pending.read_bytes())["pending"]
         except (HelmstreamError, FileNotFoundError):
+            return False
+        ahead = read_ahead(folders.checkpoint)
+        if ahead is not None and folded_until(folders.checkpoint) < ahead.done:
             return False
         decided = status["role"] == "active" and status["job"]["pid"] and not status["job"]["lag"]
         return bool(decided) and not pending
