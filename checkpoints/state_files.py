@@ -52,19 +52,22 @@ class StatesUnreadable(Exception):
     """State files that are not as this program knows them; Spark may read them all the same."""
 
 
-def read_state_files(checkpoint: Path) -> States:
+def read_state_files(checkpoint: Path, batch_id: int | None = None) -> States:
     """Return the machines' bytes by state key as of the last committed batch; none without one.
 
-    Raises StatesUnreadable naming the file, also when somebody else tidies the folder up meanwhile.
+    batch_id: as of this batch instead, whose tasks are done. Raises StatesUnreadable naming the
+    file, also when somebody else tidies the folder up meanwhile.
     """
-    committed = committed_batches(checkpoint)
-    if not committed:
-        return {}
+    if batch_id is None:
+        committed = committed_batches(checkpoint)
+        if not committed:
+            return {}
+        batch_id = committed[-1]
     try:
-        folders = _stores(checkpoint, committed[-1])
+        folders = _stores(checkpoint, batch_id)
         states: States = {}
         for folder in folders:
-            states |= _store(folder, committed[-1] + 1)
+            states |= _store(folder, batch_id + 1)
     except (OSError, ValueError, LookupError, struct.error, pa.ArrowException) as error:
         raise StatesUnreadable(f"{checkpoint}: {error}") from error
     return dict(sorted(states.items()))

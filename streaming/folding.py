@@ -9,7 +9,7 @@ from checkpoints.replay import States, batches, fold_batch
 from checkpoints.what_if import rewritten
 from state.events import Event
 from state.routing import GROUP_SLOTS
-from streaming.decided_rows import FoldedBatch
+from streaming.decided_rows import FoldedBatch, load_goes_on
 from streaming.log.api import LogReader
 
 _FOLDED_AT_ONCE = 10_000
@@ -42,7 +42,7 @@ def fold_events(
     """Fold events, ascending by offset and at least one, changing the states."""
     decisions = fold_batch(states, events, slots, group_slots)
     times = {event.offset: event.time_ms for event in events}
-    return FoldedBatch(decisions, times, events[-1].offset + 1)
+    return FoldedBatch(decisions, times, events[-1].offset + 1, load_goes_on(events))
 
 
 def _events(reader: LogReader, events: range, what_if: Mapping[str, bool | int]) -> Iterator[Event]:

@@ -1,4 +1,4 @@
-"""A job's head start: events are folded in this process while Spark and the query are not ready.
+"""A head start: events are folded in the job's process while the query is not ready, or slower.
 
 Starting Spark takes ten seconds, a query's first batch one or two; the machines need neither. Until
 the query has caught up, this folds what comes, by the same functions and with the same decisions,
@@ -23,7 +23,7 @@ from checkpoints.ahead import Ahead, forget_ahead, note_ahead
 from checkpoints.replay import Digest
 from state.events import Event
 from streaming.beginning import Beginning
-from streaming.decided_rows import FoldedBatch, folded_batch
+from streaming.decided_rows import FoldedBatch, load_goes_on
 from streaming.folding import fold_events
 from streaming.log.recorded import open_if_made
 from streaming.log.source import HelmstreamLogStreamReader
@@ -35,6 +35,7 @@ from streaming.sinks.pipeline import Pipeline
 logger = logging.getLogger(__name__)
 
 _LOG_POLL_S = 0.05
+_LOAD_POLL_S = 0.01
 _END_TIMEOUT_S = 60.0
 _FEW = 100
 """Events that a query leaves to be folded in its next batch without being behind."""
@@ -42,11 +43,13 @@ _MOST_BATCHES = 20
 """Of a query that comes no nearer: then it decides all the same."""
 _LONG_S = 60.0
 """After which an operator is told, again and again, that the query is not ready."""
+_STILL_S = 2.0
+"""Of a load of which nothing comes: the query does not wait for it any longer."""
 _EVENT_COLUMNS = ("offset", "time_ms", "kind", "key", "payload")
 
 
 class HeadStart:
-    """Folds and carries out until the query has caught up, then lets it go on (a `TakeBatch`)."""
+    """Folds and carries out until the query has caught up, then lets it go on."""
 
     def __init__(
         self,
@@ -55,8 +58,10 @@ class HeadStart:
         pipeline: Pipeline,
         beginning: Beginning,
         stopped: threading.Event,
+        *,
+        loading: bool = False,
     ) -> None:
-        """Take where to begin; nothing happens before `start`."""
+        """Take where to begin, and whether that is in a load; nothing happens before `start`."""
         self._settings = settings
         self._folders = folders
         self._pipeline = pipeline
@@ -67,6 +72,7 @@ class HeadStart:
         self._query_at = beginning.committed
         self._first = beginning.committed if beginning.fresh else None
         self._gap, self._no_nearer = 0, 0
+        self._loading = loading
         self._warn_at_s = time.monotonic() + _LONG_S
         self._decided, self._decided_again = Digest(), Digest()
         self._over = self._compared = self._forgotten = False
@@ -89,11 +95,13 @@ class HeadStart:
         if self._thread.ident is not None:
             self._thread.join(_END_TIMEOUT_S)
 
-    def take(self, batch_id: int, rows: pa.Table) -> None:
-        """Take a micro-batch of the query: what is left of it to be carried out."""
-        folded = folded_batch(rows)
-        if folded is None:
-            return
+    @property
+    def passed(self) -> bool:
+        """Whether the query has folded all that was folded here, and decides."""
+        return self._compared
+
+    def take(self, batch_id: int, folded: FoldedBatch) -> None:
+        """Carry out what is left to be of a micro-batch of the query."""
         self._await_first_batch()
         with self._turn:
             self.check()
@@ -102,6 +110,24 @@ class HeadStart:
                 self._pipeline.carry_out(batch_id, folded)
             else:
                 self._take_over(batch_id, folded)
+
+    def await_load(self) -> None:
+        """Wait while a load of the cluster is folded and brokers are told of it: beside the query's
+        fold both would take twice as long.
+        """
+        before, still_since_s = self._of_load(), time.monotonic()
+        if not before[0]:
+            return
+        while not (self._over or self._failure is not None or self._stopped.wait(_LOAD_POLL_S)):
+            now = self._of_load()
+            if not any(now[:2]) or time.monotonic() > still_since_s + _STILL_S:
+                return
+            if now != before:
+                before, still_since_s = now, time.monotonic()
+
+    def _of_load(self) -> tuple[bool, int, int]:
+        """Return whether there is more of it, what brokers have not answered, what is done."""
+        return self._loading, self._pipeline.unanswered(), self._done
 
     def _await_first_batch(self) -> None:
         """Wait until the batch of before a crash has run again, as it was. Raises JobStopping."""
@@ -178,12 +204,10 @@ class HeadStart:
         """Return a reader once there is a log, which the front makes; None when the job is to end
         before.
         """
-        while not self._stopped.wait(_LOG_POLL_S):
-            if (made := open_if_made(self._folders.event_log)) is not None:
-                made.close()
-                break
-        else:
-            return None
+        while (made := open_if_made(self._folders.event_log)) is None:
+            if self._stopped.wait(_LOG_POLL_S):
+                return None
+        made.close()
         return HelmstreamLogStreamReader(
             str(self._folders.event_log), self._settings.event_log_batch_max_events, self._done
         )
@@ -211,6 +235,7 @@ class HeadStart:
             self._note(folded.end_offset)
             self._pipeline.carry_out(None, folded)
             self._first_end, self._done = None, folded.end_offset
+            self._loading = load_goes_on(events, self._loading)
 
     def _forget(self) -> None:
         """Drop the note: Spark begins a batch when the one before is committed."""
@@ -234,4 +259,4 @@ def _from(folded: FoldedBatch, offset: int) -> FoldedBatch:
     """Return what a batch says of the events from an offset on."""
     decisions = [one for one in folded.decisions if one.offset >= offset]
     times = {event: time_ms for event, time_ms in folded.time_ms.items() if event >= offset}
-    return FoldedBatch(decisions, times, folded.end_offset)
+    return FoldedBatch(decisions, times, folded.end_offset, folded.loading)

@@ -4,7 +4,8 @@
         ^                                                                                  |
         '---------------------------- outcomes are events again ---------------------------'
 
-While Spark starts, `streaming.head_start` folds and carries out what comes.
+While Spark starts, and while the cluster is loaded, `streaming.head_starts` folds and carries out
+what comes.
 One process, started and supervised by `helmstream run`. It keeps nothing that its checkpoint, the
 logs and ZooKeeper do not have, so it may be killed at any point and started again.
 """
@@ -21,7 +22,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from checkpoints.machine_format import decode_machine
 from streaming.beginning import begin, give_up_if_lost, knows_no_term, unfolded_events
 from streaming.garbage import collect_rarely
-from streaming.head_start import HeadStart
+from streaming.head_starts import HeadStarts
 from streaming.image.restore import image_of, timers_of, unfinished_deletions
 from streaming.job_lock import JobLock
 from streaming.local_fs import local_fs_jar
@@ -94,26 +95,26 @@ def _be_the_job(
     )
     unfolded = unfolded_events(folders.event_log, beginning.offset)
     sinks = open_sinks(settings, folders, decided, unfolded=unfolded, stopped=stop)
-    head_start = HeadStart(settings, folders, sinks.pipeline, beginning, stop)
+    head_starts = HeadStarts(settings, folders, sinks.pipeline, beginning, stop)
     try:
         sinks.pipeline.resend(beginning.offset, unfinished_deletions(machines))
         machines.clear()
         collect_rarely()
         # The front claims the controller role once we are connected.
         sinks.link.start()
-        head_start.start()
+        head_starts.start()
         workers = WarmWorkers(spark(), settings.shuffle_partitions)
         if waited is None:
             workers.start()
-        head_start.check()
-        query = start_query(spark(), settings, folders, head_start.take, beginning.committed)
+        head_starts.check()
+        query = start_query(spark(), settings, folders, head_starts.take, beginning.committed)
         with published(folders.decisions, settings.decision_stream_url):
-            _follow(query, stop, workers, head_start)
+            _follow(query, stop, workers, head_starts)
     except StreamingQueryException as error:
         give_up_if_lost(folders, error)
         raise
     finally:
-        head_start.close()
+        head_starts.close()
         sinks.close()
         spark.stop()
     lock.done()
@@ -139,11 +140,11 @@ class _Spark:
 
 
 def _follow(
-    query: StreamingQuery, stop: threading.Event, workers: WarmWorkers, head_start: HeadStart
+    query: StreamingQuery, stop: threading.Event, workers: WarmWorkers, head_starts: HeadStarts
 ) -> None:
     """Wait until the query ends, which raises its error, or until we are asked to stop."""
     while not stop.wait(_POLL_S):
-        head_start.check()
+        head_starts.check()
         if not query.isActive:
             query.awaitTermination()
             return

@@ -14,7 +14,7 @@ from checkpoints.fold import fold_state
 from checkpoints.packing import packed, unpacked
 from state.decisions import Decision
 from state.events import Event
-from streaming.decided_rows import FOLDED, OUTPUT_SCHEMA
+from streaming.decided_rows import FOLDED, LOADING, OUTPUT_SCHEMA, load_goes_on
 from streaming.garbage import collect_rarely
 from streaming.router import KEY
 
@@ -54,7 +54,7 @@ def fold_machine(
             "offset": [*(one.offset for one in decisions), last.offset],
             "time_ms": [*(times[one.offset] for one in decisions), last.time_ms],
             "kind": [*(str(one.kind) for one in decisions), FOLDED],
-            "body": [*(one.body for one in decisions), b""],
+            "body": [*(one.body for one in decisions), LOADING if load_goes_on(events) else b""],
         }
     )
 

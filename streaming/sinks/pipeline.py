@@ -99,6 +99,10 @@ class Pipeline:
         self._query_folded(end_offset)
         self._say({"type": "query", "end_offset": end_offset})
 
+    def unanswered(self) -> int:
+        """Return how many requests brokers have not answered yet."""
+        return sum(self._brokers.queue_lengths().values())
+
     def _query_folded(self, end_offset: int) -> None:
         self._retention.folded(end_offset)
         self._decided.query_folds = True

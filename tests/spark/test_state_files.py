@@ -53,6 +53,13 @@ def test_states_are_those_that_spark_reads(spark, written):
     assert states == read_states(spark, written)
 
 
+def test_a_batch_that_is_not_committed_yet_can_be_read(written, checkpoint):
+    last = max(int(path.name) for path in (checkpoint / "commits").glob("[0-9]*"))
+    (checkpoint / "commits" / str(last)).unlink()
+    assert read_state_files(checkpoint, last) == read_state_files(written)
+    assert read_state_files(checkpoint) == read_state_files(written, last - 1)
+
+
 def test_a_snapshot_stands_for_all_changes_before_it(written, checkpoint):
     first, second, *_ = files(checkpoint)
     # What the first batch has written is all there is: the same rows as a snapshot's.

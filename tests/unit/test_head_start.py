@@ -6,74 +6,17 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from checkpoints.ahead import Ahead, note_ahead, read_ahead
-from state.events import Event
 from streaming.beginning import Beginning
-from streaming.decided_rows import FoldedBatch
-from streaming.head_start import HeadStart
-from streaming.log.api import NewRecord
-from streaming.log.embedded import EmbeddedLogWriter
-from streaming.paths import DataDir
-from streaming.settings_loader import load_settings
 from streaming.sinks.appender import JobStopping
 from tests.fixtures.folding import fold_log
+from tests.fixtures.starting_job import SLOTS, Job
 from tests.fixtures.story import Fold
 from tests.fixtures.waiting import wait_for
 from tests.property.state_logs import long_log
-
-SLOTS = 2
-
-
-class Sinks:
-    def __init__(self) -> None:
-        self.carried_out: list[tuple[int | None, FoldedBatch]] = []
-        self.passed_over: list[int] = []
-        self.error: Exception | None = None
-
-    def carry_out(self, batch_id: int | None, folded: FoldedBatch) -> None:
-        if self.error is not None:
-            raise self.error
-        self.carried_out.append((batch_id, folded))
-
-    def pass_over(self, end_offset: int) -> None:
-        self.passed_over.append(end_offset)
-
-    def end(self) -> int:
-        return max((folded.end_offset for _, folded in self.carried_out), default=0)
-
-
-class Job:
-    """A job whose Spark is not ready."""
-
-    def __init__(self, root: Path, log: list[Event]) -> None:
-        overrides = [f"data.dir={root}", f"slots={SLOTS}"]
-        self.settings = load_settings(overrides=overrides, environment={})
-        self.folders = DataDir(root)
-        self.folders.checkpoint.mkdir(parents=True)
-        self.log, self.sinks, self.stopped = log, Sinks(), threading.Event()
-        self.writer: EmbeddedLogWriter | None = None
-        self.fold = Fold(SLOTS)
-
-    def write(self, end: int) -> None:
-        """Let the log end here."""
-        self.writer = self.writer or EmbeddedLogWriter(self.folders.events)
-        new = self.log[self.writer.end_offset() : end]
-        self.writer.append([NewRecord(e.kind, e.key, e.payload, e.time_ms) for e in new])
-
-    def begin(self, beginning: Beginning) -> HeadStart:
-        pipeline: Any = self.sinks
-        self.head_start = HeadStart(self.settings, self.folders, pipeline, beginning, self.stopped)
-        return self.head_start
-
-    def close(self) -> None:
-        self.head_start.close()
-        if self.writer is not None:
-            self.writer.close()
 
 
 @pytest.fixture
@@ -92,10 +35,10 @@ def test_it_decides_until_the_query_keeps_up(job):
     assert {batch_id for batch_id, _ in job.sinks.carried_out} == {None}
     assert read_ahead(job.folders.checkpoint).first == 0
 
-    head_start.take(0, job.fold.batch(job.log[:20]))
+    head_start.take(0, job.fold.folded(job.log[:20]))
     assert job.sinks.passed_over == [20]
     job.write(30)
-    head_start.take(1, job.fold.batch(job.log[20:30]))
+    head_start.take(1, job.fold.folded(job.log[20:30]))
     batch_id, last = job.sinks.carried_out[-1]
     assert (batch_id, last.end_offset) == (1, 30)
     assert read_ahead(job.folders.checkpoint) is None, "the query has committed what was ahead"
@@ -110,7 +53,7 @@ def test_of_a_batch_that_goes_further_the_rest_is_carried_out(job):
     job.write(20)
     head_start.start()
     wait_for("the head start", lambda: job.sinks.end() == 20)
-    head_start.take(0, job.fold.batch(job.log[:30]))
+    head_start.take(0, job.fold.folded(job.log[:30]))
     batch_id, rest = job.sinks.carried_out[-1]
     assert batch_id == 0
     assert min(rest.time_ms) >= 20
@@ -123,7 +66,7 @@ def test_a_query_that_is_behind_leaves_it_at_work(job, monkeypatch):
     job.write(20)
     head_start.start()
     wait_for("the head start", lambda: job.sinks.end() == 20)
-    head_start.take(0, job.fold.batch(job.log[:1]))
+    head_start.take(0, job.fold.folded(job.log[:1]))
     job.write(30)
     wait_for("the head start", lambda: job.sinks.end() == 30)
     assert {batch_id for batch_id, _ in job.sinks.carried_out} == {None}
@@ -139,7 +82,7 @@ def test_a_query_that_comes_nearer_leaves_it_at_work(job, monkeypatch):
     def step(written: int, folded: int) -> bool:
         job.write(written)
         wait_for("the head start", lambda: job.sinks.end() == written)
-        head_start.take(folded, job.fold.batch(job.log[folded - 1 : folded]))
+        head_start.take(folded, job.fold.folded(job.log[folded - 1 : folded]))
         return head_start._over
 
     assert not any(step(20, folded) for folded in range(1, 6))
@@ -159,7 +102,7 @@ def test_a_query_that_decides_otherwise_is_told_of(job, caplog):
     job.write(20)
     head_start.start()
     wait_for("the head start", lambda: job.sinks.end() == 20)
-    head_start.take(0, Fold(SLOTS).batch([job.log[0], *job.log[3:20]]))
+    head_start.take(0, Fold(SLOTS).folded([job.log[0], *job.log[3:20]]))
     assert "decided otherwise on the events 0 to 20" in caplog.text
 
 
@@ -179,14 +122,14 @@ def test_what_ends_it_ends_the_job(job, caplog):
     wait_for("the failure", failed)
     assert "nothing is decided until the job is started again" in caplog.text
     with pytest.raises(OSError, match="no space left"):
-        head_start.take(0, job.fold.batch(job.log[:5]))
+        head_start.take(0, job.fold.folded(job.log[:5]))
 
 
 def test_the_query_waits_for_the_batch_of_before_a_crash(job):
     note_ahead(job.folders.checkpoint, Ahead(0, 4, 9))
     head_start = job.begin(Beginning(0, True, 4, fold_log(job.log[:4], SLOTS)[0], first_end=9))
     job.write(20)
-    waiting = threading.Thread(target=head_start.take, args=[0, job.fold.batch(job.log[:20])])
+    waiting = threading.Thread(target=head_start.take, args=[0, job.fold.folded(job.log[:20])])
     waiting.start()
     head_start.start()
     waiting.join(30)
@@ -202,6 +145,6 @@ def test_a_job_that_is_to_end_waits_for_nothing(job):
     head_start.start()
     job.stopped.set()
     with pytest.raises(JobStopping):
-        head_start.take(0, job.fold.batch(job.log[:9]))
+        head_start.take(0, job.fold.folded(job.log[:9]))
     head_start.close()
     assert job.sinks.carried_out == []

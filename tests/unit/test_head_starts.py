@@ -1,0 +1,107 @@
+"""A running job that has to load the cluster folds the load ahead of its query."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from checkpoints.state_files import StatesUnreadable
+from streaming import head_starts
+from streaming.beginning import Beginning
+from tests.fixtures.folding import fold_log
+from tests.fixtures.starting_job import SLOTS, Job
+from tests.fixtures.story import Story
+from tests.fixtures.waiting import wait_for
+
+PORTS = {1: 1_001, 2: 1_002}
+
+
+def two_loads() -> tuple[Story, int]:
+    """A log with a load, a change, and another load of as much that begins at the second value."""
+    story = Story()
+    for epoch in (1, 2):
+        again = story.elected(epoch, epoch)
+        story.register(PORTS)
+        story.observe("orders", [[1, 2]] * 3)
+        story.write("resync_completed", topics=1)
+        story.unregister(2)
+    return story, again
+
+
+@pytest.fixture
+def job(tmp_path, monkeypatch) -> Iterator[Job]:
+    """One that has folded the first load, and states as its query has written them."""
+    story, again = two_loads()
+    found = Job(tmp_path, story.events)
+    found.write(again)
+    every = found.begin_all(Beginning(0, False, 0, {}))
+    every.start()
+    wait_for("the first head start", lambda: found.sinks.end() == again)
+    every.take(0, found.fold.batch(story.events[:again]))
+    monkeypatch.setattr(head_starts, "read_state_files", lambda *_: dict(found.fold.states))
+    monkeypatch.setattr("streaming.head_start._STILL_S", 60)
+    yield found
+    found.close()
+
+
+def decided(job: Job) -> list[object]:
+    return [one for _, folded in job.sinks.carried_out for one in folded.decisions]
+
+
+def test_a_load_is_decided_before_the_query_has_folded_it(job):
+    _, again = two_loads()
+    job.write(len(job.log))
+    job.head_start.take(1, job.fold.batch(job.log[again : again + 1]))
+    assert job.sinks.end() == len(job.log), "the query waits for the end of the load"
+    assert [batch_id for batch_id, _ in job.sinks.carried_out[1:]] == [1, None]
+    job.head_start.take(2, job.fold.batch(job.log[again + 1 :]))
+    assert job.sinks.passed_over[-1] == len(job.log)
+    assert decided(job) == fold_log(job.log, SLOTS)[1]
+    job.head_start.check()
+
+
+def test_the_query_waits_no_longer_for_a_load_of_which_nothing_comes(job, monkeypatch):
+    monkeypatch.setattr("streaming.head_start._STILL_S", 0.1)
+    _, again = two_loads()
+    job.write(again + 2)
+    job.head_start.take(1, job.fold.batch(job.log[again : again + 2]))
+    assert job.sinks.end() == again + 2
+
+
+def test_a_job_that_is_to_end_does_not_wait_for_a_load(job, monkeypatch):
+    monkeypatch.setattr("streaming.head_start._STILL_S", 3_600)
+    _, again = two_loads()
+    job.write(again + 1)
+    rows = job.fold.batch(job.log[again : again + 1])
+    waiting = threading.Thread(target=job.head_start.take, args=[1, rows])
+    waiting.start()
+    job.stopped.set()
+    waiting.join(30)
+    assert not waiting.is_alive()
+
+
+def test_a_load_within_a_batch_is_decided_by_the_query(job):
+    _, again = two_loads()
+    job.write(len(job.log))
+    job.head_start.take(1, job.fold.batch(job.log[again:]))
+    batch_id, folded = job.sinks.carried_out[-1]
+    assert (batch_id, folded.end_offset) == (1, len(job.log))
+    assert decided(job) == fold_log(job.log, SLOTS)[1]
+
+
+def test_without_the_states_the_query_folds_the_load(job, monkeypatch, caplog):
+    def unreadable(*_: object) -> None:
+        raise StatesUnreadable("RocksDB")
+
+    caplog.set_level("INFO")
+    monkeypatch.setattr(head_starts, "read_state_files", unreadable)
+    _, again = two_loads()
+    job.write(len(job.log))
+    for batch, cut in enumerate((again + 1, len(job.log)), 1):
+        begin = again if batch == 1 else again + 1
+        job.head_start.take(batch, job.fold.batch(job.log[begin:cut]))
+        assert job.sinks.carried_out[-1][0] == batch
+    assert "the query folds the load itself: RocksDB" in caplog.text
+    assert decided(job) == fold_log(job.log, SLOTS)[1]
