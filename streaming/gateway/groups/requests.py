@@ -128,17 +128,21 @@ class GroupRequests:
     async def reply(
         self, api: Api, call: Call, group: str | None, payload: dict[str, Any]
     ) -> dict[str, Any]:
-        """Return the reply to a request about a group, or {"error": code} alone."""
+        """Return the reply to a request about a group, or {"error": code} alone.
+
+        Of a commit without partitions that exist no coordinator hears (KafkaApis), so it begins no
+        group.
+        """
         asked = self._asked(api, group, call.version, payload)
         if group is None or isinstance(asked, ProtocolError):
             return {"error": asked}
         rows = asked.get(_PARTITIONS.get(api, ""), ())
         unknown = self.service.unknown(group, [(row[0], row[1]) for row in rows])
         if unknown:
-            left = [row for row in rows if (row[0], row[1]) not in unknown]
-            asked = {**asked, _PARTITIONS[api]: left}
-            if not left and api in _COMMITS:
-                return _with_unknown({"error": ProtocolError.NONE}, unknown)
+            rows = [row for row in rows if (row[0], row[1]) not in unknown]
+            asked = {**asked, _PARTITIONS[api]: rows}
+        if not rows and api in _COMMITS:
+            return _with_unknown({"error": ProtocolError.NONE}, unknown)
         reply = await self._decided(api, group, asked)
         whole = api is Api.OFFSET_DELETE and reply["error"] != ProtocolError.NONE
         return reply if whole else _with_unknown(reply, unknown)

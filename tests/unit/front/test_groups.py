@@ -226,6 +226,24 @@ def test_what_may_be_done_is_told_of_groups_that_are_not_refused() -> None:
     play(scenario)
 
 
+@pytest.mark.parametrize("topics", [[], [{"name": "t", "partitions": []}]])
+def test_commits_of_nothing_begin_no_group(topics: list[dict[str, Any]]) -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client = await rig.client()
+        for key, version, body in (
+            (ApiKey.OFFSET_COMMIT, 9, commit_body(None)),
+            (ApiKey.OFFSET_COMMIT, 5, commit_body(None)),
+            (ApiKey.TXN_OFFSET_COMMIT, 4, in_transaction()),
+        ):
+            answer = await client.ask(key, version, body | {"topics": topics})
+            assert [one["name"] for one in answer["topics"]] == [one["name"] for one in topics]
+            assert not any(one["partitions"] for one in answer["topics"])
+        assert not world.groups.image.groups
+        assert not world.payloads("offset_commit_requested")
+
+    play(scenario)
+
+
 def test_offsets_are_deleted() -> None:
     async def scenario(world: GroupWorld, rig: Rig) -> None:
         client = await rig.client()
