@@ -29,6 +29,14 @@ def int32(value: object) -> int:
     return _whole(value, 32)
 
 
+def config_number(key: str, value: object) -> int:
+    """Return a value of the configuration: times take 64 bits, all other numbers 32.
+
+    Raises TypeError for anything but a whole number, ValueError for a larger one.
+    """
+    return (whole_number if key.endswith(".ms") else int32)(value)
+
+
 def _whole(value: object, bits: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError(f"{value!r} is not a whole number")

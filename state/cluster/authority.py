@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from state.json_values import int32, whole_number
+from state.json_values import config_number
 
 if TYPE_CHECKING:
     from state.cluster.brokers import Brokers
@@ -114,7 +114,7 @@ def checked_config(config: Mapping[str, object]) -> dict[str, object]:
     """Return the entries that decisions depend on; other keys are dropped.
 
     Raises TypeError naming the key when a value has the wrong type, ValueError for a number that is
-    too large: times take 64 bits, all others 32.
+    too large.
     """
     known = {key: value for key, value in config.items() if key in CONFIG}
     for key, value in known.items():
@@ -122,5 +122,5 @@ def checked_config(config: Mapping[str, object]) -> dict[str, object]:
         if type(value) is not kind:
             raise TypeError(f"config {key!r} is {value!r}, not a {kind.__name__}")
         if kind is int:
-            (whole_number if key.endswith(".ms") else int32)(value)
+            config_number(key, value)
     return known

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from state.json_values import optional_number, text, whole_number
+from state.json_values import int32, optional_number, text, whole_number
 
 TopicPartition: TypeAlias = tuple[str, int]
 
@@ -56,13 +56,13 @@ def read_row(values: Any) -> tuple[TopicPartition, OffsetRow]:
     topic, partition, offset, leader_epoch, metadata, commit_ms, expire_ms, position = values
     row = OffsetRow(
         whole_number(offset),
-        whole_number(leader_epoch),
+        int32(leader_epoch),
         text(metadata),
         whole_number(commit_ms),
         optional_number(expire_ms),
         whole_number(position),
     )
-    return (text(topic), whole_number(partition)), row
+    return (text(topic), int32(partition)), row
 
 
 def read_rows(values: Iterable[Any]) -> dict[TopicPartition, OffsetRow]:

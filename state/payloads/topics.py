@@ -14,7 +14,6 @@ from state.json_values import (
     optional_text,
     partition_numbers,
     text,
-    whole_number,
 )
 from state.limits import PARTITIONS_MAX
 from state.matrix import Int32s
@@ -152,8 +151,8 @@ def create_topic_requested(body: dict[str, Any]) -> CreateTopicRequested:
         configs=configs,
         min_insync=int32(int(min_insync)) if min_insync.isdecimal() else None,
         validate_only=bool(body.get("validate_only", False)),
-        start_index=whole_number(body["start_index"]),
-        shift=whole_number(body["shift"]),
+        start_index=int32(body["start_index"]),
+        shift=int32(body["shift"]),
     )
 
 

@@ -77,7 +77,7 @@ CLUSTER: tuple[tuple[str, str, Body], ...] = (
     (
         EventKind.PRODUCER_ID_BLOCK_OBSERVED,
         "",
-        {"block_start": -1, "block_end": -1, "zk_version": 0},
+        {"block_end": -1, "zk_version": 0},
     ),
     (EventKind.RESYNC_COMPLETED, "", {"topics": 1}),
     (
@@ -225,9 +225,7 @@ EXAMPLES: dict[EventKind, list[tuple[str, Body]]] = {
     EventKind.PRODUCER_IDS_REQUESTED: [
         ("", {"request_id": "r", "broker_id": 1, "broker_epoch": 10})
     ],
-    EventKind.PRODUCER_ID_BLOCK_OBSERVED: [
-        ("", {"block_start": 0, "block_end": 999, "zk_version": 3})
-    ],
+    EventKind.PRODUCER_ID_BLOCK_OBSERVED: [("", {"block_end": 999, "zk_version": 3})],
     EventKind.TIMER_DUE: [("", {"timer": "leader_rebalance", "deadline_ms": 1_000})],
     EventKind.LEADER_IMBALANCE_REPORTED: [
         (

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import getitem
 from typing import Any
 
 import orjson
@@ -61,6 +63,45 @@ def prepared() -> dict[int, bytes]:
 
 
 PREPARED = prepared()
+
+
+WIDE_OF_ROW = (2, 5, 6, 7)
+"""Offset, commit_ms, expire_ms and position in a row of offsets."""
+WIDE_FIELDS = {"broker_epoch", "producer_id", "block_end"}
+WIDE_PLACES: dict[EventKind, set[Place]] = {
+    EventKind.BROKER_REGISTRATIONS_CHANGED: {
+        (brokers, 0, "epoch") for brokers in ("registered", "bounced", "updated")
+    },
+    EventKind.OFFSET_COMMIT_REQUESTED: {("offsets", 0, 2)},
+    EventKind.TXN_OFFSET_COMMIT_REQUESTED: {("offsets", 0, 2)},
+    EventKind.OFFSETS_APPENDED: {("offsets", 0, at) for at in (2, 5)},
+    EventKind.GROUP_OBSERVED: {
+        ("pending", 0, 0),
+        *(("offsets", 0, at) for at in WIDE_OF_ROW),
+        *(("pending", 0, 1, 0, at) for at in WIDE_OF_ROW),
+    },
+    EventKind.GROUP_RECORDS_REFUSED: {
+        ("write", 0),
+        *(("offsets", 0, 2, at) for at in WIDE_OF_ROW),
+    },
+    EventKind.GROUP_RECORDS_OVERTAKEN: {
+        ("write", 0),
+        *(("offsets", 0, at) for at in WIDE_OF_ROW),
+    },
+    EventKind.HEARTBEATS_RECEIVED: {("heartbeats", 0, 4)},
+}
+"""What else docs/event-log.md gives 64 bits than times and intervals, which say their unit."""
+
+
+def is_wide(kind: EventKind, place: Place) -> bool:
+    name = str(place[-1])
+    return (
+        name in WIDE_FIELDS or name.endswith(("_ms", ".ms")) or place in WIDE_PLACES.get(kind, ())
+    )
+
+
+def held(body: dict[str, Any], place: Place) -> Any:
+    return reduce(getitem, place, body)
 
 
 RETURNED = {"replies", "undo"}
@@ -135,6 +176,20 @@ def test_the_reader_refuses(kind: EventKind, place: Place, value: Any) -> None:
     [event] = events([(kind, key, replaced(body, place, value))], START)
     with pytest.raises(MalformedEvent):
         parse_payload(event)
+
+
+@pytest.mark.parametrize("kind", EventKind)
+def test_what_the_specification_gives_32_bits_has_no_more(kind: EventKind) -> None:
+    for key, body in EXAMPLES[kind]:
+        for place in places(body, {*RETURNED, "endpoints"}):
+            if type(held(body, place)) is not int:
+                continue
+            [event] = events([(kind, key, replaced(body, place, 2**31))], START)
+            if is_wide(kind, place):
+                parse_payload(event)
+            else:
+                with pytest.raises(MalformedEvent):
+                    parse_payload(event)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any
 from state.groups.offset_rows import OffsetRow, TopicPartition, read_row, read_rows
 from state.groups.payloads.requests import GroupRequest, request_fields
 from state.json_values import (
+    int32,
     number_tuple,
     optional_number,
     optional_text,
@@ -20,9 +21,9 @@ from state.json_values import (
 def _commits(values: Iterable[Any]) -> tuple[tuple[TopicPartition, int, int, str], ...]:
     return tuple(
         (
-            (text(topic), whole_number(partition)),
+            (text(topic), int32(partition)),
             whole_number(offset),
-            whole_number(leader_epoch),
+            int32(leader_epoch),
             text(metadata),
         )
         for topic, partition, offset, leader_epoch, metadata in values
@@ -50,7 +51,7 @@ def offset_commit_requested(body: dict[str, Any]) -> OffsetCommitRequested:
         *request_fields(body),
         text(body["member"]),
         optional_text(body.get("instance")),
-        whole_number(body["generation"]),
+        int32(body["generation"]),
         None if retention_ms in (None, -1) else whole_number(retention_ms),
         _commits(body["offsets"]),
     )
@@ -74,11 +75,11 @@ def txn_offset_commit_requested(body: dict[str, Any]) -> TxnOffsetCommitRequeste
     return TxnOffsetCommitRequested(
         *request_fields(body),
         whole_number(body["producer_id"]),
-        whole_number(body["producer_epoch"]),
+        int32(body["producer_epoch"]),
         text(body["member"]),
         optional_text(body.get("instance")),
-        whole_number(body["generation"]),
-        whole_number(body.get("verification_error", 0)),
+        int32(body["generation"]),
+        int32(body.get("verification_error", 0)),
         _commits(body["offsets"]),
     )
 
@@ -99,7 +100,7 @@ class OffsetsAppended:
 def offsets_appended(body: dict[str, Any]) -> OffsetsAppended:
     """Read offsets_appended."""
     return OffsetsAppended(
-        whole_number(body["partition"]),
+        int32(body["partition"]),
         text(body["group"]),
         tuple(
             (*commit, whole_number(values[-1]))
@@ -122,14 +123,14 @@ class CommittedTopicsDeleted:
 def committed_topics_deleted(body: dict[str, Any]) -> CommittedTopicsDeleted:
     """Read committed_topics_deleted."""
     return CommittedTopicsDeleted(
-        whole_number(body["partition"]),
+        int32(body["partition"]),
         text(body["group"]),
         tuple(text(topic) for topic in body["topics"]),
     )
 
 
 def _partitions(values: Iterable[Any]) -> tuple[TopicPartition, ...]:
-    return tuple((text(topic), whole_number(partition)) for topic, partition in values)
+    return tuple((text(topic), int32(partition)) for topic, partition in values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +157,7 @@ def offsets_expiration_due(body: dict[str, Any]) -> OffsetsExpirationDue:
 
 def _write(values: Any) -> tuple[int, int]:
     offset, index = values
-    return whole_number(offset), whole_number(index)
+    return whole_number(offset), int32(index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,14 +181,14 @@ class GroupRecordsRefused:
 def group_records_refused(body: dict[str, Any]) -> GroupRecordsRefused:
     """Read group_records_refused."""
     held: dict[TopicPartition, Any] = {
-        (text(topic), whole_number(partition)): None if row is None else read_row(row)[1]
+        (text(topic), int32(partition)): None if row is None else read_row(row)[1]
         for topic, partition, row in body["offsets"]
     }
     return GroupRecordsRefused(
-        whole_number(body["partition"]),
+        int32(body["partition"]),
         text(body["group"]),
         _write(body["write"]),
-        whole_number(body["error"]),
+        int32(body["error"]),
         tuple({**reply, "request_id": text(reply["request_id"])} for reply in body["replies"]),
         None if body.get("undo") is None else dict(body["undo"]),
         held,
@@ -208,7 +209,7 @@ class GroupRecordsOvertaken:
 def group_records_overtaken(body: dict[str, Any]) -> GroupRecordsOvertaken:
     """Read group_records_overtaken."""
     return GroupRecordsOvertaken(
-        whole_number(body["partition"]),
+        int32(body["partition"]),
         text(body["group"]),
         _write(body["write"]),
         optional_number(body.get("producer_id")),

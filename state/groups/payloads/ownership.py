@@ -9,7 +9,10 @@ from state.groups.config import CONFIG_KEYS
 from state.groups.offset_rows import OffsetRow, TopicPartition, read_rows
 from state.json_values import (
     base64_text,
+    config_number,
+    int32,
     number_tuple,
+    optional_int32,
     optional_number,
     optional_text,
     text,
@@ -77,7 +80,7 @@ def group_observed(body: dict[str, Any]) -> GroupObserved:
     metadata = None
     if found is not None:
         metadata = ObservedMetadata(
-            whole_number(found["generation"]),
+            int32(found["generation"]),
             text(found["protocol_type"]),
             optional_text(found["protocol"]),
             optional_text(found["leader"]),
@@ -85,8 +88,8 @@ def group_observed(body: dict[str, Any]) -> GroupObserved:
             tuple(_observed_member(one) for one in found["members"]),
         )
     return GroupObserved(
-        whole_number(body["partition"]),
-        whole_number(body["epoch"]),
+        int32(body["partition"]),
+        int32(body["epoch"]),
         text(body["group"]),
         metadata,
         read_rows(body["offsets"]),
@@ -104,7 +107,7 @@ class GroupPartitionsElected:
 
 def group_partitions_elected(body: dict[str, Any]) -> GroupPartitionsElected:
     """Read group_partitions_elected."""
-    return GroupPartitionsElected(number_tuple(body["partitions"]), whole_number(body["epoch"]))
+    return GroupPartitionsElected(number_tuple(body["partitions"]), int32(body["epoch"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +120,7 @@ class GroupPartitionsLoaded:
 
 def group_partitions_loaded(body: dict[str, Any]) -> GroupPartitionsLoaded:
     """Read group_partitions_loaded."""
-    return GroupPartitionsLoaded(number_tuple(body["partitions"]), whole_number(body["epoch"]))
+    return GroupPartitionsLoaded(number_tuple(body["partitions"]), int32(body["epoch"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +140,7 @@ def group_partitions_resigned(body: dict[str, Any]) -> GroupPartitionsResigned:
     """Read group_partitions_resigned."""
     return GroupPartitionsResigned(
         number_tuple(body["partitions"]),
-        optional_number(body["epoch"]),
+        optional_int32(body["epoch"]),
         body.get("unheard") is True,
     )
 
@@ -155,8 +158,10 @@ def group_coordinator_configured(body: dict[str, Any]) -> GroupCoordinatorConfig
 
 
 def checked_config(config: dict[str, object]) -> dict[str, object]:
-    """Return the keys that decisions depend on; raises TypeError for one that is no number."""
-    return {key: whole_number(config[key]) for key in CONFIG_KEYS if key in config}
+    """Return the keys that decisions depend on; raises TypeError, ValueError as
+    `config_number` does.
+    """
+    return {key: config_number(key, config[key]) for key in CONFIG_KEYS if key in config}
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 from state.json_values import (
     base64_text,
+    int32,
     optional_text,
     text,
     whole_number,
@@ -30,9 +31,9 @@ def request_fields(body: dict[str, Any]) -> tuple[str, int, str, int]:
     """Return the fields of a GroupRequest."""
     return (
         text(body["request_id"]),
-        whole_number(body["partition"]),
+        int32(body["partition"]),
         text(body["group"]),
-        whole_number(body["version"]),
+        int32(body["version"]),
     )
 
 
@@ -89,7 +90,7 @@ def sync_group_requested(body: dict[str, Any]) -> SyncGroupRequested:
     """Read sync_group_requested."""
     return SyncGroupRequested(
         *request_fields(body),
-        whole_number(body["generation"]),
+        int32(body["generation"]),
         text(body["member"]),
         optional_text(body.get("instance")),
         optional_text(body.get("protocol_type")),
@@ -169,7 +170,7 @@ def heartbeats_received(body: dict[str, Any]) -> HeartbeatsReceived:
                 text(group),
                 text(member),
                 optional_text(instance),
-                whole_number(generation),
+                int32(generation),
                 *map(whole_number, silent_ms),
             )
             for group, member, instance, generation, *silent_ms in body["heartbeats"]
