@@ -81,9 +81,9 @@ class KafkaLogReader:
     def first_at(self, time_ms: int) -> int:
         """The offset of the first record of this time or later, the end when there is none.
 
-        It holds for records whose times do not go back.
+        It holds for records whose times do not go back. The client refuses times before 1970.
         """
-        at = self._partition
+        at, time_ms = self._partition, max(0, time_ms)
         with self._lock, told_as_unavailable(self._topic):
             found = self._consumer.offsets_for_times({at: time_ms}, self._timeout_ms)[at]
         return self.end_offset() if found is None else int(found.offset)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+from types import SimpleNamespace
+from unittest.mock import Mock
 
+import pytest
+from kafka import KafkaConsumer
+
+from streaming.log import kafka_reader
 from streaming.log.api import LogUnavailable, NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
+from streaming.log.location import topic_of
 from streaming.paths import DataDir
 from streaming.sinks import retention
 from streaming.sinks.retention import Retention
@@ -83,3 +89,15 @@ def test_a_damaged_old_segment_stops_neither_batches_nor_the_other_logs(
     assert (retain_from > 0) == (damaged != "events")
     assert (decisions.start_offset() > 0) == (damaged != "decisions")
     assert caplog.text.count(f"the log at {folder}") == 1
+
+
+def test_a_retention_longer_than_the_epoch_keeps_a_topic_whole(kept, folders, monkeypatch):
+    consumer = Mock(partitions_for_topic=Mock(return_value={0}))
+    found = SimpleNamespace(offset=3)
+    consumer._fetcher.offsets_by_times = lambda times, _: dict.fromkeys(times, found)
+    consumer.offsets_for_times = lambda *args: KafkaConsumer.offsets_for_times(consumer, *args)
+    monkeypatch.setattr(kafka_reader, "open_consumer", Mock(return_value=consumer))
+    topic = topic_of("kafka://127.0.0.1:1/events")
+    monkeypatch.setattr(retention, "open_log", lambda _: kafka_reader.KafkaLogReader(topic))
+    forever = Retention(folders, {}, retention_ms=2**63 - 1, batches_retained=2)
+    assert [checked(forever, end) for end in (10, 20, 30)] == [0, 0, 3]
