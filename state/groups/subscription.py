@@ -22,6 +22,9 @@ def subscribed_topics(metadata: Iterable[str]) -> tuple[str, ...] | None:
 
 
 def _topics(data: bytes) -> Iterable[str]:
+    """Yield the topics of a subscription that begins as one of version 0, with its user data
+    (GroupMetadata.computeSubscribedTopics).
+    """
     version, count = struct.unpack_from(">hi", data)
     if version < 0 or count < 0:
         raise ValueError(f"subscription version {version} with {count} topics")
@@ -33,3 +36,6 @@ def _topics(data: bytes) -> Iterable[str]:
             raise ValueError(f"topic name of {length} bytes at {at} of {len(data)}")
         yield data[at : at + length].decode()
         at += length
+    (length,) = struct.unpack_from(">i", data, at)
+    if at + 4 + length > len(data):
+        raise ValueError(f"user data of {length} bytes at {at} of {len(data)}")

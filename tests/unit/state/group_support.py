@@ -28,7 +28,8 @@ def metadata(*topics: str) -> str:
     """Return a consumer's subscription (base64)."""
     names = [one.encode() for one in topics]
     named = b"".join(struct.pack(">h", len(one)) + one for one in names)
-    return base64.b64encode(struct.pack(">hi", 0, len(topics)) + named).decode()
+    no_user_data = struct.pack(">i", -1)
+    return base64.b64encode(struct.pack(">hi", 0, len(topics)) + named + no_user_data).decode()
 
 
 def session_ends(slot: GroupSlot) -> dict[str, int]:

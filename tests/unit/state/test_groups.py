@@ -15,7 +15,6 @@ from state.groups.load import LoadedPartition
 from state.groups.offset_rows import OffsetRow, loaded_position
 from state.groups.payloads.requests import Heartbeat
 from state.groups.states import GroupState
-from state.groups.subscription import subscribed_topics
 from state.groups.tables import CoordinatorPhase
 from state.protocol_errors import ProtocolError
 from state.routing import ALL_GROUPS, GROUP_KEY, GROUP_SCOPE, machine_keys, scope
@@ -363,13 +362,3 @@ def test_an_image_survives_writes_of_a_group_that_is_gone() -> None:
 
 def decision(steps: list[dict[str, object]]) -> dict[str, object]:
     return {"group": "g", "partition": 4, "steps": steps}
-
-
-@pytest.mark.parametrize("data", ["", "AAA=", "//8AAAAB", "AAAAAAAC", "AAAAAAABAAVh"])
-def test_a_subscription_that_cannot_be_read_is_not_known(data: str) -> None:
-    assert subscribed_topics([metadata("a"), data]) is None
-
-
-def test_subscriptions_are_put_together() -> None:
-    assert subscribed_topics([metadata("b", "ü"), metadata("a", "b")]) == ("a", "b", "ü")
-    assert subscribed_topics([]) == ()
