@@ -53,7 +53,7 @@ def test_past_deadlines_are_due_at_once_in_order_and_once():
 
 def test_a_timer_with_slack_waits_for_others_that_ring_meanwhile():
     async def scenario(clock, wall):
-        clock.arm("late", 990, slack_ms=60)
+        clock.arm("late", 990, slack_ms=60_000)
         clock.arm("idle", 995, slack_ms=1_000_000)
         await pass_the_loop()
         assert not wall.due

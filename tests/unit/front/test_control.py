@@ -21,7 +21,7 @@ from streaming.front.control import ControlServer, order_event
 from streaming.log.api import LogClosed, NewRecord
 
 Command = Callable[..., tuple[int, int]]
-LONG_S, SHORT_S = 20.0, 1.0
+LONG_S, SHORT_S = 20.0, 3.0
 """For an effect that is there at once, and for one that never comes."""
 
 

@@ -33,4 +33,5 @@ def test_it_ends_while_its_log_cluster_does_not_answer(
     closing.join(30)
     ended = not closing.is_alive()
     answered.set()
+    stream._thread.join(30)  # what it logs belongs to this test
     assert ended
