@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import random
+import socket
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from typing import Any
+from typing import Any, NoReturn
 
 import orjson
 
@@ -265,6 +266,11 @@ def node_config(
     )
 
 
+async def _no_such_host(host: str, *_: Any, **__: Any) -> NoReturn:
+    """Made-up brokers are nowhere, and a resolver may take seconds to say so."""
+    raise socket.gaierror(socket.EAI_NONAME, f"no host is named {host}")
+
+
 @asynccontextmanager
 async def running(
     limits: Limits | None = None,
@@ -276,6 +282,7 @@ async def running(
     apis = build_apis(cluster, cluster, node_config(cluster, defaults))
     gateway = Gateway(listeners, apis, limits or Limits())
     await gateway.start()
+    asyncio.get_running_loop().getaddrinfo = _no_such_host
     rig = Rig(cluster, gateway)
     try:
         yield rig
