@@ -28,10 +28,10 @@ MARKER_OF_FOLDER = {
 MARKERS_OF_JOBS = {"spark", "e2e"}
 LONGEST_FIRST = ("e2e", "spark", "differential", "integration")
 
-settings.register_profile("short", max_examples=50, deadline=None)
-settings.register_profile(
-    "long", max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow]
-)
+# How long an example takes says how busy the machine is, and nothing of what is tested.
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True)
+settings.register_profile("short", UNHURRIED, max_examples=50)
+settings.register_profile("long", UNHURRIED, max_examples=500)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "short"))
 
 
