@@ -6,7 +6,6 @@ import io
 import socket
 import struct
 import threading
-import urllib.request
 
 import orjson
 import pytest
@@ -20,6 +19,7 @@ from streaming.embedded.ports import free_ports
 from streaming.image.cluster_image import ClusterImage
 from streaming.link.job_side import AppendRefused, JobLink
 from streaming.log.api import NewRecord
+from tests.fixtures.scraping import scrape
 from tests.fixtures.waiting import WAIT_S, wait_for
 from tests.integration.front.harness import put_broker, put_topic
 from tests.unit.front.front_figures import brokers_body
@@ -129,8 +129,7 @@ def test_the_image_follows_decisions(front, start_job):
 
 
 def scraped(port):
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=WAIT_S) as answer:
-        return answer.read().decode().splitlines()
+    return scrape(port).splitlines()
 
 
 def test_a_scrape_tells_of_the_role_and_of_the_job(front, start_job, metrics_port):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import urllib.error
-import urllib.request
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,9 +20,9 @@ from streaming.front.metrics import MetricsServer
 from streaming.log.api import NewRecord
 from streaming.log.log_clock import LogClock
 from streaming.wall_clock import wall_clock_ms
+from tests.fixtures.scraping import scrape
 from tests.unit.front.front_figures import made_front, play_job, say
 
-TIMEOUT_S = 30.0
 CONTROLLER = "kafka_controller_kafkacontroller_"
 
 
@@ -171,9 +170,8 @@ def test_the_age_of_what_waits_is_that_of_its_oldest_event(tmp_path):
 
 
 def scraped(port: int) -> dict[tuple[str, ...], float]:
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=TIMEOUT_S) as answer:
-        text = answer.read().decode()
-    found = [one for family in text_string_to_metric_families(text) for one in family.samples]
+    told = text_string_to_metric_families(scrape(port))
+    found = [one for family in told for one in family.samples]
     return {(one.name, *one.labels.values()): one.value for one in found}
 
 
