@@ -13,7 +13,7 @@ from state.limits import REPLICAS_MAX
 from state.matrix import Int32s, pad_rows
 
 
-def whole_number(value: object) -> int:
+def int64(value: object) -> int:
     """Return a whole number of 64 bits: times, offsets, epochs of brokers.
 
     Raises TypeError for anything else, booleans too, ValueError for a larger one.
@@ -34,7 +34,7 @@ def config_number(key: str, value: object) -> int:
 
     Raises TypeError for anything but a whole number, ValueError for a larger one.
     """
-    return (whole_number if key.endswith(".ms") else int32)(value)
+    return (int64 if key.endswith(".ms") else int32)(value)
 
 
 def _whole(value: object, bits: int) -> int:
@@ -70,9 +70,9 @@ def optional_bool(value: object) -> bool | None:
     return value
 
 
-def optional_number(value: object) -> int | None:
+def optional_int64(value: object) -> int | None:
     """Return a whole number of 64 bits or None; raises TypeError, ValueError."""
-    return None if value is None else whole_number(value)
+    return None if value is None else int64(value)
 
 
 def optional_int32(value: object) -> int | None:
@@ -80,12 +80,12 @@ def optional_int32(value: object) -> int | None:
     return None if value is None else int32(value)
 
 
-def number_tuple(values: Iterable[object]) -> tuple[int, ...]:
+def int32_tuple(values: Iterable[object]) -> tuple[int, ...]:
     """Return the whole numbers, of 32 bits, of a list; raises TypeError, ValueError."""
     return tuple(map(int32, values))
 
 
-def whole_numbers(values: object) -> Int32s:
+def int32_array(values: object) -> Int32s:
     """Return int32[n] from a list of whole numbers; raises TypeError, OverflowError."""
     if not isinstance(values, list):
         raise TypeError(f"{values!r} is not a list")
@@ -138,12 +138,12 @@ def _check_whole(values: list[object]) -> None:
     """Look at each value only when one of them is not what it should be."""
     if set(map(type, values)) - {int}:
         for value in values:
-            whole_number(value)
+            int64(value)
 
 
 def partition_numbers(values: object) -> Int32s:
     """Return int32[n] of distinct numbers from 0 up; raises TypeError, ValueError."""
-    numbers = whole_numbers(values)
+    numbers = int32_array(values)
     if (numbers < 0).any() or len(set(numbers.tolist())) != len(numbers):
         raise ValueError(f"partitions {values!r} are not distinct numbers from 0 up")
     return numbers

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from state.json_values import int32, optional_number, text, whole_number
+from state.json_values import int32, int64, optional_int64, text
 
 TopicPartition: TypeAlias = tuple[str, int]
 
@@ -55,12 +55,12 @@ def read_row(values: Any) -> tuple[TopicPartition, OffsetRow]:
     """Return a row out of JSON; raises TypeError, ValueError."""
     topic, partition, offset, leader_epoch, metadata, commit_ms, expire_ms, position = values
     row = OffsetRow(
-        whole_number(offset),
+        int64(offset),
         int32(leader_epoch),
         text(metadata),
-        whole_number(commit_ms),
-        optional_number(expire_ms),
-        whole_number(position),
+        int64(commit_ms),
+        optional_int64(expire_ms),
+        int64(position),
     )
     return (text(topic), int32(partition)), row
 

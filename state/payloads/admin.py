@@ -10,9 +10,9 @@ from typing import Any
 
 from state.json_values import (
     int32,
+    int32_array,
     optional_text,
     text,
-    whole_numbers,
 )
 from state.matrix import Int32s
 
@@ -46,7 +46,7 @@ def elect_leaders_requested(body: dict[str, Any]) -> ElectLeadersRequested:
         request_id=optional_text(body.get("request_id")),
         election_type=ElectionType(body["election_type"]),
         topic=text(body["topic"]),
-        partitions=whole_numbers(body["partitions"]),
+        partitions=int32_array(body["partitions"]),
     )
 
 
@@ -64,7 +64,7 @@ class AlterReassignmentsRequested:
 
 def alter_reassignments_requested(body: dict[str, Any]) -> AlterReassignmentsRequested:
     """Read alter_reassignments_requested."""
-    partitions = whole_numbers(body["partitions"])
+    partitions = int32_array(body["partitions"])
     targets = list(body["targets"])
     if len(targets) != len(partitions) or len(set(partitions.tolist())) != len(partitions):
         raise ValueError(f"{len(targets)} targets for partitions {partitions.tolist()}")
@@ -73,7 +73,7 @@ def alter_reassignments_requested(body: dict[str, Any]) -> AlterReassignmentsReq
         topic=text(body["topic"]),
         partitions=partitions,
         targets=tuple(
-            None if target is None else tuple(whole_numbers(target).tolist()) for target in targets
+            None if target is None else tuple(int32_array(target).tolist()) for target in targets
         ),
     )
 

@@ -7,11 +7,11 @@ from typing import Any
 
 from state.json_values import (
     int32,
-    number_tuple,
+    int32_tuple,
+    int64,
     objects,
     optional_text,
     text,
-    whole_number,
 )
 
 
@@ -28,7 +28,7 @@ class BrokerRegistration:
 def _broker(body: dict[str, Any]) -> BrokerRegistration:
     return BrokerRegistration(
         id=int32(body["id"]),
-        epoch=whole_number(body["epoch"]),
+        epoch=int64(body["epoch"]),
         rack=optional_text(body.get("rack")),
         endpoints=objects(body["endpoints"]),
     )
@@ -50,7 +50,7 @@ def broker_registrations_changed(body: dict[str, Any]) -> BrokerRegistrationsCha
     """Read broker_registrations_changed; absent lists are empty."""
     return BrokerRegistrationsChanged(
         registered=tuple(map(_broker, body.get("registered", ()))),
-        unregistered=number_tuple(body.get("unregistered", ())),
+        unregistered=int32_tuple(body.get("unregistered", ())),
         bounced=tuple(map(_broker, body.get("bounced", ()))),
         updated=tuple(map(_broker, body.get("updated", ()))),
     )
@@ -73,7 +73,7 @@ def controlled_shutdown_requested(body: dict[str, Any]) -> ControlledShutdownReq
     return ControlledShutdownRequested(
         request_id=text(body["request_id"]),
         broker_id=int32(body["broker_id"]),
-        broker_epoch=whole_number(body["broker_epoch"]),
+        broker_epoch=int64(body["broker_epoch"]),
         version=int32(body["version"]),
     )
 
@@ -105,7 +105,7 @@ def controlled_shutdown_checked(body: dict[str, Any]) -> ControlledShutdownCheck
     """Read controlled_shutdown_checked."""
     return ControlledShutdownChecked(
         request=controlled_shutdown_requested(body),
-        live=number_tuple(body["live"]),
+        live=int32_tuple(body["live"]),
         at_risk=tuple((text(topic), int32(partition)) for topic, partition in body["at_risk"]),
     )
 
@@ -119,7 +119,7 @@ class LogDirFailureNotified:
 
 def log_dir_failure_notified(body: dict[str, Any]) -> LogDirFailureNotified:
     """Read log_dir_failure_notified."""
-    return LogDirFailureNotified(broker_ids=number_tuple(body["broker_ids"]))
+    return LogDirFailureNotified(broker_ids=int32_tuple(body["broker_ids"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def producer_ids_requested(body: dict[str, Any]) -> ProducerIdsRequested:
     return ProducerIdsRequested(
         request_id=text(body["request_id"]),
         broker_id=int32(body["broker_id"]),
-        broker_epoch=whole_number(body["broker_epoch"]),
+        broker_epoch=int64(body["broker_epoch"]),
     )
 
 
@@ -153,5 +153,5 @@ class ProducerIdBlockObserved:
 def producer_id_block_observed(body: dict[str, Any]) -> ProducerIdBlockObserved:
     """Read producer_id_block_observed."""
     return ProducerIdBlockObserved(
-        block_end=whole_number(body["block_end"]), zk_version=int32(body["zk_version"])
+        block_end=int64(body["block_end"]), zk_version=int32(body["zk_version"])
     )

@@ -8,9 +8,9 @@ from typing import Any
 from state.cluster.authority import checked_config
 from state.json_values import (
     int32,
+    int64,
     objects,
     text,
-    whole_number,
 )
 
 
@@ -109,4 +109,4 @@ class TimerDue:
 
 def timer_due(body: dict[str, Any]) -> TimerDue:
     """Read timer_due."""
-    return TimerDue(timer=text(body["timer"]), deadline_ms=whole_number(body["deadline_ms"]))
+    return TimerDue(timer=text(body["timer"]), deadline_ms=int64(body["deadline_ms"]))

@@ -11,12 +11,12 @@ import numpy.typing as npt
 from state.json_values import (
     broker_id_lists,
     int32,
+    int32_array,
+    int64,
     optional_text,
     partition_numbers,
     replica_ids,
     text,
-    whole_number,
-    whole_numbers,
 )
 from state.matrix import Int32s, pad_rows
 
@@ -57,12 +57,12 @@ def states_from_json(states: list[list[Any] | None] | None, count: int) -> State
     leader, leader_epoch, isr, controller_epoch, recovery, zk_version = _columns(filled, 6)
     return States(
         present=np.array([row is not None for row in rows], dtype=bool),
-        leader=whole_numbers(leader),
-        leader_epoch=whole_numbers(leader_epoch),
+        leader=int32_array(leader),
+        leader_epoch=int32_array(leader_epoch),
         isr=broker_id_lists(isr, count),
-        controller_epoch=whole_numbers(controller_epoch),
-        recovery=whole_numbers(recovery),
-        zk_version=whole_numbers(zk_version),
+        controller_epoch=int32_array(controller_epoch),
+        recovery=int32_array(recovery),
+        zk_version=int32_array(zk_version),
     )
 
 
@@ -126,14 +126,14 @@ def alter_partition_requested(body: dict[str, Any]) -> AlterPartitionRequested:
     return AlterPartitionRequested(
         request_id=text(body["request_id"]),
         broker_id=int32(body["broker_id"]),
-        broker_epoch=whole_number(body["broker_epoch"]),
+        broker_epoch=int64(body["broker_epoch"]),
         version=int32(body["version"]),
         topic=text(body["topic"]),
         topic_id=optional_text(body.get("topic_id")),
         partitions=partition_numbers([row["partition"] for row in rows]),
-        leader_epoch=whole_numbers([row["leader_epoch"] for row in rows]),
-        partition_epoch=whole_numbers([row["partition_epoch"] for row in rows]),
-        recovery=whole_numbers([row.get("recovery", 0) for row in rows]),
+        leader_epoch=int32_array([row["leader_epoch"] for row in rows]),
+        partition_epoch=int32_array([row["partition_epoch"] for row in rows]),
+        recovery=int32_array([row.get("recovery", 0) for row in rows]),
         isr=pad_rows([replica_ids(row["isr"]) for row in rows]),
     )
 
@@ -153,12 +153,12 @@ _Answered = TypeVar("_Answered", bound=PartitionsAnswered)
 
 
 def _answered(kind: type[_Answered], body: dict[str, Any]) -> _Answered:
-    partitions, errors = partition_numbers(body["partitions"]), whole_numbers(body["errors"])
+    partitions, errors = partition_numbers(body["partitions"]), int32_array(body["errors"])
     if len(partitions) != len(errors):
         raise ValueError(f"{len(errors)} errors for {len(partitions)} partitions")
     return kind(
         broker_id=int32(body["broker_id"]),
-        broker_epoch=whole_number(body["broker_epoch"]),
+        broker_epoch=int64(body["broker_epoch"]),
         topic=text(body["topic"]),
         partitions=partitions,
         errors=errors,

@@ -8,7 +8,7 @@ from typing import Any
 from state.json_values import (
     broker_id_lists,
     int32,
-    number_tuple,
+    int32_tuple,
     optional_bool,
     optional_int32,
     optional_text,
@@ -147,7 +147,7 @@ def create_topic_requested(body: dict[str, Any]) -> CreateTopicRequested:
         replication_factor=int32(body["replication_factor"]),
         assignment=None
         if assignment is None
-        else {int32(int(p)): number_tuple(ids) for p, ids in assignment.items()},
+        else {int32(int(p)): int32_tuple(ids) for p, ids in assignment.items()},
         configs=configs,
         min_insync=int32(int(min_insync)) if min_insync.isdecimal() else None,
         validate_only=bool(body.get("validate_only", False)),
@@ -176,7 +176,7 @@ def create_partitions_requested(body: dict[str, Any]) -> CreatePartitionsRequest
         request_id=text(body["request_id"]),
         topic=text(body["topic"]),
         partitions=_partition_count(body["partitions"]),
-        assignment=None if assignment is None else tuple(map(number_tuple, assignment)),
+        assignment=None if assignment is None else tuple(map(int32_tuple, assignment)),
         validate_only=bool(optional_bool(body.get("validate_only"))),
     )
 

@@ -10,11 +10,11 @@ from state.groups.offset_rows import OffsetRow, TopicPartition, read_row, read_r
 from state.groups.payloads.requests import GroupRequest, request_fields
 from state.json_values import (
     int32,
-    number_tuple,
-    optional_number,
+    int32_tuple,
+    int64,
+    optional_int64,
     optional_text,
     text,
-    whole_number,
 )
 
 
@@ -22,7 +22,7 @@ def _commits(values: Iterable[Any]) -> tuple[tuple[TopicPartition, int, int, str
     return tuple(
         (
             (text(topic), int32(partition)),
-            whole_number(offset),
+            int64(offset),
             int32(leader_epoch),
             text(metadata),
         )
@@ -52,7 +52,7 @@ def offset_commit_requested(body: dict[str, Any]) -> OffsetCommitRequested:
         text(body["member"]),
         optional_text(body.get("instance")),
         int32(body["generation"]),
-        None if retention_ms in (None, -1) else whole_number(retention_ms),
+        None if retention_ms in (None, -1) else int64(retention_ms),
         _commits(body["offsets"]),
     )
 
@@ -74,7 +74,7 @@ def txn_offset_commit_requested(body: dict[str, Any]) -> TxnOffsetCommitRequeste
     """Read txn_offset_commit_requested."""
     return TxnOffsetCommitRequested(
         *request_fields(body),
-        whole_number(body["producer_id"]),
+        int64(body["producer_id"]),
         int32(body["producer_epoch"]),
         text(body["member"]),
         optional_text(body.get("instance")),
@@ -103,7 +103,7 @@ def offsets_appended(body: dict[str, Any]) -> OffsetsAppended:
         int32(body["partition"]),
         text(body["group"]),
         tuple(
-            (*commit, whole_number(values[-1]))
+            (*commit, int64(values[-1]))
             for commit, values in zip(
                 _commits(values[:-1] for values in body["offsets"]), body["offsets"], strict=True
             )
@@ -157,7 +157,7 @@ def offsets_expiration_due(body: dict[str, Any]) -> OffsetsExpirationDue:
 
 def _write(values: Any) -> tuple[int, int]:
     offset, index = values
-    return whole_number(offset), int32(index)
+    return int64(offset), int32(index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +212,7 @@ def group_records_overtaken(body: dict[str, Any]) -> GroupRecordsOvertaken:
         int32(body["partition"]),
         text(body["group"]),
         _write(body["write"]),
-        optional_number(body.get("producer_id")),
+        optional_int64(body.get("producer_id")),
         read_rows(body["offsets"]),
     )
 
@@ -232,5 +232,5 @@ def transaction_completed(body: dict[str, Any]) -> TransactionCompleted:
     if not isinstance(committed, bool):
         raise TypeError(f"committed is {committed!r}, neither true nor false")
     return TransactionCompleted(
-        whole_number(body["producer_id"]), committed, number_tuple(body["partitions"])
+        int64(body["producer_id"]), committed, int32_tuple(body["partitions"])
     )

@@ -11,12 +11,12 @@ from state.json_values import (
     base64_text,
     config_number,
     int32,
-    number_tuple,
+    int32_tuple,
+    int64,
     optional_int32,
-    optional_number,
+    optional_int64,
     optional_text,
     text,
-    whole_number,
 )
 
 
@@ -40,8 +40,8 @@ def _observed_member(one: dict[str, Any]) -> ObservedMember:
         optional_text(one["instance"]),
         text(one["client"]),
         text(one["host"]),
-        whole_number(one["session_timeout_ms"]),
-        whole_number(one["rebalance_timeout_ms"]),
+        int64(one["session_timeout_ms"]),
+        int64(one["rebalance_timeout_ms"]),
         base64_text(one["metadata"]),
         base64_text(one["assignment"]),
     )
@@ -84,7 +84,7 @@ def group_observed(body: dict[str, Any]) -> GroupObserved:
             text(found["protocol_type"]),
             optional_text(found["protocol"]),
             optional_text(found["leader"]),
-            optional_number(found["state_since_ms"]),
+            optional_int64(found["state_since_ms"]),
             tuple(_observed_member(one) for one in found["members"]),
         )
     return GroupObserved(
@@ -93,7 +93,7 @@ def group_observed(body: dict[str, Any]) -> GroupObserved:
         text(body["group"]),
         metadata,
         read_rows(body["offsets"]),
-        {whole_number(producer): read_rows(rows) for producer, rows in body["pending"]},
+        {int64(producer): read_rows(rows) for producer, rows in body["pending"]},
     )
 
 
@@ -107,7 +107,7 @@ class GroupPartitionsElected:
 
 def group_partitions_elected(body: dict[str, Any]) -> GroupPartitionsElected:
     """Read group_partitions_elected."""
-    return GroupPartitionsElected(number_tuple(body["partitions"]), int32(body["epoch"]))
+    return GroupPartitionsElected(int32_tuple(body["partitions"]), int32(body["epoch"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ class GroupPartitionsLoaded:
 
 def group_partitions_loaded(body: dict[str, Any]) -> GroupPartitionsLoaded:
     """Read group_partitions_loaded."""
-    return GroupPartitionsLoaded(number_tuple(body["partitions"]), int32(body["epoch"]))
+    return GroupPartitionsLoaded(int32_tuple(body["partitions"]), int32(body["epoch"]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class GroupPartitionsResigned:
 def group_partitions_resigned(body: dict[str, Any]) -> GroupPartitionsResigned:
     """Read group_partitions_resigned."""
     return GroupPartitionsResigned(
-        number_tuple(body["partitions"]),
+        int32_tuple(body["partitions"]),
         optional_int32(body["epoch"]),
         body.get("unheard") is True,
     )
@@ -174,4 +174,4 @@ class GroupTimerDue:
 
 def group_timer_due(body: dict[str, Any]) -> GroupTimerDue:
     """Read group_timer_due."""
-    return GroupTimerDue(text(body["timer"]), whole_number(body["deadline_ms"]))
+    return GroupTimerDue(text(body["timer"]), int64(body["deadline_ms"]))

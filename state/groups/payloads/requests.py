@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 from state.json_values import (
     base64_text,
     int32,
+    int64,
     optional_text,
     text,
-    whole_number,
 )
 
 
@@ -66,8 +66,8 @@ def join_group_requested(body: dict[str, Any]) -> JoinGroupRequested:
         optional_text(body.get("instance")),
         text(body["client"]),
         text(body["host"]),
-        whole_number(body["session_timeout_ms"]),
-        whole_number(body["rebalance_timeout_ms"]),
+        int64(body["session_timeout_ms"]),
+        int64(body["rebalance_timeout_ms"]),
         text(body["protocol_type"]),
         tuple((text(name), base64_text(metadata)) for name, metadata in body["protocols"]),
         optional_text(body.get("reason")) or "not provided",
@@ -171,7 +171,7 @@ def heartbeats_received(body: dict[str, Any]) -> HeartbeatsReceived:
                 text(member),
                 optional_text(instance),
                 int32(generation),
-                *map(whole_number, silent_ms),
+                *map(int64, silent_ms),
             )
             for group, member, instance, generation, *silent_ms in body["heartbeats"]
         )

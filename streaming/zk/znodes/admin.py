@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from state.json_values import number_tuple
+from state.json_values import int32_tuple
 from streaming.zk.znodes.topic import partition_number, topic_name
 
 TopicPartition = tuple[str, int]
@@ -35,7 +35,7 @@ def parse_reassignment(data: bytes) -> dict[TopicPartition, list[int]]:
     """Read /admin/reassign_partitions; raises ValueError naming what is wrong."""
     try:
         return {
-            _partition(one): list(number_tuple(one["replicas"]))
+            _partition(one): list(int32_tuple(one["replicas"]))
             for one in orjson.loads(data)["partitions"]
         }
     except (ValueError, KeyError, TypeError) as error:

@@ -10,7 +10,7 @@ import numpy as np
 import orjson
 from numpy.typing import ArrayLike, NDArray
 
-from state.json_values import replica_lists, whole_numbers
+from state.json_values import int32_array, replica_lists
 from state.matrix import Int32s, pad_rows
 
 _PADDING = -1
@@ -137,7 +137,7 @@ def _fields_and_isr(znodes: list[Any]) -> tuple[Int32s, Int32s]:
     """Return int32[n, 4] in the order of _FIELDS, and int32[n, R]."""
     states = [orjson.loads(znode) for znode in znodes]
     fields = [
-        whole_numbers([state.get(name, absent) for state in states])
+        int32_array([state.get(name, absent) for state in states])
         for name, absent in _FIELDS.items()
     ]
     recovery = fields[-1]
