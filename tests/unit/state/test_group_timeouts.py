@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from state.groups.buckets import group_bucket
 from state.groups.states import GroupState
 from tests.unit.state.group_support import Coordinator
 
@@ -24,6 +27,28 @@ def test_a_short_rebalance_timeout_does_not_ring_the_clock_without_end() -> None
     assert 50 < coordinator.offset - before < 105
     coordinator.tick(13_000)
     assert coordinator.group("g").state is GroupState.EMPTY
+
+
+@pytest.mark.parametrize("syncs", [True, False])
+def test_a_static_member_that_came_back_has_its_old_ids_time_to_sync(syncs: bool) -> None:
+    coordinator = Coordinator()
+    first = coordinator.join("g", version=3)
+    coordinator.join("g", instance="i", session_timeout_ms=120_000)
+    coordinator.tick(6_000)
+    leader = coordinator.answer(first)["member"]
+    coordinator.sync("g", leader, 1)
+    back = coordinator.join("g", instance="i", session_timeout_ms=120_000)
+    joined = coordinator.answer(back)
+    assert (joined["error"], joined["generation"]) == (0, 1)
+    if syncs:
+        coordinator.sync("g", joined["member"], 1, instance="i")
+    for now_ms in range(10_000, 66_001, 4_000):
+        coordinator.tick(now_ms)
+        heard = [["g", leader, None, 1]]
+        coordinator.happen("heartbeats_received", str(group_bucket("g")), heartbeats=heard)
+    group = coordinator.group("g")
+    assert group.state is (GroupState.STABLE if syncs else GroupState.PREPARING)
+    assert (joined["member"] in group.members) is syncs
 
 
 def test_a_negative_rebalance_timeout_ends_no_sync_in_the_past() -> None:
