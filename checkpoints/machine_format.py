@@ -60,10 +60,12 @@ def encode_machine(machine: Machine) -> bytes:
         [name, deletion.started, deletion.halted]
         for name, deletion in sorted(machine.table.deletions.items())
     ]
+    deleted = [[name, topic_id_to_text(id_)] for name, id_ in machine.table.deleted.items()]
     rows = machine.table.rows
     return encode_block(
         {name: getattr(rows, name) for name in COLUMN_NAMES},
-        {**common, "machine": "slot", "topics": topics, "deletions": deletions},
+        {**common, "machine": "slot", "topics": topics, "deletions": deletions}
+        | ({"deleted": deleted} if deleted else {}),
     )
 
 
@@ -128,4 +130,5 @@ def _table(columns: dict[str, Any], extra: dict[str, Any]) -> PartitionTable:
         topics,
         Columns(**{name: columns[name].copy() for name in COLUMN_NAMES}),
         {name: Deletion(started, halted) for name, started, halted in extra["deletions"]},
+        {name: topic_id_from_text(topic_id) for name, topic_id in extra.get("deleted", ())},
     )

@@ -6,7 +6,8 @@ been that many slots.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +21,9 @@ from state.partitions.slot import Slot
 from state.partitions.table import COLUMN_NAMES, Columns, PartitionTable, Topic, stack
 from state.routing import GROUP_KEY, topic_scope
 
-_OF_ONE_SLOT = frozenset({"topics", "deletions"})
+_OF_ONE_SLOT = frozenset({"topics", "deletions", "deleted"})
 """Header fields of a slot's state that are its own; the others are the same in all slots."""
+T = TypeVar("T")
 _DISAGREEMENT = (
     "the slots do not agree about the cluster; rebuild them from the log "
     "(helmstream checkpoint rebuild)"
@@ -81,6 +83,7 @@ def _spread(old: Sequence[Slot], slots: int) -> list[Slot]:
     rows = stack(_numbered([slot.table for slot in old]))
     place = np.array([topic_scope(topic.name) % slots for topic in topics], dtype=np.int64)
     deletions = {name: one for slot in old for name, one in slot.table.deletions.items()}
+    deleted = {name: one for slot in old for name, one in slot.table.deleted.items()}
     found = []
     for key in range(slots):
         chosen = np.flatnonzero(place == key)
@@ -91,15 +94,16 @@ def _spread(old: Sequence[Slot], slots: int) -> list[Slot]:
                 PartitionTable(
                     [topics[at] for at in chosen.tolist()],
                     _select(rows, topics, chosen),
-                    {
-                        name: one
-                        for name, one in deletions.items()
-                        if topic_scope(name) % slots == key
-                    },
+                    _of_slot(deletions, key, slots),
+                    _of_slot(deleted, key, slots),
                 ),
             )
         )
     return found
+
+
+def _of_slot(by_name: Mapping[str, T], key: int, slots: int) -> dict[str, T]:
+    return {name: one for name, one in by_name.items() if topic_scope(name) % slots == key}
 
 
 def _numbered(tables: Sequence[PartitionTable]) -> list[Columns]:

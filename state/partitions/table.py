@@ -14,9 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from state.matrix import NONE, Bools, Int32s, Rows, any_in_row, stack_padded, widen
+from state.topic_ids import NO_TOPIC_ID
 
 NO_VERSION = -1
 NO_LEADER = -1
+DELETED_MAX = 1000
 
 
 @dataclass(slots=True)
@@ -125,19 +127,21 @@ def stack(parts: list[Columns]) -> Columns:
 class PartitionTable:
     """All partitions of one slot, with the look-ups that rules ask for."""
 
-    __slots__ = ("_by_name", "_pending", "_rows", "deletions", "topics")
+    __slots__ = ("_by_name", "_pending", "_rows", "deleted", "deletions", "topics")
 
     def __init__(
         self,
         topics: list[Topic] | None = None,
         rows: Columns | None = None,
         deletions: dict[str, Deletion] | None = None,
+        deleted: dict[str, bytes] | None = None,
     ) -> None:
-        """Take the topics, their rows (rows.topic are indexes into topics) and the topics queued
-        for deletion by name.
+        """Take the topics, their rows (rows.topic are indexes into topics) and, by name, the topics
+        queued for deletion and the ids of those that were deleted and are not known to be gone.
         """
         self.topics = topics if topics is not None else []
         self.deletions = deletions if deletions is not None else {}
+        self.deleted = deleted if deleted is not None else {}
         self._rows = rows if rows is not None else Columns()
         self._pending: list[Columns] = []
         self._by_name = {topic.name: index for index, topic in enumerate(self.topics)}
@@ -238,6 +242,21 @@ class PartitionTable:
         rows.topic[rows.topic > index] -= 1
         del self.topics[index]
         self._by_name = {topic.name: at for at, topic in enumerate(self.topics)}
+
+    def note_deleted(self, topic: Topic) -> None:
+        """Remember the id of a topic that was deleted: what was read of it before may still come.
+
+        The oldest makes room: nobody says that a topic is gone which was never observed.
+        """
+        if topic.topic_id != NO_TOPIC_ID:
+            self.deleted.pop(topic.name, None)
+            self.deleted[topic.name] = topic.topic_id
+        if len(self.deleted) > DELETED_MAX:
+            del self.deleted[next(iter(self.deleted))]
+
+    def was_deleted(self, name: str, topic_id: bytes) -> bool:
+        """Return whether this very topic was deleted, and is not known to be gone."""
+        return topic_id != NO_TOPIC_ID and self.deleted.get(name) == topic_id
 
     def replace_isr(self, at: Rows, isr: Int32s) -> None:
         """Write ISR lists int32[len(at), V] into rows, widening the column for a longer list."""

@@ -29,8 +29,12 @@ from state.topic_ids import NO_TOPIC_ID, topic_id_to_text
 def on_topic_observed(slot: Slot, event: Event, observed: TopicObserved) -> list[Decision]:
     """Take a topic as ZooKeeper has it: load it, create what is new, adopt states that are newer
     than ours.
+
+    What was read of a topic before it was deleted says nothing any more.
     """
     if slot.authority.phase not in (Phase.LOADING, Phase.ACTIVE):
+        return []
+    if slot.table.was_deleted(observed.topic, observed.topic_id):
         return []
     replicas, repaired = without_controller(slot, observed)
     loading = slot.authority.phase is Phase.LOADING
@@ -151,6 +155,9 @@ def on_topic_removed(slot: Slot, event: Event, removed: TopicRemoved) -> list[De
     again = removed.observed_again
     if removed.unmarked:
         slot.table.deletions.pop(removed.topic, None)
+    deleted = slot.table.deleted.get(removed.topic, NO_TOPIC_ID)
+    if again or removed.topic_id == topic_id_to_text(deleted):
+        slot.table.deleted.pop(removed.topic, None)
     gone = deletion.forget_topic(event.offset, removed.topic, observed_again=again)
     if topic is None and again:
         return []

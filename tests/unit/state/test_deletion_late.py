@@ -1,0 +1,105 @@
+"""What was read of a topic before it was deleted, and is heard of afterwards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from checkpoints.machine_format import decode_machine, encode_machine
+from checkpoints.reslot import reslot
+from checkpoints.snapshot import Snapshot
+from state.decisions import DecisionKind
+from state.partitions.table import DELETED_MAX, PartitionTable, Topic
+from state.routing import topic_scope
+from tests.unit.state.support import Controller
+
+FORGET, CHANGE = DecisionKind.FORGET_TOPIC, DecisionKind.CHANGE_PARTITIONS
+ID, OTHER = "AAECAwQFBgcICQoLDA0ODw", "ERECAwQFBgcICQoLDA0ODw"
+STATE = [1, 0, [1, 2], 5, 0, 0]
+
+
+def create(controller: Controller, topic_id: str) -> dict[DecisionKind, Any]:
+    return controller.happen(
+        "create_topic_requested",
+        "t",
+        request_id="r",
+        topic="t",
+        topic_id=topic_id,
+        partitions=1,
+        replication_factor=2,
+        assignment={"0": [1, 2]},
+        start_index=0,
+        shift=0,
+    )
+
+
+def with_deleted(topic_id: str = ID) -> Controller:
+    """Topic t was created here and is deleted, all that before it was observed."""
+    controller = Controller((1, 2))
+    create(controller, topic_id)
+    controller.happen("delete_topic_requested", "t", request_id="d", topic="t")
+    for id_ in (1, 2):
+        said = controller.happen(
+            "stop_replica_answered",
+            "t",
+            broker_id=id_,
+            broker_epoch=100 + id_,
+            topic="t",
+            partitions=[0],
+            errors=[0],
+        )
+    assert DecisionKind.DELETE_TOPIC in said
+    return controller
+
+
+@pytest.mark.parametrize("states", [[STATE], None])
+def test_a_late_echo_does_not_bring_it_back(states: list[Any] | None) -> None:
+    controller = with_deleted()
+    assert controller.topic("t", [[1, 2]], states, topic_id=ID) == {}
+    assert controller.slot.table.topic("t") is None
+    gone = controller.happen("topic_removed", "t", topic="t", topic_id=ID)
+    assert gone == {FORGET: {"topic": "t"}}
+    assert controller.slot.table.deleted == {}
+
+
+def test_the_next_topic_of_that_name_is_not_taken_for_it() -> None:
+    controller = with_deleted()
+    create(controller, OTHER)
+    assert controller.topic("t", [[1, 2]], [STATE], topic_id=ID) == {}
+    assert controller.topic("t", [[1, 2]], [STATE], topic_id=OTHER) == {}
+    assert controller.happen("topic_removed", "t", topic="t", topic_id=ID) == {}
+    assert controller.row("t", 0)["leader"] == 1
+
+
+def test_one_that_is_to_be_observed_again_is_taken_as_it_is() -> None:
+    controller = with_deleted()
+    controller.happen("topic_removed", "t", topic="t", observed_again=True)
+    assert CHANGE in controller.topic("t", [[1, 2]], [STATE], topic_id=ID)
+
+
+def test_a_load_takes_what_is_there() -> None:
+    controller = with_deleted()
+    controller.elect(6)
+    controller.topic("t", [[1, 2]], [STATE], topic_id=ID)
+    assert controller.slot.table.topic("t") is not None
+
+
+def test_it_is_written_and_read_and_moves_to_the_slot_of_its_name() -> None:
+    controller = with_deleted()
+    data = controller.states[0]
+    assert encode_machine(decode_machine(data)) == data
+    assert controller.slot.table.deleted == {"t": bytes(range(16))}
+    moved = reslot(Snapshot(controller.offset, 1, controller.states, 1), 3, 1)
+    tables = [decode_machine(moved.states[key]).table for key in range(3)]
+    kept = {topic_scope("t") % 3: {"t": bytes(range(16))}}
+    assert [table.deleted for table in tables] == [kept.get(key, {}) for key in range(3)]
+
+
+def test_only_the_newest_are_remembered() -> None:
+    table = PartitionTable()
+    for number in range(DELETED_MAX + 1):
+        table.note_deleted(Topic(f"t{number}", bytes(range(16)), None, 0))
+    assert len(table.deleted) == DELETED_MAX
+    assert not table.was_deleted("t0", bytes(range(16)))
+    assert table.was_deleted("t1", bytes(range(16)))
