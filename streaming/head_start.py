@@ -14,10 +14,6 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable
-from itertools import chain
-
-import pyarrow as pa
 
 from checkpoints.ahead import Ahead, forget_ahead, note_ahead
 from checkpoints.replay import Digest
@@ -25,6 +21,7 @@ from state.events import Event
 from streaming.beginning import Beginning
 from streaming.decided_rows import FoldedBatch, load_goes_on
 from streaming.folding import fold_events
+from streaming.log.event_rows import EVENT_COLUMNS, events_of
 from streaming.log.recorded import open_if_made
 from streaming.log.source import HelmstreamLogStreamReader
 from streaming.paths import DataDir
@@ -45,7 +42,6 @@ _LONG_S = 60.0
 """After which an operator is told, again and again, that the query is not ready."""
 _STILL_S = 2.0
 """Of a load of which nothing comes: the query does not wait for it any longer."""
-_EVENT_COLUMNS = ("offset", "time_ms", "kind", "key", "payload")
 
 
 class HeadStart:
@@ -223,7 +219,9 @@ class HeadStart:
             batches = reader.readBetweenOffsets(start, {"offset": self._first_end})
         else:
             batches, _ = reader.read(start)
-        return _events(batches)
+        return events_of(
+            [batch.column(name).to_pylist() for name in EVENT_COLUMNS] for batch in batches
+        )
 
     def _carry_out(self, events: list[Event]) -> None:
         with self._turn:
@@ -245,14 +243,6 @@ class HeadStart:
 
     def _note(self, planned: int) -> None:
         note_ahead(self._folders.checkpoint, Ahead(self._first, self._done, planned))
-
-
-def _events(batches: Iterable[pa.RecordBatch]) -> list[Event]:
-    rows = (
-        zip(*(batch.column(name).to_pylist() for name in _EVENT_COLUMNS), strict=True)
-        for batch in batches
-    )
-    return [Event(*row) for row in chain.from_iterable(rows)]
 
 
 def _from(folded: FoldedBatch, offset: int) -> FoldedBatch:

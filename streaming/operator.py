@@ -16,11 +16,11 @@ from state.decisions import Decision
 from state.events import Event
 from streaming.decided_rows import FOLDED, LOADING, OUTPUT_SCHEMA, load_goes_on
 from streaming.garbage import collect_rarely
+from streaming.log.event_rows import EVENT_COLUMNS, events_of
 from streaming.router import KEY
 
 STATE_SCHEMA = "data binary"
 Fold = Callable[[tuple[Any, ...], Iterator[pd.DataFrame], GroupState], Iterator[pd.DataFrame]]
-_EVENT_COLUMNS = ("offset", "time_ms", "kind", "key", "payload")
 
 
 def decide(routed: DataFrame, fold: Fold | None = None) -> DataFrame:
@@ -71,13 +71,6 @@ def _events(frames: Iterator[pd.DataFrame]) -> list[Event]:
     """Return the events in offset order; pandas' own concat and sort take longer than the fold of
     a small machine.
     """
-    rows = (
-        zip(*(frame[name].tolist() for name in _EVENT_COLUMNS), strict=True) for frame in frames
-    )
-    events = [
-        Event(offset, time_ms, kind, topic, bytes(payload))
-        for of_frame in rows
-        for offset, time_ms, kind, topic, payload in of_frame
-    ]
+    events = events_of([frame[name].tolist() for name in EVENT_COLUMNS] for frame in frames)
     events.sort(key=lambda event: event.offset)
     return events

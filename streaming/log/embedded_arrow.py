@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from streaming.log.embedded_format import Row
+from streaming.log.event_rows import EVENT_COLUMNS
 
 _TYPES = (pa.int64(), pa.int64(), pa.string(), pa.string(), pa.binary())
-_NAMES = ("offset", "time_ms", "kind", "key", "payload")
-LOG_SCHEMA = pa.schema(list(zip(_NAMES, _TYPES, strict=True)))
+LOG_SCHEMA = pa.schema(list(zip(EVENT_COLUMNS, _TYPES, strict=True)))
 
 
 def rows_to_batch(rows: Sequence[Row]) -> pa.RecordBatch:
