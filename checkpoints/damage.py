@@ -6,15 +6,26 @@ seconds may be empty, cut or missing afterwards.
 
 from __future__ import annotations
 
+import re
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import orjson
 
-from checkpoints.read import committed_batches, planned_batches
+from checkpoints.durable import fsync_folder
+from checkpoints.read import committed_batches, has_state, planned_batches
 
 _NO_VALUE = "-"  # in place of a source's offset
-_STATE_LOST = "CANNOT_LOAD_STATE_STORE"
+_STATE_UNLOADED = "CANNOT_LOAD_STATE_STORE"
+_LOST = re.compile(
+    rf"{_STATE_UNLOADED}\.(CANNOT_(READ|FIND)_|UNEXPECTED_FILE_SIZE|(KEY|VALUE)_ROW_FORMAT_)"
+    r"|Caused by: (java\.io\.EOFException|org\.apache\.hadoop\.fs\.ChecksumException"
+    r"|java\.util\.zip\.ZipException|java\.io\.IOException: Stream is corrupted"
+    r"|java\.io\.FileNotFoundException: File \S+ does not exist)"
+)
+_MAY_PASS = re.compile(r"FileNotFoundException: .+ \((?!No such file)")
+"""Java names any file so that it cannot open, with the reason: also for want of permission."""
 
 Read = Callable[[str], object]
 """Takes a file's text apart; raises ValueError."""
@@ -23,7 +34,8 @@ Read = Callable[[str], object]
 def damage(checkpoint: Path) -> str | None:
     """Say which file Spark cannot read and why; None when all that it needs first can be read.
 
-    States themselves Spark alone can read: `lost_states` says whether that failed.
+    States themselves Spark alone can read: `lost_states` says whether that failed. Raises OSError
+    when a file cannot be read that may be whole.
     Source: Spark's OffsetSeqLog and CommitLog (a version, then JSON line by line), StreamMetadata.
     """
     for path, read in _needed(checkpoint):
@@ -31,15 +43,35 @@ def damage(checkpoint: Path) -> str | None:
             read(path.read_text("utf-8", "replace"))
         except FileNotFoundError:
             return f"{path.relative_to(checkpoint)} is missing"
-        except (OSError, ValueError) as error:
+        except ValueError as error:
             return f"{path.relative_to(checkpoint)} cannot be read: {error}"
     return None
 
 
 def lost_states(error: Exception) -> str | None:
-    """Return where an error of Spark's says that states cannot be read; None: it is another one."""
-    said = (line for line in str(error).splitlines() if _STATE_LOST in line)
-    return next(said, None)
+    """Return where an error of Spark's says that states are missing or cut; None: it is another
+    one, or states could not be read for a reason that may pass.
+
+    Source: Spark's HDFSBackedStateStoreProvider and RocksDBStateStoreProvider, which say of
+    whatever they meet that states cannot be loaded: as a condition of its own, or with its cause.
+    """
+    _, unloaded, why = str(error).partition(_STATE_UNLOADED)
+    if not _LOST.search(unloaded + why) or _MAY_PASS.search(why):
+        return None
+    return next(line for line in str(error).splitlines() if _STATE_UNLOADED in line)
+
+
+def set_aside(checkpoint: Path) -> Path:
+    """Give a checkpoint that cannot be gone on from another name and return that; the one that was
+    set aside before is deleted. One without a committed batch has no states, and its own name.
+    """
+    reason = "broken" if has_state(checkpoint) else "uncommitted"
+    aside = checkpoint.with_name(f"{checkpoint.name}.{reason}")
+    if aside.exists():
+        shutil.rmtree(aside)
+    checkpoint.rename(aside)
+    fsync_folder(checkpoint.parent)
+    return aside
 
 
 def _needed(checkpoint: Path) -> Iterator[tuple[Path, Read]]:

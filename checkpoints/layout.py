@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from checkpoints.durable import fsync_folder, put_in_place
+from checkpoints.durable import put_in_place
 from checkpoints.machine_format import FORMAT_VERSION, READABLE_VERSIONS
 from state.routing import GROUP_SLOTS
 
@@ -66,18 +65,6 @@ def _made_with(path: Path) -> dict[str, Any]:
     if not isinstance(made_with, dict) or "slots" not in made_with:
         raise CheckpointMismatch(f"{path} does not say slots")
     return made_with
-
-
-def set_aside(checkpoint: Path) -> Path:
-    """Give a checkpoint that cannot be gone on from another name and return that; the one that was
-    set aside before is deleted.
-    """
-    broken = checkpoint.with_name(f"{checkpoint.name}.broken")
-    if broken.exists():
-        shutil.rmtree(broken)
-    checkpoint.rename(broken)
-    fsync_folder(checkpoint.parent)
-    return broken
 
 
 def slots_of(checkpoint: Path) -> tuple[int, int]:

@@ -19,8 +19,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from checkpoints.ahead import read_ahead
-from checkpoints.damage import damage, lost_states
-from checkpoints.layout import CheckpointMismatch, check_layout, set_aside
+from checkpoints.damage import damage, lost_states, set_aside
+from checkpoints.layout import CheckpointMismatch, check_layout
 from checkpoints.read import folded_until, has_state, planned_batches, read_states
 from checkpoints.replay import States
 from checkpoints.state_files import StatesUnreadable, read_state_files
@@ -130,7 +130,7 @@ def restored(
 
 
 def give_up_if_lost(folders: DataDir, error: Exception) -> bool:
-    """Set the checkpoint aside if an error of Spark's says that it cannot read its states."""
+    """Set the checkpoint aside if an error of Spark's says that its states are lost."""
     lost = lost_states(error)
     if lost is not None:
         _give_up_checkpoint(folders, lost)

@@ -51,6 +51,8 @@ def verify_checkpoint(spark: SparkSession, folders: DataDir) -> list[Check]:
         found.append(Check("machines", False, str(error)))
     except LogError as error:
         found.append(Check("event log", False, str(error)))
+    except OSError as error:
+        found.append(Check("files", None, str(error)))
     except (Py4JJavaError, PySparkException) as error:
         found.append(Check("states", False, lost_states(error) or _beginning(error)))
     return found

@@ -53,7 +53,8 @@ def test_a_job_without_its_states_decides_what_comes_and_nothing_again(spark, tm
     assert len(restored(lambda: spark, folders) or {}) == len(states)
 
 
-def test_a_query_that_cannot_read_its_states_gives_them_up(spark, tmp_path):
+@pytest.mark.parametrize("lost", [True, False], ids=["missing", "not-opened"])
+def test_a_query_that_cannot_read_its_states_gives_up_those_that_are_lost(spark, tmp_path, lost):
     """They were whole when the job began."""
     first = Run(spark, tmp_path / "first", long_log(11, plausible=True))
     first.until_done(Recorder())
@@ -61,11 +62,13 @@ def test_a_query_that_cannot_read_its_states_gives_them_up(spark, tmp_path):
     folders, settings = DataDir(tmp_path / "second"), settings_of(tmp_path / "second")
     for path in folders.checkpoint.glob("state/0/0/*.delta"):
         path.unlink()
+        if not lost:
+            path.mkdir()  # Java says of it what it says of a file without permission
     with EmbeddedLogWriter(folders.events) as writer:
         writer.append([NewRecord("topic_removed", "t", b"{}")])
     query = start_query(spark, settings, folders, Recorder().process)
     with pytest.raises(StreamingQueryException) as failed:
         query.processAllAvailable()
-    assert give_up_if_lost(folders, failed.value)
-    assert not folders.checkpoint.exists()
+    assert give_up_if_lost(folders, failed.value) == lost
+    assert folders.checkpoint.exists() != lost
     assert not give_up_if_lost(folders, ValueError("another error"))

@@ -87,7 +87,7 @@ def test_a_batch_that_was_planned_and_never_committed_does_not_count(folder):
     folder.log(ELECTED, REMOVED)
     folder.batch(0, 1, committed=False)
     assert folder.begins() == 2
-    assert folder.broken.exists()
+    assert (folder.checkpoint.with_name("checkpoint.uncommitted") / "offsets").exists()
     assert not (folder.checkpoint / "offsets").exists()
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import orjson
 import pytest
 
-from checkpoints.damage import damage, lost_states
-from checkpoints.layout import set_aside
+from checkpoints.damage import damage, lost_states, set_aside
 
 
 def write(path: Path, text: str) -> None:
@@ -69,15 +69,72 @@ def test_a_plan_that_is_missing_is_named(checkpoint):
     assert damage(checkpoint) == "offsets/8 is missing"
 
 
-def test_states_that_are_lost_are_told_from_other_errors():
-    line = "SparkException: [CANNOT_LOAD_STATE_STORE.UNCATEGORIZED] An error occurred"
-    assert lost_states(RuntimeError(f"calling o201.\n{line}\n\tat org.apache")) == line
-    assert lost_states(RuntimeError("Java heap space")) is None
+def test_a_file_that_cannot_be_read_just_now_is_no_damage(checkpoint, monkeypatch):
+    def read_text(*_):
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(Path, "read_text", read_text)
+    with pytest.raises(OSError, match="Input/output error"):
+        damage(checkpoint)
+
+
+UNLOADED = "SparkException: [CANNOT_LOAD_STATE_STORE.%s] An error occurred during loading state."
+MISSING = UNLOADED % "CANNOT_READ_DELTA_FILE_NOT_EXISTS"
+OTHER = UNLOADED % "UNCATEGORIZED"
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        (OTHER, "java.io.EOFException"),
+        (OTHER, "java.io.IOException: Stream is corrupted"),
+        (OTHER, "org.apache.hadoop.fs.ChecksumException: Checksum error: file:/c/1.delta at 0"),
+        (OTHER, "java.io.FileNotFoundException: File file:/c/3.zip does not exist"),
+        (MISSING, "java.io.FileNotFoundException: File file:/c/1.delta does not exist"),
+        (MISSING, "java.io.FileNotFoundException: /c/1.delta (No such file or directory)"),
+        (UNLOADED % "CANNOT_READ_SNAPSHOT_FILE_KEY_SIZE", ""),
+        (UNLOADED % "UNEXPECTED_FILE_SIZE", ""),
+    ],
+)
+def test_states_that_are_lost_are_told_with_where_spark_says_so(line, cause):
+    assert lost_states(failed(line, cause)) == line
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        (OTHER, "java.io.IOException: Input/output error"),
+        (OTHER, "java.io.IOException: Stale file handle"),
+        (OTHER, ""),
+        (MISSING, "java.io.FileNotFoundException: /c/1.delta (Permission denied)"),
+        (MISSING, "java.io.FileNotFoundException: /c/1.delta (Too many open files)"),
+        (UNLOADED % "HDFS_STORE_PROVIDER_OUT_OF_MEMORY", "java.lang.OutOfMemoryError"),
+        (UNLOADED % "UNRELEASED_THREAD_ERROR", ""),
+        ("SparkException: Python worker exited unexpectedly", "java.io.EOFException"),
+        ("Java heap space", ""),
+    ],
+)
+def test_what_may_pass_is_told_from_states_that_are_lost(line, cause):
+    assert lost_states(failed(line, cause)) is None
+
+
+def failed(line, cause):
+    """An error of Spark's, of a task that failed at a line for a cause."""
+    caused = f"Caused by: {cause}\n\tat java.base" if cause else ""
+    return RuntimeError(f"calling o201.\n{line}\n\tat org.apache\n{caused}")
 
 
 def test_one_that_was_set_aside_makes_room_for_the_next(checkpoint):
     broken = set_aside(checkpoint)
     assert (broken.name, damage(broken), checkpoint.exists()) == ("checkpoint.broken", None, False)
-    write(checkpoint / "metadata", "second")
+    write(checkpoint / "commits" / "3", "second")
     assert set_aside(checkpoint) == broken
-    assert [one.name for one in broken.iterdir()] == ["metadata"]
+    assert [one.name for one in broken.iterdir()] == ["commits"]
+
+
+def test_one_without_states_is_not_kept_in_place_of_one_that_has_some(checkpoint):
+    broken = set_aside(checkpoint)
+    for _ in range(2):
+        write(checkpoint / "offsets" / "0", "planned")
+        assert set_aside(checkpoint).name == "checkpoint.uncommitted"
+    assert (broken / "commits" / "8").exists()
