@@ -52,11 +52,13 @@ class StatesUnreadable(Exception):
     """State files that are not as this program knows them; Spark may read them all the same."""
 
 
-def read_state_files(checkpoint: Path, batch_id: int | None = None) -> States:
+def read_state_files(
+    checkpoint: Path, batch_id: int | None = None, *, most_bytes: int | None = None
+) -> States:
     """Return the machines' bytes by state key as of the last committed batch; none without one.
 
-    batch_id: as of this batch instead, whose tasks are done. Raises StatesUnreadable naming the
-    file, also when somebody else tidies the folder up meanwhile.
+    batch_id: as of this batch instead, whose tasks are done. most_bytes: what the files may have.
+    Raises StatesUnreadable naming the file, also when somebody else tidies the folder up meanwhile.
     """
     if batch_id is None:
         committed = committed_batches(checkpoint)
@@ -64,10 +66,13 @@ def read_state_files(checkpoint: Path, batch_id: int | None = None) -> States:
             return {}
         batch_id = committed[-1]
     try:
-        folders = _stores(checkpoint, batch_id)
+        stores = [_changes(folder, batch_id + 1) for folder in _stores(checkpoint, batch_id)]
+        size = sum(path.stat().st_size for changes in stores for path in changes)
+        if most_bytes is not None and size > most_bytes:
+            raise StatesUnreadable(f"{checkpoint}: {size} bytes are more than {most_bytes}")
         states: States = {}
-        for folder in folders:
-            states |= _store(folder, batch_id + 1)
+        for changes in stores:
+            states |= _store(changes)
     except (OSError, ValueError, LookupError, struct.error, pa.ArrowException) as error:
         raise StatesUnreadable(f"{checkpoint}: {error}") from error
     return dict(sorted(states.items()))
@@ -83,16 +88,20 @@ def _stores(checkpoint: Path, batch: int) -> list[Path]:
     return [checkpoint / "state" / "0" / str(one) for one in range(int(made_with[_PARTITIONS]))]
 
 
-def _store(folder: Path, version: int) -> States:
-    """Return what a partition has at a version: the last snapshot and what changed since."""
+def _changes(folder: Path, version: int) -> list[Path]:
+    """Return the files of a partition as of a version: the last snapshot and what changed since."""
     changes: list[Path] = []
     while version and not (snapshot := folder / f"{version}.snapshot").exists():
         changes.append(folder / f"{version}.delta")
         version -= 1
     if version:
         changes.append(snapshot)
+    return changes[::-1]
+
+
+def _store(changes: list[Path]) -> States:
     states: dict[int, bytes] = {}
-    for path in reversed(changes):
+    for path in changes:
         _change(states, path)
     return {key: _state(value) for key, value in states.items()}
 

@@ -22,6 +22,9 @@ from streaming.sinks.pipeline import Pipeline
 
 logger = logging.getLogger(__name__)
 
+_MOST_BYTES = 128 * 1024 * 1024
+"""Of states that are read when a load begins; they take a second, in which it could be folded."""
+
 
 class HeadStarts:
     """Takes the query's micro-batches (a `TakeBatch`), and decides ahead of it where that pays."""
@@ -68,7 +71,7 @@ class HeadStarts:
         """Fold ahead of the query, from the states that it has just written."""
         checkpoint = self._folders.checkpoint
         try:
-            states = read_state_files(checkpoint, batch_id)
+            states = read_state_files(checkpoint, batch_id, most_bytes=_MOST_BYTES)
         except StatesUnreadable as error:
             logger.info("the query folds the load itself: %s", error)
             return

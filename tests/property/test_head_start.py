@@ -173,7 +173,7 @@ def test_every_decision_is_carried_out_as_the_query_decides_it(seed: int, lives:
         patched.setattr(beginning, "restored", lambda *_: dict(story.query.states))
         patched.setattr(beginning, "_has_election", lambda *_: False)
         patched.setattr(
-            head_starts, "read_state_files", lambda _, batch: story.query.written_by(batch)
+            head_starts, "read_state_files", lambda _, batch, **__: story.query.written_by(batch)
         )
         patched.setattr(HeadStart, "start", lambda _: None)
         patched.setattr(HeadStart, "await_load", lambda _: None)

@@ -60,6 +60,13 @@ def test_a_batch_that_is_not_committed_yet_can_be_read(written, checkpoint):
     assert read_state_files(checkpoint) == read_state_files(written, last - 1)
 
 
+def test_too_much_is_not_read(written):
+    size = sum(path.stat().st_size for path in written.glob("state/0/*/*.delta"))
+    assert read_state_files(written, most_bytes=size) == read_state_files(written)
+    with pytest.raises(StatesUnreadable, match=f"{size} bytes are more than {size - 1}"):
+        read_state_files(written, most_bytes=size - 1)
+
+
 def test_a_snapshot_stands_for_all_changes_before_it(written, checkpoint):
     first, second, *_ = files(checkpoint)
     # What the first batch has written is all there is: the same rows as a snapshot's.

@@ -40,7 +40,9 @@ def job(tmp_path, monkeypatch) -> Iterator[Job]:
     every.start()
     wait_for("the first head start", lambda: found.sinks.end() == again)
     every.take(0, found.fold.batch(story.events[:again]))
-    monkeypatch.setattr(head_starts, "read_state_files", lambda *_: dict(found.fold.states))
+    monkeypatch.setattr(
+        head_starts, "read_state_files", lambda *_, most_bytes: dict(found.fold.states)
+    )
     monkeypatch.setattr("streaming.head_start._STILL_S", 60)
     yield found
     found.close()
@@ -92,7 +94,7 @@ def test_a_load_within_a_batch_is_decided_by_the_query(job):
 
 
 def test_without_the_states_the_query_folds_the_load(job, monkeypatch, caplog):
-    def unreadable(*_: object) -> None:
+    def unreadable(*_: object, most_bytes: int) -> None:
         raise StatesUnreadable("RocksDB")
 
     caplog.set_level("INFO")
