@@ -8,7 +8,7 @@ PARTITIONS ?= 100000
 RUNS ?= 1
 NEEDS_JVM := integration or spark or e2e
 # A second try is for a machine that was slow, never for records that were lost or decisions that differ.
-SECOND_TRY := --reruns 1 --max-suite-reruns 5 --rerun-show-tracebacks --rerun-except 'lost|duplicates|diverge|digest'
+SECOND_TRY := --reruns 1 --max-suite-reruns 5 --rerun-show-tracebacks --rerun-except '\b(LOST|DUPLICATES|DIFFERENT)\b|digest'
 # Two files at once, in the order in which they are collected. Most of a file's time is waiting.
 TWO_FILES := --numprocesses 2 --dist loadfile --no-loadscope-reorder
 

@@ -96,7 +96,7 @@ def nothing_lost(brokers: Sequence[str], members: Sequence[Member]) -> None:
         acked = dict(member.acked)  # what is acked later is not asked for
         found = committed(brokers, member.group)
         lost = {one: (offset, found[one]) for one, offset in acked.items() if found[one] < offset}
-        assert not lost, f"{member.group}: acked and found {lost}"
+        assert not lost, f"LOST: {member.group}: acked and found {lost}"
         assert member.error is None, repr(member.error)
 
 

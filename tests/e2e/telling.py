@@ -33,8 +33,8 @@ def check_nothing_lost(demo: DemoCluster) -> None:
     demo.stop_traffic()
     verdict = demo.verdict()
     assert verdict.acked > 0
-    assert not verdict.lost, f"{verdict}: {verdict.lost[:10]}"
-    assert verdict.duplicates == 0
+    assert not verdict.lost, f"LOST: {verdict}: {verdict.lost[:10]}"
+    assert not verdict.duplicates, f"DUPLICATES: {verdict}"
 
 
 def log_ends(demo: DemoCluster) -> str:

@@ -131,7 +131,8 @@ def test_acks_follow_the_isr_and_unclean_elections_the_settings(
     comes("the clean leader", lambda: state(session, REFUSED), (2, [2, 3]))
     comes("records accepted with acks", producers.accepted, list(LEVELS))
     stored = read_back(demo.embedded.bootstrap_servers, GUARDED, [0])
-    assert {place: stored.get(place) for place in producers.acked} == producers.acked
+    found = {place: stored.get(place) for place in producers.acked}
+    assert found == producers.acked, "LOST"
     comes("leaders told to clients", lambda: _told(demo), [{1}, {3}, {3}, {2}])
 
 

@@ -147,7 +147,7 @@ def test_a_tail_that_was_never_safe_is_cut_off_when_its_broker_comes_back(
     demo.kill_ours()
     wait_for("the first leader", lambda: coordinators(demo) == {leading.broker_id}, START_S)
     found = committed([leading.bootstrap_server], GROUP)
-    assert {1: found[1], 2: found[2]} == commits.acked
+    assert {1: found[1], 2: found[2]} == commits.acked, "LOST"
     assert found[0] == kept
 
 

@@ -96,7 +96,7 @@ def test_groups_live_through_every_death(demo: DemoCluster, stage: Stage) -> Non
     demo.supervisor.kill(JOB)
     stage.check()
     exact.commit()
-    assert exact.committed() == 6, "a transaction that the job's death fell into"
+    assert exact.committed() == 6, "LOST: a transaction that the job's death fell into"
     demo.supervisor.kill(FRONT)
     stage.check()
     wait_for("our leadership", lambda: taken_over(demo), START_S)
@@ -115,13 +115,13 @@ def test_groups_live_through_every_death(demo: DemoCluster, stage: Stage) -> Non
     wait_for("a broker's answer", lambda: topics.committed(REPLACED) == {(REPLACED, 0): 1})
     stage.check()
     exact.commit()
-    assert exact.committed() == 7, "begun with us, ended with the brokers"
+    assert exact.committed() == 7, "LOST: begun with us, ended with the brokers"
     exact.begin(8)
     demo.start_ours()
     wait_for("our leadership", lambda: taken_over(demo), START_S)
     stage.check()
     exact.commit()
-    assert exact.committed() == 8, "begun with the brokers, ended with us"
+    assert exact.committed() == 8, "LOST: begun with the brokers, ended with us"
     exact.close()
 
 

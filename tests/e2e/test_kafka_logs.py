@@ -73,7 +73,7 @@ def check_the_logs(cluster: RealCluster, events: LogLocation, stream: LogLocatio
     def whole() -> bool:
         return len({digest_of(stream), digest_of(decisions), folded_digest(events)}) == 1
 
-    wait_for("the same decisions, in the stream too", whole)
+    wait_for("one digest of the decisions, in the stream too", whole)
     explained = told(events, cluster.folders.root, "explain", "beyond-0")
     assert "new_partition_elected" in explained
 

@@ -79,4 +79,4 @@ def test_a_standby_controls_when_the_active_one_is_killed(
     producer.stop()
     alive = [one.bootstrap_server for id_, one in cluster.brokers.items() if id_ != dead]
     verdict = judge(producer.acked, read_back(alive, TOPIC, range(PARTITIONS)))
-    assert not verdict.lost, verdict
+    assert not verdict.lost, f"LOST: {verdict}: {verdict.lost[:10]}"
