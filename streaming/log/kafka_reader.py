@@ -14,6 +14,7 @@ from streaming.log.api import LogError, LogRecord, LogUnavailable, OffsetOutOfRa
 from streaming.log.kafka_topic import (
     check_partitions,
     client_options,
+    open_client,
     partition_of,
     to_record,
     told_as_unavailable,
@@ -30,7 +31,8 @@ _FETCH_BYTES = 8 * 1024 * 1024
 
 def open_consumer(topic: KafkaTopic, timeout_ms: int, fetch_bytes: int) -> KafkaConsumer:
     """Return a consumer without a group; raises KafkaError."""
-    return KafkaConsumer(
+    return open_client(
+        KafkaConsumer,
         **client_options(topic, timeout_ms),
         group_id=None,
         enable_auto_commit=False,
@@ -63,7 +65,7 @@ class KafkaLogReader:
             self._position = -1
             try:
                 check_partitions(topic, self._consumer.partitions_for_topic(topic.name))
-            except LogError:
+            except BaseException:
                 self._consumer.close()
                 raise
             self._consumer.assign([self._partition])

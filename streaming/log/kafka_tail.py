@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import threading
+from contextlib import closing
 
+from kafka import KafkaConsumer
 from kafka.errors import KafkaError
 
 from streaming.log.kafka_reader import KafkaLogReader, open_consumer
@@ -70,17 +72,19 @@ class _Watcher(threading.Thread):
         self.join()
 
     def run(self) -> None:
-        partition = partition_of(self._topic)
         try:
-            consumer = open_consumer(self._topic, self._timeout_ms, _FETCH_BYTES)
-            consumer.assign([partition])
-            consumer.seek(partition, self.end_offset)
-            while not self._ending.is_set():
-                found = consumer.poll(timeout_ms=_LONG_POLL_MS)
-                for message in found.get(partition, []):
-                    with self._moved:
-                        self.end_offset = message.offset + 1
-                        self._moved.notify_all()
-            consumer.close()
+            with closing(open_consumer(self._topic, self._timeout_ms, _FETCH_BYTES)) as consumer:
+                self._follow(consumer)
         except KafkaError as error:
             logger.warning("the end of %s has to be asked for: %s", self._topic, error)
+
+    def _follow(self, consumer: KafkaConsumer) -> None:
+        partition = partition_of(self._topic)
+        consumer.assign([partition])
+        consumer.seek(partition, self.end_offset)
+        while not self._ending.is_set():
+            found = consumer.poll(timeout_ms=_LONG_POLL_MS)
+            for message in found.get(partition, []):
+                with self._moved:
+                    self.end_offset = message.offset + 1
+                    self._moved.notify_all()

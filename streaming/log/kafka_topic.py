@@ -36,6 +36,25 @@ def partition_of(topic: KafkaTopic) -> TopicPartition:
     return TopicPartition(topic.name, 0)
 
 
+def open_client(made: Any, **options: Any) -> Any:
+    """Return a client of one of kafka-python's classes; raises KafkaError.
+
+    They start a thread before they connect, and leave it there when that fails.
+    """
+    connections: list[Any] = []
+
+    def connect(**config: Any) -> Any:
+        connections.append(made.DEFAULT_CONFIG["kafka_client"](**config))
+        return connections[-1]
+
+    try:
+        return made(**options, kafka_client=connect)
+    except BaseException:
+        for connection in connections:
+            connection.close()
+        raise
+
+
 def client_options(topic: KafkaTopic, timeout_ms: int) -> dict[str, Any]:
     """Return what every client of the log cluster is made with."""
     make_message_classes()
@@ -118,7 +137,8 @@ def record_bytes_max(topic: KafkaTopic, admin: KafkaAdminClient) -> int:
 def open_admin(topic: KafkaTopic, timeout_ms: int = _ADMIN_TIMEOUT_MS) -> KafkaAdminClient:
     """Return an admin client of the log cluster; raises LogUnavailable."""
     with told_as_unavailable(topic):
-        return KafkaAdminClient(**client_options(topic, timeout_ms), request_timeout_ms=timeout_ms)
+        options = client_options(topic, timeout_ms)
+        return open_client(KafkaAdminClient, **options, request_timeout_ms=timeout_ms)
 
 
 def create_topic(topic: KafkaTopic, replication_factor: int) -> None:

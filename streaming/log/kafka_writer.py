@@ -19,6 +19,7 @@ from streaming.log.kafka_topic import (
     MESSAGE_BYTES_MAX,
     client_options,
     open_admin,
+    open_client,
     partition_of,
     record_bytes_max,
     to_headers,
@@ -81,7 +82,8 @@ class KafkaLogWriter:
             finally:
                 admin.close()
             self._record_bytes_max = min(_RECORD_BYTES_MAX, message_bytes_max - _FRAME_BYTES)
-            self._producer = KafkaProducer(
+            self._producer = open_client(
+                KafkaProducer,
                 **client_options(topic, timeout_ms),
                 **_producer_options(timeout_ms, message_bytes_max),
             )

@@ -76,7 +76,9 @@ class DecisionPublisher:
                     self._copy(decisions, IdempotentLogWriter(log, reader))
             except LogError as error:
                 logger.warning("the decision stream waits: %s", error)
-                self._stopped.wait(_RETRY_S)
+            except Exception:
+                logger.exception("the decision stream is opened again")
+            self._stopped.wait(_RETRY_S)
 
     def _copy(self, decisions: LogReader, writer: IdempotentLogWriter) -> None:
         at = self._start(decisions, writer)

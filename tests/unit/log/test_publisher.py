@@ -35,3 +35,21 @@ def test_it_ends_while_its_log_cluster_does_not_answer(
     answered.set()
     stream._thread.join(30)  # what it logs belongs to this test
     assert ended
+
+
+def test_it_goes_on_after_an_error_that_nobody_knows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    opened = threading.Semaphore(0)
+
+    def broken(*_: Any, **__: Any) -> None:
+        opened.release()
+        raise ValueError("something new")
+
+    monkeypatch.setattr(publisher, "KafkaLogWriter", broken)
+    monkeypatch.setattr(publisher, "_RETRY_S", 0.01)
+    stream = DecisionPublisher(tmp_path, topic_of("kafka://127.0.0.1:1/decisions"))
+    again = [opened.acquire(timeout=30) for _ in range(2)]
+    stream.close()
+    assert again == [True, True]
+    assert "something new" in caplog.text
