@@ -129,14 +129,15 @@ def _name_of(image: ClusterImage, topic_id: UUID | None) -> str:
 
 def _partition(call: Call, partition: Body) -> dict[str, Any]:
     members = partition["new_isr_with_epochs"]
-    with_epochs = call.version >= _BROKER_EPOCHS_SINCE
+    isr = partition["new_isr"]
+    if call.version >= _BROKER_EPOCHS_SINCE:  # only KRaft's controller looks at their epochs
+        isr = [member["broker_id"] for member in members]
     return {
         "partition": partition["partition_index"],
         "leader_epoch": partition["leader_epoch"],
         "partition_epoch": partition["partition_epoch"],
         "recovery": partition["leader_recovery_state"],
-        "isr": [m["broker_id"] for m in members] if with_epochs else partition["new_isr"],
-        "isr_epochs": [m["broker_epoch"] for m in members] if with_epochs else None,
+        "isr": isr,
     }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from streaming.zk.types import ZNode
 from streaming.zk.znodes import parse_producer_id_block
 
-NO_BLOCK = {"block_start": -1, "block_end": -1, "zk_version": -1}
+NO_BLOCK = {"block_end": -1, "zk_version": -1}
 """There is no /latest_producer_id_block, or one that cannot be read: the machine then creates it,
 which comes to nothing until the one that is there is mended or gone. No other version would do: the
 machine counts it on, and could come to that of the znode.
@@ -22,5 +22,4 @@ def producer_id_block(znode: ZNode | None) -> dict[str, int]:
     if not znode.data:
         return {**NO_BLOCK, "zk_version": znode.version}
     block = parse_producer_id_block(znode.data)
-    ends = {"block_start": block.block_start, "block_end": block.block_end}
-    return {**ends, "zk_version": znode.version}
+    return {"block_end": block.block_end, "zk_version": znode.version}

@@ -90,7 +90,6 @@ class IsrUpkeep:
             "partition_epoch": facts.partition_epoch,
             "recovery": facts.recovery,
             "isr": list(isr),
-            "isr_epochs": [self._leader.broker_epoch(broker) for broker in isr],
         }
 
 

@@ -85,8 +85,7 @@ def producer_id_events(conflicts: Iterable[WriteConflict]) -> list[NewRecord]:
     except ValueError as error:
         logger.error("no producer ids can be allocated: %s", error)
         block = NO_BLOCK
-    payload = {name: block[name] for name in ("block_end", "zk_version")}
-    return [event(EventKind.PRODUCER_ID_BLOCK_OBSERVED, payload)]
+    return [event(EventKind.PRODUCER_ID_BLOCK_OBSERVED, block)]
 
 
 def imbalance_events(batch: DecidedBatch) -> list[NewRecord]:

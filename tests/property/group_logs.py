@@ -231,7 +231,6 @@ class Author:
             self.ask(
                 "txn_offset_commit_requested",
                 client,
-                transactional_id="t",
                 producer_id=c % 2,
                 producer_epoch=0,
                 **body,

@@ -145,7 +145,6 @@ class Replication(Led):
             "partition_epoch": facts.partition_epoch,
             "recovery": facts.recovery,
             "isr": sorted(isr),
-            "isr_epochs": [self.leader.broker_epoch(one) for one in sorted(isr)],
         }
         body = {
             "request_id": "r",

@@ -18,6 +18,7 @@ from state.events import Event, parse_payload
 from state.limits import PARTITIONS_MAX, REPLICAS_MAX
 from state.routing import CLUSTER_KEY, GROUP_KEY
 from state.step import fold, new_machine
+from tests.fixtures.documented_events import assert_documented
 from tests.fixtures.json_places import Place, places, replaced
 from tests.property.one_of_each import CLUSTER, EXAMPLES
 
@@ -124,6 +125,7 @@ def test_there_is_an_example_of_each_kind() -> None:
         for key, body in examples:
             [event] = events([(kind, key, body)], START)
             parse_payload(event)
+            assert_documented(kind, body)
             fold_everywhere([event, *events(NEXT, START + 1)])
 
 

@@ -48,7 +48,6 @@ class Offsets:
         """Answer TxnOffsetCommit; what it commits counts once the transaction is committed."""
         body = call.body
         payload = {
-            "transactional_id": body["transactional_id"],
             "producer_id": body["producer_id"],
             "producer_epoch": body["producer_epoch"],
             "member": body["member_id"],
@@ -57,7 +56,9 @@ class Offsets:
             "offsets": _offsets(body["topics"]),
         }
         topics = [(topic["name"], len(topic["partitions"])) for topic in body["topics"]]
-        reply = await self._requests.reply_in_transaction(call, body["group_id"], payload)
+        reply = await self._requests.reply_in_transaction(
+            call, body["group_id"], body["transactional_id"], payload
+        )
         if call.version < _LOADING_SINCE:
             reply = _without_loading(reply)
         return self._committed(Api.TXN_OFFSET_COMMIT, call, reply, payload["offsets"], topics)

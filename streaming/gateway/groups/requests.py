@@ -20,7 +20,7 @@ from state.groups.payloads.requests import Heartbeat
 from state.groups.tables import LOADING_ANSWERS, Api, CoordinatorPhase, status_error
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Answer, Call
-from streaming.gateway.groups.transactions import Transactions, producing
+from streaming.gateway.groups.transactions import Producing, Transactions
 from streaming.gateway.ports import (
     COMMIT_TIMEOUT_S,
     DecisionTimedOut,
@@ -203,7 +203,7 @@ class GroupRequests:
         return {**payload, "group": group, "partition": partition, "version": version}
 
     async def reply_in_transaction(
-        self, call: Call, group: str, payload: dict[str, Any]
+        self, call: Call, group: str, transactional_id: str, payload: dict[str, Any]
     ) -> dict[str, Any]:
         """Return the reply to a TxnOffsetCommit, which the transaction's coordinator is asked about
         first.
@@ -212,7 +212,13 @@ class GroupRequests:
         error = self.status(api, group)
         if error is not None:
             return {"error": error}
-        who = producing(payload, self.service.partition_of(group), call.version)
+        who = Producing(
+            transactional_id,
+            payload["producer_id"],
+            payload["producer_epoch"],
+            self.service.partition_of(group),
+            call.version,
+        )
         return await self._transactions.commit(
             who, lambda code: self.reply(api, call, group, payload | {"verification_error": code})
         )

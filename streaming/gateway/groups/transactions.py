@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,14 +74,3 @@ class Transactions:
             return True
         _, rest = await asyncio.wait([*under_way], timeout=_MARKER_WAITS_S)
         return not rest
-
-
-def producing(payload: Mapping[str, Any], partition: int, version: int) -> Producing:
-    """Return who sends a TxnOffsetCommit, out of its event's payload."""
-    return Producing(
-        payload["transactional_id"],
-        payload["producer_id"],
-        payload["producer_epoch"],
-        partition,
-        version,
-    )

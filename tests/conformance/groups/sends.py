@@ -156,7 +156,6 @@ def _commit(body: dict[str, Any], alias: str) -> tuple[str, dict[str, Any]]:
 
 def _txn_commit(body: dict[str, Any], alias: str) -> tuple[str, dict[str, Any]]:
     fields = {
-        "transactional_id": body["transactional_id"],
         "producer_id": body["producer_id"],
         "producer_epoch": body["producer_epoch"],
         "offsets": _offsets(body),

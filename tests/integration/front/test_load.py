@@ -51,7 +51,7 @@ def test_the_load_is_complete_and_in_order(loaded):
         ("resync_completed", ""),
     ]
     assert events[2][2] == {"config": {"unclean.leader.election.enable": True}}
-    assert events[5][2] == {"block_start": 1000, "block_end": 1999, "zk_version": 0}
+    assert events[5][2] == {"block_end": 1999, "zk_version": 0}
     assert events[6][2] == {"topics": 2}
 
 
@@ -156,9 +156,7 @@ def test_what_a_controller_leaves_in_zookeeper(zk_session, start_with_job):
     assert not front.of_kind("log_dir_failure_notified")
     assert front.of_kind("broker_registrations_changed")[0]["registered"][0]["id"] == 1
     assert status["epoch"] == 1 and status["controller"] == CONTROLLER_ID
-    assert front.of_kind("producer_id_block_observed") == [
-        {"block_start": -1, "block_end": -1, "zk_version": -1}
-    ]
+    assert front.of_kind("producer_id_block_observed") == [{"block_end": -1, "zk_version": -1}]
 
 
 def test_broken_znodes_cost_only_themselves(zk_session, start_with_job):
@@ -177,9 +175,7 @@ def test_broken_znodes_cost_only_themselves(zk_session, start_with_job):
     (topic,) = front.of_kind("topic_observed")
     assert topic["topic"] == "good" and topic["unclean"] is None
     assert topic["states"] == [[1, 4, [1], 1, 0, 1], None]
-    assert front.of_kind("producer_id_block_observed") == [
-        {"block_start": -1, "block_end": -1, "zk_version": -1}
-    ]
+    assert front.of_kind("producer_id_block_observed") == [{"block_end": -1, "zk_version": -1}]
     assert status["counters"] == {
         "broken_broker_znodes": 1,
         "broken_configs": 1,

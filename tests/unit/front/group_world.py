@@ -12,6 +12,7 @@ from typing import Any
 import orjson
 
 from state.decisions import DecisionKind
+from state.event_kinds import EventKind
 from state.events import Event
 from state.groups.tables import CoordinatorPhase
 from state.routing import GROUP_KEY, machine_keys, scope
@@ -30,6 +31,7 @@ from streaming.offsets.history import History
 from streaming.offsets.leader import OffsetsLeader
 from streaming.offsets.standing import Standing
 from streaming.settings_loader import load_settings
+from tests.fixtures.documented_events import assert_documented
 from tests.unit.front.standing_time import StandingTime
 from tests.unit.gateway.support import LISTENERS, FakeCluster, Rig, node_config
 
@@ -176,6 +178,7 @@ class GroupWorld:
     def _fold(self, record: NewRecord) -> None:
         event = Event(len(self.events), self.time.now_ms, record.kind, record.key, record.payload)
         self.events.append(event)
+        assert_documented(event.kind, orjson.loads(event.payload))
         assert machine_keys(scope(event.kind, event.key), 1, group_slots=1) == (GROUP_KEY,)
         for decision in fold(self.machine, [event]):
             assert decision.kind is not DecisionKind.SET_ASIDE, decision
@@ -188,7 +191,9 @@ class GroupWorld:
 
     def happen(self, kind: str, bucket: int) -> None:
         """Append an event about a bucket."""
-        body = {"timer": f"groups/{bucket}", "deadline_ms": self.time.now_ms}
+        body: dict[str, Any] = {}
+        if kind == EventKind.GROUP_TIMER_DUE:
+            body = {"timer": f"groups/{bucket}", "deadline_ms": self.time.now_ms}
         self.append([NewRecord(kind, str(bucket), orjson.dumps(body))])
 
     def _hand_over(self, decision: tuple[int, bytes]) -> None:

@@ -26,6 +26,7 @@ from streaming.gateway.server import Gateway, Listener
 from streaming.image.cluster_image import ClusterImage
 from streaming.wire.frames import FrameSplitter, frame
 from streaming.wire.messages import decode_response, encode_request
+from tests.fixtures.documented_events import assert_documented
 
 NODE_ID = 1000
 CLUSTER_ID = "vPeOCWypqUOSepEvx0cbog"
@@ -113,6 +114,7 @@ class FakeCluster:
         event = Event(self._offset, 0, kind, key, orjson.dumps(payload))
         self._offset += 1
         parse_payload(event)
+        assert_documented(kind, payload)
         self.events.append(event)
         keys = machine_keys(scope(kind, key), slots=1)
         decided = [decision for key in keys for decision in fold(self._machines[key], [event])]

@@ -20,6 +20,7 @@ from streaming.sinks.plan import Planner
 from streaming.sinks.replies import replies
 from streaming.wire.messages import ApiKey
 from streaming.zk.types import ZNode
+from tests.fixtures.documented_events import assert_documented
 from tests.fixtures.story import LISTENER
 from tests.unit.sinks.support import Job, lose, refuse_creation, state_znode
 
@@ -28,9 +29,11 @@ TOPIC_ID = "xVg7K6qyTvmxpuD7RnqU_w"
 
 
 def body(record):
-    """The payload, which the machines must be able to read."""
+    """The payload, which the machines must be able to read, and the specification names."""
     parse_payload(Event(9, 9, record.kind, record.key, record.payload))
-    return orjson.loads(record.payload)
+    payload = orjson.loads(record.payload)
+    assert_documented(record.kind, payload)
+    return payload
 
 
 def job(assignment=((1, 2, 3), (2, 3, 1)), topic_id=None):

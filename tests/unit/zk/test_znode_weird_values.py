@@ -31,6 +31,7 @@ from streaming.zk.znodes import (
     parse_log_dir_event,
     parse_partition_states,
 )
+from tests.fixtures.documented_events import assert_documented
 from tests.fixtures.json_places import Place, places, replaced
 
 LONG = "n" * 70_000
@@ -164,9 +165,10 @@ KINDS: dict[str, tuple[Callable[[object], list[NewRecord]], dict[str, Any]]] = {
 
 
 def is_read(record: NewRecord) -> None:
-    """The log takes the record, and a machine reads the event."""
+    """The log takes the record, a machine reads the event, and each of its fields is documented."""
     checked_texts(record, 2**28)
     parse_payload(Event(0, 0, record.kind, record.key, record.payload))
+    assert_documented(record.kind, orjson.loads(record.payload))
 
 
 @pytest.mark.parametrize("kind", KINDS)
