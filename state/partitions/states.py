@@ -58,7 +58,7 @@ def on_partition_states_observed(
     taken = adopt_states(slot, changes, at, observed.states, only=present, always=certain)
     if conflict:
         resume_reassignments(slot, changes, taken)
-        _bump(slot, changes, taken)
+        raise_unwritten(slot, changes, taken)
         _stop_again(slot, changes, at[found])
     else:
         complete_reassignments(slot, changes, taken)
@@ -139,9 +139,10 @@ def _stop_again(slot: Slot, changes: Changes, at: Rows) -> None:
     changes.stop_delete |= stopped
 
 
-def _bump(slot: Slot, changes: Changes, at: Rows) -> None:
+def raise_unwritten(slot: Slot, changes: Changes, at: Rows) -> None:
     """Raise the leader epoch of rows that nothing else wrote in this event, and tell their
-    replicas.
+    replicas: a leader that was refused while they were in doubt waits for a higher one
+    (Partition.handleAlterPartitionError).
     """
     rows = slot.table.rows
     leads = (rows.leader[at] != NO_LEADER) & ~slot.table.in_deletion()[at]

@@ -20,7 +20,7 @@ from state.partitions.repair import without_controller
 from state.partitions.rows import observed_columns, select
 from state.partitions.slot import Slot
 from state.partitions.starting import create_partitions, elect_offline, start_rows
-from state.partitions.states import adopt_states
+from state.partitions.states import adopt_states, raise_unwritten
 from state.partitions.table import Columns, Topic
 from state.payloads.topics import TopicConfigChanged, TopicObserved, TopicRemoved
 from state.topic_ids import NO_TOPIC_ID, topic_id_to_text
@@ -125,6 +125,8 @@ def _take_rows(
     taken = adopt_states(slot, changes, at, observed.states, only=~new & stored)
     if not observed.unwritable:
         complete_reassignments(slot, changes, taken)
+    if observed.observed_again:
+        raise_unwritten(slot, changes, at[stored])
     return deletion.decide(slot, changes)
 
 

@@ -25,8 +25,9 @@ from state.topic_ids import topic_id_from_text
 class TopicObserved:
     """A topic as ZooKeeper has it: its partitions' assignment, and their states where present.
 
-    new_topic_id: the id that it gets when it has none yet; zero bytes: it gets none. unwritable:
-    ZooKeeper has just rejected a write of it, so nothing is decided that writes it again.
+    new_topic_id: the id that it gets when it has none yet; zero bytes: it gets none.
+    observed_again: a write of ours met other content or was rejected. unwritable: ZooKeeper has
+    just rejected a write of it, so nothing is decided that writes it again.
     """
 
     topic: str
@@ -40,6 +41,7 @@ class TopicObserved:
     adding: Int32s
     removing: Int32s
     states: States
+    observed_again: bool
     unwritable: bool
 
 
@@ -60,6 +62,7 @@ def topic_observed(body: dict[str, Any]) -> TopicObserved:
         adding=broker_id_lists(body.get("adding") or empty, count),
         removing=broker_id_lists(body.get("removing") or empty, count),
         states=states_from_json(body.get("states"), count),
+        observed_again=bool(optional_bool(body.get("observed_again"))),
         unwritable=bool(optional_bool(body.get("unwritable"))),
     )
 

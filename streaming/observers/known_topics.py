@@ -67,6 +67,7 @@ def observed(
     states: Sequence[StateTuple | None],
     *,
     new_topic_id: str | None = None,
+    observed_again: bool = False,
     unwritable: bool = False,
 ) -> NewRecord:
     """Return the topic_observed event; states in the order of topic.replicas."""
@@ -82,6 +83,7 @@ def observed(
         "removing": [topic.removing.get(p, []) for p in partitions],
         "states": states if any(state is not None for state in states) else None,
         "zk_version": zk_version,
+        **({"observed_again": True} if observed_again else {}),
         **({"unwritable": True} if unwritable else {}),
     }
     return event(EventKind.TOPIC_OBSERVED, body, name)

@@ -149,6 +149,7 @@ class TopicsObserver:
                 own,
                 of_topic,
                 new_topic_id=mint_topic_id() if mint else None,
+                observed_again=name in dirty.again,
                 unwritable=fixed,
             )
 

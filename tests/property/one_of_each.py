@@ -123,6 +123,7 @@ EXAMPLES: dict[EventKind, list[tuple[str, Body]]] = {
         ("t", _topic("t", [[1, 4, [1, 2], 1, 0, 5], None])),
         ("n", _topic("n", None, topic_id=None, new_topic_id=_ID, adding=[[3], []])),
         ("n", _topic("n", [_STATE, _STATE], removing=[[1], []], unwritable=False)),
+        ("t", _topic("t", [_STATE, None], observed_again=True)),
     ],
     EventKind.TOPIC_REMOVED: [("t", {"topic": "t", "topic_id": None, "observed_again": False})],
     EventKind.TOPIC_CONFIG_CHANGED: [

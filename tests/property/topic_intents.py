@@ -42,6 +42,7 @@ def observe_topic(author: Author, a: int, b: int, c: int, d: int) -> None:
         replicas=replicas,
         states=states,
         zk_version=len(replicas),
+        observed_again=unwritable or (a + b) % 4 == 1,
         unwritable=unwritable,
     )
 

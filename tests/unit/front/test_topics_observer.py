@@ -58,6 +58,22 @@ def test_a_topic_that_is_gone_when_it_is_to_be_observed_again_is_removed(path, m
     assert "t" not in observer
 
 
+def test_what_the_job_wants_observed_again_says_so(monkeypatch) -> None:
+    monkeypatch.setattr(topics, "topic_overrides", lambda *read: [Overrides() for _ in read[2]])
+    monkeypatch.setattr(topics, "read_states", lambda *read: [None for _ in read[1]])
+    data = topic_bytes(TopicZNode({0: [1]}, "xVg7K6qyTvmxpuD7RnqU_w"))
+    znode = ZNode(data, version=0, czxid=1, mzxid=1, mtime_ms=0, ephemeral_owner=0)
+    tree = SimpleNamespace(
+        children=lambda _: ["t"], get_many=lambda paths: [znode for _ in paths], session=None
+    )
+    log = Log()
+    observer = TopicsObserver(tree, log, Counter())
+    observer.look(Dirty(everything=True))
+    observer.look(Dirty(again=frozenset(["t"])))
+    first, again = [orjson.loads(one.payload) for one in log.records]
+    assert again == first | {"observed_again": True}
+
+
 class Log:
     """Keeps what is appended."""
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from state.decisions import Action, DecisionKind, Rule
+from state.protocol_errors import ProtocolError
 from tests.unit.state.support import Controller, actions, broker
 
 CHANGE, REWRITE = DecisionKind.CHANGE_PARTITIONS, DecisionKind.REWRITE_ASSIGNMENT
@@ -98,6 +101,46 @@ def test_a_topic_that_is_to_be_observed_again_is_told_of_as_it_was_until_it_is_o
     assert controller.happen("topic_removed", "t", **again) == {}
     forgotten = {DecisionKind.FORGET_TOPIC: {"topic": "t"}}
     assert controller.happen("topic_removed", "t", topic="t") == forgotten
+
+
+@pytest.mark.parametrize("seen_between", [False, True])
+def test_leaders_that_were_refused_while_a_topic_was_read_again_get_a_higher_epoch(
+    seen_between: bool,
+) -> None:
+    """They do not ask again, and wait for one; also where the change was seen by itself."""
+    controller = Controller()
+    controller.topic("t", [[1, 2]])
+    controller.happen("topic_removed", "t", topic="t", observed_again=True)
+    shrunk = {"partition": 0, "leader_epoch": 4, "partition_epoch": 7, "recovery": 0, "isr": [1]}
+    said = controller.happen(
+        "alter_partition_requested",
+        "t",
+        request_id="r",
+        broker_id=1,
+        broker_epoch=101,
+        version=3,
+        topic="t",
+        topic_id=None,
+        partitions=[shrunk],
+    )
+    [refused] = said[DecisionKind.REPLY]["partitions"]
+    assert refused["error"] == ProtocolError.UNKNOWN_TOPIC_OR_PARTITION
+    state = [1, 4, [1, 2], 5, 0, 7]
+    if seen_between:
+        controller.topic("t", [[1, 2]], [state])
+    [row] = controller.topic("t", [[1, 2]], [state], observed_again=True)[CHANGE]
+    assert (row["leader"], row["leader_epoch"], row["recipients"]) == (1, 5, [1, 2])
+    assert (actions(row) & Action.WRITE, row["rule"]) == (Action.WRITE, Rule.LEADER_EPOCH_BUMPED)
+
+
+def test_a_partition_that_is_read_again_and_elected_for_gets_one_higher_epoch() -> None:
+    controller = Controller((1, 2))
+    controller.topic("t", [[1, 2]])
+    controller.happen("topic_removed", "t", topic="t", observed_again=True)
+    controller.brokers(unregistered=[1])
+    state = [1, 4, [1, 2], 5, 0, 7]
+    [row] = controller.topic("t", [[1, 2]], [state], observed_again=True)[CHANGE]
+    assert (row["leader"], row["leader_epoch"]) == (2, 5)
 
 
 def test_a_topic_that_cannot_be_written_is_led_as_it_is() -> None:
