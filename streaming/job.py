@@ -108,7 +108,8 @@ def _be_the_job(
             workers.start()
         head_starts.check()
         query = start_query(spark(), settings, folders, head_starts.take, beginning.committed)
-        with published(folders.decisions, settings.decision_stream_url):
+        stream, keep_ms = settings.decision_stream_url, settings.log_retention_ms
+        with published(folders.decisions, stream, keep_ms):
             _follow(query, stop, workers, head_starts)
     except StreamingQueryException as error:
         give_up_if_lost(folders, error)

@@ -10,34 +10,39 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from streaming.log.api import LogError, LogReader
+from streaming.log.api import LogError, LogReader, LogWriter
 from streaming.log.decision_writer import IdempotentLogWriter, IdentifiedRecord, record_id
 from streaming.log.embedded import EmbeddedLogReader
 from streaming.log.kafka_reader import TIMEOUT_MS, KafkaLogReader
 from streaming.log.kafka_writer import KafkaLogWriter
 from streaming.log.location import KafkaTopic, topic_of
-from streaming.log.recorded import first_where
+from streaming.log.recorded import first_where, kept_from
+from streaming.wall_clock import wall_clock_ms
 
 logger = logging.getLogger(__name__)
 
 _RECORDS_AT_ONCE = 1_000
 _POLL_S = 0.05
 _RETRY_S = 2.0
+_CUT_EVERY_S = 60.0
 _END_TIMEOUT_S = 2.0
 """A job has to end within what its supervisor waits for, also while the log cluster is away."""
 
 
 @contextmanager
-def published(decisions: Path, url: str) -> Iterator[None]:
-    """Copy a decision log to the topic of a URL meanwhile; "" is none."""
+def published(decisions: Path, url: str, retention_ms: int) -> Iterator[None]:
+    """Copy a decision log to the topic of a URL meanwhile; "" is none. retention_ms: how long the
+    topic keeps what it has.
+    """
     if not url:
         yield
         return
-    publisher = DecisionPublisher(decisions, topic_of(url))
+    publisher = DecisionPublisher(decisions, topic_of(url), retention_ms)
     try:
         yield
     finally:
@@ -45,13 +50,20 @@ def published(decisions: Path, url: str) -> Iterator[None]:
 
 
 class DecisionPublisher:
-    """Copies one decision log to one topic until it is closed; the log's folder must be there."""
+    """Copies one decision log to one topic until it is closed; the log's folder must be there.
 
-    def __init__(self, decisions: Path, topic: KafkaTopic, timeout_ms: int = TIMEOUT_MS) -> None:
+    It alone writes to the topic, so it is also who deletes what is older than the retention.
+    """
+
+    def __init__(
+        self, decisions: Path, topic: KafkaTopic, retention_ms: int, timeout_ms: int = TIMEOUT_MS
+    ) -> None:
         """Start the thread."""
         self._decisions = decisions
         self._topic = topic
+        self._retention_ms = retention_ms
         self._timeout_ms = timeout_ms
+        self._next_cut_s = time.monotonic() + _CUT_EVERY_S
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="decision-stream", daemon=True)
         self._thread.start()
@@ -73,16 +85,18 @@ class DecisionPublisher:
                     KafkaLogReader(self._topic, self._timeout_ms) as reader,
                     EmbeddedLogReader(self._decisions) as decisions,
                 ):
-                    self._copy(decisions, IdempotentLogWriter(log, reader))
+                    self._copy(decisions, log, reader)
             except LogError as error:
                 logger.warning("the decision stream waits: %s", error)
             except Exception:
                 logger.exception("the decision stream is opened again")
             self._stopped.wait(_RETRY_S)
 
-    def _copy(self, decisions: LogReader, writer: IdempotentLogWriter) -> None:
+    def _copy(self, decisions: LogReader, log: LogWriter, reader: LogReader) -> None:
+        writer = IdempotentLogWriter(log, reader)
         at = self._start(decisions, writer)
         while not self._stopped.is_set():
+            self._cut(log, reader)
             until = min(decisions.end_offset(), at + _RECORDS_AT_ONCE)
             if until <= at:
                 self._stopped.wait(_POLL_S)
@@ -94,6 +108,12 @@ class DecisionPublisher:
                 ]
             )
             at = until
+
+    def _cut(self, log: LogWriter, reader: LogReader) -> None:
+        """Delete from the topic, now and then."""
+        if time.monotonic() >= self._next_cut_s:
+            self._next_cut_s = time.monotonic() + _CUT_EVERY_S
+            log.truncate_before(kept_from(reader, wall_clock_ms() - self._retention_ms))
 
     def _start(self, decisions: LogReader, writer: IdempotentLogWriter) -> int:
         """Return the offset of the first decision that the topic does not have."""

@@ -17,6 +17,7 @@ from tests.fixtures.waiting import wait_for
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 WAIT_S = 120
+FOREVER_MS = 2**63 - 1
 
 
 def decisions(first, last):
@@ -43,7 +44,7 @@ def reader(log_topic):
 @contextmanager
 def publishing(tmp_path, topic, timeout_ms=30_000):
     """Publish; what is not acknowledged within timeout_ms may be published twice."""
-    publisher = DecisionPublisher(tmp_path / "decisions", topic, timeout_ms=timeout_ms)
+    publisher = DecisionPublisher(tmp_path / "decisions", topic, FOREVER_MS, timeout_ms=timeout_ms)
     try:
         yield
     finally:
@@ -74,7 +75,7 @@ def published_records(reader):
 
 def test_each_publisher_goes_on_where_the_one_before_ended(tmp_path, writer, reader, log_topic):
     writer.append(decisions(0, 5))
-    with published(tmp_path / "decisions", str(log_topic)):
+    with published(tmp_path / "decisions", str(log_topic), FOREVER_MS):
         wait_for_end(reader, 10)
         writer.append(decisions(5, 8))
         wait_for_end(reader, 16)
