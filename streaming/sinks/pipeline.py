@@ -2,9 +2,11 @@
 
 1. The decision log takes them; ids it already has are dropped.
 2. ZooKeeper takes the writes, fenced by the controller epoch; a conflict costs its partition only.
-3. The image folds what was persisted, and brokers are told of it through their queues.
+3. The image folds what was persisted: the front is told of it first, then the brokers, through
+   their queues.
 4. What came of the writes goes into the event log as events.
-5. The front gets the persisted decisions, the replies, and word that the batch is complete.
+5. The front gets the replies; the outcome log takes that the batch is complete, and the front word
+   of it.
 
 A step may be repeated after a crash: each finds what it has done before. Nothing is told to a
 broker or a client that is not written. Spark commits a batch of the query when `carry_out` has
@@ -16,7 +18,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 from state.decisions import DecisionKind
 from state.merge import MergedDecision
@@ -44,6 +46,9 @@ from streaming.sinks.zookeeper import ZooKeeperSink
 from streaming.wall_clock import wall_clock_ms
 
 logger = logging.getLogger(__name__)
+
+Visible: TypeAlias = list[tuple[int, DecisionKind, bytes]]
+"""Decisions that took effect, as `persisted` gives them."""
 
 
 class Pipeline:
@@ -90,9 +95,9 @@ class Pipeline:
         self._zookeeper.write(batch)
         self._doubts.lose_what_follows(batch)
         batch.written_at_ms = wall_clock_ms()
-        self._tell_brokers(batch)
+        self._tell(batch)
         self._append_outcomes(batch)
-        self._tell_front(batch, started)
+        self._complete(batch, started)
 
     def pass_over(self, end_offset: int) -> None:
         """Take that the query has folded up to here what was carried out before."""
@@ -120,20 +125,26 @@ class Pipeline:
             ]
         )
 
-    def _tell_brokers(self, batch: DecidedBatch) -> None:
+    def _tell(self, batch: DecidedBatch) -> None:
         visible = list(persisted(batch))
         with self._decided.lock:
-            self._decided.fold(batch, visible)
             # The front knows first: a broker that has heard of a topic may ask the gateway about
             # it.
-            if visible:
-                self._say(*_decisions_message(batch, visible))
-            in_force = _in_force(batch)
-            plan = self._planner.plan(in_force)
-            if any(one.extra.get("complete") for one in in_force):
-                # `resend` knew no broker if the job began without machines, or while they loaded.
-                self._add_missed_ends(plan, batch.loaded_at)
-            self._send(plan, min(batch.time_ms, default=0), batch.end_offset)
+            self._fold_and_tell_front(batch, visible)
+            self._tell_brokers(batch)
+
+    def _fold_and_tell_front(self, batch: DecidedBatch, visible: Visible) -> None:
+        self._decided.fold(batch, visible)
+        if visible:
+            self._say(*_decisions_message(batch, visible))
+
+    def _tell_brokers(self, batch: DecidedBatch) -> None:
+        in_force = _in_force(batch)
+        plan = self._planner.plan(in_force)
+        if any(one.extra.get("complete") for one in in_force):
+            # `resend` knew no broker if the job began without machines, or while they loaded.
+            self._add_missed_ends(plan, batch.loaded_at)
+        self._send(plan, min(batch.time_ms, default=0), batch.end_offset)
 
     def _send(self, plan: Plan, start_offset: int, end_offset: int) -> None:
         self._pending.mark(plan, start_offset, end_offset)
@@ -187,7 +198,7 @@ class Pipeline:
             unwritable = [topic for topic in refused if topic in rejected]
             self._say({"type": "reobserve", "topics": refused, "unwritable": unwritable})
 
-    def _tell_front(self, batch: DecidedBatch, started: float) -> None:
+    def _complete(self, batch: DecidedBatch, started: float) -> None:
         answers = replies(batch, self._doubts)
         if answers:
             self._say({"type": "replies", "replies": answers})
@@ -229,9 +240,7 @@ def _in_force(batch: DecidedBatch) -> list[SinkDecision]:
     return [one for one in batch.decisions if not one.failed and one.offset >= start]
 
 
-def _decisions_message(
-    batch: DecidedBatch, visible: list[tuple[int, DecisionKind, bytes]]
-) -> tuple[dict[str, Any], bytes]:
+def _decisions_message(batch: DecidedBatch, visible: Visible) -> tuple[dict[str, Any], bytes]:
     head = {
         "type": "decisions",
         "batch_id": batch.batch_id,
