@@ -176,7 +176,8 @@ class Planner:
         rows = _while_deleted(rows, deleted)
         # What the batch started before it deletes it was never there.
         recipients = np.where(columns["recipients"] & ~deleted[:, None], columns["replicas"], NONE)
-        first = is_new & ((columns["actions"] & _CREATE != 0) | ~any_in_row(columns["adding"]))
+        # What was added in this batch may have been taken back in it: the others are not new.
+        first = is_new & (columns["actions"] & _CREATE != 0)
         for broker, requests in plan.items():
             told = any_in_row(recipients == broker)
             if told.any():

@@ -325,3 +325,24 @@ def test_stops_of_a_batch_go_in_one_request():
         }
         assert stopped == {("t", 0, True), ("t", 1, True), ("u", 0, True)}
     assert STOP not in apis(plan[3])
+
+
+def test_a_move_that_is_taken_back_in_its_batch_makes_no_replica_new():
+    """A replica that is told so is created empty where its disk has failed."""
+    plans = Plans()
+    plans.story.create("t", [[1, 2]])
+    plans.plan()
+    plans.story.move("t", {0: [1, 3]})
+    plans.story.move("t", {0: None})
+    plan = plans.plan()
+    assert {led(plan[id_])["t", 0][2] for id_ in (1, 2)} == {False}
+
+
+def test_a_move_that_goes_on_in_its_batch_makes_only_the_replica_that_comes_new():
+    plans = Plans()
+    plans.story.create("t", [[1, 2]])
+    plans.plan()
+    plans.story.move("t", {0: [1, 3]})
+    plans.story.unregister(2)
+    plan = plans.plan()
+    assert {id_: led(plan[id_])["t", 0][2] for id_ in (1, 3)} == {1: False, 3: True}
