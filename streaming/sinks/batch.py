@@ -30,12 +30,12 @@ TOPIC_BASES = TOPIC_WRITES | {DecisionKind.MARK_TOPIC_DELETION}
 
 
 @dataclass(frozen=True, slots=True)
-class WriteConflict:
-    """A write that met other content; current is what the znode holds, None when it is missing.
+class LostWrite:
+    """A write that did not happen: it met other content, or was rejected.
 
-    offset: of the event the write was decided on. creates: it was to create the partition's state.
-    rejected: why ZooKeeper takes no such write, whatever the znode holds, "" where it met other
-    content; current is None too where the znode may not be read.
+    offset: of the event the write was decided on. current: what the znode holds, None when it is
+    missing or may not be read. creates: it was to create the partition's state. rejected: why
+    ZooKeeper takes no such write, whatever the znode holds, "" where it met other content.
     """
 
     offset: int
@@ -64,7 +64,7 @@ class SinkDecision:
     of them. failed: a JSON decision whose write did not happen.
     """
 
-    id: MergedDecision
+    merged: MergedDecision
     columns: dict[str, Column]
     extra: dict[str, Any]
     lost: npt.NDArray[np.bool_]
@@ -73,12 +73,12 @@ class SinkDecision:
     @property
     def kind(self) -> DecisionKind:
         """The decision's kind."""
-        return self.id.kind
+        return self.merged.kind
 
     @property
     def offset(self) -> int:
         """The offset of the event it answers."""
-        return self.id.offset
+        return self.merged.offset
 
 
 @dataclass(slots=True)
@@ -95,7 +95,7 @@ class DecidedBatch:
     time_ms: dict[int, int]
     end_offset: int
     written_at_ms: int = 0
-    conflicts: list[WriteConflict] = field(default_factory=list)
+    lost_writes: list[LostWrite] = field(default_factory=list)
     fenced: set[int] = field(default_factory=set)
 
     def of_kind(self, kind: DecisionKind) -> list[SinkDecision]:
@@ -122,15 +122,20 @@ class DecidedBatch:
         return max((one.offset for one in updates if one.extra["complete"]), default=0)
 
     @property
-    def rejected(self) -> list[WriteConflict]:
+    def conflicts(self) -> list[LostWrite]:
+        """The writes that met other content."""
+        return [one for one in self.lost_writes if not one.rejected]
+
+    @property
+    def rejected(self) -> list[LostWrite]:
         """The writes that ZooKeeper rejected."""
-        return [one for one in self.conflicts if one.rejected]
+        return [one for one in self.lost_writes if one.rejected]
 
     def refused_topics(self) -> list[SinkDecision]:
         """Return the writes of topic znodes, or of marks for deletion, that met another topic or
         another assignment, or were rejected: the first of each topic.
         """
-        met = {(one.offset, one.topic) for one in self.conflicts if one.partition is None}
+        met = {(one.offset, one.topic) for one in self.lost_writes if one.partition is None}
         found: dict[str, SinkDecision] = {}
         for one in self.decisions:
             refused = one.kind in TOPIC_BASES and (one.offset, one.extra["topic"]) in met

@@ -15,21 +15,21 @@ from streaming.log.events import event
 from streaming.observers.producer_ids import NO_BLOCK, producer_id_block
 from streaming.observers.states import state_tuples
 from streaming.sinks import reports
-from streaming.sinks.batch import DecidedBatch, SinkDecision, WriteConflict
+from streaming.sinks.batch import DecidedBatch, LostWrite, SinkDecision
 from streaming.zk.znodes.partition_state import parse_partition_states
 
 logger = logging.getLogger(__name__)
 
 
-def partition_conflict_events(conflicts: Iterable[WriteConflict]) -> list[NewRecord]:
+def lost_partition_events(lost_writes: Iterable[LostWrite]) -> list[NewRecord]:
     """Return one partition_states_observed per topic and cause with what the znodes hold that were
     not written.
     """
 
-    def place(one: WriteConflict) -> tuple[str, str]:
+    def place(one: LostWrite) -> tuple[str, str]:
         return str(one.topic), REJECTED if one.rejected else CONFLICT
 
-    of_partitions = [one for one in conflicts if None not in (one.topic, one.partition)]
+    of_partitions = [one for one in lost_writes if None not in (one.topic, one.partition)]
     of_partitions.sort(key=lambda one: (*place(one), one.partition or 0))
     return [
         _states_observed(*named, {one.partition: one for one in of_topic})
@@ -37,23 +37,21 @@ def partition_conflict_events(conflicts: Iterable[WriteConflict]) -> list[NewRec
     ]
 
 
-def _states_observed(
-    topic: str, cause: str, conflicts: dict[int | None, WriteConflict]
-) -> NewRecord:
-    znodes = [conflict.current for conflict in conflicts.values()]
+def _states_observed(topic: str, cause: str, lost_writes: dict[int | None, LostWrite]) -> NewRecord:
+    znodes = [one.current for one in lost_writes.values()]
     states = parse_partition_states(
         [None if znode is None else znode.data for znode in znodes],
         [-1 if znode is None else znode.version for znode in znodes],
     )
     for row, error in states.errors.items():
-        logger.error("partition %s-%s: %s", topic, list(conflicts)[row], error)
+        logger.error("partition %s-%s: %s", topic, list(lost_writes)[row], error)
     payload: dict[str, Any] = {
         "topic": topic,
         "cause": cause,
-        "partitions": list(conflicts),
+        "partitions": list(lost_writes),
         "states": state_tuples(states),
     }
-    missing = (one for one in conflicts.values() if one.creates and one.current is None)
+    missing = (one for one in lost_writes.values() if one.creates and one.current is None)
     if uncreated := [one.partition for one in missing]:
         payload["uncreated"] = uncreated
     return event(EventKind.PARTITION_STATES_OBSERVED, payload, topic)
@@ -75,9 +73,9 @@ def _removal(refused: SinkDecision) -> dict[str, Any]:
     return {**body, "unmarked": True} if is_mark else body
 
 
-def producer_id_events(conflicts: Iterable[WriteConflict]) -> list[NewRecord]:
-    """Return producer_id_block_observed when block writes met another block."""
-    of_blocks = [one for one in conflicts if one.tells_producer_ids]
+def producer_id_events(lost_writes: Iterable[LostWrite]) -> list[NewRecord]:
+    """Return producer_id_block_observed when block writes met another block, or were rejected."""
+    of_blocks = [one for one in lost_writes if one.tells_producer_ids]
     if not of_blocks:
         return []
     try:
@@ -121,8 +119,8 @@ def _block(decision: SinkDecision | None) -> reports.Block | None:
 
 
 _FOLLOWING: Mapping[EventKind, Callable[[DecidedBatch], list[NewRecord]]] = {
-    EventKind.PARTITION_STATES_OBSERVED: lambda batch: partition_conflict_events(batch.conflicts),
-    EventKind.PRODUCER_ID_BLOCK_OBSERVED: lambda batch: producer_id_events(batch.conflicts),
+    EventKind.PARTITION_STATES_OBSERVED: lambda batch: lost_partition_events(batch.lost_writes),
+    EventKind.PRODUCER_ID_BLOCK_OBSERVED: lambda batch: producer_id_events(batch.lost_writes),
     EventKind.LEADER_IMBALANCE_REPORTED: imbalance_events,
     EventKind.CONTROLLED_SHUTDOWN_CHECKED: checked_shutdowns,
     EventKind.TOPIC_REMOVED: topic_removals,

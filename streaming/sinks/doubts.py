@@ -101,7 +101,7 @@ class Doubts:
         return np.array(found, dtype=bool)
 
     def lose_what_follows(self, batch: DecidedBatch) -> None:
-        """After a batch was written: lose what rests on its conflicts, and what a controller
+        """After a batch was written: lose what rests on its lost writes, and what a controller
         decided that was replaced by then.
 
         What comes after a fresh load of the cluster in the same batch rests on that.
@@ -110,23 +110,19 @@ class Doubts:
         for one in batch.decisions:
             if one.kind in _ABOUT_PARTITIONS and one.offset < fenced_until:
                 one.lost[:] = True
-        for subject, offset in _conflicting(batch):
+        for subject, offset in _lost_subjects(batch):
             if offset >= loaded_at:
                 self.begin(subject, offset)
         self.lose_rows(batch.decisions)
 
 
-def _conflicting(batch: DecidedBatch) -> list[tuple[Subject, int]]:
+def _lost_subjects(batch: DecidedBatch) -> list[tuple[Subject, int]]:
     found: list[tuple[Subject, int]] = [
-        ((conflict.topic, conflict.partition), conflict.offset)
-        for conflict in batch.conflicts
-        if conflict.topic is not None and conflict.partition is not None
+        ((lost.topic, lost.partition), lost.offset)
+        for lost in batch.lost_writes
+        if lost.topic is not None and lost.partition is not None
     ]
-    found += [
-        (_PRODUCER_IDS, conflict.offset)
-        for conflict in batch.conflicts
-        if conflict.tells_producer_ids
-    ]
+    found += [(_PRODUCER_IDS, lost.offset) for lost in batch.lost_writes if lost.tells_producer_ids]
     return found + [((one.extra["topic"], None), one.offset) for one in batch.refused_topics()]
 
 

@@ -32,11 +32,11 @@ def persisted(batch: DecidedBatch) -> Iterator[tuple[int, DecisionKind, bytes]]:
     visible = [one for one in batch.decisions if one.kind in VISIBLE and not one.failed]
     for kind, alike in groupby(visible, key=lambda one: one.kind):
         if kind is not DecisionKind.CHANGE_PARTITIONS:
-            yield from ((one.offset, kind, one.id.body) for one in alike)
+            yield from ((one.offset, kind, one.merged.body) for one in alike)
             continue
         changes = list(alike)
         if len(changes) == 1 and not changes[0].lost.any():
-            yield changes[0].offset, kind, changes[0].id.body
+            yield changes[0].offset, kind, changes[0].merged.body
         elif (stacked := stack_decisions(changes)) is not None:
             columns, topics, topic_ids = stacked
             extra = {**changes[-1].extra, "topics": topics, "topic_ids": topic_ids}

@@ -116,9 +116,9 @@ class Pipeline:
         self._decisions.append(
             [
                 IdentifiedRecord(
-                    RecordId(one.offset, one.id.ordinal),
+                    RecordId(one.offset, one.merged.ordinal),
                     one.kind,
-                    one.id.body,
+                    one.merged.body,
                     batch.time_ms[one.offset],
                 )
                 for one in batch.decisions
@@ -207,7 +207,7 @@ class Pipeline:
             "batch_id": batch.batch_id,
             "end_offset": batch.end_offset,
             "decisions": len(batch.decisions),
-            "conflicts": len(batch.conflicts) - len(batch.rejected),
+            "conflicts": len(batch.conflicts),
             "rejected": len(batch.rejected),
             "fenced": self._decided.image.epoch_zk_version in batch.fenced,
             "first_event_ms": first_event_ms,

@@ -14,7 +14,7 @@ import numpy as np
 
 from state.decisions import DecisionKind
 from state.payloads.admin import REASSIGN_PARTITIONS_PATH
-from streaming.sinks.batch import TOPIC_WRITES, DecidedBatch, SinkDecision, WriteConflict
+from streaming.sinks.batch import TOPIC_WRITES, DecidedBatch, LostWrite, SinkDecision
 from streaming.zk.chain import OutcomeKind
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import RequestFailed
@@ -67,8 +67,8 @@ def hold_back_completions(batch: DecidedBatch, run: Sequence[SinkDecision]) -> N
         if not one.failed and (one.offset, topic) in lost:
             one.failed = True
             reason = rejected.get((one.offset, topic), "")
-            conflict = WriteConflict(one.offset, one.kind, topic, None, None, rejected=reason)
-            batch.conflicts.append(conflict)
+            lost_write = LostWrite(one.offset, one.kind, topic, None, None, rejected=reason)
+            batch.lost_writes.append(lost_write)
 
 
 def ended_requests(batch: DecidedBatch, run: Sequence[SinkDecision]) -> list[EndedOf]:

@@ -19,8 +19,8 @@ from streaming.sinks.batch import (
     TOPIC_BASES,
     TOPIC_WRITES,
     DecidedBatch,
+    LostWrite,
     SinkDecision,
-    WriteConflict,
 )
 from streaming.sinks.overtaken import LaterWrites
 from streaming.sinks.reassignments import (
@@ -81,8 +81,8 @@ class ZooKeeperSink:
         self._session.close()
 
     def write(self, batch: DecidedBatch) -> None:
-        """Make all writes of a batch and note on it what was lost, what conflicted and whether it
-        was fenced.
+        """Make all writes of a batch and note on it what was lost by which writes, and whether it was
+        fenced.
 
         Rows that are lost already are not written. Repeating the call after a crash finds what is
         written already. A session that is lost is replaced and the writes repeated, however long
@@ -159,7 +159,7 @@ def _write_run(
 
 
 def _start_again(batch: DecidedBatch, lost: Sequence[tuple[bool, npt.NDArray[np.bool_]]]) -> None:
-    batch.conflicts.clear()
+    batch.lost_writes.clear()
     batch.fenced.clear()
     for one, (failed, rows) in zip(batch.decisions, lost, strict=True):
         one.failed = failed
@@ -222,7 +222,7 @@ def _lose(batch: DecidedBatch, op: WriteOp, target: Target, outcome: OpOutcome) 
         return
     logger.warning("%s: %s %s", op.path, outcome.kind, outcome.reason)
     if not noted:  # the folder above a state, and the state's own
-        batch.conflicts.append(_conflict(target, outcome))
+        batch.lost_writes.append(_lost_write(target, outcome))
 
 
 def _lose_partitions_of_failed_topics(decisions: Sequence[SinkDecision]) -> None:
@@ -249,7 +249,7 @@ def epoch_zk_version(decision: SinkDecision) -> int:
     return version
 
 
-def _conflict(target: Target, outcome: OpOutcome) -> WriteConflict:
+def _lost_write(target: Target, outcome: OpOutcome) -> LostWrite:
     decision = target.decision
     topic, partition, creates = decision.extra.get("topic"), None, False
     if isinstance(target, RowTarget):
@@ -258,6 +258,6 @@ def _conflict(target: Target, outcome: OpOutcome) -> WriteConflict:
         partition = int(columns["partition"][row])
         creates = bool(columns["actions"][row] & Action.CREATE)
     rejected = outcome.reason if outcome.kind is OutcomeKind.REJECTED else ""
-    return WriteConflict(
+    return LostWrite(
         decision.offset, decision.kind, topic, partition, outcome.current, creates, rejected
     )

@@ -66,7 +66,7 @@ def test_all_in_one_batch_comes_out_the_same(zk_session, sink, job):
     job.story.write("create_partitions_requested", "t", **grown)
     move(job, [1], partition=2)
     sink.write(batch := job.decide())
-    assert not batch.conflicts
+    assert not batch.lost_writes
     znode, version = topic(zk_session)
     assert znode.replicas == {0: [3, 2], 1: [2, 1], 2: [1, 3, 2]}
     assert (znode.adding, znode.removing, version) == ({2: [1]}, {2: [3, 2]}, 4)

@@ -90,7 +90,7 @@ def test_a_mark_that_is_there_already_will_do(job, sink, zk_session):
     zk_session.create("/admin/delete_topics/t", b"by hand")
     request(job)
     batch = done(job, sink)
-    assert not batch.conflicts
+    assert not batch.lost_writes
     assert not any(one.failed for one in batch.decisions)
 
 
@@ -114,7 +114,7 @@ def test_a_name_is_deleted_and_used_again_in_one_batch(job, sink, zk_session, ag
     batch = job.decide()
     for _ in range(again):
         sink.write(batch)
-    assert not batch.conflicts
+    assert not batch.lost_writes
     assert not any(one.lost.any() for one in batch.decisions)
     assert zk_session.get("/brokers/topics/t").data == topic_bytes(
         TopicZNode({partition: [1, 2] for partition in range(5)}, OTHER_ID)

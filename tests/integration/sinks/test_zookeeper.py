@@ -60,7 +60,7 @@ def test_a_left_over_configuration_is_replaced(zk_session, sink, job):
     zk_session.create("/config/topics/t", config_bytes({"cleanup.policy": "compact"}))
     job.story.create("t", [[1]])
     sink.write(batch := job.decide())
-    assert not batch.conflicts
+    assert not batch.lost_writes
     assert tree(zk_session)["/config/topics/t"] == (config_bytes({"retention.ms": "5"}), 1)
     assert state_of(zk_session, "t", 0) == (1, 0, [1], 0)
 
@@ -103,7 +103,7 @@ def test_a_batch_that_is_written_again_changes_and_loses_nothing(zk_session, sin
         sink.write(again := job.decide())
         assert tree(zk_session) == before
         assert not lost(again)
-        assert not again.conflicts
+        assert not again.lost_writes
         assert replies(again, Doubts()) == replies(batch, Doubts())
 
 
@@ -119,7 +119,7 @@ def test_a_batch_that_is_written_again_from_any_point_ends_alike(zk_session, sin
         job.fold.states = dict(states)
         job._folded -= 7
         sink.write(again := job.decide())
-        assert (tree(zk_session), lost(again), again.conflicts) == (before, [], [])
+        assert (tree(zk_session), lost(again), again.lost_writes) == (before, [], [])
 
 
 def test_a_replaced_controller_writes_nothing_and_tells_nobody(zookeeper, zk_session, sink, job):
@@ -134,7 +134,7 @@ def test_a_replaced_controller_writes_nothing_and_tells_nobody(zookeeper, zk_ses
     doubts.lose_what_follows(batch)
     assert tree(zk_session) == before
     assert batch.fenced == {1}
-    assert batch.conflicts == []
+    assert batch.lost_writes == []
     for kind in (DecisionKind.CHANGE_PARTITIONS, DecisionKind.STOP_REPLICAS):
         assert all(one.lost.all() for one in batch.of_kind(kind))
     assert batch_events(batch) == []

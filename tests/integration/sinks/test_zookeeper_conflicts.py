@@ -62,7 +62,7 @@ def test_a_conflict_costs_the_others_nothing_and_says_what_is_there(zk_session, 
     assert [one["partitions"][0]["error"] for one in replies(batch, Doubts())] == [95, 0, 0]
     job.story.take([(event.kind, event.key, event.payload)])
     sink.write(batch := job.decide())
-    assert not batch.conflicts
+    assert not batch.lost_writes
     assert state_of(zk_session, "t", 0) == (1, 1, [1, 3], 2), "bumped, so that the leader goes on"
 
 
@@ -89,7 +89,7 @@ def test_what_rests_on_a_lost_write_is_not_written_even_where_its_version_would_
     doubts.lose_what_follows(batch)
     assert (late.lost.tolist(), corrected.lost.tolist()) == ([True], [False])
     assert state_of(zk_session, "t", 0) == (2, 1, [2], 2)
-    assert not batch.conflicts
+    assert not batch.lost_writes
 
 
 def test_a_missing_znode_is_a_conflict_of_its_own(zk_session, sink, job):
@@ -117,7 +117,7 @@ def test_a_broken_znode_is_told_apart_in_the_log_and_costs_itself_only(
     assert "partition t-0: broken partition state" in caplog.text
     job.story.take([(event.kind, event.key, event.payload)])
     sink.write(batch := job.decide())
-    assert not batch.conflicts, "it is not tried for ever"
+    assert not batch.lost_writes, "it is not tried for ever"
 
 
 def test_an_assignment_that_somebody_else_changed(zk_session, sink, job):

@@ -147,7 +147,7 @@ def test_a_topic_that_would_be_too_large_is_as_before_and_who_asked_hears_why(wo
     )
     world.job.story.take([(again.kind, again.key, again.payload)])
     batch, events, _ = world.run()
-    assert (events, batch.conflicts) == ([], [])
+    assert (events, batch.lost_writes) == ([], [])
     assert state_of(world.session, "t", 0) == (2, 1, [2, 3], 1), "the failover is not forgotten"
 
 

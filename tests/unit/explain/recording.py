@@ -49,7 +49,10 @@ class Recording:
             self._decided.append(
                 [
                     IdentifiedRecord(
-                        RecordId(one.offset, one.id.ordinal), one.kind, one.id.body, event.time_ms
+                        RecordId(one.offset, one.merged.ordinal),
+                        one.kind,
+                        one.merged.body,
+                        event.time_ms,
                     )
                     for one in batch.decisions
                 ]

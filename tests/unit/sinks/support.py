@@ -6,7 +6,7 @@ import numpy as np
 
 from state.decisions import DecisionKind
 from streaming.image.cluster_image import ClusterImage
-from streaming.sinks.batch import DecidedBatch, SinkDecision, WriteConflict, decided_batch
+from streaming.sinks.batch import DecidedBatch, LostWrite, SinkDecision, decided_batch
 from streaming.sinks.persisted import persisted
 from streaming.zk.types import ZNode
 from streaming.zk.znodes import partition_state_bytes
@@ -60,7 +60,7 @@ def refuse_creation(batch: DecidedBatch) -> None:
     created.failed = True
     there = ZNode(b"{}", 0, 1, 1, 1, 0)
     topic = created.extra["topic"]
-    batch.conflicts.append(WriteConflict(created.offset, created.kind, topic, None, there))
+    batch.lost_writes.append(LostWrite(created.offset, created.kind, topic, None, there))
 
 
 def state_znode(leader: int, epoch: int, isr: list[int], version: int) -> ZNode:

@@ -12,8 +12,8 @@ from state.decisions import DecisionKind
 from state.events import Event, parse_payload
 from state.protocol_errors import ProtocolError
 from streaming.sinks.answer_events import answer_events
-from streaming.sinks.batch import WriteConflict
-from streaming.sinks.batch_events import batch_events, partition_conflict_events
+from streaming.sinks.batch import LostWrite
+from streaming.sinks.batch_events import batch_events, lost_partition_events
 from streaming.sinks.channel import NO_ERRORS, Answer
 from streaming.sinks.doubts import Doubts
 from streaming.sinks.plan import Planner
@@ -45,11 +45,11 @@ def job(assignment=((1, 2, 3), (2, 3, 1)), topic_id=None):
 
 
 def conflict(topic, partition, znode, kind=DecisionKind.CHANGE_PARTITIONS, offset=5):
-    return WriteConflict(offset, kind, topic, partition, znode)
+    return LostWrite(offset, kind, topic, partition, znode)
 
 
 def test_conflicts_become_one_event_per_topic_with_what_the_znodes_hold():
-    events = partition_conflict_events(
+    events = lost_partition_events(
         [
             conflict("b", 3, state_znode(2, 7, [2, 1], 9)),
             conflict("a", 1, None),
@@ -83,7 +83,7 @@ def test_the_machine_takes_a_conflict_and_decides_again():
     batch = found.decide()
     offset = lose(batch, "t", 0)
     written = state_znode(1, 0, [1, 3], 1)
-    batch.conflicts.append(conflict("t", 0, written, offset=offset))
+    batch.lost_writes.append(conflict("t", 0, written, offset=offset))
     found.story.take((one.kind, one.key, one.payload) for one in batch_events(batch))
     again = found.persist(found.decide())
     (change,) = again.of_kind(DecisionKind.CHANGE_PARTITIONS)

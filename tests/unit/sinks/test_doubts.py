@@ -6,7 +6,7 @@ import orjson
 
 from state.decisions import DecisionKind
 from streaming.log.api import LogRecord, NewRecord
-from streaming.sinks.batch import WriteConflict
+from streaming.sinks.batch import LostWrite
 from streaming.sinks.batch_events import batch_events
 from streaming.sinks.doubts import Doubts, forget_doubted
 from streaming.sinks.replies import replies
@@ -40,8 +40,8 @@ def lost(batch):
 def conflicting(found, batch, topic, partition):
     offset = lose(batch, topic, partition)
     znode = state_znode(2, 5, [2], 9)
-    batch.conflicts.append(
-        WriteConflict(offset, DecisionKind.CHANGE_PARTITIONS, topic, partition, znode)
+    batch.lost_writes.append(
+        LostWrite(offset, DecisionKind.CHANGE_PARTITIONS, topic, partition, znode)
     )
     return offset
 
@@ -190,7 +190,7 @@ def test_producer_ids_are_in_doubt_between_a_conflict_and_its_correction():
     batch = found.decide()
     (write,) = batch.of_kind(DecisionKind.WRITE_PRODUCER_ID_BLOCK)
     write.failed = True
-    batch.conflicts.append(WriteConflict(first, write.kind, None, None, None))
+    batch.lost_writes.append(LostWrite(first, write.kind, None, None, None))
     doubts.lose_what_follows(batch)
     (event,) = batch_events(batch)
     found.story.ask_producer_ids(2)

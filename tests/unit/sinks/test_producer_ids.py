@@ -19,7 +19,7 @@ def test_producer_id_conflicts_become_one_event():
     current = ZNode(producer_id_block_bytes(ProducerIdBlock(9, 5000, 5999)), 4, 1, 1, 1, 0)
     for one in batch.of_kind(DecisionKind.WRITE_PRODUCER_ID_BLOCK):
         one.failed = True
-        batch.conflicts.append(conflict(None, None, current, one.kind, one.offset))
+        batch.lost_writes.append(conflict(None, None, current, one.kind, one.offset))
     (event,) = batch_events(batch)
     assert body(event) == {"block_end": 5999, "zk_version": 4}
     assert [reply["error"] for reply in replies(batch, Doubts())] == [-1, -1]
@@ -45,7 +45,7 @@ def test_a_missing_producer_id_block_is_told_as_such():
     found = job()
     found.story.ask_producer_ids(1)
     batch = found.decide()
-    batch.conflicts.append(conflict(None, None, None, DecisionKind.WRITE_PRODUCER_ID_BLOCK))
+    batch.lost_writes.append(conflict(None, None, None, DecisionKind.WRITE_PRODUCER_ID_BLOCK))
     assert body(batch_events(batch)[0]) == {"block_end": -1, "zk_version": -1}
 
 
@@ -75,7 +75,7 @@ def meets_block(found, znode):
     batch = found.decide()
     (write,) = batch.of_kind(DecisionKind.WRITE_PRODUCER_ID_BLOCK)
     write.failed = True
-    batch.conflicts.append(conflict(None, None, znode, write.kind, write.offset))
+    batch.lost_writes.append(conflict(None, None, znode, write.kind, write.offset))
     (event,) = batch_events(batch)
     assert [reply["error"] for reply in replies(batch, Doubts())] == [-1]
     found.story.take([(event.kind, event.key, event.payload)])

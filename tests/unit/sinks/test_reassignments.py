@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from state.decisions import DecisionKind
-from streaming.sinks.batch import DecidedBatch, SinkDecision, WriteConflict
+from streaming.sinks.batch import DecidedBatch, LostWrite, SinkDecision
 from streaming.sinks.batch_events import batch_events
 from streaming.sinks.plan import Planner
 from streaming.sinks.reassignments import (
@@ -93,7 +93,7 @@ def test_what_was_asked_of_a_topic_that_was_not_written_stays_unless_it_was_reje
     first, second = batch.of_kind(REWRITE)
     of_t, _ = batch.of_kind(COMPLETE)
     first.failed = second.failed = of_t.failed = True
-    batch.conflicts.append(WriteConflict(first.offset, REWRITE, "t", None, None, rejected=rejected))
+    batch.lost_writes.append(LostWrite(first.offset, REWRITE, "t", None, None, rejected=rejected))
     gone = ended_requests(batch, batch.decisions)
     of_rejected = [("t", [(0, [3, 2])]), ("t", [(0, [3, 2])]), ("t", [[1, [1, 2]]])]
     assert gone == (of_rejected if rejected else []) + [("u", [[0, [1]]])]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from state.decisions import DecisionKind
-from streaming.sinks.batch_events import batch_events, partition_conflict_events
+from streaming.sinks.batch_events import batch_events, lost_partition_events
 from streaming.sinks.doubts import Doubts
 from streaming.sinks.reassignments import hold_back_completions
 from streaming.sinks.replies import replies
@@ -20,7 +20,7 @@ def rejected(topic, partition, znode, offset, **more):
 
 
 def test_rejected_writes_become_an_event_of_their_own_with_what_the_znodes_hold():
-    events = partition_conflict_events(
+    events = lost_partition_events(
         [
             rejected("a", 2, None, 5, creates=True),
             conflict("a", 1, state_znode(2, 7, [2, 1], 9)),
@@ -44,7 +44,7 @@ def test_a_leader_whose_isr_is_rejected_goes_on_from_what_is_stored():
     found.story.alter("t", 0, [1, 2])
     batch = found.decide()
     offset = lose(batch, "t", 0)
-    batch.conflicts.append(rejected("t", 0, state_znode(1, 0, [1, 2, 3], 0), offset))
+    batch.lost_writes.append(rejected("t", 0, state_znode(1, 0, [1, 2, 3], 0), offset))
     doubts = Doubts()
     doubts.lose_what_follows(batch)
     (event,) = batch_events(batch)
@@ -77,7 +77,7 @@ def test_who_asked_for_what_zookeeper_rejects_hears_why_and_need_not_ask_again()
     batch = found.decide()
     (created,) = batch.of_kind(DecisionKind.CREATE_TOPIC)
     created.failed = True
-    batch.conflicts.append(rejected("new", None, None, created.offset, kind=created.kind))
+    batch.lost_writes.append(rejected("new", None, None, created.offset, kind=created.kind))
     answers = {one["api"]: one for one in replies(batch, Doubts())}
     assert answers["create_topic"]["error"] == -1
     assert answers["create_topic"]["message"] == f"ZooKeeper rejects it: {NO_AUTH}"
@@ -90,7 +90,7 @@ def test_a_deletion_that_cannot_be_marked_is_taken_back():
     batch = found.decide()
     (mark,) = batch.of_kind(DecisionKind.MARK_TOPIC_DELETION)
     mark.failed = True
-    batch.conflicts.append(rejected("t", None, None, mark.offset, kind=mark.kind))
+    batch.lost_writes.append(rejected("t", None, None, mark.offset, kind=mark.kind))
     doubts = Doubts()
     doubts.lose_what_follows(batch)
     stops = batch.of_kind(DecisionKind.STOP_REPLICAS)
@@ -108,7 +108,7 @@ def test_a_rejected_producer_id_block_that_may_not_be_read_says_nothing_about_it
     batch = found.decide()
     (write,) = batch.of_kind(DecisionKind.WRITE_PRODUCER_ID_BLOCK)
     write.failed = True
-    batch.conflicts.append(rejected(None, None, None, write.offset, kind=write.kind))
+    batch.lost_writes.append(rejected(None, None, None, write.offset, kind=write.kind))
     doubts = Doubts()
     doubts.lose_what_follows(batch)
     assert batch_events(batch) == []
@@ -129,7 +129,7 @@ def test_an_end_is_held_back_by_a_rejected_partition_and_not_tried_again_at_once
     )
     batch = found.decide()
     offset = lose(batch, "t", 0)
-    batch.conflicts.append(rejected("t", 0, state_znode(1, 0, [1, 2, 3], 0), offset))
+    batch.lost_writes.append(rejected("t", 0, state_znode(1, 0, [1, 2, 3], 0), offset))
     hold_back_completions(batch, batch.decisions)
     (completed,) = batch.of_kind(DecisionKind.COMPLETE_REASSIGNMENT)
     assert completed.failed

@@ -30,7 +30,9 @@ class Logged(Job):
         batch = self.persist(self.decide())
         self.log.append(
             [
-                IdentifiedRecord(RecordId(one.offset, one.id.ordinal), one.kind, one.id.body)
+                IdentifiedRecord(
+                    RecordId(one.offset, one.merged.ordinal), one.kind, one.merged.body
+                )
                 for one in batch.decisions
             ]
         )
