@@ -66,8 +66,7 @@ class Run:
 
     def creation(self) -> Cases:
         """A cluster without topics, and then all of them at once."""
-        self._start()
-        self._stage.wait_for_silence(2.0, 300)
+        self._measure("start", self._start)
         yield "creation", self._measure("creation", self._create, self._created)
 
     def _measure(
