@@ -9,19 +9,23 @@ LZ4BlockOutputStream (frames), Hadoop's ChecksumFileSystem (`.crc` files).
 
 from __future__ import annotations
 
+import logging
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from checkpoints.packing import unpacked
-from checkpoints.read import committed_batches
+from checkpoints.read import committed_batches, read_states
 from checkpoints.replay import States
 from state.errors import CorruptBlock
+
+logger = logging.getLogger(__name__)
 
 _MADE_WITH = {
     "spark.sql.streaming.stateStore.providerClass": (
@@ -76,6 +80,18 @@ def read_state_files(
     except (OSError, ValueError, LookupError, struct.error, pa.ArrowException) as error:
         raise StatesUnreadable(f"{checkpoint}: {error}") from error
     return dict(sorted(states.items()))
+
+
+def stored_states(checkpoint: Path, spark: Callable[[], SparkSession]) -> States:
+    """Return the machines' bytes by state key as of the last committed batch; none without one.
+
+    spark: opens it; called only where Spark alone can read them. Raises what it raises.
+    """
+    try:
+        return read_state_files(checkpoint)
+    except StatesUnreadable as error:
+        logger.info("Spark has to read the states: %s", error)
+        return read_states(spark(), checkpoint)
 
 
 def _stores(checkpoint: Path, batch: int) -> list[Path]:

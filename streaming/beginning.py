@@ -21,9 +21,9 @@ from pyspark.sql import SparkSession
 from checkpoints.ahead import read_ahead
 from checkpoints.damage import damage, lost_states, set_aside
 from checkpoints.layout import CheckpointMismatch, check_layout
-from checkpoints.read import folded_until, has_state, planned_batches, read_states
+from checkpoints.read import folded_until, has_state, planned_batches
 from checkpoints.replay import States
-from checkpoints.state_files import StatesUnreadable, read_state_files
+from checkpoints.state_files import stored_states
 from state.cluster.cluster import Cluster
 from state.event_kinds import EventKind
 from state.step import Machine
@@ -116,13 +116,7 @@ def restored(
     one. When Spark cannot read them either the checkpoint is set aside, and None returned.
     """
     try:
-        if waited is not None:
-            return waited.states()
-        try:
-            return read_state_files(folders.checkpoint)
-        except StatesUnreadable as error:
-            logger.info("Spark has to read the states: %s", error)
-            return read_states(spark(), folders.checkpoint)
+        return stored_states(folders.checkpoint, spark) if waited is None else waited.states()
     except (Py4JJavaError, PySparkException) as error:
         if not give_up_if_lost(folders, error):
             raise

@@ -16,8 +16,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from checkpoints.layout import CheckpointMismatch
-from checkpoints.read import folded_until, has_state, read_states
+from checkpoints.read import folded_until, has_state
 from checkpoints.replay import States
+from checkpoints.state_files import stored_states
+from streaming.errors import ConfigurationError
 from streaming.folding import fold_range
 from streaming.job_lock import JobLock
 from streaming.local_fs import local_fs_jar
@@ -31,6 +33,7 @@ from streaming.warm_workers import WarmWorkers
 
 logger = logging.getLogger(__name__)
 
+_CORES_MAX = "spark.cores.max"
 _POLL_S = 0.02
 _FOLLOW_EVERY_POLLS = 50
 _CHANGING = (OSError, CheckpointMismatch, LogError, PySparkException, Py4JError)
@@ -78,7 +81,7 @@ class Follower:
     def _read(self) -> None:
         checkpoint = self._folders.checkpoint
         before = folded_until(checkpoint)
-        states = read_states(self._spark, checkpoint)
+        states = stored_states(checkpoint, lambda: self._spark)
         if folded_until(checkpoint) == before:  # else it is not known which batch was read
             self._states, self._offset = states, before
             logger.info("%d machines, as of event %d", len(states), before)
@@ -95,17 +98,30 @@ def stand_by(
 ) -> Follower | None:
     """Wait, with Spark warm, until the lock is ours, and return what is then known of the machines;
     None when it was free.
+
+    Raises ConfigurationError where the other job has all cores of the cluster.
     """
     if lock.try_take():
         return None
     logger.info("another process is the job: waiting until it is gone")
     spark = open_spark(settings, local_fs_jar())
+    _need_own_cores(spark)
     warm_up(spark, settings)
     follower = Follower(spark, settings, folders)
     workers = WarmWorkers(spark, settings.shuffle_partitions)
     if _wait_for_turn(lock, follower, workers, stop):
         logger.info("the other job is gone: taking over")
     return follower
+
+
+def _need_own_cores(spark: SparkSession) -> None:
+    """Raise ConfigurationError on a standalone cluster that gives each application all cores."""
+    conf = spark.sparkContext.getConf()
+    if conf.get("spark.master", "").startswith("spark://") and not conf.contains(_CORES_MAX):
+        raise ConfigurationError(
+            f"{_CORES_MAX} is not set: one of a pair would have all cores of a standalone cluster,"
+            " and the other none; set it for both in spark-defaults.conf to at most half of them"
+        )
 
 
 def _wait_for_turn(

@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 logger = logging.getLogger(__name__)
@@ -33,24 +32,29 @@ class WarmWorkers:
         self._workers = workers
         self._clock = clock
         self._used_s = clock()
+        self._using: threading.Thread | None = None
 
     def look(self) -> bool:
-        """Use the workers if it is time to; return whether it was. For a loop that polls."""
+        """Use the workers if it is time to; return whether it was. For a loop that polls: it does
+        not wait for them, nor for cores that others have.
+        """
         if self._clock() - self._used_s < EVERY_S:
             return False
         self._used_s = self._clock()
-        self._use()
+        if self._using is None or not self._using.is_alive():
+            self.start()
         return True
 
     def start(self) -> None:
-        """Use the workers for the first time, beside what else is being started."""
-        threading.Thread(target=self._use, name="warm-workers", daemon=True).start()
+        """Use the workers, beside what else is being done."""
+        self._using = threading.Thread(target=self._use, name="warm-workers", daemon=True)
+        self._using.start()
 
     def _use(self) -> None:
-        rows = self._spark.range(0, self._workers, 1, self._workers)
         try:
+            rows = self._spark.range(0, self._workers, 1, self._workers)
             rows.mapInArrow(_as_it_is, rows.schema).collect()
-        except PySparkException as error:
+        except Exception as error:  # noqa: BLE001 - of any kind when the session ends meanwhile
             logger.warning("Python workers could not be kept warm: %s", error)
 
 

@@ -103,7 +103,7 @@ def test_a_standby_follows_what_is_committed_and_reads_the_checkpoint_once(
     assert follower.states() == {}
     run.until_done(Recorder())
     follower.catch_up()
-    monkeypatch.setattr("streaming.standby.read_states", None)
+    monkeypatch.setattr("streaming.standby.stored_states", None)
     recorded(run.folders.root, log[first:])
     with pytest.raises(StreamingQueryException, match="killed in the middle of a batch"):
         run.until_done(Recorder(fail_in=2))

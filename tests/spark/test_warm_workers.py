@@ -30,7 +30,10 @@ def test_workers_are_used_when_it_is_time_to(spark):
 
     def used_at(at_s: float) -> bool:
         now_s[0] = at_s
-        return workers.look()
+        looked = workers.look()
+        if looked:
+            workers._using.join(60)
+        return looked
 
     times_s = (1.0, EVERY_S - 1, EVERY_S, EVERY_S + 1, 2 * EVERY_S + 1)
     assert [used_at(one) for one in times_s] == [False, False, True, False, True]

@@ -1,0 +1,78 @@
+"""A job that waits for its turn while the other one has all that Spark could work with."""
+
+from __future__ import annotations
+
+import threading
+from unittest.mock import Mock
+
+import orjson
+import pytest
+from pyspark import SparkConf
+
+from checkpoints.state_files import _MADE_WITH
+from streaming import standby
+from streaming.errors import ConfigurationError
+from streaming.paths import DataDir
+from streaming.settings_loader import load_settings
+from streaming.warm_workers import WarmWorkers
+
+
+@pytest.fixture
+def blocked():
+    """A session that has no cores until the test is over."""
+    over = threading.Event()
+    spark = Mock()
+    spark.range.side_effect = spark.read.format.side_effect = lambda *_: over.wait() and Mock()
+    yield spark
+    over.set()
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """A data folder with a committed batch, of no shuffle partitions."""
+    folders = DataDir(tmp_path)
+    conf = {**_MADE_WITH, "spark.sql.shuffle.partitions": "0"}
+    plan = f'v1\n{orjson.dumps({"conf": conf}).decode()}\n{{"offset":0}}'
+    for name, text in (("offsets", plan), ("commits", "v1\n{}")):
+        (folders.checkpoint / name).mkdir(parents=True)
+        (folders.checkpoint / name / "0").write_text(text)
+    return folders
+
+
+def test_the_lock_is_taken_while_spark_has_no_cores(blocked, folders):
+    settings = load_settings(overrides=[f"data.dir={folders.root}"], environment={})
+    lock = Mock(try_take=Mock(side_effect=[False, True]))
+    follower = standby.Follower(blocked, settings, folders)
+    workers = WarmWorkers(blocked, 1, clock=iter(range(0, 1_000_000, 1_000)).__next__)
+    turns = []
+
+    def wait() -> None:
+        turns.append(standby._wait_for_turn(lock, follower, workers, threading.Event()))
+
+    waiting = threading.Thread(target=wait, daemon=True)
+    waiting.start()
+    waiting.join(30)
+    assert turns == [True]
+    blocked.range.assert_called_once()
+    assert not blocked.read.format.called
+
+
+@pytest.mark.parametrize(
+    ("conf", "refused"),
+    [
+        ({"spark.master": "spark://m:7077"}, True),
+        ({"spark.master": "spark://m:7077", "spark.cores.max": "2"}, False),
+        ({"spark.master": "local[2]"}, False),
+    ],
+)
+def test_a_standalone_cluster_has_to_leave_it_some_cores(monkeypatch, conf, refused):
+    spark = Mock()
+    spark.sparkContext.getConf.return_value = SparkConf(loadDefaults=False).setAll(conf.items())
+    monkeypatch.setattr(standby, "open_spark", lambda *_: spark)
+    monkeypatch.setattr(standby, "local_fs_jar", lambda: None)
+    monkeypatch.setattr(standby, "warm_up", Mock(side_effect=RuntimeError("warmed up")))
+    lock = Mock(try_take=Mock(return_value=False))
+    with pytest.raises(
+        ConfigurationError if refused else RuntimeError, match=r"spark\.cores|warmed"
+    ):
+        standby.stand_by(Mock(), Mock(), lock, threading.Event())
