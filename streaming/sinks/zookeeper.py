@@ -81,8 +81,8 @@ class ZooKeeperSink:
         self._session.close()
 
     def write(self, batch: DecidedBatch) -> None:
-        """Make all writes of a batch and note on it what was lost by which writes, and whether it was
-        fenced.
+        """Make all writes of a batch and note on it which did not happen, what was lost by that, and
+        whether it was fenced.
 
         Rows that are lost already are not written. Repeating the call after a crash finds what is
         written already. A session that is lost is replaced and the writes repeated, however long
