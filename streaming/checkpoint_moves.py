@@ -79,7 +79,7 @@ def replace_checkpoint(
     Raises CheckpointMismatch when one from an earlier replacement is still there, or when the log
     does not have what comes next.
     """
-    kept = folders.checkpoint.with_name("checkpoint.before")
+    kept = folders.replaced_checkpoint
     if kept.exists():
         raise CheckpointMismatch(f"{kept} is left from the last replacement: remove it first")
     _check_log(folders, snapshot.offset)

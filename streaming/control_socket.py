@@ -14,22 +14,18 @@ import orjson
 
 from streaming.errors import HelmstreamError
 from streaming.front_socket import ask_front
+from streaming.paths import DataDir
 
 
 class OrderRefused(HelmstreamError):
     """A front is there, but did not take the order."""
 
 
-def control_path(data_dir: Path) -> Path:
-    """Where the front of a data folder takes orders."""
-    return data_dir / "control.sock"
-
-
 def give_order(data_dir: Path, order: Mapping[str, Any], timeout_s: float) -> int:
     """Give an order and return the offset of its event, which is durable; raises NotRunning and
     OrderRefused.
     """
-    path = control_path(data_dir)
+    path = DataDir(data_dir).control_socket
     try:
         answer = orjson.loads(ask_front(data_dir, path, orjson.dumps(order) + b"\n", timeout_s))
     except (OSError, orjson.JSONDecodeError) as error:

@@ -54,9 +54,44 @@ class DataDir:
         return self.root / "shadow.mark"
 
     @property
+    def shadow_report(self) -> Path:
+        """What differed from the live controller, unless the shadow was told another file."""
+        return self.root / "shadow-report.jsonl"
+
+    @property
+    def replaced_checkpoint(self) -> Path:
+        """The checkpoint that `helmstream checkpoint` replaced."""
+        return self.root / "checkpoint.before"
+
+    @property
+    def printed(self) -> Path:
+        """The folder of what front, job and shadow print."""
+        return self.root / "log"
+
+    @property
+    def embedded(self) -> Path:
+        """The embedded ZooKeeper and brokers."""
+        return self.root / "embedded"
+
+    @property
     def link(self) -> Path:
         """The Unix socket on which the front waits for the job."""
         return self.root / "link.sock"
+
+    @property
+    def status_socket(self) -> Path:
+        """The Unix socket on which the front says how it is."""
+        return self.root / "front.sock"
+
+    @property
+    def control_socket(self) -> Path:
+        """The Unix socket on which the front takes orders."""
+        return self.root / "control.sock"
+
+    @property
+    def sockets(self) -> tuple[Path, ...]:
+        """All Unix sockets."""
+        return self.link, self.status_socket, self.control_socket
 
     @property
     def pending(self) -> Path:

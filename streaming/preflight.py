@@ -13,21 +13,21 @@ from streaming.paths import DataDir
 
 _SOCKET_PATH_BYTES_MAX = 103 if sys.platform == "darwin" else 107
 """What the kernel takes as the path of a Unix socket (sun_path, less the byte that ends it)."""
-_LONGEST_SOCKET = "/control.sock"
 
 
 def check_data_dir(data_dir: Path) -> None:
     """Raise ConfigurationError when the front's Unix sockets could not have their place there, or
     it is a shadow's: our machines would go on from what another controller did, under its epochs.
     """
-    most = _SOCKET_PATH_BYTES_MAX - len(_LONGEST_SOCKET)
+    folders = DataDir(data_dir)
     length = len(os.fsencode(data_dir))
+    most = _SOCKET_PATH_BYTES_MAX - max(len(f"/{path.name}") for path in folders.sockets)
     if length > most:
         raise ConfigurationError(
             f"data.dir is {str(data_dir)!r}, which has {length} bytes; at most {most} are allowed,"
             " since there are Unix sockets in it"
         )
-    if DataDir(data_dir).shadow_mark.exists():
+    if folders.shadow_mark.exists():
         raise ConfigurationError(
             f"data.dir is {str(data_dir)!r}, in which a shadow has run: what it logged is another"
             " controller's history; set data.dir to another folder, or delete this one"

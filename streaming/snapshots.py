@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 MACHINES_FILE = "machines.parquet"
+"""Name of the file of machines in a folder that was exported, or that a replay wrote."""
 
 
 def checkpoint_at(path: Path) -> Path:

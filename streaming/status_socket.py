@@ -12,20 +12,16 @@ import orjson
 
 from streaming.errors import HelmstreamError
 from streaming.front_socket import ask_front
+from streaming.paths import DataDir
 
 
 class NoStatus(HelmstreamError):
     """A front is there, but its answer did not come or is not a JSON object."""
 
 
-def socket_path(data_dir: Path) -> Path:
-    """Where the front of a data folder listens."""
-    return data_dir / "front.sock"
-
-
 def fetch_status(data_dir: Path, timeout_s: float) -> dict[str, Any]:
     """The status of the front of `data_dir`; raises NotRunning and NoStatus."""
-    path = socket_path(data_dir)
+    path = DataDir(data_dir).status_socket
     try:
         answer = ask_front(data_dir, path, b"", timeout_s)
     except OSError as error:

@@ -10,7 +10,6 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from state.event_kinds import EventKind
-from streaming.control_socket import control_path
 from streaming.counters import Counters
 from streaming.front.authority import ControllerRole, RolePhase
 from streaming.front.clock import Clock
@@ -33,7 +32,6 @@ from streaming.log.events import event
 from streaming.offsets.standing import Standing
 from streaming.paths import DataDir
 from streaming.settings import Settings
-from streaming.status_socket import socket_path
 from streaming.wall_clock import wall_clock_ms
 
 if TYPE_CHECKING:
@@ -81,11 +79,10 @@ class Front:
             self._append, self.is_controller, self._counters, lambda: self._feed.paused
         )
         self._feed = JobFeed(self._clock, self._decider, self._counters, wall_clock_ms, self)
-        self._link = LinkServer(DataDir(settings.data_dir).link, self._append, self._feed)
-        self._status = StatusServer(socket_path(settings.data_dir), self.status)
-        self._control = ControlServer(
-            control_path(settings.data_dir), self._append, self._load_again
-        )
+        folders = DataDir(settings.data_dir)
+        self._link = LinkServer(folders.link, self._append, self._feed)
+        self._status = StatusServer(folders.status_socket, self.status)
+        self._control = ControlServer(folders.control_socket, self._append, self._load_again)
         self._metrics = _metrics_server(settings, self.status, now_ms)
         self._groups = Groups(
             settings,

@@ -17,6 +17,7 @@ from streaming.log.decision_reader import OpenDecisions
 from streaming.log.location import LogLocation
 from streaming.paths import DataDir
 from streaming.replay.plan import made_with_of
+from streaming.snapshots import MACHINES_FILE
 
 
 class NothingInCommon(HelmstreamError):
@@ -77,7 +78,7 @@ def _told_by(where: LogLocation) -> tuple[int | None, int | None]:
     if not isinstance(where, Path) or not where.is_dir():
         return None, None
     first, end = None, None
-    machines = where / "machines.parquet"
+    machines = where / MACHINES_FILE
     if made_with := made_with_of(where):
         first = made_with.get("from_offset")
     if machines.is_file():

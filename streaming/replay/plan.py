@@ -20,6 +20,7 @@ from checkpoints.what_if import under_settings
 from streaming.errors import ConfigurationError
 from streaming.log.location import LogLocation
 from streaming.paths import DataDir
+from streaming.snapshots import MACHINES_FILE
 
 _MADE_WITH = "replay.json"
 
@@ -46,7 +47,7 @@ class ReplayPlan:
     @property
     def machines(self) -> Path:
         """Where a local replay keeps the machines."""
-        return self.out.root / "machines.parquet"
+        return self.out.root / MACHINES_FILE
 
     def beginning(self) -> Snapshot | None:
         """Return the machines to go on from as they would be under the what-if."""

@@ -27,6 +27,7 @@ from streaming.replay.plan import ReplayPlan
 from streaming.router import route
 from streaming.seed import seed_checkpoint
 from streaming.settings import Settings
+from streaming.snapshots import MACHINES_FILE
 
 _POLL_S = 0.2
 
@@ -65,7 +66,7 @@ def replay_through_spark(
 
 def _seed(spark: SparkSession, settings: Settings, start: Snapshot, checkpoint: Path) -> None:
     with tempfile.TemporaryDirectory() as scratch:
-        file = Path(scratch) / "machines.parquet"
+        file = Path(scratch) / MACHINES_FILE
         write_snapshot(file, start)
         seed_checkpoint(spark, settings, file, checkpoint)
 

@@ -75,7 +75,7 @@ def run_shadow(settings: Settings, options: Options, console: Console) -> int:
     folders = DataDir(settings.data_dir)
     check_zookeeper(settings.zookeeper_connect, settings.zookeeper_connection_timeout_ms)
     claim_for_shadow(folders.root)
-    log_to_file(folders.root / "log" / "shadow.log")
+    log_to_file(folders.printed / "shadow.log")
     stop = Stop()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stop.on_signal)
@@ -111,7 +111,7 @@ def _watch(
         EmbeddedLogReader(folders.events) as events,
         ZkReader(settings.zookeeper_connect, settings.zookeeper_session_timeout_ms) as session,
     ):
-        path = options.report or folders.root / "shadow-report.jsonl"
+        path = options.report or folders.shadow_report
         report = Report(path, events, all_of_them=options.all_of_them)
         shadow = Shadow(engine, Comparison(window_ms, window_ms // _GRACE_SHARE), report)
         ended = threading.Event()

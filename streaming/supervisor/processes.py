@@ -13,6 +13,7 @@ from pathlib import Path
 
 from streaming.embedded.process import ChildProcess, log_tail
 from streaming.errors import ConfigurationError, HelmstreamError
+from streaming.paths import DataDir
 from streaming.preflight import check_data_dir
 
 logger = logging.getLogger(__name__)
@@ -149,7 +150,7 @@ class Supervisor:
         for role in (FRONT, JOB):
             command = role_command(role, self.data_dir, self.config)
             name = f"{role}.standby.log" if self.standby else f"{role}.log"
-            log_path = self.data_dir / "log" / name
+            log_path = DataDir(self.data_dir).printed / name
             self.roles[role] = Supervised(role, command, log_path, self.standby)
 
     def start(self) -> None:

@@ -77,7 +77,7 @@ def _embedded(settings: Settings, data_dir: Path, console: Console) -> EmbeddedC
     console.print("no zookeeper.connect: starting an embedded ZooKeeper and brokers")
     fetch_local_fs_jar()
     return EmbeddedCluster(
-        data_dir / "embedded", settings.embedded_brokers, settings.embedded_kafka_version
+        DataDir(data_dir).embedded, settings.embedded_brokers, settings.embedded_kafka_version
     )
 
 

@@ -13,7 +13,7 @@ from streaming.embedded.ports import free_ports
 from streaming.errors import HelmstreamError
 from streaming.paths import DataDir
 from streaming.settings_loader import load_settings
-from streaming.status_socket import fetch_status, socket_path
+from streaming.status_socket import fetch_status
 from streaming.supervisor.processes import FRONT, JOB, Supervised, role_command
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import CONTROLLER_PATH, parse_controller_id
@@ -136,7 +136,7 @@ class OurController:
             else:
                 assert role.child is not None
                 role.child.check_running()
-        return socket_path(self.data_dir).exists()
+        return DataDir(self.data_dir).status_socket.exists()
 
     def _status(self) -> dict[str, Any]:
         return fetch_status(self.data_dir, _STATUS_TIMEOUT_S)

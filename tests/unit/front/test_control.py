@@ -15,10 +15,11 @@ import pytest
 from state.errors import MalformedEvent
 from streaming.cli import main
 from streaming.commands import control
-from streaming.control_socket import OrderRefused, control_path, give_order
+from streaming.control_socket import OrderRefused, give_order
 from streaming.errors import NotRunning
 from streaming.front.control import ControlServer, order_event
 from streaming.log.api import LogClosed, NewRecord
+from streaming.paths import DataDir
 
 Command = Callable[..., tuple[int, int]]
 LONG_S, SHORT_S = 20.0, 3.0
@@ -53,7 +54,7 @@ def ask(data_dir: Path, log: Log, call: Callable[[], Any]) -> tuple[Any, int]:
     resumed: list[None] = []
 
     async def scenario() -> Any:
-        path = control_path(data_dir)
+        path = DataDir(data_dir).control_socket
         server = ControlServer(path, log.append, lambda: resumed.append(None))
         await server.start()
         try:

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from streaming.checkpoint_moves import job_stopped
-from streaming.control_socket import control_path
 from streaming.errors import ConfigurationError, NoZooKeeper, PortTaken
 from streaming.paths import DataDir
 from streaming.preflight import (
@@ -37,7 +36,7 @@ def test_a_data_folder_has_room_for_its_sockets() -> None:
         longest.mkdir()
         try:
             with socket.socket(socket.AF_UNIX) as bound:
-                bound.bind(str(control_path(longest)))
+                bound.bind(str(DataDir(longest).control_socket))
         finally:
             shutil.rmtree(longest)
 

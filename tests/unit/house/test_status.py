@@ -16,7 +16,8 @@ from rich.console import Console
 from streaming.cli import main
 from streaming.commands.status import render_status
 from streaming.errors import NotRunning
-from streaming.status_socket import NoStatus, fetch_status, socket_path
+from streaming.paths import DataDir
+from streaming.status_socket import NoStatus, fetch_status
 
 
 @pytest.fixture
@@ -28,7 +29,7 @@ def data_dir() -> Iterator[Path]:
 
 def answer_once(data_dir: Path, answer: bytes) -> threading.Thread:
     server = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    server.bind(str(socket_path(data_dir)))
+    server.bind(str(DataDir(data_dir).status_socket))
     server.listen(1)
     server.settimeout(10)
 
@@ -65,14 +66,14 @@ def test_no_front_is_told_with_what_to_do(data_dir: Path) -> None:
 
 def test_a_socket_left_by_a_dead_front_is_no_front(data_dir: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as dead:
-        dead.bind(str(socket_path(data_dir)))
+        dead.bind(str(DataDir(data_dir).status_socket))
     with pytest.raises(NotRunning):
         fetch_status(data_dir, timeout_s=10)
 
 
 def test_a_front_that_does_not_answer_is_not_waited_for(data_dir: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as silent:
-        silent.bind(str(socket_path(data_dir)))
+        silent.bind(str(DataDir(data_dir).status_socket))
         silent.listen(1)
         with pytest.raises(NoStatus, match="timed out"):
             fetch_status(data_dir, timeout_s=0.05)
