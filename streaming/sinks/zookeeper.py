@@ -81,7 +81,7 @@ class ZooKeeperSink:
         self._session.close()
 
     def write(self, batch: DecidedBatch) -> None:
-        """Make all writes of a batch and note on it which did not happen, what was lost by that, and
+        """Make all writes of a batch and note on it which did not happen, what was lost by that and
         whether it was fenced.
 
         Rows that are lost already are not written. Repeating the call after a crash finds what is
