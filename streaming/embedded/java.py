@@ -51,7 +51,6 @@ class Java:
 
     executable: Path
     version: str
-    major: int
 
 
 def find_java(env: Mapping[str, str] | None = None) -> Java:
@@ -70,7 +69,7 @@ def find_java(env: Mapping[str, str] | None = None) -> Java:
         major = int(match["second"])
     if major < MIN_JAVA_MAJOR:
         raise JavaTooOld(executable, match["text"])
-    return Java(executable, match["text"], major)
+    return Java(executable, match["text"])
 
 
 def _executable(environment: Mapping[str, str]) -> Path:

@@ -54,7 +54,7 @@ class Answering:
             self._counters[_COUNTER[api_key]] += 1
         return taken
 
-    async def answer(self, request_frame: bytes, client_host: str) -> bytes:
+    async def answer(self, request_frame: bytes) -> bytes:
         """Return a whole response, its header included; raises WireError, HangUp and whatever a
         handler does.
         """
@@ -68,7 +68,7 @@ class Answering:
                 raise
             self._counters["unsupported_api_versions"] += 1
             return unsupported_version_response(error.correlation_id)
-        return await self._handle(request, request_frame, client_host)
+        return await self._handle(request, request_frame)
 
     async def _decoded(self, request_frame: bytes) -> Request:
         if len(request_frame) <= _SHORT_FRAME_BYTES:
@@ -81,10 +81,10 @@ class Answering:
         self._counters[f"requests_{self._apis.passed[prefix.api_key]}"] += 1
         return await self._apis.pass_on(self.listener, prefix, request_frame)
 
-    async def _handle(self, request: Request, request_frame: bytes, client_host: str) -> bytes:
+    async def _handle(self, request: Request, request_frame: bytes) -> bytes:
         header = request.header
         self._counters[_COUNTER[header.api_key]] += 1
-        call = Call(header, request.body, self.listener, request_frame, client_host)
+        call = Call(header, request.body, self.listener, request_frame)
         body = await self._apis.handlers[header.api_key](call)
         if isinstance(body, bytes):
             prefix = (header.api_key, header.api_version, header.correlation_id)

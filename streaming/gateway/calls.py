@@ -24,15 +24,12 @@ class BoundListener:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One decoded request; listener is the one its connection came in on, frame its bytes,
-    client_host where it came from, written as Java does (/127.0.0.1).
-    """
+    """One decoded request; listener is the one its connection came in on, frame its bytes."""
 
     header: RequestHeader
     body: Body
     listener: BoundListener
     frame: bytes
-    client_host: str = ""
 
     @property
     def version(self) -> int:
@@ -73,8 +70,8 @@ Answer: TypeAlias = Callable[[bytes], None]
 """Takes a whole response, its header included; called once, on the gateway's event loop."""
 
 Take: TypeAlias = Callable[[bytes, str, Answer], bool]
-"""Gets a request's frame, the client's host as in Call and whom to give the response to, perhaps
-later; returns whether it does; raises WireError.
+"""Gets a request's frame, the client's host as Java writes it (/127.0.0.1) and whom to give the
+response to, perhaps later; returns whether it does; raises WireError.
 """
 
 

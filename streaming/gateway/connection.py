@@ -213,7 +213,7 @@ class Connection(asyncio.Protocol):
 
     async def _serve(self, request_frame: bytes) -> None:
         try:
-            answer = await self._answering.answer(request_frame, self._client_host)
+            answer = await self._answering.answer(request_frame)
         except Exception as error:  # noqa: BLE001 - whatever it is, it ends this connection only
             self._close(self._closing(error, request_frame))
         else:

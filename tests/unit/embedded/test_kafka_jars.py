@@ -28,7 +28,7 @@ def fake_ivy(folder: Path, script: str) -> Java:
         'target="${@: -1}"; target="$(dirname "$target")"; mkdir -p "$target"\n' + script
     )
     executable.chmod(0o755)
-    return Java(executable, "17", 17)
+    return Java(executable, "17")
 
 
 def test_fetched_once_with_progress(tmp_path):
