@@ -70,18 +70,21 @@ class EmbeddedLogReader:
             OffsetOutOfRange: the range is not retained.
             CorruptLog: a record of the range is damaged; those before it were given.
         """
-        chunks = self._chunks(start, end)
+        # The end is read before the segments are listed: a segment exists before its records do.
+        chunks = self._chunks(start, end, self.end_offset())
         return (LogRecord(*row) for rows in chunks for row in rows)
 
     def arrow_batches(self, start: int, end: int) -> Iterator[pyarrow.RecordBatch]:
         """The same range as columns, in batches of a chunk each; as `read` in what it raises when.
 
-        Columns: offset, time_ms int64; kind, key string; payload binary.
+        Columns: offset, time_ms int64; kind, key string; payload binary. Whoever asks has noted the
+        range when it was durable. So `head` is not asked, which another machine may see as it was;
+        a record that is not there is a CorruptLog.
         """
         # Only the job reads columns; the writer's process does without this import.
         from streaming.log.embedded_arrow import rows_to_batch  # noqa: PLC0415
 
-        return map(rows_to_batch, self._chunks(start, end))
+        return map(rows_to_batch, self._chunks(start, end, end))
 
     def segment_at(self, time_ms: int) -> int:
         """Return the first offset of the last segment before which all records are older: what is
@@ -134,10 +137,8 @@ class EmbeddedLogReader:
             self._end_without_head = tail.next_offset
         return self._end_without_head
 
-    def _chunks(self, start: int, end: int) -> Iterator[list[Row]]:
+    def _chunks(self, start: int, end: int, end_offset: int) -> Iterator[list[Row]]:
         """Check the range now; the iterator then reads it segment by segment."""
-        # The end is read before the segments are listed: a segment exists before its records do.
-        end_offset = self.end_offset()
         bases = self._bases()
         for offset in (start, end):
             if not bases[0] <= offset <= end_offset:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import time
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ from state.routing import scope
 from streaming.log import source
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
+from streaming.log.embedded_format import CorruptLog
 from streaming.log.source import HelmstreamLogSource
 from tests.fixtures.waiting import wait_for
 
@@ -197,6 +199,24 @@ def test_what_goes_on_to_come_is_gathered_into_a_batch(
     reader = source.HelmstreamLogStreamReader(str(tmp_path / "events"), CAP, 0)
     batches, end = reader.read({"offset": 0})
     assert end == {"offset": expected} == {"offset": sum(one.num_rows for one in batches)}
+
+
+def test_a_batch_that_is_run_again_is_read_where_the_head_is_an_older_one(tmp_path, writer):
+    """As another machine may see a file that is mapped."""
+    head = tmp_path / "events" / "head"
+    writer.append(new_records(3))
+    older = head.read_bytes()
+    writer.append(new_records(60, 3))
+    seen = tmp_path / "seen"
+    shutil.copytree(tmp_path / "events", seen)
+    (seen / "head").write_bytes(older)
+    reader = source.HelmstreamLogStreamReader(str(seen), CAP, 0)
+    batches = reader.readBetweenOffsets({"offset": 2}, {"offset": 63})
+    rows = [row for one in batches for row in one.to_pylist()]
+    assert [row["offset"] for row in rows] == list(range(2, 63))
+    assert source._reader(str(seen)).end_offset() == 3
+    with pytest.raises(CorruptLog, match="1 more records were durable"):
+        list(reader.readBetweenOffsets({"offset": 62}, {"offset": 64}))
 
 
 def test_a_query_that_is_ahead_of_its_log_says_so(spark, tmp_path, writer):
