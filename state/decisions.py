@@ -44,7 +44,7 @@ class DecisionKind(StrEnum):
     REPLY = "reply"
 
 
-STEP: Mapping[str, int] = {kind: step for step, kind in enumerate(DecisionKind)}
+KIND_ORDER: Mapping[str, int] = {kind: place for place, kind in enumerate(DecisionKind)}
 """Order of the kinds within one event."""
 
 BLOCK_KINDS = frozenset(

@@ -15,7 +15,7 @@ import numpy as np
 import orjson
 
 from state.blocks import Column, decode_block, encode_block
-from state.decisions import BLOCK_KINDS, STEP, Decision, DecisionKind
+from state.decisions import BLOCK_KINDS, KIND_ORDER, Decision, DecisionKind
 from state.matrix import NONE, stack_padded
 
 _SORT_KEYS = ("partition", "replica", "broker")
@@ -36,7 +36,7 @@ def merge(decisions: Iterable[Decision]) -> list[MergedDecision]:
     """Return the decisions of all machines about whole events in canonical order, numbered within
     each event.
     """
-    ordered = sorted(decisions, key=lambda decision: (decision.offset, STEP[decision.kind]))
+    ordered = sorted(decisions, key=lambda decision: (decision.offset, KIND_ORDER[decision.kind]))
     merged: list[MergedDecision] = []
     for offset, of_event in groupby(ordered, key=lambda decision: decision.offset):
         bodies = [

@@ -77,7 +77,7 @@ def allow_shutdown(
 
 def _check_registered(broker: int, status: Mapping[str, Any]) -> None:
     """Raise OrderRefused when nothing would come of letting a broker shut down."""
-    from streaming.front.authority import RolePhase
+    from streaming.front.controller_role import RolePhase
 
     if status["role"] != RolePhase.ACTIVE:
         raise OrderRefused(

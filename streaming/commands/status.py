@@ -20,7 +20,7 @@ class NotInRole(HelmstreamError):
     """A helmstream runs, but not in the role that was asked for."""
 
     def __init__(self, role: str, required: str) -> None:
-        from streaming.front.authority import RolePhase
+        from streaming.front.controller_role import RolePhase
 
         known = "" if required in list(RolePhase) else f"; the roles are {', '.join(RolePhase)}"
         super().__init__(f"the role is {role}, not {required}{known}")

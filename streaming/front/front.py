@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from state.event_kinds import EventKind
 from streaming.counters import Counters
-from streaming.front.authority import ControllerRole, RolePhase
 from streaming.front.clock import Clock
 from streaming.front.control import ControlServer
+from streaming.front.controller_role import ControllerRole, RolePhase
 from streaming.front.decider import RequestDecider
 from streaming.front.event_log import EventLog
 from streaming.front.gateway import FrontGateway

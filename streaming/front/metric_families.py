@@ -14,7 +14,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
 from state.decisions import ELECTIONS, Rule
 from state.groups.states import GroupState
-from streaming.front.authority import RolePhase
+from streaming.front.controller_role import RolePhase
 
 Status = Mapping[str, Any]
 Family = CounterMetricFamily | GaugeMetricFamily

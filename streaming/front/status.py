@@ -15,8 +15,8 @@ from state.blocks import Column
 from state.matrix import any_in_row, lengths
 from state.partitions.table import NO_LEADER
 from streaming.counters import Counters
-from streaming.front.authority import ControllerRole
 from streaming.front.clock import Clock
+from streaming.front.controller_role import ControllerRole
 from streaming.front.decider import RequestDecider
 from streaming.front.event_log import EventLog
 from streaming.front.gateway import FrontGateway

@@ -14,7 +14,7 @@ from state.cluster.authority import Phase
 from state.partitions.legal import PartitionState
 from state.routing import CLUSTER_KEY
 from state.topic_ids import topic_id_to_text
-from streaming.front.authority import loss_level
+from streaming.front.controller_role import loss_level
 from streaming.observers.notifications import Fenced
 from streaming.zk.znodes import CONTROLLER_EPOCH_PATH, parse_topic, topic_path
 from tests.conformance import deletions, names

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from state.event_kinds import EventKind
-from streaming.front.authority import ControllerRole
+from streaming.front.controller_role import ControllerRole
 from streaming.front.job_feed import JobProgress
 from streaming.front.status import image_status
 from streaming.image import restore

@@ -14,7 +14,7 @@ import typer.main
 from streaming.cli import app
 from streaming.errors import ConfigurationError
 from streaming.front.addresses import check_announced_host
-from streaming.front.authority import RolePhase
+from streaming.front.controller_role import RolePhase
 from streaming.front.gateway import listener_addresses
 from streaming.settings_loader import NOT_SETTINGS, load_settings
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from state.groups.states import GroupState
-from streaming.front.authority import RolePhase
+from streaming.front.controller_role import RolePhase
 from streaming.front.metric_families import COUNTERS, families
 from tests.unit.front.front_figures import made_front, play_job
 

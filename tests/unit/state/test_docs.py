@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from state.cluster.authority import CONFIG, Authority
-from state.decisions import STEP, Action, DecisionKind, Rule
+from state.decisions import KIND_ORDER, Action, DecisionKind, Rule
 from state.event_kinds import EventKind
 from state.partitions import machine
 from state.partitions.table import COLUMN_NAMES
@@ -34,7 +34,7 @@ def test_every_configuration_key_is_specified(key: str) -> None:
 @pytest.mark.parametrize("kind", DecisionKind)
 def test_every_decision_kind_is_specified_with_its_step(kind: DecisionKind) -> None:
     row = next(line for line in page("decision-log.md").splitlines() if f"| `{kind}` |" in line)
-    assert row.split("|")[3].strip() == str(STEP[kind])
+    assert row.split("|")[3].strip() == str(KIND_ORDER[kind])
 
 
 @pytest.mark.parametrize("api", Api)

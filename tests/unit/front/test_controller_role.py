@@ -9,8 +9,8 @@ from concurrent.futures import Future
 import orjson
 import pytest
 
-from streaming.front import authority as authority_module
-from streaming.front.authority import PREVIOUS, ControllerRole, RolePhase
+from streaming.front import controller_role as role_module
+from streaming.front.controller_role import PREVIOUS, ControllerRole, RolePhase
 from streaming.front.signals import GiveUpRole, RoleLost, Signals
 from streaming.log.api import LogClosed
 from streaming.observers.notifications import Fenced
@@ -116,7 +116,7 @@ def test_the_role_is_given_back_after_the_event():
 
 
 def test_the_role_is_given_back_though_the_log_never_answers(monkeypatch):
-    monkeypatch.setattr(authority_module, "_RESIGNED_TIMEOUT_S", 0.05)
+    monkeypatch.setattr(role_module, "_RESIGNED_TIMEOUT_S", 0.05)
     calls, _, log, _ = serve("follow", GiveUpRole("lease"), log_hangs=True)
     assert calls[-2:] == ["give_back", "close"]
     assert log.reasons == ["lease"]
@@ -208,7 +208,7 @@ def test_signals_wake_who_waits_and_the_first_reason_counts():
     ],
 )
 def test_that_somebody_else_took_the_role_is_no_fault(loss, level, caplog):
-    with caplog.at_level("INFO", "streaming.front.authority"):
+    with caplog.at_level("INFO", "streaming.front.controller_role"):
         serve("follow", loss)
     told = [one.levelname for one in caplog.records if "is lost" in one.message]
     assert told == [level]
