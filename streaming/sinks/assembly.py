@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from streaming.link.job_side import JobLink
@@ -72,22 +72,15 @@ def open_sinks(
     outcomes = EmbeddedLogWriter(folders.outcomes)
     pending = PendingBrokers(folders.pending)
 
-    def send_image(link: JobLink) -> None:
-        with decided.lock:
-            head, whole = decided.message()
-            link.send({**head, **report.so_far()}, whole)
-
-    def queue_lengths() -> dict[int, int]:
-        return brokers.queue_lengths()
-
-    link = JobLink(folders.link, on_connected=send_image)
+    ring = _Ring(decided)
+    link = JobLink(folders.link, on_connected=ring.send_image)
     appender = SinkAppender(link, stopped.is_set, unfolded)
     doubts = Doubts(unfolded)
     forget_doubted(decided.image, doubts)
     outcome_log = OutcomeLog(outcomes)
-    report = DeliveryReport(outcome_log.append, link.send, queue_lengths)
+    report = ring.report = DeliveryReport(outcome_log.append, link.send, ring.queue_lengths)
     answers = AnswerSink(append=appender.append, report=report, pending=pending, decided=decided)
-    brokers = _broker_sink(settings, answers, report)
+    brokers = ring.brokers = _broker_sink(settings, answers, report)
     zookeeper = _zookeeper_sink(settings, stopped)
     listener, posed_topic = settings.inter_broker_listener_name, settings.posed_topic
     written = {folders.decisions: decisions, folders.outcomes: outcomes}
@@ -106,6 +99,28 @@ def open_sinks(
         doubts=doubts,
     )
     return Sinks(pipeline, link, brokers, answers, zookeeper, decisions, outcomes, stopped)
+
+
+@dataclass(slots=True)
+class _Ring:
+    """Attaches report and broker sink after who asks them, since the link asks the report, the
+    report the broker sink, and that in turn tells the report, which tells through the link. None of
+    them asks before the link is started.
+    """
+
+    decided: DecidedSoFar
+    report: DeliveryReport = field(init=False)
+    brokers: BrokerSink = field(init=False)
+
+    def send_image(self, link: JobLink) -> None:
+        """Tell a front that comes everything."""
+        with self.decided.lock:
+            head, whole = self.decided.message()
+            link.send({**head, **self.report.so_far()}, whole)
+
+    def queue_lengths(self) -> dict[int, int]:
+        """Return how many requests each broker has not answered."""
+        return self.brokers.queue_lengths()
 
 
 def _broker_sink(settings: Settings, answers: AnswerSink, report: DeliveryReport) -> BrokerSink:
