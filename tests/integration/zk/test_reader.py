@@ -23,7 +23,9 @@ def reader(zk_session: ZkSession) -> Iterator[ZkReader]:
         yield reader
 
 
-def test_it_reads(reader: ZkReader, zk_session: ZkSession) -> None:
+def test_a_reader_gets_znodes_and_children_and_hears_of_changes(
+    reader: ZkReader, zk_session: ZkSession
+) -> None:
     znode = reader.get("/there")
     assert znode is not None
     assert znode.data == b"x"

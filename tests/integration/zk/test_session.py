@@ -55,7 +55,7 @@ class Follower:
         self.wait_for(lambda: (znode := self.tree.get(path)) and znode.data, wanted)
 
 
-def test_nobody_there():
+def test_that_no_zookeeper_answers_is_said_with_where_and_how_long_it_was_waited_for():
     hosts = f"127.0.0.1:{free_ports(1)[0]}"
     with pytest.raises(ZooKeeperUnreachable, match=f"{hosts} did not answer within 700 ms") as e:
         ZkSession(hosts, SESSION_TIMEOUT_MS).connect(timeout_ms=700)

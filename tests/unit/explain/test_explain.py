@@ -227,7 +227,9 @@ def test_what_cannot_be_explained(
     assert why in capsys.readouterr().err
 
 
-def test_a_group(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_groups_story_is_in_order_and_says_why_a_member_was_removed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A member joins, gets a generation, and is not heard of any more."""
     author = Author()
     author.start(0, 0, 0)

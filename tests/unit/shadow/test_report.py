@@ -33,7 +33,9 @@ def events(tmp_path: Path) -> Iterator[EmbeddedLogReader]:
 
 
 @pytest.mark.parametrize("all_of_them", [False, True])
-def test_the_report(tmp_path: Path, events: EmbeddedLogReader, all_of_them: bool) -> None:
+def test_the_report_names_the_input_of_each_verdict_and_ends_with_sums(
+    tmp_path: Path, events: EmbeddedLogReader, all_of_them: bool
+) -> None:
     report = Report(tmp_path / "x" / "report.jsonl", events, all_of_them=all_of_them)
     for verdict in (AGREED, MISSED, EXPLAINED):
         report.take(verdict, 5)
@@ -51,7 +53,9 @@ def test_the_report(tmp_path: Path, events: EmbeddedLogReader, all_of_them: bool
     assert (last["summary"]["events"], last["summary"]["agreed"]) == (3, 1)
 
 
-def test_the_screen(tmp_path: Path, events: EmbeddedLogReader) -> None:
+def test_the_screen_shows_the_last_differences_and_the_epoch(
+    tmp_path: Path, events: EmbeddedLogReader
+) -> None:
     report = Report(tmp_path / "report.jsonl", events, all_of_them=False)
     for verdict in (AGREED, MISSED, EXPLAINED):
         report.take(verdict, 5)

@@ -74,7 +74,7 @@ def test_a_reassignment_is_taken_back(beside: Beside) -> None:
     assert beside.ours().leader == 1
 
 
-def test_a_deletion(beside: Beside) -> None:
+def test_a_deletion_counts_when_the_topic_is_gone(beside: Beside) -> None:
     beside.look(event(EventKind.TOPIC_DELETION_REQUESTED, {"topic": "t"}, "t"))
     beside.look(live=state(1, [1, 2, 3], 5, 10))
     beside.wait(60_000)

@@ -19,7 +19,7 @@ def test_every_difference_is_a_row_of_the_document() -> None:
     assert {str(one) for one in Difference} <= rows
 
 
-def test_sums() -> None:
+def test_a_divergence_is_what_is_missed_or_extra_and_not_explained() -> None:
     tally = Tally()
     for status in (Status.AGREED, Status.AGREED, Status.EXPLAINED, Status.MISSED):
         tally.take(Verdict(status, DecisionKind.DELETE_TOPIC, "t", None, 3, None, None))

@@ -68,7 +68,7 @@ def test_asking_again_for_what_is_so_already_writes_nothing(controller: Controll
         ({"broker_id": 3, "broker_epoch": 103}, "NONE", "INVALID_REQUEST"),
     ],
 )
-def test_what_is_refused(
+def test_a_change_by_who_may_not_make_it_or_knows_older_state_is_refused(
     controller: Controller, wrong: dict[str, Any], top: str, partition: str | None
 ) -> None:
     said = controller.alter([1], **wrong)

@@ -74,7 +74,7 @@ def test_script_asks_for_an_unclean_election() -> None:
     assert (row["leader"], row["isr"], row["rule"]) == (2, [2], Rule.UNCLEAN_ELECTED)
 
 
-def test_broker_starts() -> None:
+def test_a_broker_of_the_isr_that_starts_leads_its_offline_partition() -> None:
     controller = offline()
     [row] = back(controller, 1)[CHANGE]
     assert (row["leader"], row["isr"], row["rule"]) == (1, [1], Rule.OFFLINE_PARTITION_ELECTED)
@@ -89,7 +89,7 @@ def test_leader_and_isr_response_received() -> None:
     assert (row["name"], row["leader"], row["isr"]) == ("t-0", 2, [2, 3])
 
 
-def test_broker_crashes() -> None:
+def test_who_is_left_of_the_isr_leads_when_a_broker_crashes() -> None:
     controller = Controller()
     controller.topic("t", [[1, 2, 3], [2, 1], [3, 2]])
     led, followed = controller.brokers(unregistered=[1])[CHANGE]

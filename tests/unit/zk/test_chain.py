@@ -59,7 +59,7 @@ def test_a_chain_goes_on_where_the_znode_is(current, written, conflicts):
         (SetData("/a", b"x", -1), znode(b"y", 9), None),
     ],
 )
-def test_one_write(op, current, kind):
+def test_what_a_znode_holds_tells_what_became_of_a_write_or_leaves_it_open(op, current, kind):
     outcomes = [outcome.kind for _, outcome in chain_of(op).judge(current)]
     assert outcomes == ([] if kind is None else [kind])
 

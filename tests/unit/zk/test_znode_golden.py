@@ -89,7 +89,7 @@ def topic_of(partitions: int, topic_id: str | None, *, moving: bool = False) -> 
         ("topic150", topic_of(150, "__________sAAAAAAAAATQ", moving=True)),
     ],
 )
-def test_topic(name, topic):
+def test_a_topic_is_written_as_kafka_does_and_read_back(name, topic):
     assert topic_bytes(topic) == GOLDEN[name]
     assert parse_topic(GOLDEN[name]) == topic
 
@@ -116,7 +116,7 @@ def broker_of(version: int, rack: str | None, names: list[str]) -> BrokerZNode:
         ("b2", broker_of(2, None, ["PLAINTEXT"])),
     ],
 )
-def test_broker(name, broker):
+def test_a_broker_is_written_as_kafka_does_and_read_back(name, broker):
     assert broker_bytes(broker, TIMESTAMP_MS) == GOLDEN[name]
     assert parse_broker(GOLDEN[name]) == broker
 
@@ -162,7 +162,9 @@ def test_broker_version_1_and_ipv6():
         ("feature", feature_bytes(Feature(1, {})), parse_feature, Feature(1, {})),
     ],
 )
-def test_single_values(name, written, parse, value):
+def test_a_znode_with_a_single_value_is_written_as_kafka_does_and_read_back(
+    name, written, parse, value
+):
     assert written == GOLDEN[name]
     assert parse(GOLDEN[name]) == value
 
