@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from kafka import KafkaConsumer
-from kafka.errors import OffsetOutOfRangeError
+from kafka.errors import KafkaTimeoutError, OffsetOutOfRangeError
 
 from streaming.log.api import LogError, LogRecord, LogUnavailable, OffsetOutOfRange
 from streaming.log.kafka_topic import (
@@ -39,7 +39,6 @@ def open_consumer(topic: KafkaTopic, timeout_ms: int, fetch_bytes: int) -> Kafka
         auto_offset_reset="none",
         fetch_max_bytes=fetch_bytes,
         max_partition_fetch_bytes=fetch_bytes,
-        allow_auto_create_topics=False,
         reconnect_backoff_max_ms=1_000,
     )
 
@@ -64,11 +63,10 @@ class KafkaLogReader:
             self._consumer = open_consumer(topic, timeout_ms, _FETCH_BYTES)
             self._position = -1
             try:
-                check_partitions(topic, self._consumer.partitions_for_topic(topic.name))
+                check_partitions(topic, self._partitions())
             except BaseException:
                 self._consumer.close()
                 raise
-            self._consumer.assign([self._partition])
 
     def start_offset(self) -> int:
         with self._lock, told_as_unavailable(self._topic):
@@ -120,6 +118,20 @@ class KafkaLogReader:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _partitions(self) -> set[int]:
+        """Return the topic's partitions; none when it is not there until the timeout: the brokers
+        of a log cluster that has just started do not know of all topics at once.
+        """
+        consumer, name = self._consumer, self._topic.name
+        consumer.assign([self._partition])  # of others the client would ask for all topics there
+        try:
+            consumer.beginning_offsets([self._partition], self._timeout_ms)
+        except KafkaTimeoutError:
+            if consumer.partitions_for_topic(name):
+                raise
+        found: set[int] = consumer.partitions_for_topic(name)
+        return found
 
     def _chunks(self, start: int, end: int) -> Iterator[list[LogRecord]]:
         first, last = self.start_offset(), self.end_offset()

@@ -39,13 +39,16 @@ def partition_of(topic: KafkaTopic) -> TopicPartition:
 def open_client(made: Any, **options: Any) -> Any:
     """Return a client of one of kafka-python's classes; raises KafkaError.
 
-    They start a thread before they connect, and leave it there when that fails.
+    They start a thread before they connect, and leave it there when that fails. Their option that
+    a topic must not be made by asking for it does not come as far as their requests.
     """
     connections: list[Any] = []
 
     def connect(**config: Any) -> Any:
-        connections.append(made.DEFAULT_CONFIG["kafka_client"](**config))
-        return connections[-1]
+        connection = made.DEFAULT_CONFIG["kafka_client"](**config)
+        connections.append(connection)
+        connection.cluster.config["allow_auto_create_topics"] = False
+        return connection
 
     try:
         return made(**options, kafka_client=connect)

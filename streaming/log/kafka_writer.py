@@ -188,7 +188,6 @@ def _producer_options(timeout_ms: int, message_bytes_max: int) -> dict[str, Any]
         "request_timeout_ms": timeout_ms // 2,
         "max_block_ms": timeout_ms,
         "reconnect_backoff_max_ms": 1_000,
-        "allow_auto_create_topics": False,
     }
 
 

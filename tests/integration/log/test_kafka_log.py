@@ -127,7 +127,7 @@ def test_what_the_topic_must_be(log_cluster):
     missing = log_cluster.topic("missing")
     for opened in (KafkaLogReader, KafkaLogWriter):
         with pytest.raises(UnusableTopic, match=r"no such topic; make it with: helmstream log"):
-            opened(missing)
+            opened(missing, timeout_ms=1_000)
     admin = KafkaAdminClient(bootstrap_servers=log_cluster.bootstrap_server)
     unusable = {
         "two": {"num_partitions": 2},
@@ -199,6 +199,17 @@ def test_a_writer_gives_up_on_a_log_cluster_that_stays_away_and_a_new_one_goes_o
         assert end == 2
         writer.append(new_records(1, 2))
         assert [one.time_ms for one in reader.read(0, end + 1)] == [1_000, 1_001, 1_002]
+
+
+def test_a_topic_that_its_cluster_does_not_know_yet_is_waited_for(log_cluster):
+    late = log_cluster.topic("late")
+    made = threading.Timer(1, create_topic, [late, 1])
+    made.start()
+    try:
+        with KafkaLogReader(late, timeout_ms=AWAY_MS) as reader:
+            assert reader.end_offset() == 0
+    finally:
+        made.join()
 
 
 def test_the_address_of_nobody_is_told():

@@ -11,12 +11,13 @@ from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
-from kafka.errors import KafkaConnectionError
+from kafka import TopicPartition
+from kafka.errors import KafkaConnectionError, KafkaTimeoutError
 
 from streaming.log import kafka_reader
 from streaming.log.api import LogUnavailable
 from streaming.log.kafka_reader import KafkaLogReader
-from streaming.log.kafka_topic import open_admin
+from streaming.log.kafka_topic import UnusableTopic, open_admin
 from streaming.log.location import KafkaTopic, topic_of
 
 TIMEOUT_MS = 50
@@ -53,8 +54,62 @@ def test_a_reader_that_is_not_told_of_its_topic_leaves_no_consumer(
     away: KafkaTopic, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     consumer = Mock()
-    consumer.partitions_for_topic.side_effect = KafkaConnectionError("gone")
+    consumer.beginning_offsets.side_effect = KafkaConnectionError("gone")
     monkeypatch.setattr(kafka_reader, "open_consumer", Mock(return_value=consumer))
     with pytest.raises(LogUnavailable, match="gone"):
         KafkaLogReader(away)
     consumer.close.assert_called_once()
+
+
+def consumer_of(topic: str, asked: list[object], *, known: bool) -> Mock:
+    """One whose log cluster knows the topic, or never does; asked: what it is asked about."""
+    consumer = Mock(partitions={})
+
+    def beginning_offsets(partitions: list[TopicPartition], _: int) -> dict[TopicPartition, int]:
+        asked.append("its offsets")
+        if not known:
+            raise KafkaTimeoutError("nothing")
+        consumer.partitions[topic] = {0}
+        return dict.fromkeys(partitions, 0)
+
+    def partitions_for_topic(name: str) -> set[int]:
+        if name not in consumer.partitions:
+            asked.append("all topics")
+        return consumer.partitions.get(name, set())
+
+    consumer.assign.side_effect = lambda partitions: asked.append(partitions[0].topic)
+    consumer.beginning_offsets.side_effect = beginning_offsets
+    consumer.partitions_for_topic.side_effect = partitions_for_topic
+    return consumer
+
+
+def test_a_reader_asks_about_its_own_topic_alone(
+    away: KafkaTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+    consumer = consumer_of(away.name, asked, known=True)
+    monkeypatch.setattr(kafka_reader, "open_consumer", Mock(return_value=consumer))
+    assert KafkaLogReader(away).start_offset() == 0
+    assert asked == ["events", "its offsets", "its offsets"]
+
+
+def test_a_topic_is_missing_only_when_it_was_waited_for(
+    away: KafkaTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[object] = []
+    consumer = consumer_of(away.name, asked, known=False)
+    monkeypatch.setattr(kafka_reader, "open_consumer", Mock(return_value=consumer))
+    with pytest.raises(UnusableTopic, match="there is no such topic"):
+        KafkaLogReader(away)
+    assert asked[:2] == ["events", "its offsets"]
+    consumer.close.assert_called_once()
+
+
+def test_a_topic_without_a_leader_is_not_missing(
+    away: KafkaTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consumer = consumer_of(away.name, [], known=False)
+    consumer.partitions[away.name] = {0}
+    monkeypatch.setattr(kafka_reader, "open_consumer", Mock(return_value=consumer))
+    with pytest.raises(LogUnavailable, match="nothing"):
+        KafkaLogReader(away)
