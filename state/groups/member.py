@@ -38,8 +38,15 @@ class Member:
     order: int = field(default=0, init=False, compare=False)
 
     def metadata(self, protocol: str) -> str:
-        """Return the member's metadata for a protocol; raises KeyError when it knows none."""
-        return dict(reversed(self.protocols))[protocol]
+        """Return the member's metadata for a protocol; raises KeyError when it has not named it."""
+        return self._metadata_by_protocol()[protocol]
+
+    def metadata_if_any(self, protocol: str | None) -> str:
+        """Return the member's metadata for a protocol, "" for one that it has not named."""
+        return self._metadata_by_protocol().get(protocol or "", "")
+
+    def _metadata_by_protocol(self) -> dict[str, str]:
+        return dict(reversed(self.protocols))  # of two with the same name the first counts
 
     @property
     def waits(self) -> bool:

@@ -143,5 +143,5 @@ def note_replaced(turn: Turn, group: Group, member: Member, old_id: str) -> None
         new_member=member.id,
         session_timeout_ms=member.session_timeout_ms,
         rebalance_timeout_ms=member.rebalance_timeout_ms,
-        metadata=dict(reversed(member.protocols)).get(group.protocol or "", ""),
+        metadata=member.metadata_if_any(group.protocol),
     )

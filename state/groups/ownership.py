@@ -127,7 +127,7 @@ def loaded_fields(group: Group) -> dict[str, object]:
             "host": one.host,
             "session_timeout_ms": one.session_timeout_ms,
             "rebalance_timeout_ms": one.rebalance_timeout_ms,
-            "metadata": _metadata(one, protocol),
+            "metadata": one.metadata_if_any(protocol),
             "assignment": one.assignment,
         }
         for one in group.members.values()
@@ -145,7 +145,3 @@ def loaded_fields(group: Group) -> dict[str, object]:
         "offsets": rows_values(group.store.rows),
         "pending": [[one, rows_values(rows)] for one, rows in group.store.pending.items()],
     }
-
-
-def _metadata(member: Member, protocol: str | None) -> str:
-    return dict(reversed(member.protocols)).get(protocol or "", "")
