@@ -131,7 +131,7 @@ def give_up_if_lost(folders: DataDir, error: Exception) -> bool:
     return lost is not None
 
 
-def unfolded_events(log: LogLocation, folded: int) -> list[LogRecord]:
+def unfolded_outcomes(log: LogLocation, folded: int) -> list[LogRecord]:
     """Return the outcomes among the events that no committed batch has folded."""
     opened = open_if_made(log)
     if opened is None:

@@ -20,7 +20,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from checkpoints.machine_format import decode_machine
-from streaming.beginning import begin, give_up_if_lost, knows_no_term, unfolded_events
+from streaming.beginning import begin, give_up_if_lost, knows_no_term, unfolded_outcomes
 from streaming.garbage import collect_rarely
 from streaming.head_starts import HeadStarts
 from streaming.image.restore import image_of, timers_of, unfinished_deletions
@@ -93,7 +93,7 @@ def _be_the_job(
     decided = DecidedSoFar(
         image_of(machines), timers_of(machines), without_term=knows_no_term(machines)
     )
-    unfolded = unfolded_events(folders.event_log, beginning.offset)
+    unfolded = unfolded_outcomes(folders.event_log, beginning.offset)
     sinks = open_sinks(settings, folders, decided, unfolded=unfolded, stopped=stop)
     head_starts = HeadStarts(settings, folders, sinks.pipeline, beginning, stop)
     try:

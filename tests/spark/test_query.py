@@ -16,7 +16,7 @@ from checkpoints.read import folded_until, has_state, read_machines, state_frame
 from state.decisions import DecisionKind
 from state.events import Event
 from state.routing import ALL, ALL_GROUPS, CLUSTER, GROUP_SCOPE, machine_keys
-from streaming.beginning import unfolded_events
+from streaming.beginning import unfolded_outcomes
 from streaming.job import run_job
 from streaming.log.api import NewRecord
 from streaming.operator import decide
@@ -71,7 +71,7 @@ def test_a_batch_that_was_not_committed_is_run_again_and_the_query_goes_on(spark
     assert folded == BATCH_EVENTS
     assert run.states() == fold_log(log[:folded], 4)[0]
     removed = [e.offset for e in log[folded:] if e.kind == "topic_removed"]
-    unfolded = unfolded_events(run.folders.events, folded)
+    unfolded = unfolded_outcomes(run.folders.events, folded)
     assert [one.offset for one in unfolded if one.kind == "topic_removed"] == removed
     after = run.until_done(Recorder())
     assert min(after.batches) == 1
