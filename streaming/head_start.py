@@ -180,6 +180,8 @@ class HeadStart:
             while reader is not None and not (self._over or self._stopped.is_set()):
                 self._step(reader)
                 self._warn()
+            if reader is not None:
+                reader.close()
         except JobStopping as error:
             self._failure = error
         except Exception as error:

@@ -63,6 +63,9 @@ class EmbeddedLogReader:
             end = self.end_offset()
         return end
 
+    def rest(self) -> None:
+        """Do nothing: only who asks looks at the log."""
+
     def read(self, start: int, end: int) -> Iterator[LogRecord]:
         """As `LogReader.read`; the range is checked at once, records are read as they are taken.
 

@@ -39,13 +39,19 @@ class KafkaTail(KafkaLogReader):
         """Return the end: once it is not `offset`, at the latest after `timeout_s`."""
         return self._watching().wait_beyond(offset, timeout_s)
 
+    def rest(self) -> None:
+        """Take no more records until the end is asked for again; for who does not for long."""
+        if self._watcher is not None:
+            self._watcher.end()
+
     def close(self) -> None:
         if self._watcher is not None:
-            self._watcher.stop()
+            self._watcher.end()
+            self._watcher.join()
         super().close()
 
     def _watching(self) -> _Watcher:
-        if self._watcher is None or not self._watcher.is_alive():
+        if self._watcher is None or self._watcher.ends or not self._watcher.is_alive():
             self._watcher = _Watcher(self._at, super().end_offset(), self._timeout_ms)
         return self._watcher
 
@@ -67,9 +73,14 @@ class _Watcher(threading.Thread):
             self._moved.wait_for(lambda: self.end_offset != offset, timeout_s)
         return self.end_offset
 
-    def stop(self) -> None:
+    @property
+    def ends(self) -> bool:
+        """Whether it notes no new end any more."""
+        return self._ending.is_set()
+
+    def end(self) -> None:
+        """Let it end, within a poll."""
         self._ending.set()
-        self.join()
 
     def run(self) -> None:
         try:

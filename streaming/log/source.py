@@ -166,6 +166,12 @@ class HelmstreamLogStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAva
     ) -> Iterator[pa.RecordBatch]:
         return self._batches(start["offset"], end["offset"])
 
+    def close(self) -> None:
+        """Follow the log no more; for who reads without Spark. Another one of this process may go
+        on with the reader that they share.
+        """
+        _reader(self._path).rest()
+
     def _batches(self, start: int, end: int) -> Iterator[pa.RecordBatch]:
         batches = _reader(self._path).arrow_batches(start, end)
         if self._what_if:
@@ -181,6 +187,9 @@ class ArrowLogReader(LogReader, Protocol):
 
     def wait_beyond(self, offset: int, timeout_s: float) -> int:
         """Return the end: once it is not `offset`, at the latest after `timeout_s`."""
+
+    def rest(self) -> None:
+        """Do nothing more by itself until the end is asked for again."""
 
 
 @lru_cache(maxsize=8)

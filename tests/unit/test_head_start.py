@@ -11,6 +11,7 @@ import pytest
 
 from checkpoints.ahead import Ahead, note_ahead, read_ahead
 from streaming.beginning import Beginning
+from streaming.log.embedded import EmbeddedLogReader
 from streaming.sinks.appender import JobStopping
 from tests.fixtures.folding import fold_log
 from tests.fixtures.starting_job import SLOTS, Job
@@ -26,7 +27,9 @@ def job(tmp_path) -> Iterator[Job]:
     found.close()
 
 
-def test_it_decides_until_the_query_keeps_up(job):
+def test_it_decides_until_the_query_keeps_up(job, monkeypatch):
+    rested = threading.Event()
+    monkeypatch.setattr(EmbeddedLogReader, "rest", lambda _: rested.set())
     head_start = job.begin(Beginning(0, True, 0, {}))
     head_start.start()  # there is no log yet: the front makes it
     for end in (5, 20):
@@ -37,6 +40,7 @@ def test_it_decides_until_the_query_keeps_up(job):
 
     head_start.take(0, job.fold.folded(job.log[:20]))
     assert job.sinks.passed_over == [20]
+    assert rested.wait(30), "the log is followed by the query alone"
     job.write(30)
     head_start.take(1, job.fold.folded(job.log[20:30]))
     batch_id, last = job.sinks.carried_out[-1]

@@ -14,11 +14,13 @@ import pytest
 from kafka import TopicPartition
 from kafka.errors import KafkaConnectionError, KafkaTimeoutError
 
-from streaming.log import kafka_reader
+from streaming.log import kafka_reader, kafka_tail
 from streaming.log.api import LogUnavailable
 from streaming.log.kafka_reader import KafkaLogReader
+from streaming.log.kafka_tail import KafkaTail
 from streaming.log.kafka_topic import UnusableTopic, open_admin
 from streaming.log.location import KafkaTopic, topic_of
+from tests.fixtures.waiting import wait_for
 
 TIMEOUT_MS = 50
 
@@ -113,3 +115,26 @@ def test_a_topic_without_a_leader_is_not_missing(
     monkeypatch.setattr(kafka_reader, "open_consumer", Mock(return_value=consumer))
     with pytest.raises(LogUnavailable, match="nothing"):
         KafkaLogReader(away)
+
+
+def test_a_tail_that_rests_takes_no_records_until_it_is_asked_again(
+    away: KafkaTopic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    consumers: list[Mock] = []
+
+    def open_consumer(*_: object) -> Mock:
+        consumers.append(consumer_of(away.name, [], known=True))
+        consumers[-1].end_offsets.side_effect = lambda partitions, _: dict.fromkeys(partitions, 7)
+        consumers[-1].poll.return_value = {}
+        return consumers[-1]
+
+    monkeypatch.setattr(kafka_reader, "open_consumer", open_consumer)
+    monkeypatch.setattr(kafka_tail, "open_consumer", open_consumer)
+    with KafkaTail(away, TIMEOUT_MS) as tail:
+        for opened in (2, 3):
+            assert tail.end_offset() == 7
+            wait_for("its end", lambda opened=opened: len(consumers) == opened)
+            tail.rest()
+            wait_for("rest", lambda: consumers[-1].close.called)
+        assert not consumers[0].close.called
+    consumers[0].close.assert_called_once()
