@@ -68,7 +68,7 @@ class Authority:
         """Return whether a broker may shut down only if its partitions can do without it."""
         return self.shutdown_safety_check and broker_id not in brokers.shutdown_allowed
 
-    def loaded(self) -> None:
+    def complete_load(self) -> None:
         """Begin to decide, or not while an operator wants nothing decided."""
         self.phase = Phase.PAUSED if self.paused else Phase.ACTIVE
 

@@ -99,7 +99,7 @@ def on_resync_completed(
     """Tell all brokers who is registered, and arm the rebalance timer
     (KafkaController.onControllerFailover).
     """
-    cluster.authority.loaded()
+    cluster.authority.complete_load()
     found = [
         _update_brokers(cluster, event, introduced=sorted(cluster.brokers.by_id), complete=True)
     ]

@@ -36,7 +36,7 @@ def on_timer_due(slot: Slot, event: Event, due: TimerDue) -> list[Decision]:
     brokers = np.unique(preferred[preferred != NONE])
     if len(brokers) == 0:
         return []
-    misled = preferred[rows.has_leadership & counted & (rows.leader != preferred)]
+    misled = preferred[rows.has_state & counted & (rows.leader != preferred)]
     columns = {
         "broker": brokers,
         "preferred": _counts(brokers, preferred),
@@ -107,7 +107,7 @@ def _may_move(slot: Slot) -> Bools:
     preferred = preferred_replicas(slot)
     ready: Bools = (
         (rows.leader != preferred)
-        & rows.has_leadership
+        & rows.has_state
         & ~slot.table.in_deletion()
         & slot.online_replicas(np.arange(len(rows)))[:, :1].any(axis=1)
         & contains(rows.isr, preferred[:, None])[:, 0]

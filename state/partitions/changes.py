@@ -245,7 +245,7 @@ class Changes:
         )
         brokers = [rows.replicas[listed, column], *(broker for _, broker, _ in self._left)]
         of_topic = np.arange(len(at)) < len(listed)
-        epoch = np.where(rows.has_leadership[at], rows.leader_epoch[at], np.int32(NO_EPOCH))
+        epoch = np.where(rows.has_state[at], rows.leader_epoch[at], np.int32(NO_EPOCH))
         return at, {
             "partition": rows.partition[at],
             "broker": np.concatenate(brokers),

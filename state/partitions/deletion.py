@@ -111,7 +111,7 @@ def _resume(slot: Slot, changes: Changes, queued: list[str]) -> list[str]:
     started = _any(slot, _in_states(slot, _R.DELETION_STARTED))
     undeleted = _any(slot, assigned & ~_in_states(slot, _R.DELETION_SUCCESSFUL))
     failed = _any(slot, _in_states(slot, _R.DELETION_INELIGIBLE))
-    held = slot.table.reassigning()
+    held = slot.table.deletions_held_by_reassignment()
     finished = [name for name in queued if name not in undeleted]
     waiting = [name for name in queued if name in undeleted and name not in started]
     retried = [name for name in waiting if name in failed]
@@ -147,7 +147,7 @@ def _start(slot: Slot, changes: Changes, names: list[str]) -> None:
     for name in unseen:
         slot.table.deletions[name].started = True
     left = _of_topics(slot, names) & (rows.replicas != NONE)
-    changes.metadata |= any_in_row(left) & rows.has_leadership
+    changes.metadata |= any_in_row(left) & rows.has_state
     online = slot.online_replicas(np.arange(len(rows)))
     fail(slot, changes, left & ~online)
     # A deleted replica on a broker that is down needs nothing more.
@@ -207,7 +207,7 @@ def start_loaded(slot: Slot, offset: int) -> list[Decision]:
         del slot.table.deletions[name]
     rows = slot.table.rows
     offline = (rows.replicas != NONE) & ~slot.online_replicas(np.arange(len(rows)))
-    down = _any(slot, offline) - slot.table.reassigning()
+    down = _any(slot, offline) - slot.table.deletions_held_by_reassignment()
     for name, deletion in slot.table.deletions.items():
         deletion.halted = name in down
     return [delete_topic(slot, offset, name, None, leftovers=True) for name in unknown]

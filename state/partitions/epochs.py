@@ -34,7 +34,7 @@ def on_raise_leader_epochs_requested(
     rows = slot.table.rows
     changes = Changes(slot.table, {request.topic: event.offset})
     at = slot.table.rows_of(request.topic)
-    at = at[rows.has_leadership[at] & (rows.leader[at] != NONE)]
+    at = at[rows.has_state[at] & (rows.leader[at] != NONE)]
     if not len(at) or request.topic in slot.table.deletions:
         return [_reply(event, request, ProtocolError.UNKNOWN_TOPIC_OR_PARTITION)]
     rows.leader_epoch[at] += np.int32(1)

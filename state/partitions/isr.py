@@ -154,7 +154,7 @@ def _errors(slot: Slot, asked: _AskedRows) -> Int32s:
     rows, at = slot.table.rows, asked.at
     if len(rows) == 0:
         return np.full(len(at), ProtocolError.UNKNOWN_TOPIC_OR_PARTITION, dtype=np.int32)
-    known = (at >= 0) & rows.has_leadership[at]
+    known = (at >= 0) & rows.has_state[at]
     newer = (asked.partition_epoch > rows.zk_version[at]) | (
         asked.leader_epoch > rows.leader_epoch[at]
     )

@@ -33,7 +33,7 @@ def on_log_dir_failure_notified(
     changes = Changes(slot.table, event.offset)
     asked = np.isin(rows.replicas, np.array(notified.broker_ids, dtype=np.int32))
     asked &= slot.brokers.registered(rows.replicas) & (rows.replica_state == ReplicaState.ONLINE)
-    changes.recipients |= asked & rows.has_leadership[:, None]
+    changes.recipients |= asked & rows.has_state[:, None]
     changes.rule[any_in_row(changes.recipients)] = Rule.REPLICA_STARTED
     return changes.decisions(slot.authority, slot.brokers)
 

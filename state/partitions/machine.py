@@ -117,7 +117,7 @@ def _elect(
 
 def _readable(slot: Slot, changes: Changes, at: Rows, target: int) -> Rows:
     rows = slot.table.rows
-    stored = rows.has_leadership[at] | changes.create[at]
+    stored = rows.has_state[at] | changes.create[at]
     ours = rows.controller_epoch[at] <= slot.authority.epoch
     changes.refuse_partitions(at[~stored], target, NO_STATE)
     changes.refuse_partitions(at[stored & ~ours], target, NEWER_CONTROLLER)
@@ -176,7 +176,7 @@ def _set_states(slot: Slot, at: Rows, mask: Bools, state: ReplicaState) -> None:
 
 def _to_new(slot: Slot, changes: Changes, at: Rows, mask: Bools) -> None:
     rows = slot.table.rows
-    led = rows.has_leadership[at][:, None]
+    led = rows.has_state[at][:, None]
     leads = mask & (rows.replicas[at] == rows.leader[at][:, None]) & led
     changes.refuse_replicas(at, leads, ReplicaState.NEW, WOULD_LEAD)
     mask = mask & ~leads
@@ -188,7 +188,7 @@ def _to_new(slot: Slot, changes: Changes, at: Rows, mask: Bools) -> None:
 def _to_online(slot: Slot, changes: Changes, at: Rows, mask: Bools) -> None:
     rows = slot.table.rows
     old = rows.replica_state[at] != ReplicaState.NEW
-    started = _start_replicas(changes, at, mask & old & rows.has_leadership[at][:, None])
+    started = _start_replicas(changes, at, mask & old & rows.has_state[at][:, None])
     changes.rule[started[changes.rule[started] == Rule.NONE]] = Rule.REPLICA_STARTED
     _set_states(slot, at, mask, ReplicaState.ONLINE)
 
@@ -204,7 +204,7 @@ def _start_replicas(changes: Changes, at: Rows, told: Bools) -> Rows:
 def _to_offline(slot: Slot, changes: Changes, at: Rows, mask: Bools) -> None:
     rows = slot.table.rows
     changes.stop[at] |= mask
-    known = rows.has_leadership[at] | changes.create[at]
+    known = rows.has_state[at] | changes.create[at]
     stored = at[known]
     changes.metadata[stored] = True
     changes.rule[stored[changes.rule[stored] == Rule.NONE]] = Rule.REPLICA_STOPPED

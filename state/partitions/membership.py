@@ -81,11 +81,11 @@ def on_resync_completed(slot: Slot, event: Event, completed: ResyncCompleted) ->
     """Start both state machines on what was loaded (ReplicaStateMachine.startup,
     PartitionStateMachine.startup); during a pause only tell what was loaded.
     """
-    slot.authority.loaded()
+    slot.authority.complete_load()
     if slot.authority.paused:
         deletion.keep_begun(slot)
         told = Changes(slot.table, event.offset)
-        told.metadata |= slot.table.rows.has_leadership
+        told.metadata |= slot.table.rows.has_state
         return told.decisions(slot.authority, slot.brokers)
     marks = deletion.start_loaded(slot, event.offset)
     changes = Changes(slot.table, event.offset)
@@ -93,7 +93,7 @@ def on_resync_completed(slot: Slot, event: Event, completed: ResyncCompleted) ->
     start_rows(slot, changes, everything)
     resume_reassignments(slot, changes, everything)
     rows = slot.table.rows
-    changes.metadata |= rows.has_leadership
+    changes.metadata |= rows.has_state
     changes.rule[changes.rule == Rule.NONE] = Rule.CONTROLLER_STARTED
     return [*marks, *deletion.decide(slot, changes)]
 
@@ -158,7 +158,7 @@ def fail_replicas(slot: Slot, changes: Changes, mask: Bools, at: Rows) -> None:
     The deletion of those that are being deleted fails.
     """
     deleting = slot.table.in_deletion()
-    led = at[slot.table.rows.has_leadership[at] & ~deleting[at]]
+    led = at[slot.table.rows.has_state[at] & ~deleting[at]]
     move_partitions(slot, changes, led[~slot.online_leader(led)], PartitionState.OFFLINE)
     elect_offline(slot, changes, at)
     move_replicas(slot, changes, mask & ~deleting[:, None], ReplicaState.OFFLINE)

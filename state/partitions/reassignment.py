@@ -131,7 +131,7 @@ def _relist(changes: Changes, at: Rows, lists: Int32s, motions: Sequence[Motion]
 
 def _unled(slot: Slot, changes: Changes, at: Rows) -> Bools:
     """Return bool[k]: the partition never had a leader, so nobody has data of it."""
-    unled: Bools = ~slot.table.rows.has_leadership[at] & ~changes.create[at]
+    unled: Bools = ~slot.table.rows.has_state[at] & ~changes.create[at]
     return unled
 
 

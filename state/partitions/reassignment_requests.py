@@ -128,7 +128,7 @@ def _check_leadership(slot: Slot, row: int, wanted: Motion) -> None:
     """
     rows = slot.table.rows
     leader = int(rows.leader[row])
-    if leader in wanted.replicas or not rows.has_leadership[row]:
+    if leader in wanted.replicas or not rows.has_state[row]:
         return
     usable = rows.isr[row] != NONE if leader == NONE else slot.online_members(np.array([row]))[0]
     members = set(rows.isr[row][usable].tolist())

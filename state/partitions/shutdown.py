@@ -85,7 +85,7 @@ def _movable(slot: Slot, broker_id: int) -> Bools:
     """Return bool[n]: the broker has a replica, others have too, and the partition is in use."""
     rows = slot.table.rows
     several = any_in_row(_hosted(slot, broker_id)) & (lengths(rows.replicas) > 1)
-    movable: Bools = several & rows.has_leadership & ~slot.table.in_deletion()
+    movable: Bools = several & rows.has_state & ~slot.table.in_deletion()
     return movable
 
 

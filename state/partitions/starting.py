@@ -39,7 +39,7 @@ def start_rows(slot: Slot, changes: Changes, at: Rows) -> None:
     offline = slot.table.spread(at, assigned & ~online)
     move_replicas(slot, changes, offline, ReplicaState.OFFLINE)
     led = np.where(slot.online_leader(at), PartitionState.ONLINE, PartitionState.OFFLINE)
-    rows.state[at] = np.where(rows.has_leadership[at], led, PartitionState.NEW)
+    rows.state[at] = np.where(rows.has_state[at], led, PartitionState.NEW)
     elect_offline(slot, changes, at)
 
 

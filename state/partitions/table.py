@@ -97,7 +97,7 @@ class Columns:
         return len(self.partition)
 
     @property
-    def has_leadership(self) -> Bools:
+    def has_state(self) -> Bools:
         """bool[n]: the partition has a state znode, so it has had a leader at some time."""
         stored: Bools = self.zk_version != NO_VERSION
         return stored
@@ -196,7 +196,7 @@ class PartitionTable:
         found[at] = mask
         return found
 
-    def reassigning(self) -> set[str]:
+    def deletions_held_by_reassignment(self) -> set[str]:
         """Return which of the topics queued for deletion are being reassigned."""
         rows = self.rows
         moving = self.is_of(self.deletions) & any_in_row(rows.adding | rows.removing)
@@ -209,7 +209,7 @@ class PartitionTable:
         """
         if not self.deletions:
             return np.zeros(len(self.rows), dtype=bool)
-        held = self.reassigning()
+        held = self.deletions_held_by_reassignment()
         return self.is_of(
             name
             for name, deletion in self.deletions.items()

@@ -133,7 +133,7 @@ def _take_rows(
 def _tell_id(slot: Slot, changes: Changes, at: Rows) -> None:
     """Tell everybody of rows `at` again: their topic has another id."""
     rows = slot.table.rows
-    at = at[rows.has_leadership[at] & ~slot.table.in_deletion()[at]]
+    at = at[rows.has_state[at] & ~slot.table.in_deletion()[at]]
     changes.metadata[at] = True
     changes.recipients[at] |= slot.online_replicas(at)
     changes.rule[at] = Rule.STATE_OBSERVED

@@ -56,7 +56,7 @@ def unfinished_deletions(machines: Iterable[Machine]) -> list[MergedDecision]:
         if isinstance(machine, Slot):
             rows = machine.table.rows
             changes = Changes(machine.table, offset=-1)
-            changes.metadata |= machine.table.in_deletion() & rows.has_leadership
+            changes.metadata |= machine.table.in_deletion() & rows.has_state
             changes.stop |= rows.replica_state == ReplicaState.DELETION_STARTED
             changes.stop_delete |= changes.stop
             found.extend(changes.decisions(machine.authority, machine.brokers))
@@ -69,7 +69,7 @@ def _has_loaded(cluster: Cluster) -> bool:
 
 def _add_slot(image: ClusterImage, slot: Slot) -> None:
     changes = Changes(slot.table, offset=-1)
-    changes.metadata |= slot.table.rows.has_leadership
+    changes.metadata |= slot.table.rows.has_state
     for decision in changes.decisions(slot.authority, slot.brokers):
         image.apply(decision.kind, decision.body)
     image.stateless |= _stateless(slot.table)
@@ -78,6 +78,6 @@ def _add_slot(image: ClusterImage, slot: Slot) -> None:
 def _stateless(table: PartitionTable) -> set[tuple[str, int]]:
     """Return the partitions of which nobody can be told anything: their state is gone."""
     rows = table.rows
-    gone = (rows.state == PartitionState.OFFLINE) & ~rows.has_leadership & ~table.in_deletion()
+    gone = (rows.state == PartitionState.OFFLINE) & ~rows.has_state & ~table.in_deletion()
     named = [table.topics[topic].name for topic in rows.topic[gone].tolist()]
     return set(zip(named, rows.partition[gone].tolist(), strict=True))

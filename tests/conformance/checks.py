@@ -79,7 +79,7 @@ def _row_facts(world: World, name: str) -> dict[str, Any] | None:
         return None
     slot, at = place
     rows = slot.table.rows
-    led = bool(rows.has_leadership[at])
+    led = bool(rows.has_state[at])
     came: dict[str, Any] = {
         fact: int(getattr(rows, column)[at]) if led else None for fact, column in _ROW_FACTS.items()
     }

@@ -64,7 +64,7 @@ def lists_of(replicas: Int32s, mask: Bools) -> list[list[int]]:
 def state_of(slot: Slot, row: int) -> list[Any] | None:
     """Return a row's state tuple, None when it has no state znode."""
     rows = slot.table.rows
-    if not rows.has_leadership[row]:
+    if not rows.has_state[row]:
         return None
     names = ("leader", "leader_epoch", "isr", "controller_epoch", "recovery", "zk_version")
     return [

@@ -58,7 +58,7 @@ def test_every_deletion_ends_when_all_brokers_are_back_and_answer(
     end_reassignments(author)
     answer_all(author)
     slot = author.slot()
-    stuck = slot.table.reassigning()
+    stuck = slot.table.deletions_held_by_reassignment()
     at = np.flatnonzero(slot.table.is_of(stuck) & in_motion(slot.table.rows, slice(None)))
     assert not slot.online_leader(at).all() or not stuck
     assert slot.table.deletions.keys() <= stuck

@@ -142,7 +142,7 @@ def rows_of(slot: Slot) -> dict[Place, Row]:
             int(rows.recovery[at]),
             int(rows.zk_version[at]),
         )
-        for place, at in places_of(slot, rows.has_leadership).items()
+        for place, at in places_of(slot, rows.has_state).items()
     }
 
 
@@ -213,7 +213,7 @@ def check_table(slot: Slot) -> None:
     check_deletions(slot)
     deleting = slot.table.in_deletion()
     members = slot.online_members(np.arange(len(rows)))
-    for at in np.flatnonzero(rows.has_leadership).tolist():
+    for at in np.flatnonzero(rows.has_state).tolist():
         isr, assigned = unpad(rows.isr[at]), unpad(rows.replicas[at])
         leader = int(rows.leader[at])
         assert isr
@@ -243,7 +243,7 @@ def check_motions(slot: Slot) -> None:
     in_sync = contains(rows.isr, rows.replicas)
     online = slot.online_replicas(np.arange(len(rows)))
     ended = (in_sync | ~target).all(axis=1) & (target & in_sync & online).any(axis=1)
-    moving = in_motion(rows, np.arange(len(rows))) & rows.has_leadership
+    moving = in_motion(rows, np.arange(len(rows))) & rows.has_state
     ours = rows.controller_epoch <= slot.authority.epoch
     assert not (moving & ended & ours).any()
 
@@ -260,7 +260,7 @@ def check_deletions(slot: Slot) -> None:
     told = rows.replica_state == ReplicaState.DELETION_STARTED
     assert np.isin(rows.replicas[told], list(slot.brokers.by_id)).all()
     for name in deletions.keys() & names_of(slot):
-        if not deletions[name].halted and name not in slot.table.reassigning():
+        if not deletions[name].halted and name not in slot.table.deletions_held_by_reassignment():
             assert told[slot.table.rows_of(name)].any()
 
 

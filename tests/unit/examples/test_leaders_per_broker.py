@@ -51,7 +51,7 @@ def wanted(log) -> dict[int, int]:
     assert isinstance(slot, Slot)
     fold(slot, log)
     rows = slot.table.rows
-    told = rows.has_leadership & (rows.state != PartitionState.NON_EXISTENT)
+    told = rows.has_state & (rows.state != PartitionState.NON_EXISTENT)
     leaders = rows.leader[told].tolist()
     return {broker: leaders.count(broker) for broker in [*sorted(slot.brokers.by_id), -1]}
 

@@ -57,7 +57,7 @@ def without_state(machines: list[Machine]) -> set[tuple[str, int]]:
         for topic, partition, stored in zip(
             slot.table.rows.topic.tolist(),
             slot.table.rows.partition.tolist(),
-            slot.table.rows.has_leadership.tolist(),
+            slot.table.rows.has_state.tolist(),
             strict=True,
         )
         if not stored
