@@ -7,6 +7,7 @@ import struct
 from streaming.wire.errors import FrameTooLarge, MalformedFrame
 
 _SIZE = struct.Struct(">i")
+SIZE_BYTES = _SIZE.size
 DEFAULT_LIMIT_BYTES = 100 * 1024 * 1024
 
 
@@ -45,14 +46,24 @@ class FrameSplitter:
     def _frame_end(self, start: int) -> int | None:
         if len(self._buffer) - start < _SIZE.size:
             return None
-        (size_bytes,) = _SIZE.unpack_from(self._buffer, start)
-        if size_bytes < 0:
-            raise MalformedFrame(f"negative frame size {size_bytes}")
-        if size_bytes > self._limit_bytes:
-            raise FrameTooLarge(size_bytes, self._limit_bytes)
-        return start + _SIZE.size + int(size_bytes)
+        return start + _SIZE.size + body_size(self._buffer, self._limit_bytes, start)
+
+
+def body_size(data: bytes | bytearray, limit_bytes: int, start: int = 0) -> int:
+    """Read the size in front of a message; raises FrameTooLarge, MalformedFrame (negative)."""
+    (size_bytes,) = _SIZE.unpack_from(data, start)
+    if size_bytes < 0:
+        raise MalformedFrame(f"negative frame size {size_bytes}")
+    if size_bytes > limit_bytes:
+        raise FrameTooLarge(size_bytes, limit_bytes)
+    return int(size_bytes)
+
+
+def size_prefix(size_bytes: int) -> bytes:
+    """Return the four big-endian bytes that go in front of a message."""
+    return _SIZE.pack(size_bytes)
 
 
 def frame(body: bytes) -> bytes:
-    """Put the four-byte big-endian size in front of a message."""
-    return _SIZE.pack(len(body)) + body
+    """Put its size in front of a message."""
+    return size_prefix(len(body)) + body

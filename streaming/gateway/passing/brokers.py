@@ -8,11 +8,11 @@ from streaming.gateway.passing.pool import BrokerFailed, BrokerPool, PassingLimi
 from streaming.gateway.passing.versions import BrokerVersions, Ranges, common_ranges, our_range
 from streaming.gateway.ports import ImageView
 from streaming.image.brokers import RegisteredBroker, endpoint_on
+from streaming.wire.exchange import CLIENT_ID
 from streaming.wire.messages import decode_response, encode_request
 from streaming.wire.partition_rows import PLAINTEXT
 from streaming.wire.schema_codec import Body
 
-_CLIENT_ID = "helmstream"
 _NOBODY: Mapping[int, RegisteredBroker] = {}
 
 
@@ -66,7 +66,7 @@ class Brokers:
         if api_key not in ranges:
             raise BrokerFailed(f"the brokers and we share no version of API {api_key}", asked=False)
         version = ranges[api_key][1]
-        request = encode_request(api_key, version, 0, _CLIENT_ID, body)
+        request = encode_request(api_key, version, 0, CLIENT_ID, body)
         answer = await self.pass_on(listener, request, broker_id)
         return decode_response(api_key, version, answer)[1]
 

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import struct
 from dataclasses import dataclass
 
-from streaming.wire.errors import FrameTooLarge, MalformedFrame
-from streaming.wire.frames import frame
-from streaming.wire.passing import answer_id, request_with_id
-
-_SIZE = struct.Struct(">i")
+from streaming.wire.errors import WireError
+from streaming.wire.exchange import ANSWER_MAX_BYTES, Exchange
 
 
 class BrokerFailed(Exception):
@@ -58,37 +54,7 @@ class PassingLimits:
     connections_max: int = 4
     connect_timeout_s: float = 2.0
     answer_timeout_s: float = 30.0
-    answer_max_bytes: int = 100 * 1024 * 1024
-
-
-class _Connection:
-    """One connection with at most one request in flight."""
-
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._reader, self._writer = reader, writer
-        self._last_id = 0
-
-    @property
-    def usable(self) -> bool:
-        """Whether the broker has not hung up, as it does with connections that idle."""
-        return not self._reader.at_eof() and not self._writer.is_closing()
-
-    async def exchange(self, request: bytes, answer_max_bytes: int) -> bytes:
-        """Send a request and return its answer, whose correlation id is ours."""
-        self._last_id = self._last_id % (2**31 - 1) + 1
-        self._writer.write(frame(request_with_id(request, self._last_id)))
-        await self._writer.drain()
-        (size_bytes,) = _SIZE.unpack(await self._reader.readexactly(_SIZE.size))
-        if not 0 <= size_bytes <= answer_max_bytes:
-            raise FrameTooLarge(size_bytes, answer_max_bytes)
-        answer = await self._reader.readexactly(size_bytes)
-        if answer_id(answer) != self._last_id:
-            raise MalformedFrame(f"answer {answer_id(answer)} to request {self._last_id}")
-        return answer
-
-    def abort(self) -> None:
-        """Close without waiting."""
-        self._writer.transport.abort()
+    answer_max_bytes: int = ANSWER_MAX_BYTES
 
 
 class BrokerPool:
@@ -99,7 +65,7 @@ class BrokerPool:
         self._target = target
         self._limits = limits
         self._turn = asyncio.Semaphore(limits.connections_max)
-        self._idle: list[_Connection] = []
+        self._idle: list[Exchange] = []
 
     async def exchange(self, request: bytes) -> bytes:
         """Return the broker's answer to a request (both without size); raises BrokerFailed.
@@ -120,19 +86,19 @@ class BrokerPool:
             connection.abort()
         self._idle.clear()
 
-    async def _exchange_on(self, connection: _Connection, request: bytes) -> bytes:
+    async def _exchange_on(self, connection: Exchange, request: bytes) -> bytes:
         try:
-            answer = await connection.exchange(request, self._limits.answer_max_bytes)
-        except (OSError, EOFError, FrameTooLarge, MalformedFrame) as error:
+            answer = await connection.ask(request)
+        except (OSError, WireError) as error:
             connection.abort()
             raise BrokerFailed(f"{self._target} did not answer: {error!r}", asked=True) from error
-        except BaseException:  # cancelled: what comes next on this connection answers nobody
+        except BaseException:  # cancelled
             connection.abort()
             raise
         self._idle.append(connection)
         return answer
 
-    def _take_idle(self) -> _Connection | None:
+    def _take_idle(self) -> Exchange | None:
         while self._idle:
             connection = self._idle.pop()
             if connection.usable:
@@ -140,12 +106,11 @@ class BrokerPool:
             connection.abort()
         return None
 
-    async def _open(self) -> _Connection:
+    async def _open(self) -> Exchange:
         try:
             async with asyncio.timeout(self._limits.connect_timeout_s):
-                return _Connection(
-                    *await asyncio.open_connection(self._target.host, self._target.port)
-                )
+                streams = await asyncio.open_connection(self._target.host, self._target.port)
         except OSError as error:  # TimeoutError is one
             reason = f"{self._target} cannot be reached: {error!r}"
             raise BrokerFailed(reason, asked=False) from error
+        return Exchange(*streams, self._limits.answer_max_bytes)
