@@ -19,19 +19,19 @@ from streaming.offsets.batches import spans
 from streaming.offsets.leader import OffsetsLeader
 from streaming.offsets.partition_log import UNKNOWN, EpochEnd
 from streaming.wire.errors import WireError
-from streaming.wire.frames import frame
+from streaming.wire.exchange import CLIENT_ID, Exchange
 from streaming.wire.messages import ApiKey, decode_response, encode_request
 from streaming.wire.schema_codec import Body
 
 logger = logging.getLogger(__name__)
 
-CLIENT_ID = "helmstream"
 _FETCH_VERSION = 12
 _OFFSET_OUT_OF_RANGE = 1
 _LIST_OFFSETS_VERSION = 4
 _EARLIEST = -2
 _NOWHERE = 2**63 - 1  # an offset that no log has: logs part before it
 _CHUNK_BYTES = 1024 * 1024
+_FETCH_MAX_BYTES = 55 * 1024 * 1024  # what a broker says at most unless configured (KIP-541)
 _MAX_WAIT_MS = 100
 _RETRY_S = 0.1
 _CONSUMER = -1
@@ -70,8 +70,7 @@ class HistoryConnection:
         """Take the broker, and how long one answer may take; nothing is opened yet."""
         self._source = source
         self._timeout_s = timeout_s
-        self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
-        self._correlation_id = 0
+        self._connection: Exchange | None = None
 
     async def fetch(
         self, partition: int, offset: int, max_bytes: int, last_epoch: int = UNKNOWN
@@ -81,6 +80,8 @@ class HistoryConnection:
 
         Raises HistoryUnreadable.
         """
+        # Whoever asks us may want more at once than an answer to us can hold.
+        max_bytes = min(max_bytes, _FETCH_MAX_BYTES)
         body: Body = {
             "replica_id": _CONSUMER,
             "max_wait_ms": _MAX_WAIT_MS,
@@ -156,7 +157,7 @@ class HistoryConnection:
         try:
             async with asyncio.timeout(self._timeout_s):
                 return await self._exchange(api, version, body)
-        except (OSError, EOFError, TimeoutError, WireError) as error:
+        except (OSError, TimeoutError, WireError) as error:
             self.close()
             raise HistoryUnreadable(f"broker {self._source.broker_id}: {error!r}") from error
         except BaseException:
@@ -165,25 +166,17 @@ class HistoryConnection:
             raise
 
     async def _exchange(self, api: ApiKey, version: int, body: Body) -> Body:
-        if self._streams is None:
-            self._streams = await asyncio.open_connection(self._source.host, self._source.port)
-        reader, writer = self._streams
-        self._correlation_id += 1
-        request = encode_request(api, version, self._correlation_id, CLIENT_ID, body)
-        writer.write(frame(request))
-        size = int.from_bytes(await reader.readexactly(4), "big")
-        id_, answer = decode_response(api, version, await reader.readexactly(size))
-        if id_ != self._correlation_id:
-            raise HistoryUnreadable(
-                f"broker {self._source.broker_id}: answer {id_} to request {self._correlation_id}"
-            )
-        return answer
+        if self._connection is None:
+            source = self._source
+            self._connection = Exchange(*await asyncio.open_connection(source.host, source.port))
+        request = encode_request(api, version, 0, CLIENT_ID, body)
+        return decode_response(api, version, await self._connection.ask(request))[1]
 
     def close(self) -> None:
         """Hang up; the next request connects again."""
-        if self._streams is not None:
-            self._streams[1].close()
-            self._streams = None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
 
 def _about(partition: int, topics: Sequence[Body]) -> Body:

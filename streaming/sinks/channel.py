@@ -16,8 +16,8 @@ from typing import Any
 
 from streaming.sinks.plan import SharedRequest
 from streaming.wire.errors import WireError
-from streaming.wire.frames import frame
-from streaming.wire.healthy_answers import healthy_answer_to
+from streaming.wire.exchange import CLIENT_ID, Exchange
+from streaming.wire.healthy_answers import tells_no_error
 from streaming.wire.messages import (
     ApiKey,
     decode_response,
@@ -27,9 +27,6 @@ from streaming.wire.messages import (
 
 logger = logging.getLogger(__name__)
 
-CLIENT_ID = "helmstream"
-_SIZE_BYTES = 4
-_WRITE_BYTES = 1 << 18
 MAX_WAITING = 500
 """How many requests may wait for a broker before they are replaced by everything it has to know."""
 
@@ -64,8 +61,8 @@ NO_ERRORS: dict[str, Any] = {"error_code": 0, "partition_errors": None, "topics"
 """Body of an answer to LeaderAndIsr that names no partition with an error; its lists stay shut."""
 
 
-class NotAnswered(Exception):
-    """The broker could not be reached, hung up, or said what cannot be read."""
+class Unsupported(Exception):
+    """The broker does not know what it has to be told."""
 
 
 class BrokerChannel:
@@ -98,8 +95,7 @@ class BrokerChannel:
         self._kept = 0  # how many were left when the queue was replaced last
         self._wake = asyncio.Event()
         self._versions: dict[int, int] = {}
-        self._correlation_id = 0
-        self._stream: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
+        self._connection: Exchange | None = None
         self._failing = False
 
     def __len__(self) -> int:
@@ -157,7 +153,7 @@ class BrokerChannel:
             try:
                 async with asyncio.timeout(self._timing.socket_timeout_ms / 1000):
                     body = await self._exchange(request)
-            except (OSError, TimeoutError, NotAnswered, WireError, ValueError) as error:
+            except (OSError, TimeoutError, Unsupported, WireError, ValueError) as error:
                 self._disconnect()
                 self._report(error)
                 await asyncio.sleep(self._timing.retry_backoff_ms / 1000)
@@ -173,68 +169,34 @@ class BrokerChannel:
         self._failing = True
 
     async def _exchange(self, request: SharedRequest) -> dict[str, Any]:
-        if self._stream is None:
-            await self._connect()
+        if self._connection is None:
+            self._connection = Exchange(*await asyncio.open_connection(*self.address))
+            self._versions = await _asked_versions(self._connection)
         supported = self._versions.get(request.api)
         if supported is None:
-            raise NotAnswered(f"the broker does not support {request.api.name}")
+            raise Unsupported(f"the broker does not support {request.api.name}")
         version = min(supported, request.max_version)
-        self._correlation_id += 1
-        head = encode_request_header(request.api, version, self._correlation_id, CLIENT_ID)
-        body = request.encode(version).parts(self.broker_epoch)
-        await self._send(memoryview(head), *body)
+        head = encode_request_header(request.api, version, 0, CLIENT_ID)
+        await self._connection.send(head, *request.encode(version).parts(self.broker_epoch))
         end_offset = self._queue[0].end_offset
         if len(self._queue) == 1 or self._queue[1].end_offset > end_offset:
             self._on_sent(self.broker_id, end_offset)
-        return await self._answer(request.api, version)
-
-    async def _connect(self) -> None:
-        self._stream = await asyncio.open_connection(*self.address)
-        self._correlation_id += 1
-        asked = encode_request(ApiKey.API_VERSIONS, 0, self._correlation_id, CLIENT_ID, {})
-        await self._send(memoryview(asked))
-        answer = await self._answer(ApiKey.API_VERSIONS, 0)
-        self._versions = {entry["api_key"]: entry["max_version"] for entry in answer["api_keys"]}
-
-    async def _send(self, *parts: memoryview) -> None:
-        """Send a request bit by bit: all brokers get the largest ones at the same time, and each
-        connection keeps a copy of what waits in it.
-        """
-        assert self._stream is not None
-        writer = self._stream[1]
-        size = sum(map(len, parts))
-        if size <= _WRITE_BYTES:
-            writer.write(frame(b"".join(parts)))
-            await writer.drain()
-            return
-        writer.write(size.to_bytes(_SIZE_BYTES, "big"))
-        for part in parts:
-            for start in range(0, len(part), _WRITE_BYTES):
-                writer.write(part[start : start + _WRITE_BYTES])
-                await writer.drain()
-
-    async def _answer(self, api: ApiKey, version: int) -> dict[str, Any]:
-        assert self._stream is not None
-        reader = self._stream[0]
-        try:
-            size = int.from_bytes(await reader.readexactly(_SIZE_BYTES), "big")
-            answer = await reader.readexactly(size)
-        except asyncio.IncompleteReadError as error:
-            raise NotAnswered("the broker hung up") from error
-        correlation_id, body = _decoded(api, version, answer)
-        if correlation_id != self._correlation_id:
-            raise NotAnswered(f"answer {correlation_id} to request {self._correlation_id}")
-        return body
+        return _decoded(request.api, version, await self._connection.answer())
 
     def _disconnect(self) -> None:
-        if self._stream is not None:
-            self._stream[1].close()
-            self._stream = None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
 
-def _decoded(api: ApiKey, version: int, answer: bytes) -> tuple[int, dict[str, Any]]:
-    if api is ApiKey.LEADER_AND_ISR:
-        correlation_id = healthy_answer_to(version, answer)
-        if correlation_id is not None:
-            return correlation_id, NO_ERRORS
-    return decode_response(api, version, answer)
+async def _asked_versions(connection: Exchange) -> dict[int, int]:
+    """Return the highest version of each API that the broker knows."""
+    request = encode_request(ApiKey.API_VERSIONS, 0, 0, CLIENT_ID, {})
+    answer = _decoded(ApiKey.API_VERSIONS, 0, await connection.ask(request))
+    return {entry["api_key"]: entry["max_version"] for entry in answer["api_keys"]}
+
+
+def _decoded(api: ApiKey, version: int, answer: bytes) -> dict[str, Any]:
+    if api is ApiKey.LEADER_AND_ISR and tells_no_error(version, answer):
+        return NO_ERRORS
+    return decode_response(api, version, answer)[1]

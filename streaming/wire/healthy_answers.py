@@ -6,8 +6,6 @@ these lists takes as long as all else that a large change costs the job's broker
 
 from __future__ import annotations
 
-import struct
-
 from streaming.wire.messages import APIS, ApiKey
 
 _NO_ERROR = b"\x00\x00"
@@ -15,22 +13,20 @@ _TOPICS_SINCE = 5
 _HEADER_BYTES = 5  # correlation id, no tags
 _TOPIC_ID_BYTES = 16
 _ENTRY_BYTES = 7  # partition int32, error int16, no tags
-_CORRELATION_ID = struct.Struct(">i")
 
 
-def healthy_answer_to(version: int, frame: bytes) -> int | None:
-    """Return the correlation id of a LeaderAndIsr answer without any error, versions 5-7.
+def tells_no_error(version: int, frame: bytes) -> bool:
+    """Return whether a LeaderAndIsr answer is without any error, versions 5-7.
 
-    None: it has one, or is not laid out as expected (another version, tagged fields, cut off), so
+    False: it has one, or is not laid out as expected (another version, tagged fields, cut off), so
     that it has to be decoded.
     """
     if not _TOPICS_SINCE <= version <= APIS[ApiKey.LEADER_AND_ISR].max_version:
-        return None
+        return False
     try:
-        healthy = _is_healthy(frame)
+        return _is_healthy(frame)
     except IndexError:
-        return None
-    return int(_CORRELATION_ID.unpack_from(frame)[0]) if healthy else None
+        return False
 
 
 def _is_healthy(frame: bytes) -> bool:

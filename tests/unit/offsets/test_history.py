@@ -14,6 +14,7 @@ import pytest
 from streaming.offsets.batches import BatchRecord, encode_batch, spans, stamped
 from streaming.offsets.history import History, HistoryUnreadable
 from streaming.offsets.partition_log import EpochEnd
+from streaming.wire.exchange import ANSWER_MAX_BYTES
 from streaming.wire.frames import frame
 from streaming.wire.messages import GATEWAY_APIS, ApiKey, decode_request, encode_response
 from tests.unit.gateway.support import registration
@@ -36,6 +37,7 @@ class Follower:
         self.high_watermark = 100
         self.ends: dict[int, EpochEnd] = {}
         self.asked = 0
+        self.limits: list[int] = []
         self.answering = asyncio.Event()
         self.answering.set()
         self.off_by: Counter[str] = Counter()
@@ -64,6 +66,7 @@ class Follower:
             return {"responses": [], **self.without.pop(0)}
         (topic,) = body["topics"]
         (asked,) = topic["partitions"]
+        self.limits.append(max(body["max_bytes"], asked["partition_max_bytes"]))
         offset, last_epoch = asked["fetch_offset"], asked["last_fetched_epoch"]
         found: dict[str, Any] = {"error_code": 0, "records": b""}
         if last_epoch >= 0 and last_epoch in self.ends:
@@ -212,6 +215,33 @@ def test_an_answer_to_another_question_is_refused(number: str, said: str) -> Non
         assert offsets(await history.read(0, 0, 1_000)) == [0]
 
     run(follower, scenario)
+
+
+def test_who_says_what_is_no_answer_is_not_waited_for() -> None:
+    class Stranger(Follower):
+        async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            self.connections.append(asyncio.current_task())
+            writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            await reader.read()
+            writer.close()
+
+    async def scenario(history: History, _: Led) -> None:
+        with pytest.raises(HistoryUnreadable, match="frame of 1213486160 bytes exceeds the limit"):
+            await anext(history.whole(0, 100))
+
+    run(Stranger(0), scenario)
+
+
+def test_no_more_is_asked_for_than_an_answer_can_hold() -> None:
+    follower = Follower(0)
+
+    async def scenario(history: History, _: Led) -> None:
+        for wanted in (1_000, 2**31 - 1):
+            assert offsets(await history.read(0, 0, wanted)) == [0]
+
+    run(follower, scenario)
+    assert [limit == 1_000 for limit in follower.limits] == [True, False]
+    assert max(follower.limits) < ANSWER_MAX_BYTES
 
 
 def test_a_broker_that_throttles_consumers_is_asked_again() -> None:

@@ -38,8 +38,9 @@ def request_about(
     return SharedRequest(api, 1000, 5, partition_rows(columns, of_topic, topics, topic_ids))
 
 
-async def received(request: SharedRequest) -> bytes:
-    """Return what a broker received of one request."""
+async def received(request: SharedRequest, instead: bytes = b"") -> bytes:
+    """Return what a broker received of one request; instead: what it says first, once."""
+    said = [instead] if instead else []
     got: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -50,7 +51,9 @@ async def received(request: SharedRequest) -> bytes:
             if api is request.api:
                 got.set_result(body)
                 break
-            writer.write(frame(answer(api, version, correlation_id, body, start)))
+            writer.write(
+                said.pop() if said else frame(answer(api, version, correlation_id, body, start))
+            )
         writer.close()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=1 << 24)
@@ -80,6 +83,12 @@ def test_a_request_arrives_whole(count: int) -> None:
     expected = b"".join(request.encode(version).parts(EPOCH))
     assert body == encode_request_header(api, version, correlation_id, CLIENT_ID) + expected
     assert start == len(body) - len(expected)
+
+
+def test_who_says_what_is_no_answer_is_connected_to_again() -> None:
+    request = request_about(1)
+    body = asyncio.run(received(request, instead=b"HTTP/1.1 400 Bad Request\r\n\r\n"))
+    assert read_header(body)[0] is request.api
 
 
 @pytest.mark.parametrize(
