@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from state.cluster.authority import Authority, Phase
+from state.cluster.authority import Authority
 from state.cluster.brokers import Brokers
 from state.cluster.cluster import Cluster
 from state.decisions import Decision
@@ -20,7 +20,7 @@ def sender_error(
     """Return why a request counts for nothing: we do not control, or its sender is another
     incarnation of the broker than the registered one.
     """
-    if authority.phase is not Phase.ACTIVE:
+    if not authority.is_active:
         return ProtocolError.NOT_CONTROLLER
     if brokers.epoch(request.broker_id) != request.broker_epoch:
         return ProtocolError.STALE_BROKER_EPOCH

@@ -59,6 +59,20 @@ class Authority:
     rebalancing: tuple[int, ...] = ()
     paused: bool = False
 
+    @property
+    def is_active(self) -> bool:
+        """Whether decisions are made now."""
+        return self.phase is Phase.ACTIVE
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the cluster is known, also while an operator wants nothing decided."""
+        return self.phase in (Phase.ACTIVE, Phase.PAUSED)
+
+    def fence(self) -> dict[str, int]:
+        """Return the field of a decision by which its write is refused once another is elected."""
+        return {"epoch_zk_version": self.epoch_zk_version}
+
     def configure(self, config: Mapping[str, object]) -> None:
         """Take the values that decisions depend on; config has passed `checked_config`."""
         for key, value in config.items():

@@ -123,7 +123,7 @@ def on_broker_registrations_changed(
     """
     cluster.brokers.unregister((*changed.unregistered, *(broker.id for broker in changed.bounced)))
     cluster.brokers.register((*changed.registered, *changed.bounced, *changed.updated))
-    if cluster.authority.phase not in (Phase.ACTIVE, Phase.PAUSED):
+    if not cluster.authority.is_loaded:
         return []
     introduced = sorted(broker.id for broker in (*changed.registered, *changed.bounced))
     return [_update_brokers(cluster, event, introduced=introduced, complete=False)]
@@ -156,7 +156,7 @@ def brokers_body(cluster: Cluster, *, introduced: list[int], complete: bool) -> 
         "controller_id": cluster.authority.controller_id,
         "controller_endpoints": list(cluster.endpoints),
         "controller_epoch": cluster.authority.epoch,
-        "epoch_zk_version": cluster.authority.epoch_zk_version,
+        **cluster.authority.fence(),
     }
 
 
@@ -164,12 +164,12 @@ def on_admin_znode_observed(
     cluster: Cluster, event: Event, observed: AdminZnodeObserved
 ) -> list[Decision]:
     """Delete a request whose every part the slots have acted on by now."""
-    if cluster.authority.phase is not Phase.ACTIVE:
+    if not cluster.authority.is_active:
         return []
     body = {
         "path": observed.path,
         "expected_version": observed.zk_version,
-        "epoch_zk_version": cluster.authority.epoch_zk_version,
+        **cluster.authority.fence(),
     }
     return [json_decision(event.offset, DecisionKind.DELETE_ADMIN_ZNODE, body)]
 
@@ -187,7 +187,7 @@ def on_leader_imbalance_reported(
 ) -> list[Decision]:
     """Look at the balance again soon while a rebalance has more to do than fits into a step."""
     authority = cluster.authority
-    if authority.phase is not Phase.ACTIVE:
+    if not authority.is_active:
         return []
     authority.rebalancing = next_step(authority, report).unfinished
     if not authority.rebalancing:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from state.cluster.authority import Phase
 from state.cluster.cluster import Cluster
 from state.decisions import Decision, DecisionKind, json_decision
 from state.events import Event
@@ -28,7 +27,7 @@ def on_producer_ids_requested(
         "block_start": start,
         "block_end": start + PRODUCER_ID_BLOCK_SIZE - 1,
         "expected_version": cluster.producer_id_version,
-        "epoch_zk_version": cluster.authority.epoch_zk_version,
+        **cluster.authority.fence(),
     }
     cluster.producer_id_end = start + PRODUCER_ID_BLOCK_SIZE - 1
     cluster.producer_id_version += 1
@@ -40,7 +39,7 @@ def on_producer_ids_requested(
 
 
 def _producer_ids_error(cluster: Cluster, request: ProducerIdsRequested) -> ProtocolError:
-    if cluster.authority.phase not in (Phase.ACTIVE, Phase.PAUSED):
+    if not cluster.authority.is_loaded:
         return ProtocolError.NOT_CONTROLLER
     if request.broker_id == cluster.authority.controller_id:
         return ProtocolError.NONE

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from state.cluster.authority import Authority, Phase
+from state.cluster.authority import Authority
 from state.cluster.brokers import Brokers
 from state.cluster.cluster import Cluster
 from state.decisions import Decision, DecisionKind, json_decision
@@ -68,7 +68,7 @@ def shutdown_error(
     authority: Authority, brokers: Brokers, request: ControlledShutdownRequested
 ) -> ProtocolError:
     """Return why a broker cannot be let go, whatever becomes of its partitions."""
-    if authority.phase is not Phase.ACTIVE:
+    if not authority.is_active:
         return ProtocolError.NOT_CONTROLLER
     if brokers.epoch(request.broker_id) is None:
         return ProtocolError.BROKER_NOT_AVAILABLE

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from state.cluster.authority import Phase
 from state.decisions import Decision
 from state.events import Event
 from state.matrix import Bools, Int32s, Rows
@@ -34,7 +33,7 @@ def on_elect_leaders_requested(
     slot: Slot, event: Event, request: ElectLeadersRequested
 ) -> list[Decision]:
     """Elect for the partitions that need it, and answer with an error code for each."""
-    if slot.authority.phase is not Phase.ACTIVE:
+    if not slot.authority.is_active:
         return partitions_reply(event, Api.ELECT_LEADERS, request, ProtocolError.NOT_CONTROLLER, [])
     changes = Changes(slot.table, {request.topic: event.offset})
     at = slot.table.find(request.topic, request.partitions)

@@ -25,7 +25,7 @@ def assignment_decision(
         "topic_id": topic_id_to_text(known.topic_id),
         "expected_version": known.zk_version,
         "controller_epoch": authority.epoch,
-        "epoch_zk_version": authority.epoch_zk_version,
+        **authority.fence(),
         "assignment": {
             str(partition): ids
             for partition, ids in zip(partitions.tolist(), unpad_rows(replicas), strict=True)
@@ -46,7 +46,7 @@ def reassignment_end(
     body = {
         "topic": topic,
         "partitions": [[partition, partitions[partition]] for partition in sorted(partitions)],
-        "epoch_zk_version": authority.epoch_zk_version,
+        **authority.fence(),
     }
     return json_decision(offset, DecisionKind.REMOVE_REASSIGNMENTS, body)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from state.blocks import encode_block
-from state.cluster.authority import LEADER_REBALANCE_TIMER, Phase
+from state.cluster.authority import LEADER_REBALANCE_TIMER
 from state.cluster.rebalance import next_step
 from state.decisions import Decision, DecisionKind
 from state.events import Event
@@ -28,7 +28,7 @@ from state.payloads.partitions import LeaderImbalanceReported
 
 def on_timer_due(slot: Slot, event: Event, due: TimerDue) -> list[Decision]:
     """Report this slot's share of the leader imbalance when the rebalance timer is due."""
-    if due.timer != LEADER_REBALANCE_TIMER or slot.authority.phase is not Phase.ACTIVE:
+    if due.timer != LEADER_REBALANCE_TIMER or not slot.authority.is_active:
         return []
     rows = slot.table.rows
     counted = ~slot.table.in_deletion()
@@ -85,7 +85,7 @@ def on_leader_imbalance_reported(
     slot: Slot, event: Event, report: LeaderImbalanceReported
 ) -> list[Decision]:
     """Elect preferred replicas for this slot's part of the next step."""
-    if slot.authority.phase is not Phase.ACTIVE:
+    if not slot.authority.is_active:
         return []
     step = next_step(slot.authority, report)
     slot.authority.rebalancing = step.unfinished

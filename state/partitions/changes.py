@@ -143,7 +143,7 @@ class Changes:
             columns = self._change_columns(changed, deleted, brokers)
             extra = {
                 "controller_epoch": authority.epoch,
-                "epoch_zk_version": authority.epoch_zk_version,
+                **authority.fence(),
             }
             kind = DecisionKind.CHANGE_PARTITIONS
             found += self._blocks(kind, changed, columns, extra)

@@ -167,7 +167,7 @@ def _create(
         "configs": request.configs,
         "assignment": {str(partition): ids for partition, ids in enumerate(unpad_rows(replicas))},
         "controller_epoch": slot.authority.epoch,
-        "epoch_zk_version": slot.authority.epoch_zk_version,
+        **slot.authority.fence(),
     }
     created = json_decision(event.offset, DecisionKind.CREATE_TOPIC, body)
     return [created, *changes.decisions(slot.authority, slot.brokers)]

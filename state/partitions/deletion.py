@@ -35,7 +35,7 @@ def mark(slot: Slot, names: Iterable[str]) -> None:
 def unmark(slot: Slot, offset: int, name: str) -> Decision:
     """Forget a topic's mark and decide to remove it from ZooKeeper."""
     slot.table.deletions.pop(name, None)
-    body = {"topic": name, "epoch_zk_version": slot.authority.epoch_zk_version}
+    body = {"topic": name, **slot.authority.fence()}
     return json_decision(offset, DecisionKind.UNMARK_TOPIC_DELETION, body)
 
 
@@ -175,7 +175,7 @@ def delete_topic(
         "topic": name,
         "topic_id": topic_id,
         "leftovers": leftovers,
-        "epoch_zk_version": slot.authority.epoch_zk_version,
+        **slot.authority.fence(),
     }
     return json_decision(offset, DecisionKind.DELETE_TOPIC, body)
 

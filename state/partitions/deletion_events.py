@@ -34,7 +34,7 @@ def on_topic_deletion_requested(
     """
     if slot.authority.phase is Phase.LOADING:
         deletion.mark(slot, [requested.topic])
-    if slot.authority.phase is not Phase.ACTIVE:
+    if not slot.authority.is_active:
         return []
     return deletions_requested(slot, [(event, requested)])
 
@@ -81,7 +81,7 @@ def delete_topics_requested(
         fields = {"topic": name, "topic_id": request.topic_id}
         answers.append(reply(event, Api.DELETE_TOPIC, request.request_id, error, **fields))
         if error is ProtocolError.NONE and name not in slot.table.deletions:
-            marked = {"topic": name, "epoch_zk_version": slot.authority.epoch_zk_version}
+            marked = {"topic": name, **slot.authority.fence()}
             kind = DecisionKind.MARK_TOPIC_DELETION
             marks.append(json_decision(event.offset, kind, marked))
             deletion.mark(slot, [name])
@@ -90,7 +90,7 @@ def delete_topics_requested(
 
 
 def _error(slot: Slot, request: DeleteTopicRequested) -> ProtocolError:
-    if slot.authority.phase is not Phase.ACTIVE:
+    if not slot.authority.is_active:
         return ProtocolError.NOT_CONTROLLER
     if not slot.authority.delete_topics:
         return ProtocolError.TOPIC_DELETION_DISABLED
@@ -143,7 +143,7 @@ def stops_answered(
 
 def _says_something(slot: Slot, answered: StopReplicaAnswered) -> bool:
     return (
-        slot.authority.phase is Phase.ACTIVE
+        slot.authority.is_active
         and slot.brokers.epoch(answered.broker_id) == answered.broker_epoch
         and answered.topic in slot.table.deletions
     )

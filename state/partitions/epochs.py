@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from state.cluster.authority import Phase
 from state.decisions import Decision, Rule
 from state.events import Event
 from state.matrix import NONE
@@ -29,7 +28,7 @@ def on_raise_leader_epochs_requested(
 
     Partitions without a leader keep theirs: the election that ends this raises it.
     """
-    if slot.authority.phase is not Phase.ACTIVE:
+    if not slot.authority.is_active:
         return [_reply(event, request, ProtocolError.NOT_CONTROLLER)]
     rows = slot.table.rows
     changes = Changes(slot.table, {request.topic: event.offset})

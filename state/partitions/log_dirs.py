@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from state.cluster.authority import Phase
 from state.decisions import Decision, Rule
 from state.events import Event
 from state.matrix import Bools, Rows, any_in_row
@@ -27,7 +26,7 @@ def on_log_dir_failure_notified(
 
     Source: KafkaController.processLogDirEventNotification; the answers say which replicas failed.
     """
-    if slot.authority.phase is not Phase.ACTIVE:
+    if not slot.authority.is_active:
         return []
     rows = slot.table.rows
     changes = Changes(slot.table, event.offset)
@@ -47,7 +46,7 @@ def on_leader_and_isr_answered(
     Source: KafkaController.processLeaderAndIsrResponseReceived.
     """
     if (
-        slot.authority.phase is not Phase.ACTIVE
+        not slot.authority.is_active
         or slot.brokers.epoch(answered.broker_id) != answered.broker_epoch
     ):
         return []

@@ -65,10 +65,7 @@ def on_cluster_config_changed(
 ) -> list[Decision]:
     """Take new values; allowing unclean elections elects for offline partitions at once."""
     slot.authority.configure(changed.config)
-    if (
-        slot.authority.phase is not Phase.ACTIVE
-        or "unclean.leader.election.enable" not in changed.config
-    ):
+    if not slot.authority.is_active or "unclean.leader.election.enable" not in changed.config:
         return []
     changes = Changes(slot.table, event.offset)
     everything = np.arange(len(slot.table.rows))
@@ -105,7 +102,7 @@ def on_broker_registrations_changed(
     (KafkaController.processBrokerChange).
     """
     brokers = slot.brokers
-    if slot.authority.phase is not Phase.ACTIVE:
+    if not slot.authority.is_active:
         brokers.register((*changed.registered, *changed.bounced, *changed.updated))
         brokers.unregister(changed.unregistered)
         return []

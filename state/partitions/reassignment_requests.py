@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from state.cluster.authority import Phase
 from state.decisions import Decision
 from state.events import Event
 from state.limits import REPLICAS_MAX
@@ -34,7 +33,7 @@ def on_alter_reassignments_requested(
     slot: Slot, event: Event, request: AlterReassignmentsRequested
 ) -> list[Decision]:
     """Set partitions of one topic in motion or take them back, and answer for each of them."""
-    if slot.authority.phase is not Phase.ACTIVE:
+    if not slot.authority.is_active:
         return partitions_reply(
             event, Api.ALTER_REASSIGNMENTS, request, ProtocolError.NOT_CONTROLLER, []
         )

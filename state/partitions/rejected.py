@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from state.cluster.authority import Phase
 from state.partitions.slot import Slot
 from state.protocol_errors import ProtocolError
 
@@ -18,5 +17,5 @@ class Rejected(Exception):
 
 def require_control(slot: Slot) -> None:
     """Raise Rejected unless this node controls the cluster."""
-    if slot.authority.phase is not Phase.ACTIVE:
+    if not slot.authority.is_active:
         raise Rejected(ProtocolError.NOT_CONTROLLER, "this node is not the controller now")

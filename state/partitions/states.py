@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from state.cluster.authority import Phase
 from state.decisions import Decision, Rule
 from state.events import Event
 from state.matrix import Bools, Rows, contains
@@ -37,7 +36,7 @@ def on_partition_states_observed(
     controller nothing of ours is written: what overtook our decision is the truth too, but no
     leader waits; what is adopted was decided by the other one, and we decide nothing about it.
     """
-    if slot.authority.phase is not Phase.ACTIVE:
+    if not slot.authority.is_active:
         return []
     at = slot.table.find(observed.topic, observed.partitions)
     changes = Changes(slot.table, {observed.topic: event.offset})

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from state.cluster.authority import Phase
 from state.decisions import Decision
 from state.errors import MalformedEvent
 from state.event_kinds import EventKind
@@ -62,7 +61,7 @@ def fold_slot(
 
 def _payload(slot: Slot, event: Event) -> Any | None:
     """Return the payload of an event that may be folded with others, None of any other."""
-    if event.kind not in _TOGETHER or slot.authority.phase is not Phase.ACTIVE:
+    if event.kind not in _TOGETHER or not slot.authority.is_active:
         return None
     try:
         return parse_payload(event)

@@ -169,7 +169,7 @@ def on_topic_removed(slot: Slot, event: Event, removed: TopicRemoved) -> list[De
         _forget_loaded(slot, removed.topic)
         return [gone]
     found = [gone]
-    if slot.authority.phase is Phase.ACTIVE:
+    if slot.authority.is_active:
         found += _ended_with(slot, event, removed.topic)
     slot.table.remove_topic(removed.topic)
     return found
@@ -200,7 +200,7 @@ def on_topic_config_changed(
     if topic is None:
         return []
     topic.unclean, topic.min_insync = changed.unclean, changed.min_insync
-    if slot.authority.phase is not Phase.ACTIVE or not changed.unclean:
+    if not slot.authority.is_active or not changed.unclean:
         return []
     changes = Changes(slot.table, {changed.topic: event.offset})
     at = slot.table.rows_of(changed.topic)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from state.cluster.authority import Phase
 from state.cluster.cluster import Cluster
 from state.cluster.machine import brokers_body
 from state.groups.slot import GroupSlot
@@ -64,7 +63,7 @@ def unfinished_deletions(machines: Iterable[Machine]) -> list[MergedDecision]:
 
 
 def _has_loaded(cluster: Cluster) -> bool:
-    return cluster.authority.phase in {Phase.ACTIVE, Phase.PAUSED}
+    return cluster.authority.is_loaded
 
 
 def _add_slot(image: ClusterImage, slot: Slot) -> None:

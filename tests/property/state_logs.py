@@ -16,7 +16,6 @@ import orjson
 from hypothesis import strategies as st
 
 from state.blocks import decode_block
-from state.cluster.authority import Phase
 from state.cluster.cluster import Cluster
 from state.decisions import DecisionKind
 from state.events import Event
@@ -116,7 +115,7 @@ class Author:
 
     def decides(self) -> bool:
         """Return whether we are the controller, loaded and not paused."""
-        return self.slot().authority.phase is Phase.ACTIVE
+        return self.slot().authority.is_active
 
     def a_topic(self, number: int) -> str:
         """Return a topic: seven of eight times one that is there."""

@@ -63,7 +63,7 @@ class Watch:
         self.deleting = set(places_of(slot, slot.table.in_deletion()))
         check_rewrites(slot, decisions)
         self.await_topics(event, slot)
-        if slot.authority.phase is Phase.ACTIVE:
+        if slot.authority.is_active:
             check_table(slot)
             assert self.awaited >= slot.table.deletions.keys() - names_of(slot)
         else:
