@@ -5,6 +5,7 @@ docs/event-log.md, "In a Kafka topic", is the specification.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -18,12 +19,15 @@ from streaming.log.api import LogError, LogRecord, LogUnavailable
 from streaming.log.kafka_messages import make_message_classes
 from streaming.log.location import KafkaTopic
 
+logger = logging.getLogger(__name__)
+
 FORMAT_VERSION = b"1"
 MESSAGE_BYTES_MAX = 96 * 1024 * 1024
 """max.message.bytes of a topic made here: a broker's largest request (100 MiB) has room for it."""
 MESSAGE_BYTES_MIN = 16 * 1024 * 1024
 """max.message.bytes below which an event about a large cluster might not fit."""
 
+_MIN_INSYNC, _IN_SYNC = "min.insync.replicas", 2
 _ADMIN_TIMEOUT_MS = 10_000
 
 
@@ -116,11 +120,11 @@ def check_partitions(topic: KafkaTopic, partitions: set[int] | None) -> None:
 
 
 def record_bytes_max(topic: KafkaTopic, admin: KafkaAdminClient) -> int:
-    """Return max.message.bytes of the topic.
+    """Return max.message.bytes of the topic; warn where one broker may be all that has a record.
 
     Raises UnusableTopic when its configuration would change, lose or refuse records.
     """
-    names = ["cleanup.policy", "message.timestamp.type", "max.message.bytes"]
+    names = ["cleanup.policy", "message.timestamp.type", "max.message.bytes", _MIN_INSYNC]
     resource = ConfigResource("topic", topic.name, names)
     found = admin.describe_configs([resource], config_filter="all")["topic"][topic.name]
     for key, allowed in (("cleanup.policy", "delete"), ("message.timestamp.type", "CreateTime")):
@@ -134,6 +138,15 @@ def record_bytes_max(topic: KafkaTopic, admin: KafkaAdminClient) -> int:
             f"{topic} has max.message.bytes = {message_bytes_max}, allowed for a log are"
             f" {MESSAGE_BYTES_MIN} or more: a record that does not fit would stop the job for good"
         )
+    if int(found[_MIN_INSYNC]["value"]) < _IN_SYNC:
+        logger.warning(
+            "%s has %s = %s: what is acknowledged may be on one broker alone, and be lost with it;"
+            " with three replicas set it to %d",
+            topic,
+            _MIN_INSYNC,
+            found[_MIN_INSYNC]["value"],
+            _IN_SYNC,
+        )
     return message_bytes_max
 
 
@@ -145,7 +158,8 @@ def open_admin(topic: KafkaTopic, timeout_ms: int = _ADMIN_TIMEOUT_MS) -> KafkaA
 
 
 def create_topic(topic: KafkaTopic, replication_factor: int) -> None:
-    """Make a topic for a log: one partition, records stay until they are deleted by offset.
+    """Make a topic for a log: one partition, records stay until they are deleted by offset; with
+    three replicas or more two have each record before it is acknowledged.
 
     replication_factor: -1 for the cluster's default. Raises UnusableTopic when it is there already,
     LogUnavailable.
@@ -162,6 +176,10 @@ def create_topic(topic: KafkaTopic, replication_factor: int) -> None:
     try:
         with told_as_unavailable(topic):
             admin.create_topics({topic.name: wanted}, wait_for_metadata=True)
+            partition = admin.describe_topics([topic.name])[0]["partitions"][0]
+            if len(partition["replica_nodes"]) > _IN_SYNC:  # one may be away
+                config = {_MIN_INSYNC: str(_IN_SYNC)}
+                admin.alter_configs([ConfigResource("topic", topic.name, config)])
     except LogUnavailable as error:
         if isinstance(error.__cause__, TopicAlreadyExistsError):
             raise UnusableTopic(f"{topic} is there already") from None
