@@ -101,12 +101,12 @@ def _store(turn: Turn, group: Group, request: Commit) -> None:
     limit = turn.config.offset_metadata_max_bytes
     rows: dict[TopicPartition, OffsetRow] = {}
     too_large: list[TopicPartition] = []
-    for partition, offset, leader_epoch, metadata in request.offsets:
-        if metadata and _java_length(metadata) > limit:
-            too_large.append(partition)
+    for one in request.offsets:
+        if one.metadata and _java_length(one.metadata) > limit:
+            too_large.append(one.partition)
         else:
-            rows[partition] = OffsetRow(
-                offset, leader_epoch, metadata, turn.now_ms, expire_ms, turn.offset
+            rows[one.partition] = OffsetRow(
+                one.offset, one.leader_epoch, one.metadata, turn.now_ms, expire_ms, turn.offset
             )
     error = ProtocolError.OFFSET_METADATA_TOO_LARGE
     if not rows:
@@ -142,8 +142,10 @@ def _store(turn: Turn, group: Group, request: Commit) -> None:
 def take_appended(turn: Turn, group: Group, appended: OffsetsAppended) -> None:
     """Take offsets that are in the topic already; whoever committed them was answered."""
     rows = {
-        partition: OffsetRow(offset, leader_epoch, metadata, commit_ms, None, turn.offset)
-        for partition, offset, leader_epoch, metadata, commit_ms in appended.offsets
+        one.partition: OffsetRow(
+            one.offset, one.leader_epoch, one.metadata, commit_ms, None, turn.offset
+        )
+        for one, commit_ms in appended.offsets
     }
     group.store.rows.update(rows)
     turn.change(ChangeKind.OFFSETS_COMMITTED, offsets=rows_values(rows))

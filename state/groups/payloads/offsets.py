@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from state.groups.offset_rows import OffsetRow, TopicPartition, read_row, read_rows
 from state.groups.payloads.requests import GroupRequest, request_fields
@@ -18,13 +18,19 @@ from state.json_values import (
 )
 
 
-def _commits(values: Iterable[Any]) -> tuple[tuple[TopicPartition, int, int, str], ...]:
+class OffsetToCommit(NamedTuple):
+    """What a client commits of a partition; leader_epoch is -1 where it said none."""
+
+    partition: TopicPartition
+    offset: int
+    leader_epoch: int
+    metadata: str
+
+
+def _offsets_to_commit(values: Iterable[Any]) -> tuple[OffsetToCommit, ...]:
     return tuple(
-        (
-            (text(topic), int32(partition)),
-            int64(offset),
-            int32(leader_epoch),
-            text(metadata),
+        OffsetToCommit(
+            (text(topic), int32(partition)), int64(offset), int32(leader_epoch), text(metadata)
         )
         for topic, partition, offset, leader_epoch, metadata in values
     )
@@ -41,7 +47,7 @@ class OffsetCommitRequested(GroupRequest):
     instance: str | None
     generation: int
     retention_ms: int | None
-    offsets: tuple[tuple[TopicPartition, int, int, str], ...]
+    offsets: tuple[OffsetToCommit, ...]
 
 
 def offset_commit_requested(body: dict[str, Any]) -> OffsetCommitRequested:
@@ -53,7 +59,7 @@ def offset_commit_requested(body: dict[str, Any]) -> OffsetCommitRequested:
         optional_text(body.get("instance")),
         int32(body["generation"]),
         None if retention_ms in (None, -1) else int64(retention_ms),
-        _commits(body["offsets"]),
+        _offsets_to_commit(body["offsets"]),
     )
 
 
@@ -67,7 +73,7 @@ class TxnOffsetCommitRequested(GroupRequest):
     instance: str | None
     generation: int
     verification_error: int
-    offsets: tuple[tuple[TopicPartition, int, int, str], ...]
+    offsets: tuple[OffsetToCommit, ...]
 
 
 def txn_offset_commit_requested(body: dict[str, Any]) -> TxnOffsetCommitRequested:
@@ -80,7 +86,7 @@ def txn_offset_commit_requested(body: dict[str, Any]) -> TxnOffsetCommitRequeste
         optional_text(body.get("instance")),
         int32(body["generation"]),
         int32(body.get("verification_error", 0)),
-        _commits(body["offsets"]),
+        _offsets_to_commit(body["offsets"]),
     )
 
 
@@ -88,13 +94,12 @@ def txn_offset_commit_requested(body: dict[str, Any]) -> TxnOffsetCommitRequeste
 class OffsetsAppended:
     """Offsets that were committed and are in `__consumer_offsets`, the newest of each partition.
 
-    offsets: partition, offset, leader epoch, metadata, commit time in ms; in the order of their
-    commits.
+    offsets: with the time of the commit in ms; in the order of their commits.
     """
 
     partition: int
     group: str
-    offsets: tuple[tuple[TopicPartition, int, int, str, int], ...]
+    offsets: tuple[tuple[OffsetToCommit, int], ...]
 
 
 def offsets_appended(body: dict[str, Any]) -> OffsetsAppended:
@@ -103,9 +108,10 @@ def offsets_appended(body: dict[str, Any]) -> OffsetsAppended:
         int32(body["partition"]),
         text(body["group"]),
         tuple(
-            (*commit, int64(values[-1]))
-            for commit, values in zip(
-                _commits(values[:-1] for values in body["offsets"]), body["offsets"], strict=True
+            zip(
+                _offsets_to_commit(values[:-1] for values in body["offsets"]),
+                [int64(values[-1]) for values in body["offsets"]],
+                strict=True,
             )
         ),
     )
