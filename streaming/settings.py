@@ -6,6 +6,7 @@ and range. Neither knows what the other knows, and a test asserts that they name
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -40,6 +41,12 @@ def _with_ports_there_are(connect: str) -> str:
 def _not_empty(path: object) -> object:
     if path == "":  # would be the working directory
         raise ValueError("no folder")
+    return path
+
+
+def _no_url(path: object) -> object:
+    if re.match(r"[A-Za-z][\w+.-]*:/", str(path)):  # of "://" a path keeps one "/"
+        raise ValueError("a URL")  # would be a folder below the working directory
     return path
 
 
@@ -96,8 +103,9 @@ LogUrl = Annotated[
 Folder = Annotated[
     Path,
     BeforeValidator(_not_empty),
+    BeforeValidator(_no_url),
     AfterValidator(_without_tilde),
-    Field(description="a folder's path; ~ and ~user stand for homes of users there are"),
+    Field(description="a folder's path, not a URL; ~ and ~user stand for homes of users there are"),
 ]
 SparkMaster = Annotated[
     str,

@@ -98,10 +98,11 @@ def job(
 def active_settings(
     config: Sequence[Path] | None, overrides: Sequence[str] | None, data_dir: Path | None
 ) -> Settings:
-    """Settings of a process that decides; raises ConfigurationError for another mode, or a data
-    folder that cannot be one.
+    """Settings of a process that decides, whose other processes may work in folders of their own;
+    raises ConfigurationError for another mode, or a data folder that cannot be one.
     """
-    settings = settings_from(config, overrides, data_dir)
+    found = settings_from(config, overrides, data_dir)
+    settings = found.model_copy(update={"data_dir": found.data_dir.absolute()})
     if settings.mode != "active":
         raise ConfigurationError(
             f"mode is {settings.mode!r}: these processes can only be 'active'"

@@ -45,7 +45,7 @@ def run(settings: Settings, config: list[str], console: Console, *, standby: boo
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    data_dir = Path(settings.data_dir).absolute()
+    data_dir = settings.data_dir
     cluster = None if settings.zookeeper_connect else _embedded(settings, data_dir, console)
     supervisor = Supervisor(data_dir, [*config, *_options(cluster)], standby)
     try:

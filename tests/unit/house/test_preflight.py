@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from streaming.checkpoint_moves import job_stopped
+from streaming.commands.roles import active_settings
 from streaming.errors import ConfigurationError, NoZooKeeper, PortTaken
 from streaming.paths import DataDir
 from streaming.preflight import (
@@ -20,6 +21,16 @@ from streaming.preflight import (
 )
 
 HOST = "127.0.0.1"
+
+
+def test_a_process_that_decides_names_its_data_folder_from_the_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Executors of Spark work in folders of their own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("streaming.commands.roles.check_data_dir", lambda _: None)
+    found = active_settings(None, None, Path("data"))
+    assert found.data_dir == tmp_path / "data"
 
 
 def test_a_data_folder_has_room_for_its_sockets() -> None:

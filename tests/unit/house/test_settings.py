@@ -146,6 +146,8 @@ def test_variables_of_a_service_called_helmstream_are_left_alone() -> None:
         ("spark.driver.memory=0g", "a size such as 512m"),
         ("data.dir=", "a folder's path"),
         ("data.dir=~nobody-of-this-name/x", "homes of users there are"),
+        ("data.dir=s3a://bucket/x", "not a URL"),
+        ("data.dir=hdfs:/x", "not a URL"),
         ("zookeeper.connect=zk:2181,zk:65536/c", "ports from 1 to 65535"),
         ("zookeeper.connect=zk:0", "ports from 1 to 65535"),
         ("zookeeper.connect=zk1:2181/kafka,zk2:2181/kafka", "one chroot for all hosts"),
