@@ -38,7 +38,6 @@ class JobLock(LockFile):
     def __init__(self, path: Path) -> None:
         """Open the file; `try_take` locks it."""
         super().__init__(path)
-        self._path = path
 
     def try_take(self) -> bool:
         """Take the lock if it is free, ending what its last holder left; return whether it is ours.

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from pathlib import Path
 from typing import Self
 
+from streaming.errors import ConfigurationError, HelmstreamError
+
 _BYTES_MAX = 4_096
+_NO_LOCKS = {
+    errno.ENOTSUP: ConfigurationError,
+    errno.EOPNOTSUPP: ConfigurationError,
+    errno.ENOSYS: ConfigurationError,
+    errno.ENOLCK: HelmstreamError,  # of NFS also while its lock service is away
+}
 
 
 class LockFile:
@@ -19,6 +28,7 @@ class LockFile:
 
     def __init__(self, path: Path) -> None:
         """Open the file, which is made if need be; `try_lock` locks it."""
+        self._path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
 
@@ -29,11 +39,22 @@ class LockFile:
         self.close()
 
     def try_lock(self) -> bool:
-        """Lock the file if nobody else has; return whether it is ours."""
+        """Lock the file if nobody else has; return whether it is ours.
+
+        Raises ConfigurationError on a file system without such locks, HelmstreamError when it has
+        none just now.
+        """
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
+            raise _NO_LOCKS[error.errno](
+                f"{self._path} cannot be locked ({error.strerror}), and two processes might use the"
+                " folder at once; data.dir has to be on a file system with flock"
+            ) from error
         return True
 
     def read(self) -> bytes:

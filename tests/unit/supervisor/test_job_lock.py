@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
+import os
 import signal
 import subprocess
 import sys
@@ -12,6 +15,7 @@ import orjson
 import psutil
 import pytest
 
+from streaming.errors import HelmstreamError
 from streaming.job_lock import JobLock, JobLocked
 
 HOLD = """
@@ -42,6 +46,22 @@ def holder(tmp_path: Path, jvm: subprocess.Popen[bytes]) -> Iterator[subprocess.
         assert process.stdout.readline() == b"held\n"
         yield process
         process.kill()
+
+
+@pytest.mark.parametrize(
+    ("number", "code"), [(errno.ENOTSUP, 2), (errno.ENOSYS, 2), (errno.ENOLCK, 1)]
+)
+def test_a_file_system_without_locks_is_told(tmp_path, monkeypatch, number, code):
+    def flock(*_: int) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with (
+        JobLock(tmp_path / "job.lock") as lock,
+        pytest.raises(HelmstreamError, match=r"job\.lock cannot be locked .* with flock") as told,
+    ):
+        lock.take()
+    assert told.value.exit_code == code
 
 
 def test_a_second_job_is_refused_and_told_who_is_the_first(tmp_path, holder, jvm):
