@@ -29,7 +29,8 @@ ENV PATH=/opt/helmstream/bin:$PATH \
 RUN helmstream prepare && chown --recursive helmstream:helmstream /opt/helmstream-cache
 VOLUME /var/lib/helmstream
 WORKDIR /var/lib/helmstream
-USER helmstream
+# By number: Kubernetes can tell from it that this is not root (runAsNonRoot).
+USER 10001:10001
 # One for each listener of the brokers, from gateway.port on; here a client's and an internal one.
 EXPOSE 9190 9191
 # Healthy is who has the controller role; the first claim waits for Spark and reads the cluster.

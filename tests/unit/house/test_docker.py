@@ -64,10 +64,12 @@ def test_all_packages_of_the_wheel_are_copied(root: Path, instructions: list[Ins
 
 def test_the_process_is_not_root(instructions: list[Instruction]) -> None:
     user = last(instructions, "USER")
-    assert user not in {"root", "0"}
+    assert re.fullmatch(r"[1-9]\d*:[1-9]\d*", user), "a name says nothing to runAsNonRoot"
+    uid, gid = user.split(":")
     made = [rest for name, rest in instructions if name == "RUN" and "useradd" in rest]
     assert made
-    assert re.search(rf"useradd .*\b{user}\b", made[0])
+    assert re.search(rf"groupadd .*--gid {gid} helmstream\b", made[0])
+    assert re.search(rf"useradd .*--uid {uid} --gid helmstream\b", made[0])
     after_user = [name for name, _ in instructions][[n for n, _ in instructions].index("USER") :]
     assert "RUN" not in after_user
 
