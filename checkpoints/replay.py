@@ -14,19 +14,17 @@ from checkpoints.fold import fold_state
 from state.decisions import Decision
 from state.events import Event
 from state.merge import MergedDecision, decision_digest_input, merge
-from state.routing import GROUP_SLOTS, machine_keys, scope
+from state.routing import Layout, machine_keys, scope
 
 States = dict[int, bytes]
 """Encoded machines by state key."""
 
 
-def fold_batch(
-    states: States, batch: Iterable[Event], slots: int, group_slots: int = GROUP_SLOTS
-) -> list[MergedDecision]:
+def fold_batch(states: States, batch: Iterable[Event], layout: Layout) -> list[MergedDecision]:
     """Fold events, ascending by offset, changing the states; return the merged decisions."""
     by_key: dict[int, list[Event]] = {}
     for event in batch:
-        for key in machine_keys(scope(event.kind, event.key), slots, group_slots):
+        for key in machine_keys(scope(event.kind, event.key), layout):
             by_key.setdefault(key, []).append(event)
     found: list[Decision] = []
     for key, events in by_key.items():

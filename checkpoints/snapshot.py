@@ -19,7 +19,7 @@ from checkpoints.durable import put_in_place
 from checkpoints.layout import CheckpointMismatch
 from checkpoints.machine_format import FORMAT_VERSION
 from checkpoints.replay import States
-from state.routing import GROUP_SLOTS
+from state.routing import GROUP_SLOTS, Layout
 
 SNAPSHOT_VERSION = 1
 _METADATA_KEY = b"helmstream"
@@ -35,6 +35,11 @@ class Snapshot:
     slots: int
     states: States
     group_slots: int = GROUP_SLOTS
+
+    @property
+    def layout(self) -> Layout:
+        """Over how many slots the machines are spread."""
+        return Layout(self.slots, self.group_slots)
 
 
 def write_snapshot(path: Path, snapshot: Snapshot) -> None:

@@ -3,7 +3,7 @@
 Every record of the event log gets a scope: ALL (every machine of the controller), CLUSTER (the
 cluster machine alone), a non-negative hash of its topic, ALL_GROUPS (every group slot), or
 GROUP_SCOPE plus the bucket of its group. A slot is `scope % slots`, a group slot is
-`bucket % group_slots`. Topics whose names differ
+`bucket % group_slots` (`Layout`). Topics whose names differ
 only in '.' and '_' share a scope, because Kafka forbids both to exist (their metric names would
 collide): the check stays local to a slot.
 """
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from state.event_kinds import EventKind
 from state.groups.buckets import bucket_of_key, group_bucket
@@ -31,6 +32,15 @@ GROUP_KEY = 1 << 20
 
 GROUP_SLOTS = 16
 """Group slots unless `group.slots` says otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Over how many slots topics are spread, and over how many group slots groups."""
+
+    slots: int
+    group_slots: int
+
 
 _SCOPES: Mapping[str, int] = {
     EventKind.CONTROLLER_ELECTED: ALL,
@@ -84,17 +94,17 @@ def _bucket_scope(key: str) -> int:
         return GROUP_SCOPE
 
 
-def machine_keys(event_scope: int, slots: int, group_slots: int = GROUP_SLOTS) -> tuple[int, ...]:
+def machine_keys(event_scope: int, layout: Layout) -> tuple[int, ...]:
     """Return the state keys that fold an event of this scope, ascending."""
     if event_scope == ALL:
-        return (CLUSTER_KEY, *range(slots))
+        return (CLUSTER_KEY, *range(layout.slots))
     if event_scope == CLUSTER:
         return (CLUSTER_KEY,)
     if event_scope == ALL_GROUPS:
-        return tuple(range(GROUP_KEY, GROUP_KEY + group_slots))
+        return tuple(range(GROUP_KEY, GROUP_KEY + layout.group_slots))
     if event_scope >= GROUP_SCOPE:
-        return (GROUP_KEY + (event_scope - GROUP_SCOPE) % group_slots,)
-    return (event_scope % slots,)
+        return (GROUP_KEY + (event_scope - GROUP_SCOPE) % layout.group_slots,)
+    return (event_scope % layout.slots,)
 
 
 def is_group_key(key: int) -> bool:

@@ -173,7 +173,7 @@ def _catch_up(states: States, settings: Settings, folders: DataDir, events: rang
                 f" {folders.event_log} ends at {end}: it is another one, or has lost a part; start"
                 " with an empty data.dir instead: the cluster is then loaded again"
             )
-        for _ in fold_range(states, log, events, settings.slots, settings.group_slots):
+        for _ in fold_range(states, log, events, settings.layout):
             pass
 
 

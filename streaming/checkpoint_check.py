@@ -121,7 +121,7 @@ def _folded_again(
         return Check(what, None, f"the log does not have {first.offset} to {last.offset}")
     states = dict(first.states)
     events = range(first.offset, last.offset)
-    for _ in fold_range(states, reader, events, last.slots, last.group_slots):
+    for _ in fold_range(states, reader, events, last.layout):
         pass
     differing = _differing(states, last.states)
     if differing:

@@ -125,6 +125,6 @@ def fold_whole_log(
                 "an empty data.dir instead: the cluster is then loaded again"
             )
         events = range(start, end)
-        for batch in fold_range(states, reader, events, settings.slots, settings.group_slots):
+        for batch in fold_range(states, reader, events, settings.layout):
             progress(batch.end_offset, end)
     return Snapshot(end, settings.slots, states, settings.group_slots)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from checkpoints.replay import States, batches, fold_batch
 from checkpoints.what_if import rewritten
 from state.events import Event
-from state.routing import GROUP_SLOTS
+from state.routing import Layout
 from streaming.decided_rows import FoldedBatch, load_goes_on
 from streaming.log.api import LogReader
 
@@ -19,8 +19,7 @@ def fold_range(
     states: States,
     reader: LogReader,
     events: range,
-    slots: int,
-    group_slots: int = GROUP_SLOTS,
+    layout: Layout,
     *,
     batch: int = _FOLDED_AT_ONCE,
     what_if: Mapping[str, bool | int] | None = None,
@@ -33,14 +32,12 @@ def fold_range(
     """
     found = _events(reader, events, what_if or {})
     for one in batches(found, batch):
-        yield fold_events(states, one, slots, group_slots)
+        yield fold_events(states, one, layout)
 
 
-def fold_events(
-    states: States, events: Sequence[Event], slots: int, group_slots: int = GROUP_SLOTS
-) -> FoldedBatch:
+def fold_events(states: States, events: Sequence[Event], layout: Layout) -> FoldedBatch:
     """Fold events, ascending by offset and at least one, changing the states."""
-    decisions = fold_batch(states, events, slots, group_slots)
+    decisions = fold_batch(states, events, layout)
     times = {event.offset: event.time_ms for event in events}
     return FoldedBatch(decisions, times, events[-1].offset + 1, load_goes_on(events))
 

@@ -229,8 +229,7 @@ class HeadStart:
         with self._turn:
             if self._over:
                 return
-            slots, group_slots = self._settings.slots, self._settings.group_slots
-            folded = fold_events(self._states, events, slots, group_slots)
+            folded = fold_events(self._states, events, self._settings.layout)
             self._decided.update(folded.decisions)
             self._note(folded.end_offset)
             self._pipeline.carry_out(None, folded)

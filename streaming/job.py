@@ -54,7 +54,7 @@ def start_query(
     """
     max_events = settings.event_log_batch_max_events
     events = read_events(spark, folders.event_log, max_events, first=first)
-    routed = route(events, settings.slots, settings.group_slots)
+    routed = route(events, settings.layout)
     return for_each_batch(decide(routed), folders.checkpoint, take)
 
 

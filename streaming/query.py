@@ -97,7 +97,7 @@ def warm_up(spark: SparkSession, settings: Settings) -> None:
         with EmbeddedLogWriter(trial.events) as log:
             log.append([NewRecord("warm_up", "", b"{}")])
         events = read_events(spark, trial.events, settings.event_log_batch_max_events)
-        decisions = decide(route(events, settings.slots))
+        decisions = decide(route(events, settings.layout))
         query = for_each_batch(decisions, trial.checkpoint, leave, until_end=True)
         try:
             query.awaitTermination(_WARM_UP_TIMEOUT_S)

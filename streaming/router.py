@@ -12,27 +12,27 @@ from state.routing import (
     CLUSTER_KEY,
     GROUP_KEY,
     GROUP_SCOPE,
-    GROUP_SLOTS,
+    Layout,
 )
 
 KEY = "machine"
 
 
-def route(events: DataFrame, slots: int, group_slots: int = GROUP_SLOTS) -> DataFrame:
+def route(events: DataFrame, layout: Layout) -> DataFrame:
     """Return the events, once per machine that folds them, with the state key in column `machine`.
 
     The rule is `state.routing.machine_keys`; the scope was computed where the record was read.
     """
-    keys = machine_keys(F.col("scope"), slots, group_slots)
+    keys = machine_keys(F.col("scope"), layout)
     return events.withColumn(KEY, F.explode(keys)).drop("scope")
 
 
-def machine_keys(scope: Column, slots: int, group_slots: int = GROUP_SLOTS) -> Column:
+def machine_keys(scope: Column, layout: Layout) -> Column:
     """Return the array of state keys for a column of scopes."""
-    everyone = F.array(*[F.lit(key) for key in (CLUSTER_KEY, *range(slots))])
-    all_groups = F.sequence(F.lit(GROUP_KEY), F.lit(GROUP_KEY + group_slots - 1))
-    group_slot = (F.lit(GROUP_KEY) + (scope - GROUP_SCOPE) % group_slots).cast("int")
-    slot = (scope % slots).cast("int")
+    everyone = F.array(*[F.lit(key) for key in (CLUSTER_KEY, *range(layout.slots))])
+    all_groups = F.sequence(F.lit(GROUP_KEY), F.lit(GROUP_KEY + layout.group_slots - 1))
+    group_slot = (F.lit(GROUP_KEY) + (scope - GROUP_SCOPE) % layout.group_slots).cast("int")
+    slot = (scope % layout.slots).cast("int")
     return (
         F.when(scope == ALL, everyone)
         .when(scope == CLUSTER, F.array(F.lit(CLUSTER_KEY)))

@@ -21,6 +21,7 @@ from pydantic import (
 )
 
 from state.limits import PARTITIONS_MAX
+from state.routing import Layout
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.log.location import URL_FORM, URL_PATTERN
 
@@ -199,6 +200,11 @@ class Settings(BaseModel):
 
     embedded_brokers: Annotated[int, Field(ge=1, le=100)]
     embedded_kafka_version: KafkaVersion
+
+    @property
+    def layout(self) -> Layout:
+        """Over how many slots topics and groups are spread."""
+        return Layout(self.slots, self.group_slots)
 
     @property
     def controller_listener(self) -> str:

@@ -89,7 +89,7 @@ class Follower:
     def _fold(self, states: States, end: int) -> None:
         with closing(open_log(self._folders.event_log)) as log:
             settings, events = self._settings, range(self._offset, end)
-            for batch in fold_range(states, log, events, settings.slots, settings.group_slots):
+            for batch in fold_range(states, log, events, settings.layout):
                 self._offset = batch.end_offset
 
 

@@ -33,8 +33,7 @@ def replay_locally(plan: ReplayPlan, reader: LogReader, progress: Progress) -> N
             states,
             reader,
             events,
-            plan.slots,
-            plan.group_slots,
+            plan.layout,
             batch=plan.batch,
             what_if=plan.what_if,
         ):

@@ -17,6 +17,7 @@ import orjson
 from checkpoints.durable import put_in_place
 from checkpoints.snapshot import Snapshot
 from checkpoints.what_if import under_settings
+from state.routing import Layout
 from streaming.errors import ConfigurationError
 from streaming.log.location import LogLocation
 from streaming.paths import DataDir
@@ -43,6 +44,11 @@ class ReplayPlan:
     what_if: Mapping[str, bool | int]
     start: Snapshot | None
     out: DataDir
+
+    @property
+    def layout(self) -> Layout:
+        """Over how many slots the machines are spread."""
+        return Layout(self.slots, self.group_slots)
 
     @property
     def machines(self) -> Path:

@@ -90,7 +90,7 @@ def _start(
     progress: Progress,
 ) -> StreamingQuery:
     events = read_events(spark, log, plan.batch, end=plan.end, what_if=plan.what_if)
-    decided = decide(route(events, plan.slots, plan.group_slots))
+    decided = decide(route(events, plan.layout))
 
     def take(batch_id: int, rows: pa.Table) -> None:
         if batch := folded_batch(rows):

@@ -80,7 +80,7 @@ class LocalEngine:
 
     def __init__(self, settings: Settings, folders: DataDir) -> None:
         """Open the logs; raises LogLocked."""
-        self._slots = settings.slots
+        self._layout = settings.layout
         self._logs = ShadowLogs(settings, folders)
         self._reader = EmbeddedLogReader(folders.events)
         self._states: States = {}
@@ -93,7 +93,7 @@ class LocalEngine:
     def decided(self, until: int) -> Iterator[FoldedBatch]:
         """Fold up to an event offset and yield what was decided."""
         events = range(self._folded, until)
-        for batch in fold_range(self._states, self._reader, events, self._slots):
+        for batch in fold_range(self._states, self._reader, events, self._layout):
             self._logs.take(batch)
             self._folded = batch.end_offset
             yield batch
@@ -121,7 +121,10 @@ class SparkEngine:
         from streaming.spark_session import open_spark  # noqa: PLC0415
 
         check_layout(
-            folders.checkpoint, slots=settings.slots, partitions=settings.shuffle_partitions
+            folders.checkpoint,
+            slots=settings.slots,
+            partitions=settings.shuffle_partitions,
+            group_slots=settings.group_slots,
         )
         self._logs = ShadowLogs(settings, folders)
         self._batches: queue.SimpleQueue[FoldedBatch] = queue.SimpleQueue()
@@ -130,7 +133,7 @@ class SparkEngine:
         self._own = None if spark is not None else session
         warm_up(session, settings)
         events = read_events(session, folders.events, settings.event_log_batch_max_events)
-        decided = decide(route(events, settings.slots))
+        decided = decide(route(events, settings.layout))
         self._query = for_each_batch(decided, folders.checkpoint, self._take)
 
     def append(self, records: Sequence[NewRecord]) -> range:

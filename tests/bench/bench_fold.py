@@ -15,6 +15,7 @@ from typing import Any
 
 from checkpoints.replay import States, fold_batch
 from state.events import Event
+from state.routing import GROUP_SLOTS, Layout
 from streaming.log.api import NewRecord
 from tests.bench.recorded_logs import (
     BROKERS,
@@ -46,7 +47,7 @@ class Folded:
         ]
         self._offset += len(events)
         began = time.process_time()
-        decisions = fold_batch(self.states, events, SLOTS)
+        decisions = fold_batch(self.states, events, Layout(SLOTS, GROUP_SLOTS))
         cpu_ms = (time.process_time() - began) * 1000
         out_bytes = sum(len(one.body) for one in decisions)
         in_bytes = sum(len(one.payload) for one in events)

@@ -13,6 +13,7 @@ import tempfile
 from pathlib import Path
 
 from state.events import Event
+from state.routing import Layout
 from streaming.local_fs import local_fs_jar
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
@@ -57,7 +58,7 @@ def measure(slots: int) -> list[dict[str, object]]:
         spark = open_spark(settings, local_fs_jar())
         with EmbeddedLogWriter(folder / "events") as writer:
             events = read_events(spark, folder / "events", settings.event_log_batch_max_events)
-            decisions = decide(route(events, 1, slots))
+            decisions = decide(route(events, Layout(1, slots)))
             query = for_each_batch(decisions, folder / "checkpoint", leave)
             start = loading(log)
             for at in range(0, len(start), CHUNK):

@@ -22,7 +22,7 @@ from checkpoints.machine_format import decode_machine, encode_machine
 from state.events import Event
 from state.groups.buckets import group_bucket
 from state.groups.slot import GroupSlot
-from state.routing import GROUP_SCOPE, machine_keys, scope
+from state.routing import GROUP_SCOPE, Layout, machine_keys, scope
 from tests.bench.report import emit, show
 
 GROUPS = int(os.environ.get("GROUPS", "100000"))
@@ -103,7 +103,7 @@ class Log:
 def by_machine(events: Iterable[Event], slots: int) -> dict[int, list[Event]]:
     found: dict[int, list[Event]] = {}
     for event in events:
-        for key in machine_keys(scope(event.kind, event.key), 1, slots):
+        for key in machine_keys(scope(event.kind, event.key), Layout(1, slots)):
             found.setdefault(key, []).append(event)
     return found
 
@@ -149,7 +149,7 @@ def gathered(buckets: States, slots: int) -> States:
         part = decode_machine(data)
         assert isinstance(part, GroupSlot)
         for bucket, stored in part.stored.items():
-            [slot] = machine_keys(GROUP_SCOPE + bucket, 1, slots)
+            [slot] = machine_keys(GROUP_SCOPE + bucket, Layout(1, slots))
             whole = found.setdefault(slot, GroupSlot(part.config, part.partitions))
             whole.stored[bucket] = stored
     return {key: encode_machine(slot) for key, slot in found.items()}
@@ -265,7 +265,7 @@ def per_group(log: Log, batches: dict[str, list[Event]]) -> list[dict[str, objec
         started = time.process_time()
         written = 0
         for group, of_group in routed.items():
-            key = machine_keys(GROUP_SCOPE + group_bucket(group), 1, 1)[0]
+            key = machine_keys(GROUP_SCOPE + group_bucket(group), Layout(1, 1))[0]
             after, _ = fold_state(key, alone[group], of_group)
             written += len(after)
         ms = (time.process_time() - started) * 1000
@@ -292,7 +292,7 @@ def _alone(group: str) -> bytes:
         log.event("group_observed", group, observed(group)),
         log.event("group_partitions_loaded", "", elected),
     ]
-    key = machine_keys(GROUP_SCOPE + group_bucket(group), 1, 1)[0]
+    key = machine_keys(GROUP_SCOPE + group_bucket(group), Layout(1, 1))[0]
     return fold_state(key, None, start)[0]
 
 

@@ -54,7 +54,7 @@ class EmptyQuery:
         self._spark = open_spark(settings, local_fs_jar())
         max_events = settings.event_log_batch_max_events
         events = read_events(self._spark, folder / "events", max_events)
-        folded = decide(route(events, settings.slots), fold_nothing)
+        folded = decide(route(events, settings.layout), fold_nothing)
         self._query = for_each_batch(folded, folder / "checkpoint", self._take)
 
     def _take(self, batch_id: int, rows: pa.Table) -> None:

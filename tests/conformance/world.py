@@ -20,7 +20,7 @@ from state.decisions import Decision
 from state.events import Event
 from state.merge import MergedDecision, merge
 from state.partitions.slot import Slot
-from state.routing import CLUSTER_KEY, machine_keys, scope
+from state.routing import CLUSTER_KEY, GROUP_SLOTS, Layout, machine_keys, scope
 from streaming.sinks.reports import Block
 from tests.conformance import names
 from tests.conformance.store import FakeZooKeeper
@@ -96,7 +96,7 @@ class World:
         """Fold one batch into every machine it concerns, as the streaming operator does."""
         by_key: dict[int, list[Event]] = {}
         for event in batch:
-            for key in machine_keys(scope(event.kind, event.key), SLOTS):
+            for key in machine_keys(scope(event.kind, event.key), Layout(SLOTS, GROUP_SLOTS)):
                 by_key.setdefault(key, []).append(event)
         found: list[Decision] = []
         for key, events in by_key.items():
@@ -119,7 +119,7 @@ class World:
 
     def slot_key(self, topic: str) -> int:
         """Return the key of the slot that has a topic."""
-        return machine_keys(scope("topic_observed", topic), SLOTS)[0]
+        return machine_keys(scope("topic_observed", topic), Layout(SLOTS, GROUP_SLOTS))[0]
 
     def row(self, topic: str, partition: int) -> tuple[Slot, int] | None:
         """Return a partition's slot and row number, None when no slot knows it."""

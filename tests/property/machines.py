@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from state.events import Event
 from state.merge import MergedDecision, merge
-from state.routing import machine_keys, scope
+from state.routing import Layout, machine_keys, scope
 from state.step import Machine, fold, new_machine
 
 
@@ -25,6 +25,6 @@ class Machines(dict[int, Machine]):
     def fold(self, event: Event) -> list[MergedDecision]:
         """Fold one event into the machines that it concerns, and return what they decide."""
         found = []
-        for key in machine_keys(scope(event.kind, event.key), 1, 1):
+        for key in machine_keys(scope(event.kind, event.key), Layout(1, 1)):
             found.extend(fold(self[key], [event]))
         return merge(found)

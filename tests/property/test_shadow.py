@@ -19,6 +19,7 @@ from state.decisions import DecisionKind
 from state.events import Event
 from state.partitions.slot import Slot
 from state.records import open_body
+from state.routing import GROUP_SLOTS, Layout
 from streaming.log.api import NewRecord
 from streaming.shadow.comparison import Comparison
 from streaming.shadow.leadership import Leadership, Partition, assignment_of, from_row
@@ -52,7 +53,7 @@ class Live:
         self.events.append(Event(len(self.events), len(self.events), kind, key, payload))
         if seen:
             look.inputs.append(NewRecord(kind, key, payload))
-        for one in fold_batch(self.machines, [self.events[-1]], 1):
+        for one in fold_batch(self.machines, [self.events[-1]], Layout(1, GROUP_SLOTS)):
             if one.kind is DecisionKind.CHANGE_PARTITIONS:
                 for row in open_body(one.kind, one.body):
                     if "write" in row["actions"]:

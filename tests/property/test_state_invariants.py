@@ -21,6 +21,7 @@ from state.merge import MergedDecision
 from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.reassignment import in_motion
 from state.partitions.slot import Slot
+from state.routing import GROUP_SLOTS, Layout
 from tests.property.log_parts import OURSELVES, lists_of
 from tests.property.state_logs import PLAUSIBLE_LOGS
 
@@ -269,7 +270,7 @@ def test_invariants_hold_after_every_event(log: list[Event]) -> None:
     states: States = {}
     watch = Watch()
     for event in log:
-        decisions = fold_batch(states, [event], 1)
+        decisions = fold_batch(states, [event], Layout(1, GROUP_SLOTS))
         slot = decode_machine(states[0]) if 0 in states else Slot()
         assert isinstance(slot, Slot)
         watch.see(event, slot, decisions)

@@ -15,7 +15,7 @@ from checkpoints.packing import packed, unpacked
 from checkpoints.read import folded_until, has_state, read_machines, state_frame
 from state.decisions import DecisionKind
 from state.events import Event
-from state.routing import ALL, ALL_GROUPS, CLUSTER, GROUP_SCOPE, machine_keys
+from state.routing import ALL, ALL_GROUPS, CLUSTER, GROUP_SCOPE, Layout, machine_keys
 from streaming.beginning import unfolded_outcomes
 from streaming.job import run_job
 from streaming.log.api import NewRecord
@@ -115,7 +115,7 @@ def folded_with(fold: Callable[..., Any], run: Run) -> Recorder:
     """Fold everything that is in the log with another function for a machine."""
     recorder = Recorder()
     events = read_events(run.spark, run.folders.events, run.settings.event_log_batch_max_events)
-    routed = route(events, run.settings.slots, run.settings.group_slots)
+    routed = route(events, run.settings.layout)
     query = for_each_batch(decide(routed, fold), run.folders.checkpoint, recorder.process)
     try:
         query.processAllAvailable()
@@ -213,17 +213,18 @@ def test_the_routers_column_is_the_rule(spark):
     ]
     rows = spark.createDataFrame([(one,) for one in scopes], "scope long")
     for slots in (1, 2, 7, 64):
-        column = machine_keys_column(rows.scope, slots, slots + 1)
+        layout = Layout(slots, slots + 1)
+        column = machine_keys_column(rows.scope, layout)
         keys = rows.select("scope", column.alias("keys")).collect()
         assert {row.scope: tuple(row["keys"]) for row in keys} == {
-            one: machine_keys(one, slots, slots + 1) for one in scopes
+            one: machine_keys(one, layout) for one in scopes
         }
 
 
 def test_routing_gives_each_machine_its_events_once(spark, tmp_path, log):
     run = Run(spark, tmp_path, log)
     batch = spark.createDataFrame([(0, ALL), (1, CLUSTER), (2, 6)], "offset long, scope long")
-    rows = route(batch, run.settings.slots).collect()
+    rows = route(batch, run.settings.layout).collect()
     assert sorted((row.offset, row.machine) for row in rows) == [
         *((0, key) for key in (-1, 0, 1, 2, 3)),
         (1, -1),

@@ -21,7 +21,7 @@ from state.groups.slot import GroupSlot
 from state.groups.tables import CoordinatorPhase
 from state.merge import merge
 from state.protocol_errors import ProtocolError
-from state.routing import GROUP_SCOPE, machine_keys, scope
+from state.routing import GROUP_SCOPE, Layout, machine_keys, scope
 from state.step import new_machine
 from streaming.gateway.coordinators import coordinator_partition
 from tests.conformance.groups.store import Outcome, Store
@@ -68,7 +68,7 @@ class World:
         event = Event(self.offset, self.now_ms, kind, key, orjson.dumps(payload))
         self.offset += 1
         found: list[Decision] = []
-        for machine in machine_keys(scope(kind, key), 1, SLOTS):
+        for machine in machine_keys(scope(kind, key), Layout(1, SLOTS)):
             self.states[machine], decisions = fold_state(machine, self.states.get(machine), [event])
             found.extend(decisions)
         self.carry_out(found)
@@ -129,7 +129,7 @@ class World:
 
     def slot_of(self, group: str) -> tuple[int, GroupSlot]:
         """Return the slot of a group and its key."""
-        [key] = machine_keys(GROUP_SCOPE + group_bucket(group), 1, SLOTS)
+        [key] = machine_keys(GROUP_SCOPE + group_bucket(group), Layout(1, SLOTS))
         data = self.states.get(key)
         slot = new_machine(key) if data is None else decode_machine(data)
         assert isinstance(slot, GroupSlot)

@@ -14,7 +14,7 @@ from checkpoints.reslot import reslot
 from checkpoints.snapshot import Snapshot, read_snapshot, write_snapshot
 from state.events import Event
 from state.merge import MergedDecision
-from state.routing import CLUSTER_KEY, GROUP_KEY, GROUP_SLOTS, topic_scope
+from state.routing import CLUSTER_KEY, GROUP_KEY, GROUP_SLOTS, Layout, topic_scope
 from tests.fixtures.folding import fold_log
 from tests.property.group_logs import LOGS as GROUP_LOGS
 from tests.property.state_logs import LOGS, authored, random_intents
@@ -39,7 +39,7 @@ def replayed(events: list[Event], batch: int, slots: int) -> str:
     states: dict[int, bytes] = {}
     digest = Digest()
     for one in batches(events, batch):
-        digest.update(fold_batch(states, one, slots))
+        digest.update(fold_batch(states, one, Layout(slots, GROUP_SLOTS)))
     return digest.hexdigest()
 
 
@@ -62,7 +62,7 @@ def test_topics_can_be_spread_over_other_slots_at_any_place(log, data):
     moved = reslot(Snapshot(cut, before, states), after, GROUP_SLOTS)
     assert moved.slots == after
     assert max((key for key in moved.states if key < GROUP_KEY), default=CLUSTER_KEY) < after
-    rest = fold_batch(dict(moved.states), log[cut:], after)
+    rest = fold_batch(dict(moved.states), log[cut:], moved.layout)
     wanted = [one for one in fold_log(log, 1)[1] if one.offset >= cut]
     assert digest_of(rest) == digest_of(wanted)
 
@@ -76,7 +76,7 @@ def test_groups_can_be_spread_over_other_slots_at_any_place(author, data):
     moved = reslot(Snapshot(cut, 1, states, before), 1, after)
     assert moved.group_slots == after
     assert max(moved.states, default=GROUP_KEY) < GROUP_KEY + after
-    rest = fold_batch(dict(moved.states), log[cut:], 1, after)
+    rest = fold_batch(dict(moved.states), log[cut:], moved.layout)
     wanted = [one for one in fold_log(log, 1, (), 1)[1] if one.offset >= cut]
     assert digest_of(rest) == digest_of(wanted)
 

@@ -15,7 +15,7 @@ from state.decisions import DecisionKind
 from state.event_kinds import EventKind
 from state.events import Event
 from state.groups.tables import CoordinatorPhase
-from state.routing import GROUP_KEY, machine_keys, scope
+from state.routing import GROUP_KEY, Layout, machine_keys, scope
 from state.step import fold, new_machine
 from streaming.front.group_coordination import GroupCoordination
 from streaming.front.sessions import Sessions
@@ -179,7 +179,7 @@ class GroupWorld:
         event = Event(len(self.events), self.time.now_ms, record.kind, record.key, record.payload)
         self.events.append(event)
         assert_documented(event.kind, orjson.loads(event.payload))
-        assert machine_keys(scope(event.kind, event.key), 1, group_slots=1) == (GROUP_KEY,)
+        assert machine_keys(scope(event.kind, event.key), Layout(1, 1)) == (GROUP_KEY,)
         for decision in fold(self.machine, [event]):
             assert decision.kind is not DecisionKind.SET_ASIDE, decision
             if decision.kind is DecisionKind.ARM_TIMER:

@@ -16,7 +16,7 @@ from state.blocks import decode_block
 from state.decisions import DecisionKind
 from state.events import Event, parse_payload
 from state.merge import merge
-from state.routing import machine_keys, scope
+from state.routing import GROUP_SLOTS, Layout, machine_keys, scope
 from state.step import Machine, fold, new_machine
 from streaming.gateway.apis import NodeConfig, build_apis
 from streaming.gateway.connection import Limits
@@ -116,7 +116,7 @@ class FakeCluster:
         parse_payload(event)
         assert_documented(kind, payload)
         self.events.append(event)
-        keys = machine_keys(scope(kind, key), slots=1)
+        keys = machine_keys(scope(kind, key), Layout(1, GROUP_SLOTS))
         decided = [decision for key in keys for decision in fold(self._machines[key], [event])]
         replies, remaining = [], []
         for decision in merge(decided):

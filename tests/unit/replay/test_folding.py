@@ -9,6 +9,7 @@ import pytest
 
 from checkpoints.replay import States, fold_batch
 from state.events import Event
+from state.routing import GROUP_SLOTS, Layout
 from streaming.decided_rows import FOLDED, folded_batch
 from streaming.folding import fold_range
 from streaming.log.api import NewRecord, OffsetOutOfRange
@@ -17,6 +18,7 @@ from tests.fixtures.story import SCHEMA, Fold
 from tests.property.state_logs import long_log
 
 SLOTS = 4
+LAYOUT = Layout(SLOTS, GROUP_SLOTS)
 
 
 @pytest.fixture(scope="module")
@@ -36,11 +38,11 @@ def reader(tmp_path, log):
 def test_a_range_is_folded_from_where_the_states_are(reader, log, size):
     middle = len(log) // 2
     states: States = {}
-    fold_batch(states, log[:middle], SLOTS)
+    fold_batch(states, log[:middle], LAYOUT)
     wanted = dict(states)
-    decided = fold_batch(wanted, log[middle:], SLOTS)
+    decided = fold_batch(wanted, log[middle:], LAYOUT)
     events = range(middle, len(log))
-    found = list(fold_range(states, reader, events, SLOTS, batch=size))
+    found = list(fold_range(states, reader, events, LAYOUT, batch=size))
     assert [one for batch in found for one in batch.decisions] == decided
     assert states == wanted
     ends = [batch.end_offset for batch in found]
@@ -52,9 +54,9 @@ def test_a_range_is_folded_from_where_the_states_are(reader, log, size):
 def test_the_states_are_those_of_the_batch_that_is_yielded(reader, log):
     """Whoever stops in between goes on from there."""
     states: States = {}
-    first = next(fold_range(states, reader, range(len(log)), SLOTS, batch=20))
+    first = next(fold_range(states, reader, range(len(log)), LAYOUT, batch=20))
     wanted: States = {}
-    assert first.decisions == fold_batch(wanted, log[:20], SLOTS)
+    assert first.decisions == fold_batch(wanted, log[:20], LAYOUT)
     assert (first.end_offset, states) == (20, wanted)
 
 
@@ -62,21 +64,21 @@ def test_settings_are_changed_in_the_events(reader, log):
     elected = next(one.offset for one in log if one.kind == "controller_elected")
     chosen = {"auto.leader.rebalance.enable": b"true" not in log[elected].payload}
     states, changed = {}, {}
-    list(fold_range(states, reader, range(elected + 1), SLOTS))
-    list(fold_range(changed, reader, range(elected + 1), SLOTS, what_if=chosen))
+    list(fold_range(states, reader, range(elected + 1), LAYOUT))
+    list(fold_range(changed, reader, range(elected + 1), LAYOUT, what_if=chosen))
     assert states.keys() == changed.keys()
     assert states != changed
 
 
 def test_an_empty_range_yields_nothing_and_one_beyond_the_log_is_refused(reader, log):
     end = len(log)
-    assert list(fold_range({}, reader, range(end, end), SLOTS)) == []
+    assert list(fold_range({}, reader, range(end, end), LAYOUT)) == []
     with pytest.raises(OffsetOutOfRange):
-        list(fold_range({}, reader, range(end, end + 1), SLOTS))
+        list(fold_range({}, reader, range(end, end + 1), LAYOUT))
 
 
 def test_the_querys_rows_say_what_a_fold_here_yields(reader, log):
-    [wanted] = fold_range({}, reader, range(len(log)), SLOTS)
+    [wanted] = fold_range({}, reader, range(len(log)), LAYOUT)
     found: Any = folded_batch(Fold(SLOTS).batch(log))
     assert (found.decisions, found.end_offset) == (wanted.decisions, wanted.end_offset)
     assert found.time_ms.items() <= wanted.time_ms.items()

@@ -10,6 +10,7 @@ from checkpoints.replay import States, fold_batch
 from state.event_kinds import EventKind
 from state.events import Event
 from state.partitions.slot import Slot
+from state.routing import GROUP_SLOTS, Layout
 from streaming.decided_rows import FoldedBatch
 from streaming.log.api import NewRecord
 from streaming.log.events import event
@@ -45,7 +46,7 @@ class MemoryEngine:
         events = self.events[self._folded : until]
         self._folded = until
         times = {one.offset: one.time_ms for one in events}
-        yield FoldedBatch(fold_batch(self.states, events, 1), times, until)
+        yield FoldedBatch(fold_batch(self.states, events, Layout(1, GROUP_SLOTS)), times, until)
 
     def close(self) -> None:
         pass

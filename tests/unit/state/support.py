@@ -12,7 +12,7 @@ from state.cluster.cluster import Cluster
 from state.decisions import BLOCK_KINDS, Action, DecisionKind
 from state.events import Event
 from state.partitions.slot import Slot
-from state.routing import CLUSTER_KEY
+from state.routing import CLUSTER_KEY, GROUP_SLOTS, Layout
 from tests.conformance.rows import rows_of
 
 OURSELVES = 1000
@@ -50,7 +50,7 @@ class Controller:
         event = Event(self.offset, 1_000 + self.offset, kind, key, orjson.dumps(body))
         self.offset += 1
         said: dict[DecisionKind, Any] = {}
-        for decision in fold_batch(self.states, [event], 1):
+        for decision in fold_batch(self.states, [event], Layout(1, GROUP_SLOTS)):
             block = decision.kind in BLOCK_KINDS
             said[decision.kind] = (
                 rows_of(decision.body)[0] if block else orjson.loads(decision.body)

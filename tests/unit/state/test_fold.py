@@ -17,7 +17,7 @@ from state.groups.handlers import GROUP_HANDLERS
 from state.groups.payloads.requests import GroupRequest
 from state.partitions.handlers import SLOT_HANDLERS
 from state.payloads.topics import TopicRemoved
-from state.routing import ALL, CLUSTER, machine_keys, scope
+from state.routing import ALL, CLUSTER, GROUP_SLOTS, Layout, machine_keys, scope
 from tests.property.log_parts import POISON
 from tests.unit.state.support import Controller
 
@@ -25,7 +25,7 @@ from tests.unit.state.support import Controller
 @pytest.mark.parametrize(("kind", "key", "payload"), POISON)
 def test_what_cannot_be_read_changes_nothing(kind: str, key: str, payload: bytes) -> None:
     states = Controller().states
-    [machine] = machine_keys(scope(kind, key), 1)[-1:]
+    [machine] = machine_keys(scope(kind, key), Layout(1, GROUP_SLOTS))[-1:]
     after, [decision] = fold_state(machine, states[machine], [Event(9, 9, kind, key, payload)])
     assert after == states[machine]
     body = orjson.loads(decision.body)
@@ -59,9 +59,10 @@ def test_who_folds_what() -> None:
     assert scope("alter_partition_requested", "") == CLUSTER
     assert scope("no_such_kind", "") == CLUSTER
     assert scope("topic_observed", "t") == scope("no_such_kind", "t") >= 0
-    assert machine_keys(ALL, 3) == (-1, 0, 1, 2)
-    assert machine_keys(CLUSTER, 3) == (-1,)
-    assert machine_keys(7, 3) == (1,)
+    three = Layout(3, GROUP_SLOTS)
+    assert machine_keys(ALL, three) == (-1, 0, 1, 2)
+    assert machine_keys(CLUSTER, three) == (-1,)
+    assert machine_keys(7, three) == (1,)
 
 
 @pytest.mark.parametrize("handlers", [CLUSTER_HANDLERS, SLOT_HANDLERS, GROUP_HANDLERS])

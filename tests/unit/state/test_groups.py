@@ -17,7 +17,7 @@ from state.groups.payloads.requests import Heartbeat
 from state.groups.states import GroupState
 from state.groups.tables import CoordinatorPhase
 from state.protocol_errors import ProtocolError
-from state.routing import ALL_GROUPS, GROUP_KEY, GROUP_SCOPE, machine_keys, scope
+from state.routing import ALL_GROUPS, GROUP_KEY, GROUP_SCOPE, Layout, machine_keys, scope
 from tests.unit.state.group_support import Coordinator, image_of, metadata
 
 
@@ -56,8 +56,8 @@ def test_groups_have_machines_of_their_own_and_a_bucket_has_one_whatever_the_slo
         bucket = str(group_bucket(name))
         assert scope("heartbeats_received", bucket) == scope("join_group_requested", name)
     assert scope("transaction_completed", "") == ALL_GROUPS
-    assert machine_keys(ALL_GROUPS, 8, 3) == (GROUP_KEY, GROUP_KEY + 1, GROUP_KEY + 2)
-    assert machine_keys(GROUP_SCOPE + BUCKETS - 1, 8, 16) == (GROUP_KEY + 15,)
+    assert machine_keys(ALL_GROUPS, Layout(8, 3)) == (GROUP_KEY, GROUP_KEY + 1, GROUP_KEY + 2)
+    assert machine_keys(GROUP_SCOPE + BUCKETS - 1, Layout(8, 16)) == (GROUP_KEY + 15,)
     assert bucket_of_timer(timer_name(17)) == 17
     assert bucket_of_timer("leader_rebalance") is None
 
