@@ -10,6 +10,8 @@ Kafka writes a partition several times in one event, one write holds the outcome
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from state.decisions import Rule
@@ -100,17 +102,19 @@ def _elect(
 ) -> None:
     rows = slot.table.rows
     at = _readable(slot, changes, at, PartitionState.ONLINE)
-    leader, isr, recipients, unclean = _outcome(slot, at, strategy, force_unclean=force_unclean)
-    led = leader != NONE
-    note_election(slot, at, strategy.value, leader, unclean, force_unclean=force_unclean)
+    found = _elected(slot, at, strategy, force_unclean=force_unclean)
+    led = found.leader != NONE
+    note_election(
+        slot, at, strategy.value, found.leader, found.unclean, force_unclean=force_unclean
+    )
     changes.refuse_partitions(at[~led], PartitionState.ONLINE, NO_CANDIDATE)
-    at, unclean = at[led], unclean[led]
-    rows.leader[at] = leader[led]
-    slot.table.replace_isr(at, isr[led])
+    at, unclean = at[led], found.unclean[led]
+    rows.leader[at] = found.leader[led]
+    slot.table.replace_isr(at, found.isr[led])
     rows.state[at] = PartitionState.ONLINE
     if slot.authority.leader_recovery:
         rows.recovery[at[unclean]] = 1
-    changes.recipients[at] |= recipients[led]
+    changes.recipients[at] |= found.recipients[led]
     rule = np.where(unclean, Rule.UNCLEAN_ELECTED, strategy.value).astype(np.int8)
     changes.mark_written(at, rule)
 
@@ -124,12 +128,21 @@ def _readable(slot: Slot, changes: Changes, at: Rows, target: int) -> Rows:
     return at[stored & ours]
 
 
-def _outcome(
-    slot: Slot, at: Rows, strategy: Strategy, *, force_unclean: bool
-) -> tuple[Int32s, Int32s, Bools, Bools]:
-    """Return (leader int32[k], isr int32[k, W], LeaderAndIsr recipients bool[k, R], unclean
-    bool[k]).
+@dataclass(frozen=True, slots=True)
+class _Elected:
+    """What an election in k rows comes to.
+
+    leader int32[k]: NONE where nobody may lead. isr int32[k, W]. recipients bool[k, R]: who gets
+    LeaderAndIsr. unclean bool[k]: the leader was not in the ISR.
     """
+
+    leader: Int32s
+    isr: Int32s
+    recipients: Bools
+    unclean: Bools
+
+
+def _elected(slot: Slot, at: Rows, strategy: Strategy, *, force_unclean: bool) -> _Elected:
     rows = slot.table.rows
     assignment, isr = rows.replicas[at], rows.isr[at]
     live = slot.online_replicas(at)
@@ -140,19 +153,22 @@ def _outcome(
             leader, unclean = election.offline_leader(assignment, isr, live, allowed)
             left = keep(isr, slot.online_members(at) & ~unclean[:, None])
             left[unclean, :1] = leader[unclean, None]
-            return leader, left, live, unclean
+            return _Elected(leader, left, live, unclean)
         case Strategy.REASSIGN:
             target = ~rows.removing[at] & (assignment != NONE)
-            return election.reassigned_leader(assignment, isr, live, target), isr, target, clean
+            leader = election.reassigned_leader(assignment, isr, live, target)
+            return _Elected(leader, isr, target, clean)
         case Strategy.PREFERRED:
-            return election.preferred_leader(assignment, isr, live), isr, assignment != NONE, clean
+            leader = election.preferred_leader(assignment, isr, live)
+            return _Elected(leader, isr, assignment != NONE, clean)
         case Strategy.CONTROLLED_SHUTDOWN:
             registered = slot.brokers.registered(assignment) & ~rows.offline_dir[at]
             leaving = np.array(sorted(slot.brokers.shutting_down), dtype=np.int32)
             leader = election.controlled_shutdown_leader(
                 assignment, isr, registered, np.isin(assignment, leaving)
             )
-            return leader, keep(isr, ~np.isin(isr, leaving) & (isr != NONE)), registered, clean
+            left = keep(isr, ~np.isin(isr, leaving) & (isr != NONE))
+            return _Elected(leader, left, registered, clean)
 
 
 def move_replicas(slot: Slot, changes: Changes, mask: Bools, target: ReplicaState) -> None:
