@@ -9,7 +9,7 @@ import orjson
 
 from checkpoints.durable import put_in_place
 from checkpoints.machine_format import FORMAT_VERSION, READABLE_VERSIONS
-from state.routing import GROUP_SLOTS
+from state.routing import GROUP_SLOTS, Layout
 
 LAYOUT_FILE = "helmstream.json"
 GROUPS = "group.slots"
@@ -19,20 +19,22 @@ class CheckpointMismatch(Exception):
     """A checkpoint that this program, as configured, must not go on from."""
 
 
-def check_layout(
-    checkpoint: Path, *, slots: int, partitions: int, group_slots: int = GROUP_SLOTS
-) -> None:
+def check_layout(checkpoint: Path, layout: Layout, partitions: int) -> None:
     """Compare a checkpoint with what is configured; note it down for a new checkpoint, and the
     present state format for one in an earlier format.
 
     Raises CheckpointMismatch naming the setting, the checkpoint's value and the configured one.
     """
-    wanted = {"slots": slots, "shuffle.partitions": partitions, GROUPS: group_slots}
+    wanted = {
+        "slots": layout.slots,
+        "shuffle.partitions": partitions,
+        GROUPS: layout.group_slots,
+    }
     path = checkpoint / LAYOUT_FILE
     if path.exists():
         made_with = _made_with(path)
         # One that was made before there were groups takes on any number of group slots.
-        _refuse_other(checkpoint, {GROUPS: group_slots, **made_with}, wanted)
+        _refuse_other(checkpoint, {GROUPS: layout.group_slots, **made_with}, wanted)
         if GROUPS in made_with and made_with["state.format"] == FORMAT_VERSION:
             return
     checkpoint.mkdir(parents=True, exist_ok=True)
@@ -67,7 +69,7 @@ def _made_with(path: Path) -> dict[str, Any]:
     return made_with
 
 
-def slots_of(checkpoint: Path) -> tuple[int, int]:
+def layout_of(checkpoint: Path) -> Layout:
     """Return how many slots and group slots a checkpoint was made with.
 
     Raises CheckpointMismatch when it does not say.
@@ -76,4 +78,4 @@ def slots_of(checkpoint: Path) -> tuple[int, int]:
     if not path.is_file():
         raise CheckpointMismatch(f"{checkpoint} is no checkpoint of helmstream: no {LAYOUT_FILE}")
     made_with = _made_with(path)
-    return int(made_with["slots"]), int(made_with.get(GROUPS, GROUP_SLOTS))
+    return Layout(int(made_with["slots"]), int(made_with.get(GROUPS, GROUP_SLOTS)))

@@ -9,7 +9,7 @@ import orjson
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from checkpoints.layout import CheckpointMismatch, slots_of
+from checkpoints.layout import CheckpointMismatch, layout_of
 from checkpoints.machine_format import decode_machine
 from checkpoints.packing import unpacked
 from checkpoints.replay import States
@@ -117,5 +117,4 @@ def snapshot_of(spark: SparkSession, checkpoint: Path, batch_id: int | None = No
     # Once: while the states are collected, the job commits further batches.
     number = retained_batch(checkpoint, batch_id)
     states = read_states(spark, checkpoint, number)
-    slots, group_slots = slots_of(checkpoint)
-    return Snapshot(folded_until(checkpoint, number), slots, states, group_slots)
+    return Snapshot(folded_until(checkpoint, number), layout_of(checkpoint), states)

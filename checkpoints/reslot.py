@@ -19,7 +19,7 @@ from state.blocks import decode_block
 from state.groups.slot import GroupSlot
 from state.partitions.slot import Slot
 from state.partitions.table import COLUMN_NAMES, Columns, PartitionTable, Topic, stack
-from state.routing import GROUP_KEY, topic_scope
+from state.routing import GROUP_KEY, Layout, topic_scope
 
 _OF_ONE_SLOT = frozenset({"topics", "deletions", "deleted"})
 """Header fields of a slot's state that are its own; the others are the same in all slots."""
@@ -30,26 +30,26 @@ _DISAGREEMENT = (
 )
 
 
-def reslot(snapshot: Snapshot, slots: int, group_slots: int) -> Snapshot:
-    """Return the same machines with the topics in `slots` slots and the groups in `group_slots`.
+def reslot(snapshot: Snapshot, layout: Layout) -> Snapshot:
+    """Return the same machines with their topics and groups spread over other slots.
 
     Raises CheckpointMismatch when the slots do not agree about what all of them know, which only an
     event that failed in one of them leaves behind.
     """
     states = dict(snapshot.states)
     machines = {key: decode_machine(data) for key, data in sorted(states.items())}
-    if slots != snapshot.slots:
+    if layout.slots != snapshot.layout.slots:
         old = {key: one for key, one in machines.items() if isinstance(one, Slot)}
         _check_agreement(states.pop(key) for key in old)
-        spread = _spread(list(old.values()), slots) if old else []
+        spread = _spread(list(old.values()), layout.slots) if old else []
         states |= {key: encode_machine(slot) for key, slot in enumerate(spread)}
-    if group_slots != snapshot.group_slots:
+    if layout.group_slots != snapshot.layout.group_slots:
         groups = {key: one for key, one in machines.items() if isinstance(one, GroupSlot)}
         for key in groups:
             del states[key]
-        moved = _spread_groups(list(groups.values()), group_slots) if groups else []
+        moved = _spread_groups(list(groups.values()), layout.group_slots) if groups else []
         states |= {GROUP_KEY + at: encode_machine(slot) for at, slot in enumerate(moved)}
-    return Snapshot(snapshot.offset, slots, dict(sorted(states.items())), group_slots)
+    return Snapshot(snapshot.offset, layout, dict(sorted(states.items())))
 
 
 def _spread_groups(old: Sequence[GroupSlot], slots: int) -> list[GroupSlot]:

@@ -19,7 +19,7 @@ from checkpoints.durable import put_in_place
 from checkpoints.layout import CheckpointMismatch
 from checkpoints.machine_format import FORMAT_VERSION
 from checkpoints.replay import States
-from state.routing import GROUP_SLOTS, Layout
+from state.routing import Layout
 
 SNAPSHOT_VERSION = 1
 _METADATA_KEY = b"helmstream"
@@ -32,14 +32,8 @@ class Snapshot:
     """Encoded machines by state key; offset is one past the last event they have folded."""
 
     offset: int
-    slots: int
+    layout: Layout
     states: States
-    group_slots: int = GROUP_SLOTS
-
-    @property
-    def layout(self) -> Layout:
-        """Over how many slots the machines are spread."""
-        return Layout(self.slots, self.group_slots)
 
 
 def write_snapshot(path: Path, snapshot: Snapshot) -> None:
@@ -48,8 +42,8 @@ def write_snapshot(path: Path, snapshot: Snapshot) -> None:
         "snapshot.format": SNAPSHOT_VERSION,
         "state.format": FORMAT_VERSION,
         "offset": snapshot.offset,
-        "slots": snapshot.slots,
-        "group.slots": snapshot.group_slots,
+        "slots": snapshot.layout.slots,
+        "group.slots": snapshot.layout.group_slots,
     }
     rows = sorted(snapshot.states.items())
     table = pa.table(
@@ -71,7 +65,8 @@ def read_snapshot(path: Path) -> Snapshot:
     about = _about(path, table.schema)
     keys, states = (table.column(name).to_pylist() for name in ("machine", "state"))
     found = dict(zip(keys, states, strict=True))
-    return Snapshot(about["offset"], about["slots"], found, about["group.slots"])
+    layout = Layout(about["slots"], about["group.slots"])
+    return Snapshot(about["offset"], layout, found)
 
 
 def snapshot_offset(path: Path) -> int:

@@ -100,12 +100,7 @@ def first_event(settings: Settings, folders: DataDir) -> int:
         if isinstance(folders.event_log, KafkaTopic):
             raise
         first = folded_until(folders.checkpoint)  # the front has not made it yet
-    check_layout(
-        folders.checkpoint,
-        slots=settings.slots,
-        partitions=settings.shuffle_partitions,
-        group_slots=settings.group_slots,
-    )
+    check_layout(folders.checkpoint, settings.layout, settings.shuffle_partitions)
     return first
 
 

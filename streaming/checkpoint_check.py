@@ -98,10 +98,10 @@ def _places(last: Snapshot) -> Check:
         machine = decode_machine(data)
         if isinstance(machine, Slot):
             for topic in machine.table.topics:
-                if topic_scope(topic.name) % last.slots != key:
+                if topic_scope(topic.name) % last.layout.slots != key:
                     return Check("places", False, f"topic {topic.name} is in slot {key}")
             count += len(machine.table.topics)
-    return Check("places", True, f"{count} topics in {last.slots} slots")
+    return Check("places", True, f"{count} topics in {last.layout.slots} slots")
 
 
 def _next_event(reader: LogReader, offset: int) -> Check:

@@ -87,7 +87,7 @@ def replace_checkpoint(
     fresh = Path(tempfile.mkdtemp(prefix="checkpoint.", dir=folders.root))
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / MACHINES_FILE
-        write_snapshot(file, reslot(snapshot, settings.slots, settings.group_slots))
+        write_snapshot(file, reslot(snapshot, settings.layout))
         seed_checkpoint(spark, settings, file, fresh)
     if ahead is not None:
         note_ahead(fresh, ahead)
@@ -127,4 +127,4 @@ def fold_whole_log(
         events = range(start, end)
         for batch in fold_range(states, reader, events, settings.layout):
             progress(batch.end_offset, end)
-    return Snapshot(end, settings.slots, states, settings.group_slots)
+    return Snapshot(end, settings.layout, states)

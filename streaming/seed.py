@@ -8,6 +8,7 @@ any number of slots and shuffle partitions.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,7 @@ def seed_checkpoint(
     when the checkpoint's folder is not empty.
     """
     found = read_snapshot(snapshot)
-    given, wanted = (found.slots, found.group_slots), (settings.slots, settings.group_slots)
+    given, wanted = astuple(found.layout), astuple(settings.layout)
     if given != wanted:
         raise CheckpointMismatch(
             f"{snapshot} has slots, group.slots = {given}, wanted are {wanted}"
@@ -92,12 +93,7 @@ def seed_checkpoint(
     machines = spark.readStream.format(SOURCE_NAME).option("path", str(snapshot)).load()
     query = for_each_batch(decide(machines, take_over), checkpoint, leave, until_end=True)
     query.awaitTermination()
-    check_layout(
-        checkpoint,
-        slots=settings.slots,
-        partitions=settings.shuffle_partitions,
-        group_slots=settings.group_slots,
-    )
+    check_layout(checkpoint, settings.layout, settings.shuffle_partitions)
 
 
 def take_over(

@@ -96,8 +96,7 @@ def replay(
             log=where,
             end=end_of(reader, until),
             batch=settings.event_log_batch_max_events,
-            slots=settings.slots,
-            group_slots=settings.group_slots,
+            layout=settings.layout,
             local=local,
             what_if=chosen,
             start=engine.snapshot(from_checkpoint) if from_checkpoint else None,
@@ -133,7 +132,7 @@ class Engine:
         from streaming.snapshots import load_snapshot
 
         settings = self._settings
-        return reslot(load_snapshot(path, self._spark), settings.slots, settings.group_slots)
+        return reslot(load_snapshot(path, self._spark), settings.layout)
 
     def warm(self) -> None:
         """Start what takes long, so that it does not count as folding."""

@@ -183,7 +183,7 @@ class Explainer:
     def _retold_from(
         self, snapshot: Snapshot, events: Sequence[Event], topic: str
     ) -> Retold | None:
-        before = snapshot.states.get(topic_scope(topic) % snapshot.slots)
+        before = snapshot.states.get(topic_scope(topic) % snapshot.layout.slots)
         return retell([one for one in events if one.offset >= snapshot.offset], topic, before)
 
 

@@ -47,10 +47,10 @@ def replay_locally(plan: ReplayPlan, reader: LogReader, progress: Progress) -> N
 
 
 def _save(plan: ReplayPlan, folded: int, states: States) -> None:
-    write_snapshot(plan.machines, Snapshot(folded, plan.slots, states, plan.group_slots))
+    write_snapshot(plan.machines, Snapshot(folded, plan.layout, states))
 
 
 def _start(plan: ReplayPlan, reader: LogReader) -> Snapshot:
     if plan.machines.exists():
         return read_snapshot(plan.machines)
-    return plan.beginning() or Snapshot(reader.start_offset(), plan.slots, {}, plan.group_slots)
+    return plan.beginning() or Snapshot(reader.start_offset(), plan.layout, {})

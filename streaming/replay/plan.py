@@ -38,17 +38,11 @@ class ReplayPlan:
     log: LogLocation
     end: int
     batch: int
-    slots: int
-    group_slots: int
+    layout: Layout
     local: bool
     what_if: Mapping[str, bool | int]
     start: Snapshot | None
     out: DataDir
-
-    @property
-    def layout(self) -> Layout:
-        """Over how many slots the machines are spread."""
-        return Layout(self.slots, self.group_slots)
 
     @property
     def machines(self) -> Path:
@@ -70,8 +64,8 @@ class ReplayPlan:
             "replay.format": 1,
             "log": str(self.log.resolve() if isinstance(self.log, Path) else self.log),
             "engine": "local" if self.local else "spark",
-            "slots": self.slots,
-            "group.slots": self.group_slots,
+            "slots": self.layout.slots,
+            "group.slots": self.layout.group_slots,
             "set": dict(sorted(self.what_if.items())),
             "from_offset": self.start.offset if self.start else None,
         }

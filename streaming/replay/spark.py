@@ -48,12 +48,7 @@ def replay_through_spark(
     checkpoint = plan.out.checkpoint
     if not has_state(checkpoint) and (start := plan.beginning()) is not None:
         _seed(spark, settings, start, checkpoint)
-    check_layout(
-        checkpoint,
-        slots=plan.slots,
-        partitions=settings.shuffle_partitions,
-        group_slots=plan.group_slots,
-    )
+    check_layout(checkpoint, plan.layout, settings.shuffle_partitions)
     folded = folded_until(checkpoint)
     if folded > plan.end:
         raise ConfigurationError(f"{plan.out.root} has folded up to {folded}, not {plan.end}")

@@ -120,12 +120,7 @@ class SparkEngine:
         from streaming.router import route  # noqa: PLC0415
         from streaming.spark_session import open_spark  # noqa: PLC0415
 
-        check_layout(
-            folders.checkpoint,
-            slots=settings.slots,
-            partitions=settings.shuffle_partitions,
-            group_slots=settings.group_slots,
-        )
+        check_layout(folders.checkpoint, settings.layout, settings.shuffle_partitions)
         self._logs = ShadowLogs(settings, folders)
         self._batches: queue.SimpleQueue[FoldedBatch] = queue.SimpleQueue()
         self._start = self._folded = self._logs.events.end_offset()

@@ -20,7 +20,7 @@ from checkpoints.snapshot import read_snapshot
 from checkpoints.tables import partition_table, read_partitions
 from state.events import Event
 from state.merge import MergedDecision
-from state.routing import GROUP_KEY
+from state.routing import GROUP_KEY, GROUP_SLOTS, Layout
 from streaming.cli import main
 from streaming.commands.spark import LazySpark
 from streaming.decided_rows import folded_batch
@@ -96,7 +96,7 @@ def original(spark, log, tmp_path_factory) -> Path:
     """A data folder that has folded the first events, in 4 slots."""
     folder = tmp_path_factory.mktemp("original")
     append(folder, log[:CUT])
-    check_layout(DataDir(folder).checkpoint, slots=4, partitions=1)
+    check_layout(DataDir(folder).checkpoint, Layout(4, GROUP_SLOTS), 1)
     decided(spark, folder, 4, 1)
     return folder
 
@@ -168,7 +168,7 @@ def test_groups_are_a_table_and_are_shown(spark, command, folder):
     shutil.rmtree(folder / "events")
     shutil.rmtree(folder / "checkpoint")
     append(folder, history)
-    check_layout(DataDir(folder).checkpoint, slots=1, partitions=1)
+    check_layout(DataDir(folder).checkpoint, Layout(1, GROUP_SLOTS), 1)
     found = decided(spark, folder, 1, 1)
     states, wanted = fold_log(history, 1)
     assert found == wanted
@@ -301,6 +301,6 @@ def test_a_frozen_checkpoint_is_read_and_gone_on_from(spark, log, tmp_path):
     assert snapshot_of(spark, checkpoint) == frozen
     later = Event(EVENTS, 1_700_000_000_000, "controller_resigned", "", b'{"reason":"the end"}')
     append(data, [later])
-    check_layout(checkpoint, slots=SLOTS, partitions=1, group_slots=frozen.group_slots)
+    check_layout(checkpoint, Layout(SLOTS, frozen.layout.group_slots), 1)
     assert decided(spark, data, SLOTS, 1) == []
     assert snapshot_of(spark, checkpoint).offset == EVENTS + 1

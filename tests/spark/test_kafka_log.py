@@ -6,6 +6,7 @@ import pytest
 
 from checkpoints.read import folded_until
 from checkpoints.replay import Digest
+from state.routing import Layout
 from streaming.job import start_query
 from streaming.log.api import NewRecord
 from streaming.log.kafka_writer import KafkaLogWriter
@@ -102,8 +103,7 @@ def test_a_topic_replayed_through_the_query_gives_the_same_digest(spark, tmp_pat
             log=log_topic,
             end=reader.end_offset(),
             batch=30,
-            slots=4,
-            group_slots=settings.group_slots,
+            layout=Layout(4, settings.group_slots),
             local=False,
             what_if={},
             start=None,

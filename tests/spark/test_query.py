@@ -15,7 +15,7 @@ from checkpoints.packing import packed, unpacked
 from checkpoints.read import folded_until, has_state, read_machines, state_frame
 from state.decisions import DecisionKind
 from state.events import Event
-from state.routing import ALL, ALL_GROUPS, CLUSTER, GROUP_SCOPE, Layout, machine_keys
+from state.routing import ALL, ALL_GROUPS, CLUSTER, GROUP_SCOPE, GROUP_SLOTS, Layout, machine_keys
 from streaming.beginning import unfolded_outcomes
 from streaming.job import run_job
 from streaming.log.api import NewRecord
@@ -244,7 +244,7 @@ def test_a_job_that_is_configured_otherwise_is_refused(tmp_path, key, value, sen
     """Before anything is started."""
     from checkpoints.layout import check_layout
 
-    check_layout(DataDir(tmp_path).checkpoint, slots=4, partitions=1)
+    check_layout(DataDir(tmp_path).checkpoint, Layout(4, GROUP_SLOTS), 1)
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
         with pytest.raises(CheckpointMismatch, match=sentence):

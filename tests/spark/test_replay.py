@@ -15,7 +15,7 @@ from checkpoints.replay import Digest
 from checkpoints.reslot import reslot
 from checkpoints.what_if import rewritten
 from state.events import Event
-from state.routing import GROUP_SLOTS
+from state.routing import GROUP_SLOTS, Layout
 from streaming.cli import main
 from streaming.commands.spark import LazySpark
 from streaming.log.api import LogRecord, NewRecord
@@ -70,8 +70,7 @@ def replay(spark, tmp_path):
             log=path,
             end=chosen.pop("end", None) or reader.end_offset(),
             batch=chosen.pop("batch", 1_000),
-            slots=slots,
-            group_slots=settings.group_slots,
+            layout=settings.layout,
             local=False,
             what_if=chosen.pop("what_if", {}),
             start=chosen.pop("start", None),
@@ -140,9 +139,9 @@ def test_a_replay_goes_on_from_a_checkpoint_with_other_slots_and_tasks(
     replay(events, out="head", batch=20, end=40, slots=4)
     checkpoint = tmp_path / "head" / "checkpoint"
     start = snapshot_of(spark, checkpoint)
-    assert (start.offset, start.slots) == (40, 4)
+    assert (start.offset, start.layout.slots) == (40, 4)
     assert start.states == fold_log(log[:40], 4)[0]
-    moved = reslot(start, 16, GROUP_SLOTS)
+    moved = reslot(start, Layout(16, GROUP_SLOTS))
     found = replay(events, out="tail", start=moved, slots=16, partitions=2)
     assert found == wanted(log, 40)
     tail = tmp_path / "tail" / "checkpoint"

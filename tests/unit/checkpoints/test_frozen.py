@@ -9,6 +9,7 @@ from checkpoints.reslot import reslot
 from checkpoints.snapshot import read_snapshot
 from state.partitions.slot import Slot
 from state.records import open_body
+from state.routing import Layout
 from streaming.log.decision_reader import OpenDecisions
 from streaming.log.embedded import EmbeddedLogReader
 from streaming.log.json_lines import JsonLinesReader
@@ -41,8 +42,8 @@ def test_the_frozen_decision_log_says_who_led(tmp_path):
 
 def test_the_frozen_snapshot_is_gone_on_from(tmp_path):
     snapshot = read_snapshot(unpack_frozen_data(tmp_path) / "machines.parquet")
-    assert (snapshot.offset, snapshot.slots) == (EVENTS, SLOTS)
-    moved = reslot(snapshot, 3, snapshot.group_slots)
+    assert (snapshot.offset, snapshot.layout.slots) == (EVENTS, SLOTS)
+    moved = reslot(snapshot, Layout(3, snapshot.layout.group_slots))
     slots = [decode_machine(data) for key, data in moved.states.items() if 0 <= key < 3]
     rows = [one.table.rows for one in slots if isinstance(one, Slot) and len(one.table.rows)]
     assert [(one.leader.tolist(), one.isr.tolist()) for one in rows] == [([1], [[1, 2, -1, -1]])]

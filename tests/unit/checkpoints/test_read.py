@@ -9,6 +9,7 @@ from checkpoints import read
 from checkpoints.layout import CheckpointMismatch, check_layout
 from checkpoints.read import folded_until, has_state, retained_batch, snapshot_of
 from checkpoints.snapshot import Snapshot
+from state.routing import Layout
 
 
 def batch(checkpoint, number, offset, *, committed=True):
@@ -39,7 +40,7 @@ def test_the_last_committed_batch_counts_not_the_last_planned(tmp_path):
 def test_the_offset_of_a_snapshot_is_that_of_its_states_though_the_job_goes_on(
     tmp_path, monkeypatch
 ):
-    check_layout(tmp_path, slots=4, partitions=2, group_slots=2)
+    check_layout(tmp_path, Layout(4, 2), 2)
     for number in range(9, 12):
         batch(tmp_path, number, number * 10)
 
@@ -49,9 +50,9 @@ def test_the_offset_of_a_snapshot_is_that_of_its_states_though_the_job_goes_on(
         return {0: str(read_of).encode()}
 
     monkeypatch.setattr(read, "read_states", collected)
-    assert snapshot_of(None, tmp_path) == Snapshot(110, 4, {0: b"11"}, 2)
-    assert snapshot_of(None, tmp_path) == Snapshot(999, 4, {0: b"12"}, 2)
-    assert snapshot_of(None, tmp_path, 10) == Snapshot(100, 4, {0: b"10"}, 2)
+    assert snapshot_of(None, tmp_path) == Snapshot(110, Layout(4, 2), {0: b"11"})
+    assert snapshot_of(None, tmp_path) == Snapshot(999, Layout(4, 2), {0: b"12"})
+    assert snapshot_of(None, tmp_path, 10) == Snapshot(100, Layout(4, 2), {0: b"10"})
 
 
 def test_a_batch_that_is_not_retained_is_refused(tmp_path):

@@ -59,8 +59,8 @@ def test_topics_can_be_spread_over_other_slots_at_any_place(log, data):
     cut = data.draw(st.integers(0, len(log)), label="cut")
     before, after = data.draw(st.tuples(*[st.sampled_from([1, 4, 16])] * 2), label="slots")
     states, _ = fold_log(log[:cut], before)
-    moved = reslot(Snapshot(cut, before, states), after, GROUP_SLOTS)
-    assert moved.slots == after
+    moved = reslot(Snapshot(cut, Layout(before, GROUP_SLOTS), states), Layout(after, GROUP_SLOTS))
+    assert moved.layout.slots == after
     assert max((key for key in moved.states if key < GROUP_KEY), default=CLUSTER_KEY) < after
     rest = fold_batch(dict(moved.states), log[cut:], moved.layout)
     wanted = [one for one in fold_log(log, 1)[1] if one.offset >= cut]
@@ -73,8 +73,8 @@ def test_groups_can_be_spread_over_other_slots_at_any_place(author, data):
     cut = data.draw(st.integers(0, len(log)), label="cut")
     before, after = data.draw(st.tuples(*[st.sampled_from([1, 3, 16])] * 2), label="slots")
     states, _ = fold_log(log[:cut], 1, (), before)
-    moved = reslot(Snapshot(cut, 1, states, before), 1, after)
-    assert moved.group_slots == after
+    moved = reslot(Snapshot(cut, Layout(1, before), states), Layout(1, after))
+    assert moved.layout.group_slots == after
     assert max(moved.states, default=GROUP_KEY) < GROUP_KEY + after
     rest = fold_batch(dict(moved.states), log[cut:], moved.layout)
     wanted = [one for one in fold_log(log, 1, (), 1)[1] if one.offset >= cut]
@@ -85,16 +85,18 @@ def test_slots_that_do_not_agree_are_not_spread(log):
     states, _ = fold_log(log[:300], 4)
     other, _ = fold_log(log[:20], 4)
     with pytest.raises(CheckpointMismatch, match="the slots do not agree about the cluster"):
-        reslot(Snapshot(300, 4, {**states, 2: other[2]}), 2, GROUP_SLOTS)
+        reslot(
+            Snapshot(300, Layout(4, GROUP_SLOTS), {**states, 2: other[2]}), Layout(2, GROUP_SLOTS)
+        )
 
 
 def test_spreading_there_and_back_keeps_every_partition():
     controller = Controller()
     for number in range(20):
         controller.topic(f"topic-{number}", [[1, 2, 3], [2, 3]][: 1 + number % 2])
-    snapshot = Snapshot(23, 1, controller.states)
-    spread = reslot(snapshot, 16, GROUP_SLOTS)
-    back = reslot(reslot(spread, 4, GROUP_SLOTS), 16, GROUP_SLOTS)
+    snapshot = Snapshot(23, Layout(1, GROUP_SLOTS), controller.states)
+    spread = reslot(snapshot, Layout(16, GROUP_SLOTS))
+    back = reslot(reslot(spread, Layout(4, GROUP_SLOTS)), Layout(16, GROUP_SLOTS))
     assert back.states == spread.states
 
     def names(states: dict[int, bytes]) -> dict[int, set[str]]:
@@ -114,10 +116,10 @@ def test_spreading_there_and_back_keeps_every_partition():
 
 def test_a_snapshot_is_read_back_as_it_was(log, tmp_path):
     states, _ = fold_log(log[:300], 4)
-    written = Snapshot(300, 4, states)
+    written = Snapshot(300, Layout(4, GROUP_SLOTS), states)
     write_snapshot(tmp_path / "machines.parquet", written)
     found = read_snapshot(tmp_path / "machines.parquet")
-    assert (found.offset, found.slots) == (300, 4)
+    assert (found.offset, found.layout.slots) == (300, 4)
     assert found.states == states
     assert [file.name for file in tmp_path.iterdir()] == ["machines.parquet"]
 

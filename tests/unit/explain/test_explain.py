@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from checkpoints.snapshot import Snapshot, write_snapshot
+from state.routing import GROUP_SLOTS, Layout
 from streaming.explain import changes
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
@@ -182,7 +183,10 @@ def test_machines_of_before_take_the_place_of_the_log(
     recording.story.alter("my-topic", 0, [1, 3])
     start = recording.decide() + 1
     machines = tmp_path / "machines.parquet"
-    write_snapshot(machines, Snapshot(start, recording.fold.slots, dict(recording.fold.states)))
+    write_snapshot(
+        machines,
+        Snapshot(start, Layout(recording.fold.slots, GROUP_SLOTS), dict(recording.fold.states)),
+    )
     recording.story.unregister(1)
     recording.decide()
     recording.close()
@@ -199,7 +203,9 @@ def test_machines_of_before_take_the_place_of_the_log(
     (election,) = said["elections"]
     assert (election["isr"], election["leader"]) == ([1, 3], 3)
     too_late = tmp_path / "later.parquet"
-    write_snapshot(too_late, Snapshot(start + 1, 2, dict(recording.fold.states)))
+    write_snapshot(
+        too_late, Snapshot(start + 1, Layout(2, GROUP_SLOTS), dict(recording.fold.states))
+    )
     assert run(recording, "my-topic-0", "--from-checkpoint", str(too_late)) == 2
     assert f"not before {start}" in capsys.readouterr().err
 

@@ -11,7 +11,7 @@ from checkpoints.reslot import reslot
 from checkpoints.snapshot import Snapshot
 from state.decisions import DecisionKind
 from state.partitions.table import DELETED_MAX, PartitionTable, Topic
-from state.routing import topic_scope
+from state.routing import Layout, topic_scope
 from tests.unit.state.support import Controller
 
 FORGET, CHANGE = DecisionKind.FORGET_TOPIC, DecisionKind.CHANGE_PARTITIONS
@@ -90,7 +90,7 @@ def test_it_is_written_and_read_and_moves_to_the_slot_of_its_name() -> None:
     data = controller.states[0]
     assert encode_machine(decode_machine(data)) == data
     assert controller.slot.table.deleted == {"t": bytes(range(16))}
-    moved = reslot(Snapshot(controller.offset, 1, controller.states, 1), 3, 1)
+    moved = reslot(Snapshot(controller.offset, Layout(1, 1), controller.states), Layout(3, 1))
     tables = [decode_machine(moved.states[key]).table for key in range(3)]
     kept = {topic_scope("t") % 3: {"t": bytes(range(16))}}
     assert [table.deleted for table in tables] == [kept.get(key, {}) for key in range(3)]

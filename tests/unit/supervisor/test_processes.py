@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from checkpoints.layout import check_layout
+from state.routing import Layout
 from streaming.paths import DataDir
 from streaming.settings_loader import load_settings
 from streaming.supervisor import processes
@@ -153,9 +154,8 @@ def test_a_job_whose_checkpoint_was_made_with_other_slots_is_given_up(tmp_path: 
     settings = load_settings()
     check_layout(
         DataDir(tmp_path).checkpoint,
-        slots=settings.slots + 1,
-        partitions=settings.shuffle_partitions,
-        group_slots=settings.group_slots,
+        Layout(settings.slots + 1, settings.group_slots),
+        settings.shuffle_partitions,
     )
     command = role_command(JOB, tmp_path, ["--set=zookeeper.connect=127.0.0.1:1"])
     role = Supervised(JOB, command, tmp_path / "job.log")
