@@ -50,7 +50,7 @@ class Recorder:
             raise RuntimeError("killed in the middle of a batch")
 
     def decisions(self) -> list[MergedDecision]:
-        return [one.id for _, batch in sorted(self.batches.items()) for one in batch.decisions]
+        return [one.merged for _, batch in sorted(self.batches.items()) for one in batch.decisions]
 
 
 class Run:
