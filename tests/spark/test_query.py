@@ -76,9 +76,9 @@ def test_a_batch_that_was_not_committed_is_run_again_and_the_query_goes_on(spark
     after = run.until_done(Recorder())
     assert min(after.batches) == 1
     again, first = after.batches[1], before.batches[1]
-    assert [one.id for one in again.decisions] == [one.id for one in first.decisions]
+    assert [one.merged for one in again.decisions] == [one.merged for one in first.decisions]
     assert before.batches[0].decisions
-    kept = [one.id for one in before.batches[0].decisions]
+    kept = [one.merged for one in before.batches[0].decisions]
     assert kept + after.decisions() == fold_log(log, 4)[1]
     assert run.until_done(Recorder()).batches == {}, "there is nothing more to do"
 
