@@ -60,12 +60,15 @@ def encode_machine(machine: Machine) -> bytes:
         [name, deletion.started, deletion.halted]
         for name, deletion in sorted(machine.table.deletions.items())
     ]
-    deleted = [[name, topic_id_to_text(id_)] for name, id_ in machine.table.deleted.items()]
+    rare = {
+        "deleted": [[name, topic_id_to_text(id_)] for name, id_ in machine.table.deleted.items()],
+        "unseen": [one.name for one in machine.table.topics if not one.seen],
+    }
     rows = machine.table.rows
     return encode_block(
         {name: getattr(rows, name) for name in COLUMN_NAMES},
         {**common, "machine": "slot", "topics": topics, "deletions": deletions}
-        | ({"deleted": deleted} if deleted else {}),
+        | {name: found for name, found in rare.items() if found},
     )
 
 
@@ -126,6 +129,9 @@ def _table(columns: dict[str, Any], extra: dict[str, Any]) -> PartitionTable:
         Topic(name, topic_id_from_text(topic_id), unclean, zk_version, *min_insync)
         for name, topic_id, unclean, zk_version, *min_insync in extra["topics"]
     ]
+    unseen = frozenset(extra.get("unseen", ()))
+    for topic in topics:
+        topic.seen = topic.name not in unseen
     return PartitionTable(
         topics,
         Columns(**{name: columns[name].copy() for name in COLUMN_NAMES}),

@@ -155,6 +155,7 @@ def _create(
         None if unclean is None else unclean.strip().lower() == "true",
         zk_version=0,
         min_insync=request.min_insync,
+        seen=False,
     )
     numbers = np.arange(len(replicas), dtype=np.int32)
     slot.table.add_rows(new_columns(slot.table.add_topic(topic), numbers, replicas))

@@ -15,6 +15,7 @@ from state.partitions.changes import Changes
 from state.partitions.legal import ReplicaState
 from state.partitions.machine import move_replicas
 from state.partitions.slot import Slot
+from state.partitions.table import Topic
 from state.payloads.partitions import StopReplicaAnswered
 from state.payloads.topics import DeleteTopicRequested, TopicDeletionRequested
 from state.protocol_errors import ProtocolError
@@ -49,10 +50,19 @@ def deletions_requested(
         topic = slot.table.topic(name)
         if not slot.authority.delete_topics or (topic is None and name not in slot.table.deletions):
             found.append(deletion.unmark(slot, event.offset, name))
-        elif topic is not None and requested.topic_id in (None, topic_id_to_text(topic.topic_id)):
+        elif topic is not None and _means(requested, topic):
             deletion.mark(slot, [name])
             offsets[name] = event.offset
     return [*found, *_decide(slot, offsets)]
+
+
+def _means(requested: TopicDeletionRequested, topic: Topic) -> bool:
+    """Return whether a mark is of this topic. Who appends it has seen all topics that were there
+    with it: without an id, it is of an earlier topic than one that was not seen yet.
+    """
+    if requested.topic_id is None:
+        return topic.seen
+    return requested.topic_id == topic_id_to_text(topic.topic_id)
 
 
 def _decide(slot: Slot, offsets: Mapping[str, int]) -> list[Decision]:

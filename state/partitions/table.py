@@ -27,7 +27,7 @@ class Topic:
 
     topic_id: 16 bytes, zero when it has none. unclean, min_insync: its overrides of
     unclean.leader.election.enable and min.insync.replicas. zk_version: version of
-    `/brokers/topics/<name>`.
+    `/brokers/topics/<name>`. seen: it was observed; else we create it and nobody has seen it yet.
     """
 
     name: str
@@ -35,6 +35,7 @@ class Topic:
     unclean: bool | None
     zk_version: int
     min_insync: int | None = None
+    seen: bool = True
 
 
 @dataclass(slots=True)

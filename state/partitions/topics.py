@@ -82,6 +82,7 @@ def _known_topic(slot: Slot, observed: TopicObserved, *, afresh: bool) -> _Known
         topic = Topic(observed.topic, told or NO_TOPIC_ID, observed.unclean, version)
         known = slot.table.add_topic(topic)
     topic = slot.table.topics[known]
+    topic.seen = True
     topic.zk_version = max(version, observed.zk_version)
     topic.unclean, topic.min_insync = observed.unclean, observed.min_insync
     minted = observed.new_topic_id if topic.topic_id == NO_TOPIC_ID else topic.topic_id

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from state.event_kinds import EventKind
 from streaming.counters import Counters
@@ -11,7 +11,7 @@ from streaming.log.events import EventAppender, event
 from streaming.observers.ports import Topics
 from streaming.observers.tree import Dirty, WatchedTree
 from streaming.zk.multiread import read_many
-from streaming.zk.znodes import DELETE_TOPICS_PATH, TOPICS_PATH, topic_deletion_path, topic_name
+from streaming.zk.znodes import DELETE_TOPICS_PATH, topic_deletion_path, topic_name, topic_path
 
 logger = logging.getLogger(__name__)
 
@@ -42,28 +42,36 @@ class DeletionsObserver:
 
     def look(self) -> None:
         """Read the names and append new ones, after the topics that they mean."""
-        names = self._tree.children(DELETE_TOPICS_PATH)
-        found = read_many(self._tree.session, [topic_deletion_path(name) for name in names])
-        # One that went since it was listed asks for nothing: a topic of that name is a new one.
-        rows = zip(names, found.version.tolist(), found.czxid.tolist(), strict=True)
-        czxids = {name: czxid for name, version, czxid in rows if version >= 0}
+        czxids = self._marks(self._tree.children(DELETE_TOPICS_PATH))
         new = [name for name, czxid in czxids.items() if self._seen.get(name) != czxid]
         fresh = [name for name in new if self._is_a_name(name)]
-        if any(name not in self._topics for name in fresh):
-            self._topics.look(Dirty(frozenset([TOPICS_PATH])))
         if fresh:
-            self._log.append(
-                [
-                    event(
-                        EventKind.TOPIC_DELETION_REQUESTED,
-                        {"topic": name, "topic_id": self._topics.topic_id(name)},
-                        name,
-                    )
-                    for name in fresh
-                ]
-            )
+            self._topics.look(Dirty(frozenset(topic_path(name) for name in fresh)))
+            # A mark goes last: what was seen while it was there is the topic that it means.
+            there = self._marks(fresh)
+            self._append([name for name in fresh if there.get(name) == czxids[name]])
         self._seen = czxids
         self._names_counted(len(czxids))
+
+    def _marks(self, names: Sequence[str]) -> dict[str, int]:
+        """Return the czxids of the names that are there: one that went asks for nothing, a topic of
+        that name is a new one.
+        """
+        found = read_many(self._tree.session, [topic_deletion_path(name) for name in names])
+        rows = zip(names, found.version.tolist(), found.czxid.tolist(), strict=True)
+        return {name: czxid for name, version, czxid in rows if version >= 0}
+
+    def _append(self, names: Sequence[str]) -> None:
+        records = [
+            event(
+                EventKind.TOPIC_DELETION_REQUESTED,
+                {"topic": name, "topic_id": self._topics.topic_id(name)},
+                name,
+            )
+            for name in names
+        ]
+        if records:
+            self._log.append(records)
 
     def _is_a_name(self, name: str) -> bool:
         try:

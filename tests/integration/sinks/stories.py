@@ -86,6 +86,7 @@ def story_of_deletions(ports: Ports, version: int) -> Story:
     story.unregister(3)
     story.replicas_deleted(1, "t", [0])
     story.replicas_deleted(2, "t", [0, 1])
+    story.observe("u", [[1, 3]])
     for topic in ("u", "nobody"):
         story.write("topic_deletion_requested", topic, topic=topic)
     story.write("delete_topic_requested", "v", request_id="d-2", topic="v")
@@ -109,6 +110,7 @@ def story_without_answers(ports: Ports, version: int) -> Story:
     for topic in ("t", "u", "v"):
         story.create(topic, [[1, 2], [2, 3]])
     story.write("delete_topic_requested", "t", request_id="d", topic="t")
+    story.observe("u", [[1, 2], [2, 3]])
     for topic in ("u", "nobody"):
         story.write("topic_deletion_requested", topic, topic=topic)
     return story

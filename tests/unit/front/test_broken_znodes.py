@@ -45,6 +45,9 @@ class Names:
     def topic_id(self, name: str) -> None:
         return None
 
+    def look(self, dirty: Dirty) -> None:
+        pass
+
 
 def registration(**changed: Any) -> ZNode:
     body = {"version": 5, "endpoints": ["PLAINTEXT://h:9092"], "jmx_port": -1} | changed
@@ -101,7 +104,7 @@ def test_a_name_that_no_topic_may_have_is_not_deleted(
 
 def test_a_mark_that_goes_while_it_is_read_is_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would ask for the deletion of a topic that was made under that name meanwhile."""
-    looks = iter([[5, 6], [GONE, 6], [9, 6]])
+    looks = iter([[5, 6], [5, 6], [GONE, 6], [9, 6], [9]])
     monkeypatch.setattr(deletions, "read_many", lambda _, paths: read(next(looks)))
     tree = SimpleNamespace(children=lambda path: ["t", "u"], session=None)
     log, counts = Log(), list[int]()
@@ -112,6 +115,21 @@ def test_a_mark_that_goes_while_it_is_read_is_no_request(monkeypatch: pytest.Mon
     observer.look()
     assert [record.key for record in log.records] == ["t", "u", "t"]
     assert counts == [2, 1, 2]
+
+
+def test_a_mark_that_goes_while_topics_are_read_is_no_request(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What was seen then may be the topic that was made since; a mark of that one counts."""
+    looks = iter([[5, 6], [GONE, 6], [8, 6], [8]])
+    monkeypatch.setattr(deletions, "read_many", lambda _, paths: read(next(looks)))
+    tree = SimpleNamespace(children=lambda path: ["t", "u"], session=None)
+    log = Log()
+    observer = DeletionsObserver(tree, log, Names(), Counter[str](), lambda _: None)
+    observer.look()
+    assert [record.key for record in log.records] == ["u"]
+    observer.look()
+    assert [record.key for record in log.records] == ["u", "t"]
 
 
 def test_a_topic_with_a_name_that_none_may_have_is_passed_over(

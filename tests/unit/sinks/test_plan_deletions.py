@@ -40,6 +40,7 @@ def test_a_broker_that_registers_again_hears_that_its_topic_is_gone():
     plans = Plans()
     plans.story.create("t", [[1, 2]])
     plans.plan()
+    plans.story.observe("t", [[1, 2]])
     plans.story.unregister(2)
     mark(plans)
     assert last_told(plans.plan()) == {1: GONE, 3: GONE}
@@ -68,6 +69,7 @@ def test_a_replica_that_is_started_and_deleted_in_one_batch_is_not_started():
     plans.plan()
     plans.story.create("t", [[1, 2]])
     plans.story.create("u", [[1]])
+    plans.story.observe("t", [[1, 2]])
     mark(plans)
     plan = plans.plan()
     assert apis(plan[1]) == [LISR, UM, STOP]

@@ -29,6 +29,7 @@ def deleting() -> Job:
     job.story.create("t", ((1, 2, 3), (2, 3, 1)))
     job.story.create("u", ((1, 2),))
     job.persist(job.decide())
+    job.story.observe("t", ((1, 2, 3), (2, 3, 1)))
     job.story.write("topic_deletion_requested", "t", topic="t")
     return job
 

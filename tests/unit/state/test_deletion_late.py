@@ -19,7 +19,7 @@ ID, OTHER = "AAECAwQFBgcICQoLDA0ODw", "ERECAwQFBgcICQoLDA0ODw"
 STATE = [1, 0, [1, 2], 5, 0, 0]
 
 
-def create(controller: Controller, topic_id: str) -> dict[DecisionKind, Any]:
+def create(controller: Controller, topic_id: str | None) -> dict[DecisionKind, Any]:
     return controller.happen(
         "create_topic_requested",
         "t",
@@ -34,7 +34,7 @@ def create(controller: Controller, topic_id: str) -> dict[DecisionKind, Any]:
     )
 
 
-def with_deleted(topic_id: str = ID) -> Controller:
+def with_deleted(topic_id: str | None = ID) -> Controller:
     """Topic t was created here and is deleted, all that before it was observed."""
     controller = Controller((1, 2))
     create(controller, topic_id)
@@ -94,6 +94,27 @@ def test_it_is_written_and_read_and_moves_to_the_slot_of_its_name() -> None:
     tables = [decode_machine(moved.states[key]).table for key in range(3)]
     kept = {topic_scope("t") % 3: {"t": bytes(range(16))}}
     assert [table.deleted for table in tables] == [kept.get(key, {}) for key in range(3)]
+
+
+def test_a_late_mark_says_nothing_about_the_topic_that_was_created_since() -> None:
+    controller = with_deleted(None)
+    create(controller, None)
+    late = {"topic": "t", "topic_id": None}
+    assert controller.happen("topic_deletion_requested", "t", **late) == {}
+    assert controller.slot.table.topic("t") is not None
+    assert controller.topic("t", [[1, 2]], [STATE]) == {}
+    said = controller.happen("topic_deletion_requested", "t", **late)
+    assert DecisionKind.STOP_REPLICAS in said, "it was seen before it was marked"
+
+
+def test_that_a_topic_was_not_seen_yet_is_written_and_read() -> None:
+    controller = Controller((1, 2))
+    create(controller, ID)
+    data = controller.states[0]
+    assert encode_machine(decode_machine(data)) == data
+    assert not controller.slot.table.topics[0].seen
+    controller.topic("t", [[1, 2]], topic_id=ID)
+    assert controller.slot.table.topics[0].seen
 
 
 def test_only_the_newest_are_remembered() -> None:
