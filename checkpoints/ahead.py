@@ -1,8 +1,8 @@
 """How far decisions are carried out beyond what a checkpoint has committed.
 
-The head start of a job (`streaming/head_start.py`) notes it before it carries out a batch, as Spark
-notes the plan of its own, and drops it when the query has come so far. docs/checkpoint-format.md is
-the specification.
+The head start of a job (`streaming/starting/head_start.py`) notes it before it carries out a
+batch, as Spark notes the plan of its own, and drops it when the query has come so far.
+docs/checkpoint-format.md is the specification.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
         ^                                                                                  |
         '---------------------------- outcomes are events again ---------------------------'
 
-While Spark starts, and while the cluster is loaded, `streaming.head_starts` folds and carries out
-what comes.
+While Spark starts, and while the cluster is loaded, `streaming.starting.head_starts` folds and
+carries out what comes.
 One process, started and supervised by `helmstream run`. It keeps nothing that its checkpoint, the
 logs and ZooKeeper do not have, so it may be killed at any point and started again.
 """
@@ -20,24 +20,24 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from checkpoints.machine_format import decode_machine
-from streaming.beginning import begin, give_up_if_lost, knows_no_term, unfolded_outcomes
-from streaming.garbage import collect_rarely
-from streaming.head_starts import HeadStarts
 from streaming.image.restore import image_of, timers_of, unfinished_deletions
-from streaming.job_lock import JobLock
-from streaming.local_fs import local_fs_jar
 from streaming.log.publisher import published
-from streaming.open_files import JOB_FILES, allow_open_files
 from streaming.operator import decide
 from streaming.paths import DataDir
+from streaming.process.garbage import collect_rarely
+from streaming.process.open_files import JOB_FILES, allow_open_files
 from streaming.query import TakeBatch, for_each_batch, read_events
 from streaming.router import route
 from streaming.settings import Settings
 from streaming.sinks.assembly import open_sinks
 from streaming.sinks.decided_so_far import DecidedSoFar
-from streaming.spark_session import jvm_pid, open_spark
-from streaming.standby import Follower, stand_by
-from streaming.warm_workers import WarmWorkers
+from streaming.spark.local_fs import local_fs_jar
+from streaming.spark.session import jvm_pid, open_spark
+from streaming.spark.warm_workers import WarmWorkers
+from streaming.starting.beginning import begin, give_up_if_lost, knows_no_term, unfolded_outcomes
+from streaming.starting.head_starts import HeadStarts
+from streaming.starting.job_lock import JobLock
+from streaming.starting.standby import Follower, stand_by
 
 _POLL_S = 0.5
 

@@ -15,8 +15,8 @@ from checkpoints.packing import packed, unpacked
 from state.decisions import Decision
 from state.events import Event
 from streaming.decided_rows import FOLDED, LOADING, OUTPUT_SCHEMA, load_goes_on
-from streaming.garbage import collect_rarely
 from streaming.log.event_rows import EVENT_COLUMNS, events_of
+from streaming.process.garbage import collect_rarely
 from streaming.router import KEY
 
 STATE_SCHEMA = "data binary"

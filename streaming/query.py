@@ -25,7 +25,7 @@ from streaming.operator import decide
 from streaming.paths import DataDir
 from streaming.router import route
 from streaming.settings import Settings
-from streaming.spark_conf import is_local
+from streaming.spark.conf import is_local
 
 logger = logging.getLogger(__name__)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from streaming.embedded.ports import PICKER
-from streaming.local_fs import fetch_local_fs_jar
+from streaming.spark.local_fs import fetch_local_fs_jar
 
 pytest_plugins = [
     "tests.fixtures.zookeeper",

@@ -31,7 +31,7 @@ def verify(
 
     Exit code 0 when nothing is wrong, 1 when something is.
     """
-    from streaming.checkpoint_check import verify_checkpoint
+    from streaming.checkpoint_tools.check import verify_checkpoint
     from streaming.paths import DataDir as Folders
 
     settings = settings_from(config, overrides, data_dir)
@@ -57,8 +57,8 @@ def export(
     data_dir: DataDir = None,
 ) -> None:
     """Write the machines and a table of the partitions as Parquet files; the job may run."""
-    from streaming.checkpoint_moves import export_checkpoint
-    from streaming.snapshots import load_snapshot
+    from streaming.checkpoint_tools.moves import export_checkpoint
+    from streaming.checkpoint_tools.snapshots import load_snapshot
 
     settings = settings_from(config, overrides, data_dir)
     with LazySpark(settings) as spark:
@@ -105,7 +105,7 @@ def rebuild(
     """
     from rich.progress import Progress
 
-    from streaming.checkpoint_moves import (
+    from streaming.checkpoint_tools.moves import (
         fold_whole_log,
         front_stopped,
         job_stopped,
@@ -130,9 +130,9 @@ def rebuild(
 def _replace(
     config: ConfigFiles, overrides: Overrides, data_dir: DataDir, source: Path | None
 ) -> None:
-    from streaming.checkpoint_moves import job_stopped, replace_checkpoint
+    from streaming.checkpoint_tools.moves import job_stopped, replace_checkpoint
+    from streaming.checkpoint_tools.snapshots import load_snapshot
     from streaming.paths import DataDir as Folders
-    from streaming.snapshots import load_snapshot
 
     settings = settings_from(config, overrides, data_dir)
     folders = Folders(settings.data_dir, settings.event_log_url)

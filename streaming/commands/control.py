@@ -11,8 +11,8 @@ import typer
 from rich.console import Console
 
 from streaming.commands.options import ConfigFiles, DataDir, Overrides, settings_from
-from streaming.control_socket import OrderRefused, give_order
-from streaming.status_socket import fetch_status
+from streaming.sockets.control_socket import OrderRefused, give_order
+from streaming.sockets.status_socket import fetch_status
 
 Reason = Annotated[
     str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept in the event log.")

@@ -87,7 +87,7 @@ def explain(
 
 def _retained(path: Path, settings: Settings) -> Callable[[int], Snapshot]:
     from streaming.explain.retained import retained_before
-    from streaming.spark_session import open_spark
+    from streaming.spark.session import open_spark
 
     return lambda offset: retained_before(path, offset, lambda: open_spark(settings))
 

@@ -9,7 +9,7 @@ from streaming.commands.options import ConfigFiles, Overrides, settings_from
 
 def prepare(config: ConfigFiles = None, overrides: Overrides = None) -> None:
     """Fetch a jar and archive Spark's classes, in the cache folder: the job is quicker then."""
-    from streaming.spark_archive import archive_classes
+    from streaming.starting.spark_archive import archive_classes
 
     made = archive_classes(settings_from(config, overrides, None))
     Console().print(f"{made} ({made.stat().st_size >> 20} MiB)", soft_wrap=True)

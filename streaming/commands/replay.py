@@ -129,7 +129,7 @@ class Engine:
         A streaming checkpoint is read through Spark, also for a local replay.
         """
         from checkpoints.reslot import reslot
-        from streaming.snapshots import load_snapshot
+        from streaming.checkpoint_tools.snapshots import load_snapshot
 
         settings = self._settings
         return reslot(load_snapshot(path, self._spark), settings.layout)

@@ -87,7 +87,7 @@ def job(
     settings = _role_settings(config, overrides, data_dir)
     _log_to_stderr()
     os.nice(settings.job_nice)  # what it starts inherits that
-    from streaming.spark_jvm import start_jvm
+    from streaming.spark.jvm import start_jvm
 
     start_jvm(settings)  # it goes on while the rest is imported
     from streaming.job import run_job

@@ -21,8 +21,8 @@ class LazySpark:
     def __call__(self) -> SparkSession:
         """Return the session."""
         if self._session is None:
-            from streaming.local_fs import local_fs_jar
-            from streaming.spark_session import open_spark
+            from streaming.spark.local_fs import local_fs_jar
+            from streaming.spark.session import open_spark
 
             self._session = open_spark(self._settings, local_fs_jar())
         return self._session

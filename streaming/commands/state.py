@@ -46,7 +46,7 @@ def state(
 
     Of a diff the exit code is 0 when nothing changed, 1 when something did.
     """
-    from streaming.snapshots import checkpoint_at
+    from streaming.checkpoint_tools.snapshots import checkpoint_at
 
     asked = what or []
     settings = settings_from(config, overrides, data_dir)

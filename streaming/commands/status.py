@@ -13,7 +13,7 @@ from rich.text import Text
 from streaming.commands.options import ConfigFiles, DataDir, Overrides, settings_from
 from streaming.commands.output import table_console
 from streaming.errors import HelmstreamError
-from streaming.status_socket import fetch_status
+from streaming.sockets.status_socket import fetch_status
 
 
 class NotInRole(HelmstreamError):

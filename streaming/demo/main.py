@@ -23,7 +23,7 @@ from streaming.demo.summary import table_of
 from streaming.demo.verdict import NotReadable, Verdict
 from streaming.embedded.java import find_java
 from streaming.embedded.kafka_jars import DEFAULT_VERSION, kafka_jars
-from streaming.local_fs import fetch_local_fs_jar
+from streaming.spark.local_fs import fetch_local_fs_jar
 
 _TABLE_WIDTH = 132
 _LOG_FORMAT = "%(asctime)s %(levelname)s %(name)s: %(message)s"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from checkpoints.layout import CheckpointMismatch
 from checkpoints.snapshot import Snapshot
-from streaming.snapshots import checkpoint_at, is_exported, load_snapshot
+from streaming.checkpoint_tools.snapshots import checkpoint_at, is_exported, load_snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

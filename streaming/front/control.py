@@ -26,7 +26,7 @@ _TIMEOUT_S = 10.0
 
 class ControlServer:
     """Reads one order from whoever connects, answers it, and hangs up
-    (streaming.control_socket).
+    (streaming.sockets.control_socket).
     """
 
     def __init__(

@@ -10,12 +10,12 @@ from enum import StrEnum
 from typing import Protocol
 
 from state.event_kinds import EventKind
-from streaming.counters import Counters
 from streaming.errors import HelmstreamError
 from streaming.front.rivals import Rivals
 from streaming.front.signals import GiveUpRole, RoleLost, Signals
 from streaming.log.events import EventAppender, event
 from streaming.observers.notifications import Fenced
+from streaming.process.counters import Counters
 from streaming.zk.claim import ControllerClaim
 from streaming.zk.errors import ZooKeeperError
 

@@ -10,10 +10,10 @@ from concurrent.futures import Future
 from typing import Any, TypeAlias
 
 from state.event_kinds import EventKind
-from streaming.counters import Counters
 from streaming.gateway.ports import DecisionTimedOut, NotController, Paused
 from streaming.log.api import NewRecord, RecordRefused
 from streaming.log.events import AppendEvents, event
+from streaming.process.counters import Counters
 
 PAUSED_KINDS = frozenset(
     {

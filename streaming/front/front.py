@@ -10,14 +10,13 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
 from state.event_kinds import EventKind
-from streaming.counters import Counters
 from streaming.front.clock import Clock
 from streaming.front.control import ControlServer
 from streaming.front.controller_role import ControllerRole, RolePhase
 from streaming.front.decider import RequestDecider
 from streaming.front.event_log import EventLog
 from streaming.front.gateway import FrontGateway
-from streaming.front.groups import Groups
+from streaming.front.groups.groups import Groups
 from streaming.front.job_feed import JobFeed
 from streaming.front.lease_watch import LeaseWatch
 from streaming.front.link_server import LinkServer
@@ -31,8 +30,9 @@ from streaming.log.api import LogWriter, NewRecord
 from streaming.log.events import event
 from streaming.offsets.standing import Standing
 from streaming.paths import DataDir
+from streaming.process.counters import Counters
+from streaming.process.wall_clock import wall_clock_ms
 from streaming.settings import Settings
-from streaming.wall_clock import wall_clock_ms
 
 if TYPE_CHECKING:
     from streaming.front.metrics import MetricsServer

@@ -14,7 +14,7 @@ from streaming.gateway.create_topics import TopicDefaults
 from streaming.gateway.passing.pool import PassingLimits
 from streaming.gateway.ports import ClusterView, Decider
 from streaming.gateway.server import Gateway, Listener
-from streaming.open_files import admissible_connections
+from streaming.process.open_files import admissible_connections
 from streaming.settings import Settings, known_keys
 from streaming.settings_loader import gateway_ports
 

@@ -11,11 +11,11 @@ from typing import Any, Protocol
 import orjson
 
 from state.decisions import DecisionKind
-from streaming.counters import Counters
 from streaming.front.clock import Clock
 from streaming.front.decider import RequestDecider
 from streaming.image.cluster_image import ClusterImage
 from streaming.link.messages import Message, unpack_parts
+from streaming.process.counters import Counters
 
 logger = logging.getLogger(__name__)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from streaming.front.event_loop import Handle, Loop
 from streaming.front.lease import Lease
-from streaming.front.sessions import Handle, Loop
 
 
 class LeaseWatch:

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from streaming.front.front import Front
-from streaming.garbage import collect_rarely
 from streaming.log.api import LogWriter
 from streaming.log.embedded import EmbeddedLogWriter, LogLocked
 from streaming.log.kafka_writer import KafkaLogWriter
 from streaming.log.log_clock import LogClock
 from streaming.log.writer_lock import WriterLock
 from streaming.paths import DataDir
+from streaming.process.garbage import collect_rarely
 from streaming.settings import Settings
 
 logger = logging.getLogger(__name__)

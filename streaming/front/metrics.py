@@ -13,7 +13,7 @@ from prometheus_client.registry import Collector
 
 from streaming.front.metric_families import Family, families
 from streaming.preflight import bind_failure
-from streaming.wall_clock import wall_clock_ms
+from streaming.process.wall_clock import wall_clock_ms
 
 _STATUS_TIMEOUT_S = 10.0
 _SECONDS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0, 10.0, 30.0)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from streaming.observers.notifications import write_fenced
-from streaming.wall_clock import wall_clock_ms
+from streaming.process.wall_clock import wall_clock_ms
 from streaming.zk.client import ZkSession
 from streaming.zk.fenced import FencedWriter
 from streaming.zk.multiread import read_many

@@ -14,18 +14,18 @@ import orjson
 from state.blocks import Column
 from state.matrix import any_in_row, lengths
 from state.partitions.table import NO_LEADER
-from streaming.counters import Counters
 from streaming.front.clock import Clock
 from streaming.front.controller_role import ControllerRole
 from streaming.front.decider import RequestDecider
 from streaming.front.event_log import EventLog
 from streaming.front.gateway import FrontGateway
-from streaming.front.groups import Groups
+from streaming.front.groups.groups import Groups
 from streaming.front.job_feed import JobFeed, JobProgress
 from streaming.front.lease import Lease
 from streaming.front.signals import Signals
 from streaming.front.unix_server import UnixServer
 from streaming.image.cluster_image import ClusterImage
+from streaming.process.counters import Counters
 
 _LEADERLESS_COUNTS = ("offline_partitions", "leaderless")
 _PARTITION_COUNTS = (*_LEADERLESS_COUNTS, "under_replicated", "imbalanced")
@@ -41,7 +41,7 @@ class Seen:
 
 
 class StatusServer:
-    """Writes one JSON object to whoever connects, and hangs up (streaming.status_socket)."""
+    """Writes one JSON object to whoever connects, and hangs up (`streaming.sockets`)."""
 
     def __init__(self, path: Path, status: Callable[[], dict[str, Any]]) -> None:
         """Remember where to listen and what to say; `start` listens."""

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from state.event_kinds import EventKind
-from streaming.counters import Counters
 from streaming.errors import ConfigurationError
 from streaming.front.addresses import check_brokers, plaintext_listeners, unclean_shutdowns
 from streaming.front.load_events import Endpoints, elected, overridable, topics_have_ids
@@ -24,6 +23,7 @@ from streaming.observers.observers import Observers
 from streaming.observers.producer_ids import NO_BLOCK, producer_id_block
 from streaming.observers.topics import TopicsObserver
 from streaming.observers.tree import Dirty, DirtyPaths, WatchedTree
+from streaming.process.counters import Counters
 from streaming.settings import Settings
 from streaming.zk.claim import ControllerClaim
 from streaming.zk.client import ZkSession

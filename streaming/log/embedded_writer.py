@@ -21,7 +21,7 @@ from streaming.log.embedded_recovery import Tail, find_tail
 from streaming.log.embedded_segment import SegmentWriter, create_segment, let_go_of_cache
 from streaming.log.group_commit import Append, GroupCommit, fail, time_of
 from streaming.log.writer_lock import WriterLock
-from streaming.wall_clock import wall_clock_ms
+from streaming.process.wall_clock import wall_clock_ms
 
 SEGMENT_BYTES = 64 * 1024 * 1024
 RECORD_BYTES_MAX = HARD_RECORD_BYTES_MAX

@@ -26,7 +26,7 @@ from streaming.log.kafka_topic import (
     told_as_unavailable,
 )
 from streaming.log.location import KafkaTopic
-from streaming.wall_clock import wall_clock_ms
+from streaming.process.wall_clock import wall_clock_ms
 
 logger = logging.getLogger(__name__)
 

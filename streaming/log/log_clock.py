@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from streaming.wall_clock import wall_clock_ms
+from streaming.process.wall_clock import wall_clock_ms
 
 _RATE_APART = 1 / 16
 """By how much of the time that passes the clock comes nearer to a wall that was set: an hour of it

@@ -22,7 +22,7 @@ from streaming.log.kafka_reader import TIMEOUT_MS, KafkaLogReader
 from streaming.log.kafka_writer import KafkaLogWriter
 from streaming.log.location import KafkaTopic, topic_of
 from streaming.log.recorded import first_where, kept_from
-from streaming.wall_clock import wall_clock_ms
+from streaming.process.wall_clock import wall_clock_ms
 
 logger = logging.getLogger(__name__)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from streaming.lock_file import LockFile
 from streaming.log.api import LogError
+from streaming.process.lock_file import LockFile
 
 LOCK_FILE = "lock"
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 
 from state.event_kinds import EventKind
 from state.payloads.admin import PREFERRED_ELECTION_PATH, REASSIGN_PARTITIONS_PATH, ElectionType
-from streaming.counters import Counters
 from streaming.log.api import NewRecord
 from streaming.log.events import EventAppender, event
 from streaming.observers.tree import Dirty, WatchedTree
+from streaming.process.counters import Counters
 from streaming.zk.types import ZNode
 from streaming.zk.znodes.admin import (
     TopicPartition,

@@ -10,9 +10,9 @@ from typing import Any
 
 from state.event_kinds import EventKind
 from state.json_values import int32
-from streaming.counters import Counters
 from streaming.log.events import EventAppender, event
 from streaming.observers.tree import WatchedTree
+from streaming.process.counters import Counters
 from streaming.zk.types import ZNode
 from streaming.zk.znodes import BROKER_IDS_PATH, broker_path, parse_broker
 

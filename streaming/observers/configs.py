@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from state.event_kinds import EventKind
-from streaming.counters import Counters
 from streaming.log.events import EventAppender, event
 from streaming.observers.overrides import overrides
 from streaming.observers.ports import Topics
 from streaming.observers.tree import WatchedTree
+from streaming.process.counters import Counters
 from streaming.zk.multiread import read_many
 from streaming.zk.znodes import CONFIG_CHANGES_PATH, entity_config_path, parse_config_change
 

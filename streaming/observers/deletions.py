@@ -6,10 +6,10 @@ import logging
 from collections.abc import Callable, Sequence
 
 from state.event_kinds import EventKind
-from streaming.counters import Counters
 from streaming.log.events import EventAppender, event
 from streaming.observers.ports import Topics
 from streaming.observers.tree import Dirty, WatchedTree
+from streaming.process.counters import Counters
 from streaming.zk.multiread import read_many
 from streaming.zk.znodes import DELETE_TOPICS_PATH, topic_deletion_path, topic_name, topic_path
 

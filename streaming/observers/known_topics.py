@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from state.event_kinds import EventKind
-from streaming.counters import Counters
 from streaming.log.api import NewRecord
 from streaming.log.events import event
 from streaming.observers.overrides import Overrides, topic_overrides
 from streaming.observers.states import StateTuple
+from streaming.process.counters import Counters
 from streaming.zk.reader import ZkReader
 from streaming.zk.types import ZNode
 from streaming.zk.znodes import TopicZNode, parse_topic, topic_name

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from state.event_kinds import EventKind
-from streaming.counters import Counters
 from streaming.log.api import NewRecord
 from streaming.log.events import EventAppender, event
 from streaming.observers.states import read_states
 from streaming.observers.tree import WatchedTree
+from streaming.process.counters import Counters
 from streaming.zk.chain import OutcomeKind
 from streaming.zk.errors import ZooKeeperError
 from streaming.zk.fenced import FencedWriter

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from streaming.counters import Counters
 from streaming.log.events import EventAppender
 from streaming.observers.admin import AdminObserver
 from streaming.observers.brokers import BrokersObserver
@@ -13,6 +12,7 @@ from streaming.observers.configs import ConfigsObserver
 from streaming.observers.deletions import DeletionsObserver
 from streaming.observers.ports import Topics
 from streaming.observers.tree import Dirty, WatchedTree
+from streaming.process.counters import Counters
 from streaming.zk.znodes import BROKER_IDS_PATH, CONFIG_CHANGES_PATH, DELETE_TOPICS_PATH
 
 

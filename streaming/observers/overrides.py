@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from state.json_values import int32
-from streaming.counters import Counters
+from streaming.process.counters import Counters
 from streaming.zk.multiread import read_many
 from streaming.zk.reader import ZkReader
 from streaming.zk.znodes import entity_config_path, parse_config

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from streaming.counters import Counters
+from streaming.process.counters import Counters
 from streaming.zk.multiread import read_many
 from streaming.zk.reader import ZkReader
 from streaming.zk.znodes import PartitionStates, parse_partition_states, partition_state_path

@@ -7,7 +7,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 
-from streaming.counters import Counters
 from streaming.log.api import NewRecord
 from streaming.log.events import EventAppender
 from streaming.observers.known_topics import (
@@ -20,6 +19,7 @@ from streaming.observers.known_topics import (
 from streaming.observers.overrides import topic_overrides
 from streaming.observers.states import read_states
 from streaming.observers.tree import Dirty, WatchedTree
+from streaming.process.counters import Counters
 from streaming.topic_ids import mint_topic_id
 from streaming.zk.types import ZNode
 from streaming.zk.znodes import TOPICS_PATH, TopicZNode, topic_path

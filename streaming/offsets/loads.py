@@ -6,10 +6,10 @@ import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from streaming.counters import Counters
 from streaming.offsets.batches import UnreadableBatch
 from streaming.offsets.history import HistoryUnreadable
 from streaming.offsets.partition_log import PartitionLog
+from streaming.process.counters import Counters
 
 logger = logging.getLogger(__name__)
 

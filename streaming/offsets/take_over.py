@@ -18,7 +18,6 @@ from typing import Protocol
 
 from state.event_kinds import EventKind
 from state.protocol_errors import ProtocolError
-from streaming.counters import Counters
 from streaming.gateway.ports import Decider, DecisionTimedOut, NotController
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.leader import OffsetsLeader
@@ -27,6 +26,7 @@ from streaming.offsets.partition_log import UNKNOWN
 from streaming.offsets.standing import Standing
 from streaming.offsets.term_over import TermOver
 from streaming.offsets.upkeep import IsrUpkeep
+from streaming.process.counters import Counters
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ _ENDS_A_TERM = (NotController, DecisionTimedOut, TermOver, TimeoutError)
 
 
 class Coordinator(Protocol):
-    """Who is told how far partitions are: streaming.front.group_coordination."""
+    """Who is told how far partitions are: streaming.front.groups.coordination."""
 
     def elected(self, partitions: dict[int, int]) -> None:
         """Partitions (number: leader epoch) are led by us, and not loaded."""

@@ -12,12 +12,12 @@ from pathlib import Path
 
 from checkpoints.snapshot import snapshot_offset
 from state.merge import MergedDecision
+from streaming.checkpoint_tools.snapshots import MACHINES_FILE
 from streaming.errors import HelmstreamError
 from streaming.log.decision_reader import OpenDecisions
 from streaming.log.location import LogLocation
 from streaming.paths import DataDir
 from streaming.replay.plan import made_with_of
-from streaming.snapshots import MACHINES_FILE
 
 
 class NothingInCommon(HelmstreamError):

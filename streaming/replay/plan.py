@@ -18,10 +18,10 @@ from checkpoints.durable import put_in_place
 from checkpoints.snapshot import Snapshot
 from checkpoints.what_if import under_settings
 from state.routing import Layout
+from streaming.checkpoint_tools.snapshots import MACHINES_FILE
 from streaming.errors import ConfigurationError
 from streaming.log.location import LogLocation
 from streaming.paths import DataDir
-from streaming.snapshots import MACHINES_FILE
 
 _MADE_WITH = "replay.json"
 

@@ -13,6 +13,8 @@ from pyspark.sql.streaming.query import StreamingQuery
 from checkpoints.layout import check_layout
 from checkpoints.read import folded_until, has_state
 from checkpoints.snapshot import Snapshot, write_snapshot
+from streaming.checkpoint_tools.seed import seed_checkpoint
+from streaming.checkpoint_tools.snapshots import MACHINES_FILE
 from streaming.decided_rows import folded_batch
 from streaming.errors import ConfigurationError
 from streaming.log.api import LogReader
@@ -25,9 +27,7 @@ from streaming.query import for_each_batch, read_events
 from streaming.replay.decisions import DecisionLog, Progress
 from streaming.replay.plan import ReplayPlan
 from streaming.router import route
-from streaming.seed import seed_checkpoint
 from streaming.settings import Settings
-from streaming.snapshots import MACHINES_FILE
 
 _POLL_S = 0.2
 

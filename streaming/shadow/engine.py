@@ -114,11 +114,11 @@ class SparkEngine:
 
         Raises LogLocked, CheckpointMismatch.
         """
-        from streaming.local_fs import local_fs_jar  # noqa: PLC0415 - they need Spark
         from streaming.operator import decide  # noqa: PLC0415
         from streaming.query import for_each_batch, read_events, warm_up  # noqa: PLC0415
         from streaming.router import route  # noqa: PLC0415
-        from streaming.spark_session import open_spark  # noqa: PLC0415
+        from streaming.spark.local_fs import local_fs_jar  # noqa: PLC0415 - they need Spark
+        from streaming.spark.session import open_spark  # noqa: PLC0415
 
         check_layout(folders.checkpoint, settings.layout, settings.shuffle_partitions)
         self._logs = ShadowLogs(settings, folders)

@@ -9,19 +9,19 @@ from concurrent.futures import Future
 
 from state.event_kinds import EventKind
 from state.payloads.admin import PREFERRED_ELECTION_PATH, REASSIGN_PARTITIONS_PATH
-from streaming.counters import Counters
 from streaming.front.load_events import elected, overridable
 from streaming.log.api import NewRecord
 from streaming.log.events import event
 from streaming.observers.observers import Observers
 from streaming.observers.states import StateTuple
 from streaming.observers.tree import Dirty, DirtyPaths, WatchedTree
+from streaming.process.counters import Counters
+from streaming.process.wall_clock import wall_clock_ms
 from streaming.settings import Settings
 from streaming.shadow.leadership import Leadership, Partition, from_state
 from streaming.shadow.looks import Load, Look
 from streaming.shadow.states_reader import StatesReader
 from streaming.shadow.topics_reader import TopicsReader
-from streaming.wall_clock import wall_clock_ms
 from streaming.zk.claim import ControllerClaim
 from streaming.zk.multiread import read_many
 from streaming.zk.reader import ZkReader

@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from state.decisions import DecisionKind
 from streaming.front.metric_families import COUNTERS
 from streaming.log.api import NewRecord
+from streaming.process.wall_clock import wall_clock_ms
 from streaming.shadow.comparison import Comparison
 from streaming.shadow.engine import Engine
 from streaming.shadow.looks import Look
 from streaming.shadow.reader import ClusterReader
 from streaming.shadow.report import Report
 from streaming.shadow.verdicts import Verdict
-from streaming.wall_clock import wall_clock_ms
 from streaming.zk.errors import ZooKeeperError
 from streaming.zk.reader import ZkReader
 from streaming.zk.types import SessionState

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from streaming.counters import Counters
 from streaming.observers.states import StateTuple, state_tuples
 from streaming.observers.tree import Dirty, WatchedTree
+from streaming.process.counters import Counters
 from streaming.shadow.leadership import Leadership, Partition, from_state
 from streaming.zk.types import ZNode
 from streaming.zk.znodes import parse_partition_states, partition_state_path

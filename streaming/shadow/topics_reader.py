@@ -6,12 +6,12 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from streaming.counters import Counters
 from streaming.log.events import EventAppender
 from streaming.observers.known_topics import KnownTopic, observed, overrides_changed, read_topic
 from streaming.observers.overrides import Overrides, topic_overrides
 from streaming.observers.states import StateTuple
 from streaming.observers.tree import Dirty, DirtyPaths, WatchedTree
+from streaming.process.counters import Counters
 from streaming.shadow.leadership import Partition, assignment_of
 from streaming.shadow.looks import SeenTopic
 from streaming.zk.types import ZNode

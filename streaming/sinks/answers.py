@@ -13,13 +13,13 @@ from contextlib import suppress
 
 from state.protocol_errors import ProtocolError
 from streaming.log.api import NewRecord
+from streaming.process.wall_clock import wall_clock_ms
 from streaming.sinks.answer_events import answer_events, refused_replicas
 from streaming.sinks.appender import JobStopping
 from streaming.sinks.channel import Answer
 from streaming.sinks.decided_so_far import DecidedSoFar
 from streaming.sinks.delivery_report import DeliveryReport
 from streaming.sinks.pending import PendingBrokers
-from streaming.wall_clock import wall_clock_ms
 
 logger = logging.getLogger(__name__)
 

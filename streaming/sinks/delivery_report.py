@@ -7,8 +7,8 @@ from typing import Any
 
 from streaming.link.job_side import LinkDown
 from streaming.log.api import NewRecord
+from streaming.process.wall_clock import wall_clock_ms
 from streaming.sinks.outcome_log import outcome
-from streaming.wall_clock import wall_clock_ms
 
 
 class DeliveryReport:

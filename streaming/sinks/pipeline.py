@@ -27,6 +27,7 @@ from streaming.link.job_side import JobLink, LinkDown
 from streaming.link.messages import pack_parts
 from streaming.log.api import LogReader
 from streaming.log.decision_writer import IdempotentLogWriter, IdentifiedRecord, RecordId
+from streaming.process.wall_clock import wall_clock_ms
 from streaming.sinks.appender import SinkAppender
 from streaming.sinks.batch import DecidedBatch, SinkDecision, decided_batch, opened
 from streaming.sinks.batch_events import batch_events
@@ -43,7 +44,6 @@ from streaming.sinks.replies import replies
 from streaming.sinks.retention import Retention
 from streaming.sinks.unwritten import lost_rows, rejections
 from streaming.sinks.zookeeper import ZooKeeperSink
-from streaming.wall_clock import wall_clock_ms
 
 logger = logging.getLogger(__name__)
 

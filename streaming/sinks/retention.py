@@ -19,7 +19,7 @@ from streaming.log.embedded import EmbeddedLogReader
 from streaming.log.location import LogLocation
 from streaming.log.recorded import kept_from, open_log
 from streaming.paths import DataDir
-from streaming.wall_clock import wall_clock_ms
+from streaming.process.wall_clock import wall_clock_ms
 
 logger = logging.getLogger(__name__)
 

@@ -11,12 +11,12 @@ from rich.console import Console
 from streaming.embedded.java import find_java
 from streaming.errors import ConfigurationError
 from streaming.front.gateway import listener_addresses
-from streaming.job_lock import JobLock
-from streaming.local_fs import fetch_local_fs_jar
 from streaming.log.writer_lock import WriterLock
 from streaming.paths import DataDir
 from streaming.preflight import check_bindable, check_zookeeper
 from streaming.settings import Settings
+from streaming.spark.local_fs import fetch_local_fs_jar
+from streaming.starting.job_lock import JobLock
 from streaming.supervisor.embedded import EmbeddedCluster
 from streaming.supervisor.processes import Supervisor
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from streaming.errors import ConfigurationError
-from streaming.wall_clock import wall_clock_ms
+from streaming.process.wall_clock import wall_clock_ms
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import (
     ConnectionLost,

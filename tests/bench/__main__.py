@@ -10,7 +10,7 @@ import argparse
 import subprocess
 import sys
 
-from streaming.local_fs import fetch_local_fs_jar
+from streaming.spark.local_fs import fetch_local_fs_jar
 
 BENCHES = (
     "latency",

@@ -14,14 +14,14 @@ from pathlib import Path
 
 from state.events import Event
 from state.routing import Layout
-from streaming.local_fs import local_fs_jar
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
 from streaming.operator import decide
 from streaming.query import for_each_batch, leave, read_events
 from streaming.router import route
 from streaming.settings_loader import load_settings
-from streaming.spark_session import open_spark
+from streaming.spark.local_fs import local_fs_jar
+from streaming.spark.session import open_spark
 from tests.bench.bench_group_state import Log, commits, heartbeats, observed
 from tests.bench.report import emit, show
 

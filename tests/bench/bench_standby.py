@@ -17,7 +17,7 @@ from statistics import median
 from typing import Any
 
 from streaming.errors import HelmstreamError
-from streaming.status_socket import fetch_status
+from streaming.sockets.status_socket import fetch_status
 from streaming.supervisor.processes import FRONT, JOB, Supervisor
 from tests.bench.load import create_topics
 from tests.bench.report import emit, show

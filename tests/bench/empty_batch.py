@@ -20,14 +20,14 @@ import pyarrow as pa
 from pyspark.sql.streaming.state import GroupState
 
 from streaming.decided_rows import FOLDED
-from streaming.local_fs import local_fs_jar
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
 from streaming.operator import decide
 from streaming.query import for_each_batch, read_events
 from streaming.router import route
 from streaming.settings_loader import load_settings
-from streaming.spark_session import open_spark
+from streaming.spark.local_fs import local_fs_jar
+from streaming.spark.session import open_spark
 from tests.bench.worker import open_answers, serve
 
 ONE_MACHINE = NewRecord("alter_partition_requested", "a-topic", b"{}")

@@ -16,7 +16,7 @@ import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from streaming.wall_clock import wall_clock_ms
+from streaming.process.wall_clock import wall_clock_ms
 from streaming.wire.frames import frame
 from streaming.wire.messages import ApiKey
 from streaming.zk.client import ZkSession

@@ -18,7 +18,7 @@ from streaming.errors import HelmstreamError
 from streaming.log.api import LogError, LogRecord
 from streaming.log.embedded import EmbeddedLogReader
 from streaming.paths import DataDir
-from streaming.status_socket import fetch_status
+from streaming.sockets.status_socket import fetch_status
 from streaming.supervisor.processes import Supervisor
 from streaming.wire.frames import frame
 from streaming.wire.messages import ApiKey, decode_response, encode_request

@@ -13,7 +13,7 @@ from streaming.embedded.ports import free_ports
 from streaming.errors import HelmstreamError
 from streaming.paths import DataDir
 from streaming.settings_loader import load_settings
-from streaming.status_socket import fetch_status
+from streaming.sockets.status_socket import fetch_status
 from streaming.supervisor.processes import FRONT, JOB, Supervised, role_command
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import CONTROLLER_PATH, parse_controller_id

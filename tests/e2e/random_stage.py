@@ -12,7 +12,7 @@ from kafka.errors import KafkaError
 
 from streaming.demo.cluster import DemoCluster
 from streaming.errors import HelmstreamError
-from streaming.status_socket import fetch_status
+from streaming.sockets.status_socket import fetch_status
 from streaming.supervisor.processes import FRONT, JOB
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import NodeExists

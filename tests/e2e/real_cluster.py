@@ -19,7 +19,7 @@ from streaming.embedded.kafka_jars import DEFAULT_VERSION
 from streaming.embedded.ports import LOOPBACK, free_ports
 from streaming.embedded.zookeeper import EmbeddedZooKeeper
 from streaming.paths import DataDir
-from streaming.status_socket import fetch_status
+from streaming.sockets.status_socket import fetch_status
 from streaming.supervisor.processes import Supervisor
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import CONTROLLER_PATH, partition_state_path, topic_path

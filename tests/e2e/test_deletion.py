@@ -10,7 +10,7 @@ from kafka import KafkaAdminClient
 
 from streaming.demo.cluster import DemoCluster
 from streaming.demo.steps import CRASHED, OURS, start_everything
-from streaming.status_socket import fetch_status
+from streaming.sockets.status_socket import fetch_status
 from streaming.supervisor.processes import JOB
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import entity_config_path, topic_deletion_path, topic_path

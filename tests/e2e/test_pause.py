@@ -9,7 +9,7 @@ import pytest
 from streaming.cli import main
 from streaming.demo.cluster import DemoCluster
 from streaming.demo.steps import CRASHED
-from streaming.status_socket import fetch_status
+from streaming.sockets.status_socket import fetch_status
 from streaming.supervisor.processes import JOB
 from tests.e2e.waiting import wait_for
 

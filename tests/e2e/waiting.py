@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from streaming.errors import NotRunning
-from streaming.status_socket import NoStatus
+from streaming.sockets.status_socket import NoStatus
 from streaming.zk.errors import ZooKeeperError
 from tests.fixtures import waiting
 

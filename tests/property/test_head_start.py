@@ -19,16 +19,16 @@ from hypothesis import strategies as st
 from checkpoints.replay import States
 from state.events import Event
 from state.merge import MergedDecision
-from streaming import beginning, head_starts
-from streaming.beginning import begin
 from streaming.decided_rows import FoldedBatch
-from streaming.head_start import HeadStart
-from streaming.head_starts import HeadStarts
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
 from streaming.log.source import HelmstreamLogStreamReader
 from streaming.paths import DataDir
 from streaming.settings_loader import load_settings
+from streaming.starting import beginning, head_starts
+from streaming.starting.beginning import begin
+from streaming.starting.head_start import HeadStart
+from streaming.starting.head_starts import HeadStarts
 from tests.fixtures.folding import fold_log
 from tests.fixtures.story import Fold
 from tests.property.state_logs import long_log

@@ -17,7 +17,7 @@ from state.events import Event
 from state.groups.buckets import group_bucket
 from state.routing import GROUP_KEY
 from state.step import fold, new_machine
-from streaming.front.sessions import Sessions
+from streaming.front.groups.sessions import Sessions
 from streaming.log.api import NewRecord
 from streaming.log.log_clock import LogClock
 from tests.fixtures.folding import fold_log

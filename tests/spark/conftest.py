@@ -14,7 +14,7 @@ from tests.spark.query_run import settings_of
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
     """The job's own session; modules that need another have a fixture of this name."""
-    from streaming.spark_session import open_spark
+    from streaming.spark.session import open_spark
 
     session = open_spark(settings_of(Path("unused")))
     yield session

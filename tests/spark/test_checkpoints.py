@@ -41,7 +41,7 @@ BATCH = 15
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
-    from streaming.spark_session import open_spark
+    from streaming.spark.session import open_spark
 
     session = open_spark(load_settings((), ["shuffle.partitions=1"], {}))
     yield session

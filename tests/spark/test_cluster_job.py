@@ -14,7 +14,7 @@ import pytest
 
 from streaming.embedded.process import ChildProcess
 from streaming.paths import DataDir
-from streaming.status_socket import fetch_status
+from streaming.sockets.status_socket import fetch_status
 from streaming.supervisor.processes import FRONT, JOB, role_command
 from streaming.wire.messages import ApiKey
 from streaming.zk.client import ZkSession

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from streaming.beginning import Beginning
 from streaming.job import start_query
+from streaming.starting.beginning import Beginning
 from tests.fixtures.folding import fold_log
 from tests.fixtures.starting_job import SLOTS, Job
 from tests.fixtures.story import Story

@@ -8,11 +8,11 @@ import pytest
 from pyspark.errors import StreamingQueryException
 
 from state.events import Event
-from streaming.beginning import first_event, give_up_if_lost, restored
 from streaming.job import start_query
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
 from streaming.paths import DataDir
+from streaming.starting.beginning import first_event, give_up_if_lost, restored
 from tests.fixtures.folding import fold_log
 from tests.property.state_logs import long_log
 from tests.spark.query_run import Recorder, Run, settings_of

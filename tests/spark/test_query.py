@@ -16,7 +16,6 @@ from checkpoints.read import folded_until, has_state, read_machines, state_frame
 from state.decisions import DecisionKind
 from state.events import Event
 from state.routing import ALL, ALL_GROUPS, CLUSTER, GROUP_SCOPE, GROUP_SLOTS, Layout, machine_keys
-from streaming.beginning import unfolded_outcomes
 from streaming.job import run_job
 from streaming.log.api import NewRecord
 from streaming.operator import decide
@@ -25,7 +24,8 @@ from streaming.query import for_each_batch, read_events
 from streaming.router import machine_keys as machine_keys_column
 from streaming.router import route
 from streaming.shadow.engine import LocalEngine, SparkEngine
-from streaming.standby import Follower
+from streaming.starting.beginning import unfolded_outcomes
+from streaming.starting.standby import Follower
 from tests.fixtures.folding import fold_log
 from tests.property.state_logs import long_log
 from tests.spark.query_run import BATCH_EVENTS, Recorder, Run, recorded, settings_of
@@ -103,7 +103,7 @@ def test_a_standby_follows_what_is_committed_and_reads_the_checkpoint_once(
     assert follower.states() == {}
     run.until_done(Recorder())
     follower.catch_up()
-    monkeypatch.setattr("streaming.standby.stored_states", None)
+    monkeypatch.setattr("streaming.starting.standby.stored_states", None)
     recorded(run.folders.root, log[first:])
     with pytest.raises(StreamingQueryException, match="killed in the middle of a batch"):
         run.until_done(Recorder(fail_in=2))

@@ -36,7 +36,7 @@ UNCLEAN = "unclean.leader.election.enable"
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[Any]:
-    from streaming.spark_session import open_spark
+    from streaming.spark.session import open_spark
 
     session = open_spark(load_settings((), ["mode=replay"], {}))
     yield session

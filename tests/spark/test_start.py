@@ -12,7 +12,7 @@ import pyspark
 import pytest
 
 from streaming.embedded.ivy import CACHE_VARIABLE, cache_folder
-from streaming.spark_jvm import ARCHIVE, spark_home
+from streaming.spark.jvm import ARCHIVE, spark_home
 
 pytestmark = pytest.mark.spark
 WAIT_S = 300
@@ -21,10 +21,10 @@ STARTED = """
 import json, sys
 import pyarrow as pa
 from pathlib import Path
-from streaming.local_fs import local_fs_jar
+from streaming.spark.local_fs import local_fs_jar
 from streaming.settings_loader import load_settings
-from streaming.spark_jvm import start_jvm
-from streaming.spark_session import jvm_pid, open_spark
+from streaming.spark.jvm import start_jvm
+from streaming.spark.session import jvm_pid, open_spark
 
 def where_pyspark_is(batches):
     import pyspark

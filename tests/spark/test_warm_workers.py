@@ -8,7 +8,7 @@ import time
 import pyarrow as pa
 import pytest
 
-from streaming.warm_workers import EVERY_S, WarmWorkers
+from streaming.spark.warm_workers import EVERY_S, WarmWorkers
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 LONGER_THAN_SPARK_WAITS_S = 80

@@ -15,7 +15,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from streaming.local_fs import fetch_local_fs_jar
+from streaming.spark.local_fs import fetch_local_fs_jar
 from tests.bench.controller import floor
 from tests.bench.controller.cases import Run
 from tests.bench.controller.measure import Result, differences

@@ -15,7 +15,7 @@ from streaming.embedded.broker import KafkaBroker
 from streaming.embedded.ports import free_ports
 from streaming.errors import HelmstreamError
 from streaming.paths import DataDir
-from streaming.status_socket import fetch_status
+from streaming.sockets.status_socket import fetch_status
 from streaming.supervisor.processes import FRONT, JOB, Supervisor
 from tests.bench.controller.stage import LISTENER
 from tests.bench.processes import processes

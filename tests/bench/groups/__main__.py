@@ -19,7 +19,7 @@ from typing import Any
 
 import psutil
 
-from streaming.local_fs import fetch_local_fs_jar
+from streaming.spark.local_fs import fetch_local_fs_jar
 from tests.bench.groups import frames
 from tests.bench.groups.members import Population
 from tests.bench.groups.systems import FOLDING, HELMSTREAM, KAFKA, System, start

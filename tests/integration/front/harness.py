@@ -19,7 +19,7 @@ from streaming.link.job_side import JobLink, LinkDown
 from streaming.log.api import LogError
 from streaming.log.embedded import EmbeddedLogReader
 from streaming.paths import DataDir
-from streaming.status_socket import fetch_status
+from streaming.sockets.status_socket import fetch_status
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import (
     BrokerZNode,

@@ -10,11 +10,11 @@ from checkpoints.layout import LAYOUT_FILE, CheckpointMismatch
 from state.cluster.authority import Authority
 from state.cluster.cluster import Cluster
 from state.event_kinds import EventKind
-from streaming.beginning import first_event, knows_no_term
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
 from streaming.paths import DataDir
 from streaming.settings_loader import load_settings
+from streaming.starting.beginning import first_event, knows_no_term
 
 PAUSED = NewRecord(EventKind.CONTROLLER_PAUSED, "", b'{"reason":"r"}')
 ELECTED = NewRecord(EventKind.CONTROLLER_ELECTED, "", b"{}")

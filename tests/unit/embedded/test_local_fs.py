@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from streaming import local_fs
 from streaming.embedded.ivy import CACHE_VARIABLE, ArtifactsUnavailable
+from streaming.spark import local_fs
 
 NAME = "hadoop-bare-naked-local-fs-0.1.0"
 

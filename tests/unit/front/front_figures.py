@@ -13,8 +13,8 @@ from streaming.front.front import Front
 from streaming.image.cluster_image import ClusterImage
 from streaming.link.messages import Message
 from streaming.log.embedded import EmbeddedLogWriter
+from streaming.process.wall_clock import wall_clock_ms
 from streaming.settings_loader import load_settings
-from streaming.wall_clock import wall_clock_ms
 
 BROKERS = (1, 2)
 

@@ -17,8 +17,8 @@ from state.events import Event
 from state.groups.tables import CoordinatorPhase
 from state.routing import GROUP_KEY, Layout, machine_keys, scope
 from state.step import fold, new_machine
-from streaming.front.group_coordination import GroupCoordination
-from streaming.front.sessions import Sessions
+from streaming.front.groups.coordination import GroupCoordination
+from streaming.front.groups.sessions import Sessions
 from streaming.gateway.apis import build_apis
 from streaming.gateway.connection import Limits
 from streaming.gateway.groups.apis import group_apis

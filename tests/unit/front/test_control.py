@@ -15,11 +15,11 @@ import pytest
 from state.errors import MalformedEvent
 from streaming.cli import main
 from streaming.commands import control
-from streaming.control_socket import OrderRefused, give_order
 from streaming.errors import NotRunning
 from streaming.front.control import ControlServer, order_event
 from streaming.log.api import LogClosed, NewRecord
 from streaming.paths import DataDir
+from streaming.sockets.control_socket import OrderRefused, give_order
 
 Command = Callable[..., tuple[int, int]]
 LONG_S, SHORT_S = 20.0, 3.0

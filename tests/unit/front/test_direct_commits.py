@@ -11,7 +11,7 @@ import pytest
 from state.groups.buckets import group_bucket
 from state.groups.offset_rows import UNLOGGED, TopicPartition
 from state.protocol_errors import ProtocolError
-from streaming.front import direct_commits
+from streaming.front.groups import direct_commits
 from streaming.wire.commit_layouts import CommitLayouts
 from streaming.wire.messages import ApiKey, decode_response, encode_request
 from tests.unit.front.group_offsets import (

@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from state.protocol_errors import ProtocolError
-from streaming.front import group_decisions
+from streaming.front.groups import decisions as group_decisions
 from streaming.offsets.take_over import TakeOver
 from streaming.wire.messages import ApiKey
 from streaming.wire.reading import STRING_BYTES_MAX

@@ -9,8 +9,8 @@ from streaming.front.clock import Clock
 from streaming.front.main import open_log
 from streaming.log.api import NewRecord
 from streaming.log.log_clock import LogClock
+from streaming.process.wall_clock import wall_clock_ms
 from streaming.settings_loader import load_settings
-from streaming.wall_clock import wall_clock_ms
 
 HOUR_MS = 3_600_000
 TIMER_MS = 200

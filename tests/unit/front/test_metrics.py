@@ -19,7 +19,7 @@ from streaming.front.metric_families import families
 from streaming.front.metrics import MetricsServer
 from streaming.log.api import NewRecord
 from streaming.log.log_clock import LogClock
-from streaming.wall_clock import wall_clock_ms
+from streaming.process.wall_clock import wall_clock_ms
 from tests.fixtures.scraping import scrape
 from tests.unit.front.front_figures import made_front, play_job, say
 

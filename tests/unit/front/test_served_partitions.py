@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streaming.front.group_terms import GroupTerms
+from streaming.front.groups.terms import GroupTerms
 
 EPOCHS = {0: 7, 1: 8}
 

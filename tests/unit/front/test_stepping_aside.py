@@ -11,9 +11,9 @@ import pytest
 
 from state.groups.buckets import group_bucket
 from state.groups.image import GroupImage
-from streaming.front import offsets_expiry
-from streaming.front.offsets_expiry import OffsetsExpiry
-from streaming.front.stepping_aside import SteppingAside
+from streaming.front.groups import offsets_expiry
+from streaming.front.groups.offsets_expiry import OffsetsExpiry
+from streaming.front.groups.stepping_aside import SteppingAside
 from streaming.gateway.ports import DecisionTimedOut, NotReplicated
 from streaming.log.api import NewRecord
 from streaming.offsets.term_over import TermOver

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from state.groups.buckets import group_bucket
-from streaming.front.sessions import Sessions
+from streaming.front.groups.sessions import Sessions
 from streaming.log.api import NewRecord
 from tests.unit.front.standing_time import StandingTime
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from streaming.checkpoint_moves import job_stopped
+from streaming.checkpoint_tools.moves import job_stopped
 from streaming.commands.roles import active_settings
 from streaming.errors import ConfigurationError, NoZooKeeper, PortTaken
 from streaming.paths import DataDir

@@ -17,7 +17,7 @@ from streaming.cli import main
 from streaming.commands.status import render_status
 from streaming.errors import NotRunning
 from streaming.paths import DataDir
-from streaming.status_socket import NoStatus, fetch_status
+from streaming.sockets.status_socket import NoStatus, fetch_status
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from streaming.log.api import LogUnavailable, NewRecord
 from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
 from streaming.log.location import topic_of
 from streaming.log.publisher import DecisionPublisher
-from streaming.wall_clock import wall_clock_ms
+from streaming.process.wall_clock import wall_clock_ms
 from tests.fixtures.waiting import wait_for
 
 TOPIC = topic_of("kafka://127.0.0.1:1/decisions")

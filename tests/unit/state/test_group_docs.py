@@ -12,7 +12,7 @@ from state.groups.buckets import BUCKETS
 from state.groups.config import CONFIG_KEYS, GroupConfig
 from state.groups.image_changes import CHANGES
 from state.groups.tables import Api
-from streaming.front.group_coordination import coordinator_config
+from streaming.front.groups.coordination import coordinator_config
 from streaming.settings_loader import load_settings
 from tests.unit.state.test_group_format import sample
 

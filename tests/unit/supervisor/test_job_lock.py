@@ -16,12 +16,12 @@ import psutil
 import pytest
 
 from streaming.errors import HelmstreamError
-from streaming.job_lock import JobLock, JobLocked
+from streaming.starting.job_lock import JobLock, JobLocked
 
 HOLD = """
 import sys, time
 from pathlib import Path
-from streaming.job_lock import JobLock
+from streaming.starting.job_lock import JobLock
 lock = JobLock(Path(sys.argv[1]))
 lock.take()
 lock.note_jvm(int(sys.argv[2]))

@@ -10,10 +10,10 @@ import pytest
 
 JOB = """
 import os, sys, typer
-import streaming.job, streaming.spark_jvm
+import streaming.job, streaming.spark.jvm
 from streaming.commands import roles
 
-streaming.spark_jvm.start_jvm = lambda settings: print("JVM", os.nice(0))
+streaming.spark.jvm.start_jvm = lambda settings: print("JVM", os.nice(0))
 streaming.job.run_job = lambda settings, standby: print("job", os.nice(0)) or 0
 try:
     roles.job(overrides=[sys.argv[1], "zookeeper.connect=127.0.0.1:1"])

@@ -10,10 +10,10 @@ import pytest
 from rich.console import Console
 
 from streaming.errors import NoZooKeeper
-from streaming.job_lock import JobLock, JobLocked
 from streaming.log.writer_lock import LogLocked, WriterLock
 from streaming.paths import DataDir
 from streaming.settings_loader import load_settings
+from streaming.starting.job_lock import JobLock, JobLocked
 from streaming.supervisor.run import check_folder_free, run
 
 

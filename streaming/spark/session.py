@@ -9,13 +9,13 @@ from pyspark.sql import SparkSession
 
 from streaming.log.source import HelmstreamLogSource
 from streaming.settings import Settings
-from streaming.spark_jvm import await_jvm, prepare_launch
+from streaming.spark.jvm import await_jvm, prepare_launch
 
 
 def open_spark(settings: Settings, local_fs_jar: Path | None = None) -> SparkSession:
     """Return a session with the event log's source registered.
 
-    local_fs_jar: as for streaming.spark_conf.place_conf. In a program that spark-submit started,
+    local_fs_jar: as for streaming.spark.conf.place_conf. In a program that spark-submit started,
     where Spark runs is spark-submit's to say, and its options go before `spark.master` and
     `spark.driver.memory`.
     """

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from checkpoints.state_files import StatesUnreadable
-from streaming import head_starts
-from streaming.beginning import Beginning
+from streaming.starting import head_starts
+from streaming.starting.beginning import Beginning
 from tests.fixtures.folding import fold_log
 from tests.fixtures.starting_job import SLOTS, Job
 from tests.fixtures.story import Story
@@ -43,7 +43,7 @@ def job(tmp_path, monkeypatch) -> Iterator[Job]:
     monkeypatch.setattr(
         head_starts, "read_state_files", lambda *_, most_bytes: dict(found.fold.states)
     )
-    monkeypatch.setattr("streaming.head_start._STILL_S", 60)
+    monkeypatch.setattr("streaming.starting.head_start._STILL_S", 60)
     yield found
     found.close()
 
@@ -65,7 +65,7 @@ def test_a_load_is_decided_before_the_query_has_folded_it(job):
 
 
 def test_the_query_waits_no_longer_for_a_load_of_which_nothing_comes(job, monkeypatch):
-    monkeypatch.setattr("streaming.head_start._STILL_S", 0.1)
+    monkeypatch.setattr("streaming.starting.head_start._STILL_S", 0.1)
     _, again = two_loads()
     job.write(again + 2)
     job.head_start.take(1, job.fold.batch(job.log[again : again + 2]))
@@ -73,7 +73,7 @@ def test_the_query_waits_no_longer_for_a_load_of_which_nothing_comes(job, monkey
 
 
 def test_a_job_that_is_to_end_does_not_wait_for_a_load(job, monkeypatch):
-    monkeypatch.setattr("streaming.head_start._STILL_S", 3_600)
+    monkeypatch.setattr("streaming.starting.head_start._STILL_S", 3_600)
     _, again = two_loads()
     job.write(again + 1)
     rows = job.fold.batch(job.log[again : again + 1])

@@ -10,12 +10,12 @@ import tempfile
 from pathlib import Path
 
 from streaming.errors import ConfigurationError
-from streaming.local_fs import fetch_local_fs_jar, local_fs_jar
 from streaming.query import warm_up
 from streaming.settings import Settings
-from streaming.spark_conf import is_local
-from streaming.spark_jvm import ARCHIVE, end_jvm, launch_jvm, use_own_home
-from streaming.spark_session import open_spark
+from streaming.spark.conf import is_local
+from streaming.spark.jvm import ARCHIVE, end_jvm, launch_jvm, use_own_home
+from streaming.spark.local_fs import fetch_local_fs_jar, local_fs_jar
+from streaming.spark.session import open_spark
 
 _QUIET = "-Xlog:cds=off -Xlog:cds+dynamic=off"
 """Else there is a line for each class that cannot be archived, hundreds of them."""

@@ -8,10 +8,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from state.event_kinds import EventKind
-from streaming.counters import Counters
 from streaming.front.decider import RequestDecider
-from streaming.front.group_coordination import GroupCoordination
-from streaming.front.sessions import Sessions
+from streaming.front.groups.coordination import GroupCoordination
+from streaming.front.groups.sessions import Sessions
 from streaming.gateway import not_leader
 from streaming.gateway.calls import AtOnce, Call, Handler, Soon
 from streaming.gateway.groups.apis import group_apis
@@ -29,8 +28,9 @@ from streaming.offsets.take_over import TakeOver
 from streaming.offsets.txn_markers import TxnMarkers
 from streaming.offsets.txn_verification import TxnVerification
 from streaming.offsets.upkeep import IsrUpkeep
+from streaming.process.counters import Counters
+from streaming.process.wall_clock import wall_clock_ms
 from streaming.settings import Settings
-from streaming.wall_clock import wall_clock_ms
 from streaming.wire.messages import ApiKey
 from streaming.wire.schema_codec import Body
 

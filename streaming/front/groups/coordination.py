@@ -14,15 +14,14 @@ from state.groups.load import LoadedPartition
 from state.groups.offset_rows import TopicPartition
 from state.groups.payloads.requests import Heartbeat
 from state.groups.tables import CoordinatorPhase
-from streaming.counters import Counters
-from streaming.front.committed_topics import CommittedTopics
 from streaming.front.decider import Reply, RequestDecider
-from streaming.front.direct_commits import DirectCommits
-from streaming.front.group_decisions import GroupDecisions
-from streaming.front.group_terms import GroupTerms, election, resignation
-from streaming.front.known_partitions import KnownPartitions
-from streaming.front.offsets_expiry import OffsetsExpiry
-from streaming.front.sessions import Sessions
+from streaming.front.groups.committed_topics import CommittedTopics
+from streaming.front.groups.decisions import GroupDecisions
+from streaming.front.groups.direct_commits import DirectCommits
+from streaming.front.groups.known_partitions import KnownPartitions
+from streaming.front.groups.offsets_expiry import OffsetsExpiry
+from streaming.front.groups.sessions import Sessions
+from streaming.front.groups.terms import GroupTerms, election, resignation
 from streaming.gateway.calls import Answer
 from streaming.gateway.coordinators import coordinator_partition
 from streaming.gateway.ports import NoJob
@@ -32,6 +31,7 @@ from streaming.offsets.history import History
 from streaming.offsets.leader import OffsetsLeader
 from streaming.offsets.loading import fold_records
 from streaming.offsets.standing import Standing
+from streaming.process.counters import Counters
 from streaming.settings import Settings
 
 logger = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ import orjson
 import psutil
 
 from streaming.errors import HelmstreamError
-from streaming.lock_file import LockFile
+from streaming.process.lock_file import LockFile
 
 _END_POLL_S = 0.01
 _END_TIMEOUT_S = 10.0

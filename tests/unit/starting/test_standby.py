@@ -10,11 +10,11 @@ import pytest
 from pyspark import SparkConf
 
 from checkpoints.state_files import _MADE_WITH
-from streaming import standby
 from streaming.errors import ConfigurationError
 from streaming.paths import DataDir
 from streaming.settings_loader import load_settings
-from streaming.warm_workers import WarmWorkers
+from streaming.spark.warm_workers import WarmWorkers
+from streaming.starting import standby
 
 
 @pytest.fixture

@@ -21,10 +21,10 @@ import orjson
 from state.groups.image import Decided, GroupImage, WriteId
 from state.groups.records import COMMITTED_OFFSETS
 from state.protocol_errors import ProtocolError
-from streaming.counters import Counters
 from streaming.offsets.batches import BatchRecord, encode_batch
 from streaming.offsets.leader import LeaderStopped, OffsetsLeader
 from streaming.offsets.records import encode_record, offset_records
+from streaming.process.counters import Counters
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,12 @@ import resource
 
 import pytest
 
-from streaming.open_files import JOB_FILES, RESERVED, admissible_connections, allow_open_files
+from streaming.process.open_files import (
+    JOB_FILES,
+    RESERVED,
+    admissible_connections,
+    allow_open_files,
+)
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ from streaming.log.recorded import open_if_made, open_log
 from streaming.paths import DataDir
 from streaming.settings import Settings
 from streaming.sinks.batch_events import FOLLOWING_KINDS
-from streaming.standby import Follower
+from streaming.starting.standby import Follower
 
 logger = logging.getLogger(__name__)
 

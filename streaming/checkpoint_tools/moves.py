@@ -21,16 +21,16 @@ from checkpoints.replay import States
 from checkpoints.reslot import reslot
 from checkpoints.snapshot import Snapshot, write_snapshot
 from checkpoints.tables import partition_table
+from streaming.checkpoint_tools.seed import seed_checkpoint
+from streaming.checkpoint_tools.snapshots import MACHINES_FILE
 from streaming.errors import HelmstreamError
 from streaming.folding import fold_range
-from streaming.job_lock import JobLock
 from streaming.log.embedded import EmbeddedLogWriter
 from streaming.log.recorded import open_log
 from streaming.log.writer_lock import LogLocked, WriterLock
 from streaming.paths import DataDir
-from streaming.seed import seed_checkpoint
 from streaming.settings import Settings
-from streaming.snapshots import MACHINES_FILE
+from streaming.starting.job_lock import JobLock
 
 
 class FrontRuns(HelmstreamError):

@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 
 from state.event_kinds import EventKind
 from state.groups.image import GroupImage
-from streaming.front.direct_commits import DirectCommits
-from streaming.front.known_partitions import KnownPartitions
+from streaming.front.groups.direct_commits import DirectCommits
+from streaming.front.groups.known_partitions import KnownPartitions
 from streaming.gateway.ports import NotReplicated
 from streaming.log.events import AppendEvents, event
 from streaming.offsets.term_over import TermOver

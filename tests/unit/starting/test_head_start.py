@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import pytest
 
 from checkpoints.ahead import Ahead, note_ahead, read_ahead
-from streaming.beginning import Beginning
 from streaming.log.embedded import EmbeddedLogReader
 from streaming.sinks.appender import JobStopping
+from streaming.starting.beginning import Beginning
 from tests.fixtures.folding import fold_log
 from tests.fixtures.starting_job import SLOTS, Job
 from tests.fixtures.story import Fold
@@ -65,7 +65,7 @@ def test_of_a_batch_that_goes_further_the_rest_is_carried_out(job):
 
 
 def test_a_query_that_is_behind_leaves_it_at_work(job, monkeypatch):
-    monkeypatch.setattr("streaming.head_start._FEW", 1)
+    monkeypatch.setattr("streaming.starting.head_start._FEW", 1)
     head_start = job.begin(Beginning(0, True, 0, {}))
     job.write(20)
     head_start.start()
@@ -78,8 +78,8 @@ def test_a_query_that_is_behind_leaves_it_at_work(job, monkeypatch):
 
 def test_a_query_that_comes_nearer_leaves_it_at_work(job, monkeypatch):
     """However many batches it takes; one that comes no nearer decides in the end."""
-    monkeypatch.setattr("streaming.head_start._FEW", 0)
-    monkeypatch.setattr("streaming.head_start._MOST_BATCHES", 3)
+    monkeypatch.setattr("streaming.starting.head_start._FEW", 0)
+    monkeypatch.setattr("streaming.starting.head_start._MOST_BATCHES", 3)
     head_start = job.begin(Beginning(0, True, 0, {}))
     head_start.start()
 
@@ -94,7 +94,7 @@ def test_a_query_that_comes_nearer_leaves_it_at_work(job, monkeypatch):
 
 
 def test_a_long_head_start_is_told_of(job, monkeypatch, caplog):
-    monkeypatch.setattr("streaming.head_start._LONG_S", 0.1)
+    monkeypatch.setattr("streaming.starting.head_start._LONG_S", 0.1)
     head_start = job.begin(Beginning(0, True, 0, {}))
     job.write(5)
     head_start.start()

@@ -21,15 +21,15 @@ from checkpoints.replay import States
 from checkpoints.state_files import stored_states
 from streaming.errors import ConfigurationError
 from streaming.folding import fold_range
-from streaming.job_lock import JobLock
-from streaming.local_fs import local_fs_jar
 from streaming.log.api import LogError
 from streaming.log.recorded import open_log
 from streaming.paths import DataDir
 from streaming.query import warm_up
 from streaming.settings import Settings
-from streaming.spark_session import open_spark
-from streaming.warm_workers import WarmWorkers
+from streaming.spark.local_fs import local_fs_jar
+from streaming.spark.session import open_spark
+from streaming.spark.warm_workers import WarmWorkers
+from streaming.starting.job_lock import JobLock
 
 logger = logging.getLogger(__name__)
 

@@ -18,12 +18,13 @@ import heapq
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from state.event_kinds import EventKind
 from state.groups.buckets import timer_name
 from state.routing import ALL_GROUPS, GROUP_SCOPE, scope
-from streaming.front.members_heard import BucketHeard, MemberHeard, MembersHeard, Moments
+from streaming.front.event_loop import Handle, Loop
+from streaming.front.groups.members_heard import BucketHeard, MemberHeard, MembersHeard, Moments
 from streaming.log.api import NewRecord
 from streaming.log.events import event
 
@@ -31,26 +32,6 @@ _GRAIN_S = 0.25
 """Silent members are looked for that often at most."""
 _TURNS = 3
 """Of the loop, before anybody counts as silent: what clients have sent by then is read first."""
-
-
-class Handle(Protocol):
-    """A call that is to come."""
-
-    def cancel(self) -> None:
-        """Let it not come."""
-
-
-class Loop(Protocol):
-    """What is used of an event loop."""
-
-    def time(self) -> float:
-        """Return the loop's time in s."""
-
-    def call_at(self, when: float, callback: Callable[..., Any], *args: Any) -> Handle:
-        """Call back at a time."""
-
-    def call_soon(self, callback: Callable[..., Any], *args: Any) -> Handle:
-        """Call back in the loop's next turn."""
 
 
 class Sessions:

@@ -22,15 +22,15 @@ from state.groups.offset_rows import OffsetRow, TopicPartition
 from state.groups.payloads.requests import Heartbeat
 from state.groups.tables import CoordinatorPhase
 from state.protocol_errors import ProtocolError
-from streaming.front.direct_commit import Commit, Committer
-from streaming.front.known_partitions import KnownPartitions
-from streaming.front.stepping_aside import SteppingAside
+from streaming.front.groups.direct_commit import Commit, Committer
+from streaming.front.groups.known_partitions import KnownPartitions
+from streaming.front.groups.stepping_aside import SteppingAside
 from streaming.gateway.calls import Answer
 from streaming.gateway.ports import COMMIT_TIMEOUT_S, NotReplicated
 from streaming.log.api import NewRecord
 from streaming.log.events import AppendEvents, event
 from streaming.offsets.leader import LeaderStopped, OffsetsLeader
-from streaming.wall_clock import wall_clock_ms
+from streaming.process.wall_clock import wall_clock_ms
 from streaming.wire.commit_layouts import CommitLayout, CommitLayouts
 
 LOGGED_WITHIN_S = 5.0

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from state.event_kinds import EventKind
 from state.groups.buckets import group_bucket
 from state.groups.image import GroupImage
-from streaming.front.stepping_aside import SteppingAside
+from streaming.front.groups.stepping_aside import SteppingAside
 from streaming.gateway.ports import NotReplicated
 from streaming.log.events import AppendEvents, event
 from streaming.offsets.term_over import TermOver

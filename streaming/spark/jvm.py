@@ -15,9 +15,9 @@ import pyspark
 from pyspark import SparkConf, SparkContext
 
 from streaming.embedded.ivy import cache_folder
-from streaming.local_fs import local_fs_jar
 from streaming.settings import Settings
-from streaming.spark_conf import is_local, place_conf, query_conf
+from streaming.spark.conf import is_local, place_conf, query_conf
+from streaming.spark.local_fs import local_fs_jar
 
 logger = logging.getLogger(__name__)
 

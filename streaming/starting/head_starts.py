@@ -13,12 +13,12 @@ import pyarrow as pa
 
 from checkpoints.read import has_state
 from checkpoints.state_files import StatesUnreadable, read_state_files
-from streaming.beginning import Beginning
 from streaming.decided_rows import FoldedBatch, folded_batch
-from streaming.head_start import HeadStart
 from streaming.paths import DataDir
 from streaming.settings import Settings
 from streaming.sinks.pipeline import Pipeline
+from streaming.starting.beginning import Beginning
+from streaming.starting.head_start import HeadStart
 
 logger = logging.getLogger(__name__)
 

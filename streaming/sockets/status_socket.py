@@ -11,8 +11,8 @@ from typing import Any
 import orjson
 
 from streaming.errors import HelmstreamError
-from streaming.front_socket import ask_front
 from streaming.paths import DataDir
+from streaming.sockets.front_socket import ask_front
 
 
 class NoStatus(HelmstreamError):

@@ -18,7 +18,6 @@ import time
 from checkpoints.ahead import Ahead, forget_ahead, note_ahead
 from checkpoints.replay import Digest
 from state.events import Event
-from streaming.beginning import Beginning
 from streaming.decided_rows import FoldedBatch, load_goes_on
 from streaming.folding import fold_events
 from streaming.log.event_rows import EVENT_COLUMNS, events_of
@@ -28,6 +27,7 @@ from streaming.paths import DataDir
 from streaming.settings import Settings
 from streaming.sinks.appender import JobStopping
 from streaming.sinks.pipeline import Pipeline
+from streaming.starting.beginning import Beginning
 
 logger = logging.getLogger(__name__)
 

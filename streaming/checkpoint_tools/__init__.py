@@ -1,0 +1,1 @@
+"""Checkpoints that are verified, moved, or made out of a snapshot."""

@@ -1,0 +1,26 @@
+"""What parts of the front use of its event loop; tests have one that they turn themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+
+class Handle(Protocol):
+    """A call that is to come."""
+
+    def cancel(self) -> None:
+        """Let it not come."""
+
+
+class Loop(Protocol):
+    """What is used of an event loop."""
+
+    def time(self) -> float:
+        """Return the loop's time in s."""
+
+    def call_at(self, when: float, callback: Callable[..., Any], *args: Any) -> Handle:
+        """Call back at a time."""
+
+    def call_soon(self, callback: Callable[..., Any], *args: Any) -> Handle:
+        """Call back in the loop's next turn."""

@@ -1,0 +1,1 @@
+"""What of the front coordinates consumer groups."""

@@ -1,0 +1,1 @@
+"""What every process of ours has: a clock, counters, locks, limits."""

@@ -1,0 +1,1 @@
+"""What commands ask a running front through its sockets."""

@@ -1,0 +1,1 @@
+"""Spark's session: its settings, its JVM, its workers."""
