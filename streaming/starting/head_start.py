@@ -111,19 +111,26 @@ class HeadStart:
         """Wait while a load of the cluster is folded and brokers are told of it: beside the query's
         fold both would take twice as long.
         """
-        before, still_since_s = self._of_load(), time.monotonic()
-        if not before[0]:
+        if not self._loading:
             return
+        before, still_since_s = (True, self._done), time.monotonic()
         while not (self._over or self._failure is not None or self._stopped.wait(_LOAD_POLL_S)):
-            now = self._of_load()
-            if not any(now[:2]) or time.monotonic() > still_since_s + _STILL_S:
+            now = self._of_load(before)
+            if now == (False, 0):
                 return
             if now != before:
                 before, still_since_s = now, time.monotonic()
+            elif time.monotonic() > still_since_s + _STILL_S:
+                return
 
-    def _of_load(self) -> tuple[bool, int, int]:
-        """Return whether there is more of it, what brokers have not answered, what is done."""
-        return self._loading, self._pipeline.unanswered(), self._done
+    def _of_load(self, before: tuple[bool, int]) -> tuple[bool, int]:
+        """Return whether more of it is to come, and what shows how far it is: the events that are
+        done; behind its end the fewest requests that brokers had not answered, since then.
+        """
+        if self._loading:
+            return True, self._done
+        unanswered = self._pipeline.unanswered()
+        return False, unanswered if before[0] else min(before[1], unanswered)
 
     def _await_first_batch(self) -> None:
         """Wait until the batch of before a crash has run again, as it was. Raises JobStopping."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -70,6 +71,24 @@ def test_the_query_waits_no_longer_for_a_load_of_which_nothing_comes(job, monkey
     job.write(again + 2)
     job.head_start.take(1, job.fold.batch(job.log[again : again + 2]))
     assert job.sinks.end() == again + 2
+
+
+def test_a_broker_that_does_not_answer_holds_the_query_no_longer_than_that(job, monkeypatch):
+    """Whatever else happens meanwhile."""
+    monkeypatch.setattr("streaming.starting.head_start._STILL_S", 0.3)
+    _, again = two_loads()
+    job.sinks.left = 1
+    end = len(job.log)
+    job.log += [replace(job.log[-1], offset=end + more) for more in range(400)]
+    job.write(end)
+    rows = job.fold.batch(job.log[again : again + 1])
+    waiting = threading.Thread(target=job.head_start.take, args=[1, rows])
+    waiting.start()
+    while waiting.is_alive() and end < len(job.log):
+        end += 1
+        job.write(end)
+        waiting.join(0.02)
+    assert not waiting.is_alive(), "the load is over, and what comes is not of it"
 
 
 def test_a_job_that_is_to_end_does_not_wait_for_a_load(job, monkeypatch):
