@@ -25,6 +25,12 @@ from tests.differential.steps import Step
 _PATIENCE_S = 30.0
 
 Say = Callable[[str], None]
+Settled = Callable[[list[Difference], float], bool]
+"""Whether what differs after so many seconds is not only late."""
+
+
+def _nothing_differs(found: list[Difference], waited_s: float) -> bool:
+    return not found
 
 
 @dataclass(slots=True)
@@ -57,14 +63,9 @@ class Run:
         our_connect: str,
         *,
         spark: bool = False,
-        patience_s: float = _PATIENCE_S,
     ) -> None:
-        """Start brokers and controllers side by side, each on an empty tree.
-
-        patience_s: for how long a difference may be one of time only.
-        """
+        """Start brokers and controllers side by side, each on an empty tree."""
         self.outcome = Outcome(seed)
-        self._patience_s = patience_s
         self._chooser = Chooser(Random(seed))
         self._given_ids: set[str | None] = set()
         self._pool = ThreadPoolExecutor(2)
@@ -102,12 +103,12 @@ class Run:
                 self.outcome.explanation = explained(self._log, start)
         return self.outcome
 
-    def do(self, step: Step) -> list[Difference]:
+    def do(self, step: Step, settled: Settled = _nothing_differs) -> list[Difference]:
         """Do a step to both sides and return what differs then, and nobody knows."""
         self.outcome.steps.append(step)
         self._given_ids.add(step.of.get("topic_id"))
         answers = self._both(step.apply)
-        found = self._compared()
+        found = self._compared(settled)
         if answers[0] != answers[1]:
             found.append(Difference("answer", *answers))
         found += [Difference("an event was set aside", None, one) for one in set_aside(self._log)]
@@ -117,13 +118,14 @@ class Run:
         """End controllers and brokers."""
         self._open.close()
 
-    def _compared(self) -> list[Difference]:
+    def _compared(self, settled: Settled) -> list[Difference]:
         """Settle and compare; what still differs may only be late on a busy machine."""
-        deadline = time.monotonic() + self._patience_s
+        begun_s = time.monotonic()
         while True:
             now = self._look(*self._settled())
             unknown, known = sorted_out(differences(self._before, now), now)
-            if not unknown or time.monotonic() > deadline:
+            waited_s = time.monotonic() - begun_s
+            if settled(unknown, waited_s) or waited_s > _PATIENCE_S:
                 break
             time.sleep(0.5)
         self.outcome.known.update(known)

@@ -14,6 +14,9 @@ from tests.fixtures.waiting import wait_for
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 from tests.integration.front.harness import CONTROLLER_ID, put_broker, stays
 
+SHORT_LEASE_S = 4
+PAST_LEASE_S = SHORT_LEASE_S + 1.0
+
 
 @pytest.fixture
 def active(zk_session, start_front, start_job):
@@ -37,8 +40,8 @@ def front_and_job(active):
 
 @pytest.fixture
 def short_leased(active):
-    """A front and a job that costs it the role when it does nothing for 2 s."""
-    front, job = active(controller_lease_ms=2_000)
+    """A front and a job that costs it the role when it does nothing for the short lease."""
+    front, job = active(controller_lease_ms=SHORT_LEASE_S * 1000)
     wait_for("nothing that waits for the job", lambda: not front.status()["job"]["lag"])
     return front, job
 
@@ -129,7 +132,7 @@ def test_a_silent_job_costs_the_role_until_it_is_back(zk_session, short_leased):
     job.silence()
     put_broker(zk_session, 2)  # an event that nobody folds
     (resigned,) = front.wait_events("controller_resigned", 1)
-    assert "no batch was completed for 2 s" in resigned["reason"]
+    assert f"no batch was completed for {SHORT_LEASE_S} s" in resigned["reason"]
     wait_for("the deleted znode", lambda: zk_session.get("/controller") is None)
     front.wait_role("waiting_for_job")
     job.resume()
@@ -141,14 +144,14 @@ def test_an_idle_but_silent_job_keeps_the_role(short_leased):
     front, job = short_leased
     job.silence()
     job.say({"type": "batch", "batch_id": 2, "end_offset": len(front.events())})
-    stays("the role", lambda: front.status()["role"] == "active", for_s=3)
+    stays("the role", lambda: front.status()["role"] == "active", for_s=PAST_LEASE_S)
 
 
 def test_a_job_that_is_gone_costs_the_role_after_the_lease(zk_session, short_leased, start_job):
     front, job = short_leased
     job.end()
     (resigned,) = front.wait_events("controller_resigned", 1)
-    assert resigned == {"reason": "no job was connected for 2 s"}
+    assert resigned == {"reason": f"no job was connected for {SHORT_LEASE_S} s"}
     wait_for("the deleted znode", lambda: zk_session.get("/controller") is None)
     start_job()
     assert front.wait_events("controller_elected", 2)[1]["epoch"] == 2
@@ -160,7 +163,7 @@ def test_a_job_whose_query_never_folds_costs_the_role_once(short_leased, start_j
     job.end()
     front.wait_events("controller_resigned", 1)
     again = start_job(batch_id=None)
-    stays("no claim", lambda: len(front.of_kind("controller_elected")) == 1, for_s=3)
+    stays("no claim", lambda: len(front.of_kind("controller_elected")) == 1, for_s=PAST_LEASE_S)
     if connects_again:
         again.end()
         start_job(batch_id=None, query_folds=True)

@@ -30,8 +30,8 @@ class OwnServer:
 
     def open(self) -> ZkSession:
         self.sessions += 1
-        session = ZkSession(self.server.connect_string, 1_000)
-        session.connect(500)
+        session = ZkSession(self.server.connect_string, 4_000)
+        session.connect(2_000)
         return session
 
 
