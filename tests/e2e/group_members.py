@@ -75,17 +75,20 @@ def consume_with_kafka_python(
     consumer = KafkaConsumer(**config)
     chosen: dict[str, Any] = {"pattern": topic} if topic[0] == "^" else {"topics": [topic]}
     consumer.subscribe(listener=_Listener(say), **chosen)
+    ends: dict[Any, int] = {}  # of what was consumed, and is not committed yet
     while not ended.is_set():
         found = consumer.poll(int(_POLL_S * 1000))
-        if not found:
+        if found:
+            spans = [
+                {"topic": at.topic, "partition": at.partition}
+                | {"minOffset": records[0].offset, "maxOffset": records[-1].offset}
+                for at, records in found.items()
+            ]
+            say("records_consumed", partitions=spans)
+        ends |= {at: records[-1].offset + 1 for at, records in found.items()}
+        ends = {at: end for at, end in ends.items() if at in consumer.assignment()}
+        if not ends:
             continue
-        spans = [
-            {"topic": at.topic, "partition": at.partition}
-            | {"minOffset": records[0].offset, "maxOffset": records[-1].offset}
-            for at, records in found.items()
-        ]
-        say("records_consumed", partitions=spans)
-        ends = {at: records[-1].offset + 1 for at, records in found.items()}
         try:
             consumer.commit({at: OffsetAndMetadata(end, "", -1) for at, end in ends.items()})
         except KafkaError as error:
@@ -93,6 +96,7 @@ def consume_with_kafka_python(
         else:
             rows = [{**_rows([at])[0], "offset": end} for at, end in ends.items()]
             say("offsets_committed", success=True, offsets=rows)
+            ends = {}
     consumer.close()
 
 
