@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from functools import partial
 
 import pyarrow as pa
 
@@ -38,12 +39,10 @@ class HeadStarts:
         stopped: threading.Event,
     ) -> None:
         """Take where the job begins; nothing happens before `start`."""
-        self._settings = settings
-        self._folders = folders
-        self._pipeline = pipeline
-        self._stopped = stopped
+        self._checkpoint = folders.checkpoint
+        self._new = partial(HeadStart, settings, folders, pipeline, stopped=stopped)
         self._first = beginning.committed
-        self._last = HeadStart(settings, folders, pipeline, beginning, stopped)
+        self._last = self._new(beginning)
 
     def start(self) -> None:
         """Begin the first."""
@@ -69,15 +68,12 @@ class HeadStarts:
 
     def _begin_again(self, batch_id: int, folded: FoldedBatch) -> None:
         """Fold ahead of the query, from the states that it has just written."""
-        checkpoint = self._folders.checkpoint
         try:
-            states = read_state_files(checkpoint, batch_id, most_bytes=_MOST_BYTES)
+            states = read_state_files(self._checkpoint, batch_id, most_bytes=_MOST_BYTES)
         except StatesUnreadable as error:
             logger.info("the query folds the load itself: %s", error)
             return
-        fresh, end = not has_state(checkpoint), folded.end_offset
+        fresh, end = not has_state(self._checkpoint), folded.end_offset
         beginning = Beginning(self._first if fresh else end, fresh, end, states)
-        self._last = HeadStart(
-            self._settings, self._folders, self._pipeline, beginning, self._stopped, loading=True
-        )
+        self._last = self._new(beginning, loading=True)
         self._last.start()
