@@ -117,3 +117,18 @@ class Controller:
 def actions(row: Said) -> Action:
     """Return a change's actions."""
     return Action(row["actions"])
+
+
+def answer(
+    controller: Controller, id_: int, error: int = 0, epoch: int | None = None
+) -> dict[DecisionKind, Any]:
+    """A broker has deleted its replica of partition 0 of topic t, or says why not."""
+    return controller.happen(
+        "stop_replica_answered",
+        "t",
+        broker_id=id_,
+        broker_epoch=100 + id_ if epoch is None else epoch,
+        topic="t",
+        partitions=[0],
+        errors=[error],
+    )

@@ -9,7 +9,7 @@ import pytest
 from state.decisions import Action, DecisionKind
 from state.partitions.legal import PartitionState, ReplicaState
 from state.protocol_errors import ProtocolError
-from tests.unit.state.support import Controller, Said, actions, broker
+from tests.unit.state.support import Controller, Said, actions, answer, broker
 
 CHANGE, STOP = DecisionKind.CHANGE_PARTITIONS, DecisionKind.STOP_REPLICAS
 MARK, UNMARK = DecisionKind.MARK_TOPIC_DELETION, DecisionKind.UNMARK_TOPIC_DELETION
@@ -31,20 +31,6 @@ def mark(controller: Controller, topic: str = "t", **more: Any) -> dict[Decision
 
 def ask(controller: Controller, topic: str = "t", **more: Any) -> dict[DecisionKind, Any]:
     return controller.happen("delete_topic_requested", topic, request_id="r", topic=topic, **more)
-
-
-def answer(
-    controller: Controller, id_: int, error: int = 0, epoch: int | None = None
-) -> dict[DecisionKind, Any]:
-    return controller.happen(
-        "stop_replica_answered",
-        "t",
-        broker_id=id_,
-        broker_epoch=100 + id_ if epoch is None else epoch,
-        topic="t",
-        partitions=[0],
-        errors=[error],
-    )
 
 
 def replica_states(controller: Controller) -> dict[int, ReplicaState]:

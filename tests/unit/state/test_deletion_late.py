@@ -12,7 +12,7 @@ from checkpoints.snapshot import Snapshot
 from state.decisions import DecisionKind
 from state.partitions.table import DELETED_MAX, PartitionTable, Topic
 from state.routing import Layout, topic_scope
-from tests.unit.state.support import Controller
+from tests.unit.state.support import Controller, answer
 
 FORGET, CHANGE = DecisionKind.FORGET_TOPIC, DecisionKind.CHANGE_PARTITIONS
 ID, OTHER = "AAECAwQFBgcICQoLDA0ODw", "ERECAwQFBgcICQoLDA0ODw"
@@ -40,15 +40,7 @@ def with_deleted(topic_id: str | None = ID) -> Controller:
     create(controller, topic_id)
     controller.happen("delete_topic_requested", "t", request_id="d", topic="t")
     for id_ in (1, 2):
-        said = controller.happen(
-            "stop_replica_answered",
-            "t",
-            broker_id=id_,
-            broker_epoch=100 + id_,
-            topic="t",
-            partitions=[0],
-            errors=[0],
-        )
+        said = answer(controller, id_)
     assert DecisionKind.DELETE_TOPIC in said
     return controller
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from state.decisions import DecisionKind
-from tests.unit.state.support import Controller, broker
+from tests.unit.state.support import Controller, answer, broker
 
 STOP, REWRITE = DecisionKind.STOP_REPLICAS, DecisionKind.REWRITE_ASSIGNMENT
 DELETE, UNMARK = DecisionKind.DELETE_TOPIC, DecisionKind.UNMARK_TOPIC_DELETION
@@ -28,26 +28,14 @@ def stopped(said: dict[DecisionKind, Any]) -> list[int]:
     return sorted(row["broker"] for row in said[STOP] if row["delete"])
 
 
-def answered(controller: Controller, id_: int) -> dict[DecisionKind, Any]:
-    return controller.happen(
-        "stop_replica_answered",
-        "t",
-        broker_id=id_,
-        broker_epoch=100 + id_,
-        topic="t",
-        partitions=[0],
-        errors=[0],
-    )
-
-
 def test_its_deletion_begins_again_and_ends() -> None:
     controller = marked()
     read_again(controller)
     said = controller.topic("t", [[1, 2]], [STATE])
     assert REWRITE not in said, "its partitions are not new, nothing is to be undone"
     assert stopped(said) == [1, 2]
-    assert DELETE not in answered(controller, 1)
-    assert DELETE in answered(controller, 2)
+    assert DELETE not in answer(controller, 1)
+    assert DELETE in answer(controller, 2)
 
 
 def test_a_halted_deletion_waits_again() -> None:
@@ -55,9 +43,9 @@ def test_a_halted_deletion_waits_again() -> None:
     read_again(controller)
     said = controller.topic("t", [[1, 2]], [STATE])
     assert (REWRITE in said, stopped(said)) == (False, [1])
-    answered(controller, 1)
+    answer(controller, 1)
     assert stopped(controller.brokers(registered=[broker(2, 102)])) == [2]
-    assert DELETE in answered(controller, 2)
+    assert DELETE in answer(controller, 2)
 
 
 def test_partitions_that_have_no_state_are_not_brought_online() -> None:
