@@ -20,6 +20,10 @@ from kafka.errors import KafkaError
 from streaming.log.kafka_messages import make_message_classes
 
 _POLL_S = 0.2
+_LONG_POLL_MS = 5_000
+"""A leader of kafka-python 3.0 that rejoins because metadata changed stands still for good when its
+poll ends before the rebalance does: the next one sees nothing to join for (with any coordinator).
+"""
 _lock = threading.Lock()
 
 Say = Callable[..., None]
@@ -77,7 +81,7 @@ def consume_with_kafka_python(
     consumer.subscribe(listener=_Listener(say), **chosen)
     ends: dict[Any, int] = {}  # of what was consumed, and is not committed yet
     while not ended.is_set():
-        found = consumer.poll(int(_POLL_S * 1000))
+        found = consumer.poll(_LONG_POLL_MS)
         if found:
             spans = [
                 {"topic": at.topic, "partition": at.partition}
