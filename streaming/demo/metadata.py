@@ -6,8 +6,10 @@ import socket
 from dataclasses import dataclass
 
 from streaming.embedded.ports import LOOPBACK
+from streaming.wire.apis import ApiKey
 from streaming.wire.frames import frame
-from streaming.wire.messages import ApiKey, decode_response, encode_request
+from streaming.wire.requests import encode_request
+from streaming.wire.responses import decode_response
 
 _VERSION = 9  # no topic ids yet, which is all that is needed here
 _TIMEOUT_S = 5.0

@@ -8,16 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 from streaming.gateway.calls import Answer, Apis, BoundListener, Call
 from streaming.gateway.versions import unsupported_version_response
+from streaming.wire.apis import APIS, ApiKey
 from streaming.wire.errors import UnsupportedVersion
-from streaming.wire.messages import (
-    APIS,
-    ApiKey,
-    Request,
-    decode_request,
-    encode_response,
-    encode_response_header,
-)
 from streaming.wire.passing import RequestPrefix, request_prefix
+from streaming.wire.requests import Request, decode_request
+from streaming.wire.responses import encode_response, encode_response_header
 
 _SHORT_FRAME_BYTES = 1 << 16
 _LONG_FRAMES = ThreadPoolExecutor(1, "long-frame")

@@ -39,7 +39,7 @@ from streaming.gateway.reassignments import (
 )
 from streaming.gateway.scram import AlterUserScramCredentials
 from streaming.gateway.versions import Versions
-from streaming.wire.messages import ApiKey
+from streaming.wire.apis import ApiKey
 
 
 @dataclass(frozen=True, slots=True)

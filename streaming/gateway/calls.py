@@ -6,8 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from streaming.wire.messages import RequestHeader
 from streaming.wire.passing import RequestPrefix
+from streaming.wire.requests import RequestHeader
 from streaming.wire.schema_codec import Body
 
 _MESSAGE_CHARACTERS_MAX = 1_000

@@ -17,7 +17,8 @@ from streaming.gateway.calls import Call, HangUp, told
 from streaming.gateway.passing.brokers import Brokers
 from streaming.gateway.passing.pool import BrokerFailed
 from streaming.wire.errors import WireError
-from streaming.wire.messages import decode_response, encode_request, response_body
+from streaming.wire.requests import encode_request
+from streaming.wire.responses import decode_response, response_body
 from streaming.wire.schema_codec import Body
 
 _STATIC_BROKER_CONFIG = 4

@@ -13,7 +13,7 @@ from streaming.gateway.answering import Answering
 from streaming.gateway.calls import HangUp
 from streaming.wire.errors import FrameTooLarge, UnsupportedApi, UnsupportedVersion, WireError
 from streaming.wire.frames import FrameSplitter, frame
-from streaming.wire.messages import request_in_words
+from streaming.wire.requests import request_in_words
 
 logger = logging.getLogger(__name__)
 

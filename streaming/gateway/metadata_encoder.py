@@ -13,7 +13,7 @@ from state.matrix import Int32s
 from state.topic_ids import NO_TOPIC_ID
 from streaming.gateway.nodes import Node
 from streaming.gateway.operations import NOT_ASKED
-from streaming.wire.messages import APIS, ApiKey
+from streaming.wire.apis import APIS, ApiKey
 from streaming.wire.primitives import array_length, empty_tags, nullable_string, string
 from streaming.wire.row_encoder import BrokerIds, Column, Scalar, encode_rows
 

@@ -9,7 +9,8 @@ from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Call
 from streaming.gateway.passing.brokers import Brokers
 from streaming.gateway.passing.versions import Range, common_ranges, our_range
-from streaming.wire.messages import ApiKey, encode_response
+from streaming.wire.apis import ApiKey
+from streaming.wire.responses import encode_response
 from streaming.wire.schema_codec import Body
 
 _SOFTWARE_SINCE = 3

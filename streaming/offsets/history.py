@@ -18,9 +18,11 @@ from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.batches import spans
 from streaming.offsets.leader import OffsetsLeader
 from streaming.offsets.partition_log import UNKNOWN, EpochEnd
+from streaming.wire.apis import ApiKey
 from streaming.wire.errors import WireError
 from streaming.wire.exchange import CLIENT_ID, Exchange
-from streaming.wire.messages import ApiKey, decode_response, encode_request
+from streaming.wire.requests import encode_request
+from streaming.wire.responses import decode_response
 from streaming.wire.schema_codec import Body
 
 logger = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import NewRecord
 from streaming.log.events import event
 from streaming.sinks.channel import NO_ERRORS, Answer
-from streaming.wire.messages import ApiKey
+from streaming.wire.apis import ApiKey
 
 # About a partition the same code says that the leader epoch is known already. What a failed disk
 # means is decided; anything else nobody waits for.

@@ -15,15 +15,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from streaming.sinks.plan import SharedRequest
+from streaming.wire.apis import ApiKey
 from streaming.wire.errors import WireError
 from streaming.wire.exchange import CLIENT_ID, Exchange
 from streaming.wire.healthy_answers import tells_no_error
-from streaming.wire.messages import (
-    ApiKey,
-    decode_response,
-    encode_request,
-    encode_request_header,
-)
+from streaming.wire.requests import encode_request, encode_request_header
+from streaming.wire.responses import decode_response
 
 logger = logging.getLogger(__name__)
 

@@ -26,7 +26,7 @@ from streaming.sinks.batch import SinkDecision
 from streaming.sinks.rows import NO_ROWS, image_rows, partition_rows
 from streaming.sinks.stacking import stack_decisions, stack_stops
 from streaming.sinks.undone import without_undone
-from streaming.wire.messages import APIS, ApiKey
+from streaming.wire.apis import APIS, ApiKey
 from streaming.wire.partition_rows import (
     BrokerNode,
     EncodedBody,

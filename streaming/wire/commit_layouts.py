@@ -11,19 +11,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from streaming.wire.apis import APIS, ApiKey
 from streaming.wire.errors import WireError
-from streaming.wire.messages import (
-    APIS,
-    ApiKey,
-    decode_request,
-    encode_response_header,
-)
 from streaming.wire.offset_commits import (
     EPOCH_SINCE,
     FLEXIBLE_SINCE,
     encode_commit_errors,
 )
 from streaming.wire.reading import varint
+from streaming.wire.requests import decode_request
+from streaming.wire.responses import encode_response_header
 
 Numbers: TypeAlias = tuple[bytes, ...]
 """Offset and leader epoch of each partition, 12 bytes as they stand in the request."""

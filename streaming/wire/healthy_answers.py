@@ -6,7 +6,7 @@ these lists takes as long as all else that a large change costs the job's broker
 
 from __future__ import annotations
 
-from streaming.wire.messages import APIS, ApiKey
+from streaming.wire.apis import APIS, ApiKey
 
 _NO_ERROR = b"\x00\x00"
 _TOPICS_SINCE = 5

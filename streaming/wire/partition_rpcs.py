@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from streaming.wire.messages import APIS, ApiKey
+from streaming.wire.apis import APIS, ApiKey
 from streaming.wire.partition_rows import (
     PLAINTEXT,
     BrokerNode,

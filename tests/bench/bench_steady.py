@@ -18,8 +18,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from streaming.wire.apis import ApiKey
 from streaming.wire.frames import frame
-from streaming.wire.messages import ApiKey, decode_response, encode_request
+from streaming.wire.requests import encode_request
+from streaming.wire.responses import decode_response
 from tests.bench.load import PARTITIONS_PER_TOPIC, create_topics, round_robin, topic_id
 from tests.bench.processes import cores_between, cpu_s, processes
 from tests.bench.report import emit, percentiles, show

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from streaming.wire.messages import APIS, ApiKey
+from streaming.wire.apis import APIS, ApiKey
 from streaming.wire.partition_rpcs import PartitionRows
 from tests.unit.wire.support import as_body, encode
 

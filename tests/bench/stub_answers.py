@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import struct
 
-from streaming.wire.messages import ApiKey, encode_response, encode_response_header
+from streaming.wire.apis import ApiKey
 from streaming.wire.primitives import unsigned_varint
+from streaming.wire.responses import encode_response, encode_response_header
 
 VERSIONS = {
     ApiKey.LEADER_AND_ISR: (5, 7),

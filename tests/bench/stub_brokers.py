@@ -17,8 +17,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from streaming.process.wall_clock import wall_clock_ms
+from streaming.wire.apis import ApiKey
 from streaming.wire.frames import frame
-from streaming.wire.messages import ApiKey
 from streaming.zk.client import ZkSession
 from streaming.zk.ops import Create, Delete
 from streaming.zk.znodes import (

@@ -20,8 +20,10 @@ from streaming.log.embedded import EmbeddedLogReader
 from streaming.paths import DataDir
 from streaming.sockets.status_socket import fetch_status
 from streaming.supervisor.processes import Supervisor
+from streaming.wire.apis import ApiKey
 from streaming.wire.frames import frame
-from streaming.wire.messages import ApiKey, decode_response, encode_request
+from streaming.wire.requests import encode_request
+from streaming.wire.responses import decode_response
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import parse_partition_states, partition_state_path
 from tests.bench.worker import Worker

@@ -15,7 +15,8 @@ from typing import Any
 
 import orjson
 
-from streaming.wire.messages import BROKER_APIS, ApiKey, decode_request
+from streaming.wire.apis import BROKER_APIS, ApiKey
+from streaming.wire.requests import decode_request
 
 _EPOCH = struct.Struct(">q")
 _EPOCH_IS_WITHIN_BYTES = 64

@@ -8,7 +8,8 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
-from streaming.wire.messages import ApiKey, Request
+from streaming.wire.apis import ApiKey
+from streaming.wire.requests import Request
 from streaming.zk.client import ZkSession
 from streaming.zk.ops import Create, Delete, MultiOp
 from streaming.zk.znodes import (

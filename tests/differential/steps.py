@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from state.protocol_errors import ProtocolError
-from streaming.wire.messages import ApiKey
+from streaming.wire.apis import ApiKey
 from streaming.zk.ops import Create, SetData
 from streaming.zk.znodes import (
     CONFIG_CHANGE_PREFIX,

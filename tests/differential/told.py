@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from streaming.wire.messages import ApiKey, Request
+from streaming.wire.apis import ApiKey
+from streaming.wire.requests import Request
 from tests.fixtures.stub_brokers import leader_and_isr_states, metadata_states
 
 DELETED = -2

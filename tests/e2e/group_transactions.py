@@ -7,7 +7,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
-from streaming.wire.messages import ApiKey
+from streaming.wire.apis import ApiKey
 from tests.bench.system import GatewayClient
 from tests.e2e.group_clients import TOPIC
 from tests.e2e.waiting import wait_for

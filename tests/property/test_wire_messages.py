@@ -12,16 +12,11 @@ from hypothesis import strategies as st
 from kafka.protocol.schemas import load_json
 from kafka.protocol.schemas.fields.base import BaseField
 
+from streaming.wire.apis import APIS
 from streaming.wire.errors import MalformedFrame, WireError
 from streaming.wire.frames import FrameSplitter, frame
-from streaming.wire.messages import (
-    APIS,
-    DECODED_WITHOUT_SCHEMA,
-    decode_request,
-    decode_response,
-    encode_request,
-    encode_response,
-)
+from streaming.wire.requests import DECODED_WITHOUT_SCHEMA, decode_request, encode_request
+from streaming.wire.responses import decode_response, encode_response
 
 API_VERSIONS = [
     pytest.param(api, version, id=f"{api.name} {version}")

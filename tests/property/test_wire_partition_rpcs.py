@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from streaming.wire.messages import APIS, ApiKey
+from streaming.wire.apis import APIS, ApiKey
 from streaming.wire.partition_rpcs import PartitionRows
 from tests.unit.wire.support import RPC_VERSIONS, as_body, encode, ids
 

@@ -16,7 +16,7 @@ from streaming.embedded.process import ChildProcess
 from streaming.paths import DataDir
 from streaming.sockets.status_socket import fetch_status
 from streaming.supervisor.processes import FRONT, JOB, role_command
-from streaming.wire.messages import ApiKey
+from streaming.wire.apis import ApiKey
 from streaming.zk.client import ZkSession
 from streaming.zk.ops import Create, Delete
 from streaming.zk.znodes import (

@@ -31,7 +31,7 @@ from streaming.offsets.upkeep import IsrUpkeep
 from streaming.process.counters import Counters
 from streaming.process.wall_clock import wall_clock_ms
 from streaming.settings import Settings
-from streaming.wire.messages import ApiKey
+from streaming.wire.apis import ApiKey
 from streaming.wire.schema_codec import Body
 
 _CONSUMER = -1

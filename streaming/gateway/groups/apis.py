@@ -9,7 +9,7 @@ from streaming.gateway.groups.membership import Membership
 from streaming.gateway.groups.offsets import Offsets
 from streaming.gateway.groups.overview import Overview
 from streaming.gateway.groups.requests import GroupRequests
-from streaming.wire.messages import ApiKey
+from streaming.wire.apis import ApiKey
 
 
 def group_apis(requests: GroupRequests) -> Mapping[int, Handler | AtOnce | Soon]:

@@ -17,16 +17,12 @@ from state.groups.tables import Api
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Answer, Call, HangUp
 from streaming.gateway.groups.requests import GroupRequests, Told
+from streaming.wire.apis import ApiKey
 from streaming.wire.joining import encode_join_group, encode_sync_group
-from streaming.wire.messages import (
-    ApiKey,
-    RequestHeader,
-    decode_request,
-    encode_response,
-    encode_response_header,
-)
 from streaming.wire.passing import answer_with_id_of, request_with_id
 from streaming.wire.reading import STRING_BYTES_MAX
+from streaming.wire.requests import RequestHeader, decode_request
+from streaming.wire.responses import encode_response, encode_response_header
 from streaming.wire.schema_codec import Body
 
 logger = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from state.groups.tables import Api
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Call
 from streaming.gateway.groups.requests import GroupRequests
-from streaming.wire.messages import APIS
+from streaming.wire.apis import APIS
 from streaming.wire.offset_commits import encode_commit_errors
 from streaming.wire.schema_codec import Body
 

@@ -9,8 +9,9 @@ from streaming.gateway.passing.versions import BrokerVersions, Ranges, common_ra
 from streaming.gateway.ports import ImageView
 from streaming.image.brokers import RegisteredBroker, endpoint_on
 from streaming.wire.exchange import CLIENT_ID
-from streaming.wire.messages import decode_response, encode_request
 from streaming.wire.partition_rows import PLAINTEXT
+from streaming.wire.requests import encode_request
+from streaming.wire.responses import decode_response
 from streaming.wire.schema_codec import Body
 
 _NOBODY: Mapping[int, RegisteredBroker] = {}

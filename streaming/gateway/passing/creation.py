@@ -13,8 +13,8 @@ from contextlib import suppress
 from state.protocol_errors import ProtocolError
 from streaming.gateway.passing.brokers import Brokers
 from streaming.gateway.passing.pool import BrokerFailed
+from streaming.wire.apis import ApiKey
 from streaming.wire.errors import WireError
-from streaming.wire.messages import ApiKey
 
 
 class AutoCreation:

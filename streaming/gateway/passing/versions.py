@@ -8,8 +8,10 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from functools import reduce
 
 from streaming.gateway.passing.pool import BrokerFailed, Registration, Target
+from streaming.wire.apis import APIS, ApiKey
 from streaming.wire.errors import WireError
-from streaming.wire.messages import APIS, ApiKey, decode_response, encode_request
+from streaming.wire.requests import encode_request
+from streaming.wire.responses import decode_response
 
 logger = logging.getLogger(__name__)
 

@@ -10,8 +10,9 @@ from streaming.gateway.calls import Call, Handler
 from streaming.gateway.passing.brokers import Brokers
 from streaming.gateway.passing.pool import BrokerFailed
 from streaming.gateway.ports import ClusterView
+from streaming.wire.apis import ApiKey
 from streaming.wire.errors import WireError
-from streaming.wire.messages import ApiKey, response_body
+from streaming.wire.responses import response_body
 from streaming.wire.schema_codec import Body
 
 _NO_TOPICS: Body = {"topics": [], "allow_auto_topic_creation": False}

@@ -14,9 +14,10 @@ from typing import Any
 
 import orjson
 
+from streaming.wire.apis import ApiKey
 from streaming.wire.frames import frame
-from streaming.wire.messages import ApiKey, encode_request_header
 from streaming.wire.partition_rpcs import encode_update_metadata
+from streaming.wire.requests import encode_request_header
 from streaming.zk.chain import OutcomeKind
 from streaming.zk.claim import claim_controller, resign_controller
 from streaming.zk.client import ZkSession

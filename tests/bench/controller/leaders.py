@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from state.protocol_errors import ProtocolError
-from streaming.wire.messages import ApiKey
+from streaming.wire.apis import ApiKey
 from streaming.zk.ops import Create
 from streaming.zk.znodes import parse_partition_states
 from tests.bench.controller.stage import Stage

@@ -8,9 +8,11 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
+from streaming.wire.apis import ApiKey
 from streaming.wire.frames import frame
-from streaming.wire.messages import ApiKey, decode_response, encode_request_header
 from streaming.wire.primitives import array_length, nullable_string, string, unsigned_varint
+from streaming.wire.requests import encode_request_header
+from streaming.wire.responses import decode_response
 
 CORRELATION_ID = 7
 TOPIC = "bench"

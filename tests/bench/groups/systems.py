@@ -14,7 +14,7 @@ from streaming.embedded.broker import KafkaBroker
 from streaming.embedded.ports import LOOPBACK, free_ports
 from streaming.embedded.zookeeper import EmbeddedZooKeeper
 from streaming.supervisor.processes import Supervisor
-from streaming.wire.messages import ApiKey
+from streaming.wire.apis import ApiKey
 from tests.bench.groups.frames import TOPIC
 from tests.bench.processes import processes
 from tests.bench.system import GatewayClient

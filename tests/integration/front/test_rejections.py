@@ -6,7 +6,7 @@ import pytest
 
 from state.protocol_errors import ProtocolError
 from streaming.settings_loader import load_settings
-from streaming.wire.messages import ApiKey
+from streaming.wire.apis import ApiKey
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import TopicZNode, parse_topic, topic_bytes, topic_path
 from tests.bench.system import GatewayClient

@@ -17,7 +17,7 @@ from streaming.sinks.channel import Answer, Timing
 from streaming.sinks.plan import SharedRequest
 from streaming.sinks.rows import NO_ROWS
 from streaming.sinks.zookeeper import ZooKeeperSink
-from streaming.wire.messages import ApiKey
+from streaming.wire.apis import ApiKey
 from streaming.zk.claim import ControllerClaim, claim_controller
 from streaming.zk.client import ZkSession
 from streaming.zk.write_limits import WriteLimits

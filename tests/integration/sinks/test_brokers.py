@@ -9,7 +9,7 @@ import pytest
 
 from streaming.image.brokers import RegisteredBroker, broker_node
 from streaming.sinks import channel
-from streaming.wire.messages import ApiKey
+from streaming.wire.apis import ApiKey
 from tests.fixtures.stub_brokers import OF_2_1
 from tests.fixtures.waiting import WAIT_S, wait_for
 from tests.integration.sinks.support import Notes, numbered, registered

@@ -14,7 +14,7 @@ import pytest
 
 from state.decisions import DecisionKind
 from streaming.log.embedded import EmbeddedLogReader
-from streaming.wire.messages import ApiKey
+from streaming.wire.apis import ApiKey
 from streaming.zk.znodes import parse_topic
 from tests.fixtures.waiting import wait_for
 from tests.integration.sinks.local_job import Killed, LocalJob, Points

@@ -8,7 +8,7 @@ import pytest
 from state.partitions.ballots import Finding
 from streaming.explain.story import Explainer
 from streaming.sinks import channel
-from streaming.wire.messages import ApiKey
+from streaming.wire.apis import ApiKey
 from streaming.zk.claim import claim_controller
 from tests.fixtures.story import Story
 from tests.fixtures.stub_brokers import leader_and_isr_states, metadata_states

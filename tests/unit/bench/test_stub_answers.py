@@ -5,19 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from streaming.wire.messages import (
-    APIS,
-    ApiKey,
-    decode_response,
-    encode_request,
-    encode_request_header,
-)
+from streaming.wire.apis import APIS, ApiKey
 from streaming.wire.partition_rows import PartitionRows
 from streaming.wire.partition_rpcs import (
     encode_leader_and_isr,
     encode_stop_replica,
     encode_update_metadata,
 )
+from streaming.wire.requests import encode_request, encode_request_header
+from streaming.wire.responses import decode_response
 from tests.bench.stub_answers import VERSIONS, answer, read_header
 
 TOPICS = {"a": [0, 1, 2], "long-topic-name": [7]}

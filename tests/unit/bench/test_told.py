@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from streaming.wire.messages import ApiKey, encode_request
+from streaming.wire.apis import ApiKey
+from streaming.wire.requests import encode_request
 from tests.bench.controller.measure import Result, differences
 from tests.bench.stub_answers import read_header
 from tests.bench.told import Kept, write_told

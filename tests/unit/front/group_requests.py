@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from state.protocol_errors import ProtocolError
-from streaming.wire.messages import APIS, ApiKey
+from streaming.wire.apis import APIS, ApiKey
 from tests.unit.front.group_world import GroupWorld, coordinating
 from tests.unit.gateway.support import Client, Rig
 

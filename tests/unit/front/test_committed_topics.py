@@ -11,7 +11,7 @@ import pytest
 from state.groups.offset_rows import TopicPartition
 from state.protocol_errors import ProtocolError
 from streaming.offsets.history import History
-from streaming.wire.messages import ApiKey
+from streaming.wire.apis import ApiKey
 from tests.unit.front.group_offsets import all_gone, decided, in_topic
 from tests.unit.front.group_requests import GROUP, commit, commit_body, fetched, member_of, play
 from tests.unit.front.group_world import GroupWorld

@@ -12,8 +12,10 @@ from state.groups.buckets import group_bucket
 from state.groups.offset_rows import UNLOGGED, TopicPartition
 from state.protocol_errors import ProtocolError
 from streaming.front.groups import direct_commits
+from streaming.wire.apis import ApiKey
 from streaming.wire.commit_layouts import CommitLayouts
-from streaming.wire.messages import ApiKey, decode_response, encode_request
+from streaming.wire.requests import encode_request
+from streaming.wire.responses import decode_response
 from tests.unit.front.group_offsets import (
     all_gone,
     decided,

@@ -10,7 +10,8 @@ import pytest
 from state.groups.tables import CoordinatorPhase
 from state.protocol_errors import ProtocolError
 from streaming.gateway.ports import DecisionTimedOut
-from streaming.wire.messages import ApiKey, decode_response
+from streaming.wire.apis import ApiKey
+from streaming.wire.responses import decode_response
 from tests.unit.front.group_requests import (
     GROUP,
     commit,

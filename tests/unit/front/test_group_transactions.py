@@ -8,7 +8,7 @@ import pytest
 
 from state.protocol_errors import ProtocolError
 from streaming.gateway.groups import transactions
-from streaming.wire.messages import ApiKey
+from streaming.wire.apis import ApiKey
 from tests.unit.front import group_world
 from tests.unit.front.group_requests import GROUP, fetched, in_transaction, play
 from tests.unit.front.group_world import GroupWorld

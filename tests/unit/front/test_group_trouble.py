@@ -14,7 +14,7 @@ import pytest
 from state.protocol_errors import ProtocolError
 from streaming.front.groups import decisions as group_decisions
 from streaming.offsets.take_over import TakeOver
-from streaming.wire.messages import ApiKey
+from streaming.wire.apis import ApiKey
 from streaming.wire.reading import STRING_BYTES_MAX
 from tests.unit.front.front_figures import made_front
 from tests.unit.front.group_requests import (

@@ -13,8 +13,9 @@ import pytest
 from state.protocol_errors import ProtocolError
 from streaming.gateway.groups import membership
 from streaming.gateway.operations import GROUP_OPERATIONS, NOT_ASKED
+from streaming.wire.apis import APIS, ApiKey
 from streaming.wire.joining import encode_join_group
-from streaming.wire.messages import APIS, ApiKey, decode_response
+from streaming.wire.responses import decode_response
 from tests.unit.front.group_requests import (
     GROUP,
     commit,

@@ -11,7 +11,7 @@ import pytest
 from state.groups.buckets import group_bucket
 from state.groups.tables import CoordinatorPhase
 from state.protocol_errors import ProtocolError
-from streaming.wire.messages import ApiKey
+from streaming.wire.apis import ApiKey
 from tests.unit.front.group_requests import GROUP, commit, joining, play
 from tests.unit.front.group_world import GroupWorld
 from tests.unit.gateway.support import Client, Rig

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from state.protocol_errors import ProtocolError
-from streaming.wire.messages import ApiKey
+from streaming.wire.apis import ApiKey
 from tests.unit.front.group_requests import (
     GROUP,
     commit,

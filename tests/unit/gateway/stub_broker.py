@@ -8,9 +8,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from streaming.wire.apis import ApiKey
 from streaming.wire.frames import FrameSplitter, frame
-from streaming.wire.messages import ApiKey, decode_request, decode_response, encode_response
 from streaming.wire.passing import request_prefix
+from streaming.wire.requests import decode_request
+from streaming.wire.responses import decode_response, encode_response
 from tests.unit.gateway.support import Rig
 
 LISTENER = "CLIENT"

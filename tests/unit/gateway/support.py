@@ -25,7 +25,8 @@ from streaming.gateway.ports import DecisionTimedOut, NotController
 from streaming.gateway.server import Gateway, Listener
 from streaming.image.cluster_image import ClusterImage
 from streaming.wire.frames import FrameSplitter, frame
-from streaming.wire.messages import decode_response, encode_request
+from streaming.wire.requests import encode_request
+from streaming.wire.responses import decode_response
 from tests.fixtures.documented_events import assert_documented
 
 NODE_ID = 1000

@@ -8,7 +8,7 @@ import pytest
 
 from state.protocol_errors import ProtocolError
 from streaming.gateway.ports import DecisionTimedOut, NotController, Paused
-from streaming.wire.messages import ApiKey
+from streaming.wire.apis import ApiKey
 from tests.unit.gateway.support import Rig, with_gateway
 
 

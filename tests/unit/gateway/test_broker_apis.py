@@ -10,7 +10,7 @@ import pytest
 from state.limits import REPLICAS_MAX
 from state.topic_ids import topic_id_from_text
 from streaming.gateway.ports import DecisionTimedOut, NotController
-from streaming.wire.messages import ApiKey
+from streaming.wire.apis import ApiKey
 from tests.unit.gateway.support import Rig, with_gateway
 
 EPOCH = 101  # of broker 1

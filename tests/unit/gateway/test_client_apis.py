@@ -10,8 +10,9 @@ import pytest
 from streaming.gateway.coordinators import coordinator_partition, java_string_hash
 from streaming.gateway.passing.apis import PASSED_APIS
 from streaming.gateway.ports import DecisionTimedOut, NotController
+from streaming.wire.apis import APIS, GATEWAY_APIS, ApiKey
 from streaming.wire.frames import frame
-from streaming.wire.messages import APIS, GATEWAY_APIS, ApiKey, encode_request
+from streaming.wire.requests import encode_request
 from tests.unit.gateway.support import CLUSTER_ID, NODE_ID, Rig, with_gateway
 
 SOFTWARE = {"client_software_name": "apache-kafka-java", "client_software_version": "3.9.2"}

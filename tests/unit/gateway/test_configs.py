@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from streaming.wire.messages import APIS, ApiKey
+from streaming.wire.apis import APIS, ApiKey
 from tests.unit.gateway.stub_broker import RANGES, StubBroker, answering, brokers
 from tests.unit.gateway.support import Rig, with_gateway
 

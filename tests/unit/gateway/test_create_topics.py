@@ -14,7 +14,7 @@ from state.topic_ids import topic_id_from_text
 from streaming.gateway import create_topics
 from streaming.gateway.ports import DecisionTimedOut, NotController
 from streaming.topic_ids import mint_topic_id
-from streaming.wire.messages import ApiKey
+from streaming.wire.apis import ApiKey
 from tests.unit.gateway.support import DEFAULTS, Rig, with_gateway
 
 VERSIONS = range(2, 8)

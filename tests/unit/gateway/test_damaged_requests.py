@@ -14,8 +14,9 @@ from typing import Any
 
 import pytest
 
+from streaming.wire.apis import APIS, GATEWAY_APIS, ApiKey
 from streaming.wire.frames import frame
-from streaming.wire.messages import APIS, GATEWAY_APIS, ApiKey, encode_request
+from streaming.wire.requests import encode_request
 from tests.unit.gateway.support import Rig, with_gateway
 
 SEEDS = range(40)

@@ -9,7 +9,7 @@ import pytest
 
 from state.topic_ids import topic_id_from_text
 from streaming.gateway.ports import DecisionTimedOut, NotController
-from streaming.wire.messages import ApiKey
+from streaming.wire.apis import ApiKey
 from tests.unit.gateway.support import Rig, with_gateway
 
 T_ID = "xVg7K6qyTvmxpuD7RnqU_w"

@@ -9,7 +9,7 @@ import pytest
 
 from state.topic_ids import topic_id_from_text
 from streaming.image.cluster_image import ClusterImage
-from streaming.wire.messages import ApiKey
+from streaming.wire.apis import ApiKey
 from tests.unit.gateway.support import BROKERS, CLUSTER_ID, FakeCluster, Rig, with_gateway
 
 VERSIONS = range(13)

@@ -18,7 +18,7 @@ from streaming.gateway.metadata_encoder import (
     encode_metadata,
 )
 from streaming.gateway.nodes import Node
-from streaming.wire.messages import APIS, ApiKey
+from streaming.wire.apis import APIS, ApiKey
 
 IDS = st.lists(st.integers(0, 2**31 - 1), max_size=4)
 PARTITION = st.tuples(

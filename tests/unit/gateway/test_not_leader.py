@@ -6,8 +6,9 @@ import uuid
 
 import pytest
 
+from streaming.wire.apis import APIS, ApiKey
 from streaming.wire.frames import frame
-from streaming.wire.messages import APIS, ApiKey, encode_request
+from streaming.wire.requests import encode_request
 from tests.unit.gateway.support import Rig, with_gateway
 
 NOT_LEADER_OR_FOLLOWER = 6

@@ -11,7 +11,9 @@ import pytest
 from streaming.gateway.passing import versions
 from streaming.gateway.passing.apis import PASSED_APIS
 from streaming.gateway.passing.pool import BrokerFailed, BrokerPool, PassingLimits, Target
-from streaming.wire.messages import ApiKey, decode_response, encode_request
+from streaming.wire.apis import ApiKey
+from streaming.wire.requests import encode_request
+from streaming.wire.responses import decode_response
 from tests.unit.gateway.stub_broker import (
     RANGES,
     StubBroker,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from streaming.wire.messages import ApiKey
+from streaming.wire.apis import ApiKey
 from tests.unit.gateway.support import Rig, with_gateway
 
 SHA_256, SHA_512 = 1, 2

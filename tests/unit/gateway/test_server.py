@@ -18,14 +18,10 @@ from streaming.gateway import answering
 from streaming.gateway.calls import Apis
 from streaming.gateway.connection import Limits
 from streaming.gateway.server import Gateway, Listener
+from streaming.wire.apis import ApiKey
 from streaming.wire.frames import frame
-from streaming.wire.messages import (
-    ApiKey,
-    Request,
-    decode_request,
-    decode_response,
-    encode_request,
-)
+from streaming.wire.requests import Request, decode_request, encode_request
+from streaming.wire.responses import decode_response
 from tests.unit.gateway.support import LISTENERS, NODE_ID, Rig, with_gateway
 
 

@@ -10,7 +10,8 @@ from streaming.gateway.calls import BoundListener, Call
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.batches import BatchRecord, encode_batch
 from streaming.offsets.leader import OffsetsLeader
-from streaming.wire.messages import ApiKey, RequestHeader
+from streaming.wire.apis import ApiKey
+from streaming.wire.requests import RequestHeader
 from tests.unit.gateway.support import FakeCluster
 
 BATCH = encode_batch([BatchRecord(1, b"k", b"v")])

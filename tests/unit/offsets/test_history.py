@@ -14,9 +14,11 @@ import pytest
 from streaming.offsets.batches import BatchRecord, encode_batch, spans, stamped
 from streaming.offsets.history import History, HistoryUnreadable
 from streaming.offsets.partition_log import EpochEnd
+from streaming.wire.apis import GATEWAY_APIS, ApiKey
 from streaming.wire.exchange import ANSWER_MAX_BYTES
 from streaming.wire.frames import frame
-from streaming.wire.messages import GATEWAY_APIS, ApiKey, decode_request, encode_response
+from streaming.wire.requests import decode_request
+from streaming.wire.responses import encode_response
 from tests.unit.gateway.support import registration
 from tests.unit.offsets.support import OLDER, Led
 

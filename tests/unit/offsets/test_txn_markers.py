@@ -12,13 +12,9 @@ from streaming.gateway.calls import BoundListener, Call
 from streaming.gateway.groups.transactions import Producing, Transactions
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.txn_markers import TxnMarkers
-from streaming.wire.messages import (
-    GROUP_APIS,
-    ApiKey,
-    RequestHeader,
-    decode_request,
-    encode_response,
-)
+from streaming.wire.apis import GROUP_APIS, ApiKey
+from streaming.wire.requests import RequestHeader, decode_request
+from streaming.wire.responses import encode_response
 from tests.unit.offsets.support import Led
 
 PRODUCER_ID = 9

@@ -17,7 +17,7 @@ from streaming.sinks.decided_so_far import DecidedSoFar
 from streaming.sinks.delivery_report import DeliveryReport
 from streaming.sinks.pending import PendingBrokers
 from streaming.sinks.plan import Planner
-from streaming.wire.messages import ApiKey
+from streaming.wire.apis import ApiKey
 from tests.fixtures.story import LISTENER
 from tests.fixtures.waiting import wait_for
 from tests.unit.sinks.support import Job

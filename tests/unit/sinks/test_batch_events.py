@@ -18,7 +18,7 @@ from streaming.sinks.channel import NO_ERRORS, Answer
 from streaming.sinks.doubts import Doubts
 from streaming.sinks.plan import Planner
 from streaming.sinks.replies import replies
-from streaming.wire.messages import ApiKey
+from streaming.wire.apis import ApiKey
 from streaming.zk.types import ZNode
 from tests.fixtures.documented_events import assert_documented
 from tests.fixtures.story import LISTENER

@@ -11,8 +11,9 @@ import pytest
 from streaming.sinks.channel import BrokerChannel, Queued, Timing
 from streaming.sinks.plan import SharedRequest
 from streaming.sinks.rows import partition_rows
+from streaming.wire.apis import ApiKey
 from streaming.wire.frames import frame
-from streaming.wire.messages import ApiKey, encode_request_header
+from streaming.wire.requests import encode_request_header
 from tests.bench.stub_answers import answer, read_header
 
 EPOCH = 0x7EDCBA987654

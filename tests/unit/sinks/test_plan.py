@@ -7,8 +7,9 @@ import pytest
 from state.decisions import DecisionKind
 from streaming.image.brokers import endpoint_on
 from streaming.sinks.plan import Planner
-from streaming.wire.messages import ApiKey, decode_request, encode_request_header
+from streaming.wire.apis import ApiKey
 from streaming.wire.partition_rows import BrokerNode, Endpoint
+from streaming.wire.requests import decode_request, encode_request_header
 from tests.fixtures.story import LISTENER, OURSELVES
 from tests.fixtures.stub_brokers import NEWEST, leader_and_isr_states, metadata_states
 from tests.unit.sinks.support import Job, lose

@@ -6,7 +6,7 @@ from typing import Any
 
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.sinks.plan import Planner
-from streaming.wire.messages import ApiKey
+from streaming.wire.apis import ApiKey
 from tests.fixtures.story import LISTENER, OURSELVES
 from tests.fixtures.stub_brokers import leader_and_isr_states, metadata_states
 from tests.unit.sinks.support import Job

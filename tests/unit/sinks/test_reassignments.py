@@ -17,7 +17,7 @@ from streaming.sinks.reassignments import (
     runs,
     without,
 )
-from streaming.wire.messages import ApiKey
+from streaming.wire.apis import ApiKey
 from streaming.zk.chain import OpOutcome, OutcomeKind
 from streaming.zk.ops import Delete
 from streaming.zk.types import ZNode

@@ -16,7 +16,7 @@ from streaming.sinks.batch import opened
 from streaming.sinks.channel import Answer
 from streaming.sinks.plan import Planner, SharedRequest
 from streaming.sinks.topic_deletion import lose_replaced
-from streaming.wire.messages import ApiKey
+from streaming.wire.apis import ApiKey
 from streaming.zk.znodes import TopicZNode, topic_bytes, topic_deletion_path, topic_path
 from tests.fixtures.story import LISTENER
 from tests.unit.sinks.support import Job

@@ -5,9 +5,10 @@ import struct
 import pytest
 from kafka.protocol.schemas.fields.codecs.types import UnsignedVarInt32
 
-from streaming.wire import bounded_decoders, messages
+from streaming.wire import apis, bounded_decoders
+from streaming.wire.apis import KAFKA_PYTHON, ApiKey
 from streaming.wire.errors import MalformedFrame
-from streaming.wire.messages import ApiKey, decode_request, encode_request
+from streaming.wire.requests import decode_request, encode_request
 from streaming.wire.schema_codec import MessageSchema
 
 
@@ -57,7 +58,7 @@ def test_strings_may_be_as_long_as_in_kafka():
 
 
 def test_structs_are_counted_over_all_arrays():
-    schema = MessageSchema("FetchRequest", "kafka.protocol.schemas.resources", structs_max=10)
+    schema = MessageSchema("FetchRequest", KAFKA_PYTHON, structs_max=10)
 
     def asked(topics, partitions):
         rows = {"topic_id": None, "partitions": [{"partition": 1}] * partitions}
@@ -70,7 +71,7 @@ def test_structs_are_counted_over_all_arrays():
 
 
 def test_requests_that_others_send_are_bounded(monkeypatch):
-    monkeypatch.setattr(messages, "ROWS_MAX", 10)
+    monkeypatch.setattr(apis, "ROWS_MAX", 10)
     topics = [{"name": str(number), "topic_id": None} for number in range(10)]
     asked = encode_request(ApiKey.DELETE_TOPICS, 6, 1, None, {"topics": topics[1:]})
     assert len(decode_request(asked).body["topics"]) == 9
@@ -95,7 +96,7 @@ def test_only_tagged_fields_are_copied(monkeypatch, name, known):
             super().__init__(data)
 
     monkeypatch.setattr(bounded_decoders, "_WholeReads", Noted)
-    schema = MessageSchema(name, "kafka.protocol.schemas.resources")
+    schema = MessageSchema(name, KAFKA_PYTHON)
     body = {"topics": [{"name": str(number), "topic_id": None} for number in range(50)]}
     if known:
         partition = {"replica_directory_id": "00000000-0000-0000-0000-000000000001"}

@@ -13,8 +13,10 @@ from streaming.offsets.batches import encode_batch
 from streaming.offsets.commit_batches import CommitBatch
 from streaming.offsets.records import offset_records
 from streaming.wire import commit_layouts
+from streaming.wire.apis import APIS, ApiKey
 from streaming.wire.commit_layouts import CommitLayout, CommitLayouts
-from streaming.wire.messages import APIS, ApiKey, decode_request, decode_response, encode_request
+from streaming.wire.requests import decode_request, encode_request
+from streaming.wire.responses import decode_response
 
 VERSIONS = range(6, 10)
 NUMBERS = st.tuples(st.integers(-(2**63), 2**63 - 1), st.integers(-(2**31), 2**31 - 1))

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from streaming.wire.apis import ApiKey
 from streaming.wire.healthy_answers import tells_no_error
-from streaming.wire.messages import ApiKey, decode_response, encode_response
+from streaming.wire.responses import decode_response, encode_response
 
 VERSION = 7
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streaming.wire.apis import APIS, Api, ApiKey
 from streaming.wire.errors import MalformedFrame
 from streaming.wire.joining import (
     decode_join_group,
@@ -18,7 +19,6 @@ from streaming.wire.joining import (
     encode_join_group,
     encode_sync_group,
 )
-from streaming.wire.messages import APIS, Api, ApiKey
 
 JOIN, SYNC = APIS[ApiKey.JOIN_GROUP], APIS[ApiKey.SYNC_GROUP]
 TEXT = st.text(max_size=150)

@@ -6,19 +6,10 @@ import uuid
 
 import pytest
 
+from streaming.wire.apis import APIS, BROKER_APIS, GATEWAY_APIS, GROUP_APIS, ApiKey
 from streaming.wire.errors import MalformedFrame, UnsupportedApi, UnsupportedVersion
-from streaming.wire.messages import (
-    APIS,
-    BROKER_APIS,
-    GATEWAY_APIS,
-    GROUP_APIS,
-    ApiKey,
-    decode_request,
-    decode_response,
-    encode_request,
-    encode_response,
-    request_in_words,
-)
+from streaming.wire.requests import decode_request, encode_request, request_in_words
+from streaming.wire.responses import decode_response, encode_response
 
 API_VERSIONS = [
     (api.key, version)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streaming.wire import offset_commits
+from streaming.wire.apis import APIS, ApiKey
 from streaming.wire.errors import MalformedFrame
-from streaming.wire.messages import APIS, ApiKey
 from streaming.wire.offset_commits import decode_offset_commit, encode_commit_errors
 
 COMMIT, TXN_COMMIT = APIS[ApiKey.OFFSET_COMMIT], APIS[ApiKey.TXN_OFFSET_COMMIT]

@@ -12,13 +12,14 @@ import dataclasses
 import numpy as np
 import pytest
 
-from streaming.wire.messages import ApiKey, decode_request, encode_request_header
+from streaming.wire.apis import ApiKey
 from streaming.wire.partition_rpcs import (
     BrokerNode,
     Endpoint,
     encode_stop_replica,
     encode_update_metadata,
 )
+from streaming.wire.requests import decode_request, encode_request_header
 from tests.unit.wire.support import (
     CONTROLLER,
     RPC_VERSIONS,
