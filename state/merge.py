@@ -15,11 +15,12 @@ import numpy as np
 import orjson
 
 from state.blocks import Column, decode_block, encode_block
+from state.change_columns import ID_LISTS, REPLICA_MASKS, stack_column
 from state.decisions import BLOCK_KINDS, KIND_ORDER, Decision, DecisionKind
-from state.matrix import NONE, stack_padded
+from state.matrix import NONE
 
 _SORT_KEYS = ("partition", "replica", "broker")
-_MASKS_OF = {"replicas": ("offline", "adding", "removing", "recipients"), "isr": ()}
+_MASKS_OF = {ids: REPLICA_MASKS if ids == "replicas" else () for ids in ID_LISTS}
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,11 +112,7 @@ def _recode(index: Column, places: list[int]) -> Column:
 
 
 def _stack(name: str, arrays: list[Column]) -> Column:
-    if len(arrays) == 1:
-        return arrays[0]
-    if arrays[0].ndim == 1:
-        return np.concatenate(arrays)
-    return stack_padded(arrays, NONE if name in _MASKS_OF else False)
+    return arrays[0] if len(arrays) == 1 else stack_column(name, arrays)
 
 
 def _trim(columns: dict[str, Column]) -> dict[str, Column]:

@@ -11,11 +11,11 @@ from typing import Any
 import orjson
 
 from state.blocks import Column, decode_block
+from state.change_columns import ID_LISTS, REPLICA_MASKS
 from state.decisions import BLOCK_KINDS, Action, DecisionKind, Rule
 from state.matrix import NONE
 from state.partitions.legal import PartitionState, ReplicaState
 
-_MASKS = ("offline", "adding", "removing", "recipients")
 _RULES = {rule.value: rule.name.lower() for rule in Rule}
 
 
@@ -61,10 +61,10 @@ def _rows(columns: dict[str, Column], extra: dict[str, Any]) -> Iterator[dict[st
 
 def _change(row: dict[str, Any]) -> dict[str, Any]:
     replicas = row["replicas"]
-    for name in _MASKS:
+    for name in REPLICA_MASKS:
         row[name] = [broker for broker, held in zip(replicas, row[name], strict=True) if held]
-    row["replicas"] = [broker for broker in replicas if broker != NONE]
-    row["isr"] = [broker for broker in row["isr"] if broker != NONE]
+    for name in ID_LISTS:
+        row[name] = [broker for broker in row[name] if broker != NONE]
     row["actions"] = [str(action.name).lower() for action in Action if row["actions"] & action]
     row["rule"] = _RULES[row["rule"]]
     return row

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from state.blocks import Column, encode_block
+from state.change_columns import CHANGE_COLUMNS
 from state.cluster.authority import Authority
 from state.cluster.brokers import Brokers
 from state.decisions import ELECTIONS, Action, Decision, DecisionKind, Rule
@@ -25,6 +26,7 @@ from state.topic_ids import topic_id_to_text
 EPOCH_DURING_DELETE = -2
 NO_EPOCH = -1
 
+_CHANGE_COLUMNS = tuple(one.name for one in CHANGE_COLUMNS)
 _ELECTS = np.isin(np.arange(len(Rule)), ELECTIONS)
 _TELLS_LESS = np.isin(np.arange(len(Rule)), (Rule.REPLICA_LEFT_ISR, Rule.LEADER_EPOCH_BUMPED))
 """Rules, by number, that give a leader, and that do not hide that one was given in the same event.
@@ -218,7 +220,7 @@ class Changes:
     def _change_columns(self, at: Rows, deleted: Bools, brokers: Brokers) -> dict[str, Column]:
         rows = self.table.rows
         replicas = rows.replicas[at]
-        return {
+        columns = {
             "partition": rows.partition[at],
             "leader": rows.leader[at],
             "leader_epoch": rows.leader_epoch[at],
@@ -235,6 +237,8 @@ class Changes:
             "removing": rows.removing[at],
             "recipients": self.recipients[at],
         }
+        assert ("topic", *columns) == _CHANGE_COLUMNS
+        return columns
 
     def _stop_columns(self, deleted: Bools) -> tuple[Rows, dict[str, Column]]:
         rows = self.table.rows

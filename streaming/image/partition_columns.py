@@ -2,37 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
 from state.blocks import Column
-from state.matrix import NONE, Rows, pad_columns, stack_padded
+from state.change_columns import CHANGE_COLUMNS, PADDING, stack_column
+from state.matrix import Rows, pad_columns
 
-PARTITION_COLUMNS = (
-    "partition",
-    "leader",
-    "leader_epoch",
-    "partition_epoch",
-    "controller_epoch",
-    "recovery",
-    "isr",
-    "replicas",
-    "offline",
-    "adding",
-    "removing",
-)
-_LISTS: Mapping[str, Any] = {
-    "isr": NONE,
-    "replicas": NONE,
-    "offline": False,
-    "adding": False,
-    "removing": False,
-    "recipients": False,
-}
-"""Columns that are matrices, each with what stands where a list is over."""
+PARTITION_COLUMNS = tuple(one.name for one in CHANGE_COLUMNS if one.kept)
 
 Keys = npt.NDArray[np.int64]
 Columns = dict[str, Column]
@@ -116,13 +93,8 @@ class PartitionColumns:
             self._columns[name] = stack_column(name, [self._columns[name], column])[order]
 
 
-def stack_column(name: str, parts: Sequence[Column]) -> Column:
-    """Return the rows of all parts of a column, in order; matrices padded to the widest."""
-    return stack_padded(parts, _LISTS[name]) if name in _LISTS else np.concatenate(parts)
-
-
 def _same_width(name: str, left: Column, right: Column) -> tuple[Column, Column]:
-    if name not in _LISTS:
+    if name not in PADDING:
         return left, right
     width = max(left.shape[1], right.shape[1])
-    return pad_columns(left, width, _LISTS[name]), pad_columns(right, width, _LISTS[name])
+    return pad_columns(left, width, PADDING[name]), pad_columns(right, width, PADDING[name])

@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 
 from state.blocks import Column
+from state.change_columns import CHANGE_COLUMNS
 from state.decisions import Action, DecisionKind
 from state.matrix import NONE, any_in_row
 from streaming.image.brokers import endpoint_on
 from streaming.image.cluster_image import ClusterImage
-from streaming.image.partition_columns import PARTITION_COLUMNS
 from streaming.offsets.posing import as_told
 from streaming.sinks.batch import SinkDecision
 from streaming.sinks.rows import NO_ROWS, image_rows, partition_rows
@@ -165,13 +165,7 @@ class Planner:
             return
         columns, topics, topic_ids = stacked
         is_new = columns["actions"] & _IS_NEW != 0
-        rows = partition_rows(
-            {name: columns[name] for name in PARTITION_COLUMNS},
-            columns["topic"],
-            topics,
-            topic_ids,
-            is_new,
-        )
+        rows = partition_rows(columns, columns["topic"], topics, topic_ids, is_new)
         deleted = columns["actions"] & _DELETED != 0
         rows = _while_deleted(rows, deleted)
         # What the batch started before it deletes it was never there.
@@ -256,20 +250,7 @@ def stop_rows(
 ) -> PartitionRows:
     """Return rows of stop_replicas, sorted by topic, as StopReplica carries them."""
     count = len(columns["topic"])
-    zeros = np.zeros(count, dtype=np.int32)
-    none = np.full((count, 1), NONE, dtype=np.int32)
-    state = {
-        "partition": columns["partition"],
-        "controller_epoch": zeros,
-        "leader": zeros,
-        "leader_epoch": columns["leader_epoch"],
-        "partition_epoch": zeros,
-        "isr": none,
-        "replicas": none,
-        "offline": none != NONE,
-        "adding": none != NONE,
-        "removing": none != NONE,
-        "recovery": zeros.astype(np.int8),
-    }
+    state = {one.name: one.blank(count) for one in CHANGE_COLUMNS if one.kept}
+    state |= {name: columns[name] for name in ("partition", "leader_epoch")}
     rows = partition_rows(state, columns["topic"], topics, topic_ids)
     return replace(rows, delete_partition=columns["delete"])

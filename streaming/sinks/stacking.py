@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from state.blocks import Column
+from state.change_columns import stack_column
 from state.decisions import Action
 from state.matrix import NONE
-from streaming.image.partition_columns import stack_column
 from streaming.sinks.batch import SinkDecision
 
 _DELETED = np.uint8(Action.DELETED)

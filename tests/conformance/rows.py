@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from state.blocks import decode_block
+from state.change_columns import ID_LISTS, REPLICA_MASKS
 from state.matrix import NONE
 
 
@@ -32,10 +33,10 @@ def _opened(row: dict[str, Any], extra: dict[str, Any]) -> dict[str, Any]:
 
 def _unmasked(row: dict[str, Any], replicas: list[int]) -> Iterator[tuple[str, Any]]:
     for name, value in row.items():
-        if name in {"offline", "adding", "removing", "recipients"}:
+        if name in REPLICA_MASKS:
             marked = zip(replicas, value, strict=True)
             yield name, [broker for broker, mark in marked if mark]
-        elif name in {"isr", "replicas"}:
+        elif name in ID_LISTS:
             yield name, [broker for broker in value if broker != NONE]
         else:
             yield name, value

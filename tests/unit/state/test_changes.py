@@ -7,6 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 import pytest
 
+from state.blocks import decode_block
+from state.change_columns import CHANGE_COLUMNS, REPLICA_MASKS
 from state.decisions import Decision, DecisionKind, Rule
 from state.partitions import deletion
 from state.partitions.changes import Changes
@@ -57,6 +59,16 @@ def test_each_topic_is_decided_about_by_its_own_event(slot: Slot) -> None:
         (7, DecisionKind.CHANGE_PARTITIONS),
         (8, DecisionKind.CHANGE_PARTITIONS),
     ]
+
+
+def test_a_change_has_the_columns_of_the_table(slot: Slot) -> None:
+    changes = Changes(slot.table, 7)
+    changes.metadata[:] = True
+    [found] = changes.decisions(slot.authority, slot.brokers)
+    columns, _ = decode_block(found.body)
+    of_block = [(name, one.dtype.str, one.ndim == 2) for name, one in columns.items()]
+    assert of_block == [(one.name, one.dtype, one.lists) for one in CHANGE_COLUMNS]
+    assert all(columns[name].shape == columns["replicas"].shape for name in REPLICA_MASKS)
 
 
 @pytest.mark.parametrize(("offset", "gone"), [(7, {"a", "b"}), ({"b": 7}, {"b"})])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from state.change_columns import CHANGE_COLUMNS, ChangeColumn
 from state.cluster.authority import CONFIG, Authority
 from state.decisions import KIND_ORDER, Action, DecisionKind, Rule
 from state.event_kinds import EventKind
@@ -53,6 +54,14 @@ def test_every_action_rule_and_reason_is_specified() -> None:
         assert f"`{reason}`" in text
     for reason in (machine.NO_CANDIDATE, machine.NO_LIVE_REPLICA, machine.WOULD_LEAD):
         assert f"`{reason}`" in text
+
+
+@pytest.mark.parametrize("column", CHANGE_COLUMNS, ids=lambda column: column.name)
+def test_every_column_of_a_change_is_specified(column: ChangeColumn) -> None:
+    dtype = column.dtype.replace("|", r"\|")
+    shape = " matrix" if column.lists else ""
+    row = f"\n| `{column.name}` | `{dtype}`{shape} | {column.meaning} |\n"
+    assert row in page("decision-log.md")
 
 
 @pytest.mark.parametrize("column", COLUMN_NAMES)
