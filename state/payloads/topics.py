@@ -153,7 +153,7 @@ def create_topic_requested(body: dict[str, Any]) -> CreateTopicRequested:
         else {int32(int(p)): int32_tuple(ids) for p, ids in assignment.items()},
         configs=configs,
         min_insync=int32(int(min_insync)) if min_insync.isdecimal() else None,
-        validate_only=bool(body.get("validate_only", False)),
+        validate_only=bool(optional_bool(body.get("validate_only"))),
         start_index=int32(body["start_index"]),
         shift=int32(body["shift"]),
     )

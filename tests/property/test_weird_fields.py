@@ -194,6 +194,17 @@ def test_what_the_specification_gives_32_bits_has_no_more(kind: EventKind) -> No
                     parse_payload(event)
 
 
+@pytest.mark.parametrize("kind", EventKind)
+@pytest.mark.parametrize("other", [0, 1, "", "false", []])
+def test_a_flag_is_true_or_false(kind: EventKind, other: Any) -> None:
+    for key, body in EXAMPLES[kind]:
+        for place in places(body, RETURNED):
+            if type(held(body, place)) is bool:
+                [event] = events([(kind, key, replaced(body, place, other))], START)
+                with pytest.raises(MalformedEvent):
+                    parse_payload(event)
+
+
 @pytest.mark.parametrize(
     ("kind", "place", "value"),
     [

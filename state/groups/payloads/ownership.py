@@ -13,6 +13,7 @@ from state.json_values import (
     int32,
     int32_tuple,
     int64,
+    optional_bool,
     optional_int32,
     optional_int64,
     optional_text,
@@ -141,7 +142,7 @@ def group_partitions_resigned(body: dict[str, Any]) -> GroupPartitionsResigned:
     return GroupPartitionsResigned(
         int32_tuple(body["partitions"]),
         optional_int32(body["epoch"]),
-        body.get("unheard") is True,
+        bool(optional_bool(body.get("unheard"))),
     )
 
 
