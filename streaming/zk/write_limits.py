@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from streaming.settings import Settings
 
+_AROUND_A_WRITE_BYTES = 8_575  # more than what a multi of one write has beside its path and data
+
 
 @dataclass(frozen=True, slots=True)
 class WriteLimits:
@@ -18,6 +20,16 @@ class WriteLimits:
     max_ops_per_multi: int = 500
     jute_maxbuffer: int = 1_048_575
     max_in_flight: int = 10
+
+    @property
+    def max_bytes_per_multi(self) -> int:
+        """What the writes of one multi may have together, in bytes."""
+        return self.jute_maxbuffer // 2
+
+    @property
+    def max_bytes_per_write(self) -> int:
+        """What one write may have, alone in its multi, in bytes."""
+        return self.jute_maxbuffer - _AROUND_A_WRITE_BYTES
 
     @classmethod
     def of(cls, settings: Settings) -> WriteLimits:
