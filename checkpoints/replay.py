@@ -22,15 +22,20 @@ States = dict[int, bytes]
 
 def fold_batch(states: States, batch: Iterable[Event], layout: Layout) -> list[MergedDecision]:
     """Fold events, ascending by offset, changing the states; return the merged decisions."""
+    found: list[Decision] = []
+    for key, events in events_by_key(batch, layout).items():
+        states[key], decisions = fold_state(key, states.get(key), events)
+        found.extend(decisions)
+    return merge(found)
+
+
+def events_by_key(batch: Iterable[Event], layout: Layout) -> dict[int, list[Event]]:
+    """Return the events of each machine that has some, by state key."""
     by_key: dict[int, list[Event]] = {}
     for event in batch:
         for key in machine_keys(scope(event.kind, event.key), layout):
             by_key.setdefault(key, []).append(event)
-    found: list[Decision] = []
-    for key, events in by_key.items():
-        states[key], decisions = fold_state(key, states.get(key), events)
-        found.extend(decisions)
-    return merge(found)
+    return by_key
 
 
 def batches(events: Iterable[Event], size: int) -> Iterator[list[Event]]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from checkpoints.replay import States, batches, fold_batch
 from checkpoints.what_if import rewritten
 from state.events import Event
+from state.merge import MergedDecision
 from state.routing import Layout
 from streaming.decided_rows import FoldedBatch, load_goes_on
 from streaming.log.api import LogReader
@@ -37,7 +38,11 @@ def fold_range(
 
 def fold_events(states: States, events: Sequence[Event], layout: Layout) -> FoldedBatch:
     """Fold events, ascending by offset and at least one, changing the states."""
-    decisions = fold_batch(states, events, layout)
+    return folded_events(fold_batch(states, events, layout), events)
+
+
+def folded_events(decisions: list[MergedDecision], events: Sequence[Event]) -> FoldedBatch:
+    """Return what a fold of these events, at least one, decided as a micro-batch says it."""
     times = {event.offset: event.time_ms for event in events}
     return FoldedBatch(decisions, times, events[-1].offset + 1, load_goes_on(events))
 

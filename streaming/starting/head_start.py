@@ -16,10 +16,11 @@ import threading
 import time
 
 from checkpoints.ahead import Ahead, forget_ahead, note_ahead
+from checkpoints.kept_machines import KeptMachines
 from checkpoints.replay import Digest
 from state.events import Event
 from streaming.decided_rows import FoldedBatch, load_goes_on
-from streaming.folding import fold_events
+from streaming.folding import folded_events
 from streaming.log.event_rows import EVENT_COLUMNS, events_of
 from streaming.log.recorded import open_if_made
 from streaming.log.source import HelmstreamLogStreamReader
@@ -62,7 +63,7 @@ class HeadStart:
         self._folders = folders
         self._pipeline = pipeline
         self._stopped = stopped
-        self._states = beginning.states
+        self._machines = KeptMachines(beginning.states)
         self._began = self._done = beginning.offset
         self._first_end = beginning.first_end
         self._query_at = beginning.committed
@@ -159,7 +160,7 @@ class HeadStart:
         """Let the query decide what comes from now on."""
         if not self._over:
             self._over = True
-            self._states.clear()
+            self._machines.clear()
             logger.info(
                 "the query has caught up: %d events from %d on were decided before it was ready",
                 self._done - self._began,
@@ -236,7 +237,8 @@ class HeadStart:
         with self._turn:
             if self._over:
                 return
-            folded = fold_events(self._states, events, self._settings.layout)
+            decisions = self._machines.fold_batch(events, self._settings.layout)
+            folded = folded_events(decisions, events)
             self._decided.update(folded.decisions)
             self._note(folded.end_offset)
             self._pipeline.carry_out(None, folded)
