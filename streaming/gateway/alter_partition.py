@@ -59,14 +59,7 @@ class AlterPartition:
         topics = _topics(call, image)
         # A request without partitions still has its broker epoch checked.
         asked = [topic for topic in topics if topic.partitions] or [_Topic("", "", None)]
-        replies = await asyncio.gather(
-            *(
-                self._deciding.reply(
-                    EventKind.ALTER_PARTITION_REQUESTED, topic.key, _payload(call, topic)
-                )
-                for topic in asked
-            )
-        )
+        replies = await asyncio.gather(*(self._decided(call, topic) for topic in asked))
         for reply in replies:
             if reply["error"] != ProtocolError.NONE:
                 return {"error_code": reply["error"], "topics": []}
@@ -79,6 +72,25 @@ class AlterPartition:
             for topic in topics
         ]
         return {"error_code": ProtocolError.NONE, "topics": answers}
+
+    async def _decided(self, call: Call, topic: _Topic) -> dict[str, Any]:
+        """Return the reply about a topic.
+
+        Its id is looked up again behind the answer that nobody knows it: a job that has started
+        again tells an image without its last batch, which runs again before anything is answered.
+        A leader that hears of an unknown id does not ask again (Partition's
+        handleAlterPartitionError).
+        """
+        reply = await self._asked(call, topic)
+        image = self._view.image()
+        if topic.key or image is None or reply["error"] != ProtocolError.NONE:
+            return reply
+        topic.key = _name_of(image, topic.topic_id)
+        return await self._asked(call, topic) if topic.key else reply
+
+    async def _asked(self, call: Call, topic: _Topic) -> dict[str, Any]:
+        kind = EventKind.ALTER_PARTITION_REQUESTED
+        return await self._deciding.reply(kind, topic.key, _payload(call, topic))
 
 
 def _topics(call: Call, image: ClusterImage) -> list[_Topic]:

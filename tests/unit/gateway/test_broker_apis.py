@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from typing import Any
 
@@ -10,8 +11,9 @@ import pytest
 from state.limits import REPLICAS_MAX
 from state.topic_ids import topic_id_from_text
 from streaming.gateway.ports import DecisionTimedOut, NotController
+from streaming.image.cluster_image import ClusterImage
 from streaming.wire.apis import ApiKey
-from tests.unit.gateway.support import Rig, with_gateway
+from tests.unit.gateway.support import WAIT_S, Rig, with_gateway
 
 EPOCH = 101  # of broker 1
 
@@ -91,6 +93,28 @@ def test_alter_partition_of_unknown_topics_and_partitions(version: int) -> None:
         assert errors == [{0: 3 if version < 2 else 100}, {-1: 3, 7: 3, 0: 0}]
         keys = [e.key for e in rig.cluster.events if e.kind == "alter_partition_requested"]
         assert keys == ["gone" if version < 2 else "", "a"]
+
+    with_gateway(scenario)
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_alter_partition_of_a_topic_that_the_image_gets_before_the_answer(version: int) -> None:
+    """A job that starts again tells an image without its last batch, which runs again first."""
+
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.create("a", [[1, 2]])
+        asked = named(rig, version, "a", [partition(version, 0, [1])])
+        whole, rig.cluster.known = rig.cluster.known, ClusterImage()
+        rig.cluster.gate = asyncio.Event()
+        answering = asyncio.create_task(alter(rig, version, asked))
+        async with asyncio.timeout(WAIT_S):
+            while not rig.cluster.payloads("alter_partition_requested"):
+                await asyncio.sleep(0.005)
+        rig.cluster.known = whole
+        rig.cluster.gate.set()
+        [answer] = (await answering)["topics"]
+        [found] = answer["partitions"]
+        assert (found["error_code"], found.get("isr")) == (0, [1])
 
     with_gateway(scenario)
 
