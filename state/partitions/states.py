@@ -16,7 +16,7 @@ from state.partitions.machine import move_partitions, move_replicas
 from state.partitions.reassignment import complete_reassignments, resume_reassignments
 from state.partitions.slot import Slot
 from state.partitions.table import NO_LEADER, NO_VERSION
-from state.payloads.partitions import PartitionStatesObserved, States
+from state.payloads.partitions import ObservedStates, PartitionStatesObserved
 
 CONFLICT = "conflict"
 REJECTED = "rejected"
@@ -79,7 +79,13 @@ def _drop_states(slot: Slot, at: Rows, uncreated: Bools) -> Rows:
 
 
 def adopt_states(
-    slot: Slot, changes: Changes, at: Rows, states: States, only: Bools, *, always: bool = False
+    slot: Slot,
+    changes: Changes,
+    at: Rows,
+    states: ObservedStates,
+    only: Bools,
+    *,
+    always: bool = False,
 ) -> Rows:
     """Take stored states into rows `at` where `only` bool[k] holds, and return the rows taken.
 
@@ -94,7 +100,7 @@ def adopt_states(
     return taken
 
 
-def _take(slot: Slot, changes: Changes, at: Rows, states: States, use: Bools) -> Rows:
+def _take(slot: Slot, changes: Changes, at: Rows, states: ObservedStates, use: Bools) -> Rows:
     """Copy stored states into rows `at` where `use` bool[k] holds, and return these rows: ONLINE or
     OFFLINE by their leader, unless their topic is being deleted.
     """

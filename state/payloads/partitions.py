@@ -22,8 +22,8 @@ from state.matrix import Int32s, pad_rows
 
 
 @dataclass(frozen=True, slots=True)
-class States:
-    """Contents of partition state znodes, one row each.
+class ObservedStates:
+    """Contents of partition state znodes as an event tells them, one row each.
 
     present bool[n]: the znode exists and is readable; the other columns mean nothing where it is
     False. leader, leader_epoch, controller_epoch, recovery, zk_version int32[n]; isr int32[n, R]
@@ -40,10 +40,10 @@ class States:
 
 
 ABSENT_STATE: list[Any] = [-1, -1, [], -1, 0, -1]
-"""What the columns of States hold where the znode is missing."""
+"""What the columns of ObservedStates hold where the znode is missing."""
 
 
-def states_from_json(states: list[list[Any] | None] | None, count: int) -> States:
+def states_from_json(states: list[list[Any] | None] | None, count: int) -> ObservedStates:
     """Read state tuples [leader, leader_epoch, isr, controller_epoch, recovery, zk_version] into
     columns.
 
@@ -55,7 +55,7 @@ def states_from_json(states: list[list[Any] | None] | None, count: int) -> State
         raise ValueError(f"{len(rows)} states for {count} partitions")
     filled = [ABSENT_STATE if row is None else row for row in rows]
     leader, leader_epoch, isr, controller_epoch, recovery, zk_version = _columns(filled, 6)
-    return States(
+    return ObservedStates(
         present=np.array([row is not None for row in rows], dtype=bool),
         leader=int32_array(leader),
         leader_epoch=int32_array(leader_epoch),
@@ -87,7 +87,7 @@ class PartitionStatesObserved:
     topic: str
     cause: str
     partitions: Int32s
-    states: States
+    states: ObservedStates
     uncreated: npt.NDArray[np.bool_]
 
 

@@ -17,7 +17,7 @@ from state.json_values import (
 )
 from state.limits import PARTITIONS_MAX
 from state.matrix import Int32s
-from state.payloads.partitions import States, states_from_json
+from state.payloads.partitions import ObservedStates, states_from_json
 from state.topic_ids import topic_id_from_text
 
 
@@ -40,7 +40,7 @@ class TopicObserved:
     replicas: Int32s
     adding: Int32s
     removing: Int32s
-    states: States
+    states: ObservedStates
     observed_again: bool
     unwritable: bool
 

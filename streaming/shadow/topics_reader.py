@@ -24,7 +24,7 @@ from streaming.zk.znodes import (
 
 logger = logging.getLogger(__name__)
 
-States = Callable[[list[Partition]], Mapping[Partition, StateTuple | None]]
+StatesSource = Callable[[list[Partition]], Mapping[Partition, StateTuple | None]]
 """Reads the states of partitions, as they are to be handed to our machine."""
 
 
@@ -81,7 +81,7 @@ class TopicsReader:
             for number in sorted(known.partitions)
         ]
 
-    def load(self, states: States) -> None:
+    def load(self, states: StatesSource) -> None:
         """Read all topics, then their states, and append them."""
         read = self._read(self._tree.children(TOPICS_PATH))
         for name, znode, topic, own in read:
