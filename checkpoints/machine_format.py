@@ -1,12 +1,13 @@
 """The bytes of a machine's state: version 2 is written, 1 and 2 are read.
 
-A slot is one column block; everything that is not a column (authority, brokers, topics) is in its
-header. The cluster machine is a block without rows. docs/state-format.md is the specification.
+A slot is one column block; everything that is not a column (authority and configuration, brokers,
+topics) is in its header. The cluster machine is a block without rows. docs/state-format.md is the
+specification.
 """
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from state.blocks import decode_block, encode_block
 from state.cluster.authority import Authority, Phase
 from state.cluster.brokers import Brokers
 from state.cluster.cluster import Cluster
+from state.cluster.config import ClusterConfig
 from state.errors import CorruptBlock
 from state.groups.slot import GroupSlot
 from state.partitions.slot import Slot
@@ -26,6 +28,7 @@ from state.topic_ids import topic_id_from_text, topic_id_to_text
 
 FORMAT_VERSION = 2
 READABLE_VERSIONS = (1, 2)
+_CONFIG_FIELDS = frozenset(field.name for field in fields(ClusterConfig))
 
 
 def encode_machine(machine: Machine) -> bytes:
@@ -34,7 +37,7 @@ def encode_machine(machine: Machine) -> bytes:
         return encode_group_slot(machine)
     common = {
         "format": FORMAT_VERSION,
-        "authority": asdict(machine.authority),
+        "authority": asdict(machine.authority) | asdict(machine.config),
         "brokers": [
             [broker.id, broker.epoch, broker.rack, list(broker.endpoints)]
             for _, broker in sorted(machine.brokers.by_id.items())
@@ -95,22 +98,27 @@ def decode_machine(data: bytes) -> Machine:
 
 
 def _machine(columns: dict[str, Any], extra: dict[str, Any]) -> Machine:
-    authority, brokers = _authority(extra["authority"]), _brokers(extra)
+    authority, config = _authority_and_config(extra["authority"])
+    brokers = _brokers(extra)
     if extra["machine"] == "cluster":
         return Cluster(
             authority,
+            config,
             brokers,
             tuple(extra["endpoints"]),
             extra["producer_id_end"],
             extra["producer_id_version"],
             dict(extra["timers"]),
         )
-    return Slot(authority, brokers, _table(columns, extra))
+    return Slot(authority, config, brokers, _table(columns, extra))
 
 
-def _authority(fields: dict[str, Any]) -> Authority:
-    rebalancing = tuple(fields.get("rebalancing", ()))
-    return Authority(**fields | {"phase": Phase(fields["phase"]), "rebalancing": rebalancing})
+def _authority_and_config(stored: dict[str, Any]) -> tuple[Authority, ClusterConfig]:
+    config = {name: value for name, value in stored.items() if name in _CONFIG_FIELDS}
+    claim = {name: value for name, value in stored.items() if name not in _CONFIG_FIELDS}
+    claim["phase"] = Phase(claim["phase"])
+    claim["rebalancing"] = tuple(claim.get("rebalancing", ()))
+    return Authority(**claim), ClusterConfig(**config)
 
 
 def _brokers(extra: dict[str, Any]) -> Brokers:

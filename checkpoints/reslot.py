@@ -90,6 +90,7 @@ def _spread(old: Sequence[Slot], slots: int) -> list[Slot]:
         found.append(
             Slot(
                 first.authority,
+                first.config,
                 first.brokers,
                 PartitionTable(
                     [topics[at] for at in chosen.tolist()],

@@ -16,8 +16,9 @@ import orjson
 
 from checkpoints.machine_format import decode_machine, encode_machine
 from checkpoints.replay import States
-from state.cluster.authority import CONFIG, LEADER_REBALANCE_TIMER
 from state.cluster.cluster import Cluster
+from state.cluster.config import CONFIG
+from state.cluster.rebalance import LEADER_REBALANCE_TIMER
 from state.event_kinds import EventKind
 from state.groups.config import CONFIG_KEYS
 from state.groups.slot import GroupSlot
@@ -99,10 +100,7 @@ def under_settings(states: States, config: Mapping[str, bool | int]) -> States:
 
 def _told(machine: Machine, config: Mapping[str, bool | int]) -> Machine:
     chosen = _of_kind(config, groups=isinstance(machine, GroupSlot))
-    if isinstance(machine, GroupSlot):
-        machine.config = machine.config.configured(chosen)
-        return machine
-    machine.authority.configure(chosen)
+    machine.config = machine.config.configured(chosen)
     if isinstance(machine, Cluster) and chosen.get("auto.leader.rebalance.enable") is False:
         machine.timers.pop(LEADER_REBALANCE_TIMER, None)
     return machine

@@ -7,6 +7,7 @@ from typing import Any
 
 from state.cluster.authority import Authority
 from state.cluster.brokers import Brokers
+from state.cluster.config import ClusterConfig
 
 
 @dataclass(slots=True)
@@ -20,6 +21,7 @@ class Cluster:
     """
 
     authority: Authority = field(default_factory=Authority)
+    config: ClusterConfig = field(default_factory=ClusterConfig)
     brokers: Brokers = field(default_factory=Brokers)
     endpoints: tuple[dict[str, Any], ...] = ()
     producer_id_end: int = -1

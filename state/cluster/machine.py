@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from state.cluster.alter_partition import on_alter_partition_requested
-from state.cluster.authority import LEADER_REBALANCE_TIMER, Phase, elected_authority
+from state.cluster.authority import Phase, elected_authority
 from state.cluster.brokers import Brokers
 from state.cluster.cluster import Cluster
+from state.cluster.config import ClusterConfig
 from state.cluster.producer_ids import on_producer_id_block_observed, on_producer_ids_requested
-from state.cluster.rebalance import next_step
+from state.cluster.rebalance import LEADER_REBALANCE_TIMER, next_step
 from state.cluster.shutdowns import (
     on_controlled_shutdown_allowed,
     on_controlled_shutdown_checked,
@@ -48,6 +49,7 @@ def on_controller_elected(
     (KafkaController.onControllerFailover).
     """
     cluster.authority = elected_authority(elected, cluster.authority)
+    cluster.config = ClusterConfig().configured(elected.config)
     cluster.brokers = Brokers()
     cluster.endpoints = elected.endpoints
     cluster.timers.clear()
@@ -89,7 +91,7 @@ def on_cluster_config_changed(
     cluster: Cluster, event: Event, changed: ClusterConfigChanged
 ) -> list[Decision]:
     """Take new values."""
-    cluster.authority.configure(changed.config)
+    cluster.config = cluster.config.configured(changed.config)
     return []
 
 
@@ -103,7 +105,7 @@ def on_resync_completed(
     found = [
         _update_brokers(cluster, event, introduced=sorted(cluster.brokers.by_id), complete=True)
     ]
-    if cluster.authority.auto_leader_rebalance and not cluster.authority.paused:
+    if cluster.config.auto_leader_rebalance and not cluster.authority.paused:
         found.append(
             _arm(
                 cluster,
@@ -178,7 +180,7 @@ def on_timer_due(cluster: Cluster, event: Event, due: TimerDue) -> list[Decision
     """Arm the rebalance timer again; the slots report their imbalance on the same event."""
     if cluster.timers.get(due.timer) != due.deadline_ms or due.timer != LEADER_REBALANCE_TIMER:
         return []
-    interval_ms = cluster.authority.leader_imbalance_check_interval_ms
+    interval_ms = cluster.config.leader_imbalance_check_interval_ms
     return [_arm(cluster, event.offset, LEADER_REBALANCE_TIMER, due.deadline_ms + interval_ms)]
 
 
@@ -189,10 +191,10 @@ def on_leader_imbalance_reported(
     authority = cluster.authority
     if not authority.is_active:
         return []
-    authority.rebalancing = next_step(authority, report).unfinished
+    authority.rebalancing = next_step(cluster.config, authority.rebalancing, report).unfinished
     if not authority.rebalancing:
         return []
-    deadline_ms = event.time_ms + authority.rebalance_step_interval_ms
+    deadline_ms = event.time_ms + cluster.config.rebalance_step_interval_ms
     return [_arm(cluster, event.offset, LEADER_REBALANCE_TIMER, deadline_ms)]
 
 

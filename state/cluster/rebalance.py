@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from state.cluster.authority import Authority
+from state.cluster.config import ClusterConfig
 from state.payloads.partitions import LeaderImbalanceReported
+
+LEADER_REBALANCE_TIMER = "leader_rebalance"
+"""Armed by the cluster machine, answered by the slots."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,22 +24,24 @@ class Step:
     unfinished: tuple[int, ...]
 
 
-def next_step(authority: Authority, report: LeaderImbalanceReported) -> Step:
-    """Return what to do about a report.
+def next_step(
+    config: ClusterConfig, rebalancing: Iterable[int], report: LeaderImbalanceReported
+) -> Step:
+    """Return what to do about a report; rebalancing: brokers that were begun with.
 
     Brokers whose share of partitions led elsewhere is above the threshold get all of them back, the
     first rebalance_partitions_max now: a broker once begun with is gone on with below it
     (KafkaController.checkAndTriggerAutoLeaderRebalance, which moves all of a broker's at once).
     """
-    limit = authority.leader_imbalance_percentage
+    limit = config.leader_imbalance_percentage
     over = {
         broker
         for broker, total in report.preferred.items()
         if total and report.imbalanced.get(broker, 0) * 100 > limit * total
     }
-    over.update(authority.rebalancing)
+    over.update(rebalancing)
     proposed = [one for one in report.proposals if one[2] in over]
-    room = authority.rebalance_partitions_max
+    room = config.rebalance_partitions_max
     elections: dict[str, list[int]] = {}
     for topic, partition, _ in proposed[:room]:
         elections.setdefault(topic, []).append(partition)

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from state.cluster.authority import Authority
 from state.cluster.brokers import Brokers
 from state.cluster.cluster import Cluster
+from state.cluster.config import ClusterConfig
 from state.decisions import Decision, DecisionKind, json_decision
 from state.events import Event
 from state.payloads.brokers import (
@@ -25,7 +26,7 @@ def on_controlled_shutdown_requested(
     (KafkaController.doControlledShutdown).
     """
     error = shutdown_error(cluster.authority, cluster.brokers, request)
-    checks = cluster.authority.checks_shutdown(cluster.brokers, request.broker_id)
+    checks = checks_shutdown(cluster.config, cluster.brokers, request.broker_id)
     if error is ProtocolError.NONE and checks:
         body = asdict(request) | {"live": cluster.brokers.live_ids.tolist()}
         return [json_decision(event.offset, DecisionKind.CHECK_SHUTDOWN, body)]
@@ -62,6 +63,11 @@ def on_controlled_shutdown_allowed(
     """Let a broker stop once whatever the check finds: an operator said so."""
     cluster.brokers.allow_shutdown(allowed.broker_id)
     return []
+
+
+def checks_shutdown(config: ClusterConfig, brokers: Brokers, broker_id: int) -> bool:
+    """Return whether a broker may shut down only if its partitions can do without it."""
+    return config.shutdown_safety_check and broker_id not in brokers.shutdown_allowed
 
 
 def shutdown_error(

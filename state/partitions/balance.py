@@ -11,8 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from state.blocks import encode_block
-from state.cluster.authority import LEADER_REBALANCE_TIMER
-from state.cluster.rebalance import next_step
+from state.cluster.rebalance import LEADER_REBALANCE_TIMER, next_step
 from state.decisions import Decision, DecisionKind
 from state.events import Event
 from state.matrix import NONE, Bools, Int32s, contains
@@ -54,7 +53,7 @@ def _proposals(slot: Slot, event: Event) -> list[Decision]:
     if len(at) == 0:
         return []
     topic, extra = topic_column(slot.table, at)
-    extra["rows_per_broker"] = slot.authority.rebalance_partitions_max + 1
+    extra["rows_per_broker"] = slot.config.rebalance_partitions_max + 1
     columns = {
         "topic": topic,
         "partition": slot.table.rows.partition[at],
@@ -87,7 +86,7 @@ def on_leader_imbalance_reported(
     """Elect preferred replicas for this slot's part of the next step."""
     if not slot.authority.is_active:
         return []
-    step = next_step(slot.authority, report)
+    step = next_step(slot.config, slot.authority.rebalancing, report)
     slot.authority.rebalancing = step.unfinished
     rows = [
         slot.table.find(topic, np.array(partitions, dtype=np.int32))

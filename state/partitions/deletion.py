@@ -200,7 +200,7 @@ def start_loaded(slot: Slot, offset: int) -> list[Decision]:
     allowed all marks go.
     """
     marked = sorted(slot.table.deletions)
-    if not slot.authority.delete_topics:
+    if not slot.config.delete_topics:
         return [unmark(slot, offset, name) for name in marked]
     unknown = [name for name in marked if slot.table.topic(name) is None]
     for name in unknown:
@@ -218,5 +218,5 @@ def keep_begun(slot: Slot) -> None:
     begun, and brokers do not know them any more. All are read again when the pause is over.
     """
     led = _any(slot, slot.table.rows.leader[:, None] != NO_LEADER)
-    marked = slot.table.deletions if slot.authority.delete_topics else {}
+    marked = slot.table.deletions if slot.config.delete_topics else {}
     slot.table.deletions = {name: one for name, one in marked.items() if name not in led}

@@ -48,7 +48,7 @@ def deletions_requested(
     for event, requested in asked:
         name = requested.topic
         topic = slot.table.topic(name)
-        if not slot.authority.delete_topics or (topic is None and name not in slot.table.deletions):
+        if not slot.config.delete_topics or (topic is None and name not in slot.table.deletions):
             found.append(deletion.unmark(slot, event.offset, name))
         elif topic is not None and _means(requested, topic):
             deletion.mark(slot, [name])
@@ -102,7 +102,7 @@ def delete_topics_requested(
 def _error(slot: Slot, request: DeleteTopicRequested) -> ProtocolError:
     if not slot.authority.is_active:
         return ProtocolError.NOT_CONTROLLER
-    if not slot.authority.delete_topics:
+    if not slot.config.delete_topics:
         return ProtocolError.TOPIC_DELETION_DISABLED
     topic = slot.table.topic(request.topic)
     if request.topic_id is not None and (

@@ -112,7 +112,7 @@ def _elect(
     rows.leader[at] = found.leader[led]
     slot.table.replace_isr(at, found.isr[led])
     rows.state[at] = PartitionState.ONLINE
-    if slot.authority.leader_recovery:
+    if slot.config.leader_recovery:
         rows.recovery[at[unclean]] = 1
     changes.recipients[at] |= found.recipients[led]
     rule = np.where(unclean, Rule.UNCLEAN_ELECTED, strategy.value).astype(np.int8)

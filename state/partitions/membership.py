@@ -8,6 +8,7 @@ import numpy as np
 
 from state.cluster.authority import Phase, elected_authority
 from state.cluster.brokers import Brokers
+from state.cluster.config import ClusterConfig
 from state.decisions import Decision, Rule
 from state.events import Event
 from state.matrix import Bools, Rows, any_in_row
@@ -35,6 +36,7 @@ def on_controller_elected(slot: Slot, event: Event, elected: ControllerElected) 
     (KafkaController.onControllerFailover).
     """
     slot.authority = elected_authority(elected, slot.authority)
+    slot.config = ClusterConfig().configured(elected.config)
     slot.brokers = Brokers()
     slot.table = PartitionTable()
     return []
@@ -64,7 +66,7 @@ def on_cluster_config_changed(
     slot: Slot, event: Event, changed: ClusterConfigChanged
 ) -> list[Decision]:
     """Take new values; allowing unclean elections elects for offline partitions at once."""
-    slot.authority.configure(changed.config)
+    slot.config = slot.config.configured(changed.config)
     if not slot.authority.is_active or "unclean.leader.election.enable" not in changed.config:
         return []
     changes = Changes(slot.table, event.offset)

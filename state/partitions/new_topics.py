@@ -46,7 +46,7 @@ def create_observed(slot: Slot, observations: Observations) -> list[Decision]:
     """Create topics of different names that are new (`is_new`), and return what the events
     decide.
     """
-    alone = Slot(slot.authority, slot.brokers, _table(slot, observations))
+    alone = Slot(slot.authority, slot.config, slot.brokers, _table(slot, observations))
     rows = alone.table.rows
     changes = Changes(alone.table, {one.topic: event.offset for event, one in observations})
     create_partitions(alone, changes, np.arange(len(rows)))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from state.blocks import encode_block
-from state.cluster.shutdowns import shutdown_error
+from state.cluster.shutdowns import checks_shutdown, shutdown_error
 from state.decisions import Decision, DecisionKind
 from state.events import Event
 from state.matrix import Bools, Rows, any_in_row, count_in_row, lengths
@@ -35,7 +35,7 @@ def on_controlled_shutdown_requested(
     """Relieve the broker, or report first which of its partitions are at risk."""
     if not _may_shut_down(slot, request):
         return []
-    if not slot.authority.checks_shutdown(slot.brokers, request.broker_id):
+    if not checks_shutdown(slot.config, slot.brokers, request.broker_id):
         return _relieve(slot, event, request.broker_id)
     at = np.flatnonzero(_at_risk(slot, request.broker_id))
     return _listed(slot, event, DecisionKind.REPORT_AT_RISK, at)

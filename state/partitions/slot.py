@@ -8,6 +8,7 @@ import numpy as np
 
 from state.cluster.authority import Authority
 from state.cluster.brokers import Brokers
+from state.cluster.config import ClusterConfig
 from state.matrix import NONE, Bools, Int32s, Rows, contains
 from state.partitions.ballots import Ballot
 from state.partitions.table import PartitionTable
@@ -22,6 +23,7 @@ class Slot:
     """
 
     authority: Authority = field(default_factory=Authority)
+    config: ClusterConfig = field(default_factory=ClusterConfig)
     brokers: Brokers = field(default_factory=Brokers)
     table: PartitionTable = field(default_factory=PartitionTable)
     ballots: list[Ballot] | None = None
@@ -54,7 +56,7 @@ class Slot:
 
     def min_insync_replicas(self) -> Int32s:
         """Return int32[n]: the topic's override of min.insync.replicas, else the cluster's."""
-        default = self.authority.min_insync_replicas
+        default = self.config.min_insync_replicas
         by_topic = np.array(
             [default if one.min_insync is None else one.min_insync for one in self.table.topics],
             dtype=np.int32,
@@ -66,7 +68,7 @@ class Slot:
         """Return bool[k]: the topic's override of unclean.leader.election.enable, else the
         cluster's default.
         """
-        default = self.authority.unclean_default
+        default = self.config.unclean_default
         by_topic = np.array(
             [default if topic.unclean is None else topic.unclean for topic in self.table.topics],
             dtype=bool,

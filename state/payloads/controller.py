@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from state.cluster.authority import checked_config
+from state.cluster.config import checked_config
 from state.json_values import (
     int32,
     int64,

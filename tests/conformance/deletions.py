@@ -142,4 +142,4 @@ def _as_expected(
 
 def delete_topic_enabled(world: World, expected: Any) -> bool:
     """Return whether topics may be deleted."""
-    return all(slot.authority.delete_topics for _, slot in world.slots())
+    return all(slot.config.delete_topics for _, slot in world.slots())

@@ -8,9 +8,11 @@ import numpy as np
 import orjson
 
 from checkpoints.machine_format import encode_machine
-from state.cluster.authority import LEADER_REBALANCE_TIMER, Authority, Phase, checked_config
+from state.cluster.authority import Authority, Phase
 from state.cluster.brokers import Brokers
+from state.cluster.config import ClusterConfig, checked_config
 from state.cluster.machine import Cluster
+from state.cluster.rebalance import LEADER_REBALANCE_TIMER
 from state.partitions.slot import Slot
 from state.partitions.table import Deletion, PartitionTable
 from state.payloads.brokers import BrokerRegistration
@@ -186,7 +188,7 @@ def _start_machines(world: World, scenario: Scenario) -> None:
     world.store.put(CONTROLLER_EPOCH_PATH, epoch_bytes(epoch), fence)
     world.store.put(CONTROLLER_PATH, controller_bytes(CONTROLLER_ID, 0))
     cluster = Cluster(*_common(world, given, epoch, fence))
-    if cluster.authority.auto_leader_rebalance:
+    if cluster.config.auto_leader_rebalance:
         cluster.timers[LEADER_REBALANCE_TIMER] = _FIRST_REBALANCE_MS
         world.timers = dict(cluster.timers)
     world.machines[CLUSTER_KEY] = encode_machine(cluster)
@@ -205,12 +207,12 @@ def _start_machines(world: World, scenario: Scenario) -> None:
 
 def _common(
     world: World, given: dict[str, Any], epoch: int, fence: int
-) -> tuple[Authority, Brokers]:
+) -> tuple[Authority, ClusterConfig, Brokers]:
     authority = Authority(Phase.ACTIVE, CONTROLLER_ID, epoch, fence)
-    authority.configure(world.config)
+    config = ClusterConfig().configured(world.config)
     registered = [
         BrokerRegistration(id_, broker_epoch, rack, ())
         for id_, (broker_epoch, rack) in sorted(world.brokers.items())
     ]
     leaving = world.brokers.keys() & set(given.get("shutting_down", []))
-    return authority, Brokers(registered, leaving)
+    return authority, config, Brokers(registered, leaving)

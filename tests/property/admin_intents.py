@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from state.cluster.authority import LEADER_REBALANCE_TIMER
+from state.cluster.rebalance import LEADER_REBALANCE_TIMER
 from streaming.sinks import reports
 from tests.property.log_parts import BROKERS
 

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from checkpoints.what_if import WHAT_IF_KEYS, in_events, rewritten, under_settings
-from state.cluster.authority import CONFIG, Authority
+from state.cluster.config import CONFIG, ClusterConfig
 from state.events import Event
 from state.groups.config import CONFIG_KEYS
 from state.records import open_body
@@ -99,7 +99,7 @@ def test_machines_to_go_on_from_are_as_if_the_log_had_told_the_setting(key):
     told = orjson.dumps({"config": {}})
     *log, _ = unavailable_partition()
     log.append(Event(len(log), 2_000, "group_coordinator_configured", "", told))
-    default = getattr(Authority(), CONFIG[key][0]) if key in CONFIG else 0
+    default = getattr(ClusterConfig(), CONFIG[key][0]) if key in CONFIG else 0
     config = {key: not default if isinstance(default, bool) else default + 7}
     wanted, before = fold_log(under(config, log), 4)[0], fold_log(log, 4)[0]
     assert under_settings(before, config) == wanted != before

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from state.change_columns import CHANGE_COLUMNS, ChangeColumn
-from state.cluster.authority import CONFIG, Authority
+from state.cluster.authority import Authority
+from state.cluster.config import CONFIG, ClusterConfig
 from state.decisions import KIND_ORDER, Action, DecisionKind, Rule
 from state.event_kinds import EventKind
 from state.partitions import machine
@@ -69,6 +70,8 @@ def test_every_column_of_a_slot_is_specified(column: str) -> None:
     assert f"`{column}`" in page("state-format.md")
 
 
-@pytest.mark.parametrize("field", [field.name for field in fields(Authority)])
-def test_every_field_of_the_authority_is_specified(field: str) -> None:
+@pytest.mark.parametrize(
+    "field", [field.name for of in (Authority, ClusterConfig) for field in fields(of)]
+)
+def test_every_field_of_the_authority_and_the_configuration_is_specified(field: str) -> None:
     assert f"`{field}`" in page("state-format.md")

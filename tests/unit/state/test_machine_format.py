@@ -62,7 +62,7 @@ def test_a_frozen_slot_says_what_it_said(version: int) -> None:
     slot = decode_machine((FROZEN / f"slot-v{version}.bin").read_bytes())
     assert isinstance(slot, Slot)
     assert (slot.authority.phase, slot.authority.epoch) == (Phase.ACTIVE, 5)
-    assert slot.authority.unclean_default
+    assert slot.config.unclean_default
     assert (slot.brokers.by_id[4].epoch, slot.brokers.by_id[4].rack) == (104, "rack-a")
     assert slot.brokers.by_id[4].endpoints[0]["port"] == 9092
     assert slot.brokers.shutting_down == {2}
@@ -77,7 +77,7 @@ def test_a_frozen_slot_says_what_it_said(version: int) -> None:
     assert first.min_insync == (2 if version > 1 else None)
     assert (second.name, second.unclean, second.min_insync) == ("u", None, None)
     assert slot.table.deletions == {"u": Deletion(started=False, halted=False)}
-    assert slot.authority.delete_topics
+    assert slot.config.delete_topics
     assert not slot.authority.paused
     rows = slot.table.rows
     assert rows.replicas.tolist() == [[1, 2, 3], [2, 3, -1], [4, 1, -1]]
