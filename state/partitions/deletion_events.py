@@ -15,7 +15,6 @@ from state.partitions.changes import Changes
 from state.partitions.legal import ReplicaState
 from state.partitions.machine import move_replicas
 from state.partitions.slot import Slot
-from state.partitions.table import Topic
 from state.payloads.partitions import StopReplicaAnswered
 from state.payloads.topics import DeleteTopicRequested, TopicDeletionRequested
 from state.protocol_errors import ProtocolError
@@ -50,19 +49,10 @@ def deletions_requested(
         topic = slot.table.topic(name)
         if not slot.config.delete_topics or (topic is None and name not in slot.table.deletions):
             found.append(deletion.unmark(slot, event.offset, name))
-        elif topic is not None and _means(requested, topic):
+        elif topic is not None and topic.is_meant(requested.topic_id):
             deletion.mark(slot, [name])
             offsets[name] = event.offset
     return [*found, *_decide(slot, offsets)]
-
-
-def _means(requested: TopicDeletionRequested, topic: Topic) -> bool:
-    """Return whether a mark is of this topic. Who appends it has seen all topics that were there
-    with it: without an id, it is of an earlier topic than one that was not seen yet.
-    """
-    if requested.topic_id is None:
-        return topic.seen
-    return requested.topic_id == topic_id_to_text(topic.topic_id)
 
 
 def _decide(slot: Slot, offsets: Mapping[str, int]) -> list[Decision]:

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from state.matrix import NONE, Bools, Int32s, Rows, any_in_row, stack_padded, widen
-from state.topic_ids import NO_TOPIC_ID
+from state.topic_ids import NO_TOPIC_ID, topic_id_to_text
 
 NO_VERSION = -1
 NO_LEADER = -1
@@ -36,6 +36,12 @@ class Topic:
     zk_version: int
     min_insync: int | None = None
     seen: bool = True
+
+    def is_meant(self, topic_id: str | None) -> bool:
+        """Return whether an event that gives the topic's name and this id is about it. Who appends
+        one has observed what was there: without an id it is not about a topic nobody has seen yet.
+        """
+        return self.seen if topic_id is None else topic_id == topic_id_to_text(self.topic_id)
 
 
 @dataclass(slots=True)

@@ -164,7 +164,7 @@ def on_topic_removed(slot: Slot, event: Event, removed: TopicRemoved) -> list[De
     gone = deletion.forget_topic(event.offset, removed.topic, observed_again=again)
     if topic is None and again:
         return []
-    if topic is not None and removed.topic_id not in (None, topic_id_to_text(topic.topic_id)):
+    if topic is not None and not _is_meant(removed, topic):
         return []
     if again or slot.authority.phase is Phase.LOADING:
         _forget_loaded(slot, removed.topic)
@@ -174,6 +174,12 @@ def on_topic_removed(slot: Slot, event: Event, removed: TopicRemoved) -> list[De
         found += _ended_with(slot, event, removed.topic)
     slot.table.remove_topic(removed.topic)
     return found
+
+
+def _is_meant(removed: TopicRemoved, topic: Topic) -> bool:
+    # A write of ours that did not happen says no id, and is of what we made last.
+    is_ours = removed.observed_again and removed.topic_id is None
+    return is_ours or topic.is_meant(removed.topic_id)
 
 
 def _ended_with(slot: Slot, event: Event, name: str) -> list[Decision]:

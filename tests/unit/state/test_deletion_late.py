@@ -99,6 +99,28 @@ def test_a_late_mark_says_nothing_about_the_topic_that_was_created_since() -> No
     assert DecisionKind.STOP_REPLICAS in said, "it was seen before it was marked"
 
 
+@pytest.mark.parametrize("created", [ID, None])
+def test_a_late_removal_says_nothing_about_the_topic_that_was_created_since(
+    created: str | None,
+) -> None:
+    controller = with_deleted(None)
+    create(controller, created)
+    late = {"topic": "t", "topic_id": None}
+    assert controller.happen("topic_removed", "t", **late) == {}
+    assert controller.row("t", 0)["leader"] == 1
+    assert controller.topic("t", [[1, 2]], [STATE], topic_id=created) == {}
+    assert controller.happen("topic_removed", "t", **late) == {FORGET: {"topic": "t"}}
+    assert controller.slot.table.topic("t") is None, "it was seen before it went"
+
+
+def test_one_that_could_not_be_written_is_taken_back_though_nobody_has_seen_it() -> None:
+    controller = Controller((1, 2))
+    create(controller, ID)
+    again = controller.happen("topic_removed", "t", topic="t", observed_again=True)
+    assert again == {FORGET: {"topic": "t", "observed_again": True}}
+    assert controller.slot.table.topic("t") is None
+
+
 def test_that_a_topic_was_not_seen_yet_is_written_and_read() -> None:
     controller = Controller((1, 2))
     create(controller, ID)
