@@ -12,7 +12,7 @@ from pathlib import Path
 
 import orjson
 
-from checkpoints.durable import fsync_folder, put_in_place
+from checkpoints.durable import fsync_folder, put_in_place, read_file
 from checkpoints.layout import CheckpointMismatch
 
 AHEAD_FILE = "ahead.json"
@@ -33,17 +33,17 @@ class Ahead:
 def read_ahead(checkpoint: Path) -> Ahead | None:
     """Return what a checkpoint says; None when nothing was ever carried out ahead of it.
 
-    Raises CheckpointMismatch when it cannot be read.
+    Raises CheckpointMismatch when what it says cannot be read, OSError when it cannot.
     """
     path = checkpoint / AHEAD_FILE
     try:
-        noted = orjson.loads(path.read_bytes())
+        noted = orjson.loads(read_file(path))
         first = noted["first"]
         known = None if first is None else int(first)
         return Ahead(known, int(noted["done"]), int(noted["planned"]))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, LookupError, TypeError) as error:
+    except (ValueError, LookupError, TypeError) as error:
         raise CheckpointMismatch(f"{path} cannot be read: {error}") from error
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import orjson
 
-from checkpoints.durable import fsync_folder
+from checkpoints.durable import fsync_folder, read_file
 from checkpoints.read import committed_batches, has_state, planned_batches
 
 _NO_VALUE = "-"  # in place of a source's offset
@@ -40,7 +40,7 @@ def damage(checkpoint: Path) -> str | None:
     """
     for path, read in _needed(checkpoint):
         try:
-            read(path.read_text("utf-8", "replace"))
+            read(read_file(path).decode("utf-8", "replace"))
         except FileNotFoundError:
             return f"{path.relative_to(checkpoint)} is missing"
         except ValueError as error:

@@ -1,9 +1,20 @@
-"""Files that a crash of the machine leaves whole or not there."""
+"""Files that a crash of the machine leaves whole or not there, and how they are read."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+
+
+def read_file(path: Path) -> bytes:
+    """Return what a file holds; an OSError names it, as one of opening does and one of reading does
+    not.
+    """
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        error.filename = str(path)
+        raise
 
 
 def fsync_folder(folder: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from checkpoints.durable import put_in_place
+from checkpoints.durable import put_in_place, read_file
 from checkpoints.machine_format import FORMAT_VERSION, READABLE_VERSIONS
 from state.routing import GROUP_SLOTS, Layout
 
@@ -59,10 +59,10 @@ def _refuse_other(checkpoint: Path, made_with: dict[str, int], wanted: dict[str,
 
 
 def _made_with(path: Path) -> dict[str, Any]:
-    """Return what LAYOUT_FILE says; raises CheckpointMismatch."""
+    """Return what LAYOUT_FILE says; raises CheckpointMismatch, OSError."""
     try:
-        made_with = orjson.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+        made_with = orjson.loads(read_file(path))
+    except ValueError as error:
         raise CheckpointMismatch(f"{path} cannot be read: {error}") from error
     if not isinstance(made_with, dict) or "slots" not in made_with:
         raise CheckpointMismatch(f"{path} does not say slots")

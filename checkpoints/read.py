@@ -9,6 +9,7 @@ import orjson
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from checkpoints.durable import read_file
 from checkpoints.layout import CheckpointMismatch, layout_of
 from checkpoints.machine_format import decode_machine
 from checkpoints.packing import unpacked
@@ -41,7 +42,7 @@ def folded_until(checkpoint: Path, batch_id: int | None = None) -> int:
     """Return one past the last event that was folded when a batch was committed, the last one by
     default; 0 without one.
 
-    Raises CheckpointMismatch when Spark's note of it cannot be read.
+    Raises CheckpointMismatch when Spark's note of it is missing or broken.
     Source: Spark's OffsetSeqLog, one line of JSON per source after version and metadata.
     """
     committed = committed_batches(checkpoint)
@@ -50,8 +51,8 @@ def folded_until(checkpoint: Path, batch_id: int | None = None) -> int:
     number = max(committed) if batch_id is None else batch_id
     path = checkpoint / "offsets" / str(number)
     try:
-        return int(orjson.loads(path.read_text().splitlines()[2])["offset"])
-    except (OSError, ValueError, LookupError) as error:
+        return int(orjson.loads(read_file(path).splitlines()[2])["offset"])
+    except (FileNotFoundError, ValueError, LookupError) as error:
         raise CheckpointMismatch(f"{path} cannot be read: {error}") from error
 
 

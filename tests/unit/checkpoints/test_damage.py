@@ -70,10 +70,10 @@ def test_a_plan_that_is_missing_is_named(checkpoint):
 
 
 def test_a_file_that_cannot_be_read_just_now_is_no_damage(checkpoint, monkeypatch):
-    def read_text(*_):
+    def read_bytes(_):
         raise OSError(errno.EIO, "Input/output error")
 
-    monkeypatch.setattr(Path, "read_text", read_text)
+    monkeypatch.setattr(Path, "read_bytes", read_bytes)
     with pytest.raises(OSError, match="Input/output error"):
         damage(checkpoint)
 

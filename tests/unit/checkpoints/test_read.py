@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+from pathlib import Path
+
 import orjson
 import pytest
 
 from checkpoints import read
-from checkpoints.layout import CheckpointMismatch, check_layout
+from checkpoints.ahead import AHEAD_FILE, Ahead, note_ahead, read_ahead
+from checkpoints.layout import LAYOUT_FILE, CheckpointMismatch, check_layout, layout_of
 from checkpoints.read import folded_until, has_state, retained_batch, snapshot_of
 from checkpoints.snapshot import Snapshot
 from state.routing import Layout
+from streaming.commands.frame import expected_exit_code
 
 
 def batch(checkpoint, number, offset, *, committed=True):
@@ -62,6 +67,22 @@ def test_a_batch_that_is_not_retained_is_refused(tmp_path):
     batch(tmp_path, 10, 100)
     with pytest.raises(CheckpointMismatch, match=r"batch 7 is not in .*: it has 9 to 10"):
         retained_batch(tmp_path, 7)
+
+
+def test_a_file_that_cannot_be_read_just_now_may_be_read_with_the_next_try(tmp_path, monkeypatch):
+    def read_bytes(_):
+        raise OSError(errno.EIO, "Input/output error")
+
+    check_layout(tmp_path, Layout(4, 2), 2)
+    batch(tmp_path, 3, 30)
+    note_ahead(tmp_path, Ahead(None, 1, 2))
+    monkeypatch.setattr(Path, "read_bytes", read_bytes)
+    files = {layout_of: LAYOUT_FILE, folded_until: "offsets/3", read_ahead: AHEAD_FILE}
+    for reader, file in files.items():
+        with pytest.raises(OSError, match="Input/output error") as told:
+            reader(tmp_path)
+        assert told.value.filename == str(tmp_path / file)
+        assert expected_exit_code(told.value) == 1
 
 
 @pytest.mark.parametrize("text", ["", "v1\n{}\n{", "v1\n{}\n{}", None])
