@@ -27,7 +27,6 @@ class Api(StrEnum):
     OFFSET_DELETE = "offset_delete"
     DELETE_GROUP = "delete_group"
     DESCRIBE_GROUPS = "describe_groups"
-    LIST_GROUPS = "list_groups"
 
 
 class Act(Enum):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -23,8 +22,6 @@ from streaming.embedded.ports import LOOPBACK, free_ports
 from streaming.paths import DataDir
 from streaming.supervisor.embedded import EmbeddedCluster
 from streaming.supervisor.processes import FRONT, JOB, Supervisor
-
-logger = logging.getLogger(__name__)
 
 TOPIC = "demo"
 PARTITIONS = 12

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from state.protocol_errors import ProtocolError
+from state.protocol_errors import ProtocolError, error_of
 from streaming.gateway.coordinators import leader_of
 from streaming.gateway.groups.transactions import Producing
 from streaming.gateway.nodes import NO_NODE_ID
@@ -30,8 +30,6 @@ _VERIFY_SINCE = 4  # before it only clients send AddPartitionsToTxn
 _ABORTABLE_SINCE = 4  # of TxnOffsetCommit
 _LIMITS = PassingLimits(answer_timeout_s=4.0)
 """Within the time a client is answered in: see Transactions."""
-
-_KNOWN = frozenset(ProtocolError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,4 +110,4 @@ def _told(error: int, version: int) -> int:
         return ProtocolError.INVALID_PRODUCER_EPOCH
     if error == ProtocolError.TRANSACTION_ABORTABLE and version < _ABORTABLE_SINCE:
         return ProtocolError.INVALID_TXN_STATE
-    return error if error in _KNOWN else ProtocolError.UNKNOWN_SERVER_ERROR
+    return error_of(error)

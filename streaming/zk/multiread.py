@@ -6,7 +6,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from kazoo.protocol.serialization import GetChildren, GetData
@@ -16,8 +16,6 @@ from streaming.zk.errors import ConnectionLost, NodeMissing, RequestFailed, ZkEr
 from streaming.zk.ops import MISSING_STAT, ReadChildrenRequest, ReadDataRequest, pack_stat
 from streaming.zk.reader import Pending, ZkReader
 from streaming.zk.types import ZNode
-
-T = TypeVar("T")
 
 PATHS_PER_REQUEST = 500
 MAX_IN_FLIGHT = 10

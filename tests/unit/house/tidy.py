@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 MAX_FILE_LINES = 400
 MAX_FUNCTION_LINES = 60
@@ -41,19 +41,34 @@ def function_lengths(source: str) -> Iterator[tuple[str, int]]:
     yield from _lengths(ast.parse(source), "")
 
 
-def unused_names(source: str) -> list[str]:
-    """The private names of a module that it defines and never reads."""
+def unused_names(source: str, read_elsewhere: Set[str] = frozenset()) -> list[str]:
+    """The names of a module that it defines and nobody reads; what is decorated is registered."""
     tree = ast.parse(source)
     defined = [name for node in tree.body for name in _names(node)]
     nodes = (node for node in ast.walk(tree) if isinstance(node, ast.Name))
-    read = {node.id for node in nodes if isinstance(node.ctx, ast.Load)}
-    return [name for name in defined if re.match(r"_[^_]", name) and name not in read]
+    read = {node.id for node in nodes if isinstance(node.ctx, ast.Load)} | read_elsewhere
+    return [name for name in defined if not name.startswith("__") and name not in read]
+
+
+def names_read_elsewhere(source: str) -> Iterator[tuple[str, str]]:
+    """(module, name) of each name that a module takes from another one."""
+    tree = ast.parse(source)
+    modules = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                yield node.module or "", alias.name
+                modules[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            yield modules.get(node.value.id, ""), node.attr
 
 
 def _names(node: ast.stmt) -> Iterator[str]:
     """What a statement of a module defines."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-        yield node.name
+        if not node.decorator_list or isinstance(node, ast.ClassDef):
+            yield node.name
     elif isinstance(node, ast.Assign | ast.AnnAssign):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         for target in targets:
