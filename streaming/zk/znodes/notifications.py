@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from state.json_values import int32
+from state.json_values import int32, text
 from streaming.zk.znodes.topic import partition_number, topic_name
 
 T = TypeVar("T")
@@ -46,8 +46,21 @@ def config_change_bytes(entity_path: str) -> bytes:
 
 
 def parse_config_change(data: bytes) -> str:
-    """Read the entity path of a /config/changes child; raises ValueError."""
-    return _parsed(data, lambda z: str(z["entity_path"]))
+    """Read the entity path of a /config/changes child; raises ValueError.
+
+    Version 2 has the path, version 1 the entity's type and name (ZkConfigManager). Tools older than
+    both write a topic's name alone: brokers pass it over, but Kafka's controller knows the topic's
+    configuration without it.
+    """
+    return _parsed(data, _entity_path)
+
+
+def _entity_path(znode: Any) -> str:
+    if isinstance(znode, str):
+        return f"topics/{topic_name(znode)}"
+    if "entity_path" in znode:
+        return text(znode["entity_path"])
+    return f"{text(znode['entity_type'])}/{text(znode['entity_name'])}"
 
 
 def _parsed(data: bytes, read: Callable[[Any], T]) -> T:

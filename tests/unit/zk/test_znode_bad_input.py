@@ -77,10 +77,36 @@ PARSERS = [
 
 
 @pytest.mark.parametrize("parse", PARSERS)
-@pytest.mark.parametrize("broken", [b"null", b"[1]", b"{", b"{}", b'"x"', b"\xff"])
+@pytest.mark.parametrize("broken", [b"null", b"[1]", b"{", b"{}", b'"?"', b"\xff"])
 def test_other_parsers_say_what_is_wrong(parse, broken):
     with pytest.raises(ValueError, match=r".+"):
         parse(broken)
+
+
+@pytest.mark.parametrize(
+    ("data", "path"),
+    [
+        (b'{"version":2,"entity_path":"users/u/clients/c"}', "users/u/clients/c"),
+        (b'{"version":1,"entity_type":"topics","entity_name":"t"}', "topics/t"),
+        (b'{"version":1,"entity_type":"clients","entity_name":"c"}', "clients/c"),
+        (b'"t"', "topics/t"),
+    ],
+)
+def test_notifications_of_every_age_name_the_entity_that_changed(data, path):
+    assert parse_config_change(data) == path
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        b'"no/name"',
+        b'{"version":1,"entity_type":"topics"}',
+        b'{"version":2,"entity_path":7}',
+    ],
+)
+def test_a_notification_that_names_no_entity_is_broken(broken):
+    with pytest.raises(ValueError, match="broken znode"):
+        parse_config_change(broken)
 
 
 @pytest.mark.parametrize("ends", [(-1, 999), (5, 4), (0, 2**63 - 1), (0, 10**30)])
