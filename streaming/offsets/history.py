@@ -20,7 +20,7 @@ from streaming.offsets.leader import OffsetsLeader
 from streaming.offsets.partition_log import UNKNOWN, EpochEnd
 from streaming.wire.apis import ApiKey
 from streaming.wire.errors import WireError
-from streaming.wire.exchange import CLIENT_ID, Exchange
+from streaming.wire.exchange import CLIENT_ID, Exchange, still_open
 from streaming.wire.requests import encode_request
 from streaming.wire.responses import decode_response
 from streaming.wire.schema_codec import Body
@@ -168,6 +168,7 @@ class HistoryConnection:
             raise
 
     async def _exchange(self, api: ApiKey, version: int, body: Body) -> Body:
+        self._connection = still_open(self._connection)
         if self._connection is None:
             source = self._source
             self._connection = Exchange(*await asyncio.open_connection(source.host, source.port))

@@ -17,7 +17,7 @@ from typing import Any
 from streaming.sinks.plan import SharedRequest
 from streaming.wire.apis import ApiKey
 from streaming.wire.errors import WireError
-from streaming.wire.exchange import CLIENT_ID, Exchange
+from streaming.wire.exchange import CLIENT_ID, Exchange, still_open
 from streaming.wire.healthy_answers import tells_no_error
 from streaming.wire.requests import encode_request, encode_request_header
 from streaming.wire.responses import decode_response
@@ -166,6 +166,7 @@ class BrokerChannel:
         self._failing = True
 
     async def _exchange(self, request: SharedRequest) -> dict[str, Any]:
+        self._connection = still_open(self._connection)
         if self._connection is None:
             self._connection = Exchange(*await asyncio.open_connection(*self.address))
             self._versions = await _asked_versions(self._connection)

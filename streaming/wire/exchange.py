@@ -93,3 +93,13 @@ class Exchange:
     def abort(self) -> None:
         """Hang up at once."""
         self._writer.transport.abort()
+
+
+def still_open(connection: Exchange | None) -> Exchange | None:
+    """Return a connection that can take a request; one on which the broker has hung up is closed,
+    and None returned (connections.max.idle.ms of the broker).
+    """
+    if connection is None or connection.usable:
+        return connection
+    connection.abort()
+    return None

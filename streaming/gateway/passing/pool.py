@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 
 from streaming.wire.errors import WireError
-from streaming.wire.exchange import ANSWER_MAX_BYTES, Exchange
+from streaming.wire.exchange import ANSWER_MAX_BYTES, Exchange, still_open
 
 
 class BrokerFailed(Exception):
@@ -100,10 +100,8 @@ class BrokerPool:
 
     def _take_idle(self) -> Exchange | None:
         while self._idle:
-            connection = self._idle.pop()
-            if connection.usable:
+            if connection := still_open(self._idle.pop()):
                 return connection
-            connection.abort()
         return None
 
     async def _open(self) -> Exchange:

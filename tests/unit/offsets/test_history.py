@@ -29,7 +29,7 @@ WAIT_S = 20.0
 class Follower:
     """A broker with a batch of two records at each offset in `at`. ends: what it has of epochs;
     after them it knows none. answering: it says what it is asked; off_by: it says other numbers;
-    without: what it says to Fetch before that, of no topic.
+    without: what it says to Fetch before that, of no topic. hangs_up: after each answer.
     """
 
     def __init__(self, *at: int) -> None:
@@ -44,6 +44,7 @@ class Follower:
         self.answering.set()
         self.off_by: Counter[str] = Counter()
         self.without: list[dict[str, int]] = []
+        self.hangs_up = False
         self.connections: list[asyncio.Task[None] | None] = []
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -59,6 +60,8 @@ class Follower:
                 await self.answering.wait()
                 id_ = request.header.correlation_id + self.off_by["correlation_id"]
                 writer.write(frame(encode_response(key, version, id_, body)))
+                if self.hangs_up:
+                    break
         writer.close()
         with suppress(ConnectionError):
             await writer.wait_closed()
@@ -197,6 +200,19 @@ def test_an_answer_that_nobody_waited_for_is_not_taken_for_the_next_one() -> Non
         await asyncio.gather(cancelled, return_exceptions=True)
         follower.answering.set()
         assert offsets(await history.read(0, 50, 1_000)) == [50]
+        assert len(follower.connections) == 2
+
+    run(follower, scenario)
+
+
+def test_who_hung_up_meanwhile_is_connected_to_again() -> None:
+    follower = Follower(0, 50)
+    follower.hangs_up = True
+
+    async def scenario(history: History, _: Led) -> None:
+        for offset in (0, 50):
+            assert offset in offsets(await history.read(0, offset, 1_000))
+            await asyncio.gather(*filter(None, follower.connections))
         assert len(follower.connections) == 2
 
     run(follower, scenario)

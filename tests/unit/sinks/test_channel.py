@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,6 +41,36 @@ def request_about(
     return SharedRequest(api, 1000, 5, partition_rows(columns, of_topic, topics, topic_ids))
 
 
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+@asynccontextmanager
+async def channel_to(serve: Serve, backoff_ms: int) -> AsyncIterator[BrokerChannel]:
+    """Run a channel to a broker that serves connections so."""
+    server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=1 << 24)
+    channel = BrokerChannel(
+        1,
+        EPOCH,
+        server.sockets[0].getsockname()[:2],
+        timing=Timing(socket_timeout_ms=BOUND_S * 1000, retry_backoff_ms=backoff_ms),
+        on_answer=lambda _: None,
+        on_sent=lambda *_: None,
+        on_confirmed=lambda *_: None,
+    )
+    running = asyncio.ensure_future(channel.run())
+    try:
+        async with asyncio.timeout(BOUND_S):
+            yield channel
+    finally:
+        running.cancel()
+        server.close()
+
+
+async def read_request(reader: asyncio.StreamReader) -> bytes:
+    size = int.from_bytes(await reader.readexactly(4), "big")
+    return await reader.readexactly(size)
+
+
 async def received(request: SharedRequest, instead: bytes = b"") -> bytes:
     """Return what a broker received of one request; instead: what it says first, once."""
     said = [instead] if instead else []
@@ -46,8 +78,7 @@ async def received(request: SharedRequest, instead: bytes = b"") -> bytes:
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         while not got.done():
-            size = int.from_bytes(await reader.readexactly(4), "big")
-            body = await reader.readexactly(size)
+            body = await read_request(reader)
             api, version, correlation_id, start = read_header(body)
             if api is request.api:
                 got.set_result(body)
@@ -57,23 +88,9 @@ async def received(request: SharedRequest, instead: bytes = b"") -> bytes:
             )
         writer.close()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=1 << 24)
-    channel = BrokerChannel(
-        1,
-        EPOCH,
-        server.sockets[0].getsockname()[:2],
-        timing=Timing(socket_timeout_ms=BOUND_S * 1000, retry_backoff_ms=10),
-        on_answer=lambda _: None,
-        on_sent=lambda *_: None,
-        on_confirmed=lambda *_: None,
-    )
-    channel.put(Queued(request, 1))
-    running = asyncio.ensure_future(channel.run())
-    try:
-        return await asyncio.wait_for(got, BOUND_S)
-    finally:
-        running.cancel()
-        server.close()
+    async with channel_to(serve, backoff_ms=10) as channel:
+        channel.put(Queued(request, 1))
+        return await got
 
 
 @pytest.mark.parametrize("count", [1, 100_000])
@@ -90,6 +107,34 @@ def test_who_says_what_is_no_answer_is_connected_to_again() -> None:
     request = request_about(1)
     body = asyncio.run(received(request, instead=b"HTTP/1.1 400 Bad Request\r\n\r\n"))
     assert read_header(body)[0] is request.api
+
+
+def test_who_hung_up_meanwhile_is_connected_to_again_at_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    connections: list[asyncio.Task[Any] | None] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(asyncio.current_task())
+        api = None
+        while api is not ApiKey.UPDATE_METADATA:
+            body = await read_request(reader)
+            api, version, correlation_id, start = read_header(body)
+            writer.write(frame(answer(api, version, correlation_id, body, start)))
+        writer.close()
+        await writer.wait_closed()
+
+    async def play() -> None:
+        async with channel_to(serve, backoff_ms=2 * BOUND_S * 1000) as channel:
+            for _ in range(2):
+                channel.put(Queued(request_about(1), 1))
+                while len(channel):
+                    await asyncio.sleep(0.001)
+                await asyncio.gather(*filter(None, connections))
+
+    asyncio.run(play())
+    assert len(connections) == 2
+    assert caplog.records == []
 
 
 @pytest.mark.parametrize(
