@@ -1,0 +1,87 @@
+"""The books of all partitions and topics, and what our machine knows beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from streaming.shadow.leadership import Leadership, Motion, Partition
+from streaming.shadow.partition_book import PartitionBook
+from streaming.shadow.topic_book import TopicBook
+
+_NOWHERE = Motion(())
+
+
+class Books:
+    """What is compared, and which of it is open: it waits for a match. It is the Surroundings of
+    each partition's book.
+
+    brokers: epochs of the registered ones by id, as our machine knows them. failed_log_dirs: those
+    that announced a failed log directory and are still there.
+    """
+
+    def __init__(self, window_ms: int, grace_ms: int) -> None:
+        """Start with no book."""
+        self.window_ms = window_ms
+        self.grace_ms = grace_ms
+        self.partitions: dict[Partition, PartitionBook] = {}
+        self.topics: dict[str, TopicBook] = {}
+        self.open_partitions: set[Partition] = set()
+        self.open_topics: set[str] = set()
+        self.brokers: dict[int, int] = {}
+        self.failed_log_dirs: set[int] = set()
+
+    def deleting(self, topic: str) -> bool:
+        """Return whether a topic is being deleted."""
+        book = self.topics.get(topic)
+        return book is not None and book.marked
+
+    def reassigning(self, subject: Partition) -> bool:
+        """Return whether a partition is being reassigned, or its topic's comparison is open."""
+        return subject[0] in self.open_topics or self.motion(subject).moving
+
+    def motion(self, subject: Partition) -> Motion:
+        """Return how a partition is placed by our machine; nowhere when it is not known."""
+        topic, number = subject
+        book = self.topics.get(topic)
+        return _NOWHERE if book is None else book.mine.get(number, _NOWHERE)
+
+    def begin(self, held: Mapping[Partition, Leadership | None]) -> None:
+        """Start afresh from the states that both have; None: there is none."""
+        self.partitions.clear()
+        self.topics.clear()
+        self.open_partitions.clear()
+        self.open_topics.clear()
+        self.failed_log_dirs.clear()
+        for subject, state in held.items():
+            book = self.partitions[subject] = PartitionBook(subject)
+            book.begin(state)
+            book.live = state
+
+    def opened(self, subject: Partition) -> PartitionBook:
+        """Return a partition's book, which is open from now on."""
+        self.open_partitions.add(subject)
+        return self.partitions.setdefault(subject, PartitionBook(subject))
+
+    def forget(self, topic: str) -> None:
+        """Close the books of a topic and its partitions."""
+        book = self.topics.pop(topic)
+        self.open_topics.discard(topic)
+        for number in book.mine.keys() | (book.live or {}).keys():
+            self.partitions.pop((topic, number), None)
+            self.open_partitions.discard((topic, number))
+
+    def replace(self, book: TopicBook) -> None:
+        """Go on from a topic as ZooKeeper has it."""
+        if book.live is None:
+            self.forget(book.name)
+            return
+        book.replace(book.live)
+        for number in book.live:
+            of_topic = self.partitions.get((book.name, number))
+            if of_topic is not None:
+                of_topic.begin(of_topic.live)
+
+    def live_states(self, book: TopicBook) -> list[Leadership | None]:
+        """Return the live states of a topic's partitions."""
+        books = (self.partitions.get((book.name, number)) for number in book.live or ())
+        return [None if one is None else one.live for one in books]

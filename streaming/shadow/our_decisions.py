@@ -1,0 +1,118 @@
+"""What our machine's decisions change in the books."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import orjson
+
+from state.decisions import DecisionKind
+from state.merge import MergedDecision
+from state.partitions.changes import EPOCH_DURING_DELETE
+from state.records import open_body
+from state.replies import Api
+from streaming.shadow.books import Books
+from streaming.shadow.leadership import from_row
+from streaming.shadow.partition_book import Decided
+from streaming.shadow.requests import subjects_of
+from streaming.shadow.verdicts import Status, Verdict
+
+
+def take_decisions(
+    books: Books, decisions: Iterable[MergedDecision], now_ms: int, *, void: bool = False
+) -> list[Verdict]:
+    """Take our machine's decisions; return what those that end a topic show.
+
+    void: they are not compared, the live controller had no reason to decide now.
+    """
+    verdicts: list[Verdict] = []
+    for one in decisions:
+        match one.kind:
+            case DecisionKind.UPDATE_BROKERS:
+                brokers = orjson.loads(one.body)["brokers"]
+                books.brokers = {each["id"]: each["epoch"] for each in brokers}
+                books.failed_log_dirs &= books.brokers.keys()
+            case DecisionKind.CHANGE_PARTITIONS:
+                _changed(books, one, now_ms, void)
+            case DecisionKind.STOP_REPLICAS:
+                _stopped(books, one)
+            case DecisionKind.REWRITE_ASSIGNMENT | DecisionKind.COMPLETE_REASSIGNMENT:
+                _rewritten(books, one, now_ms, void)
+            case DecisionKind.DELETE_TOPIC:
+                verdicts += _deleted(books, one)
+            case DecisionKind.UNMARK_TOPIC_DELETION:
+                _unmarked(books, orjson.loads(one.body)["topic"])
+            case DecisionKind.REPLY:
+                _replied(books, orjson.loads(one.body))
+            case _:
+                pass
+    return verdicts
+
+
+def _changed(books: Books, decision: MergedDecision, now_ms: int, void: bool) -> None:
+    for row in open_body(decision.kind, decision.body):
+        assert isinstance(row, dict)
+        subject = (row["topic"], row["partition"])
+        state = from_row(row)
+        if state.version < 0:
+            continue  # it never had a leader
+        book = books.opened(subject)
+        written = "write" in row["actions"] and not void
+        decided = Decided(decision.offset, row["rule"], state) if written else None
+        book.decided(decided, state, now_ms)
+
+
+def _stopped(books: Books, decision: MergedDecision) -> None:
+    for row in open_body(decision.kind, decision.body):
+        assert isinstance(row, dict)
+        book = books.topics.get(row["topic"])
+        if book is not None and row["leader_epoch"] == EPOCH_DURING_DELETE:
+            book.stopped.add((row["broker"], row["partition"]))
+
+
+def _rewritten(books: Books, decision: MergedDecision, now_ms: int, void: bool) -> None:
+    body = orjson.loads(decision.body)
+    book = books.topics.get(body["topic"])
+    if book is not None:
+        book.decided(decision.offset, decision.kind, body, now_ms)
+        if void:
+            book.open.clear()
+        books.open_topics.add(book.name)
+
+
+def _deleted(books: Books, decision: MergedDecision) -> list[Verdict]:
+    book = books.topics.get(orjson.loads(decision.body)["topic"])
+    if book is None:
+        return []
+    books.forget(book.name)
+    gone = book.live is None
+    return [
+        Verdict(
+            Status.AGREED if gone else Status.MISSED,
+            decision.kind,
+            book.name,
+            None,
+            decision.offset,
+            "gone",
+            "gone" if gone else "there",
+        )
+    ]
+
+
+def _unmarked(books: Books, topic: str) -> None:
+    """Deletion is not allowed: the topic lives on."""
+    if topic in books.topics:
+        books.topics[topic].marked = False
+
+
+def _replied(books: Books, reply: Mapping[str, Any]) -> None:
+    for (topic, number), error in subjects_of(reply):
+        if not error:
+            continue
+        refusal = f"we answer {reply['api']} with error {error}"
+        book = books.partitions.get((topic, number))
+        if book is not None:
+            book.refusal = refusal
+        if reply["api"] == Api.ALTER_REASSIGNMENTS and topic in books.topics:
+            books.topics[topic].refusal = refusal
