@@ -57,7 +57,6 @@ class JobLink:
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
         self._stopped = threading.Event()
-        self._up = threading.Event()
         self._thread = threading.Thread(target=self._run, name="front-link", daemon=True)
 
     def start(self) -> None:
@@ -68,10 +67,6 @@ class JobLink:
         """Close the connection; may be called twice."""
         self._stopped.set()
         self._disconnect()
-
-    def wait_connected(self, timeout_s: float) -> bool:
-        """Wait until a connection is up; return whether one is."""
-        return self._up.wait(timeout_s)
 
     def append(self, records: Sequence[NewRecord], timeout_s: float = 30.0) -> int:
         """Append events to the log and return the first one's offset once all are durable.
@@ -120,7 +115,6 @@ class JobLink:
                 if self._stopped.is_set():
                     return
                 self._on_connected(self)
-                self._up.set()
                 self._receive(connection)
             except (OSError, LinkDown):
                 pass
@@ -160,7 +154,6 @@ class JobLink:
             future.set_result(message.head["start"])
 
     def _disconnect(self) -> None:
-        self._up.clear()
         connection = self._socket
         if connection is not None:
             # Without the lock: whoever has it may be sending to a front that does not read. The

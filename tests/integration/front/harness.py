@@ -36,6 +36,7 @@ from streaming.zk.znodes import (
     topic_bytes,
     topic_path,
 )
+from tests.fixtures.connected import Connected
 from tests.fixtures.waiting import WAIT_S, wait_for
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 
@@ -160,6 +161,7 @@ class FakeJob:
         self._ended = threading.Event()
         self._done = -1
         self.link = JobLink(folders.link, on_connected=self._connected)
+        self.connected = Connected(self.link)
         self._thread = threading.Thread(target=self._fold, daemon=True)
         self.link.start()
         self._thread.start()
@@ -169,7 +171,7 @@ class FakeJob:
 
     def _fold(self) -> None:
         while not self._ended.wait(POLL_S):
-            if self._silent.is_set() or not self.link.wait_connected(0):
+            if self._silent.is_set() or not self.connected.wait(0):
                 continue
             with EmbeddedLogReader(self._events) as reader:
                 end = reader.end_offset()
@@ -189,7 +191,7 @@ class FakeJob:
         self._silent.clear()
 
     def say(self, head: Mapping[str, Any], body: bytes = b"") -> None:
-        assert self.link.wait_connected(WAIT_S)
+        assert self.connected.wait(WAIT_S)
         self.link.send(dict(head), body)
 
     def end(self) -> None:

@@ -51,14 +51,14 @@ def test_appends_are_durable_and_numbered(front, start_job):
 
 def test_the_newest_job_is_the_job(front, start_job, data_dir):
     first = start_job()
-    assert first.link.wait_connected(WAIT_S)
+    assert first.connected.wait(WAIT_S)
     gone = threading.Event()
     second = JobLink(data_dir / "link.sock", on_connected=lambda _: gone.set())
     second.start()
     try:
         assert gone.wait(WAIT_S)
         # Both have this process's id; the one that was replaced comes back and replaces in turn.
-        assert first.link.wait_connected(WAIT_S)
+        assert first.connected.wait(WAIT_S)
         front.wait_status("a job", lambda status: status["job"]["pid"])
     finally:
         second.stop()

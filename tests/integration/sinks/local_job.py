@@ -26,6 +26,7 @@ from streaming.zk.znodes.controller import (
     ProducerIdBlock,
     producer_id_block_bytes,
 )
+from tests.fixtures.connected import Connected
 from tests.fixtures.folding_job import FoldingJob
 from tests.fixtures.job_checkpoints import Checkpoint, HeadStartNotes, SparkLayout
 from tests.fixtures.story import LISTENER
@@ -122,8 +123,9 @@ class LocalJob(FoldingJob):
 
     def start(self) -> None:
         """As `run_job` does before the query."""
+        connected = Connected(self.sinks.link)
         self.sinks.link.start()
-        assert self.sinks.link.wait_connected(20)
+        assert connected.wait(20)
         self._watch()
         self.resend()
 
