@@ -37,16 +37,23 @@ class Log:
 
 
 class Names:
-    """Topics of which all that are asked for are known, without an id."""
+    """Topics of which all that are asked for are known, by the first of these ids; a look finds
+    each by the next. read: what was looked at, in order, by its name under `/brokers/topics`.
+    """
+
+    def __init__(self, *ids: str | None) -> None:
+        self.ids = [*ids] or [None]
+        self.read: list[Any] = []
 
     def __contains__(self, name: str) -> bool:
         return True
 
-    def topic_id(self, name: str) -> None:
-        return None
+    def topic_id(self, name: str) -> str | None:
+        return self.ids[0]
 
     def look(self, dirty: Dirty) -> None:
-        pass
+        self.read.append({path.removeprefix("/brokers/topics/") for path in dirty.paths})
+        del self.ids[:-1]
 
 
 def registration(**changed: Any) -> ZNode:
@@ -88,6 +95,24 @@ def read(czxids: Iterable[int]) -> SimpleNamespace:
     return SimpleNamespace(czxid=of_znodes, version=np.where(of_znodes == GONE, GONE, 0))
 
 
+def observing(
+    monkeypatch: pytest.MonkeyPatch, names: Names, *marks: list[int]
+) -> tuple[DeletionsObserver, Log, list[int]]:
+    """Topics t and u are marked; what is read of the marks, in order. How many there are is told
+    to the list.
+    """
+    told = iter(marks)
+
+    def read_marks(_: object, paths: list[str]) -> SimpleNamespace:
+        names.read.append("marks")
+        return read(next(told))
+
+    monkeypatch.setattr(deletions, "read_many", read_marks)
+    tree = SimpleNamespace(children=lambda path: ["t", "u"], session=None)
+    log, counts = Log(), list[int]()
+    return DeletionsObserver(tree, log, names, Counter[str](), counts.append), log, counts
+
+
 def test_a_name_that_no_topic_may_have_is_not_deleted(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -104,32 +129,38 @@ def test_a_name_that_no_topic_may_have_is_not_deleted(
 
 def test_a_mark_that_goes_while_it_is_read_is_no_request(monkeypatch: pytest.MonkeyPatch) -> None:
     """It would ask for the deletion of a topic that was made under that name meanwhile."""
-    looks = iter([[5, 6], [5, 6], [GONE, 6], [9, 6], [9]])
-    monkeypatch.setattr(deletions, "read_many", lambda _, paths: read(next(looks)))
-    tree = SimpleNamespace(children=lambda path: ["t", "u"], session=None)
-    log, counts = Log(), list[int]()
-    observer = DeletionsObserver(tree, log, Names(), Counter[str](), counts.append)
+    names, marks = Names(), ([5, 6], [5, 6], [GONE, 6], [9, 6], [9])
+    observer, log, counts = observing(monkeypatch, names, *marks)
     observer.look()
     observer.look()
     assert [record.key for record in log.records] == ["t", "u"]
     observer.look()
     assert [record.key for record in log.records] == ["t", "u", "t"]
     assert counts == [2, 1, 2]
+    first, third = ["marks", {"t", "u"}, "marks"], ["marks", {"t"}, "marks"]
+    assert names.read == [*first, "marks", *third]
 
 
 def test_a_mark_that_goes_while_topics_are_read_is_no_request(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What was seen then may be the topic that was made since; a mark of that one counts."""
-    looks = iter([[5, 6], [GONE, 6], [8, 6], [8]])
-    monkeypatch.setattr(deletions, "read_many", lambda _, paths: read(next(looks)))
-    tree = SimpleNamespace(children=lambda path: ["t", "u"], session=None)
-    log = Log()
-    observer = DeletionsObserver(tree, log, Names(), Counter[str](), lambda _: None)
+    observer, log, _ = observing(monkeypatch, Names(), [5, 6], [GONE, 6], [8, 6], [8])
     observer.look()
     assert [record.key for record in log.records] == ["u"]
     observer.look()
     assert [record.key for record in log.records] == ["u", "t"]
+
+
+def test_a_mark_means_the_topic_that_is_seen_while_it_is_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The one that was known under that name was deleted, another one made and marked."""
+    observer, log, _ = observing(monkeypatch, Names("known", "there"), [5, 6], [GONE, 6])
+    observer.look()
+    assert [orjson.loads(record.payload) for record in log.records] == [
+        {"topic": "u", "topic_id": "there"}
+    ]
 
 
 def test_a_topic_with_a_name_that_none_may_have_is_passed_over(
