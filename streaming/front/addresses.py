@@ -35,7 +35,6 @@ def plaintext_listeners(settings: Settings, brokers: Sequence[Registration]) -> 
     Clients of the others do not see this node. Raises ConfigurationError when there is none, or
     when such clients could not do without it.
     """
-    names = dict.fromkeys(end["listener"] for broker in brokers for end in broker["endpoints"])
     secured = _secured(brokers)
     if secured and settings.groups_takeover_enable:
         raise ConfigurationError(
@@ -43,8 +42,8 @@ def plaintext_listeners(settings: Settings, brokers: Sequence[Registration]) -> 
             f" it speaks PLAINTEXT only: {_listed(list(secured.values()))}; set it to false, or"
             " gateway.listeners to those that the clients of groups use"
         )
-    found = [name for name in names if name not in secured]
-    if names and not found:
+    found = _plaintext(brokers)
+    if secured and not found:
         raise ConfigurationError(
             "the brokers have no listener that is PLAINTEXT, which is all that this node speaks:"
             f" {_listed(list(secured.values()))}; give them one, and set inter.broker.listener.name"
@@ -86,6 +85,24 @@ def unclean_shutdowns(settings: Settings, brokers: Sequence[Registration]) -> st
                 " shutdown of such a broker will be an unclean one"
             )
     return None
+
+
+def unserved_listeners(
+    settings: Settings, announced: Endpoints, brokers: Sequence[Registration]
+) -> str | None:
+    """Return in words on which listeners this node would be announced if it started now, beside
+    those it is announced on; None for none.
+    """
+    if settings.gateway_listener_names:
+        return None
+    ours = {end["listener"] for end in announced}
+    missing = [name for name in _plaintext(brokers) if name not in ours]
+    if not missing:
+        return None
+    return (
+        f"brokers have listeners that came after this node had bound its own: {_listed(missing)};"
+        " their clients do not see this node until it starts again"
+    )
 
 
 def _check_listener(settings: Settings, brokers: Sequence[Registration]) -> None:
@@ -169,6 +186,13 @@ def _check_protocols(
         f"{told}, and this node is announced on it and speaks PLAINTEXT only; a new start leaves it"
         " out"
     )
+
+
+def _plaintext(brokers: Sequence[Registration]) -> list[str]:
+    """Return the listeners that are PLAINTEXT at every broker that has them, in order."""
+    secured = _secured(brokers)
+    names = dict.fromkeys(end["listener"] for broker in brokers for end in broker["endpoints"])
+    return [name for name in names if name not in secured]
 
 
 def _secured(brokers: Sequence[Registration]) -> dict[str, str]:

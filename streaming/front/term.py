@@ -8,7 +8,7 @@ from typing import Protocol
 
 from state.event_kinds import EventKind
 from streaming.errors import ConfigurationError
-from streaming.front.addresses import check_brokers, plaintext_listeners, unclean_shutdowns
+from streaming.front import addresses
 from streaming.front.load_events import Endpoints, elected, overridable, topics_have_ids
 from streaming.front.preparation import create_missing
 from streaming.front.rivals import Rivals
@@ -101,6 +101,7 @@ class Term:
             self._session, self._tree, settings.controller_id, rivals, listener.holder_seen
         )
         self._endpoints: Endpoints = []
+        self._unserved: str | None = None  # what was warned of last
         self._read: TopicsObserver | None = None
 
     @property
@@ -119,8 +120,8 @@ class Term:
         self._signals.check()
         self._endpoints = self._listener.endpoints(self._broker_listeners())
         brokers = self._registrations()
-        check_brokers(self._settings, self._endpoints, brokers)
-        if cost := unclean_shutdowns(self._settings, brokers):
+        addresses.check_brokers(self._settings, self._endpoints, brokers)
+        if cost := addresses.unclean_shutdowns(self._settings, brokers):
             logger.warning("%s", cost)
         return self._tenure.take()
 
@@ -226,7 +227,7 @@ class Term:
         """
         if not self._listener.needs_listeners():
             return []
-        while not (names := plaintext_listeners(self._settings, self._registrations())):
+        while not (names := addresses.plaintext_listeners(self._settings, self._registrations())):
             self._signals.wait_for_work(self._dirty)
             self._dirty.take()
         return names
@@ -239,10 +240,15 @@ class Term:
         claims next refuses it.
         """
         self._observers.brokers.look()
+        brokers = self._observers.brokers.registrations
         try:
-            check_brokers(self._settings, self._endpoints, self._observers.brokers.registrations)
+            addresses.check_brokers(self._settings, self._endpoints, brokers)
         except ConfigurationError as error:
             raise GiveUpRole(str(error)) from error
+        unserved = addresses.unserved_listeners(self._settings, self._endpoints, brokers)
+        if unserved and unserved != self._unserved:
+            logger.warning("%s", unserved)
+            self._unserved = unserved
 
     def _look(self, dirty: Dirty) -> None:
         if CONTROLLER_PATH in dirty:

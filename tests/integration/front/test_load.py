@@ -216,3 +216,12 @@ def test_our_endpoints_follow_the_brokers_listeners(zk_session, start_with_job):
     front.wait_role("active")
     (elected,) = front.of_kind("controller_elected")
     assert [end["listener"] for end in elected["endpoints"]] == ["INTERNAL", "EDGE"]
+
+    # A listener that comes later is told of, once, whoever has it.
+    for broker_id in (2, 3):
+        put_broker(zk_session, broker_id, listeners=("INTERNAL", "EDGE", "LATE"), port=9093)
+        front.wait_events("broker_registrations_changed", broker_id)
+    put_topic(zk_session, "t", [[1]])
+    front.wait_events("topic_observed", 1)
+    said = (front.data_dir / "log" / "front.log").read_text()
+    assert said.count("came after this node had bound its own: LATE;") == 1

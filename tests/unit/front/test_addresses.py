@@ -14,6 +14,7 @@ from streaming.front.addresses import (
     check_brokers,
     plaintext_listeners,
     unclean_shutdowns,
+    unserved_listeners,
 )
 from streaming.front.gateway import FrontGateway
 from streaming.settings import Settings
@@ -170,6 +171,14 @@ def test_brokers_that_ask_for_controlled_shutdowns_over_tls_are_served_without()
     assert "INTERNAL is SSL at broker 1" in said
     assert "set gateway.listeners = 'CONTROL'" in said
     check_brokers(settings(*hidden, "gateway.listeners=CONTROL"), [CONTROL], [one])
+
+
+def test_listeners_that_came_later_are_named_where_nobody_chose_them() -> None:
+    one = broker(1, end("CLIENT", "h"), end("EDGE", "h"), end("TLS", "h", protocol=1))
+    said = unserved_listeners(settings(), OURS, [one])
+    assert said is not None and "bound its own: EDGE;" in said
+    assert unserved_listeners(settings("gateway.listeners=CLIENT"), OURS, [one]) is None
+    assert unserved_listeners(settings(), [*OURS, end("EDGE", "controller.example")], [one]) is None
 
 
 def test_a_listener_that_is_plaintext_at_one_broker_only_is_named_for_the_other() -> None:
