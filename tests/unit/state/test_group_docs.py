@@ -16,7 +16,7 @@ from streaming.front.groups.coordination import coordinator_config
 from streaming.settings_loader import load_settings
 from tests.unit.state.test_group_format import sample
 
-UNDECIDED = {Api.HEARTBEAT, Api.OFFSET_FETCH, Api.DESCRIBE_GROUPS, Api.LIST_GROUPS}
+UNDECIDED = {Api.HEARTBEAT, Api.OFFSET_FETCH, Api.DESCRIBE_GROUPS}
 """The front answers these from what is decided already."""
 
 DOCS = Path(__file__).parents[3] / "docs"
