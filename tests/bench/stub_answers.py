@@ -27,7 +27,7 @@ _NO_ERROR = b"\x00\x00"
 _NO_TAGS = b"\x00"
 
 
-def read_header(frame: bytes) -> tuple[ApiKey, int, int, int]:
+def read_header(frame: memoryview) -> tuple[ApiKey, int, int, int]:
     """Return (api, version, correlation id, where the body starts)."""
     key, version, correlation_id, client_id_bytes = _HEADER.unpack_from(frame)
     api = ApiKey(key)
@@ -38,7 +38,7 @@ def read_header(frame: bytes) -> tuple[ApiKey, int, int, int]:
     return api, version, correlation_id, start
 
 
-def answer(api: ApiKey, version: int, correlation_id: int, frame: bytes, start: int) -> bytes:
+def answer(api: ApiKey, version: int, correlation_id: int, frame: memoryview, start: int) -> bytes:
     """Return the response to a request, header included, without the size prefix."""
     if api is ApiKey.API_VERSIONS:
         keys = [
@@ -49,7 +49,7 @@ def answer(api: ApiKey, version: int, correlation_id: int, frame: bytes, start: 
         return encode_response(api, version, correlation_id, body)
     if api is ApiKey.LEADER_AND_ISR:
         head = encode_response_header(api, version, correlation_id)
-        return head + _leader_and_isr(version, frame, start)
+        return head + _leader_and_isr(version, bytes(frame), start)
     errors = {"partition_errors": []} if api is ApiKey.STOP_REPLICA else {}
     return encode_response(api, version, correlation_id, {"error_code": 0, **errors})
 

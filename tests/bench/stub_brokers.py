@@ -13,8 +13,12 @@ import asyncio
 import sys
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
+
+import numpy as np
 
 from streaming.process.wall_clock import wall_clock_ms
 from streaming.wire.apis import ApiKey
@@ -35,7 +39,7 @@ from tests.bench.worker import open_answers, serve
 
 HOST = "127.0.0.1"
 LISTENER = "PLAINTEXT"
-_BUFFER_BYTES = 1 << 24
+_SIZE_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,33 +126,49 @@ class StubBrokers:
         end = Endpoint(self._listener, HOST, self._ports[broker_id], SecurityProtocol.PLAINTEXT)
         return broker_bytes(BrokerZNode([end]), wall_clock_ms())
 
+    def _take(self, broker_id: int, request: memoryview) -> bytes:
+        """Note a request whose last byte was just read; return what is answered."""
+        at_ns = time.time_ns()
+        api, version, correlation_id, start = read_header(request)
+        self._received.append(Received(at_ns, broker_id, api.name, version, len(request)))
+        if self._keep:
+            self._kept.append(Kept(at_ns, broker_id, api, bytes(request), start))
+        return frame(answer(api, version, correlation_id, request, start))
+
     async def _listen(self, broker_id: int) -> int:
-        server = await asyncio.start_server(
-            lambda reader, writer: self._serve(broker_id, reader, writer),
-            HOST,
-            0,
-            limit=_BUFFER_BYTES,
+        server = await self._loop.create_server(
+            lambda: _Connection(partial(self._take, broker_id)), HOST, 0
         )
         return server.sockets[0].getsockname()[1]
 
-    async def _serve(
-        self, broker_id: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        try:
-            while True:
-                size = int.from_bytes(await reader.readexactly(4), "big")
-                request = await reader.readexactly(size)
-                at_ns = time.time_ns()
-                api, version, correlation_id, start = read_header(request)
-                self._received.append(Received(at_ns, broker_id, api.name, version, size))
-                if self._keep:
-                    self._kept.append(Kept(at_ns, broker_id, api, request, start))
-                writer.write(frame(answer(api, version, correlation_id, request, start)))
-                await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
-            pass
-        finally:
-            writer.close()
+
+class _Connection(asyncio.BufferedProtocol):
+    """Reads requests straight into memory of their size: what the stubs take of the cores, the
+    controller does not have.
+    """
+
+    def __init__(self, take: Callable[[memoryview], bytes]) -> None:
+        self._take = take
+        self._buffer = memoryview(bytearray(_SIZE_BYTES))
+        self._filled = 0
+        self._in_request = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._buffer[self._filled :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._filled += nbytes
+        if self._filled < len(self._buffer):
+            return
+        full, self._filled = self._buffer, 0
+        size = _SIZE_BYTES if self._in_request else int.from_bytes(full, "big")
+        self._buffer = memoryview(np.empty(size, np.uint8))
+        if self._in_request:
+            self._transport.write(self._take(full))
+        self._in_request = not self._in_request
 
 
 def main() -> None:
