@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from state.matrix import NONE, Bools, Int32s, any_in_row, keep, widen
+from state.matrix import NONE, Bools, Int32s, any_in_row, contains, keep, widen
 from state.partitions.slot import Slot
 from state.payloads.topics import TopicObserved
 
@@ -29,6 +29,18 @@ def without_controller(slot: Slot, observed: TopicObserved) -> tuple[Int32s, boo
             replicas[row, ours[row]] = free[int(observed.partitions[row]) % len(free)]
     mask = (replicas != slot.authority.controller_id) & (replicas != NONE)
     return _as_repaired_before(slot, observed, keep(replicas, mask), any_in_row(ours)), True
+
+
+def joining(observed: TopicObserved, replicas: Int32s) -> Bools:
+    """Return bool[n, R]: the replica took our place in a partition that has a state, so it is to be
+    added as by a reassignment.
+
+    The leader was told of us by another controller. It ignores what comes with the leader epoch it
+    knows (ReplicaManager.becomeLeaderOrFollower), and refuses a replica it was not told of.
+    """
+    known = contains(observed.replicas, replicas) | contains(observed.states.isr, replicas)
+    joins: Bools = observed.states.present[:, None] & (replicas != NONE) & ~known
+    return joins
 
 
 def _as_repaired_before(

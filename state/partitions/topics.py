@@ -16,7 +16,7 @@ from state.partitions.reassignment import (
     in_motion,
     resume_reassignments,
 )
-from state.partitions.repair import without_controller
+from state.partitions.repair import joining, without_controller
 from state.partitions.rows import observed_columns, select
 from state.partitions.slot import Slot
 from state.partitions.starting import create_partitions, elect_offline, start_rows
@@ -41,6 +41,8 @@ def on_topic_observed(slot: Slot, event: Event, observed: TopicObserved) -> list
     known = _known_topic(slot, observed, afresh=loading)
     rewritten = (repaired or known.unwritten) and not observed.unwritable
     columns = observed_columns(observed, replicas, known.index)
+    if repaired:
+        columns.adding |= joining(observed, replicas)
     if not loading and not observed.unwritable and _grows_in_deletion(slot, observed):
         return [_rewrite(slot, event, known)]
     if loading:

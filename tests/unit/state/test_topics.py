@@ -9,6 +9,15 @@ from state.protocol_errors import ProtocolError
 from tests.unit.state.support import Controller, actions, broker
 
 CHANGE, REWRITE = DecisionKind.CHANGE_PARTITIONS, DecisionKind.REWRITE_ASSIGNMENT
+COMPLETE = DecisionKind.COMPLETE_REASSIGNMENT
+
+
+def elected_again(*brokers: int) -> Controller:
+    """Return a controller that has just been elected with epoch 6, and loads."""
+    controller = Controller(brokers)
+    controller.elect(6)
+    controller.brokers(registered=[broker(id_, 100 + id_) for id_ in brokers])
+    return controller
 
 
 def test_a_new_topic_is_led_by_its_first_live_replica() -> None:
@@ -72,15 +81,38 @@ def test_what_was_repaired_is_not_repaired_differently_later() -> None:
 def test_a_repaired_assignment_is_written_alike_whether_it_was_loaded_or_came_later() -> None:
     """What is being added or removed is among the replicas: we are not, any more."""
     given = {"replicas": [[1, 1000, 3]], "adding": [[1000, 3]], "removing": [[1]]}
-    later = Controller((1, 2, 3))
-    loading = Controller((1, 2, 3))
-    loading.elect(6)
-    loading.brokers(registered=[broker(id_, 100 + id_) for id_ in (1, 2, 3)])
-    written = [one.topic("t", **given, zk_version=4)[REWRITE] for one in (later, loading)]
+    each = (Controller((1, 2, 3)), elected_again(1, 2, 3))
+    written = [one.topic("t", **given, zk_version=4)[REWRITE] for one in each]
     for one in written:
         assert one["assignment"] == {"0": [1, 2, 3]}
         assert (one["adding"], one["removing"]) == ({"0": [3]}, {"0": [1]})
         assert one["expected_version"] == 4
+
+
+@pytest.mark.parametrize("loading", [True, False])
+def test_a_leader_hears_of_the_replica_that_took_our_place_with_a_higher_epoch(
+    loading: bool,
+) -> None:
+    """Another controller has told it of us, with the epoch that is stored."""
+    controller = elected_again(1, 2, 3) if loading else Controller((1, 2, 3))
+    said = controller.topic("t", [[1000, 1, 2]], [[1, 0, [1, 2], 5, 0, 0]])
+    assert said[REWRITE]["assignment"] == {"0": [3, 1, 2]}
+    assert said[REWRITE]["adding"] == {"0": [3]}
+    if loading:
+        said = controller.happen("resync_completed", topics=1)
+    [row] = said[CHANGE]
+    assert (row["leader"], row["leader_epoch"], row["recipients"]) == (1, 1, [3, 1, 2])
+    assert actions(row) & (Action.WRITE | Action.IS_NEW) == Action.WRITE | Action.IS_NEW
+    done = controller.alter([1, 2, 3])[COMPLETE]
+    assert (done["assignment"], done["adding"]) == ({"0": [3, 1, 2]}, {})
+
+
+def test_a_replica_that_is_in_sync_needs_not_be_added() -> None:
+    """It took our place before; then the state was written, the assignment was not."""
+    controller = elected_again(1, 2, 3)
+    said = controller.topic("t", [[1000, 1, 2]], [[3, 0, [3, 1, 2], 5, 0, 0]])
+    assert (said[REWRITE]["assignment"], said[REWRITE]["adding"]) == ({"0": [3, 1, 2]}, {})
+    assert COMPLETE not in controller.happen("resync_completed", topics=1)
 
 
 def test_a_removed_topic_is_forgotten() -> None:
