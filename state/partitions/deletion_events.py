@@ -16,7 +16,11 @@ from state.partitions.legal import ReplicaState
 from state.partitions.machine import move_replicas
 from state.partitions.slot import Slot
 from state.payloads.partitions import StopReplicaAnswered
-from state.payloads.topics import DeleteTopicRequested, TopicDeletionRequested
+from state.payloads.topics import (
+    DeleteTopicRequested,
+    TopicDeletionRequested,
+    TopicDeletionWithdrawn,
+)
 from state.protocol_errors import ProtocolError
 from state.replies import Api, reply
 from state.topic_ids import topic_id_to_text
@@ -47,7 +51,7 @@ def deletions_requested(
     for event, requested in asked:
         name = requested.topic
         topic = slot.table.topic(name)
-        if not slot.config.delete_topics or (topic is None and name not in slot.table.deletions):
+        if not slot.config.delete_topics or _means_nothing(slot, requested):
             found.append(deletion.unmark(slot, event.offset, name))
         elif topic is not None and topic.is_meant(requested.topic_id):
             deletion.mark(slot, [name])
@@ -55,8 +59,40 @@ def deletions_requested(
     return [*found, *_decide(slot, offsets)]
 
 
+def _means_nothing(slot: Slot, requested: TopicDeletionRequested) -> bool:
+    """Return whether no topic was there with the mark, and none is queued since: one without an id
+    does not mean a topic that we created and nobody has seen yet.
+    """
+    topic = slot.table.topic(requested.topic)
+    unknown = topic is None or (requested.topic_id is None and not topic.seen)
+    return unknown and requested.topic not in slot.table.deletions
+
+
 def _decide(slot: Slot, offsets: Mapping[str, int]) -> list[Decision]:
     return deletion.decide(slot, Changes(slot.table, offsets)) if offsets else []
+
+
+def on_topic_deletion_withdrawn(
+    slot: Slot, event: Event, withdrawn: TopicDeletionWithdrawn
+) -> list[Decision]:
+    """Let a topic live whose deletion waits for a reassignment to end.
+
+    Nothing was done about it yet, so nothing is to be decided. Every other deletion goes on: it has
+    begun, or a load found it, and another controller may have begun it. The name of a topic that we
+    deleted goes after it.
+    """
+    table = slot.table
+    topic, queued = table.topic(withdrawn.topic), table.deletions.get(withdrawn.topic)
+    if (
+        slot.authority.is_active
+        and topic is not None
+        and topic.is_meant(withdrawn.topic_id)
+        and queued is not None
+        and not queued.started
+        and topic.name in table.deletions_held_by_reassignment()
+    ):
+        del table.deletions[topic.name]
+    return []
 
 
 def on_delete_topic_requested(

@@ -15,6 +15,7 @@ from state.routing import Layout, topic_scope
 from tests.unit.state.support import Controller, answer
 
 FORGET, CHANGE = DecisionKind.FORGET_TOPIC, DecisionKind.CHANGE_PARTITIONS
+UNMARK, MARK = DecisionKind.UNMARK_TOPIC_DELETION, DecisionKind.MARK_TOPIC_DELETION
 ID, OTHER = "AAECAwQFBgcICQoLDA0ODw", "ERECAwQFBgcICQoLDA0ODw"
 STATE = [1, 0, [1, 2], 5, 0, 0]
 
@@ -88,15 +89,30 @@ def test_it_is_written_and_read_and_moves_to_the_slot_of_its_name() -> None:
     assert [table.deleted for table in tables] == [kept.get(key, {}) for key in range(3)]
 
 
-def test_a_late_mark_says_nothing_about_the_topic_that_was_created_since() -> None:
+@pytest.mark.parametrize("created", [ID, None])
+def test_a_late_mark_goes_and_the_topic_that_was_created_since_stays(created: str | None) -> None:
     controller = with_deleted(None)
-    create(controller, None)
+    create(controller, created)
     late = {"topic": "t", "topic_id": None}
-    assert controller.happen("topic_deletion_requested", "t", **late) == {}
-    assert controller.slot.table.topic("t") is not None
-    assert controller.topic("t", [[1, 2]], [STATE]) == {}
+    gone = controller.happen("topic_deletion_requested", "t", **late)
+    assert gone == {UNMARK: {"topic": "t", "epoch_zk_version": 5}}
+    assert controller.row("t", 0)["leader"] == 1
+    assert controller.topic("t", [[1, 2]], [STATE], topic_id=created) == {}
     said = controller.happen("topic_deletion_requested", "t", **late)
     assert DecisionKind.STOP_REPLICAS in said, "it was seen before it was marked"
+
+
+def test_a_late_mark_stays_with_the_topic_that_was_marked_since() -> None:
+    controller = Controller((1, 2))
+    create(controller, ID)
+    said = controller.happen("delete_topic_requested", "t", request_id="d", topic="t")
+    assert MARK in said
+    late = {"topic": "t", "topic_id": None}
+    assert controller.happen("topic_deletion_requested", "t", **late) == {}
+    assert controller.happen("topic_removed", "t", **late) == {}, "its deletion goes on"
+    for id_ in (1, 2):
+        said = answer(controller, id_)
+    assert DecisionKind.DELETE_TOPIC in said
 
 
 @pytest.mark.parametrize("created", [ID, None])
