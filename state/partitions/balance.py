@@ -16,8 +16,9 @@ from state.decisions import Decision, DecisionKind
 from state.events import Event
 from state.matrix import NONE, Bools, Int32s, contains
 from state.merge import first_of_brokers, merge_blocks
-from state.partitions.changes import Changes, topic_column
+from state.partitions.changes import Changes
 from state.partitions.election import Strategy
+from state.partitions.event_blocks import topic_column
 from state.partitions.legal import PartitionState
 from state.partitions.machine import move_partitions
 from state.partitions.slot import Slot

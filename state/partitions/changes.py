@@ -6,22 +6,21 @@ per event however many rules touched it: its leader epoch and its znode version 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 import numpy.typing as npt
 
-from state.blocks import Column, encode_block
+from state.blocks import Column
 from state.change_columns import CHANGE_COLUMNS
 from state.cluster.authority import Authority
 from state.cluster.brokers import Brokers
 from state.decisions import ELECTIONS, Action, Decision, DecisionKind, Rule
 from state.matrix import NONE, Bools, Int32s, Rows, any_in_row, unpad_rows
 from state.partitions.assignment import assignment_decision, reassignment_end
-from state.partitions.table import PartitionTable, Topic
-from state.topic_ids import topic_id_to_text
+from state.partitions.event_blocks import EventBlocks
+from state.partitions.refusals import Refusals
+from state.partitions.table import PartitionTable
 
 EPOCH_DURING_DELETE = -2
 NO_EPOCH = -1
@@ -31,25 +30,6 @@ _ELECTS = np.isin(np.arange(len(Rule)), ELECTIONS)
 _TELLS_LESS = np.isin(np.arange(len(Rule)), (Rule.REPLICA_LEFT_ISR, Rule.LEADER_EPOCH_BUMPED))
 """Rules, by number, that give a leader, and that do not hide that one was given in the same event.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """Moves refused for one reason: rows int[k], the replica ids int32[k] (-1: the partition
-    itself).
-    """
-
-    rows: Rows
-    replica: Int32s
-    current: npt.NDArray[np.int8]
-    target: int
-    reason: str
-
-    def only(self, mask: Bools) -> Refusal:
-        """Return the refusal of some of the rows."""
-        return Refusal(
-            self.rows[mask], self.replica[mask], self.current[mask], self.target, self.reason
-        )
 
 
 class Changes:
@@ -68,7 +48,8 @@ class Changes:
         rows = table.rows
         count, width = rows.replicas.shape
         self.table = table
-        self._offset = offset
+        self.events = EventBlocks(table, offset)
+        self.refusals = Refusals(table)
         self.write = np.zeros(count, dtype=bool)
         self.create = np.zeros(count, dtype=bool)
         self.bump = np.zeros(count, dtype=bool)
@@ -79,19 +60,9 @@ class Changes:
         self.stop_delete = np.zeros((count, width), dtype=bool)
         self.rule = np.zeros(count, dtype=np.int8)
         self.leader_before = rows.leader.copy()
-        self.refusals: list[Refusal] = []
         self.also: list[Decision] = []
         self._left: list[tuple[Rows, Int32s, Bools]] = []
         self._completed: list[Rows] = []
-
-    @property
-    def topics(self) -> Mapping[str, int] | None:
-        """The topics that the events are about, each with its event's offset; None: the cluster."""
-        return None if isinstance(self._offset, int) else self._offset
-
-    def offset_of(self, topic: str) -> int:
-        """Return the offset of the event that changes a topic."""
-        return self._offset if isinstance(self._offset, int) else self._offset[topic]
 
     def mark_written(
         self, at: Rows, rule: Rule | npt.NDArray[np.int8], *, bump: bool = True
@@ -105,21 +76,6 @@ class Changes:
         self.rule[at] = np.where(_ELECTS[before] & _TELLS_LESS[rule], before, rule)
         if bump:
             self.bump[at] = True
-
-    def refuse_partitions(self, at: Rows, target: int, reason: str) -> None:
-        """Report partition moves that are not made."""
-        if len(at):
-            replica = np.full(len(at), NONE, dtype=np.int32)
-            self.refusals.append(Refusal(at, replica, self.table.rows.state[at], target, reason))
-
-    def refuse_replicas(self, at: Rows, mask: Bools, target: int, reason: str) -> None:
-        """Report replica moves that are not made: mask bool[k, R] of rows `at`."""
-        if mask.any():
-            rows = self.table.rows
-            row, column = np.nonzero(mask)
-            at = at[row]
-            current = rows.replica_state[at, column]
-            self.refusals.append(Refusal(at, rows.replicas[at, column], current, target, reason))
 
     def keep_stops(self, at: Rows, leaving: Bools) -> None:
         """Remember what is to be stopped of replicas bool[k, R] that leave their lists now."""
@@ -148,34 +104,13 @@ class Changes:
                 **authority.fence(),
             }
             kind = DecisionKind.CHANGE_PARTITIONS
-            found += self._blocks(kind, changed, columns, extra)
+            found += self.events.blocks(kind, changed, columns, extra)
         if self.stop.any() or self._left:
             at, columns = self._stop_columns(deleted)
-            found += self._blocks(DecisionKind.STOP_REPLICAS, at, columns, {})
-        for refused in self._refusals_of_events():
-            at, columns, extra = self._refusal_columns(refused)
-            found += self._blocks(DecisionKind.REFUSE_TRANSITION, at, columns, extra)
+            found += self.events.blocks(DecisionKind.STOP_REPLICAS, at, columns, {})
+        for at, columns, extra in self.refusals.blocks(by_topic=self.events.topics is not None):
+            found += self.events.blocks(DecisionKind.REFUSE_TRANSITION, at, columns, extra)
         return [*self.also, *found, *self._completions(authority)]
-
-    def _blocks(
-        self, kind: DecisionKind, at: Rows, columns: dict[str, Column], extra: dict[str, Any]
-    ) -> list[Decision]:
-        """Return columns about rows `at` as a block, or as one for each topic with its offset."""
-        if isinstance(self._offset, int):
-            topic, named = topic_column(self.table, at)
-            block = encode_block({"topic": topic} | columns, named | extra)
-            return [Decision(self._offset, kind, block)]
-        topics = self.table.rows.topic[at]
-        order = np.argsort(topics, kind="stable")
-        used, starts = np.unique(topics[order], return_index=True)
-        found = []
-        for index, rows in zip(used.tolist(), np.split(order, starts[1:]), strict=True):
-            topic = self.table.topics[index]
-            of_topic = {"topic": np.zeros(len(rows), dtype=np.int32)}
-            of_topic |= {name: column[rows] for name, column in columns.items()}
-            block = encode_block(of_topic, _named([topic]) | extra)
-            found.append(Decision(self._offset[topic.name], kind, block))
-        return found
 
     def _completions(self, authority: Authority) -> list[Decision]:
         """Return what ends reassignments, topic by topic: the assignment, and the request's end."""
@@ -184,7 +119,7 @@ class Changes:
         at = np.concatenate(self._completed)
         found = []
         for topic in np.unique(self.table.rows.topic[at]).tolist():
-            offset = self.offset_of(self.table.topics[topic].name)
+            offset = self.events.offset_of(self.table.topics[topic].name)
             kind = DecisionKind.COMPLETE_REASSIGNMENT
             found.append(assignment_decision(self.table, authority, offset, topic, kind))
             ended = at[self.table.rows.topic[at] == topic]
@@ -258,47 +193,3 @@ class Changes:
             ).astype(np.int32),
             "delete": delete,
         }
-
-    def _refusals_of_events(self) -> list[list[Refusal]]:
-        """Return the refusals of each event that has some; a block's header names its reasons."""
-        if self.topics is None or not self.refusals:
-            return [self.refusals] if self.refusals else []
-        topics = self.table.rows.topic
-        return [
-            [one.only(topics[one.rows] == topic) for one in self.refusals]
-            for topic in np.unique(topics[np.concatenate([one.rows for one in self.refusals])])
-        ]
-
-    def _refusal_columns(
-        self, refusals: Sequence[Refusal]
-    ) -> tuple[Rows, dict[str, Column], dict[str, Any]]:
-        refusals = [refusal for refusal in refusals if len(refusal.rows)]
-        at = np.concatenate([refusal.rows for refusal in refusals])
-        reasons = sorted({refusal.reason for refusal in refusals})
-        columns: dict[str, Column] = {
-            "partition": self.table.rows.partition[at],
-            "replica": np.concatenate([refusal.replica for refusal in refusals]),
-            "current": np.concatenate([refusal.current for refusal in refusals]),
-            "target": np.concatenate(
-                [np.full(len(r.rows), r.target, dtype=np.int8) for r in refusals]
-            ),
-            "reason": np.concatenate(
-                [np.full(len(r.rows), reasons.index(r.reason), dtype=np.int8) for r in refusals]
-            ),
-        }
-        return at, columns, {"reasons": reasons}
-
-
-def topic_column(table: PartitionTable, at: Rows) -> tuple[Int32s, dict[str, Any]]:
-    """Return (int32[k] index into the names, {"topics": names, "topic_ids": ids}) for some rows of
-    a table.
-    """
-    used, index = np.unique(table.rows.topic[at], return_inverse=True)
-    return index.astype(np.int32), _named([table.topics[topic] for topic in used.tolist()])
-
-
-def _named(topics: Sequence[Topic]) -> dict[str, Any]:
-    return {
-        "topics": [topic.name for topic in topics],
-        "topic_ids": [topic_id_to_text(topic.topic_id) for topic in topics],
-    }

@@ -85,12 +85,12 @@ def decide(slot: Slot, changes: Changes) -> list[Decision]:
     Every event that may let a deletion go on ends with this in place of `changes.decisions`. One
     that is about a topic takes no other further, so that it does not matter which share its slot.
     """
-    topics = changes.topics
+    topics = changes.events.topics
     queued = [name for name in slot.table.deletions if topics is None or name in topics]
     finished = _resume(slot, changes, queued) if queued else []
     found = changes.decisions(slot.authority, slot.brokers)
     for name in finished:
-        found.extend(_forget(slot, changes.offset_of(name), name))
+        found.extend(_forget(slot, changes.events.offset_of(name), name))
     return found
 
 

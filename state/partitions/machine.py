@@ -66,7 +66,7 @@ def move_partitions(
         return
     rows = slot.table.rows
     legal = legal_partition_moves(rows.state[at], target)
-    changes.refuse_partitions(at[~legal], target, ILLEGAL_MOVE)
+    changes.refusals.add_partitions(at[~legal], target, ILLEGAL_MOVE)
     at = at[legal]
     if target is not PartitionState.ONLINE:
         rows.state[at] = target
@@ -84,7 +84,7 @@ def _initialise(slot: Slot, changes: Changes, at: Rows) -> None:
     leader = election.new_partition_leader(rows.replicas[at], live)
     led = leader != NONE
     note_election(slot, at, Rule.NEW_PARTITION_ELECTED, leader)
-    changes.refuse_partitions(at[~led], PartitionState.ONLINE, NO_LIVE_REPLICA)
+    changes.refusals.add_partitions(at[~led], PartitionState.ONLINE, NO_LIVE_REPLICA)
     at, live = at[led], live[led]
     rows.leader[at] = leader[led]
     rows.leader_epoch[at] = 0
@@ -107,7 +107,7 @@ def _elect(
     note_election(
         slot, at, strategy.value, found.leader, found.unclean, force_unclean=force_unclean
     )
-    changes.refuse_partitions(at[~led], PartitionState.ONLINE, NO_CANDIDATE)
+    changes.refusals.add_partitions(at[~led], PartitionState.ONLINE, NO_CANDIDATE)
     at, unclean = at[led], found.unclean[led]
     rows.leader[at] = found.leader[led]
     slot.table.replace_isr(at, found.isr[led])
@@ -123,8 +123,8 @@ def _readable(slot: Slot, changes: Changes, at: Rows, target: int) -> Rows:
     rows = slot.table.rows
     stored = rows.has_state[at] | changes.create[at]
     ours = rows.controller_epoch[at] <= slot.authority.epoch
-    changes.refuse_partitions(at[~stored], target, NO_STATE)
-    changes.refuse_partitions(at[stored & ~ours], target, NEWER_CONTROLLER)
+    changes.refusals.add_partitions(at[~stored], target, NO_STATE)
+    changes.refusals.add_partitions(at[stored & ~ours], target, NEWER_CONTROLLER)
     return at[stored & ours]
 
 
@@ -178,7 +178,7 @@ def move_replicas(slot: Slot, changes: Changes, mask: Bools, target: ReplicaStat
         return
     asked = mask[at]
     legal = legal_replica_moves(slot.table.rows.replica_state[at], target)
-    changes.refuse_replicas(at, asked & ~legal, target, ILLEGAL_MOVE)
+    changes.refusals.add_replicas(at, asked & ~legal, target, ILLEGAL_MOVE)
     granted = asked & legal
     moved = any_in_row(granted)
     _REPLICA_MOVES[target](slot, changes, at[moved], granted[moved])
@@ -194,7 +194,7 @@ def _to_new(slot: Slot, changes: Changes, at: Rows, mask: Bools) -> None:
     rows = slot.table.rows
     led = rows.has_state[at][:, None]
     leads = mask & (rows.replicas[at] == rows.leader[at][:, None]) & led
-    changes.refuse_replicas(at, leads, ReplicaState.NEW, WOULD_LEAD)
+    changes.refusals.add_replicas(at, leads, ReplicaState.NEW, WOULD_LEAD)
     mask = mask & ~leads
     started = _start_replicas(changes, at, mask & led)
     changes.is_new[started] = True
@@ -225,7 +225,7 @@ def _to_offline(slot: Slot, changes: Changes, at: Rows, mask: Bools) -> None:
     changes.metadata[stored] = True
     changes.rule[stored[changes.rule[stored] == Rule.NONE]] = Rule.REPLICA_STOPPED
     ours = rows.controller_epoch[stored] <= slot.authority.epoch
-    changes.refuse_partitions(stored[~ours], PartitionState.OFFLINE, NEWER_CONTROLLER)
+    changes.refusals.add_partitions(stored[~ours], PartitionState.OFFLINE, NEWER_CONTROLLER)
     _remove_from_isr(slot, changes, stored[ours], mask[known][ours])
     _set_states(slot, at, mask, ReplicaState.OFFLINE)
 

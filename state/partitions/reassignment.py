@@ -98,7 +98,7 @@ def begin(slot: Slot, changes: Changes, at: Rows, motions: Sequence[Motion]) -> 
     if any(changed):
         topic = int(slot.table.rows.topic[at[0]])
         kind = DecisionKind.REWRITE_ASSIGNMENT
-        offset = changes.offset_of(slot.table.topics[topic].name)
+        offset = changes.events.offset_of(slot.table.topics[topic].name)
         written = assignment_decision(slot.table, slot.authority, offset, topic, kind)
         changes.also.append(written)
     _advance(slot, changes, at)

@@ -14,8 +14,9 @@ from state.cluster.shutdowns import checks_shutdown, shutdown_error
 from state.decisions import Decision, DecisionKind
 from state.events import Event
 from state.matrix import Bools, Rows, any_in_row, count_in_row, lengths
-from state.partitions.changes import Changes, topic_column
+from state.partitions.changes import Changes
 from state.partitions.election import Strategy
+from state.partitions.event_blocks import topic_column
 from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.machine import move_partitions, move_replicas
 from state.partitions.slot import Slot
@@ -59,7 +60,7 @@ def on_controlled_shutdown_checked(
     mask = _hosted(slot, checked.request.broker_id)
     mask &= np.isin(np.arange(len(mask)), _named(slot, checked.at_risk))[:, None]
     at = np.flatnonzero(any_in_row(mask))
-    changes.refuse_replicas(at, mask[at], ReplicaState.OFFLINE, BELOW_MIN_INSYNC)
+    changes.refusals.add_replicas(at, mask[at], ReplicaState.OFFLINE, BELOW_MIN_INSYNC)
     found = changes.decisions(slot.authority, slot.brokers)
     return [*found, *_listed(slot, event, DecisionKind.REPORT_REMAINING, at)]
 

@@ -31,8 +31,8 @@ def everything_about(slot: Slot, name: str, offset: int | Mapping[str, int]) -> 
     changes = Changes(slot.table, offset)
     changes.mark_written(at, Rule.LEADER_EPOCH_BUMPED)
     changes.stop[at] = True
-    changes.refuse_partitions(at[:1], 1, "first")
-    changes.refuse_partitions(at[1:], 2, "second")
+    changes.refusals.add_partitions(at[:1], 1, "first")
+    changes.refusals.add_partitions(at[1:], 2, "second")
     changes.complete(at)
     return changes.decisions(slot.authority, slot.brokers)
 

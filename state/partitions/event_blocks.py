@@ -1,0 +1,69 @@
+"""Rows of a table as blocks of the events that are decided."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from state.blocks import Column, encode_block
+from state.decisions import Decision, DecisionKind
+from state.matrix import Int32s, Rows
+from state.partitions.table import PartitionTable, Topic
+from state.topic_ids import topic_id_to_text
+
+
+class EventBlocks:
+    """Files rows under the event about the cluster, or each topic's under the event about it."""
+
+    def __init__(self, table: PartitionTable, offset: int | Mapping[str, int]) -> None:
+        """Take the offset of the event about the cluster; else, by topic name, that of the event
+        about the topic.
+        """
+        self._table = table
+        self._offset = offset
+
+    @property
+    def topics(self) -> Mapping[str, int] | None:
+        """The topics that the events are about, each with its event's offset; None: the cluster."""
+        return None if isinstance(self._offset, int) else self._offset
+
+    def offset_of(self, topic: str) -> int:
+        """Return the offset of the event that changes a topic."""
+        return self._offset if isinstance(self._offset, int) else self._offset[topic]
+
+    def blocks(
+        self, kind: DecisionKind, at: Rows, columns: dict[str, Column], extra: dict[str, Any]
+    ) -> list[Decision]:
+        """Return columns about rows `at` as a block, or as one for each topic with its offset."""
+        if isinstance(self._offset, int):
+            topic, named = topic_column(self._table, at)
+            block = encode_block({"topic": topic} | columns, named | extra)
+            return [Decision(self._offset, kind, block)]
+        topics = self._table.rows.topic[at]
+        order = np.argsort(topics, kind="stable")
+        used, starts = np.unique(topics[order], return_index=True)
+        found = []
+        for index, rows in zip(used.tolist(), np.split(order, starts[1:]), strict=True):
+            topic = self._table.topics[index]
+            of_topic = {"topic": np.zeros(len(rows), dtype=np.int32)}
+            of_topic |= {name: column[rows] for name, column in columns.items()}
+            block = encode_block(of_topic, _named([topic]) | extra)
+            found.append(Decision(self._offset[topic.name], kind, block))
+        return found
+
+
+def topic_column(table: PartitionTable, at: Rows) -> tuple[Int32s, dict[str, Any]]:
+    """Return (int32[k] index into the names, {"topics": names, "topic_ids": ids}) for some rows of
+    a table.
+    """
+    used, index = np.unique(table.rows.topic[at], return_inverse=True)
+    return index.astype(np.int32), _named([table.topics[topic] for topic in used.tolist()])
+
+
+def _named(topics: Sequence[Topic]) -> dict[str, Any]:
+    return {
+        "topics": [topic.name for topic in topics],
+        "topic_ids": [topic_id_to_text(topic.topic_id) for topic in topics],
+    }
