@@ -145,7 +145,7 @@ class EmbeddedLogReader:
         bases = self._bases()
         for offset in (start, end):
             if not bases[0] <= offset <= end_offset:
-                raise OffsetOutOfRange(offset, bases[0], end_offset)
+                raise OffsetOutOfRange(offset, bases[0], max(end_offset, self.end_offset()))
         if start > end:
             raise ValueError(f"start {start} is after end {end}")
         self._forget_deleted(bases)

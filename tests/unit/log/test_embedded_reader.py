@@ -106,6 +106,18 @@ def test_ranges_outside_of_the_log_are_refused_at_once(folder, open_writer, reco
             reader.read(3, 2)
 
 
+def test_columns_before_what_is_retained_are_refused_with_what_the_log_has(
+    folder, open_writer, records
+):
+    writer = open_writer(segment_bytes=1)
+    for record in records(9):
+        writer.append([record])
+    writer.truncate_before(7)
+    refused = pytest.raises(OffsetOutOfRange, match=r"offset 2 is outside .* \[7, 9\)")
+    with EmbeddedLogReader(folder) as reader, refused:
+        reader.arrow_batches(2, 4)
+
+
 def test_a_range_that_retention_takes_while_it_is_read_is_refused(folder, open_writer, records):
     writer = open_writer(segment_bytes=1)
     for record in records(6):
