@@ -65,14 +65,15 @@ class Follower:
             self._fold(self._states, end)
 
     def states(self) -> States:
-        """Return the machines' bytes as of the checkpoint's last batch, which nobody may change any
-        more; none without a checkpoint.
+        """Hand over the machines' bytes as of the checkpoint's last batch, which nobody may change
+        any more; none without a checkpoint. They are not kept: a job lives long.
         """
         end = folded_until(self._folders.checkpoint)
         self.catch_up()
         if self._offset < end:
             self.catch_up()
-        return dict(self._states or {})
+        states, self._states = self._states, None
+        return states or {}
 
     def _leads_on(self, end: int) -> bool:
         with closing(open_log(self._folders.event_log)) as log:

@@ -57,6 +57,16 @@ def test_the_lock_is_taken_while_spark_has_no_cores(blocked, folders):
     assert not blocked.read.format.called
 
 
+def test_the_machines_are_handed_over_and_not_kept(blocked, folders, monkeypatch):
+    known = {1: b"machine"}
+    monkeypatch.setattr(standby, "stored_states", lambda *_: known)
+    monkeypatch.setattr(standby.Follower, "_leads_on", lambda *_: True)
+    settings = load_settings(overrides=[f"data.dir={folders.root}"], environment={})
+    follower = standby.Follower(blocked, settings, folders)
+    assert follower.states() is known
+    assert follower._states is None
+
+
 @pytest.mark.parametrize(
     ("conf", "refused"),
     [
