@@ -89,8 +89,8 @@ def decide(slot: Slot, changes: Changes) -> list[Decision]:
     queued = [name for name in slot.table.deletions if topics is None or name in topics]
     finished = _resume(slot, changes, queued) if queued else []
     found = changes.decisions(slot.authority, slot.brokers)
-    for name in finished:
-        found.extend(_forget(slot, changes.events.offset_of(name), name))
+    for offset, name in sorted((changes.events.offset_of(name), name) for name in finished):
+        found.extend(_forget(slot, offset, name))
     return found
 
 
@@ -121,7 +121,7 @@ def _resume(slot: Slot, changes: Changes, queued: list[str]) -> list[str]:
     eligible = [name for name in waiting if not deletions[name].halted and name not in held]
     if eligible:
         _start(slot, changes, eligible)
-    return sorted(finished)
+    return finished
 
 
 def _any(slot: Slot, mask: Bools) -> set[str]:

@@ -78,14 +78,16 @@ def check_alike(before: bytes, events: list[Event]) -> None:
     assert together == encode_machine(machine)
 
 
-def moving(live: tuple[int, ...], targets: list[list[int]]) -> Controller:
+def moving(
+    live: tuple[int, ...], targets: list[list[int]], topic_id: str | None = None
+) -> Controller:
     """Return a controller of topics t0, t1, ... with a partition for each target list, on brokers 1
-    and 2, on its way there; an empty list stays.
+    and 2, on its way there; an empty list stays. topic_id: of all of them.
     """
     controller = Controller(live)
     for number in range(TOPICS):
         name = f"t{number}"
-        controller.topic(name, [[1, 2] for _ in targets])
+        controller.topic(name, [[1, 2] for _ in targets], topic_id=topic_id)
         asked = [(at, target) for at, target in enumerate(targets) if target]
         controller.happen(
             "alter_reassignments_requested",
@@ -200,7 +202,7 @@ def deletions(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
         st.sampled_from(("delete_topic_requested", "topic_deletion_requested", *["answer"] * 3))
     )
     if kind != "answer":
-        topic_id = OTHER_ID if draw(SELDOM) else None
+        topic_id = OTHER_ID if draw(SELDOM) else draw(st.sampled_from((ID, None)))
         return kind, {"topic": topic, "topic_id": topic_id, "request_id": "r"}
     numbers = draw(st.lists(st.integers(0, 2), min_size=1, max_size=3, unique=True))
     broker = draw(st.sampled_from((1, 1, 2, 3)))
@@ -229,7 +231,7 @@ def test_a_run_of_deletions(
     marked: set[int],
     drawn: list[tuple[str, dict[str, Any]]],
 ) -> None:
-    controller = moving(live, targets)
+    controller = moving(live, targets, ID)
     for number in sorted(marked):
         controller.happen("topic_deletion_requested", f"t{number}", topic=f"t{number}")
     events = [
@@ -240,13 +242,13 @@ def test_a_run_of_deletions(
 
 
 def test_a_brokers_answers_about_many_topics_delete_them_together() -> None:
-    controller = moving((1, 2), [[]])
+    controller = moving((1, 2), [[]], ID)
     kinds = ("topic_deletion_requested", "stop_replica_answered", "stop_replica_answered")
     events = []
     for round_, kind in enumerate(kinds):
         told = {"broker_id": round_, "broker_epoch": 100 + round_, "partitions": [0], "errors": [0]}
-        for number in range(TOPICS):
-            body = orjson.dumps({"topic": f"t{number}", "topic_id": None, **told})
+        for number in reversed(range(TOPICS)):
+            body = orjson.dumps({"topic": f"t{number}", "topic_id": ID, **told})
             offset = FIRST_OFFSET + len(events)
             events.append(Event(offset, 1, kind, f"t{number}", body))
     check_alike(controller.states[0], events)
