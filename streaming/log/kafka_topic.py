@@ -28,6 +28,7 @@ MESSAGE_BYTES_MIN = 16 * 1024 * 1024
 """max.message.bytes below which an event about a large cluster might not fit."""
 
 _MIN_INSYNC, _IN_SYNC = "min.insync.replicas", 2
+_ALTERED = "OK"  # what kafka-python says of a configuration that was not refused
 _ADMIN_TIMEOUT_MS = 10_000
 
 
@@ -162,7 +163,7 @@ def create_topic(topic: KafkaTopic, replication_factor: int) -> None:
     three replicas or more two have each record before it is acknowledged.
 
     replication_factor: -1 for the cluster's default. Raises UnusableTopic when it is there already,
-    LogUnavailable.
+    or now is without what the cluster refused; LogUnavailable.
     """
     configs = {
         "cleanup.policy": "delete",
@@ -178,11 +179,22 @@ def create_topic(topic: KafkaTopic, replication_factor: int) -> None:
             admin.create_topics({topic.name: wanted}, wait_for_metadata=True)
             partition = admin.describe_topics([topic.name])[0]["partitions"][0]
             if len(partition["replica_nodes"]) > _IN_SYNC:  # one may be away
-                config = {_MIN_INSYNC: str(_IN_SYNC)}
-                admin.alter_configs([ConfigResource("topic", topic.name, config)])
+                _need_in_sync(topic, admin, configs)
     except LogUnavailable as error:
         if isinstance(error.__cause__, TopicAlreadyExistsError):
             raise UnusableTopic(f"{topic} is there already") from None
         raise
     finally:
         admin.close()
+
+
+def _need_in_sync(topic: KafkaTopic, admin: KafkaAdminClient, configs: dict[str, str]) -> None:
+    """Have two brokers need each record; raises UnusableTopic when the log cluster refuses it."""
+    # With what the topic was made with: brokers before 2.3 take back what is not named.
+    wanted = ConfigResource("topic", topic.name, {**configs, _MIN_INSYNC: str(_IN_SYNC)})
+    altered = admin.alter_configs([wanted], raise_on_unknown=False)["topic"][topic.name]
+    if altered != _ALTERED:
+        raise UnusableTopic(
+            f"{topic} is there now, but its log cluster refused {_MIN_INSYNC} = {_IN_SYNC}"
+            f" ({altered}): set it before the topic is used, or one broker alone may have a record"
+        )

@@ -7,23 +7,47 @@ from unittest.mock import Mock
 import pytest
 
 from streaming.log import kafka_topic
-from streaming.log.kafka_topic import MESSAGE_BYTES_MIN, create_topic, record_bytes_max
+from streaming.log.kafka_topic import (
+    MESSAGE_BYTES_MIN,
+    UnusableTopic,
+    create_topic,
+    record_bytes_max,
+)
 from streaming.log.location import topic_of
 
 TOPIC = topic_of("kafka://127.0.0.1:1/events")
 
 
-@pytest.mark.parametrize(
-    ("replicas", "altered"),
-    [([1], None), ([1, 2], None), ([1, 2, 3], {"min.insync.replicas": "2"})],
-)
-def test_two_of_three_replicas_have_each_record(monkeypatch, replicas, altered):
+@pytest.fixture
+def admin(monkeypatch):
+    """A log cluster whose topics have three replicas."""
     admin = Mock()
-    admin.describe_topics.return_value = [{"partitions": [{"replica_nodes": replicas}]}]
+    admin.describe_topics.return_value = [{"partitions": [{"replica_nodes": [1, 2, 3]}]}]
+    admin.alter_configs.return_value = {"topic": {TOPIC.name: "OK"}}
     monkeypatch.setattr(kafka_topic, "open_admin", Mock(return_value=admin))
+    return admin
+
+
+@pytest.mark.parametrize(("replicas", "altered"), [([1], []), ([1, 2], []), ([1, 2, 3], ["2"])])
+def test_two_of_three_replicas_have_each_record(admin, replicas, altered):
+    admin.describe_topics.return_value = [{"partitions": [{"replica_nodes": replicas}]}]
     create_topic(TOPIC, -1)
     found = [one.args[0][0].configs for one in admin.alter_configs.call_args_list]
-    assert found == ([] if altered is None else [altered])
+    assert [configs["min.insync.replicas"] for configs in found] == altered
+    admin.close.assert_called_once()
+
+
+def test_a_broker_that_takes_back_what_is_not_named_keeps_what_the_topic_was_made_with(admin):
+    create_topic(TOPIC, -1)
+    made_with = admin.create_topics.call_args.args[0][TOPIC.name]["configs"]
+    assert made_with.items() <= admin.alter_configs.call_args.args[0][0].configs.items()
+
+
+def test_a_topic_that_is_made_without_what_was_refused_is_told_of(admin):
+    admin.alter_configs.return_value = {"topic": {TOPIC.name: "[Error 29] not authorized"}}
+    with pytest.raises(UnusableTopic, match=r"is there now, but .* refused .*\[Error 29\] not"):
+        create_topic(TOPIC, -1)
+    assert admin.alter_configs.call_args.kwargs == {"raise_on_unknown": False}
     admin.close.assert_called_once()
 
 
