@@ -1,8 +1,8 @@
 """What is decided: the kinds of decisions and how one event's decisions are ordered.
 
-A decision's body is a JSON object or a column block, fixed per kind (`BLOCK_KINDS`);
-docs/decision-log.md describes both. Several slots may decide about one event; `state.merge` makes
-one canonical sequence of what they say.
+A decision's body is a JSON object (`state.bodies`) or a column block, fixed per kind
+(`BLOCK_KINDS`); docs/decision-log.md describes both. Several slots may decide about one event;
+`state.merge` makes one canonical sequence of what they say.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum, IntFlag, StrEnum
-from typing import Any
 
 import orjson
+
+from state.bodies import Body
+from state.reply_bodies import Reply
 
 
 class DecisionKind(StrEnum):
@@ -111,7 +113,7 @@ class Decision:
     body: bytes
 
 
-def json_decision(offset: int, kind: DecisionKind, body: Mapping[str, Any]) -> Decision:
+def json_decision(offset: int, kind: DecisionKind, body: Body | Reply) -> Decision:
     """Return a decision with a JSON body; the same values give the same bytes."""
     return Decision(
         offset, kind, orjson.dumps(body, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
+from state.bodies import SetAside
 from state.cluster.cluster import Cluster
 from state.cluster.machine import CLUSTER_HANDLERS
 from state.decisions import Decision, DecisionKind, json_decision
@@ -67,13 +68,10 @@ def _handlers(machine: Machine) -> Any:
 
 def set_aside(event: Event, reason: str) -> Decision:
     """Return the decision that an event has no effect, and why."""
-    return json_decision(
-        event.offset,
-        DecisionKind.SET_ASIDE,
-        {
-            "kind": event.kind,
-            "key": event.key,
-            "reason": reason,
-            "payload_bytes": len(event.payload),
-        },
-    )
+    body: SetAside = {
+        "kind": event.kind,
+        "key": event.key,
+        "reason": reason,
+        "payload_bytes": len(event.payload),
+    }
+    return json_decision(event.offset, DecisionKind.SET_ASIDE, body)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from state.cluster.authority import Authority
 from state.cluster.brokers import Brokers
 from state.cluster.cluster import Cluster
@@ -11,7 +9,8 @@ from state.decisions import Decision
 from state.events import Event
 from state.payloads.partitions import AlterPartitionRequested
 from state.protocol_errors import ProtocolError
-from state.replies import Api, reply
+from state.replies import reply
+from state.reply_bodies import AlterPartitionReply, Api, IsrAnswer
 
 
 def sender_error(
@@ -31,11 +30,18 @@ def alter_partition_reply(
     event: Event,
     request: AlterPartitionRequested,
     error: ProtocolError,
-    partitions: list[dict[str, Any]],
+    partitions: list[IsrAnswer],
 ) -> Decision:
     """Return the reply to a request with its answers per partition."""
-    fields = {"topic": request.topic, "topic_id": request.topic_id, "partitions": partitions}
-    return reply(event, Api.ALTER_PARTITION, request.request_id, error, **fields)
+    body: AlterPartitionReply = {
+        "request_id": request.request_id,
+        "api": Api.ALTER_PARTITION,
+        "error": error,
+        "topic": request.topic,
+        "topic_id": request.topic_id,
+        "partitions": partitions,
+    }
+    return reply(event, body)
 
 
 def on_alter_partition_requested(
@@ -43,8 +49,8 @@ def on_alter_partition_requested(
 ) -> list[Decision]:
     """Answer for a topic id that nobody knows; for others the topic's slot answers."""
     error = sender_error(cluster.authority, cluster.brokers, request)
-    partitions = [
-        {"partition": partition, "error": int(ProtocolError.UNKNOWN_TOPIC_ID)}
+    partitions: list[IsrAnswer] = [
+        {"partition": partition, "error": ProtocolError.UNKNOWN_TOPIC_ID}
         for partition in request.partitions.tolist()
     ]
     return [alter_partition_reply(event, request, error, partitions)]

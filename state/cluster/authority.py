@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from state.bodies import Fence
 from state.payloads.controller import ControllerElected
 
 
@@ -45,7 +46,7 @@ class Authority:
         """Whether the cluster is known, also while an operator wants nothing decided."""
         return self.phase in (Phase.ACTIVE, Phase.PAUSED)
 
-    def fence(self) -> dict[str, int]:
+    def fence(self) -> Fence:
         """Return the field of a decision by which its write is refused once another is elected."""
         return {"epoch_zk_version": self.epoch_zk_version}
 

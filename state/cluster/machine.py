@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from state.bodies import ArmTimer, DeleteAdminZnode, SetPause, UpdateBrokers
 from state.cluster.alter_partition import on_alter_partition_requested
 from state.cluster.authority import Phase, elected_authority
 from state.cluster.brokers import Brokers
@@ -83,7 +84,7 @@ def on_controller_resumed(
 
 
 def _set_pause(cluster: Cluster, event: Event, reason: str) -> Decision:
-    body = {"paused": cluster.authority.paused, "reason": reason}
+    body: SetPause = {"paused": cluster.authority.paused, "reason": reason}
     return json_decision(event.offset, DecisionKind.SET_PAUSE, body)
 
 
@@ -138,7 +139,7 @@ def _update_brokers(
     return json_decision(event.offset, DecisionKind.UPDATE_BROKERS, body)
 
 
-def brokers_body(cluster: Cluster, *, introduced: list[int], complete: bool) -> dict[str, Any]:
+def brokers_body(cluster: Cluster, *, introduced: list[int], complete: bool) -> UpdateBrokers:
     """Return who is registered now, as update_brokers says it.
 
     introduced: brokers that must be told everything. complete: nothing told before counts.
@@ -168,7 +169,7 @@ def on_admin_znode_observed(
     """Delete a request whose every part the slots have acted on by now."""
     if not cluster.authority.is_active:
         return []
-    body = {
+    body: DeleteAdminZnode = {
         "path": observed.path,
         "expected_version": observed.zk_version,
         **cluster.authority.fence(),
@@ -200,9 +201,8 @@ def on_leader_imbalance_reported(
 
 def _arm(cluster: Cluster, offset: int, timer: str, deadline_ms: int) -> Decision:
     cluster.timers[timer] = deadline_ms
-    return json_decision(
-        offset, DecisionKind.ARM_TIMER, {"timer": timer, "deadline_ms": deadline_ms}
-    )
+    body: ArmTimer = {"timer": timer, "deadline_ms": deadline_ms}
+    return json_decision(offset, DecisionKind.ARM_TIMER, body)
 
 
 CLUSTER_HANDLERS: Mapping[type[Any], Callable[[Cluster, Event, Any], list[Decision]]] = {

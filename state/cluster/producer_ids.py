@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from state.bodies import WriteProducerIdBlock
 from state.cluster.cluster import Cluster
 from state.decisions import Decision, DecisionKind, json_decision
 from state.events import Event
 from state.payloads.brokers import ProducerIdBlockObserved, ProducerIdsRequested
 from state.protocol_errors import ProtocolError
-from state.replies import Api, reply
+from state.replies import reply
+from state.reply_bodies import Api, ProducerIdsReply
 
 PRODUCER_ID_BLOCK_SIZE = 1000
 
@@ -20,9 +22,9 @@ def on_producer_ids_requested(
     """
     error = _producer_ids_error(cluster, request)
     if error is not ProtocolError.NONE:
-        return [reply(event, Api.PRODUCER_IDS, request.request_id, error)]
+        return [reply(event, _answer(request, error))]
     start = cluster.producer_id_end + 1
-    write = {
+    write: WriteProducerIdBlock = {
         "broker": request.broker_id,
         "block_start": start,
         "block_end": start + PRODUCER_ID_BLOCK_SIZE - 1,
@@ -31,11 +33,16 @@ def on_producer_ids_requested(
     }
     cluster.producer_id_end = start + PRODUCER_ID_BLOCK_SIZE - 1
     cluster.producer_id_version += 1
-    block = {"producer_id_start": start, "producer_id_len": PRODUCER_ID_BLOCK_SIZE}
+    answer = _answer(request, error)
+    answer["producer_id_start"], answer["producer_id_len"] = start, PRODUCER_ID_BLOCK_SIZE
     return [
         json_decision(event.offset, DecisionKind.WRITE_PRODUCER_ID_BLOCK, write),
-        reply(event, Api.PRODUCER_IDS, request.request_id, error, **block),
+        reply(event, answer),
     ]
+
+
+def _answer(request: ProducerIdsRequested, error: ProtocolError) -> ProducerIdsReply:
+    return {"request_id": request.request_id, "api": Api.PRODUCER_IDS, "error": error}
 
 
 def _producer_ids_error(cluster: Cluster, request: ProducerIdsRequested) -> ProtocolError:

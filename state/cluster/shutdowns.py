@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
+from state.bodies import CheckShutdown
 from state.cluster.authority import Authority
 from state.cluster.brokers import Brokers
 from state.cluster.cluster import Cluster
@@ -16,7 +15,8 @@ from state.payloads.brokers import (
     ControlledShutdownRequested,
 )
 from state.protocol_errors import ProtocolError
-from state.replies import Api, reply
+from state.replies import reply
+from state.reply_bodies import Api, ControlledShutdownReply
 
 
 def on_controlled_shutdown_requested(
@@ -28,7 +28,13 @@ def on_controlled_shutdown_requested(
     error = shutdown_error(cluster.authority, cluster.brokers, request)
     checks = checks_shutdown(cluster.config, cluster.brokers, request.broker_id)
     if error is ProtocolError.NONE and checks:
-        body = asdict(request) | {"live": cluster.brokers.live_ids.tolist()}
+        body: CheckShutdown = {
+            "request_id": request.request_id,
+            "broker_id": request.broker_id,
+            "broker_epoch": request.broker_epoch,
+            "version": request.version,
+            "live": cluster.brokers.live_ids.tolist(),
+        }
         return [json_decision(event.offset, DecisionKind.CHECK_SHUTDOWN, body)]
     return _answer_shutdown(cluster, event, request, error, refused=False)
 
@@ -54,7 +60,12 @@ def _answer_shutdown(
 ) -> list[Decision]:
     if error is ProtocolError.NONE and not refused:
         cluster.brokers.start_shutdown(request.broker_id)
-    return [reply(event, Api.CONTROLLED_SHUTDOWN, request.request_id, error)]
+    body: ControlledShutdownReply = {
+        "request_id": request.request_id,
+        "api": Api.CONTROLLED_SHUTDOWN,
+        "error": error,
+    }
+    return [reply(event, body)]
 
 
 def on_controlled_shutdown_allowed(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
+from state.bodies import ArmTimer, ChangeGroup
 from state.decisions import Decision, DecisionKind, json_decision
 from state.events import Event
 from state.groups.bucket import Bucket
@@ -62,7 +63,7 @@ def described(turn: Turn, group: Group) -> list[Decision]:
     steps = turn.steps()
     if not steps:
         return []
-    body = {"group": group.name, "partition": group.partition, "steps": steps}
+    body: ChangeGroup = {"group": group.name, "partition": group.partition, "steps": steps}
     return [json_decision(turn.offset, DecisionKind.CHANGE_GROUP, body)]
 
 
@@ -76,7 +77,7 @@ def arm(bucket: Bucket, offset: int, number: int, name: str | None) -> list[Deci
     bucket.armed_ms = latest_ms
     group = bucket.get(name)
     assert group is not None
-    timer = {
+    timer: ArmTimer = {
         "timer": timer_name(number),
         "deadline_ms": latest_ms - group.slack_ms,
         "slack_ms": group.slack_ms,

@@ -12,6 +12,7 @@ from typing import Any
 
 import orjson
 
+from state.bodies import ChangeGroup, GroupStep
 from state.groups.change_kinds import ChangeKind
 from state.groups.image_changes import (
     CHANGES,
@@ -36,8 +37,8 @@ class Decided:
 
     group: str
     partition: int
-    steps: list[dict[str, Any]]
-    writes: dict[WriteId, dict[str, Any]]
+    steps: list[GroupStep]
+    writes: dict[WriteId, GroupStep]
 
 
 def _raise(group: str, change: Change, error: Exception) -> None:
@@ -54,8 +55,8 @@ class GroupImage:
     """
 
     groups: dict[str, GroupView] = field(default_factory=dict)
-    in_flight: dict[WriteId, tuple[str, dict[str, Any]]] = field(default_factory=dict)
-    writing: dict[str, dict[WriteId, dict[str, Any]]] = field(default_factory=dict)
+    in_flight: dict[WriteId, tuple[str, GroupStep]] = field(default_factory=dict)
+    writing: dict[str, dict[WriteId, GroupStep]] = field(default_factory=dict)
     committing: dict[str, set[DirectCommit]] = field(default_factory=dict)
     on_error: Callable[[str, Change, Exception], None] = _raise
 
@@ -64,7 +65,7 @@ class GroupImage:
         for write in self.begin(offset, orjson.loads(body)).writes:
             self.appended(write)
 
-    def begin(self, offset: int, decision: dict[str, Any]) -> Decided:
+    def begin(self, offset: int, decision: ChangeGroup) -> Decided:
         """Fold what is true at once and note the writes; each ends with appended or refused.
 
         decision: the body of a change_group decision.
@@ -150,7 +151,7 @@ class GroupImage:
                 look(group, one.partitions)
         return found
 
-    def _end(self, write: WriteId) -> tuple[str, dict[str, Any]]:
+    def _end(self, write: WriteId) -> tuple[str, GroupStep]:
         group, step = self.in_flight.pop(write)
         of_group = self.writing[group]
         del of_group[write]
@@ -158,7 +159,7 @@ class GroupImage:
             del self.writing[group]
         return group, step
 
-    def _fold(self, group: str, step: dict[str, Any]) -> None:
+    def _fold(self, group: str, step: GroupStep) -> None:
         for change in step["changes"]:
             try:
                 self._change(group, change)
@@ -182,12 +183,12 @@ class GroupImage:
     def _prune(self, group: str, rest: Callable[[list[Change]], list[Change]]) -> None:
         """Let writes that are on their way change no more than the rest of what they would."""
         for write, step in self.writing.get(group, {}).items():
-            pruned = {**step, "changes": rest(step["changes"])}
+            pruned: GroupStep = {**step, "changes": rest(step["changes"])}
             self.writing[group][write] = pruned
             self.in_flight[write] = (group, pruned)
 
 
-def _partitions(step: dict[str, Any]) -> list[TopicPartition]:
+def _partitions(step: GroupStep) -> list[TopicPartition]:
     """Return the offsets that a write is about."""
     return [
         (topic, partition)

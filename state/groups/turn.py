@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from state.bodies import GroupStep
 from state.groups.change_kinds import ChangeKind
 from state.groups.config import GroupConfig
 from state.groups.tables import Api
@@ -16,10 +17,10 @@ class Step:
 
     __slots__ = ("body", "turn")
 
-    def __init__(self, turn: Turn, **fields: Any) -> None:
-        """Begin a step of a turn; fields are those of a write."""
+    def __init__(self, turn: Turn) -> None:
+        """Begin a step of a turn."""
         self.turn = turn
-        self.body: dict[str, Any] = {"changes": [], "replies": [], **fields}
+        self.body: GroupStep = {"changes": [], "replies": []}
 
     def change(self, kind: ChangeKind, **fields: Any) -> None:
         """Note what changed, at the turn's present time."""
@@ -68,15 +69,15 @@ class Turn:
 
         undo: what the machine needs back if they are refused. quiet: a refusal counts for nothing.
         """
-        fields: dict[str, Any] = {"records": list(records), "write": self._writes}
+        step = Step(self)
+        step.body["records"], step.body["write"] = list(records), self._writes
         if undo is not None:
-            fields["undo"] = undo
+            step.body["undo"] = undo
         if quiet:
-            fields["quiet"] = True
+            step.body["quiet"] = True
         if producer is not None:
-            fields["producer"] = list(producer)
+            step.body["producer"] = producer
         self._writes += 1
-        step = Step(self, **fields)
         self._steps.append(step)
         return step
 
@@ -90,6 +91,6 @@ class Turn:
             self._steps.append(Step(self))
         return self._steps[-1]
 
-    def steps(self) -> list[dict[str, Any]]:
+    def steps(self) -> list[GroupStep]:
         """Return the steps as they stand in the decision."""
         return [step.body for step in self._steps]

@@ -21,7 +21,8 @@ from state.partitions.reassignment import complete_reassignments
 from state.partitions.slot import Slot
 from state.payloads.admin import ElectionType, ElectLeadersRequested
 from state.protocol_errors import ProtocolError
-from state.replies import Api, partitions_reply
+from state.replies import partitions_reply
+from state.reply_bodies import Api, PartitionError
 
 _FAILED = {
     ElectionType.PREFERRED: ProtocolError.PREFERRED_LEADER_NOT_AVAILABLE,
@@ -42,7 +43,7 @@ def on_elect_leaders_requested(
         errors[at >= 0] = ProtocolError.INVALID_TOPIC_EXCEPTION
     else:
         errors[at >= 0] = _elect(slot, changes, at[at >= 0], request.election_type)
-    answers = [
+    answers: list[PartitionError] = [
         {"partition": partition, "error": error}
         for partition, error in zip(request.partitions.tolist(), errors.tolist(), strict=True)
     ]

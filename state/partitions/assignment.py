@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from state.bodies import RemoveReassignments, RewriteAssignment
 from state.cluster.authority import Authority
 from state.decisions import Decision, DecisionKind, json_decision
 from state.matrix import Bools, Int32s, any_in_row, keep, unpad_rows
@@ -20,7 +21,7 @@ def assignment_decision(
     known = table.topics[topic]
     rows, at = table.rows, table.rows_of(known.name)
     partitions, replicas = rows.partition[at], rows.replicas[at]
-    body = {
+    body: RewriteAssignment = {
         "topic": known.name,
         "topic_id": topic_id_to_text(known.topic_id),
         "expected_version": known.zk_version,
@@ -43,9 +44,9 @@ def reassignment_end(
     """Return the decision that partitions go out of /admin/reassign_partitions: where they are
     asked to have these replicas, or whatever they are asked to have (None).
     """
-    body = {
+    body: RemoveReassignments = {
         "topic": topic,
-        "partitions": [[partition, partitions[partition]] for partition in sorted(partitions)],
+        "partitions": [(partition, partitions[partition]) for partition in sorted(partitions)],
         **authority.fence(),
     }
     return json_decision(offset, DecisionKind.REMOVE_REASSIGNMENTS, body)

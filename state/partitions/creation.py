@@ -10,6 +10,7 @@ import re
 
 import numpy as np
 
+from state.bodies import CreateTopic
 from state.decisions import Decision, DecisionKind, json_decision
 from state.events import Event
 from state.limits import REPLICAS_MAX
@@ -29,7 +30,8 @@ from state.partitions.starting import create_partitions
 from state.partitions.table import Topic
 from state.payloads.topics import CreateTopicRequested
 from state.protocol_errors import ProtocolError
-from state.replies import Api, reply
+from state.replies import reply
+from state.reply_bodies import Api, CreateTopicReply
 from state.topic_ids import topic_id_to_text
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
@@ -161,7 +163,7 @@ def _create(
     slot.table.add_rows(new_columns(slot.table.add_topic(topic), numbers, replicas))
     changes = Changes(slot.table, {request.topic: event.offset})
     create_partitions(slot, changes, slot.table.rows_of(request.topic))
-    body = {
+    body: CreateTopic = {
         "request_id": request.request_id,
         "topic": request.topic,
         "topic_id": topic_id_to_text(request.topic_id),
@@ -181,7 +183,10 @@ def _reply(
     message: str | None,
     replicas: Int32s,
 ) -> Decision:
-    fields = {
+    body: CreateTopicReply = {
+        "request_id": request.request_id,
+        "api": Api.CREATE_TOPIC,
+        "error": error,
         "topic": request.topic,
         "topic_id": topic_id_to_text(request.topic_id),
         "message": message,
@@ -189,4 +194,4 @@ def _reply(
         "replication_factor": replicas.shape[1],
         "configs": request.configs,
     }
-    return reply(event, Api.CREATE_TOPIC, request.request_id, error, **fields)
+    return reply(event, body)

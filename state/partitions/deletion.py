@@ -14,6 +14,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from state.bodies import DeleteTopic, ForgetTopic, MarkTopicDeletion
 from state.decisions import Decision, DecisionKind, json_decision
 from state.matrix import NONE, Bools, any_in_row
 from state.partitions.changes import Changes
@@ -35,7 +36,7 @@ def mark(slot: Slot, names: Iterable[str]) -> None:
 def unmark(slot: Slot, offset: int, name: str) -> Decision:
     """Forget a topic's mark and decide to remove it from ZooKeeper."""
     slot.table.deletions.pop(name, None)
-    body = {"topic": name, **slot.authority.fence()}
+    body: MarkTopicDeletion = {"topic": name, **slot.authority.fence()}
     return json_decision(offset, DecisionKind.UNMARK_TOPIC_DELETION, body)
 
 
@@ -171,7 +172,7 @@ def delete_topic(
     """Return the decision that a topic's znodes go, its mark last; leftovers: it is gone but for
     its configuration and its mark.
     """
-    body = {
+    body: DeleteTopic = {
         "topic": name,
         "topic_id": topic_id,
         "leftovers": leftovers,
@@ -184,7 +185,7 @@ def forget_topic(offset: int, name: str, *, observed_again: bool = False) -> Dec
     """Return the decision that nobody is told of a topic any more; observed_again: as it was, from
     when it is told of as it is.
     """
-    body: dict[str, object] = {"topic": name}
+    body: ForgetTopic = {"topic": name}
     if observed_again:
         body["observed_again"] = True
     return json_decision(offset, DecisionKind.FORGET_TOPIC, body)

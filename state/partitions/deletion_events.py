@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from state.bodies import MarkTopicDeletion
 from state.cluster.authority import Phase
 from state.decisions import Decision, DecisionKind, json_decision
 from state.events import Event
@@ -22,7 +23,8 @@ from state.payloads.topics import (
     TopicDeletionWithdrawn,
 )
 from state.protocol_errors import ProtocolError
-from state.replies import Api, reply
+from state.replies import reply
+from state.reply_bodies import Api
 from state.topic_ids import topic_id_to_text
 
 
@@ -114,10 +116,20 @@ def delete_topics_requested(
     for event, request in asked:
         name = request.topic
         error = _error(slot, request)
-        fields = {"topic": name, "topic_id": request.topic_id}
-        answers.append(reply(event, Api.DELETE_TOPIC, request.request_id, error, **fields))
+        answers.append(
+            reply(
+                event,
+                {
+                    "request_id": request.request_id,
+                    "api": Api.DELETE_TOPIC,
+                    "error": error,
+                    "topic": name,
+                    "topic_id": request.topic_id,
+                },
+            )
+        )
         if error is ProtocolError.NONE and name not in slot.table.deletions:
-            marked = {"topic": name, **slot.authority.fence()}
+            marked: MarkTopicDeletion = {"topic": name, **slot.authority.fence()}
             kind = DecisionKind.MARK_TOPIC_DELETION
             marks.append(json_decision(event.offset, kind, marked))
             deletion.mark(slot, [name])

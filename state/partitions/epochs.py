@@ -18,7 +18,8 @@ from state.partitions.changes import Changes
 from state.partitions.slot import Slot
 from state.payloads.partitions import RaiseLeaderEpochsRequested
 from state.protocol_errors import ProtocolError
-from state.replies import Api, reply
+from state.replies import reply
+from state.reply_bodies import Api, RaiseLeaderEpochsReply
 
 
 def on_raise_leader_epochs_requested(
@@ -44,4 +45,10 @@ def on_raise_leader_epochs_requested(
 
 
 def _reply(event: Event, request: RaiseLeaderEpochsRequested, error: ProtocolError) -> Decision:
-    return reply(event, Api.RAISE_LEADER_EPOCHS, request.request_id, error, topic=request.topic)
+    body: RaiseLeaderEpochsReply = {
+        "request_id": request.request_id,
+        "api": Api.RAISE_LEADER_EPOCHS,
+        "error": error,
+        "topic": request.topic,
+    }
+    return reply(event, body)

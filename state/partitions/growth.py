@@ -24,7 +24,8 @@ from state.partitions.slot import Slot
 from state.partitions.starting import create_partitions
 from state.payloads.topics import CreatePartitionsRequested
 from state.protocol_errors import ProtocolError
-from state.replies import Api, reply
+from state.replies import reply
+from state.reply_bodies import Api, CreatePartitionsReply
 
 
 def on_create_partitions_requested(
@@ -149,5 +150,11 @@ def _grow(slot: Slot, event: Event, name: str, replicas: Int32s) -> list[Decisio
 def _reply(
     event: Event, request: CreatePartitionsRequested, error: ProtocolError, message: str | None
 ) -> Decision:
-    fields = {"topic": request.topic, "message": message}
-    return reply(event, Api.CREATE_PARTITIONS, request.request_id, error, **fields)
+    body: CreatePartitionsReply = {
+        "request_id": request.request_id,
+        "api": Api.CREATE_PARTITIONS,
+        "error": error,
+        "topic": request.topic,
+        "message": message,
+    }
+    return reply(event, body)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from state.partitions.reassignment import complete_reassignments
 from state.partitions.slot import Slot
 from state.payloads.partitions import AlterPartitionRequested
 from state.protocol_errors import ProtocolError
+from state.reply_bodies import IsrAnswer
 
 _INELIGIBLE_REPLICA_SINCE = 2
 _UNKNOWN_ERRORS_BREAK_LEADERS_BELOW = 1
@@ -235,7 +235,7 @@ def _answered(
     return alter_partition_reply(event, request, ProtocolError.NONE, partitions)
 
 
-def _answer(slot: Slot, row: int, partition: int, error: int) -> dict[str, Any]:
+def _answer(slot: Slot, row: int, partition: int, error: int) -> IsrAnswer:
     if error != ProtocolError.NONE:
         return {"partition": partition, "error": error}
     rows = slot.table.rows

@@ -8,8 +8,6 @@ what is there.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from state.decisions import Decision
@@ -24,7 +22,8 @@ from state.partitions.rejected import Rejected
 from state.partitions.slot import Slot
 from state.payloads.admin import AlterReassignmentsRequested
 from state.protocol_errors import ProtocolError
-from state.replies import Api, partitions_reply
+from state.replies import partitions_reply
+from state.reply_bodies import Api, ReassignmentAnswer
 
 _NOBODY = Motion((), frozenset(), frozenset())
 
@@ -40,7 +39,7 @@ def on_alter_reassignments_requested(
     changes = Changes(slot.table, {request.topic: event.offset})
     at = slot.table.find(request.topic, request.partitions)
     motions: dict[int, Motion] = {}
-    answers: list[dict[str, Any]] = []
+    answers: list[ReassignmentAnswer] = []
     ended: dict[int, list[int] | None] = {}
     by_znode = request.request_id is None
     asked = zip(request.partitions.tolist(), at.tolist(), request.targets, strict=True)
@@ -146,5 +145,5 @@ def _is_under_way(slot: Slot, row: int, wanted: Motion) -> bool:
     return now.in_progress and now == wanted
 
 
-def _answer(partition: int, error: ProtocolError, message: str | None) -> dict[str, Any]:
-    return {"partition": partition, "error": int(error), "message": message}
+def _answer(partition: int, error: ProtocolError, message: str | None) -> ReassignmentAnswer:
+    return {"partition": partition, "error": error, "message": message}

@@ -13,6 +13,7 @@ from state.event_kinds import EventKind
 from state.json_values import replica_ids
 from state.partitions.isr import bearable
 from state.protocol_errors import ProtocolError
+from state.reply_bodies import IsrAnswer
 from state.topic_ids import topic_id_to_text
 from streaming.gateway.calls import Call
 from streaming.gateway.deciding import Deciding
@@ -164,8 +165,8 @@ def _payload(call: Call, topic: _Topic) -> dict[str, Any]:
     }
 
 
-def _answer(topic: _Topic, decided: list[dict[str, Any]], version: int) -> Body:
-    refused = [
+def _answer(topic: _Topic, decided: list[IsrAnswer], version: int) -> Body:
+    refused: list[IsrAnswer] = [
         {"partition": number, "error": topic.refused[number]} for number in sorted(topic.refused)
     ]
     answers = [*decided, *refused]
@@ -179,7 +180,7 @@ def _answer(topic: _Topic, decided: list[dict[str, Any]], version: int) -> Body:
     }
 
 
-def _answer_partition(partition: dict[str, Any], error: int) -> Body:
+def _answer_partition(partition: IsrAnswer, error: int) -> Body:
     if error != ProtocolError.NONE:
         return {"partition_index": partition["partition"], "error_code": error}
     return {

@@ -11,6 +11,7 @@ import numpy as np
 from state.event_kinds import EventKind
 from state.matrix import any_in_row, unpad
 from state.protocol_errors import ProtocolError
+from state.reply_bodies import ReassignmentAnswer
 from streaming.gateway.admin import AdminRequests
 from streaming.gateway.calls import Call
 from streaming.image.cluster_image import ClusterImage
@@ -62,7 +63,7 @@ class AlterPartitionReassignments:
         return {"error": ProtocolError.NONE, "partitions": answers}
 
 
-def _result(answer: dict[str, Any]) -> Body:
+def _result(answer: ReassignmentAnswer) -> Body:
     return {
         "partition_index": answer["partition"],
         "error_code": answer["error"],

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from state import bodies
 from streaming.wire.partition_rows import BrokerNode, Endpoint
 
 
@@ -56,7 +57,9 @@ def broker_node(registration: Mapping[str, Any]) -> BrokerNode:
     )
 
 
-def registered_brokers(registrations: Iterable[Mapping[str, Any]]) -> dict[int, RegisteredBroker]:
+def registered_brokers(
+    registrations: Iterable[bodies.RegisteredBroker],
+) -> dict[int, RegisteredBroker]:
     """Return registrations by broker id."""
     return {
         registration["id"]: RegisteredBroker(broker_node(registration), registration["epoch"])

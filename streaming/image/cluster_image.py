@@ -8,13 +8,13 @@ anything.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import orjson
 
 from state.blocks import Column, decode_block, encode_block
+from state.bodies import ForgetTopic, UpdateBrokers
 from state.decisions import Action, DecisionKind
 from state.matrix import Int32s
 from streaming.image.brokers import (
@@ -109,7 +109,7 @@ class ClusterImage:
         self.deleting.update(gone)
         yield gone
 
-    def _forgotten(self, forgotten: Mapping[str, Any]) -> Sequence[str]:
+    def _forgotten(self, forgotten: ForgetTopic) -> Sequence[str]:
         topic = forgotten["topic"]
         known_of = topic in self.deleting
         self.deleting.discard(topic)
@@ -119,7 +119,7 @@ class ClusterImage:
         self.forget_topics([topic])
         return () if known_of else (topic,)
 
-    def update_brokers(self, body: Mapping[str, Any]) -> None:
+    def update_brokers(self, body: UpdateBrokers) -> None:
         """Replace the registered brokers; a complete update starts a new image of topics too."""
         self.controller_id = body["controller_id"]
         self.controller_epoch = body["controller_epoch"]
@@ -269,7 +269,17 @@ class ClusterImage:
         """Return the image that `snapshot` wrote; raises CorruptBlock when it is not one."""
         columns, extra = decode_block(data)
         image = cls()
-        image.update_brokers({**extra, "complete": False})
+        image.update_brokers(
+            {
+                "brokers": extra["brokers"],
+                "introduced": [],
+                "complete": False,
+                "controller_id": extra["controller_id"],
+                "controller_endpoints": extra["controller_endpoints"],
+                "controller_epoch": extra["controller_epoch"],
+                "epoch_zk_version": extra["epoch_zk_version"],
+            }
+        )
         image.deleting.update(extra["deleting"])
         stateless = {(topic, partition) for topic, partition in extra["stateless"]}
         outdated = set(extra["outdated"])

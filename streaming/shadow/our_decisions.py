@@ -7,11 +7,12 @@ from typing import Any
 
 import orjson
 
+from state.bodies import RewriteAssignment
 from state.decisions import DecisionKind
 from state.merge import MergedDecision
 from state.partitions.changes import EPOCH_DURING_DELETE
 from state.records import open_body
-from state.replies import Api
+from state.reply_bodies import Api
 from streaming.shadow.books import Books
 from streaming.shadow.leadership import from_row
 from streaming.shadow.partition_book import Decided
@@ -72,7 +73,7 @@ def _stopped(books: Books, decision: MergedDecision) -> None:
 
 
 def _rewritten(books: Books, decision: MergedDecision, now_ms: int, void: bool) -> None:
-    body = orjson.loads(decision.body)
+    body: RewriteAssignment = orjson.loads(decision.body)
     book = books.topics.get(body["topic"])
     if book is not None:
         book.decided(decision.offset, decision.kind, body, now_ms)

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from streaming.shadow.leadership import Assignment, Motion
+from state.bodies import RewriteAssignment, by_number
+from streaming.shadow.leadership import Assignment, assignment_of
 from streaming.shadow.verdicts import Difference, Status, Verdict
 
 Targets = Mapping[int, tuple[int, ...] | None]
@@ -64,20 +65,10 @@ class TopicBook:
             self.live, self.changed_ms = live, now_ms
             self._asked, self.refusal = None, ""
 
-    def decided(self, offset: int, kind: str, body: Mapping[str, Any], now_ms: int) -> None:
+    def decided(self, offset: int, kind: str, body: RewriteAssignment, now_ms: int) -> None:
         """Take a rewrite of ours."""
-        lists = {
-            name: {int(number): tuple(ids) for number, ids in body[name].items()}
-            for name in ("assignment", "adding", "removing")
-        }
-        self.mine = {
-            number: Motion(
-                replicas,
-                tuple(sorted(lists["adding"].get(number, ()))),
-                tuple(sorted(lists["removing"].get(number, ()))),
-            )
-            for number, replicas in lists["assignment"].items()
-        }
+        lists = (body["assignment"], body["adding"], body["removing"])
+        self.mine = assignment_of(*map(by_number, lists))
         self.open.append((offset, kind))
         self.changed_ms = now_ms
 

@@ -59,14 +59,14 @@ class LostWrite:
 class SinkDecision:
     """A decision with what the sinks learn about it.
 
-    columns and extra: the block's content, or {} and the JSON object. lost bool[n]: rows of a block
-    that are not true, because a write did not happen (conflict or fenced), so that nobody is told
-    of them. failed: a JSON decision whose write did not happen.
+    columns and extra: the block's content, or {} and the JSON body of its kind (`state.bodies`).
+    lost bool[n]: rows of a block that are not true, because a write did not happen (conflict or
+    fenced), so that nobody is told of them. failed: a JSON decision whose write did not happen.
     """
 
     merged: MergedDecision
     columns: dict[str, Column]
-    extra: dict[str, Any]
+    extra: Any
     lost: npt.NDArray[np.bool_]
     failed: bool = False
 

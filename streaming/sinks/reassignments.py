@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
+from state.bodies import RemoveReassignments, RewriteAssignment
 from state.decisions import DecisionKind
 from state.payloads.admin import REASSIGN_PARTITIONS_PATH
 from streaming.sinks.batch import TOPIC_WRITES, DecidedBatch, LostWrite, SinkDecision
@@ -88,7 +88,8 @@ def ended_requests(batch: DecidedBatch, run: Sequence[SinkDecision]) -> list[End
         is_lost = (one.offset, topic) in failed
         is_rejected = is_lost and rejected.get(topic, one.offset + 1) <= one.offset
         if one.kind is DecisionKind.REMOVE_REASSIGNMENTS and (is_rejected or not is_lost):
-            found.append((one.extra["topic"], one.extra["partitions"]))
+            ended: RemoveReassignments = one.extra
+            found.append((ended["topic"], ended["partitions"]))
         elif one.kind is DecisionKind.REWRITE_ASSIGNMENT and is_rejected:
             found.append((one.extra["topic"], _targets(one.extra)))
     return found
@@ -103,7 +104,7 @@ def _first_rejected(batch: DecidedBatch) -> dict[str | None, int]:
     return found
 
 
-def _targets(written: Mapping[str, Any]) -> Ended:
+def _targets(written: RewriteAssignment) -> Ended:
     """Return what the partitions that a topic's write sets in motion end with."""
     adding, removing = written["adding"], written["removing"]
     moving = sorted({*adding, *removing}, key=int)

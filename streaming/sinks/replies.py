@@ -9,7 +9,7 @@ import numpy as np
 
 from state.decisions import DecisionKind
 from state.protocol_errors import ProtocolError
-from state.replies import Api
+from state.reply_bodies import AlterPartitionReply, Api, IsrAnswer, PartitionError, PartitionsReply
 from streaming.sinks.batch import DecidedBatch, SinkDecision
 from streaming.sinks.doubts import Doubts
 from streaming.sinks.unwritten import lost_partitions, places_of
@@ -28,7 +28,7 @@ def replies(batch: DecidedBatch, doubts: Doubts) -> list[dict[str, Any]]:
         unmoved.setdefault(offset, []).extend(moves)
     answers = []
     for reply in batch.of_kind(DecisionKind.REPLY):
-        body = dict(reply.extra)
+        body = reply.extra.copy()
         if reply.offset < batch.fenced_until:
             body["error"] = int(ProtocolError.NOT_CONTROLLER)
         elif body["api"] == Api.CONTROLLED_SHUTDOWN:
@@ -48,14 +48,16 @@ def _partitions(blocks: Iterable[SinkDecision]) -> dict[int, list[list[Any]]]:
     return {one.offset: places_of(one, np.ones(len(one.lost), dtype=bool)) for one in blocks}
 
 
-def _refuse_lost(body: dict[str, Any], offset: int, lost: list[list[Any]], doubts: Doubts) -> None:
+def _refuse_lost(
+    body: AlterPartitionReply, offset: int, lost: list[list[Any]], doubts: Doubts
+) -> None:
     """Answer INVALID_UPDATE_VERSION for ISRs that were not written, or rest on such: the leader
     then waits for the higher epoch that the correction brings. None comes after a rejected write:
     OPERATION_NOT_ATTEMPTED lets the leader go on from what is stored, and ask again.
     """
     topic = body["topic"]
 
-    def answer(one: dict[str, Any]) -> dict[str, Any]:
+    def answer(one: IsrAnswer) -> IsrAnswer:
         partition = one["partition"]
         if [topic, partition] not in lost and not doubts.cover(topic, partition, offset):
             return one
@@ -68,13 +70,13 @@ def _refuse_lost(body: dict[str, Any], offset: int, lost: list[list[Any]], doubt
 
 
 def _refuse_lost_elections(
-    body: dict[str, Any], offset: int, lost: list[list[Any]], rejected: Rejections
+    body: PartitionsReply, offset: int, lost: list[list[Any]], rejected: Rejections
 ) -> None:
     """Answer for elections whose outcome was not written: they are decided about again, or cannot
     be written. A reply does not say of which type they were: the gateway knows.
     """
 
-    def answer(one: dict[str, Any]) -> dict[str, Any]:
+    def answer(one: PartitionError) -> PartitionError:
         if [body["topic"], one["partition"]] not in lost:
             return one
         hopeless = (offset, body["topic"], one["partition"]) in rejected

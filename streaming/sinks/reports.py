@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from state.blocks import Column
+from state.bodies import CheckShutdown
 
 Block: TypeAlias = tuple[Mapping[str, Column], Mapping[str, Any]]
 """Columns and header of a decoded block."""
@@ -34,7 +35,7 @@ def imbalance(report: Block, proposals: Block | None) -> dict[str, Any]:
     return counts | {"proposals": [] if proposals is None else places(proposals, "broker")}
 
 
-def checked_shutdown(request: Mapping[str, Any], at_risk: Block | None) -> dict[str, Any]:
+def checked_shutdown(request: CheckShutdown, at_risk: Block | None) -> dict[str, Any]:
     """Return the payload of controlled_shutdown_checked from check_shutdown and, if there is one,
     report_at_risk.
     """

@@ -8,6 +8,7 @@ from typing import NamedTuple, TypeVar
 
 import numpy as np
 
+from state.bodies import DeleteTopic
 from streaming.sinks.batch import DecidedBatch, SinkDecision
 from streaming.zk.chain import OutcomeKind
 from streaming.zk.client import ZkSession
@@ -71,7 +72,7 @@ def lose_replaced(session: ZkSession, decisions: Sequence[SinkDecision]) -> None
 
 
 def _subject(decision: SinkDecision) -> _Deleted:
-    body = decision.extra
+    body: DeleteTopic = decision.extra
     return _Deleted(body["topic"], body["topic_id"], body["leftovers"])
 
 

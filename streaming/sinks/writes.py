@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from state import bodies
 from state.decisions import Action, DecisionKind
 from streaming.sinks.batch import SinkDecision
 from streaming.zk.ops import Create, Delete, SetData, WriteOp
@@ -69,19 +70,17 @@ def writes_of(stage: Stage, decision: SinkDecision) -> Iterator[Write]:
 
 
 def _create_topic_ops(decision: SinkDecision) -> Iterator[Write]:
-    body = decision.extra
-    replicas = {int(partition): ids for partition, ids in body["assignment"].items()}
-    znode = TopicZNode(replicas, topic_id=body["topic_id"])
+    body: bodies.CreateTopic = decision.extra
+    znode = TopicZNode(bodies.by_number(body["assignment"]), topic_id=body["topic_id"])
     config = Create(entity_config_path("topics", body["topic"]), config_bytes(body["configs"]))
     yield config, WholeTarget(decision, OnConflict.REPLACE)
     yield Create(topic_path(body["topic"]), topic_bytes(znode)), WholeTarget(decision)
 
 
 def _rewrite_ops(decision: SinkDecision) -> Iterator[Write]:
-    body = decision.extra
-    replicas, adding, removing = (
-        {int(partition): ids for partition, ids in body[name].items()}
-        for name in ("assignment", "adding", "removing")
+    body: bodies.RewriteAssignment = decision.extra
+    replicas, adding, removing = map(
+        bodies.by_number, (body["assignment"], body["adding"], body["removing"])
     )
     znode = TopicZNode(replicas, body["topic_id"], adding, removing)
     op = SetData(topic_path(body["topic"]), topic_bytes(znode), body["expected_version"])
@@ -89,7 +88,7 @@ def _rewrite_ops(decision: SinkDecision) -> Iterator[Write]:
 
 
 def _producer_id_ops(decision: SinkDecision) -> Iterator[Write]:
-    body = decision.extra
+    body: bodies.WriteProducerIdBlock = decision.extra
     data = producer_id_block_bytes(
         ProducerIdBlock(body["broker"], body["block_start"], body["block_end"])
     )
@@ -100,18 +99,17 @@ def _producer_id_ops(decision: SinkDecision) -> Iterator[Write]:
 
 
 def _mark_ops(decision: SinkDecision) -> Iterator[Write]:
-    yield (
-        Create(topic_deletion_path(decision.extra["topic"])),
-        WholeTarget(decision, OnConflict.KEEP),
-    )
+    body: bodies.MarkTopicDeletion = decision.extra
+    yield Create(topic_deletion_path(body["topic"])), WholeTarget(decision, OnConflict.KEEP)
 
 
 def _unmark_ops(decision: SinkDecision) -> Iterator[Write]:
-    yield Delete(topic_deletion_path(decision.extra["topic"])), WholeTarget(decision)
+    body: bodies.MarkTopicDeletion = decision.extra
+    yield Delete(topic_deletion_path(body["topic"])), WholeTarget(decision)
 
 
 def _delete_ops(decision: SinkDecision) -> Iterator[Write]:
-    body = decision.extra
+    body: bodies.DeleteAdminZnode = decision.extra
     yield Delete(body["path"], body["expected_version"]), WholeTarget(decision)
 
 

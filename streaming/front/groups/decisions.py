@@ -18,6 +18,7 @@ from typing import Any
 
 import orjson
 
+from state.bodies import ChangeGroup, GroupStep
 from state.groups.image import Decided, GroupImage, WriteId
 from state.groups.records import COMMITTED_OFFSETS
 from state.protocol_errors import ProtocolError
@@ -43,7 +44,7 @@ class _Batch:
 
     producer: tuple[int, int] | None
     records: list[BatchRecord] = field(default_factory=list)
-    writes: list[tuple[WriteId, dict[str, Any]]] = field(default_factory=list)
+    writes: list[tuple[WriteId, GroupStep]] = field(default_factory=list)
 
 
 class GroupDecisions:
@@ -102,7 +103,7 @@ class GroupDecisions:
             return
         batches: dict[int, list[_Batch]] = {}
         for offset, body in decisions:
-            decision = orjson.loads(body)
+            decision: ChangeGroup = orjson.loads(body)
             partition = decision["partition"]
             since = self._since.get(partition)
             if since is None or offset < since:
@@ -121,7 +122,7 @@ class GroupDecisions:
                 self._append(partition, batch)
 
     def _add(
-        self, batches: list[_Batch], write: WriteId, decided: Decided, step: dict[str, Any]
+        self, batches: list[_Batch], write: WriteId, decided: Decided, step: GroupStep
     ) -> None:
         try:
             records = _encoded(decided.group, step)
@@ -140,7 +141,7 @@ class GroupDecisions:
         last.writes.append((write, step))
         self._waiting[write] = []
 
-    def _not_written(self, write: WriteId, decided: Decided, step: dict[str, Any]) -> None:
+    def _not_written(self, write: WriteId, decided: Decided, step: GroupStep) -> None:
         """Have the machine take back what it changed, and answer who waits for it."""
         self._counters["unwritable_group_records"] += 1
         if step.get("quiet"):
@@ -184,7 +185,7 @@ class GroupDecisions:
                 waiting.append(reply)
 
 
-def _encoded(group: str, step: dict[str, Any]) -> list[BatchRecord]:
+def _encoded(group: str, step: GroupStep) -> list[BatchRecord]:
     found: list[BatchRecord] = []
     for record in step["records"]:
         time_ms = record["timestamp_ms"]

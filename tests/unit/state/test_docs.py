@@ -14,7 +14,7 @@ from state.decisions import KIND_ORDER, Action, DecisionKind, Rule
 from state.event_kinds import EventKind
 from state.partitions import machine
 from state.partitions.table import COLUMN_NAMES
-from state.replies import Api
+from state.reply_bodies import Api
 
 DOCS = Path(__file__).parents[3] / "docs"
 

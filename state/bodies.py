@@ -1,0 +1,186 @@
+"""The JSON bodies of decisions, field by field; docs/decision-log.md says what they mean.
+
+Those of replies are in `state.reply_bodies`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NotRequired, TypeAlias, TypedDict
+
+Assignment: TypeAlias = Mapping[str, list[int]]
+"""Broker ids in order, by partition number in digits."""
+
+
+def by_number(assignment: Assignment) -> dict[int, list[int]]:
+    """Return the broker ids by partition number."""
+    return {int(partition): ids for partition, ids in assignment.items()}
+
+
+class Fence(TypedDict):
+    """What every write is fenced by: the version of `/controller_epoch` it was decided under."""
+
+    epoch_zk_version: int
+
+
+class Claim(Fence):
+    """Under which claim of the role something was decided."""
+
+    controller_epoch: int
+
+
+class RegisteredBroker(TypedDict):
+    """A registered broker; its epoch is the czxid of its registration."""
+
+    id: int
+    epoch: int
+    rack: str | None
+    endpoints: list[dict[str, Any]]
+
+
+class UpdateBrokers(Claim):
+    """update_brokers."""
+
+    brokers: list[RegisteredBroker]
+    introduced: list[int]
+    complete: bool
+    controller_id: int
+    controller_endpoints: list[dict[str, Any]]
+
+
+class CreateTopic(Claim):
+    """create_topic."""
+
+    request_id: str
+    topic: str
+    topic_id: str | None
+    configs: Mapping[str, str]
+    assignment: Assignment
+
+
+class RewriteAssignment(Claim):
+    """rewrite_assignment and complete_reassignment."""
+
+    topic: str
+    topic_id: str | None
+    expected_version: int
+    assignment: Assignment
+    adding: Assignment
+    removing: Assignment
+
+
+class MarkTopicDeletion(Fence):
+    """mark_topic_deletion and unmark_topic_deletion."""
+
+    topic: str
+
+
+class DeleteTopic(Fence):
+    """delete_topic."""
+
+    topic: str
+    topic_id: str | None
+    leftovers: bool
+
+
+class ForgetTopic(TypedDict):
+    """forget_topic."""
+
+    topic: str
+    observed_again: NotRequired[bool]
+
+
+class RemoveReassignments(Fence):
+    """remove_reassignments."""
+
+    topic: str
+    partitions: list[tuple[int, list[int] | None]]
+
+
+class DeleteAdminZnode(Fence):
+    """delete_admin_znode."""
+
+    path: str
+    expected_version: int
+
+
+class WriteProducerIdBlock(Fence):
+    """write_producer_id_block."""
+
+    broker: int
+    block_start: int
+    block_end: int
+    expected_version: int
+
+
+class CheckShutdown(TypedDict):
+    """check_shutdown."""
+
+    request_id: str
+    broker_id: int
+    broker_epoch: int
+    version: int
+    live: list[int]
+
+
+class SetPause(TypedDict):
+    """set_pause."""
+
+    paused: bool
+    reason: str
+
+
+class ArmTimer(TypedDict):
+    """arm_timer."""
+
+    timer: str
+    deadline_ms: int
+    slack_ms: NotRequired[int]
+
+
+class SetAside(TypedDict):
+    """set_aside."""
+
+    kind: str
+    key: str
+    reason: str
+    payload_bytes: int
+
+
+class GroupStep(TypedDict):
+    """A step of change_group; with records it is a write."""
+
+    changes: list[dict[str, Any]]
+    replies: list[dict[str, Any]]
+    records: NotRequired[list[dict[str, Any]]]
+    write: NotRequired[int]
+    undo: NotRequired[dict[str, Any]]
+    quiet: NotRequired[bool]
+    producer: NotRequired[tuple[int, int]]
+
+
+class ChangeGroup(TypedDict):
+    """change_group."""
+
+    group: str
+    partition: int
+    steps: list[GroupStep]
+
+
+Body: TypeAlias = (
+    UpdateBrokers
+    | CreateTopic
+    | RewriteAssignment
+    | MarkTopicDeletion
+    | DeleteTopic
+    | ForgetTopic
+    | RemoveReassignments
+    | DeleteAdminZnode
+    | WriteProducerIdBlock
+    | CheckShutdown
+    | SetPause
+    | ArmTimer
+    | SetAside
+    | ChangeGroup
+)
+"""What stands in a decision that is neither a block nor a reply."""
