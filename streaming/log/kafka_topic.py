@@ -123,11 +123,17 @@ def check_partitions(topic: KafkaTopic, partitions: set[int] | None) -> None:
 def record_bytes_max(topic: KafkaTopic, admin: KafkaAdminClient) -> int:
     """Return max.message.bytes of the topic; warn where one broker may be all that has a record.
 
-    Raises UnusableTopic when its configuration would change, lose or refuse records.
+    Raises UnusableTopic when its configuration would change, lose or refuse records, LogUnavailable
+    when it cannot be read.
     """
     names = ["cleanup.policy", "message.timestamp.type", "max.message.bytes", _MIN_INSYNC]
     resource = ConfigResource("topic", topic.name, names)
     found = admin.describe_configs([resource], config_filter="all")["topic"][topic.name]
+    if not found:  # kafka-python does not tell the error
+        raise LogUnavailable(
+            f"the configuration of {topic} cannot be read: the broker that was asked does not know"
+            " the topic yet, or does not allow us to describe it (DESCRIBE_CONFIGS)"
+        )
     for key, allowed in (("cleanup.policy", "delete"), ("message.timestamp.type", "CreateTime")):
         if found[key]["value"] != allowed:
             raise UnusableTopic(

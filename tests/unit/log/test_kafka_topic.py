@@ -7,6 +7,7 @@ from unittest.mock import Mock
 import pytest
 
 from streaming.log import kafka_topic
+from streaming.log.api import LogUnavailable
 from streaming.log.kafka_topic import (
     MESSAGE_BYTES_MIN,
     UnusableTopic,
@@ -64,3 +65,9 @@ def test_a_topic_that_one_broker_may_have_alone_is_warned_of(caplog, in_sync, wa
     admin.describe_configs.return_value = {"topic": {TOPIC.name: configs}}
     assert record_bytes_max(TOPIC, admin) == MESSAGE_BYTES_MIN
     assert caplog.text.count("min.insync.replicas = 1") == warnings
+
+
+def test_a_topic_that_may_not_be_described_is_told_of():
+    admin = Mock(describe_configs=Mock(return_value={"topic": {TOPIC.name: {}}}))
+    with pytest.raises(LogUnavailable, match=r"cannot be read: .* \(DESCRIBE_CONFIGS\)"):
+        record_bytes_max(TOPIC, admin)
