@@ -17,6 +17,7 @@ from state.partitions.changes import Changes
 from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.machine import move_partitions, move_replicas
 from state.partitions.reassignment import complete_reassignments, resume_reassignments
+from state.partitions.repair import repair_waiting
 from state.partitions.slot import Slot
 from state.partitions.starting import elect_offline, start_rows
 from state.partitions.table import PartitionTable
@@ -86,8 +87,9 @@ def on_resync_completed(slot: Slot, event: Event, completed: ResyncCompleted) ->
         told = Changes(slot.table, event.offset)
         told.metadata |= slot.table.rows.has_state
         return told.decisions(slot.authority, slot.brokers)
-    marks = deletion.start_loaded(slot, event.offset)
     changes = Changes(slot.table, event.offset)
+    repair_waiting(slot, changes)
+    marks = deletion.start_loaded(slot, event.offset)
     everything = np.arange(len(slot.table.rows))
     start_rows(slot, changes, everything)
     resume_reassignments(slot, changes, everything)
@@ -130,6 +132,7 @@ def _hosted(slot: Slot, ids: Iterable[int]) -> Bools:
 
 def _start_brokers(slot: Slot, changes: Changes, ids: list[int]) -> None:
     if ids:
+        repair_waiting(slot, changes)
         hosted = _hosted(slot, ids)
         slot.table.rows.offline_dir[hosted] = False
         serving = ~slot.table.in_deletion()[:, None]

@@ -4,7 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from state.matrix import NONE, Bools, Int32s, any_in_row, contains, keep, widen
+from state.decisions import DecisionKind
+from state.matrix import (
+    NONE,
+    Bools,
+    Int32s,
+    any_in_row,
+    contains,
+    keep,
+    lengths,
+    unpad,
+    unpad_rows,
+    widen,
+)
+from state.partitions.assignment import assignment_decision
+from state.partitions.changes import Changes
+from state.partitions.legal import ReplicaState
+from state.partitions.machine import move_replicas
+from state.partitions.relist import replace_replicas
 from state.partitions.slot import Slot
 from state.payloads.topics import TopicObserved
 
@@ -14,21 +31,53 @@ def without_controller(slot: Slot, observed: TopicObserved) -> tuple[Int32s, boo
     assignment.
 
     A broker that creates a topic by itself draws replicas from its metadata, which lists us. The
-    place goes to a live broker that is not in the list yet, picked by partition so that repaired
-    lists spread; with none left it is dropped. A topic that cannot be written stays as it is.
+    place goes to a registered broker that is not in the list yet; with none left it is dropped. A
+    list of nobody else waits for a broker (`repair_waiting`). A topic that cannot be written stays
+    as it is.
     """
     replicas = observed.replicas.copy()
     ours = replicas == slot.authority.controller_id
     if observed.unwritable or not ours.any():
         return replicas, False
-    candidates = slot.brokers.live_ids
     for row in np.flatnonzero(any_in_row(ours)).tolist():
-        free = candidates[~np.isin(candidates, replicas[row])]
-        free = free[free != slot.authority.controller_id]
-        if len(free):
-            replicas[row, ours[row]] = free[int(observed.partitions[row]) % len(free)]
-    mask = (replicas != slot.authority.controller_id) & (replicas != NONE)
-    return _as_repaired_before(slot, observed, keep(replicas, mask), any_in_row(ours)), True
+        instead = _instead(slot, unpad(replicas[row]), int(observed.partitions[row]))
+        replicas[row, ours[row]] = NONE if instead is None else instead
+    waiting = ~any_in_row(replicas != NONE)
+    replicas[waiting] = observed.replicas[waiting]
+    repaired = any_in_row(ours) & ~waiting
+    packed = keep(replicas, replicas != NONE)
+    return _as_repaired_before(slot, observed, packed, repaired), bool(repaired.any())
+
+
+def repair_waiting(slot: Slot, changes: Changes) -> None:
+    """Give partitions that list nobody but us, and so never had a leader, a registered broker: when
+    their topic was observed there was none.
+    """
+    rows = slot.table.rows
+    ours = any_in_row(rows.replicas == slot.authority.controller_id)
+    at = np.flatnonzero(ours & (lengths(rows.replicas) == 1) & ~rows.has_state)
+    if not len(at) or not slot.brokers.by_id:
+        return
+    listed = zip(unpad_rows(rows.replicas[at]), rows.partition[at].tolist(), strict=True)
+    lists = np.array([[_instead(slot, *one)] for one in listed], dtype=np.int32)
+    none = np.zeros(lists.shape, dtype=bool)
+    replace_replicas(changes, at, lists, none, none)
+    move_replicas(slot, changes, slot.table.spread(at, rows.replicas[at] != NONE), ReplicaState.NEW)
+    for topic in np.unique(rows.topic[at]).tolist():
+        offset = changes.events.offset_of(slot.table.topics[topic].name)
+        kind = DecisionKind.REWRITE_ASSIGNMENT
+        written = assignment_decision(slot.table, slot.authority, offset, topic, kind)
+        changes.also.append(written)
+
+
+def _instead(slot: Slot, replicas: list[int], partition: int) -> int | None:
+    """Return the broker that takes our place in a list, None when there is no other.
+
+    One that is shutting down will do, as for a new topic. It is picked by partition so that
+    repaired lists spread.
+    """
+    free = [id_ for id_ in slot.brokers.racks if id_ not in replicas]
+    return free[partition % len(free)] if free else None
 
 
 def joining(observed: TopicObserved, replicas: Int32s) -> Bools:

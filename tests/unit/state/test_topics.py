@@ -6,7 +6,7 @@ import pytest
 
 from state.decisions import Action, DecisionKind, Rule
 from state.protocol_errors import ProtocolError
-from tests.unit.state.support import Controller, actions, broker
+from tests.unit.state.support import Controller, actions, answer, broker
 
 CHANGE, REWRITE = DecisionKind.CHANGE_PARTITIONS, DecisionKind.REWRITE_ASSIGNMENT
 COMPLETE = DecisionKind.COMPLETE_REASSIGNMENT
@@ -67,6 +67,50 @@ def test_our_own_id_is_replaced_by_a_live_broker_that_is_not_in_the_list() -> No
     assert rewrite["assignment"] == {"0": [2, 1], "1": [3, 1], "2": [1, 2, 3]}
     assert rewrite["expected_version"] == 4
     assert [row["replicas"] for row in said[CHANGE]] == [[2, 1], [3, 1], [1, 2, 3]]
+
+
+@pytest.mark.parametrize(
+    ("brokers", "leaving", "listed", "repaired"),
+    [((1, 2, 3), 3, [1000, 1, 2], [3, 1, 2]), ((1,), 1, [1000], [1])],
+)
+def test_a_broker_that_shuts_down_can_take_our_place(
+    brokers: tuple[int, ...], leaving: int, listed: list[int], repaired: list[int]
+) -> None:
+    controller = Controller(brokers)
+    asked = {"broker_id": leaving, "broker_epoch": 100 + leaving, "version": 3}
+    controller.happen("controlled_shutdown_requested", request_id="r", **asked)
+    assert controller.topic("t", [listed])[REWRITE]["assignment"] == {"0": repaired}
+
+
+@pytest.mark.parametrize("loading", [True, False])
+def test_a_list_of_nobody_but_us_waits_for_a_broker(loading: bool) -> None:
+    controller = elected_again() if loading else Controller(())
+    assert REWRITE not in controller.topic("t", [[1000]], zk_version=4)
+    assert controller.topic("u", [[1000, 8], [1000]])[REWRITE]["assignment"] == {
+        "0": [8],
+        "1": [1000],
+    }
+    said = controller.brokers(registered=[broker(2, 102)])
+    if loading:
+        said = controller.happen("resync_completed", topics=2)
+    rows = [(row["name"], row["leader"], row["replicas"]) for row in said[CHANGE]]
+    assert rows == [("t-0", 2, [2]), ("u-1", 2, [2])]
+    rewrite = said[REWRITE]
+    assert (rewrite["topic"], rewrite["assignment"]) == ("u", {"0": [8], "1": [2]})
+    assert controller.slot.table.topics[0].zk_version == 5
+    assert REWRITE not in controller.brokers(registered=[broker(3, 103)])
+
+
+@pytest.mark.parametrize("loading", [True, False])
+def test_a_topic_that_waits_for_a_broker_can_be_deleted_when_one_is_there(loading: bool) -> None:
+    controller = elected_again() if loading else Controller(())
+    controller.topic("t", [[1000]])
+    controller.happen("topic_deletion_requested", "t", topic="t")
+    said = controller.brokers(registered=[broker(2, 102)])
+    if loading:
+        said = controller.happen("resync_completed", topics=1)
+    assert [row["broker"] for row in said[DecisionKind.STOP_REPLICAS]] == [2]
+    assert DecisionKind.DELETE_TOPIC in answer(controller, 2)
 
 
 def test_what_was_repaired_is_not_repaired_differently_later() -> None:
