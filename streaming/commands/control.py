@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,6 +10,7 @@ import typer
 from rich.console import Console
 
 from streaming.commands.options import ConfigFiles, DataDir, Overrides, settings_from
+from streaming.process.polling import polls
 from streaming.sockets.control_socket import OrderRefused, give_order
 from streaming.sockets.status_socket import fetch_status
 
@@ -95,15 +95,12 @@ def _await_folded(
     """Wait until a job has folded the order, and for what it says of a pause; raises OrderRefused
     when that takes too long.
     """
-    deadline_s = time.monotonic() + timeout_s
-    while True:
+    for _ in polls(timeout_s, _POLL_S):
         status = fetch_status(folder, timeout_s)
         folded = status["job"]["completed_offset"] > offset
         if folded and paused in {None, status["paused"]}:
             return
-        if time.monotonic() > deadline_s:
-            raise OrderRefused(
-                f"the order is in the log, but no job has folded it within {timeout_s:g} s; "
-                "it counts as soon as one does"
-            )
-        time.sleep(_POLL_S)
+    raise OrderRefused(
+        f"the order is in the log, but no job has folded it within {timeout_s:g} s; "
+        "it counts as soon as one does"
+    )

@@ -16,6 +16,7 @@ from streaming.demo.cluster import DemoCluster, TopicNotCreated
 from streaming.demo.journal import IsEvent, Mark, Report
 from streaming.demo.sighting import Sighting
 from streaming.embedded.process import ChildDied, NotReady
+from streaming.process.polling import polls
 from streaming.zk.errors import ZooKeeperError
 
 _POLL_S = 0.25
@@ -115,17 +116,15 @@ def perform(step: Step, demo: DemoCluster, patience: int = 1) -> Told:
 
 
 def _wait_for(missing: Callable[[], str | None], limit_s: float) -> None:
-    deadline_s = time.monotonic() + limit_s
-    while True:
+    what: str | None = None
+    for _ in polls(limit_s, _POLL_S):
         try:
             what = missing()
         except ZooKeeperError as error:
             what = f"ZooKeeper does not answer: {error}"
         if what is None:
             return
-        if time.monotonic() > deadline_s:
-            raise NotSeen(f"after {limit_s:g} s: {what}")
-        time.sleep(_POLL_S)
+    raise NotSeen(f"after {limit_s:g} s: {what}")
 
 
 def _wait_until_flowing(demo: DemoCluster, limit_s: float) -> None:
@@ -143,11 +142,10 @@ def _wait_until_flowing(demo: DemoCluster, limit_s: float) -> None:
 
 def _report(step: Step, demo: DemoCluster, mark: Mark, limit_s: float) -> Report:
     """Wait a little for the answers of brokers that are still on their way."""
-    deadline_s = time.monotonic() + limit_s
-    while True:
+    for _ in polls(limit_s, _POLL_S):
         report = demo.journal.report(mark, step.event)
         running = {id_ for id_, broker in demo.embedded.brokers.items() if broker.running}
         answered = report.timing.answered if report.timing is not None else frozenset[int]()
-        if step.event is None or answered >= running or time.monotonic() > deadline_s:
-            return report
-        time.sleep(_POLL_S)
+        if step.event is None or answered >= running:
+            break
+    return report

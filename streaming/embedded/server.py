@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from streaming.embedded.process import ChildProcess, NotReady
+from streaming.process.polling import polls
 
 _POLL_S = 0.05
 
@@ -56,13 +56,12 @@ class EmbeddedServer:
     def _wait_until(self, ready: Callable[[], bool], timeout_s: float) -> None:
         """Wait until it is ready; raises ChildDied and NotReady."""
         child = self._started()
-        deadline = time.monotonic() + timeout_s
-        while not ready():
+        for _ in polls(timeout_s, _POLL_S):
+            if ready():
+                return
             child.check_running()
-            if time.monotonic() > deadline:
-                self.kill()
-                raise NotReady(self.name, timeout_s, self.log_path)
-            time.sleep(_POLL_S)
+        self.kill()
+        raise NotReady(self.name, timeout_s, self.log_path)
 
     def _started(self) -> ChildProcess:
         if self._child is None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import socket
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import psutil
 
 from streaming.errors import HelmstreamError
 from streaming.process.lock_file import LockFile
+from streaming.process.polling import polls
 
 _END_POLL_S = 0.01
 _END_TIMEOUT_S = 10.0
@@ -92,12 +92,11 @@ def _await_end(process: psutil.Process) -> None:
     """Wait until a process that was killed can do nothing any more: to be reaped by whoever has it
     now may take another second. Raises TimeoutExpired, NoSuchProcess.
     """
-    deadline = time.monotonic() + _END_TIMEOUT_S
-    # The first thread of many may be a zombie before the others are gone.
-    while process.status() != psutil.STATUS_ZOMBIE or process.num_threads() > 1:
-        if time.monotonic() > deadline:
-            raise psutil.TimeoutExpired(_END_TIMEOUT_S, process.pid)
-        time.sleep(_END_POLL_S)
+    for _ in polls(_END_TIMEOUT_S, _END_POLL_S):
+        # The first thread of many may be a zombie before the others are gone.
+        if process.status() == psutil.STATUS_ZOMBIE and process.num_threads() <= 1:
+            return
+    raise psutil.TimeoutExpired(_END_TIMEOUT_S, process.pid)
 
 
 def _started(pid: int) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from streaming.demo.cluster import DemoCluster
 from streaming.demo.metadata import BrokerView
 from streaming.demo.sighting import PartitionSeen
 from streaming.demo.steps import OURS
+from streaming.process.polling import polls
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import ZooKeeperError
 from streaming.zk.znodes import DELETE_TOPICS_PATH, TOPICS_PATH, TopicZNode, parse_topic, topic_path
@@ -24,15 +24,14 @@ _REPLICA_FOLDER = re.compile(r"(?P<topic>.+)-(?P<partition>\d+)")
 
 def wait_until_none(missing: Callable[[], list[str]], limit_s: float) -> list[str]:
     """Wait until nothing is missing any more, and return what still is after limit_s."""
-    deadline_s = time.monotonic() + limit_s
-    while True:
+    for _ in polls(limit_s, _POLL_S):
         try:
             found = missing()
         except ZooKeeperError as error:
             found = [f"ZooKeeper does not answer: {error}"]
-        if not found or time.monotonic() > deadline_s:
-            return found
-        time.sleep(_POLL_S)
+        if not found:
+            break
+    return found
 
 
 def leaderless(demo: DemoCluster, session: ZkSession, down: set[int]) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -12,6 +11,7 @@ from kafka.errors import KafkaError
 
 from streaming.demo.cluster import DemoCluster
 from streaming.errors import HelmstreamError
+from streaming.process.polling import polls
 from streaming.sockets.status_socket import fetch_status
 from streaming.supervisor.processes import FRONT, JOB
 from streaming.zk.client import ZkSession
@@ -180,13 +180,13 @@ class Stage:
         return self._recovered(recover)
 
     def _recovered(self, wanted: bool) -> str:
-        deadline_s = time.monotonic() + _RECOVERY_S
-        while wanted and not self._deciding():
-            if time.monotonic() > deadline_s:
-                self.wrong.append(f"not in control after {_RECOVERY_S:g} s")
-                return "not in control"
-            time.sleep(_AGAIN_S)
-        return "in control" if wanted else "done"
+        if not wanted:
+            return "done"
+        for _ in polls(_RECOVERY_S, _AGAIN_S):
+            if self._deciding():
+                return "in control"
+        self.wrong.append(f"not in control after {_RECOVERY_S:g} s")
+        return "not in control"
 
     def _deciding(self) -> bool:
         """Whether we have the role, and a new job has folded everything."""
@@ -209,8 +209,8 @@ class Stage:
 
     def _ask(self, call: Callable[[Any], Any]) -> str:
         """Ask the controller, whoever it is, again and again while nobody answers."""
-        deadline_s = time.monotonic() + _ANSWER_S
-        while True:
+        reason = ""
+        for _ in polls(_ANSWER_S, _AGAIN_S):
             try:
                 with self._admin() as admin:
                     found = call(admin)
@@ -219,9 +219,7 @@ class Stage:
                 reason = type(error).__name__
             except KafkaError as error:
                 return type(error).__name__
-            if time.monotonic() > deadline_s:
-                return f"no answer ({reason})"
-            time.sleep(_AGAIN_S)
+        return f"no answer ({reason})"
 
     @contextlib.contextmanager
     def _admin(self) -> Any:
