@@ -59,7 +59,7 @@ def story_of_partitions(ports: Ports, version: int) -> Story:
     story.ask_producer_ids(2)
     story.shut_down(2)
     story.unregister(2)
-    story.write("topic_removed", "u", topic="u")
+    story.remove("u", [[2], [3]])
     story.create("u", [[4, 1]])
     armed_ms = story.events[2].time_ms + FIRST_REBALANCE_DELAY_MS
     story.write("timer_due", timer=LEADER_REBALANCE_TIMER, deadline_ms=armed_ms)

@@ -102,7 +102,7 @@ class GroupWorld:
 
     def create_topic_again(self, name: str) -> None:
         """Create a topic that was deleted, under a new id."""
-        self.cluster.happen("topic_removed", name, {"topic": name})
+        self.cluster.remove(name)
         self.cluster.create(name, [[1, 2]] * 2, f"{name:_<20.20}2A")
         self.in_zookeeper.add(name)
         self.look()

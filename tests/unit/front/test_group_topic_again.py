@@ -81,7 +81,7 @@ class FrontWorld(GroupWorld):
         self.cluster.happen(
             "delete_topic_requested", GROUP_TOPIC, {"request_id": "r", "topic": GROUP_TOPIC}
         )
-        self.cluster.happen("topic_removed", GROUP_TOPIC, {"topic": GROUP_TOPIC})
+        self.cluster.remove(GROUP_TOPIC)
 
     def make_group_topic_again(self) -> None:
         self.cluster.create(GROUP_TOPIC, [[1, 2]] * PARTITIONS, "b" * 21 + "A")

@@ -91,6 +91,7 @@ class FakeCluster:
         self.events: list[Event] = []
         self.fail: Exception | None = None
         self.gate: asyncio.Event | None = None
+        self._topic_ids: dict[str, str] = {}
         self._machines: dict[int, Machine] = {key: new_machine(key) for key in (-1, 0)}
         self._offset = 0
         elected = {
@@ -134,7 +135,7 @@ class FakeCluster:
 
     def create(self, topic: str, assignment: list[list[int]], topic_id: str | None = None) -> str:
         """Create a topic with these replicas, its first replicas lead; returns its id."""
-        topic_id = topic_id or f"{topic:_<21.21}A"
+        topic_id = self._topic_ids[topic] = topic_id or f"{topic:_<21.21}A"
         payload = {
             "request_id": "r",
             "topic": topic,
@@ -150,6 +151,11 @@ class FakeCluster:
         (reply,) = self.happen("create_topic_requested", topic, payload)
         assert reply["error"] == 0, reply
         return topic_id
+
+    def remove(self, topic: str) -> None:
+        """Let a topic that was created be gone."""
+        payload = {"topic": topic, "topic_id": self._topic_ids[topic]}
+        self.happen("topic_removed", topic, payload)
 
     async def submit(
         self, kind: str, key: str, payload: dict[str, Any], timeout_s: float

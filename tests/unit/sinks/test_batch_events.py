@@ -338,7 +338,7 @@ def test_stale_epochs_and_other_requests_are_no_events():
 def test_an_answer_about_a_topic_that_is_gone_by_now():
     found = job()
     answer = answered(found, {0: 0, 1: 0}, flat=True)
-    found.story.write("topic_removed", "t", topic="t")
+    found.story.remove("t", ((1, 2, 3), (2, 3, 1)))
     found.persist(found.decide())
     assert answer_events(answer, found.image) == []
     assert not np.any(found.image.columns["partition"])

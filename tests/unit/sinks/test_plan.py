@@ -194,7 +194,7 @@ def test_a_topic_made_anew_with_fewer_partitions_is_told_as_it_is():
     plans.plan()
     plans.story.create("t", [[1], [1], [1]], topic_id="xVg7K6qyTvmxpuD7RnqU_w")
     plans.story.create("u", [[2]])
-    plans.story.write("topic_removed", "t", topic="t")
+    plans.story.write("topic_removed", "t", topic="t", topic_id="xVg7K6qyTvmxpuD7RnqU_w")
     plans.story.create("t", [[1]], topic_id="AAAAAAAAAAAAAAAAAAAAAQ")
     plan = plans.plan()
     assert announced(plan[3][0]) == {("t", 0): 1, ("u", 0): 2}
@@ -206,7 +206,7 @@ def test_of_a_topic_that_is_gone_nothing_is_told():
     plans = Plans()
     plans.plan()
     plans.story.create("t", [[1]])
-    plans.story.write("topic_removed", "t", topic="t")
+    plans.story.remove("t", [[1]])
     assert plans.plan() == {}
 
 

@@ -115,7 +115,7 @@ def test_stacked_rows_say_what_the_rows_said_one_by_one(log: list[Event]) -> Non
 def test_what_the_image_sees_is_stacked_between_other_decisions():
     job = started()
     job.story.unregister(1)
-    job.story.write("topic_removed", "t", topic="t")
+    job.story.remove("t", ((1, 2, 3), (2, 3, 1)))
     job.story.create("t", [[2]])
     job.story.alter("t", 0, [2], partition_epoch=0)
     batch = job.decide()
