@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
-def read_file(path: Path) -> bytes:
-    """Return what a file holds; an OSError names it, as one of opening does and one of reading does
-    not.
-    """
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let an OSError name the file, as one of opening does and one of reading does not."""
     try:
-        return path.read_bytes()
+        yield
     except OSError as error:
         error.filename = str(path)
         raise
+
+
+def read_file(path: Path) -> bytes:
+    """Return what a file holds; an OSError names it."""
+    with naming(path):
+        return path.read_bytes()
 
 
 def fsync_folder(folder: Path) -> None:

@@ -29,7 +29,7 @@ def verify(
 ) -> None:
     """Check files, machines and event log, and fold the retained events again.
 
-    Exit code 0 when nothing is wrong, 1 when something is.
+    Exit code 0 when nothing is wrong, 1 when something is or cannot be read.
     """
     from streaming.checkpoint_tools.check import verify_checkpoint
     from streaming.paths import DataDir as Folders

@@ -8,6 +8,7 @@ from bisect import bisect_right, insort
 from collections.abc import Iterator
 from pathlib import Path
 
+from checkpoints.durable import naming
 from streaming.log.embedded_format import (
     HEADER_BYTES,
     BadRecord,
@@ -30,6 +31,7 @@ class SegmentReader:
     Raises:
         FileNotFoundError: retention has deleted the segment.
         CorruptLog: its header is damaged.
+        OSError: it cannot be read; it names the file, as those of reads do.
     """
 
     def __init__(self, file: Path, base_offset: int) -> None:
@@ -37,7 +39,7 @@ class SegmentReader:
         self._fd = os.open(file, os.O_RDONLY | os.O_CLOEXEC)
         # Not closed while an iterator still reads it, though retention has deleted the file.
         self.close = weakref.finalize(self, os.close, self._fd)
-        parse_header(os.pread(self._fd, HEADER_BYTES, 0), file, base_offset)
+        parse_header(self._bytes(HEADER_BYTES, 0), file, base_offset)
         self._index = [(base_offset, HEADER_BYTES)]
         # Where the last read ended: the next one usually goes on there.
         self._recent = self._index[0]
@@ -51,7 +53,7 @@ class SegmentReader:
         offset, position = self._nearest(first)
         want_bytes = _FIRST_CHUNK_BYTES
         while offset < until:
-            data = memoryview(os.pread(self._fd, want_bytes, position))
+            data = memoryview(self._bytes(want_bytes, position))
             rows: list[Row] = []
             bad: BadRecord | None = None
             at, after = 0, offset
@@ -74,6 +76,10 @@ class SegmentReader:
             # A record larger than a chunk is fetched whole.
             want_bytes = max(_CHUNK_BYTES, record_bytes(data, at))
         self._recent = (offset, position)
+
+    def _bytes(self, most: int, position: int) -> bytes:
+        with naming(self._file):
+            return os.pread(self._fd, most, position)
 
     def _nearest(self, offset: int) -> tuple[int, int]:
         """The last known (offset, position) at or before `offset`."""

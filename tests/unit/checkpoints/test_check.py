@@ -1,0 +1,59 @@
+"""A checkpoint that cannot be read is not found whole."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from unittest.mock import Mock
+
+import orjson
+import pytest
+
+from checkpoints.layout import check_layout
+from state.routing import Layout
+from streaming.checkpoint_tools import check
+from streaming.checkpoint_tools.check import verify_checkpoint
+from streaming.commands.frame import expected_exit_code
+from streaming.log.api import NewRecord
+from streaming.log.embedded import EmbeddedLogWriter
+from streaming.paths import DataDir
+
+
+@pytest.fixture
+def folders(tmp_path, monkeypatch):
+    """A data folder with one committed batch without machines, and its log."""
+    folders = DataDir(tmp_path)
+    check_layout(folders.checkpoint, Layout(1, 1), 1)
+    plan = f"v1\n{{}}\n{orjson.dumps({'offset': 0}).decode()}"
+    for name, text in (("offsets", plan), ("commits", "v1\n{}")):
+        (folders.checkpoint / name).mkdir()
+        (folders.checkpoint / name / "0").write_text(text)
+    with EmbeddedLogWriter(folders.events) as writer:
+        writer.append([NewRecord("kind", "", b"")])
+    monkeypatch.setattr("checkpoints.read.read_states", lambda *_: {})
+    return folders
+
+
+def eio(*_: object) -> bytes:
+    raise OSError(errno.EIO, "Input/output error")
+
+
+def test_nothing_is_wrong_where_there_is_only_one_batch(folders):
+    assert {check.passed for check in verify_checkpoint(Mock(), folders)} == {True, None}
+
+
+@pytest.mark.parametrize(
+    ("reads", "name", "file"),
+    [
+        (Path, "read_bytes", "checkpoint/offsets/0"),
+        (os, "pread", "events/00000000000000000000.log"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named(folders, monkeypatch, reads, name, file):
+    monkeypatch.setattr(reads, name, eio)
+    monkeypatch.setattr(check, "_next_event", lambda reader, _: list(reader.read(0, 1)))
+    with pytest.raises(OSError, match="Input/output error") as told:
+        verify_checkpoint(Mock(), folders)
+    assert told.value.filename == str(folders.root / file)
+    assert expected_exit_code(told.value) == 1
