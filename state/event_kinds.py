@@ -19,6 +19,7 @@ class EventKind(StrEnum):
     PARTITION_STATES_OBSERVED = "partition_states_observed"
     CREATE_TOPIC_REQUESTED = "create_topic_requested"
     TOPIC_DELETION_REQUESTED = "topic_deletion_requested"
+    TOPIC_DELETION_WITHDRAWN = "topic_deletion_withdrawn"
     DELETE_TOPIC_REQUESTED = "delete_topic_requested"
     STOP_REPLICA_ANSWERED = "stop_replica_answered"
     ALTER_PARTITION_REQUESTED = "alter_partition_requested"

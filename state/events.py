@@ -47,6 +47,7 @@ PAYLOADS: Mapping[EventKind, Callable[[dict[str, Any]], object]] = {
     EventKind.PARTITION_STATES_OBSERVED: partitions.partition_states_observed,
     EventKind.CREATE_TOPIC_REQUESTED: topics.create_topic_requested,
     EventKind.TOPIC_DELETION_REQUESTED: topics.topic_deletion_requested,
+    EventKind.TOPIC_DELETION_WITHDRAWN: topics.topic_deletion_withdrawn,
     EventKind.DELETE_TOPIC_REQUESTED: topics.delete_topic_requested,
     EventKind.STOP_REPLICA_ANSWERED: partitions.stop_replica_answered,
     EventKind.ALTER_PARTITION_REQUESTED: partitions.alter_partition_requested,

@@ -54,6 +54,7 @@ from state.payloads.topics import (
     DeleteTopicRequested,
     TopicConfigChanged,
     TopicDeletionRequested,
+    TopicDeletionWithdrawn,
     TopicObserved,
     TopicRemoved,
 )
@@ -75,6 +76,7 @@ SLOT_HANDLERS: Mapping[type[Any], Callable[[Slot, Event, Any], list[Decision]]] 
     PartitionStatesObserved: states.on_partition_states_observed,
     CreateTopicRequested: creation.on_create_topic_requested,
     TopicDeletionRequested: deletion_events.on_topic_deletion_requested,
+    TopicDeletionWithdrawn: deletion_events.on_topic_deletion_withdrawn,
     DeleteTopicRequested: deletion_events.on_delete_topic_requested,
     StopReplicaAnswered: deletion_events.on_stop_replica_answered,
     AlterPartitionRequested: isr.on_alter_partition_requested,

@@ -214,3 +214,16 @@ class TopicDeletionRequested:
 def topic_deletion_requested(body: dict[str, Any]) -> TopicDeletionRequested:
     """Read topic_deletion_requested."""
     return TopicDeletionRequested(text(body["topic"]), optional_text(body.get("topic_id")))
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDeletionWithdrawn:
+    """A topic is not named under `/admin/delete_topics` any more, and is still there."""
+
+    topic: str
+    topic_id: str
+
+
+def topic_deletion_withdrawn(body: dict[str, Any]) -> TopicDeletionWithdrawn:
+    """Read topic_deletion_withdrawn."""
+    return TopicDeletionWithdrawn(text(body["topic"]), text(body["topic_id"]))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from state.event_kinds import EventKind
+from streaming.log.api import NewRecord
 from streaming.log.events import EventAppender, event
 from streaming.observers.ports import Topics
 from streaming.observers.tree import Dirty, WatchedTree
@@ -20,8 +21,10 @@ class DeletionsObserver:
     """Appends each name that was not there at the last look, with the id of the topic it means.
 
     A name that went and came back (another czxid) is appended again. The names go when the topics
-    are deleted, or when there is no such topic: that is decided from the log. One that no topic may
-    have is passed over, logged and counted as broken_admin_requests.
+    are deleted, or when there is no such topic: that is decided from the log. One that goes while
+    the topic that it means is there is appended as withdrawn; of a topic without an id nobody could
+    tell which it meant. One that no topic may have is passed over, logged and counted as
+    broken_admin_requests.
     """
 
     def __init__(
@@ -39,9 +42,12 @@ class DeletionsObserver:
         self._counters = counters
         self._names_counted = names_counted
         self._seen: dict[str, int] = {}
+        self._meant: dict[str, str | None] = {}  # ids of topics by the name that was appended
 
     def look(self) -> None:
-        """Read the names and append new ones, after the topics that they mean."""
+        """Read the names and append new ones, after the topics that they mean, and those that were
+        withdrawn.
+        """
         czxids = self._marks(self._tree.children(DELETE_TOPICS_PATH))
         new = [name for name, czxid in czxids.items() if self._seen.get(name) != czxid]
         fresh = [name for name in new if self._is_a_name(name)]
@@ -49,8 +55,17 @@ class DeletionsObserver:
             self._topics.look(Dirty(frozenset(topic_path(name) for name in fresh)))
             # A mark goes last: what was seen while it was there is the topic that it means.
             there = self._marks(fresh)
-            self._append([name for name in fresh if there.get(name) == czxids[name]])
-        self._seen = czxids
+            fresh = [name for name in fresh if there.get(name) == czxids[name]]
+        withdrawn = [name for name in self._meant.keys() - czxids.keys() if self._lives(name)]
+        meant = {name: id_ for name, id_ in self._meant.items() if name in czxids}
+        meant |= {name: self._topics.topic_id(name) for name in fresh}
+        records = [
+            *_events(EventKind.TOPIC_DELETION_WITHDRAWN, sorted(withdrawn), self._meant),
+            *_events(EventKind.TOPIC_DELETION_REQUESTED, fresh, meant),
+        ]
+        if records:
+            self._log.append(records)
+        self._seen, self._meant = czxids, meant
         self._names_counted(len(czxids))
 
     def _marks(self, names: Sequence[str]) -> dict[str, int]:
@@ -61,17 +76,10 @@ class DeletionsObserver:
         rows = zip(names, found.version.tolist(), found.czxid.tolist(), strict=True)
         return {name: czxid for name, version, czxid in rows if version >= 0}
 
-    def _append(self, names: Sequence[str]) -> None:
-        records = [
-            event(
-                EventKind.TOPIC_DELETION_REQUESTED,
-                {"topic": name, "topic_id": self._topics.topic_id(name)},
-                name,
-            )
-            for name in names
-        ]
-        if records:
-            self._log.append(records)
+    def _lives(self, name: str) -> bool:
+        """Return whether the topic that a name meant is known to be there still."""
+        meant = self._meant[name]
+        return meant is not None and self._topics.topic_id(name) == meant
 
     def _is_a_name(self, name: str) -> bool:
         try:
@@ -81,3 +89,9 @@ class DeletionsObserver:
             self._counters["broken_admin_requests"] += 1
             return False
         return True
+
+
+def _events(
+    kind: EventKind, names: Sequence[str], topic_ids: Mapping[str, str | None]
+) -> list[NewRecord]:
+    return [event(kind, {"topic": name, "topic_id": topic_ids[name]}, name) for name in names]

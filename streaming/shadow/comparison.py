@@ -81,6 +81,8 @@ class Comparison:
                     self._said.append(before.deleted_without_us())
                     self._books.forget(before.name)
                 self._observed(orjson.loads(record.payload), now_ms)
+            if record.kind == EventKind.TOPIC_DELETION_WITHDRAWN:
+                continue  # the live controller goes on with it
             marked = record.kind == EventKind.TOPIC_DELETION_REQUESTED
             if marked and record.key in self._books.topics:
                 self._books.topics[record.key].marked = True

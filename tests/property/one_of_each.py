@@ -173,6 +173,7 @@ EXAMPLES: dict[EventKind, list[tuple[str, Body]]] = {
         for assignment in (None, [[1, 2, 3], [2, 3, 1]])
     ],
     EventKind.TOPIC_DELETION_REQUESTED: [("t", {"topic": "t", "topic_id": _ID})],
+    EventKind.TOPIC_DELETION_WITHDRAWN: [("t", {"topic": "t", "topic_id": _ID})],
     EventKind.DELETE_TOPIC_REQUESTED: [("t", {"request_id": "r", "topic": "t", "topic_id": None})],
     EventKind.STOP_REPLICA_ANSWERED: [
         (

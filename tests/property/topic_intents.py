@@ -72,13 +72,16 @@ def remove_topic(author: Author, a: int, b: int, c: int, d: int) -> None:
 
 
 def mark_topic(author: Author, a: int, b: int, c: int, d: int) -> None:
-    """A topic is to be deleted: somebody asks us, or writes it to the store."""
+    """A topic is to be deleted: somebody asks us, or writes it to the store; or takes it back."""
     topic = author.a_topic(a)
     held = author.slot().table.topic(topic)
     topic_id = topic_id_to_text(bytes([9] * 16)) if c % 8 == 1 else None
     if held is not None and c % 8 > 4:
         topic_id = topic_id_to_text(held.topic_id)
-    if b % 2:
+    if held is not None and d % 8 == 7:
+        kept = topic_id_to_text(held.topic_id) or topic_id_to_text(bytes([9] * 16))
+        author.write("topic_deletion_withdrawn", topic, topic=topic, topic_id=kept)
+    elif b % 2:
         author.write("topic_deletion_requested", topic, topic=topic, topic_id=topic_id)
     else:
         author.ask("delete_topic_requested", topic, topic_id=topic_id)

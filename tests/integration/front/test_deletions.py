@@ -37,6 +37,16 @@ def test_a_name_that_went_and_came_back_is_appended_again(zk_session, start_with
     front.wait_events("topic_deletion_requested", 2)
 
 
+def test_a_name_that_somebody_takes_away_is_withdrawn(zk_session, start_with_job):
+    front = active(zk_session, start_with_job)
+    zk_session.create(f"{MARKS}/t", b"")
+    front.wait_events("topic_deletion_requested", 1)
+    zk_session.multi([Delete(f"{MARKS}/t")])
+    assert front.wait_events("topic_deletion_withdrawn", 1) == [
+        {"topic": "t", "topic_id": TOPIC_ID}
+    ]
+
+
 def test_a_topic_that_is_created_and_named_at_once_is_observed_first(zk_session, start_with_job):
     front = active(zk_session, start_with_job)
     put_topic(zk_session, "u", [[1]], topic_id=TOPIC_ID[:-1] + "g", states=False)

@@ -12,6 +12,7 @@ import numpy as np
 import orjson
 import pytest
 
+from state.event_kinds import EventKind
 from streaming.log.api import NewRecord
 from streaming.observers import deletions
 from streaming.observers.brokers import BrokersObserver
@@ -176,3 +177,28 @@ def test_a_topic_with_a_name_that_none_may_have_is_passed_over(
         observer.look(Dirty(everything=True))
     assert (len(observer), observer.is_listed(LONG)) == (0, True)
     assert counters == {"broken_topic_znodes": 1}
+
+
+def test_a_mark_that_went_is_told_of_while_its_topic_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    names, marks = Names("an id"), ([5, 6], [5, 6], [GONE, 6], [GONE, GONE], [8, GONE], [8])
+    observer, log, _ = observing(monkeypatch, names, *marks)
+    observer.look()
+    observer.look()
+    said = log.records[-1]
+    assert (said.kind, said.key) == (EventKind.TOPIC_DELETION_WITHDRAWN, "t")
+    assert orjson.loads(said.payload) == {"topic": "t", "topic_id": "an id"}
+    names.ids = ["another"]
+    observer.look()
+    assert log.records[-1] is said, "u is another topic by now"
+    observer.look()
+    assert log.records[-1].kind == EventKind.TOPIC_DELETION_REQUESTED
+    assert len(log.records) == 4
+
+
+def test_nobody_knows_which_topic_without_an_id_a_mark_meant(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    observer, log, _ = observing(monkeypatch, Names(None), [5, 6], [5, 6], [GONE, GONE])
+    observer.look()
+    observer.look()
+    assert len(log.records) == 2

@@ -90,6 +90,14 @@ def test_a_deletion_that_nobody_saw_begin(beside: Beside) -> None:
     assert EventKind.TOPIC_DELETION_REQUESTED in beside.kinds()
 
 
+def test_a_deletion_goes_on_whose_mark_somebody_takes_away(beside: Beside) -> None:
+    beside.look(topics={"t": seen(TO_4)}, live=state(1, [1, 2, 3], 5, 10))
+    beside.look(event(EventKind.TOPIC_DELETION_REQUESTED, {"topic": "t"}, "t"))
+    body = {"topic": "t", "topic_id": None}
+    beside.look(event(EventKind.TOPIC_DELETION_WITHDRAWN, body, "t"))
+    assert EventKind.TOPIC_DELETION_WITHDRAWN not in beside.kinds()
+
+
 def test_a_deletion_waits_for_a_dead_broker(beside: Beside) -> None:
     beside.look(beside.brokers(unregistered=[3]), live=state(1, [1, 2], 5, 10))
     beside.statuses()

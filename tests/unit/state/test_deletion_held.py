@@ -18,8 +18,15 @@ CHANGE, STOP, REPLY = (
 STATE = [1, 0, [1, 2], 5, 0, 0]
 
 
+ID, OTHER = "AAECAwQFBgcICQoLDA0ODw", "ERECAwQFBgcICQoLDA0ODw"
+
+
 def mark(controller: Controller) -> Said:
     return controller.happen("topic_deletion_requested", "t", topic="t")
+
+
+def withdraw(controller: Controller, topic_id: str = ID) -> Said:
+    return controller.happen("topic_deletion_withdrawn", "t", topic="t", topic_id=topic_id)
 
 
 def move(controller: Controller, partition: int, target: list[int] | None) -> Said:
@@ -31,7 +38,7 @@ def move(controller: Controller, partition: int, target: list[int] | None) -> Sa
 
 def moving(controller: Controller) -> Said:
     """Partition 0 of topic t is on its way from brokers 1 and 2 to 1 and 3."""
-    lists: dict[str, Any] = {"adding": [[3], []], "removing": [[2], []]}
+    lists: dict[str, Any] = {"adding": [[3], []], "removing": [[2], []], "topic_id": ID}
     return controller.topic("t", [[1, 3, 2], [1, 2]], [STATE, STATE], **lists)
 
 
@@ -81,3 +88,53 @@ def test_a_load_with_a_dead_broker_does_not_halt_what_waits() -> None:
     assert not deleted_on(said)
     assert deleted_on(controller.alter([1, 3])) >= {1, 3}
     assert controller.slot.table.deletions["t"].halted, "partition 1 is on broker 2 too"
+
+
+def test_a_deletion_that_waits_is_over_when_its_mark_goes() -> None:
+    controller = Controller((1, 2, 3))
+    moving(controller)
+    mark(controller)
+    assert withdraw(controller) == {}
+    assert controller.slot.table.deletions == {}
+    said = controller.alter([1, 2, 3])
+    assert deleted_on(said) == {2}, "of partition 0, which has moved"
+    assert controller.row("t", 0)["replicas"] == [1, 3]
+    assert move(controller, 1, [2, 1])[REPLY]["partitions"][0]["error"] == ProtocolError.NONE
+
+
+def test_what_is_said_of_an_earlier_topics_mark_holds_up_nothing() -> None:
+    controller = Controller((1, 2, 3))
+    moving(controller)
+    mark(controller)
+    assert withdraw(controller, OTHER) == {}
+    assert "t" in controller.slot.table.deletions
+
+
+def test_a_deletion_that_has_begun_goes_on_when_its_mark_goes() -> None:
+    controller = Controller((1, 2, 3))
+    moving(controller)
+    mark(controller)
+    controller.alter([1, 2, 3])
+    assert withdraw(controller) == {}
+    assert controller.slot.table.deletions["t"].started
+
+
+def test_a_deletion_that_a_load_found_halted_goes_on_when_its_mark_goes() -> None:
+    controller = Controller()
+    controller.elect(6)
+    controller.brokers(registered=[broker(1, 101)])
+    mark(controller)
+    controller.topic("t", [[1, 2]], [STATE], topic_id=ID)
+    controller.happen("resync_completed", topics=1)
+    assert withdraw(controller) == {}
+    assert controller.slot.table.deletions["t"].halted
+
+
+def test_a_topic_whose_mark_went_can_be_marked_again() -> None:
+    controller = Controller((1, 2, 3))
+    moving(controller)
+    mark(controller)
+    withdraw(controller)
+    asked = controller.happen("delete_topic_requested", "t", request_id="d", topic="t")
+    assert DecisionKind.MARK_TOPIC_DELETION in asked
+    assert deleted_on(controller.alter([1, 2, 3])) >= {1, 3}
