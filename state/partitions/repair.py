@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from state.decisions import DecisionKind
@@ -39,8 +41,9 @@ def without_controller(slot: Slot, observed: TopicObserved) -> tuple[Int32s, boo
     ours = replicas == slot.authority.controller_id
     if observed.unwritable or not ours.any():
         return replicas, False
+    racks = slot.brokers.racks
     for row in np.flatnonzero(any_in_row(ours)).tolist():
-        instead = _instead(slot, unpad(replicas[row]), int(observed.partitions[row]))
+        instead = _instead(racks, unpad(replicas[row]), int(observed.partitions[row]))
         replicas[row, ours[row]] = NONE if instead is None else instead
     waiting = ~any_in_row(replicas != NONE)
     replicas[waiting] = observed.replicas[waiting]
@@ -56,10 +59,11 @@ def repair_waiting(slot: Slot, changes: Changes) -> None:
     rows = slot.table.rows
     ours = any_in_row(rows.replicas == slot.authority.controller_id)
     at = np.flatnonzero(ours & (lengths(rows.replicas) == 1) & ~rows.has_state)
-    if not len(at) or not slot.brokers.by_id:
+    racks = slot.brokers.racks
+    if not len(at) or not racks.keys() - {slot.authority.controller_id}:
         return
     listed = zip(unpad_rows(rows.replicas[at]), rows.partition[at].tolist(), strict=True)
-    lists = np.array([[_instead(slot, *one)] for one in listed], dtype=np.int32)
+    lists = np.array([[_instead(racks, *one)] for one in listed], dtype=np.int32)
     none = np.zeros(lists.shape, dtype=bool)
     replace_replicas(changes, at, lists, none, none)
     move_replicas(slot, changes, slot.table.spread(at, rows.replicas[at] != NONE), ReplicaState.NEW)
@@ -70,14 +74,17 @@ def repair_waiting(slot: Slot, changes: Changes) -> None:
         changes.also.append(written)
 
 
-def _instead(slot: Slot, replicas: list[int], partition: int) -> int | None:
-    """Return the broker that takes our place in a list, None when there is no other.
+def _instead(racks: Mapping[int, str | None], replicas: list[int], partition: int) -> int | None:
+    """Return the broker that takes our place in a list, None when there is no other; racks: those
+    of registered brokers.
 
-    One that is shutting down will do, as for a new topic. It is picked by partition so that
-    repaired lists spread.
+    One in a rack that the list does not use yet goes first. One that is shutting down will do, as
+    for a new topic. It is picked by partition so that repaired lists spread.
     """
-    free = [id_ for id_ in slot.brokers.racks if id_ not in replicas]
-    return free[partition % len(free)] if free else None
+    free = [id_ for id_ in racks if id_ not in replicas]
+    used = {None, *(racks.get(id_) for id_ in replicas)}
+    best = [id_ for id_ in free if racks[id_] not in used] or free
+    return best[partition % len(best)] if best else None
 
 
 def joining(observed: TopicObserved, replicas: Int32s) -> Bools:

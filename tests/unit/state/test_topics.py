@@ -82,6 +82,25 @@ def test_a_broker_that_shuts_down_can_take_our_place(
     assert controller.topic("t", [listed])[REWRITE]["assignment"] == {"0": repaired}
 
 
+def test_our_place_goes_to_a_rack_that_the_list_does_not_use() -> None:
+    racks = {id_: "abc"[id_ % 3] for id_ in range(1, 10)}
+    controller = Controller(())
+    controller.brokers(registered=[broker(id_, 100 + id_, rack) for id_, rack in racks.items()])
+    pairs = [(one, other) for one in racks for other in racks if racks[one] < racks[other]]
+    listed = [[1000, *pair] for pair in pairs] + [[one, 1000, other] for one, other in pairs]
+    repaired = controller.topic("t", listed)[REWRITE]["assignment"].values()
+    assert {frozenset(racks[id_] for id_ in ids) for ids in repaired} == {frozenset("abc")}
+    assert {ids[0] for ids in repaired} == set(racks), "they spread"
+
+
+def test_our_place_goes_to_any_rack_when_each_is_used() -> None:
+    controller = Controller(())
+    racks = {1: "a", 2: "b", 3: "a", 4: None}
+    controller.brokers(registered=[broker(id_, 100 + id_, rack) for id_, rack in racks.items()])
+    said = controller.topic("t", [[1000, 1, 2], [1000, 1, 2], [1000, 1], [1000]])
+    assert said[REWRITE]["assignment"] == {"0": [3, 1, 2], "1": [4, 1, 2], "2": [2, 1], "3": [1]}
+
+
 @pytest.mark.parametrize("loading", [True, False])
 def test_a_list_of_nobody_but_us_waits_for_a_broker(loading: bool) -> None:
     controller = elected_again() if loading else Controller(())
