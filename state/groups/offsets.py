@@ -14,6 +14,7 @@ from state.groups.payloads.offsets import (
     OffsetCommitRequested,
     OffsetDeleteRequested,
     OffsetsAppended,
+    OffsetToCommit,
     TransactionCompleted,
     TxnOffsetCommitRequested,
 )
@@ -105,9 +106,7 @@ def _store(turn: Turn, group: Group, request: Commit) -> None:
         if one.metadata and _java_length(one.metadata) > limit:
             too_large.append(one.partition)
         else:
-            rows[one.partition] = OffsetRow(
-                one.offset, one.leader_epoch, one.metadata, turn.now_ms, expire_ms, turn.offset
-            )
+            rows[one.partition] = _row(turn, one, expire_ms)
     error = ProtocolError.OFFSET_METADATA_TOO_LARGE
     if not rows:
         turn.reply(
@@ -139,14 +138,14 @@ def _store(turn: Turn, group: Group, request: Commit) -> None:
     )
 
 
+def _row(turn: Turn, one: OffsetToCommit, expire_ms: int | None) -> OffsetRow:
+    commit_ms = turn.now_ms if one.commit_ms is None else one.commit_ms
+    return OffsetRow(one.offset, one.leader_epoch, one.metadata, commit_ms, expire_ms, turn.offset)
+
+
 def take_appended(turn: Turn, group: Group, appended: OffsetsAppended) -> None:
     """Take offsets that are in the topic already; whoever committed them was answered."""
-    rows = {
-        one.partition: OffsetRow(
-            one.offset, one.leader_epoch, one.metadata, commit_ms, None, turn.offset
-        )
-        for one, commit_ms in appended.offsets
-    }
+    rows = {one.partition: _row(turn, one, None) for one in appended.offsets}
     group.store.rows.update(rows)
     turn.change(ChangeKind.OFFSETS_COMMITTED, offsets=rows_values(rows))
 

@@ -55,7 +55,9 @@ class Answering:
         """
         prefix = request_prefix(request_frame)
         if prefix.api_key in self._apis.passed:
-            return await self._pass_on(prefix, request_frame)
+            return await self._pass_on(self._apis.passed[prefix.api_key], prefix, request_frame)
+        if prefix.api_version == self._apis.passed_versions.get(prefix.api_key):
+            return await self._pass_on(APIS[prefix.api_key].name, prefix, request_frame)
         try:
             request = await self._decoded(request_frame)
         except UnsupportedVersion as error:
@@ -72,8 +74,8 @@ class Answering:
             _LONG_FRAMES, decode_request, request_frame, self._apis.handlers
         )
 
-    async def _pass_on(self, prefix: RequestPrefix, request_frame: bytes) -> bytes:
-        self._counters[f"requests_{self._apis.passed[prefix.api_key]}"] += 1
+    async def _pass_on(self, name: str, prefix: RequestPrefix, request_frame: bytes) -> bytes:
+        self._counters[f"requests_{name}"] += 1
         return await self._apis.pass_on(self.listener, prefix, request_frame)
 
     async def _handle(self, request: Request, request_frame: bytes) -> bytes:

@@ -25,7 +25,7 @@ from streaming.gateway.features import UpdateFeatures
 from streaming.gateway.metadata import Metadata
 from streaming.gateway.nodes import Nodes
 from streaming.gateway.nothing_here import DescribeLogDirs, list_groups, list_transactions
-from streaming.gateway.passing.apis import PASSED_APIS, Passing
+from streaming.gateway.passing.apis import OFFSETS_IN_ZOOKEEPER, PASSED_APIS, Passing
 from streaming.gateway.passing.brokers import Brokers
 from streaming.gateway.passing.creation import AutoCreation
 from streaming.gateway.passing.pool import PassingLimits
@@ -96,7 +96,10 @@ def build_apis(
         served[key] = without_role.around(served[key])
     with_brokers = {key: api.versions for key, api in PASSED_APIS.items()}
     with_brokers |= {key: our_range(key) for key in shared}
-    versions = Versions({*served, *groups, ApiKey.API_VERSIONS}, with_brokers, brokers)
+    passed_versions = {key: one for key, one in OFFSETS_IN_ZOOKEEPER.items() if key in groups}
+    here = {key: our_range(key) for key in (*served, *groups, ApiKey.API_VERSIONS)}
+    here |= {key: (first, here[key][1]) for key, first in passed_versions.items()}
+    versions = Versions(here, with_brokers, brokers)
     return Apis(
         handlers=served | shared | {ApiKey.API_VERSIONS: versions.handle},
         passed={key: api.name for key, api in PASSED_APIS.items()},
@@ -104,6 +107,7 @@ def build_apis(
         close=close,
         at_once=at_once,
         soon=soon,
+        passed_versions=passed_versions,
     )
 
 

@@ -90,8 +90,8 @@ class Apis:
     """What the gateway answers.
 
     handlers: by API key, what is decoded, and at_once, what need not wait; soon: what is tried
-    before the handler. passed: what is not decoded, by API key its name. close: to await at the
-    end.
+    before the handler. passed: what is not decoded, by API key its name; passed_versions: by API
+    key the one version of what is decoded else. close: to await at the end.
     """
 
     handlers: Mapping[int, Handler]
@@ -100,3 +100,4 @@ class Apis:
     close: Callable[[], Awaitable[None]]
     at_once: Mapping[int, Callable[[bytes], bytes]] = field(default_factory=dict)
     soon: Mapping[int, Take] = field(default_factory=dict)
+    passed_versions: Mapping[int, int] = field(default_factory=dict)

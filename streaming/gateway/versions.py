@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Call
@@ -21,10 +21,10 @@ class Versions:
     """Answers ApiVersions with what is served here, and with what brokers serve for us."""
 
     def __init__(
-        self, served: Collection[int], passed: Mapping[int, Range], brokers: Brokers
+        self, served: Mapping[int, Range], passed: Mapping[int, Range], brokers: Brokers
     ) -> None:
-        """Take the API keys that are answered here, and the versions of those passed on."""
-        self._served = {key: our_range(key) for key in served}
+        """Take the versions of what is answered here, and of what is passed on."""
+        self._served = served
         self._passed = passed
         self._brokers = brokers
 

@@ -99,7 +99,7 @@ APIS: dict[int, Api] = {
         Api(ApiKey.STOP_REPLICA, "StopReplica", 0, 4, _OURS),
         Api(ApiKey.UPDATE_METADATA, "UpdateMetadata", 0, 8, _OURS),
         Api(ApiKey.CONTROLLED_SHUTDOWN, "ControlledShutdown", 0, 3, _OURS),
-        Api(ApiKey.OFFSET_COMMIT, "OffsetCommit", 2, 9, KAFKA_PYTHON),
+        Api(ApiKey.OFFSET_COMMIT, "OffsetCommit", 1, 9, _OURS),
         Api(ApiKey.OFFSET_FETCH, "OffsetFetch", 1, 9, KAFKA_PYTHON),
         Api(ApiKey.FIND_COORDINATOR, "FindCoordinator", 0, 6, KAFKA_PYTHON),
         Api(ApiKey.JOIN_GROUP, "JoinGroup", 0, 9, KAFKA_PYTHON),

@@ -24,13 +24,14 @@ Errors: TypeAlias = Sequence[tuple[int, int]]
 """Partition and error code, of one topic."""
 
 OffsetRow: TypeAlias = list[str | int]
-"""Topic, partition, offset, leader epoch, metadata."""
+"""Topic, partition, offset, leader epoch, metadata; the time of the commit where it is said."""
 
 FLEXIBLE_SINCE = 8
 _INSTANCE_SINCE = 7
 EPOCH_SINCE = 6
-_RETENTION_UNTIL = 4
-_NO_RETENTION = _NO_EPOCH = -1
+_RETENTION = range(2, 5)
+_TIMESTAMP = 1
+_NO_RETENTION = _NO_EPOCH = _NO_TIMESTAMP = -1
 
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
@@ -41,10 +42,11 @@ _ERROR_TAGS = struct.Struct(">ihx")
 
 
 def decode_offset_commit(version: int, data: bytes, start: int = 0) -> Body:
-    """Decode an OffsetCommit request of version 2 or newer at data[start:].
+    """Decode an OffsetCommit request of version 1 or newer at data[start:].
 
     Fields are named as in the schema, but for topics: [(name, number of partitions)], and offsets,
-    which are those of all topics: [topic, partition, offset, leader epoch, metadata], "" for null.
+    which are those of all topics: [topic, partition, offset, leader epoch, metadata], "" for null,
+    and from a request of version 1 that says so, when each was committed.
     places: where in data each of them has its offset, and the leader epoch right behind it from
     version 6 on. Raises MalformedFrame.
     """
@@ -60,7 +62,7 @@ def _request(version: int, data: bytes, at: int) -> tuple[Body, int]:
     body["member_id"], at = required(read, data, at + _INT32.size)
     if version >= _INSTANCE_SINCE:
         body["group_instance_id"], at = read(data, at)
-    if version <= _RETENTION_UNTIL:
+    if version in _RETENTION:
         (body["retention_time_ms"],) = _INT64.unpack_from(data, at)
         at += _INT64.size
     named, at = row_count(data, at, flexible)
@@ -95,8 +97,14 @@ def _partitions(
             number, offset = _PARTITION.unpack_from(data, at)
             epoch = _NO_EPOCH
             at += _PARTITION.size
+        commit_ms = _NO_TIMESTAMP
+        if version == _TIMESTAMP:
+            (commit_ms,) = _INT64.unpack_from(data, at)
+            at += _INT64.size
         metadata, at = read(data, at)
         rows.append([topic, number, offset, epoch, metadata or ""])
+        if commit_ms != _NO_TIMESTAMP:
+            rows[-1].append(commit_ms)
         at = after_tags(data, at, flexible)
     return rows, at
 

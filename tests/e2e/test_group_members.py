@@ -15,6 +15,7 @@ import pytest
 
 from streaming.demo.cluster import DemoCluster
 from streaming.supervisor.processes import JOB
+from tests.e2e import first_clients
 from tests.e2e.demo_cluster import demo_cluster
 from tests.e2e.group_processes import (
     SESSION_MS,
@@ -28,6 +29,8 @@ from tests.e2e.group_topics import Topics, consumed, shared_out, written
 from tests.e2e.shared import Shared
 from tests.e2e.waiting import wait_for
 from tests.fixtures.plain_job import without_spark
+
+UNKNOWN_TOPIC_OR_PARTITION = 3
 
 START_S = 240.0
 """A busy machine takes its time."""
@@ -168,6 +171,22 @@ def test_subscriptions_follow_topics_and_partitions_that_are_made(
     topics.write(partitions)
     for kind in groups:
         topics.wait_committed(f"like-{kind}", partitions)
+
+
+def test_the_first_clients_commit_with_us_and_in_zookeeper(
+    demo: DemoCluster, topics: Topics
+) -> None:
+    topics.create("first", 1)
+    host, port = demo.embedded.bootstrap_servers[0].split(":")
+    broker = (host, int(port))
+    ours = first_clients.coordinator(broker, "first")
+    assert ours != broker
+    assert first_clients.commit(ours, 1, "first", "first", 5) == 0
+    assert first_clients.commit(ours, 0, "first", "first", 3) == 0
+    assert first_clients.commit(ours, 0, "first", "nothing", 3) == UNKNOWN_TOPIC_OR_PARTITION
+    assert first_clients.fetched(ours, 1, "first", "first") == 5
+    assert {first_clients.fetched(one, 0, "first", "first") for one in (ours, broker)} == {3}
+    assert topics.committed("first") == {("first", 0): 5}
 
 
 @pytest.mark.slow

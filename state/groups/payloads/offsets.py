@@ -19,20 +19,27 @@ from state.json_values import (
 
 
 class OffsetToCommit(NamedTuple):
-    """What a client commits of a partition; leader_epoch is -1 where it said none."""
+    """What a client commits of a partition; leader_epoch is -1 where it said none. commit_ms: None
+    for the time of the event, which all clients but the first ones leave it at (version 1).
+    """
 
     partition: TopicPartition
     offset: int
     leader_epoch: int
     metadata: str
+    commit_ms: int | None = None
 
 
 def _offsets_to_commit(values: Iterable[Any]) -> tuple[OffsetToCommit, ...]:
     return tuple(
         OffsetToCommit(
-            (text(topic), int32(partition)), int64(offset), int32(leader_epoch), text(metadata)
+            (text(topic), int32(partition)),
+            int64(offset),
+            int32(leader_epoch),
+            text(metadata),
+            *map(int64, commit_ms),
         )
-        for topic, partition, offset, leader_epoch, metadata in values
+        for topic, partition, offset, leader_epoch, metadata, *commit_ms in values
     )
 
 
@@ -94,27 +101,20 @@ def txn_offset_commit_requested(body: dict[str, Any]) -> TxnOffsetCommitRequeste
 class OffsetsAppended:
     """Offsets that were committed and are in `__consumer_offsets`, the newest of each partition.
 
-    offsets: with the time of the commit in ms; in the order of their commits.
+    offsets: with the time of the commit; in the order of their commits.
     """
 
     partition: int
     group: str
-    offsets: tuple[tuple[OffsetToCommit, int], ...]
+    offsets: tuple[OffsetToCommit, ...]
 
 
 def offsets_appended(body: dict[str, Any]) -> OffsetsAppended:
-    """Read offsets_appended."""
-    return OffsetsAppended(
-        int32(body["partition"]),
-        text(body["group"]),
-        tuple(
-            zip(
-                _offsets_to_commit(values[:-1] for values in body["offsets"]),
-                [int64(values[-1]) for values in body["offsets"]],
-                strict=True,
-            )
-        ),
-    )
+    """Read offsets_appended; raises ValueError where one is without its time."""
+    offsets = _offsets_to_commit(body["offsets"])
+    if any(one.commit_ms is None for one in offsets):
+        raise ValueError("an offset that was appended says when it was committed")
+    return OffsetsAppended(int32(body["partition"]), text(body["group"]), offsets)
 
 
 @dataclass(frozen=True, slots=True)

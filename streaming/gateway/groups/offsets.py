@@ -17,7 +17,7 @@ from streaming.wire.schema_codec import Body
 
 _MANY_GROUPS_SINCE = 8
 _TOP_LEVEL_ERROR_SINCE = 2
-_RETENTION_UNTIL = 4
+_RETENTION = range(2, 5)
 _THROTTLE_SINCE = 3
 _LOADING_SINCE = 2
 _NO_OFFSET = -1
@@ -37,7 +37,7 @@ class Offsets:
             "member": body["member_id"],
             "instance": body["group_instance_id"],
             "generation": body["generation_id_or_member_epoch"],
-            "retention_ms": body["retention_time_ms"] if call.version <= _RETENTION_UNTIL else None,
+            "retention_ms": body["retention_time_ms"] if call.version in _RETENTION else None,
             "offsets": body["offsets"],
         }
         api = Api.OFFSET_COMMIT

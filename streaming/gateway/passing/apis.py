@@ -13,6 +13,7 @@ from streaming.gateway.calls import BoundListener, HangUp
 from streaming.gateway.passing.brokers import Brokers
 from streaming.gateway.passing.pool import BrokerFailed
 from streaming.gateway.passing.versions import Range
+from streaming.wire.apis import ApiKey
 from streaming.wire.passing import RequestPrefix, answer_with_id
 
 
@@ -36,6 +37,11 @@ PASSED_APIS: Mapping[int, PassedApi] = {
     49: PassedApi("AlterClientQuotas", (0, 1)),
     50: PassedApi("DescribeUserScramCredentials", (0, 0)),
 }
+
+OFFSETS_IN_ZOOKEEPER: Mapping[int, int] = {ApiKey.OFFSET_COMMIT: 0, ApiKey.OFFSET_FETCH: 0}
+"""The version of these APIs that any broker answers out of ZooKeeper, whoever coordinates the
+group (KafkaApis.handleOffsetCommitRequest, handleOffsetFetchRequest).
+"""
 
 
 class Passing:

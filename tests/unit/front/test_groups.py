@@ -5,6 +5,7 @@ made-up brokers have the records.
 from __future__ import annotations
 
 import asyncio
+import struct
 from typing import Any
 
 import orjson
@@ -15,6 +16,7 @@ from streaming.gateway.groups import membership
 from streaming.gateway.operations import GROUP_OPERATIONS, NOT_ASKED
 from streaming.wire.apis import APIS, ApiKey
 from streaming.wire.joining import encode_join_group
+from streaming.wire.requests import encode_request
 from streaming.wire.responses import decode_response
 from tests.unit.front.group_requests import (
     GROUP,
@@ -30,6 +32,7 @@ from tests.unit.front.group_requests import (
     versions,
 )
 from tests.unit.front.group_world import GroupWorld
+from tests.unit.gateway.stub_broker import RANGES, StubBroker, ask_raw, brokers, ranges_of
 from tests.unit.gateway.support import Rig
 
 
@@ -184,6 +187,40 @@ def test_offsets_are_committed_and_fetched(key: ApiKey, version: int) -> None:
         found = await fetched(client, fetching)
         assert (found["committed_offset"], found["metadata"]) == (7, "m")
         assert await commit(client, joined | {"generation_id": 9}, version=committing) == 22
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("api_key", [ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH])
+def test_offsets_in_zookeeper_are_left_to_brokers(api_key: ApiKey) -> None:
+    """Version 0 of both; what is sent and answered is nobody's matter here."""
+
+    async def echo(request: bytes) -> bytes:
+        return request[4:8] + request
+
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        asked = struct.pack(">hhi", api_key, 0, 5) + b"whatever"
+        async with brokers(rig, StubBroker(1, {**RANGES, 8: (0, 9), 9: (0, 9)}, echo)):
+            answer = await ask_raw(rig, asked)
+        assert answer[:8] == asked[4:8] + asked[:4]
+        assert answer[12:] == b"whatever"
+        ranges = ranges_of(await ask_raw(rig, encode_request(ApiKey.API_VERSIONS, 0, 1, None, {})))
+        assert ranges[api_key] == (0, 9)
+
+    play(scenario)
+
+
+def test_a_commit_of_version_1_says_when_it_was_made() -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client = await rig.client()
+        body = commit_body(None)
+        body["topics"][0]["partitions"][0]["commit_timestamp"] = 77
+        assert (await client.ask(ApiKey.OFFSET_COMMIT, 1, body))["topics"]
+        [asked] = [one for one in world.events if one.kind == "offset_commit_requested"]
+        payload = orjson.loads(asked.payload)
+        assert payload["offsets"] == [["t", 0, 7, -1, "m", 77]]
+        assert payload["retention_ms"] is None
+        assert (await fetched(client, 1))["committed_offset"] == 7
 
     play(scenario)
 

@@ -132,6 +132,17 @@ def test_a_commit_that_is_on_its_way_does_not_bring_a_deleted_offset_back(kind: 
     assert told.fetched(A0) == [(-1, ProtocolError.NONE)]
 
 
+def test_a_commit_may_say_of_each_offset_when_it_was_made() -> None:
+    """GroupCoordinatorAdapter.createOffsetAndMetadata: version 1 of the request does."""
+    told = Told()
+    offsets = [[*row(A0), 77], row(B0)]
+    told.take("offset_commit_requested", member="", generation=-1, offsets=offsets)
+    group = told.coordinator.group("g")
+    assert group is not None
+    times = {one: held.commit_ms for one, held in group.store.rows.items()}
+    assert times == {A0: 77, B0: told.coordinator.now_ms}
+
+
 def test_what_a_transaction_would_commit_is_not_on_its_way_once_it_is_deleted() -> None:
     told = Told()
     told.commit(B0)

@@ -52,7 +52,7 @@ def test_no_version_is_beyond_kafka_3_9():
         "StopReplica": (0, 4),
         "UpdateMetadata": (0, 8),
         "ControlledShutdown": (0, 3),
-        "OffsetCommit": (2, 9),
+        "OffsetCommit": (1, 9),
         "OffsetFetch": (1, 9),
         "FindCoordinator": (0, 6),
         "JoinGroup": (0, 9),

@@ -23,6 +23,7 @@ PARTITION = st.fixed_dictionaries(
         "partition_index": INT32,
         "committed_offset": INT64,
         "committed_leader_epoch": INT32,
+        "commit_timestamp": st.just(-1) | INT64,
         "committed_metadata": st.none() | TEXT,
     }
 )
@@ -50,6 +51,7 @@ def by_schema(version: int, data: bytes) -> dict[str, Any] | None:
     body["topics"] = [(topic["name"], len(topic["partitions"])) for topic in topics]
     body["offsets"] = [
         [topic["name"], *(one[name] for name in ROW), one["committed_metadata"] or ""]
+        + [one["commit_timestamp"]] * (one["commit_timestamp"] != -1)
         for topic in topics
         for one in topic["partitions"]
     ]
