@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Any
 
 import orjson
@@ -23,6 +23,9 @@ from streaming.log.embedded import EmbeddedLogReader
 from streaming.paths import DataDir
 from tests.e2e.group_processes import Members, Partition
 from tests.e2e.waiting import wait_for
+
+Record = tuple[str, int, int]
+"""Topic, partition and offset."""
 
 _TIMEOUT_S = 60.0
 _ASK_MS = 20_000
@@ -157,12 +160,19 @@ def shared_out(members: Iterable[Members], partitions: Iterable[Partition], coun
     return owners == Counter(partitions) and len(owned) == count
 
 
-def consumed(members: Iterable[Members]) -> Counter[tuple[str, int, int]]:
-    """Return how often each record was consumed by any of them."""
-    return sum((one.consumed for one in members), Counter())
+def consumed(members: Sequence[Members], records: Set[Record]) -> Counter[Record]:
+    """Return how often each record was consumed by any of them, once they have told of all of
+    these: what they have committed they may not have told yet.
+    """
+
+    def told() -> Counter[Record]:
+        return sum((one.consumed.copy() for one in members), Counter())
+
+    wait_for("what was consumed", lambda: records <= told().keys(), _GOES_ON_S)
+    return told()
 
 
-def written(topics: Topics, topic: str) -> set[tuple[str, int, int]]:
+def written(topics: Topics, topic: str) -> set[Record]:
     """Return all records of a topic."""
     return {
         (name, partition, offset)

@@ -148,8 +148,9 @@ def test_static_members_restart_one_by_one_without_a_rebalance(
         wait_for(f"{kind}'s return", lambda has=owned, one=members[kind]: one.owned == has)
         topics.wait_committed("rolling", partitions)
     assert topics.generations("rolling") == generations
-    counted = consumed([*ended, *members.values()])
-    assert counted == dict.fromkeys(written(topics, "rolling"), 1), "each record once"
+    records = written(topics, "rolling")
+    counted = consumed([*ended, *members.values()], records)
+    assert counted == dict.fromkeys(records, 1), "each record once"
 
 
 # kafka-python stands still when a poll ends in the middle of its rebalance (`group_members.py`).
@@ -267,7 +268,8 @@ def test_members_that_are_paused_past_their_session_come_back(
         wait_for(f"{kind}'s group", lambda of=pair, its=parts[kind]: shared_out(of, its, 2))
     all_committed()
     for kind, pair in groups.items():
-        assert consumed(pair).keys() == written(topics, f"paused-{kind}")
+        records = written(topics, f"paused-{kind}")
+        assert consumed(pair, records).keys() == records
 
 
 @pytest.mark.slow
@@ -299,14 +301,16 @@ def test_fifty_members_share_what_there_is_whoever_dies(
     paused.resume()
     live += [paused, start()]
     settled(50, live)
-    disturbed = consumed(started)
-    assert disturbed.keys() == written(topics, name)
+    records = written(topics, name)
+    disturbed = consumed(started, records)
+    assert disturbed.keys() == records
     for old in list(live):
         old.stop()
         live.remove(old)
         live.append(start())
         settled(50, live)
-    after = consumed(started)
-    assert after.keys() == written(topics, name)
+    records = written(topics, name)
+    after = consumed(started, records)
+    assert after.keys() == records
     again = {one: count - disturbed[one] for one, count in after.items()}
     assert max(again.values()) == 1, "a rolling restart lets nothing be consumed twice"
