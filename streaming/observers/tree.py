@@ -11,7 +11,8 @@ from kazoo.protocol.serialization import GetData
 from kazoo.protocol.states import EventType
 
 from streaming.zk.errors import ConnectionLost, NodeMissing
-from streaming.zk.reader import Pending, ZkReader
+from streaming.zk.pending import Pending
+from streaming.zk.reader import ZkReader
 from streaming.zk.types import SessionState, WatchEvent, ZNode
 
 PATHS_IN_FLIGHT = 500

@@ -8,9 +8,8 @@ from typing import Any
 from kazoo.client import KazooClient
 
 from streaming.zk.ops import MultiOp, MultiRequest, OpResult
-from streaming.zk.reader import Pending, StateListener, Watch, ZkReader
-
-__all__ = ["Pending", "StateListener", "Watch", "ZkSession"]
+from streaming.zk.pending import Pending
+from streaming.zk.reader import ZkReader
 
 
 class ZkSession(ZkReader):

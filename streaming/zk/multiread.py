@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from streaming.zk.errors import ConnectionLost, NodeMissing, RequestFailed, ZkErrorCode
 from streaming.zk.ops import MISSING_STAT, ReadChildrenRequest, ReadDataRequest, pack_stat
-from streaming.zk.reader import Pending, ZkReader
+from streaming.zk.pending import Pending
+from streaming.zk.reader import ZkReader
 from streaming.zk.types import ZNode
 
 PATHS_PER_REQUEST = 500

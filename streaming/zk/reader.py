@@ -1,7 +1,7 @@
 """The typed door to kazoo: one ZooKeeper session that only reads.
 
 What could change ZooKeeper is not refused by good manners: the client under it sends nothing but
-reads. `streaming.zk.client` adds the writes.
+reads (`streaming.zk.kazoo_client`). `streaming.zk.client` adds the writes.
 """
 
 from __future__ import annotations
@@ -10,106 +10,31 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Self
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import (
-    AuthFailedError,
-    ConnectionLoss,
-    SessionExpiredError,
-    ZookeeperError,
-)
-from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
 from kazoo.protocol.states import EventType, KazooState, KeeperState
 from kazoo.security import ACL, Id
 
 from streaming.zk.errors import (
     AuthenticationFailed,
     ConnectionLost,
-    NodeExists,
     NodeMissing,
-    RequestFailed,
     SessionLost,
-    VersionMismatch,
-    WriteRefused,
-    ZkErrorCode,
     ZooKeeperError,
     ZooKeeperUnreachable,
 )
+from streaming.zk.kazoo_client import ImpatientHandler, ReadingClient
 from streaming.zk.ops import OPEN_ACL, Acl
+from streaming.zk.pending import Pending
 from streaming.zk.types import SessionState, WatchEvent, WatchKind, ZNode
 
 logger = logging.getLogger(__name__)
 
-T = TypeVar("T")
-
-_READS = frozenset({-11, 3, 4, 6, 8, 9, 12, 22, 100, 102})
-"""Request types that change no znode (org.apache.zookeeper.ZooDefs.OpCode): closeSession, exists,
-getData, getACL, getChildren, sync, getChildren2, multiRead, auth, sasl.
-"""
 _RECONNECT = {"max_tries": -1, "delay": 0.05, "backoff": 2, "max_delay": 1.0, "max_jitter": 0.2}
-_FAILURES = {
-    ZkErrorCode.NO_NODE: NodeMissing,
-    ZkErrorCode.NODE_EXISTS: NodeExists,
-    ZkErrorCode.BAD_VERSION: VersionMismatch,
-}
-
 
 Watch = Callable[[WatchEvent], None]
 StateListener = Callable[[SessionState], None]
-
-
-class _ReadingClient(KazooClient):
-    """kazoo's client without its writes: every request of it passes through `_call`."""
-
-    def _call(self, request: Any, async_object: Any) -> Any:
-        if request.type not in _READS:
-            raise WriteRefused(f"a reading session was to send a {type(request).__name__}")
-        return super()._call(request, async_object)
-
-
-class _ImpatientHandler(SequentialThreadingHandler):
-    """kazoo's threads, with a bound on how long a machine that is off may hold up the next one.
-
-    kazoo gives each address the whole session timeout to answer, and has noticed a silent server
-    after two thirds of it: all addresses have their turn in the third that is left.
-    """
-
-    def __init__(self, hosts: str, session_timeout_ms: int) -> None:
-        super().__init__()
-        count = hosts.partition("/")[0].count(",") + 1
-        self._connect_timeout_s = session_timeout_ms / 1000 / 3 / count
-
-    def create_connection(self, *args: Any, **kwargs: Any) -> Any:
-        kwargs["timeout"] = self._connect_timeout_s
-        return super().create_connection(*args, **kwargs)
-
-
-class Pending(Generic[T]):
-    """The answer to a request that is on its way."""
-
-    def __init__(self, session: ZkReader, path: str, answer: Any) -> None:
-        self._session = session
-        self._path = path
-        self._answer = answer
-
-    def result(self, timeout_s: float) -> T:
-        """Wait for the answer; raises the errors of streaming.zk.errors."""
-        try:
-            answer: T = self._answer.get(timeout=max(timeout_s, 0.0))
-        except KazooTimeoutError:
-            raise ZooKeeperUnreachable(self._session.hosts, int(timeout_s * 1000)) from None
-        except AuthFailedError as error:
-            raise AuthenticationFailed(str(error)) from error
-        except SessionExpiredError as error:
-            raise SessionLost(f"session expired or closed at {self._path}") from error
-        except ConnectionLoss as error:
-            if self._session.state is SessionState.LOST:
-                raise SessionLost(f"session over at {self._path}") from error
-            raise ConnectionLost(f"connection lost at {self._path}") from error
-        except ZookeeperError as error:
-            raise _FAILURES.get(error.code, RequestFailed)(error.code, self._path) from error
-        return answer
 
 
 class ZkReader:
@@ -124,7 +49,7 @@ class ZkReader:
     callbacks run on one thread of their own, in order, and may.
     """
 
-    client: type[KazooClient] = _ReadingClient
+    client: type[KazooClient] = ReadingClient
 
     def __init__(
         self,
@@ -148,7 +73,7 @@ class ZkReader:
         self._kazoo = self.client(
             hosts=hosts,
             timeout=session_timeout_ms / 1000,
-            handler=_ImpatientHandler(hosts, session_timeout_ms),
+            handler=ImpatientHandler(hosts, session_timeout_ms),
             auth_data=list(auth_data),
             sasl_options=dict(sasl_options) if sasl_options else None,
             default_acl=[ACL(bits, Id(scheme, name)) for bits, scheme, name in default_acl],
