@@ -26,6 +26,7 @@ from streaming.front.signals import Signals
 from streaming.front.status import Seen, StatusServer, front_status
 from streaming.front.term import Term
 from streaming.image.cluster_image import ClusterImage
+from streaming.link.from_job import BatchCompleted
 from streaming.log.api import LogWriter, NewRecord
 from streaming.log.events import event
 from streaming.offsets.standing import Standing
@@ -186,26 +187,25 @@ class Front:
         """Take decisions about groups, (event offset, body) in order."""
         self._groups.decided(decisions)
 
-    def batch_completed(self, head: dict[str, Any]) -> None:
+    def batch_completed(self, batch: BatchCompleted) -> None:
         """Take how far the job is, and let go of events that nobody needs any more."""
-        self._groups.batch_completed(head["end_offset"])
+        self._groups.batch_completed(batch.end_offset)
         if self._metrics is not None:
-            self._metrics.batch_completed(head)
-        self._lease.batch_completed(head["end_offset"])
-        if head["batch_id"] is not None:
+            self._metrics.batch_completed(batch)
+        self._lease.batch_completed(batch.end_offset)
+        if batch.batch_id is not None:
             self.query_folded()
-        if head.get("fenced") and self._term is not None:
+        if batch.fenced and self._term is not None:
             self._term.suspect()
-        retain_from = head.get("retain_from", 0)
-        if retain_from > self._retained_from:
-            self._retained_from = retain_from
-            self._loop.run_in_executor(None, self._log.truncate_before, retain_from)
+        if batch.retain_from > self._retained_from:
+            self._retained_from = batch.retain_from
+            self._loop.run_in_executor(None, self._log.truncate_before, batch.retain_from)
 
     def query_folded(self) -> None:
         """Take that the query works, if only on what was carried out before."""
         self._lease.query_folded()
 
-    def reobserve(self, topics: list[str], unwritable: list[str]) -> None:
+    def reobserve(self, topics: Sequence[str], unwritable: Sequence[str]) -> None:
         """Have topics read again that the job took back."""
         if self._term is not None:
             self._term.observe_again(topics, unwritable)

@@ -14,6 +14,15 @@ from state.decisions import DecisionKind
 from streaming.front.clock import Clock
 from streaming.front.decider import RequestDecider
 from streaming.image.cluster_image import ClusterImage
+from streaming.link.from_job import (
+    BatchCompleted,
+    Decided,
+    Delivered,
+    ImageTold,
+    QueryFolded,
+    Reobserve,
+    Replies,
+)
 from streaming.link.messages import Message, unpack_parts
 from streaming.process.counters import Counters
 
@@ -35,24 +44,29 @@ class JobProgress:
     batch: dict[str, Any] = field(default_factory=dict)
     batch_time_ms: int | None = None
     delivery: dict[str, Any] = field(default_factory=dict)
-    queue_lengths: dict[str, int] = field(default_factory=dict)
+    queue_lengths: Mapping[str, int] = field(default_factory=dict)
     totals: Counter[str] = field(
         default_factory=lambda: Counter(batches=0, decisions=0, conflicts=0, fenced_batches=0)
     )
     elections: Counter[str] = field(default_factory=Counter)
 
-    def take_batch(self, head: Mapping[str, Any], now_ms: int) -> None:
-        """Take the head of a message about a batch."""
-        apart = {"type", "elections", "queue_lengths"}
-        self.batch = {name: value for name, value in head.items() if name not in apart}
+    def take_batch(self, batch: BatchCompleted, now_ms: int) -> None:
+        """Take what the job says of a batch."""
+        self.batch = batch.figures()
         self.batch_time_ms = now_ms
-        self.elections.update(head.get("elections", {}))
+        self.elections.update(batch.elections)
         self.totals.update(
             batches=1,
-            decisions=head.get("decisions", 0),
-            conflicts=head.get("conflicts", 0),
-            fenced_batches=int(head.get("fenced", False)),
+            decisions=batch.decisions,
+            conflicts=batch.conflicts,
+            fenced_batches=int(batch.fenced),
         )
+        self.take_queues(batch.queue_lengths)
+
+    def take_queues(self, queue_lengths: Mapping[str, int] | None) -> None:
+        """Take how much waits for brokers; None: the job does not say."""
+        if queue_lengths is not None:
+            self.queue_lengths = queue_lengths
 
 
 class JobListener(Protocol):
@@ -75,13 +89,13 @@ class JobListener(Protocol):
     def groups_decided(self, decisions: Sequence[tuple[int, bytes]]) -> None:
         """Decisions about groups, some at a time: (event offset, body)."""
 
-    def batch_completed(self, head: dict[str, Any]) -> None:
-        """A batch is complete; head: what the job says of it."""
+    def batch_completed(self, batch: BatchCompleted) -> None:
+        """A batch is complete."""
 
     def query_folded(self) -> None:
         """The query has folded events that were carried out in the job's head start."""
 
-    def reobserve(self, topics: list[str], unwritable: list[str]) -> None:
+    def reobserve(self, topics: Sequence[str], unwritable: Sequence[str]) -> None:
         """The job took topics back that ZooKeeper has otherwise; unwritable: those of them that
         ZooKeeper takes no write of.
         """
@@ -108,12 +122,12 @@ class JobFeed:
         self._now_ms = now_ms
         self._listener = listener
         self._takers: dict[str, Callable[[Message], None]] = {
-            "image": self._take_image,
-            "replies": self._take_replies,
-            "batch": self._take_batch,
-            "query": lambda _: self._listener.query_folded(),
-            "delivery": self._take_delivery,
-            "reobserve": self._take_reobserve,
+            ImageTold.kind: self._take_image,
+            Replies.kind: self._take_replies,
+            BatchCompleted.kind: self._take_batch,
+            QueryFolded.kind: lambda _: self._listener.query_folded(),
+            Delivered.kind: lambda message: self._take_delivery(Delivered.read(message.head)),
+            Reobserve.kind: self._take_reobserve,
         }
 
     def has_job(self) -> bool:
@@ -135,9 +149,8 @@ class JobFeed:
 
     def job_said(self, message: Message) -> Iterator[None]:
         """Take one message, in parts; one of a type that is not known is logged and passed over."""
-        self.progress.queue_lengths = message.head.get("queue_lengths", self.progress.queue_lengths)
         taker = self._takers.get(message.type)
-        if message.type == "decisions":
+        if message.type == Decided.kind:
             yield from self._take_decisions(message)
         elif taker is not None:
             taker(message)
@@ -147,17 +160,17 @@ class JobFeed:
     def _take_image(self, message: Message) -> None:
         if message.body:
             self.image = ClusterImage.from_snapshot(message.body)
-        without_term = message.head.get("without_term", False)
+        told = ImageTold.read(message.head)
         # A pause is the operator's to end: a job that knows nothing does not know of it either.
-        self.paused = message.head.get("paused", False) or (without_term and self.paused)
-        self._clock.replace(message.head.get("timers", {}))
-        self._take_delivery(message)
-        if message.head.get("query_folds"):
+        self.paused = told.paused or (told.without_term and self.paused)
+        self._clock.replace(told.timers)
+        self._take_delivery(told)
+        if told.query_folds:
             self._listener.query_folded()
-        self._listener.snapshot(self.image, message.head.get("end_offset", 0), without_term)
+        self._listener.snapshot(self.image, told.end_offset, told.without_term)
 
     def _take_decisions(self, message: Message) -> Iterator[None]:
-        decisions = message.head["decisions"]
+        decisions = Decided.read(message.head).decisions
         bodies = unpack_parts(message.body, [size for _, _, size in decisions])
         groups: list[tuple[int, bytes]] = []
         gone: list[str] = []
@@ -184,19 +197,22 @@ class JobFeed:
             yield
 
     def _take_replies(self, message: Message) -> None:
-        self._decider.answer(message.head["replies"])
+        self._decider.answer(Replies.read(message.head).replies)
 
     def _take_batch(self, message: Message) -> None:
-        self.progress.take_batch(message.head, self._now_ms())
-        if message.head.get("rejected"):
-            self._counters["rejected_writes"] += message.head["rejected"]
-        self._listener.batch_completed(message.head)
+        batch = BatchCompleted.read(message.head)
+        self.progress.take_batch(batch, self._now_ms())
+        if batch.rejected:
+            self._counters["rejected_writes"] += batch.rejected
+        self._listener.batch_completed(batch)
 
-    def _take_delivery(self, message: Message) -> None:
-        self.progress.delivery.update(message.head.get("brokers", {}))
+    def _take_delivery(self, told: Delivered | ImageTold) -> None:
+        self.progress.delivery.update(told.brokers)
+        self.progress.take_queues(told.queue_lengths)
 
     def _take_reobserve(self, message: Message) -> None:
-        self._listener.reobserve(message.head["topics"], message.head.get("unwritable", []))
+        told = Reobserve.read(message.head)
+        self._listener.reobserve(told.topics, told.unwritable)
 
 
 def _parts(decisions: Sequence[tuple[int, bytes]]) -> Iterator[Sequence[tuple[int, bytes]]]:

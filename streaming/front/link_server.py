@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from streaming.front.unix_server import UnixServer
+from streaming.link.from_job import Append, Hello
 from streaming.link.messages import (
     HEADER_BYTES,
     Message,
@@ -88,11 +89,11 @@ class LinkServer:
                 self._handler.job_gone()
 
     async def _take(self, message: Message, writer: asyncio.StreamWriter) -> None:
-        if message.type == "hello":
-            self._replace_job(writer, int(message.head["pid"]))
+        if message.type == Hello.kind:
+            self._replace_job(writer, Hello.read(message.head).pid)
             return
         self._expect_newest(writer)
-        if message.type == "append":
+        if message.type == Append.kind:
             self._take_append(message, writer)
             return
         for _ in self._handler.job_said(message):
@@ -112,15 +113,14 @@ class LinkServer:
         self._handler.job_connected(pid)
 
     def _take_append(self, message: Message, writer: asyncio.StreamWriter) -> None:
-        described = message.head["records"]
-        payloads = unpack_parts(message.body, [size for _, _, size in described])
+        asked = Append.read(message.head)
+        payloads = unpack_parts(message.body, [size for _, _, size in asked.records])
         records = [
             NewRecord(kind, key, bytes(payload))
-            for (kind, key, _), payload in zip(described, payloads, strict=True)
+            for (kind, key, _), payload in zip(asked.records, payloads, strict=True)
         ]
         future = asyncio.wrap_future(self._append(records))
-        request_id = message.head["id"]
-        future.add_done_callback(lambda done: _confirm(writer, request_id, done))
+        future.add_done_callback(lambda done: _confirm(writer, asked.id, done))
 
 
 def _confirm(writer: asyncio.StreamWriter, request_id: int, done: asyncio.Future[range]) -> None:

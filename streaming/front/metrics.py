@@ -12,6 +12,7 @@ from prometheus_client import CollectorRegistry, Histogram, start_http_server
 from prometheus_client.registry import Collector
 
 from streaming.front.metric_families import Family, families
+from streaming.link.from_job import BatchCompleted
 from streaming.preflight import bind_failure
 from streaming.process.wall_clock import wall_clock_ms
 
@@ -67,14 +68,14 @@ class MetricsServer:
             server.server_close()
             thread.join()
 
-    def batch_completed(self, head: Mapping[str, Any]) -> None:
+    def batch_completed(self, batch: BatchCompleted) -> None:
         """Take what the job says of a batch."""
-        if "duration_ms" in head:
-            self._batch_s.observe(head["duration_ms"] / 1000)
-        if head.get("first_event_ms") is not None:
+        if batch.duration_ms is not None:
+            self._batch_s.observe(batch.duration_ms / 1000)
+        if batch.first_event_ms is not None:
             # The job has the wall's time, events have another for hours after that was set.
             ahead_ms = self._now_ms() - wall_clock_ms()
-            took_ms = head["written_at_ms"] + ahead_ms - head["first_event_ms"]
+            took_ms = batch.written_at_ms + ahead_ms - batch.first_event_ms
             self._written_s.observe(max(took_ms, 0) / 1000)
 
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from streaming.errors import HelmstreamError
+from streaming.link.from_job import Append, Hello
 from streaming.link.messages import (
     HEADER_BYTES,
     Message,
@@ -77,12 +78,8 @@ class JobLink:
         request_id = next(self._ids)
         future: Future[int] = Future()
         self._waiting[request_id] = future
-        head = {
-            "type": "append",
-            "id": request_id,
-            "records": [[record.kind, record.key, len(record.payload)] for record in records],
-        }
         try:
+            head = Append.of(request_id, records).head()
             self.send(head, pack_parts([record.payload for record in records]))
             return future.result(timeout_s)
         except TimeoutError as error:
@@ -109,7 +106,7 @@ class JobLink:
                 continue
             try:
                 # Nobody else may say anything before hello: the front hangs up on strangers.
-                connection.sendall(encode_message({"type": "hello", "pid": os.getpid()}))
+                connection.sendall(encode_message(Hello(os.getpid()).head()))
                 with self._lock:
                     self._socket = connection
                 if self._stopped.is_set():

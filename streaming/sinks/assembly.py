@@ -115,8 +115,8 @@ class _Ring:
     def send_image(self, link: JobLink) -> None:
         """Tell a front that comes everything."""
         with self.decided.lock:
-            head, whole = self.decided.message()
-            link.send({**head, **self.report.so_far()}, whole)
+            told, whole = self.decided.message(self.report.so_far())
+            link.send(told.head(), whole)
 
     def queue_lengths(self) -> dict[int, int]:
         """Return how many requests each broker has not answered."""

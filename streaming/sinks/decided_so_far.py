@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable
-from typing import Any
 
 from state.decisions import DecisionKind
 from streaming.image.cluster_image import ClusterImage
+from streaming.link.from_job import Delivered, ImageTold
 from streaming.sinks.batch import DecidedBatch
 
 
@@ -32,16 +32,20 @@ class DecidedSoFar:
         for armed in batch.of_kind(DecisionKind.ARM_TIMER):
             self._timers[armed.extra["timer"]] = armed.extra["deadline_ms"]
 
-    def message(self) -> tuple[dict[str, Any], bytes]:
-        """Return head and body of the message that tells it; for who holds the lock."""
+    def message(self, delivered: Delivered) -> tuple[ImageTold, bytes]:
+        """Return the message that tells it, and its body; for who holds the lock.
+
+        delivered: what is told of all brokers.
+        """
         whole = self.image.snapshot() if self.image.controller_epoch >= 0 else b""
-        head: dict[str, Any] = {
-            "type": "image",
-            "timers": self._timers,
-            "paused": self.image.paused,
-            "end_offset": self.end_offset,
-            "query_folds": self.query_folds,
-        }
-        if self._without_term and not whole:  # in a new log the election is still to come
-            head["without_term"] = self.end_offset > 0
-        return head, whole
+        told = ImageTold(
+            timers=self._timers,
+            paused=self.image.paused,
+            end_offset=self.end_offset,
+            query_folds=self.query_folds,
+            # In a new log the election is still to come.
+            without_term=self._without_term and not whole and self.end_offset > 0,
+            brokers=delivered.brokers,
+            queue_lengths=delivered.queue_lengths,
+        )
+        return told, whole

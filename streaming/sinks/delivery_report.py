@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from streaming.link.from_job import Delivered, by_broker
 from streaming.link.job_side import LinkDown
 from streaming.log.api import NewRecord
 from streaming.process.wall_clock import wall_clock_ms
@@ -47,16 +48,16 @@ class DeliveryReport:
         news = {broker: self._by_broker[broker] for broker in sorted(self._untold)}
         self._untold.clear()
         try:
-            self._send({"type": "delivery", **self._message(news)})
+            self._send(self._message(news).head())
         except LinkDown:
             return
 
-    def so_far(self) -> dict[str, Any]:
+    def so_far(self) -> Delivered:
         """Return what a front that comes is told of all brokers."""
-        return self._message(dict(self._by_broker))
+        return self._message(self._by_broker)
 
-    def _message(self, brokers: dict[int, dict[str, int]]) -> dict[str, Any]:
-        return {"brokers": brokers, "queue_lengths": self._queue_lengths()}
+    def _message(self, brokers: dict[int, dict[str, int]]) -> Delivered:
+        return Delivered(by_broker(brokers), by_broker(self._queue_lengths()))
 
     def _append(self, kind: str, broker_id: int, end_offset: int, at_ms: int) -> None:
         body = {"broker_id": broker_id, "end_offset": end_offset, "at_ms": at_ms}

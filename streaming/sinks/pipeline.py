@@ -18,11 +18,20 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from state.decisions import DecisionKind
 from state.merge import MergedDecision
 from streaming.decided_rows import FoldedBatch
+from streaming.link.from_job import (
+    BatchCompleted,
+    Decided,
+    FromJob,
+    QueryFolded,
+    Reobserve,
+    Replies,
+    by_broker,
+)
 from streaming.link.job_side import JobLink, LinkDown
 from streaming.link.messages import pack_parts
 from streaming.log.api import LogReader
@@ -102,7 +111,7 @@ class Pipeline:
     def pass_over(self, end_offset: int) -> None:
         """Take that the query has folded up to here what was carried out before."""
         self._query_folded(end_offset)
-        self._say({"type": "query", "end_offset": end_offset})
+        self._say(QueryFolded(end_offset))
 
     def unanswered(self) -> int:
         """Return how many requests brokers have not answered yet."""
@@ -136,7 +145,8 @@ class Pipeline:
     def _fold_and_tell_front(self, batch: DecidedBatch, visible: Visible) -> None:
         self._decided.fold(batch, visible)
         if visible:
-            self._say(*_decisions_message(batch, visible))
+            told = Decided.of(batch.batch_id, visible)
+            self._say(told, pack_parts([body for _, _, body in visible]))
 
     def _tell_brokers(self, batch: DecidedBatch) -> None:
         in_force = _in_force(batch)
@@ -196,40 +206,43 @@ class Pipeline:
         if refused:
             rejected = {one.topic for one in batch.rejected if one.partition is None}
             unwritable = [topic for topic in refused if topic in rejected]
-            self._say({"type": "reobserve", "topics": refused, "unwritable": unwritable})
+            self._say(Reobserve(refused, unwritable))
 
     def _complete(self, batch: DecidedBatch, started: float) -> None:
         answers = replies(batch, self._doubts)
         if answers:
-            self._say({"type": "replies", "replies": answers})
-        first_event_ms = min(batch.time_ms.values(), default=None)
-        report = {
-            "batch_id": batch.batch_id,
-            "end_offset": batch.end_offset,
-            "decisions": len(batch.decisions),
-            "conflicts": len(batch.conflicts),
-            "rejected": len(batch.rejected),
-            "fenced": self._decided.image.epoch_zk_version in batch.fenced,
-            "first_event_ms": first_event_ms,
-            "written_at_ms": batch.written_at_ms,
-            "retain_from": self._retention.checked(),
-            "duration_ms": round((time.monotonic() - started) * 1000, 3),
-        }
+            self._say(Replies(answers))
+        completed = self._completed(batch, started)
         lost = {"lost": lost_rows(batch), "fenced_until": batch.fenced_until}
         lost["rejections"] = rejections(batch)
-        self._outcomes.append([outcome("persisted", report | lost)])
+        self._outcomes.append([outcome("persisted", completed.figures() | lost)])
         # First here: a front that comes now is told of it with the image.
         self._decided.end_offset = batch.end_offset
-        told = {"elections": elections(batch), "queue_lengths": self._brokers.queue_lengths()}
-        self._say({"type": "batch", **report, **told})
+        self._say(completed)
         self._doubts.forget_before(batch.end_offset)
 
-    def _say(self, head: dict[str, Any], body: bytes = b"") -> None:
+    def _completed(self, batch: DecidedBatch, started: float) -> BatchCompleted:
+        return BatchCompleted(
+            batch_id=batch.batch_id,
+            end_offset=batch.end_offset,
+            decisions=len(batch.decisions),
+            conflicts=len(batch.conflicts),
+            rejected=len(batch.rejected),
+            fenced=self._decided.image.epoch_zk_version in batch.fenced,
+            first_event_ms=min(batch.time_ms.values(), default=None),
+            written_at_ms=batch.written_at_ms,
+            retain_from=self._retention.checked(),
+            duration_ms=round((time.monotonic() - started) * 1000, 3),
+            elections=elections(batch),
+            queue_lengths=by_broker(self._brokers.queue_lengths()),
+        )
+
+    def _say(self, told: FromJob, body: bytes = b"") -> None:
         try:
-            self._link.send(head, body)
+            self._link.send(told.head(), body)
         except LinkDown as error:
             # A front that comes back gets the whole image; those who waited for replies hung up.
-            logger.info("the front misses %s: %s", head["type"], error)
+            logger.info("the front misses %s: %s", told.kind, error)
 
 
 def _in_force(batch: DecidedBatch) -> list[SinkDecision]:
@@ -238,12 +251,3 @@ def _in_force(batch: DecidedBatch) -> list[SinkDecision]:
     """
     start = max(batch.fenced_until, batch.loaded_at)
     return [one for one in batch.decisions if not one.failed and one.offset >= start]
-
-
-def _decisions_message(batch: DecidedBatch, visible: Visible) -> tuple[dict[str, Any], bytes]:
-    head = {
-        "type": "decisions",
-        "batch_id": batch.batch_id,
-        "decisions": [[offset, kind, len(body)] for offset, kind, body in visible],
-    }
-    return head, pack_parts([body for _, _, body in visible])

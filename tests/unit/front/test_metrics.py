@@ -17,6 +17,7 @@ from streaming.front import metrics
 from streaming.front.front import Front
 from streaming.front.metric_families import families
 from streaming.front.metrics import MetricsServer
+from streaming.link.from_job import BatchCompleted
 from streaming.log.api import NewRecord
 from streaming.log.log_clock import LogClock
 from streaming.process.wall_clock import wall_clock_ms
@@ -208,12 +209,13 @@ def test_a_wall_clock_that_is_set_makes_nobody_wait(monkeypatch, set_by_ms):
     clock = LogClock(lambda: wall_ms, lambda: elapsed_s)
     monkeypatch.setattr(metrics, "wall_clock_ms", lambda: wall_ms)
     wall_ms += set_by_ms
-    batch = {"first_event_ms": clock.now_ms()}
+    first_event_ms = clock.now_ms()
     wall_ms, elapsed_s = wall_ms + 250, 0.25
 
     async def taken_s() -> float:
         server = MetricsServer("127.0.0.1", 0, dict, clock.now_ms)
-        server.batch_completed({**batch, "written_at_ms": wall_ms})
+        times = {"first_event_ms": first_event_ms, "written_at_ms": wall_ms}
+        server.batch_completed(BatchCompleted(1, 1, **times))
         (family,) = server._written_s.collect()
         return next(one.value for one in family.samples if one.name.endswith("_sum"))
 

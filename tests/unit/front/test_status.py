@@ -10,6 +10,7 @@ from streaming.front.job_feed import JobProgress
 from streaming.front.status import image_status
 from streaming.image import restore
 from streaming.image.cluster_image import ClusterImage
+from streaming.link.from_job import BatchCompleted
 from tests.unit.front.front_figures import image_of, made_front, play_job
 from tests.unit.front.loop_turns import pass_the_loop
 from tests.unit.state.support import Controller
@@ -103,9 +104,11 @@ def test_requests_of_tools_and_of_members_wait_alike(tmp_path, monkeypatch):
 
 def test_batches_add_up():
     progress = JobProgress()
-    batch = {"type": "batch", "end_offset": 4, "decisions": 3, "conflicts": 1, "fenced": True}
-    progress.take_batch({**batch, "elections": {"unclean_elected": 2}, "queue_lengths": {}}, 9)
-    progress.take_batch({"type": "batch", "end_offset": 5, "decisions": 1}, 10)
+    elected = {"unclean_elected": 2}
+    first = BatchCompleted(1, 4, decisions=3, conflicts=1, fenced=True, elections=elected)
+    second = BatchCompleted(2, 5, decisions=1)
+    progress.take_batch(first, 9)
+    progress.take_batch(second, 10)
     assert progress.totals == {"batches": 2, "decisions": 4, "conflicts": 1, "fenced_batches": 1}
     assert progress.elections == {"unclean_elected": 2}
-    assert (progress.batch, progress.batch_time_ms) == ({"end_offset": 5, "decisions": 1}, 10)
+    assert (progress.batch, progress.batch_time_ms) == (second.figures(), 10)

@@ -101,7 +101,7 @@ def test_many_confirmations_are_kept_and_told_at_once(ends, monkeypatch):
     ends.sink.close()
     assert len(saved) == 1
     (said,) = ends.told
-    assert {id_: one["confirmed"] for id_, one in said["brokers"].items()} == {1: 49, 2: 49}
+    assert {id_: one["confirmed"] for id_, one in said["brokers"].items()} == {"1": 49, "2": 49}
 
 
 def test_a_disk_that_keeps_no_confirmations_ends_none_of_the_others(ends, monkeypatch, caplog):

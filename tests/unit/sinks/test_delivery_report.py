@@ -35,8 +35,8 @@ def test_the_front_is_told_of_what_was_confirmed_since():
         },
     ]
     so_far = report.so_far()
-    assert {id_: one["confirmed"] for id_, one in so_far["brokers"].items()} == {1: 9, 2: 7}
-    assert so_far["queue_lengths"] == {1: 0, 2: 2}
+    assert {id_: one["confirmed"] for id_, one in so_far.brokers.items()} == {"1": 9, "2": 7}
+    assert so_far.queue_lengths == {"1": 0, "2": 2}
 
 
 def test_what_was_sent_is_an_outcome_of_its_own():
