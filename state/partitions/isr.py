@@ -65,24 +65,20 @@ def on_alter_partition_requested(
     brokers cannot handle: it gets INVALID_UPDATE_VERSION, and the leader epoch is bumped so that
     the leader starts afresh.
     """
-    top = _request_error(slot, request)
-    if top is not ProtocolError.NONE:
-        return [alter_partition_reply(event, request, top, [])]
-    changes = Changes(slot.table, {request.topic: event.offset})
-    at, errors = _alter(slot, changes, [request])
-    found = deletion.decide(slot, changes)
-    return [*found, _answered(slot, event, request, at, errors)]
+    return alter_partitions(slot, [(event, request)])
 
 
 def is_of_a_living_topic(slot: Slot, request: AlterPartitionRequested) -> bool:
-    """Return whether a request can be decided by `alter_partitions`: what it leads to is not a
-    deletion that goes on.
+    """Return whether a request can be decided together with others: a deletion that goes on by it
+    may take the rows of its topic away.
     """
     return request.topic not in slot.table.deletions
 
 
 def alter_partitions(slot: Slot, asked: Asked) -> list[Decision]:
-    """Decide requests about different topics, none of which is to be deleted."""
+    """Decide requests about different topics, as `on_alter_partition_requested` does; more than one
+    only if each `is_of_a_living_topic`.
+    """
     tops = [_request_error(slot, request) for _, request in asked]
     found = [
         alter_partition_reply(event, request, top, [])
@@ -94,7 +90,7 @@ def alter_partitions(slot: Slot, asked: Asked) -> list[Decision]:
         return found
     changes = Changes(slot.table, {request.topic: event.offset for event, request in good})
     at, errors = _alter(slot, changes, [request for _, request in good])
-    found += changes.decisions(slot.authority, slot.brokers)
+    found += deletion.decide(slot, changes)
     ends = np.cumsum([len(request.partitions) for _, request in good])[:-1]
     for (event, request), rows, of_rows in zip(
         good, np.split(at, ends), np.split(errors, ends), strict=True
