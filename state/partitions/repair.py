@@ -33,16 +33,18 @@ def without_controller(slot: Slot, observed: TopicObserved) -> tuple[Int32s, boo
     assignment.
 
     A broker that creates a topic by itself draws replicas from its metadata, which lists us. The
-    place goes to a registered broker that is not in the list yet; with none left it is dropped. A
-    list of nobody else waits for a broker (`repair_waiting`). A topic that cannot be written stays
-    as it is.
+    place goes to a registered broker that is not in the list yet; with none left it is dropped, and
+    so it is where we are to be removed. A list of nobody else waits for a broker
+    (`repair_waiting`). A topic that cannot be written stays as it is.
     """
     replicas = observed.replicas.copy()
     ours = replicas == slot.authority.controller_id
     if observed.unwritable or not ours.any():
         return replicas, False
+    going = ours & contains(observed.removing, replicas)
     racks = slot.brokers.racks
-    for row in np.flatnonzero(any_in_row(ours)).tolist():
+    replicas[going] = NONE
+    for row in np.flatnonzero(any_in_row(ours & ~going)).tolist():
         instead = _instead(racks, unpad(replicas[row]), int(observed.partitions[row]))
         replicas[row, ours[row]] = NONE if instead is None else instead
     waiting = ~any_in_row(replicas != NONE)

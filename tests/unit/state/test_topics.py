@@ -170,6 +170,16 @@ def test_a_leader_hears_of_the_replica_that_took_our_place_with_a_higher_epoch(
     assert (done["assignment"], done["adding"]) == ({"0": [3, 1, 2]}, {})
 
 
+def test_nobody_takes_our_place_where_a_reassignment_removes_us() -> None:
+    controller = elected_again(1, 2, 3, 4)
+    motion = {"replicas": [[3, 1, 2, 1000]], "adding": [[3]], "removing": [[1000]]}
+    written = controller.topic("t", **motion, states=[[1, 1, [1, 2], 5, 0, 1]])[REWRITE]
+    assert written["assignment"] == {"0": [3, 1, 2]}
+    assert (written["adding"], written["removing"]) == ({"0": [3]}, {})
+    controller.happen("resync_completed", topics=1)
+    assert controller.alter([1, 2, 3])[COMPLETE]["assignment"] == {"0": [3, 1, 2]}
+
+
 def test_a_replica_that_is_in_sync_needs_not_be_added() -> None:
     """It took our place before; then the state was written, the assignment was not."""
     controller = elected_again(1, 2, 3)
