@@ -12,11 +12,11 @@ from streaming.log.events import EventAppender, event
 from streaming.observers.states import read_states
 from streaming.observers.tree import WatchedTree
 from streaming.process.counters import Counters
-from streaming.zk.chain import OutcomeKind
 from streaming.zk.errors import ZooKeeperError
 from streaming.zk.fenced import FencedWriter
 from streaming.zk.multiread import read_many
 from streaming.zk.ops import Delete, WriteOp
+from streaming.zk.outcomes import OutcomeKind
 from streaming.zk.znodes import (
     ISR_CHANGE_PATH,
     LOG_DIR_EVENT_PATH,

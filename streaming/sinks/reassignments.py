@@ -15,11 +15,11 @@ from state.bodies import RemoveReassignments, RewriteAssignment
 from state.decisions import DecisionKind
 from state.payloads.admin import REASSIGN_PARTITIONS_PATH
 from streaming.sinks.batch import TOPIC_WRITES, DecidedBatch, LostWrite, SinkDecision
-from streaming.zk.chain import OutcomeKind
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import RequestFailed
 from streaming.zk.fenced import FencedWriter
 from streaming.zk.ops import Delete, SetData, WriteOp
+from streaming.zk.outcomes import OutcomeKind
 from streaming.zk.types import ZNode
 from streaming.zk.znodes.admin import TopicPartition, parse_reassignment, reassignment_bytes
 

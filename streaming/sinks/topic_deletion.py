@@ -10,12 +10,12 @@ import numpy as np
 
 from state.bodies import DeleteTopic
 from streaming.sinks.batch import DecidedBatch, SinkDecision
-from streaming.zk.chain import OutcomeKind
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import RequestFailed
 from streaming.zk.fenced import FencedWriter
 from streaming.zk.multiread import children_many, read_many
 from streaming.zk.ops import Delete
+from streaming.zk.outcomes import OutcomeKind
 from streaming.zk.znodes.paths import entity_config_path, topic_deletion_path, topic_path
 from streaming.zk.znodes.topic import parse_topic
 

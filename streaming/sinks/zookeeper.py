@@ -39,11 +39,11 @@ from streaming.sinks.writes import (
     Write,
     writes_of,
 )
-from streaming.zk.chain import OpOutcome, OutcomeKind
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import ConnectionLost, SessionLost, ZooKeeperUnreachable
 from streaming.zk.fenced import FencedWriter
 from streaming.zk.ops import Create, SetData, WriteOp
+from streaming.zk.outcomes import OpOutcome, OutcomeKind
 from streaming.zk.write_limits import WriteLimits
 
 logger = logging.getLogger(__name__)

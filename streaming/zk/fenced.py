@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from streaming.zk.chain import OpOutcome
 from streaming.zk.client import ZkSession
 from streaming.zk.ops import Check, WriteOp
+from streaming.zk.outcomes import OpOutcome
 from streaming.zk.write_call import WriteCall
 from streaming.zk.write_limits import DEFAULT_LIMITS, WriteLimits
 from streaming.zk.znodes.controller import CONTROLLER_EPOCH_PATH

@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
-from streaming.zk.chain import Chain, OpOutcome, OutcomeKind, Settled
+from streaming.zk.chain import Chain, Settled
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import RequestFailed, ZkErrorCode
 from streaming.zk.multiread import read_many
 from streaming.zk.multis import Batch, culprit
 from streaming.zk.ops import Create, OpResult, WriteOp
+from streaming.zk.outcomes import OpOutcome, OutcomeKind
 from streaming.zk.types import ZNode
 from streaming.zk.write_limits import WriteLimits
 

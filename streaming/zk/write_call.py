@@ -6,11 +6,12 @@ import time
 from collections import deque
 from collections.abc import Iterable, Sequence
 
-from streaming.zk.chain import Chain, OpOutcome
+from streaming.zk.chain import Chain
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import ConnectionLost, SessionLost, ZooKeeperUnreachable
 from streaming.zk.multis import Batch, next_batch, parts
 from streaming.zk.ops import Check, OpResult, WriteOp, first_failure, op_bytes
+from streaming.zk.outcomes import OpOutcome
 from streaming.zk.pending import Pending
 from streaming.zk.settling import Settling
 from streaming.zk.write_limits import WriteLimits

@@ -18,11 +18,11 @@ from streaming.wire.apis import ApiKey
 from streaming.wire.frames import frame
 from streaming.wire.partition_rpcs import encode_update_metadata
 from streaming.wire.requests import encode_request_header
-from streaming.zk.chain import OutcomeKind
 from streaming.zk.claim import claim_controller, resign_controller
 from streaming.zk.client import ZkSession
 from streaming.zk.fenced import FencedWriter
 from streaming.zk.ops import Create, SetData, WriteOp
+from streaming.zk.outcomes import OutcomeKind
 from streaming.zk.znodes import (
     broker_path,
     partition_path,

@@ -18,8 +18,8 @@ from streaming.sinks.reassignments import (
     without,
 )
 from streaming.wire.apis import ApiKey
-from streaming.zk.chain import OpOutcome, OutcomeKind
 from streaming.zk.ops import Delete
+from streaming.zk.outcomes import OpOutcome, OutcomeKind
 from streaming.zk.types import ZNode
 from streaming.zk.znodes.admin import reassignment_bytes
 from tests.fixtures.story import LISTENER

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from streaming.zk.chain import Chain, OutcomeKind
+from streaming.zk.chain import Chain
 from streaming.zk.ops import Create, Delete, SetData
+from streaming.zk.outcomes import OutcomeKind
 from streaming.zk.types import ZNode
 
 
