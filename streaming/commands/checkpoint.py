@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from streaming.commands.options import ConfigFiles, DataDir, Overrides, settings_from
+from streaming.commands.options import ConfigFiles, DataDirOption, Overrides, settings_from
 from streaming.commands.output import table_console
 from streaming.commands.spark import LazySpark
 
@@ -25,18 +25,18 @@ def checkpoint() -> None:
 
 @app.command()
 def verify(
-    config: ConfigFiles = None, overrides: Overrides = None, data_dir: DataDir = None
+    config: ConfigFiles = None, overrides: Overrides = None, data_dir: DataDirOption = None
 ) -> None:
     """Check files, machines and event log, and fold the retained events again.
 
     Exit code 0 when nothing is wrong, 1 when something is or cannot be read.
     """
     from streaming.checkpoint_tools.check import verify_checkpoint
-    from streaming.paths import DataDir as Folders
+    from streaming.paths import DataDir
 
     settings = settings_from(config, overrides, data_dir)
     with LazySpark(settings) as spark:
-        checks = verify_checkpoint(spark(), Folders(settings.data_dir, settings.event_log_url))
+        checks = verify_checkpoint(spark(), DataDir(settings.data_dir, settings.event_log_url))
     table = Table("check", "result", "found", box=None, header_style="bold")
     for check in checks:
         table.add_row(check.what, Text(*_PASSED[check.passed]), Text(check.found))
@@ -54,7 +54,7 @@ def export(
     ] = None,
     config: ConfigFiles = None,
     overrides: Overrides = None,
-    data_dir: DataDir = None,
+    data_dir: DataDirOption = None,
 ) -> None:
     """Write the machines and a table of the partitions as Parquet files; the job may run."""
     from streaming.checkpoint_tools.moves import export_checkpoint
@@ -77,7 +77,7 @@ def import_(
     ],
     config: ConfigFiles = None,
     overrides: Overrides = None,
-    data_dir: DataDir = None,
+    data_dir: DataDirOption = None,
 ) -> None:
     """Make the data folder's checkpoint one of these machines, with the settings' slots and
     shuffle.partitions. The job must be stopped; the checkpoint before is kept beside it.
@@ -87,7 +87,7 @@ def import_(
 
 @app.command()
 def reslot(
-    config: ConfigFiles = None, overrides: Overrides = None, data_dir: DataDir = None
+    config: ConfigFiles = None, overrides: Overrides = None, data_dir: DataDirOption = None
 ) -> None:
     """Make the checkpoint fit the settings' slots and shuffle.partitions (--set slots=16).
 
@@ -98,7 +98,7 @@ def reslot(
 
 @app.command()
 def rebuild(
-    config: ConfigFiles = None, overrides: Overrides = None, data_dir: DataDir = None
+    config: ConfigFiles = None, overrides: Overrides = None, data_dir: DataDirOption = None
 ) -> None:
     """Make the checkpoint anew out of the whole event log. Front and job must be stopped: all its
     events then count as done, and the cluster is loaded with the next start.
@@ -111,10 +111,10 @@ def rebuild(
         job_stopped,
         replace_checkpoint,
     )
-    from streaming.paths import DataDir as Folders
+    from streaming.paths import DataDir
 
     settings = settings_from(config, overrides, data_dir)
-    folders = Folders(settings.data_dir, settings.event_log_url)
+    folders = DataDir(settings.data_dir, settings.event_log_url)
     with LazySpark(settings) as spark, job_stopped(folders), front_stopped(folders):
         with Progress(console=Console(stderr=True)) as bar:
             task = bar.add_task("folding", total=None)
@@ -128,14 +128,14 @@ def rebuild(
 
 
 def _replace(
-    config: ConfigFiles, overrides: Overrides, data_dir: DataDir, source: Path | None
+    config: ConfigFiles, overrides: Overrides, data_dir: DataDirOption, source: Path | None
 ) -> None:
     from streaming.checkpoint_tools.moves import job_stopped, replace_checkpoint
     from streaming.checkpoint_tools.snapshots import load_snapshot
-    from streaming.paths import DataDir as Folders
+    from streaming.paths import DataDir
 
     settings = settings_from(config, overrides, data_dir)
-    folders = Folders(settings.data_dir, settings.event_log_url)
+    folders = DataDir(settings.data_dir, settings.event_log_url)
     with LazySpark(settings) as spark, job_stopped(folders):
         snapshot = load_snapshot(source or settings.data_dir, spark)
         kept = replace_checkpoint(spark(), settings, folders, snapshot)

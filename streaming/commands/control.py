@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from streaming.commands.options import ConfigFiles, DataDir, Overrides, settings_from
+from streaming.commands.options import ConfigFiles, DataDirOption, Overrides, settings_from
 from streaming.process.polling import polls
 from streaming.sockets.control_socket import OrderRefused, give_order
 from streaming.sockets.status_socket import fetch_status
@@ -27,7 +27,7 @@ _POLL_S = 0.05
 def pause(
     config: ConfigFiles = None,
     overrides: Overrides = None,
-    data_dir: DataDir = None,
+    data_dir: DataDirOption = None,
     reason: Reason = "",
     timeout_s: Timeout = 15.0,
 ) -> None:
@@ -45,7 +45,7 @@ def pause(
 def resume(
     config: ConfigFiles = None,
     overrides: Overrides = None,
-    data_dir: DataDir = None,
+    data_dir: DataDirOption = None,
     reason: Reason = "",
     timeout_s: Timeout = 15.0,
 ) -> None:
@@ -60,7 +60,7 @@ def allow_shutdown(
     broker: Annotated[int, typer.Argument(help="The broker's id.", min=0)],
     config: ConfigFiles = None,
     overrides: Overrides = None,
-    data_dir: DataDir = None,
+    data_dir: DataDirOption = None,
     timeout_s: Timeout = 15.0,
 ) -> None:
     """Let a broker shut down once even if partitions fall below min.insync.replicas.

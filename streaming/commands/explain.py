@@ -11,7 +11,7 @@ import orjson
 import typer
 from rich.console import Console
 
-from streaming.commands.options import ConfigFiles, DataDir, Overrides, settings_from
+from streaming.commands.options import ConfigFiles, DataDirOption, Overrides, settings_from
 from streaming.commands.output import table_console
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def explain(
     ] = False,
     config: ConfigFiles = None,
     overrides: Overrides = None,
-    data_dir: DataDir = None,
+    data_dir: DataDirOption = None,
 ) -> None:
     """Explain a partition's last change: event, rule, candidates, znode version, brokers; or what
     happened to a group: who came and went and why, and which generations began.
@@ -68,13 +68,13 @@ def explain(
     Reads the logs of a data folder; a controller that is running does not notice.
     """
     from streaming.explain.story import Explainer
-    from streaming.paths import DataDir as Folders
+    from streaming.paths import DataDir
 
     partition = None if group else parsed_partition(subject)
     moment = parsed_moment(at)
     settings = settings_from(config, overrides, data_dir)
     retained = None if from_checkpoint is None else _retained(from_checkpoint, settings)
-    with Explainer(Folders(settings.data_dir, settings.event_log_url), retained) as explainer:
+    with Explainer(DataDir(settings.data_dir, settings.event_log_url), retained) as explainer:
         if partition is None:
             _show_group(explainer.group_story(subject, story or _GROUP_STORY, **moment), as_json)
         elif story is None:

@@ -31,7 +31,7 @@ Overrides = Annotated[
         help="One setting, such as controller.lease.ms=20000; wins over files and environment.",
     ),
 ]
-DataDir = Annotated[
+DataDirOption = Annotated[
     Path | None,
     typer.Option(
         "--data-dir",

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from streaming.commands.options import (
     ConfigFiles,
-    DataDir,
+    DataDirOption,
     Overrides,
     naming_cluster,
     settings_from,
@@ -50,7 +50,7 @@ def run(
     standby: Standby = False,
     config: ConfigFiles = None,
     overrides: Overrides = None,
-    data_dir: DataDir = None,
+    data_dir: DataDirOption = None,
 ) -> None:
     """Control a cluster until Ctrl-C: runs and supervises the front and the job."""
     from streaming.supervisor.run import run as supervise
@@ -66,7 +66,7 @@ def run(
 def front(
     config: ConfigFiles = None,
     overrides: Overrides = None,
-    data_dir: DataDir = None,
+    data_dir: DataDirOption = None,
     standby: Standby = False,
 ) -> None:
     """Be the front alone: event log, controller role, observers, gateway."""
@@ -80,7 +80,7 @@ def front(
 def job(
     config: ConfigFiles = None,
     overrides: Overrides = None,
-    data_dir: DataDir = None,
+    data_dir: DataDirOption = None,
     standby: Standby = False,
 ) -> None:
     """Be the job alone: the streaming query and its sinks."""

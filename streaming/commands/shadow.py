@@ -10,7 +10,7 @@ from rich.console import Console
 
 from streaming.commands.options import (
     ConfigFiles,
-    DataDir,
+    DataDirOption,
     Overrides,
     naming_cluster,
     settings_from,
@@ -46,7 +46,7 @@ def shadow(
     ] = False,
     config: ConfigFiles = None,
     overrides: Overrides = None,
-    data_dir: DataDir = None,
+    data_dir: DataDirOption = None,
 ) -> None:
     """Watch a live cluster read-only, decide as if in control, and report what differs.
 

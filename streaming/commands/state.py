@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from streaming.commands.options import ConfigFiles, DataDir, Overrides, settings_from
+from streaming.commands.options import ConfigFiles, DataDirOption, Overrides, settings_from
 from streaming.commands.output import table_console
 from streaming.commands.spark import LazySpark
 from streaming.errors import ConfigurationError
@@ -40,7 +40,7 @@ def state(
     ] = False,
     config: ConfigFiles = None,
     overrides: Overrides = None,
-    data_dir: DataDir = None,
+    data_dir: DataDirOption = None,
 ) -> None:
     """Show the machines' content out of the checkpoint, also while the job runs.
 

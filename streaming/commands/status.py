@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from streaming.commands.options import ConfigFiles, DataDir, Overrides, settings_from
+from streaming.commands.options import ConfigFiles, DataDirOption, Overrides, settings_from
 from streaming.commands.output import table_console
 from streaming.errors import HelmstreamError
 from streaming.sockets.status_socket import fetch_status
@@ -30,7 +30,7 @@ def status(
     *,
     config: ConfigFiles = None,
     overrides: Overrides = None,
-    data_dir: DataDir = None,
+    data_dir: DataDirOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the JSON object itself.")] = False,
     timeout_s: Annotated[
         float, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="Wait for the answer.")

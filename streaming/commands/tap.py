@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from state.records import open_body
-from streaming.commands.options import ConfigFiles, DataDir, Overrides, settings_from
+from streaming.commands.options import ConfigFiles, DataDirOption, Overrides, settings_from
 from streaming.errors import ConfigurationError
 from streaming.log.api import LogReader, LogRecord
 from streaming.log.decision_reader import each_once
@@ -18,7 +18,7 @@ from streaming.log.decision_writer import RecordId, record_id
 from streaming.log.location import URL_FORM, KafkaTopic, LogLocation, log_location
 from streaming.log.recorded import open_log, open_recorded
 from streaming.log.tap import OpenPayload, follow, open_json, to_json_line
-from streaming.paths import DataDir as Folders
+from streaming.paths import DataDir
 from streaming.settings import Settings
 
 
@@ -54,7 +54,7 @@ def tap(
     *,
     config: ConfigFiles = None,
     overrides: Overrides = None,
-    data_dir: DataDir = None,
+    data_dir: DataDirOption = None,
     events: Annotated[
         bool, typer.Option("--events", help="Show the events instead of the decisions.")
     ] = False,
@@ -97,7 +97,7 @@ def tap(
 def of_settings(settings: Settings, name: Log) -> LogLocation:
     """Where a log is of the helmstream with these settings."""
     if name is Log.EVENTS:
-        return Folders(settings.data_dir, settings.event_log_url).event_log
+        return DataDir(settings.data_dir, settings.event_log_url).event_log
     return settings.data_dir / name
 
 
