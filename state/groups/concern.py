@@ -19,12 +19,12 @@ from state.groups.turn import Turn
 Gone: TypeAlias = bool
 """Whether a group is to be forgotten."""
 
-Act: TypeAlias = Callable[[Turn, Group], Gone | None]
+ToGroup: TypeAlias = Callable[[Turn, Group], Gone | None]
 """What is done with a group; one that says nothing keeps it."""
 
 
 def concern(
-    slot: GroupSlot, event: Event, name: str, act: Act, heard_ms: Mapping[str, int] = NOBODY
+    slot: GroupSlot, event: Event, name: str, act: ToGroup, heard_ms: Mapping[str, int] = NOBODY
 ) -> list[Decision]:
     """Do something with a group that exists, after its timers that are due; heard_ms: by member id,
     as `fire` takes it.
@@ -39,7 +39,7 @@ def concern(
     return finish(bucket, turn, group, gone=bool(act(turn, group)))
 
 
-def each(slot: GroupSlot, event: Event, names: Iterable[str], act: Act) -> list[Decision]:
+def each(slot: GroupSlot, event: Event, names: Iterable[str], act: ToGroup) -> list[Decision]:
     """Do something with groups, one after the other."""
     return [decision for name in names for decision in concern(slot, event, name, act)]
 
