@@ -19,6 +19,7 @@ import orjson
 
 from checkpoints.fold import fold_state
 from checkpoints.machine_format import decode_machine, encode_machine
+from checkpoints.replay import States
 from state.events import Event
 from state.groups.buckets import group_bucket
 from state.groups.slot import GroupSlot
@@ -31,7 +32,6 @@ PARTITIONS = 20
 BATCH_GROUPS = 1000
 SHAPES = (16, 64, 512, 4096)
 SPARK_MS_PER_KEY = 0.4
-States = dict[int, bytes]
 
 
 def subscription() -> str:
