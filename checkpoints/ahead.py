@@ -12,7 +12,7 @@ from pathlib import Path
 
 import orjson
 
-from checkpoints.durable import fsync_folder, put_in_place, read_file
+from checkpoints.durable import fsync_folder, read_file, write_whole
 from checkpoints.layout import CheckpointMismatch
 
 AHEAD_FILE = "ahead.json"
@@ -49,10 +49,7 @@ def read_ahead(checkpoint: Path) -> Ahead | None:
 
 def note_ahead(checkpoint: Path, ahead: Ahead) -> None:
     """Keep it durably."""
-    path = checkpoint / AHEAD_FILE
-    temporary = path.with_suffix(".tmp")
-    temporary.write_bytes(orjson.dumps(asdict(ahead)))
-    put_in_place(temporary, path)
+    write_whole(checkpoint / AHEAD_FILE, orjson.dumps(asdict(ahead)))
 
 
 def forget_ahead(checkpoint: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -33,9 +33,23 @@ def fsync_folder(folder: Path) -> None:
         os.close(fd)
 
 
-def put_in_place(written: Path, path: Path) -> None:
-    """Give a file that is complete its name, durably; both are in one folder."""
-    with written.open("rb") as file:
-        os.fsync(file.fileno())
-    written.replace(path)
-    fsync_folder(path.parent)
+def unfinished(path: Path) -> Path:
+    """Return where a file is written before it has its name; a crash may leave it there."""
+    return path.with_suffix(".tmp")
+
+
+def write_whole(path: Path, data: bytes, *, sync: bool = True) -> None:
+    """Write a file, whole or not at all; sync: also when the machine crashes right after."""
+    write_whole_by(path, lambda temporary: temporary.write_bytes(data), sync=sync)
+
+
+def write_whole_by(path: Path, write: Callable[[Path], object], *, sync: bool = True) -> None:
+    """Let a file be written to the path that `write` is given; otherwise as `write_whole`."""
+    temporary = unfinished(path)
+    write(temporary)
+    if sync:
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+    temporary.replace(path)
+    if sync:
+        fsync_folder(path.parent)

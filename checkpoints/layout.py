@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from checkpoints.durable import put_in_place, read_file
+from checkpoints.durable import read_file, write_whole
 from checkpoints.machine_format import FORMAT_VERSION, READABLE_VERSIONS
 from state.routing import GROUP_SLOTS, Layout
 
@@ -39,9 +39,7 @@ def check_layout(checkpoint: Path, layout: Layout, partitions: int) -> None:
             return
     checkpoint.mkdir(parents=True, exist_ok=True)
     wanted["state.format"] = FORMAT_VERSION
-    temporary = path.with_suffix(".tmp")
-    temporary.write_bytes(orjson.dumps(wanted, option=orjson.OPT_INDENT_2))
-    put_in_place(temporary, path)
+    write_whole(path, orjson.dumps(wanted, option=orjson.OPT_INDENT_2))
 
 
 def _refuse_other(checkpoint: Path, made_with: dict[str, int], wanted: dict[str, int]) -> None:

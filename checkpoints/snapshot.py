@@ -15,7 +15,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from checkpoints.durable import put_in_place
+from checkpoints.durable import write_whole_by
 from checkpoints.layout import CheckpointMismatch
 from checkpoints.machine_format import FORMAT_VERSION
 from checkpoints.replay import States
@@ -50,9 +50,7 @@ def write_snapshot(path: Path, snapshot: Snapshot) -> None:
         [[key for key, _ in rows], [state for _, state in rows]],
         schema=_SCHEMA.with_metadata({_METADATA_KEY: orjson.dumps(about)}),
     )
-    temporary = path.with_suffix(".tmp")
-    pq.write_table(table, temporary)
-    put_in_place(temporary, path)
+    write_whole_by(path, lambda temporary: pq.write_table(table, temporary))
 
 
 def read_snapshot(path: Path) -> Snapshot:

@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from checkpoints.durable import put_in_place
+from checkpoints.durable import unfinished, write_whole
 from checkpoints.snapshot import Snapshot
 from checkpoints.what_if import under_settings
 from state.routing import Layout
@@ -101,9 +101,7 @@ def made_with_of(root: Path) -> dict[str, Any] | None:
 
 def _note(root: Path, made_with: Mapping[str, Any]) -> None:
     path = root / _MADE_WITH
-    written = path.with_suffix(".tmp")
-    if root.exists() and any(one != written for one in root.iterdir()):
+    if root.exists() and any(one != unfinished(path) for one in root.iterdir()):
         raise ConfigurationError(f"--out {root} is not empty and holds no replay")
     root.mkdir(parents=True, exist_ok=True)
-    written.write_bytes(orjson.dumps(made_with, option=orjson.OPT_INDENT_2))
-    put_in_place(written, path)
+    write_whole(path, orjson.dumps(made_with, option=orjson.OPT_INDENT_2))

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import orjson
 
-from checkpoints.durable import put_in_place
+from checkpoints.durable import write_whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +93,7 @@ class PendingBrokers:
             self._save(sync=False)
 
     def _save(self, *, sync: bool) -> None:
-        temporary = self._path.with_suffix(".tmp")
         marks = {
             str(broker): [mark.since, mark.until] for broker, mark in sorted(self._marked.items())
         }
-        temporary.write_bytes(orjson.dumps({"pending": marks}))
-        if sync:
-            put_in_place(temporary, self._path)
-        else:
-            temporary.replace(self._path)
+        write_whole(self._path, orjson.dumps({"pending": marks}), sync=sync)
