@@ -44,13 +44,17 @@ class Nodes:
         return self._node_id if known else NO_NODE_ID
 
     def on(self, listener: BoundListener, image: ClusterImage) -> dict[int, Node]:
-        """Return the reachable nodes by id, brokers ascending, this node last."""
+        """Return the reachable nodes by id, brokers ascending, this node last, in the rack that
+        brokers name for it.
+        """
         nodes = {}
         for broker_id, broker in sorted(image.brokers.items()):
             for end in broker.node.endpoints:
                 if end.listener == listener.name:
                     nodes[broker_id] = Node(broker_id, end.host, end.port, broker.node.rack)
         if self._view.is_controller():
+            told = image.controller_node
+            rack = None if told is None else told.rack
             nodes.pop(self._node_id, None)
-            nodes[self._node_id] = Node(self._node_id, listener.host, listener.port, None)
+            nodes[self._node_id] = Node(self._node_id, listener.host, listener.port, rack)
         return nodes

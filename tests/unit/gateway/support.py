@@ -99,7 +99,7 @@ class FakeCluster:
             "epoch": 7,
             "epoch_zk_version": 7,
             "config": {},
-            "endpoints": [],
+            "endpoints": registration(NODE_ID, "CLIENT", "INTERNAL")["endpoints"],
         }
         self.happen("controller_elected", "", elected)
         self.happen("broker_registrations_changed", "", {"registered": list(BROKERS)})

@@ -57,7 +57,7 @@ def test_describe_cluster(version: int) -> None:
         assert nodes == [
             (1, "b1", 29101, "a"),
             (2, "b2", 29102, "b"),
-            (1000, "127.0.0.1", rig.port(), None),
+            (1000, "127.0.0.1", rig.port(), "a"),
         ]
         assert answer["cluster_authorized_operations"] == 0b1_1111_1010_0000
         inside = await rig.ask(key, version, {}, "INTERNAL")
