@@ -166,6 +166,14 @@ class HelmstreamLogStreamReader(SimpleDataSourceStreamReader, SupportsTriggerAva
     ) -> Iterator[pa.RecordBatch]:
         return self._batches(start["offset"], end["offset"])
 
+    def open(self) -> None:
+        """Reach the log, which reading does too; for who reads without Spark.
+
+        Raises:
+            LogUnavailable: the log cluster cannot be reached in time.
+        """
+        _reader(self._path)
+
     def close(self) -> None:
         """Follow the log no more; for who reads without Spark. Another one of this process may go
         on with the reader that they share.

@@ -14,6 +14,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 from checkpoints.ahead import Ahead, forget_ahead, note_ahead
 from checkpoints.kept_machines import KeptMachines
@@ -21,6 +24,7 @@ from checkpoints.replay import Digest
 from state.events import Event
 from streaming.decided_rows import FoldedBatch, load_goes_on
 from streaming.folding import folded_events
+from streaming.log.api import LogUnavailable
 from streaming.log.event_rows import EVENT_COLUMNS, events_of
 from streaming.log.recorded import open_if_made
 from streaming.log.source import HelmstreamLogStreamReader
@@ -56,9 +60,12 @@ class HeadStart:
         beginning: Beginning,
         stopped: threading.Event,
         *,
-        loading: bool = False,
+        running: bool = False,
     ) -> None:
-        """Take where to begin, and whether that is in a load; nothing happens before `start`."""
+        """Take where to begin; nothing happens before `start`.
+
+        running: in a job whose query runs, at the beginning of a load.
+        """
         self._settings = settings
         self._folders = folders
         self._pipeline = pipeline
@@ -69,7 +76,7 @@ class HeadStart:
         self._query_at = beginning.committed
         self._first = beginning.committed if beginning.fresh else None
         self._gap, self._no_nearer = 0, 0
-        self._loading = loading
+        self._loading = self._running = running
         self._warn_at_s = time.monotonic() + _LONG_S
         self._decided, self._decided_again = Digest(), Digest()
         self._over = self._compared = self._forgotten = False
@@ -145,7 +152,7 @@ class HeadStart:
         self._no_nearer = self._no_nearer + 1 if self._gap >= before else 0
         # What came meanwhile is no more than what it has just folded: it keeps up.
         if self._gap <= max(size, _FEW) or self._no_nearer >= _MOST_BATCHES:
-            self._end()
+            self._end("the query has caught up")
         again = (one for one in folded.decisions if self._began <= one.offset < self._done)
         self._decided_again.update(again)
         if folded.end_offset >= self._done:
@@ -156,13 +163,14 @@ class HeadStart:
         self._note(folded.end_offset)
         self._pipeline.carry_out(batch_id, _from(folded, self._done))
 
-    def _end(self) -> None:
+    def _end(self, why: str) -> None:
         """Let the query decide what comes from now on."""
         if not self._over:
             self._over = True
             self._machines.clear()
             logger.info(
-                "the query has caught up: %d events from %d on were decided before it was ready",
+                "%s: %d events from %d on were decided before it was ready",
+                why,
                 self._done - self._began,
                 self._began,
             )
@@ -210,17 +218,37 @@ class HeadStart:
         """Return a reader once there is a log, which the front makes; None when the job is to end
         before.
         """
-        while (made := open_if_made(self._folders.event_log)) is None:
+        where = self._folders.event_log
+        while isinstance(where, Path) and not _is_made(where):  # a topic is there before a job is
             if self._stopped.wait(_LOG_POLL_S):
                 return None
-        made.close()
-        return HelmstreamLogStreamReader(
-            str(self._folders.event_log), self._settings.event_log_batch_max_events, self._done
-        )
+        batch_events = self._settings.event_log_batch_max_events
+        reader = HelmstreamLogStreamReader(str(where), batch_events, self._done)
+        with self._ended_if_away():
+            reader.open()
+        return None if self._over else reader
 
     def _step(self, reader: HelmstreamLogStreamReader) -> None:
-        if events := self._next(reader):
+        events: list[Event] = []
+        with self._ended_if_away():
+            events = self._next(reader)
+        if events:
             self._carry_out(events)
+
+    @contextmanager
+    def _ended_if_away(self) -> Iterator[None]:
+        """Let a log cluster that is away end a head start whose query runs: that decides then.
+
+        Raises LogUnavailable when it does not run yet.
+        """
+        try:
+            yield
+        except LogUnavailable as error:
+            if not self._running:
+                raise
+            logger.warning("the query folds the load itself: %s", error)
+            with self._turn:
+                self._end("the event log is away")
 
     def _next(self, reader: HelmstreamLogStreamReader) -> list[Event]:
         """Return the next batch of events, none when nothing comes for a moment."""
@@ -253,6 +281,13 @@ class HeadStart:
 
     def _note(self, planned: int) -> None:
         note_ahead(self._folders.checkpoint, Ahead(self._first, self._done, planned))
+
+
+def _is_made(where: Path) -> bool:
+    opened = open_if_made(where)
+    if opened is not None:
+        opened.close()
+    return opened is not None
 
 
 def _from(folded: FoldedBatch, offset: int) -> FoldedBatch:

@@ -75,5 +75,5 @@ class HeadStarts:
             return
         fresh, end = not has_state(self._checkpoint), folded.end_offset
         beginning = Beginning(self._first if fresh else end, fresh, end, states)
-        self._last = self._new(beginning, loading=True)
+        self._last = self._new(beginning, running=True)
         self._last.start()

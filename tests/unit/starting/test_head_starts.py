@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
 from checkpoints.state_files import StatesUnreadable
 from streaming.starting import head_starts
 from streaming.starting.beginning import Beginning
+from streaming.starting.head_start import HeadStart
 from tests.fixtures.folding import fold_log
 from tests.fixtures.starting_job import SLOTS, Job
 from tests.fixtures.story import Story
@@ -109,6 +112,24 @@ def test_a_load_within_a_batch_is_decided_by_the_query(job):
     job.head_start.take(1, job.fold.batch(job.log[again:]))
     batch_id, folded = job.sinks.carried_out[-1]
     assert (batch_id, folded.end_offset) == (1, len(job.log))
+    assert decided(job) == fold_log(job.log, SLOTS)[1]
+
+
+def test_a_log_cluster_that_is_away_leaves_the_load_to_the_query(job, monkeypatch, caplog):
+    """The query goes on with the connections that it has."""
+    monkeypatch.setattr("streaming.log.source.LOG_CLUSTER_TIMEOUT_MS", 50)
+    _, again = two_loads()
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))  # and does not listen
+        url = f"kafka://127.0.0.1:{bound.getsockname()[1]}/events"
+        folders = replace(job.folders, event_log_url=url)
+        new = partial(HeadStart, job.settings, folders, job.sinks, stopped=job.stopped)
+        monkeypatch.setattr(job.head_start, "_new", new)
+        job.head_start.take(1, job.fold.batch(job.log[again : again + 1]))
+    job.head_start.check()
+    assert "the query folds the load itself: the log cluster of kafka://" in caplog.text
+    job.head_start.take(2, job.fold.batch(job.log[again + 1 :]))
+    assert job.sinks.carried_out[-1][0] == 2
     assert decided(job) == fold_log(job.log, SLOTS)[1]
 
 
