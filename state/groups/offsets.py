@@ -10,6 +10,7 @@ from state.groups.group import Group
 from state.groups.member import NEVER
 from state.groups.membership import member_error, sender_error, touch
 from state.groups.offset_rows import OffsetRow, TopicPartition, rows_values
+from state.groups.offset_store import Rows
 from state.groups.payloads.offsets import (
     OffsetCommitRequested,
     OffsetDeleteRequested,
@@ -32,7 +33,7 @@ from state.groups.tables import (
     Act,
     Api,
 )
-from state.groups.turn import Turn
+from state.groups.turn import Step, Turn
 from state.protocol_errors import ProtocolError, error_of
 
 Commit = OffsetCommitRequested | TxnOffsetCommitRequested
@@ -96,17 +97,7 @@ def _committer_error(group: Beating, request: Commit) -> ProtocolError | None:
 
 
 def _store(turn: Turn, group: Group, request: Commit) -> None:
-    expire_ms = None
-    if isinstance(request, OffsetCommitRequested) and request.retention_ms is not None:
-        expire_ms = min(turn.now_ms + request.retention_ms, NEVER)
-    limit = turn.config.offset_metadata_max_bytes
-    rows: dict[TopicPartition, OffsetRow] = {}
-    too_large: list[TopicPartition] = []
-    for one in request.offsets:
-        if one.metadata and _java_length(one.metadata) > limit:
-            too_large.append(one.partition)
-        else:
-            rows[one.partition] = _row(turn, one, expire_ms)
+    rows, too_large = _storable(turn, request)
     error = ProtocolError.OFFSET_METADATA_TOO_LARGE
     if not rows:
         turn.reply(
@@ -116,19 +107,11 @@ def _store(turn: Turn, group: Group, request: Commit) -> None:
             partitions=[],
         )
         return
-    written = records.committed_offsets(turn.now_ms)
     if isinstance(request, TxnOffsetCommitRequested):
-        producer = (request.producer_id, request.producer_epoch)
-        group.store.pending.setdefault(request.producer_id, {}).update(rows)
-        step = turn.write(written, producer=producer, undo={"producer_id": request.producer_id})
-        step.change(
-            ChangeKind.TRANSACTION_PENDING,
-            producer_id=request.producer_id,
-            offsets=rows_values(rows),
-        )
+        step = _keep_pending(turn, group, request, rows)
     else:
         group.store.rows.update(rows)
-        step = turn.write(written)
+        step = turn.write(records.committed_offsets(turn.now_ms))
         step.change(ChangeKind.OFFSETS_COMMITTED, offsets=rows_values(rows))
     step.reply(
         request.request_id,
@@ -136,6 +119,36 @@ def _store(turn: Turn, group: Group, request: Commit) -> None:
         ProtocolError.NONE,
         partitions=[[*partition, error] for partition in too_large],
     )
+
+
+def _storable(turn: Turn, request: Commit) -> tuple[Rows, list[TopicPartition]]:
+    """Return the rows of what is committed, and the partitions whose metadata is too large."""
+    expire_ms = None
+    if isinstance(request, OffsetCommitRequested) and request.retention_ms is not None:
+        expire_ms = min(turn.now_ms + request.retention_ms, NEVER)
+    limit = turn.config.offset_metadata_max_bytes
+    rows: Rows = {}
+    too_large: list[TopicPartition] = []
+    for one in request.offsets:
+        if one.metadata and _java_length(one.metadata) > limit:
+            too_large.append(one.partition)
+        else:
+            rows[one.partition] = _row(turn, one, expire_ms)
+    return rows, too_large
+
+
+def _keep_pending(turn: Turn, group: Group, request: TxnOffsetCommitRequested, rows: Rows) -> Step:
+    """Keep rows until the end of the transaction is told."""
+    group.store.pending.setdefault(request.producer_id, {}).update(rows)
+    step = turn.write(
+        records.committed_offsets(turn.now_ms),
+        producer=(request.producer_id, request.producer_epoch),
+        undo={"producer_id": request.producer_id},
+    )
+    step.change(
+        ChangeKind.TRANSACTION_PENDING, producer_id=request.producer_id, offsets=rows_values(rows)
+    )
+    return step
 
 
 def _row(turn: Turn, one: OffsetToCommit, expire_ms: int | None) -> OffsetRow:
