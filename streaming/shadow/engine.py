@@ -63,6 +63,7 @@ class ShadowLogs:
             retention_ms=settings.log_retention_ms,
             batches_retained=settings.checkpoint_batches_retained,
         )
+        self._open.callback(self._retention.close)
 
     def take(self, batch: FoldedBatch) -> None:
         """Append a batch's decisions, and cut what is not kept."""

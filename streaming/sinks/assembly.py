@@ -42,6 +42,7 @@ class Sinks:
     zookeeper: ZooKeeperSink
     decisions: EmbeddedLogWriter
     outcomes: EmbeddedLogWriter
+    retention: Retention
     stopped: threading.Event
 
     def close(self) -> None:
@@ -53,6 +54,7 @@ class Sinks:
         self.zookeeper.close()
         self.decisions.close()
         self.outcomes.close()
+        self.retention.close()
 
 
 def open_sinks(
@@ -84,6 +86,7 @@ def open_sinks(
     zookeeper = _zookeeper_sink(settings, stopped)
     listener, posed_topic = settings.inter_broker_listener_name, settings.posed_topic
     written = {folders.decisions: decisions, folders.outcomes: outcomes}
+    retention = _retention(settings, folders, written)
     pipeline = Pipeline(
         decisions=IdempotentLogWriter(decisions, EmbeddedLogReader(folders.decisions)),
         decision_log=EmbeddedLogReader(folders.decisions),
@@ -94,11 +97,12 @@ def open_sinks(
         link=link,
         decided=decided,
         planner=Planner(decided.image, listener, posed_topic),
-        retention=_retention(settings, folders, written),
+        retention=retention,
         appender=appender,
         doubts=doubts,
     )
-    return Sinks(pipeline, link, brokers, answers, zookeeper, decisions, outcomes, stopped)
+    logs = (decisions, outcomes, retention)
+    return Sinks(pipeline, link, brokers, answers, zookeeper, *logs, stopped)
 
 
 @dataclass(slots=True)

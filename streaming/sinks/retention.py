@@ -11,13 +11,14 @@ import logging
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 
 from streaming.log.api import LogError, LogWriter
 from streaming.log.embedded import EmbeddedLogReader
+from streaming.log.kept_reader import KeptReader
 from streaming.log.location import LogLocation
-from streaming.log.recorded import kept_from, open_log
+from streaming.log.recorded import kept_from
 from streaming.paths import DataDir
 from streaming.process.wall_clock import wall_clock_ms
 
@@ -40,7 +41,8 @@ class Retention:
         """Take the job's own logs by folder, how long to keep, and how many batches stay
         repeatable.
         """
-        self._folders = folders
+        self._event_log = folders.event_log
+        self._events = KeptReader(folders.event_log)
         self._writers = writers
         self._retention_ms = retention_ms
         self._ends: deque[int] = deque(maxlen=batches_retained + 1)
@@ -59,14 +61,17 @@ class Retention:
             self._cut()
         return self._retain_from
 
+    def close(self) -> None:
+        """Let go of the event log."""
+        self._events.close()
+
     def _cut(self) -> None:
         before_ms = wall_clock_ms() - self._retention_ms
         for folder, writer in self._writers.items():
             with self._cut_later(folder), EmbeddedLogReader(folder) as reader:
                 writer.truncate_before(kept_from(reader, before_ms))
         if len(self._ends) == self._ends.maxlen:
-            location = self._folders.event_log
-            with self._cut_later(location), closing(open_log(location)) as reader:
+            with self._cut_later(self._event_log), self._events.opened() as reader:
                 self._retain_from = min(self._ends[0], kept_from(reader, before_ms))
 
     @contextmanager

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from contextlib import closing
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -22,7 +21,7 @@ from checkpoints.state_files import stored_states
 from streaming.errors import ConfigurationError
 from streaming.folding import fold_range
 from streaming.log.api import LogError
-from streaming.log.recorded import open_log
+from streaming.log.kept_reader import KeptReader
 from streaming.paths import DataDir
 from streaming.query import warm_up
 from streaming.settings import Settings
@@ -48,6 +47,7 @@ class Follower:
         self._spark = spark
         self._settings = settings
         self._folders = folders
+        self._log = KeptReader(folders.event_log)
         self._states: States | None = None
         self._offset = 0
 
@@ -66,17 +66,24 @@ class Follower:
 
     def states(self) -> States:
         """Hand over the machines' bytes as of the checkpoint's last batch, which nobody may change
-        any more; none without a checkpoint. They are not kept: a job lives long.
+        any more; none without a checkpoint. Nothing is kept: a job lives long.
         """
-        end = folded_until(self._folders.checkpoint)
-        self.catch_up()
-        if self._offset < end:
+        try:
+            end = folded_until(self._folders.checkpoint)
             self.catch_up()
+            if self._offset < end:
+                self.catch_up()
+        finally:
+            self.close()
         states, self._states = self._states, None
         return states or {}
 
+    def close(self) -> None:
+        """Let go of the log."""
+        self._log.close()
+
     def _leads_on(self, end: int) -> bool:
-        with closing(open_log(self._folders.event_log)) as log:
+        with self._log.opened() as log:
             return log.start_offset() <= self._offset <= end <= log.end_offset()
 
     def _read(self) -> None:
@@ -88,7 +95,7 @@ class Follower:
             logger.info("%d machines, as of event %d", len(states), before)
 
     def _fold(self, states: States, end: int) -> None:
-        with closing(open_log(self._folders.event_log)) as log:
+        with self._log.opened() as log:
             settings, events = self._settings, range(self._offset, end)
             for batch in fold_range(states, log, events, settings.layout):
                 self._offset = batch.end_offset
@@ -112,6 +119,8 @@ def stand_by(
     workers = WarmWorkers(spark, settings.shuffle_partitions)
     if _wait_for_turn(lock, follower, workers, stop):
         logger.info("the other job is gone: taking over")
+    else:
+        follower.close()
     return follower
 
 

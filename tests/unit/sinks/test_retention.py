@@ -8,10 +8,9 @@ from unittest.mock import Mock
 import pytest
 from kafka import KafkaConsumer
 
-from streaming.log import kafka_reader
+from streaming.log import kafka_reader, kept_reader
 from streaming.log.api import LogUnavailable, NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
-from streaming.log.location import topic_of
 from streaming.paths import DataDir
 from streaming.sinks import retention
 from streaming.sinks.retention import Retention
@@ -71,7 +70,7 @@ def test_events_on_a_log_cluster_that_is_away_are_cut_later(kept, monkeypatch, c
         raise LogUnavailable("no answer")
 
     with monkeypatch.context() as patched:
-        patched.setattr(retention, "open_log", away)
+        patched.setattr(kept_reader, "open_log", away)
         assert [checked(kept, 60), kept.checked()] == [10, 10]
     assert caplog.text.count("no answer") == 1, "not with every batch"
     assert checked(kept, 70) == 30
@@ -91,13 +90,18 @@ def test_a_damaged_old_segment_stops_neither_batches_nor_the_other_logs(
     assert caplog.text.count(f"the log at {folder}") == 1
 
 
-def test_a_retention_longer_than_the_epoch_keeps_a_topic_whole(kept, folders, monkeypatch):
+def test_a_retention_longer_than_the_epoch_keeps_a_topic_whole_and_opens_it_once(
+    kept, folders, monkeypatch
+):
     consumer = Mock(partitions_for_topic=Mock(return_value={0}))
     found = SimpleNamespace(offset=3)
     consumer._fetcher.offsets_by_times = lambda times, _: dict.fromkeys(times, found)
     consumer.offsets_for_times = lambda *args: KafkaConsumer.offsets_for_times(consumer, *args)
-    monkeypatch.setattr(kafka_reader, "open_consumer", Mock(return_value=consumer))
-    topic = topic_of("kafka://127.0.0.1:1/events")
-    monkeypatch.setattr(retention, "open_log", lambda _: kafka_reader.KafkaLogReader(topic))
-    forever = Retention(folders, {}, retention_ms=2**63 - 1, batches_retained=2)
-    assert [checked(forever, end) for end in (10, 20, 30)] == [0, 0, 3]
+    opening = Mock(return_value=consumer)
+    monkeypatch.setattr(kafka_reader, "open_consumer", opening)
+    on_topic = DataDir(folders.root, "kafka://127.0.0.1:1/events")
+    forever = Retention(on_topic, {}, retention_ms=2**63 - 1, batches_retained=2)
+    assert [checked(forever, end) for end in (10, 20, 30, 40)] == [0, 0, 3, 3]
+    opening.assert_called_once()
+    forever.close()
+    consumer.close.assert_called_once_with()

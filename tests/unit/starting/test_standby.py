@@ -11,6 +11,7 @@ from pyspark import SparkConf
 
 from checkpoints.state_files import _MADE_WITH
 from streaming.errors import ConfigurationError
+from streaming.log import kafka_reader
 from streaming.paths import DataDir
 from streaming.settings_loader import load_settings
 from streaming.spark.warm_workers import WarmWorkers
@@ -65,6 +66,26 @@ def test_the_machines_are_handed_over_and_not_kept(blocked, folders, monkeypatch
     follower = standby.Follower(blocked, settings, folders)
     assert follower.states() is known
     assert follower._states is None
+
+
+def test_a_topic_is_opened_once_for_all_looks(blocked, folders, monkeypatch):
+    def at_start(partitions, _):
+        return dict.fromkeys(partitions, 0)
+
+    consumer = Mock(beginning_offsets=at_start, end_offsets=at_start)
+    consumer.partitions_for_topic.return_value = {0}
+    opening = Mock(return_value=consumer)
+    monkeypatch.setattr(kafka_reader, "open_consumer", opening)
+    monkeypatch.setattr(standby, "stored_states", lambda *_: {})
+    settings = load_settings(overrides=[f"data.dir={folders.root}"], environment={})
+    on_topic = DataDir(folders.root, "kafka://127.0.0.1:1/events")
+    follower = standby.Follower(blocked, settings, on_topic)
+    for _ in range(3):
+        follower.catch_up()
+    opening.assert_called_once()
+    assert not consumer.close.called
+    follower.states()
+    consumer.close.assert_called_once_with()
 
 
 @pytest.mark.parametrize(
