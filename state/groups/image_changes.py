@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from state.groups import change_bodies as bodies
 from state.groups.change_kinds import ChangeKind
 from state.groups.offset_rows import UNLOGGED, OffsetRow, TopicPartition, read_rows
 from state.groups.states import GroupState
@@ -76,57 +77,65 @@ class GroupView:
         self._unopened[commit.layout] = commit
 
 
-def _created(view: GroupView, change: Mapping[str, Any]) -> None:
+def _created(view: GroupView, change: bodies.GroupCreated) -> None:
     """Nothing is known of it yet."""
 
 
-def _add(view: GroupView, change: Mapping[str, Any]) -> None:
-    member, instance = change["member"], change["instance"]
-    view.members[member] = MemberView(
+def _member_added(view: GroupView, change: bodies.MemberAdded) -> None:
+    _add(view, change)
+    view.protocol_type = change["protocol_type"]
+
+
+def _add(view: GroupView, added: bodies.DescribedMember) -> MemberView:
+    member, instance = added["member"], added["instance"]
+    view.members[member] = held = MemberView(
         instance,
-        change["client"],
-        change["host"],
-        change["session_timeout_ms"],
-        change["rebalance_timeout_ms"],
-        change.get("metadata", ""),
-        change.get("assignment", ""),
+        added["client"],
+        added["host"],
+        added["session_timeout_ms"],
+        added["rebalance_timeout_ms"],
     )
     if instance is not None:
         view.instances[instance] = member
-    if "protocol_type" in change:
-        view.protocol_type = change["protocol_type"]
+    return held
 
 
-def _member_replaced(view: GroupView, change: Mapping[str, Any]) -> None:
+def _member_replaced(view: GroupView, change: bodies.MemberReplaced) -> None:
     old, new = change["member"], change["new_member"]
     view.members = {new if one == old else one: held for one, held in view.members.items()}
     view.instances[change["instance"]] = new
     view.assigned_as[new] = view.assigned_as.pop(old, old)
     if view.leader == old:
         view.leader = new
-    _member_updated(view, {**change, "member": new})
+    _update(view.members.get(new), change)
     if new in view.members:
         view.members[new].metadata = change["metadata"]
 
 
-def _member_updated(view: GroupView, change: Mapping[str, Any]) -> None:
-    member = view.members.get(change["member"])
+def _member_updated(view: GroupView, change: bodies.MemberUpdated) -> None:
+    _update(view.members.get(change["member"]), change)
+
+
+def _update(
+    member: MemberView | None, change: bodies.MemberUpdated | bodies.MemberReplaced
+) -> None:
     if member is not None:
         member.session_timeout_ms = change["session_timeout_ms"]
         member.rebalance_timeout_ms = change["rebalance_timeout_ms"]
 
 
-def _member_removed(view: GroupView, change: Mapping[str, Any]) -> None:
-    view.members.pop(change["member"], None)
-    if view.instances.get(change["instance"]) == change["member"]:
-        del view.instances[change["instance"]]
+def _member_removed(view: GroupView, change: bodies.MemberRemoved) -> None:
+    member, instance = change["member"], change["instance"]
+    view.members.pop(member, None)
+    if instance is not None and view.instances.get(instance) == member:
+        del view.instances[instance]
 
 
-def _rebalance_started(view: GroupView, change: Mapping[str, Any]) -> None:
+def _rebalance_started(view: GroupView, change: bodies.RebalanceStarted) -> None:
     view.state = GroupState.PREPARING
 
 
-def _generation_started(view: GroupView, change: Mapping[str, Any]) -> None:
+def _generation_started(view: GroupView, change: bodies.GenerationStarted) -> None:
     view.state = GroupState.COMPLETING
     view.generation = change["generation"]
     view.protocol_type = change["protocol_type"]
@@ -138,7 +147,7 @@ def _generation_started(view: GroupView, change: Mapping[str, Any]) -> None:
         view.members[member].assignment = ""
 
 
-def _assignment_distributed(view: GroupView, change: Mapping[str, Any]) -> None:
+def _assignment_distributed(view: GroupView, change: bodies.AssignmentDistributed) -> None:
     """A group that went on while the records were on their way does not go back."""
     if view.state is not GroupState.COMPLETING or view.generation != change["generation"]:
         return
@@ -148,13 +157,13 @@ def _assignment_distributed(view: GroupView, change: Mapping[str, Any]) -> None:
         held.assignment = assignments.get(view.assigned_as.get(member, member), "")
 
 
-def _group_emptied(view: GroupView, change: Mapping[str, Any]) -> None:
+def _group_emptied(view: GroupView, change: bodies.GroupEmptied) -> None:
     view.state = GroupState.EMPTY
     view.generation = change["generation"]
     view.protocol = view.leader = None
 
 
-def _group_loaded(view: GroupView, change: Mapping[str, Any]) -> None:
+def _group_loaded(view: GroupView, change: bodies.GroupLoaded) -> None:
     metadata = change["metadata"]
     view.state = GroupState(change["state"])
     view.generation = metadata["generation"]
@@ -162,12 +171,15 @@ def _group_loaded(view: GroupView, change: Mapping[str, Any]) -> None:
     view.protocol = metadata["protocol"]
     view.leader = metadata["leader"]
     for member in metadata["members"]:
-        _add(view, member)
+        held = _add(view, member)
+        held.metadata, held.assignment = member["metadata"], member["assignment"]
     view.offsets.update(read_rows(change["offsets"]))
     view.pending = {producer: read_rows(rows) for producer, rows in change["pending"]}
 
 
-def _offsets_committed(view: GroupView, change: Mapping[str, Any]) -> None:
+def _offsets_committed(
+    view: GroupView, change: bodies.OffsetsCommitted | bodies.TransactionCompleted
+) -> None:
     """What was appended later stays, in whichever order the writes end."""
     offsets = view.offsets
     for topic, number, *values in change["offsets"]:
@@ -182,16 +194,16 @@ def _is_told_of(held: OffsetRow, row: OffsetRow) -> bool:
     return held.position == UNLOGGED and held[:-1] == row[:-1]
 
 
-def _transaction_pending(view: GroupView, change: Mapping[str, Any]) -> None:
+def _transaction_pending(view: GroupView, change: bodies.TransactionPending) -> None:
     view.pending.setdefault(change["producer_id"], {}).update(read_rows(change["offsets"]))
 
 
-def _transaction_completed(view: GroupView, change: Mapping[str, Any]) -> None:
+def _transaction_completed(view: GroupView, change: bodies.TransactionCompleted) -> None:
     view.pending.pop(change["producer_id"], None)
     _offsets_committed(view, change)
 
 
-def _transaction_reverted(view: GroupView, change: Mapping[str, Any]) -> None:
+def _transaction_reverted(view: GroupView, change: bodies.TransactionReverted) -> None:
     rows = view.pending.get(change["producer_id"], {})
     for topic, partition in change["partitions"]:
         rows.pop((topic, partition), None)
@@ -199,7 +211,7 @@ def _transaction_reverted(view: GroupView, change: Mapping[str, Any]) -> None:
         view.pending.pop(change["producer_id"], None)
 
 
-def _offsets_removed(view: GroupView, change: Mapping[str, Any]) -> None:
+def _offsets_removed(view: GroupView, change: bodies.OffsetsRemoved) -> None:
     """What an open transaction commits goes with what is deleted, and outlives what expires."""
     pending = () if change["reason"] == "expired" else view.pending.values()
     for topic, partition in change["partitions"]:
@@ -225,9 +237,9 @@ def without_removed(
     return [rest(change) for change in changes]
 
 
-CHANGES: Mapping[ChangeKind, Callable[[GroupView, Mapping[str, Any]], None]] = {
+CHANGES: Mapping[ChangeKind, Callable[[GroupView, Any], None]] = {
     ChangeKind.GROUP_CREATED: _created,
-    ChangeKind.MEMBER_ADDED: _add,
+    ChangeKind.MEMBER_ADDED: _member_added,
     ChangeKind.MEMBER_REPLACED: _member_replaced,
     ChangeKind.MEMBER_UPDATED: _member_updated,
     ChangeKind.MEMBER_REMOVED: _member_removed,

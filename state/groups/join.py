@@ -86,14 +86,16 @@ def _add(turn: Turn, group: Group, request: JoinGroupRequested, member_id: str) 
     )
     group.add(member, request.protocol_type)
     turn.change(
-        ChangeKind.MEMBER_ADDED,
-        member=member_id,
-        instance=member.instance,
-        client=member.client,
-        host=member.host,
-        session_timeout_ms=member.session_timeout_ms,
-        rebalance_timeout_ms=member.rebalance_timeout_ms,
-        protocol_type=group.protocol_type,
+        {
+            "change": ChangeKind.MEMBER_ADDED,
+            "member": member_id,
+            "instance": member.instance,
+            "client": member.client,
+            "host": member.host,
+            "session_timeout_ms": member.session_timeout_ms,
+            "rebalance_timeout_ms": member.rebalance_timeout_ms,
+            "protocol_type": group.protocol_type,
+        }
     )
     maybe_prepare(turn, group, f"member {member_id} joined: {request.reason}")
 
@@ -130,10 +132,12 @@ def _rejoin_or_repeat(turn: Turn, group: Group, request: JoinGroupRequested, act
     if not repeats:
         _update(turn, group, member, request)
         turn.change(
-            ChangeKind.MEMBER_UPDATED,
-            member=member.id,
-            session_timeout_ms=member.session_timeout_ms,
-            rebalance_timeout_ms=member.rebalance_timeout_ms,
+            {
+                "change": ChangeKind.MEMBER_UPDATED,
+                "member": member.id,
+                "session_timeout_ms": member.session_timeout_ms,
+                "rebalance_timeout_ms": member.rebalance_timeout_ms,
+            }
         )
         maybe_prepare(turn, group, f"member {member.id} rejoined: {request.reason}")
         return

@@ -82,7 +82,12 @@ def forget(turn: Turn, group: Group, member: Member, reason: str) -> None:
         replies.refuse_sync(turn, member.sync_request, ProtocolError.UNKNOWN_MEMBER_ID)
     group.drop(member)
     turn.change(
-        ChangeKind.MEMBER_REMOVED, member=member.id, instance=member.instance, reason=reason
+        {
+            "change": ChangeKind.MEMBER_REMOVED,
+            "member": member.id,
+            "instance": member.instance,
+            "reason": reason,
+        }
     )
 
 
@@ -136,12 +141,15 @@ def note_replaced(turn: Turn, group: Group, member: Member, old_id: str) -> None
     It is true at once, also where a record of it is yet to be appended: what is decided next is
     about the new id (GroupCoordinator.updateStaticMemberAndRebalance).
     """
+    assert member.instance is not None
     turn.change(
-        ChangeKind.MEMBER_REPLACED,
-        instance=member.instance,
-        member=old_id,
-        new_member=member.id,
-        session_timeout_ms=member.session_timeout_ms,
-        rebalance_timeout_ms=member.rebalance_timeout_ms,
-        metadata=member.metadata_if_any(group.protocol),
+        {
+            "change": ChangeKind.MEMBER_REPLACED,
+            "instance": member.instance,
+            "member": old_id,
+            "new_member": member.id,
+            "session_timeout_ms": member.session_timeout_ms,
+            "rebalance_timeout_ms": member.rebalance_timeout_ms,
+            "metadata": member.metadata_if_any(group.protocol),
+        }
     )

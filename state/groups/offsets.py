@@ -112,7 +112,7 @@ def _store(turn: Turn, group: Group, request: Commit) -> None:
     else:
         group.store.rows.update(rows)
         step = turn.write(records.committed_offsets(turn.now_ms))
-        step.change(ChangeKind.OFFSETS_COMMITTED, offsets=rows_values(rows))
+        step.change({"change": ChangeKind.OFFSETS_COMMITTED, "offsets": rows_values(rows)})
     step.reply(
         request.request_id,
         api_of(request),
@@ -146,7 +146,11 @@ def _keep_pending(turn: Turn, group: Group, request: TxnOffsetCommitRequested, r
         undo={"producer_id": request.producer_id},
     )
     step.change(
-        ChangeKind.TRANSACTION_PENDING, producer_id=request.producer_id, offsets=rows_values(rows)
+        {
+            "change": ChangeKind.TRANSACTION_PENDING,
+            "producer_id": request.producer_id,
+            "offsets": rows_values(rows),
+        }
     )
     return step
 
@@ -160,7 +164,7 @@ def take_appended(turn: Turn, group: Group, appended: OffsetsAppended) -> None:
     """Take offsets that are in the topic already; whoever committed them was answered."""
     rows = {one.partition: _row(turn, one, None) for one in appended.offsets}
     group.store.rows.update(rows)
-    turn.change(ChangeKind.OFFSETS_COMMITTED, offsets=rows_values(rows))
+    turn.change({"change": ChangeKind.OFFSETS_COMMITTED, "offsets": rows_values(rows)})
 
 
 def _java_length(text: str) -> int:
@@ -181,10 +185,12 @@ def complete_transaction(turn: Turn, group: Group, done: TransactionCompleted) -
             if held is None or held.position < row.position:
                 committed[partition] = visible[partition] = row
     turn.change(
-        ChangeKind.TRANSACTION_COMPLETED,
-        producer_id=done.producer_id,
-        committed=done.committed,
-        offsets=rows_values(visible),
+        {
+            "change": ChangeKind.TRANSACTION_COMPLETED,
+            "producer_id": done.producer_id,
+            "committed": done.committed,
+            "offsets": rows_values(visible),
+        }
     )
 
 
@@ -254,10 +260,14 @@ def remove_offsets(
         tombstones.append(records.group_tombstone(turn.now_ms))
     if partitions:
         turn.change(
-            ChangeKind.OFFSETS_REMOVED, partitions=[list(one) for one in partitions], reason=reason
+            {
+                "change": ChangeKind.OFFSETS_REMOVED,
+                "partitions": [list(one) for one in partitions],
+                "reason": reason,
+            }
         )
     if gone:
-        turn.change(ChangeKind.GROUP_REMOVED, reason=reason)
+        turn.change({"change": ChangeKind.GROUP_REMOVED, "reason": reason})
     if tombstones:
         turn.write(tombstones, quiet=True)
     return gone

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from state.groups import replies
+from state.groups.change_bodies import LoadedGroup, LoadedMember
 from state.groups.change_kinds import ChangeKind
 from state.groups.group import Group
 from state.groups.member import Member
@@ -71,7 +72,7 @@ def unload(turn: Turn, group: Group) -> None:
         if member.sync_request is not None:
             replies.refuse_sync(turn, member.sync_request, ProtocolError.NOT_COORDINATOR)
     disarm(group)
-    turn.change(ChangeKind.GROUP_REMOVED, reason="unloaded")
+    turn.change({"change": ChangeKind.GROUP_REMOVED, "reason": "unloaded"})
 
 
 def observed_group(turn: Turn, observed: GroupObserved) -> Group:
@@ -83,7 +84,7 @@ def observed_group(turn: Turn, observed: GroupObserved) -> Group:
         _take_metadata(group, observed.metadata)
     group.store.rows.update(observed.offsets)
     group.store.pending.update(observed.pending)
-    turn.change(ChangeKind.GROUP_LOADED, **loaded_fields(group))
+    turn.change({"change": ChangeKind.GROUP_LOADED, **loaded_fields(group)})
     for member in group.members.values():
         touch(turn, group, member)
     if len(group.members) > turn.config.max_size:
@@ -116,10 +117,10 @@ def _member(one: ObservedMember, protocol: str) -> Member:
     )
 
 
-def loaded_fields(group: Group) -> dict[str, object]:
+def loaded_fields(group: Group) -> LoadedGroup:
     """Return a whole group as the change group_loaded, and an image, take it."""
     protocol = group.protocol
-    members = [
+    members: list[LoadedMember] = [
         {
             "member": one.id,
             "instance": one.instance,
@@ -143,5 +144,5 @@ def loaded_fields(group: Group) -> dict[str, object]:
             "members": members,
         },
         "offsets": rows_values(group.store.rows),
-        "pending": [[one, rows_values(rows)] for one, rows in group.store.pending.items()],
+        "pending": [(one, rows_values(rows)) for one, rows in group.store.pending.items()],
     }

@@ -46,7 +46,7 @@ def prepare(turn: Turn, group: Group, reason: str) -> None:
     else:
         group.join_timer = JoinTimer(turn.now_ms + timeout_ms, None)
     move(turn, group, GroupState.PREPARING)
-    turn.change(ChangeKind.REBALANCE_STARTED, reason=reason)
+    turn.change({"change": ChangeKind.REBALANCE_STARTED, "reason": reason})
     maybe_complete_join(turn, group)
 
 
@@ -134,12 +134,14 @@ def _start_generation(turn: Turn, group: Group) -> None:
     group.subscribed = group.topics()
     move(turn, group, GroupState.COMPLETING)
     turn.change(
-        ChangeKind.GENERATION_STARTED,
-        generation=group.generation,
-        protocol_type=group.protocol_type,
-        protocol=group.protocol,
-        leader=group.leader,
-        members=replies.metadata_rows(group),
+        {
+            "change": ChangeKind.GENERATION_STARTED,
+            "generation": group.generation,
+            "protocol_type": group.protocol_type,
+            "protocol": group.protocol,
+            "leader": group.leader,
+            "members": replies.metadata_rows(group),
+        }
     )
     for member in group.members.values():
         if member.join_request is not None:
@@ -167,7 +169,7 @@ def _empty(turn: Turn, group: Group) -> None:
     group.protocol = None
     group.subscribed = group.topics()
     move(turn, group, GroupState.EMPTY)
-    turn.change(ChangeKind.GROUP_EMPTIED, generation=group.generation)
+    turn.change({"change": ChangeKind.GROUP_EMPTIED, "generation": group.generation})
     turn.write([records.group_metadata(group, turn.now_ms)], quiet=True)
 
 

@@ -100,9 +100,11 @@ def _refuse_transaction(
         if not rows:
             group.store.pending.pop(producer, None)
         turn.change(
-            ChangeKind.TRANSACTION_REVERTED,
-            producer_id=producer,
-            partitions=[list(one) for one in event.offsets],
+            {
+                "change": ChangeKind.TRANSACTION_REVERTED,
+                "producer_id": producer,
+                "partitions": [list(one) for one in event.offsets],
+            }
         )
     _answer_commit(turn, event, Api.TXN_OFFSET_COMMIT)
 
@@ -142,7 +144,7 @@ def overtaken(turn: Turn, group: Group, event: GroupRecordsOvertaken) -> None:
     rows = {one: row._replace(position=turn.offset) for one, row in event.offsets.items()}
     if event.producer_id is None:
         group.store.rows.update(rows)
-        turn.change(ChangeKind.OFFSETS_COMMITTED, offsets=rows_values(rows))
+        turn.change({"change": ChangeKind.OFFSETS_COMMITTED, "offsets": rows_values(rows)})
         return
     pending = group.store.pending.get(event.producer_id, {})
     moved = {
@@ -152,5 +154,9 @@ def overtaken(turn: Turn, group: Group, event: GroupRecordsOvertaken) -> None:
     }
     pending.update(moved)
     turn.change(
-        ChangeKind.TRANSACTION_PENDING, producer_id=event.producer_id, offsets=rows_values(moved)
+        {
+            "change": ChangeKind.TRANSACTION_PENDING,
+            "producer_id": event.producer_id,
+            "offsets": rows_values(moved),
+        }
     )

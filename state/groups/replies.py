@@ -49,11 +49,11 @@ def generation_fields(
     }
 
 
-def metadata_rows(group: Group) -> list[list[str | None]]:
-    """Return [member, instance, metadata under the group's protocol] of each member."""
+def metadata_rows(group: Group) -> list[tuple[str, str | None, str]]:
+    """Return (member, instance, metadata under the group's protocol) of each member."""
     assert group.protocol is not None
     protocol = group.protocol
-    return [[one.id, one.instance, one.metadata(protocol)] for one in group.members.values()]
+    return [(one.id, one.instance, one.metadata(protocol)) for one in group.members.values()]
 
 
 def refuse_sync(turn: Turn, request_id: str, error: ProtocolError) -> None:

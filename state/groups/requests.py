@@ -77,7 +77,7 @@ def _commit(
 
 def create(turn: Turn, name: str, partition: int) -> Group:
     """Return a new group, noted as such."""
-    turn.change(ChangeKind.GROUP_CREATED)
+    turn.change({"change": ChangeKind.GROUP_CREATED})
     return Group(name, partition, state_since_ms=turn.now_ms)
 
 

@@ -83,9 +83,11 @@ def _distribute(turn: Turn, group: Group, assignments: dict[str, str]) -> None:
     )
     move(turn, group, GroupState.STABLE)
     step.change(
-        ChangeKind.ASSIGNMENT_DISTRIBUTED,
-        generation=group.generation,
-        assignments=[[one.id, one.assignment] for one in group.members.values()],
+        {
+            "change": ChangeKind.ASSIGNMENT_DISTRIBUTED,
+            "generation": group.generation,
+            "assignments": [(one.id, one.assignment) for one in group.members.values()],
+        }
     )
     for member in group.members.values():
         _hand_out(turn, group, member, step)

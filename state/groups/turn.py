@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from state.bodies import GroupStep
-from state.groups.change_kinds import ChangeKind
+from state.groups.change_bodies import Change
 from state.groups.config import GroupConfig
 from state.groups.tables import Api
 from state.protocol_errors import ProtocolError
@@ -22,9 +22,9 @@ class Step:
         self.turn = turn
         self.body: GroupStep = {"changes": [], "replies": []}
 
-    def change(self, kind: ChangeKind, **fields: Any) -> None:
+    def change(self, change: Change) -> None:
         """Note what changed, at the turn's present time."""
-        self.body["changes"].append({"change": kind, "at_ms": self.turn.now_ms, **fields})
+        self.body["changes"].append({**change, "at_ms": self.turn.now_ms})
 
     def reply(self, request_id: str, api: Api, error: ProtocolError, **fields: Any) -> None:
         """Note an answer."""
@@ -49,9 +49,9 @@ class Turn:
         self._steps: list[Step] = []
         self._writes = 0
 
-    def change(self, kind: ChangeKind, **fields: Any) -> None:
+    def change(self, change: Change) -> None:
         """Note what changed and needs no record."""
-        self._plain().change(kind, **fields)
+        self._plain().change(change)
 
     def reply(self, request_id: str, api: Api, error: ProtocolError, **fields: Any) -> None:
         """Note an answer that waits for no record."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NotRequired, get_origin, get_type_hints
+from typing import Any, NotRequired, get_args, get_origin, get_type_hints
 
 import orjson
 
 from state import bodies, reply_bodies
 from state.decisions import BLOCK_KINDS, DecisionKind
+from state.groups import change_bodies
+from state.groups.change_kinds import ChangeKind
 from tests.property import group_logs
 from tests.property.state_logs import author_of, random_intents
 
@@ -44,6 +46,11 @@ REPLIES: dict[str, type[Any]] = {
 }
 
 
+CHANGE_BODIES: dict[str, type[Any]] = {
+    get_args(get_type_hints(one)["change"])[0]: one for one in get_args(change_bodies.Change)
+}
+
+
 def bodies_of_logs() -> Iterable[tuple[str, dict[str, Any]]]:
     for seed in range(LOGS):
         author = author_of(random_intents(seed), plausible=bool(seed % 2))
@@ -57,6 +64,7 @@ def bodies_of_logs() -> Iterable[tuple[str, dict[str, Any]]]:
 def test_every_kind_of_body_has_its_type() -> None:
     assert BODIES.keys() | {DecisionKind.REPLY} | BLOCK_KINDS == set(DecisionKind)
     assert REPLIES.keys() == set(reply_bodies.Api)
+    assert CHANGE_BODIES.keys() == set(ChangeKind)
 
 
 def misfits(typed: type[Any], body: dict[str, Any]) -> set[str]:
@@ -74,4 +82,8 @@ def test_bodies_have_the_fields_of_their_type_and_no_others() -> None:
         assert misfits(typed, body) == set(), (kind, body)
         for step in body["steps"] if typed is bodies.ChangeGroup else ():
             assert misfits(bodies.GroupStep, step) == set(), step
-    assert met == {*BODIES.values(), *REPLIES.values()}
+            for change in step["changes"]:
+                changed = CHANGE_BODIES[change["change"]]
+                met.add(changed)
+                assert misfits(changed, change) == {"at_ms"}, change
+    assert met == {*BODIES.values(), *REPLIES.values(), *CHANGE_BODIES.values()}
