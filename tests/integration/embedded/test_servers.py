@@ -30,10 +30,8 @@ from streaming.zk.znodes import (
     topic_bytes,
     topic_path,
 )
-from tests.fixtures.waiting import wait_for
+from tests.fixtures.waiting import WAIT_S, wait_for
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
-
-BOUND_S = 60
 
 
 def test_zookeeper_serves_the_same_data_after_stop_and_after_kill(zookeeper_server):
@@ -98,9 +96,9 @@ time.sleep(600)
         assert child.is_running()
     finally:
         parent.kill()
-        parent.wait(BOUND_S)
+        parent.wait(WAIT_S)
         parent.stdout.close()
-    child.wait(BOUND_S)
+    child.wait(WAIT_S)
 
 
 def test_a_child_that_ignores_sigterm_is_killed_in_the_end(tmp_path):

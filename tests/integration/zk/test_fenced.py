@@ -15,10 +15,8 @@ from streaming.zk.fenced import FencedWriter
 from streaming.zk.multiread import read_many
 from streaming.zk.ops import Create, Delete, SetData
 from streaming.zk.write_limits import WriteLimits
-from tests.fixtures.waiting import wait_for
+from tests.fixtures.waiting import WAIT_S, wait_for
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
-
-BOUND_S = 60
 
 
 @pytest.fixture
@@ -60,7 +58,7 @@ def test_what_was_written_before_the_fence_fell_is_told_apart(zookeeper, zk_sess
         thread.start()
         wait_for("the first writes", lambda: zk_session.get(paths[0]).version > 0)
         claim_controller(other, 2, steal=True)
-    thread.join(BOUND_S)
+    thread.join(WAIT_S)
     written = [kind == "written" for kind in kinds(outcomes)]
     assert [v == 1 for v in read_many(zk_session, paths).version.tolist()] == written
     assert set(kinds(outcomes)) <= {"written", "fenced"}
@@ -242,7 +240,7 @@ def test_a_server_killed_and_restarted_in_the_middle(zookeeper_server, downtime_
         zookeeper_server.kill()
         time.sleep(downtime_s)
         zookeeper_server.start()
-        thread.join(BOUND_S)
+        thread.join(WAIT_S)
         assert [(o.kind, o.version) for o in outcomes] == [("written", 1), ("written", 2)] * len(
             paths
         )

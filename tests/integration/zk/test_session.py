@@ -19,14 +19,13 @@ from streaming.zk.errors import (
     ZooKeeperUnreachable,
 )
 from streaming.zk.types import SessionState, WatchEvent, WatchKind
+from tests.fixtures.waiting import WAIT_S
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
-
-BOUND_S = 60
 
 
 def next_value(values: queue.Queue, wanted):
     """Take values until one satisfies `wanted`, and return it."""
-    deadline = time.monotonic() + BOUND_S
+    deadline = time.monotonic() + WAIT_S
     while True:
         value = values.get(timeout=deadline - time.monotonic())
         if wanted(value):
@@ -41,7 +40,7 @@ class Follower:
         self.tree = WatchedTree(session, DirtyPaths(lambda: self.marks.put(None)))
 
     def wait_for(self, read, wanted):
-        deadline = time.monotonic() + BOUND_S
+        deadline = time.monotonic() + WAIT_S
         while (value := read()) != wanted:
             try:
                 self.marks.get(timeout=max(deadline - time.monotonic(), 0))
@@ -97,20 +96,20 @@ def test_one_shot_watches_see_creation_change_children_and_deletion(zk_session):
     events: queue.Queue[WatchEvent] = queue.Queue()
     assert zk_session.get("/w", events.put) is None
     zk_session.create("/w")
-    assert events.get(timeout=BOUND_S) == WatchEvent(WatchKind.CREATED, "/w")
+    assert events.get(timeout=WAIT_S) == WatchEvent(WatchKind.CREATED, "/w")
     zk_session.get("/w", events.put)
     zk_session.set("/w", b"x")
-    assert events.get(timeout=BOUND_S) == WatchEvent(WatchKind.CHANGED, "/w")
+    assert events.get(timeout=WAIT_S) == WatchEvent(WatchKind.CHANGED, "/w")
     zk_session.children("/w", events.put)
     zk_session.create("/w/child")
-    assert events.get(timeout=BOUND_S) == WatchEvent(WatchKind.CHILDREN_CHANGED, "/w")
+    assert events.get(timeout=WAIT_S) == WatchEvent(WatchKind.CHILDREN_CHANGED, "/w")
     zk_session.delete("/w/child")
     zk_session.get("/w", events.put)
     zk_session.delete("/w")
-    assert events.get(timeout=BOUND_S) == WatchEvent(WatchKind.DELETED, "/w")
+    assert events.get(timeout=WAIT_S) == WatchEvent(WatchKind.DELETED, "/w")
     assert zk_session.children("/w", events.put) is None
     zk_session.create("/w")
-    assert events.get(timeout=BOUND_S) == WatchEvent(WatchKind.CREATED, "/w")
+    assert events.get(timeout=WAIT_S) == WatchEvent(WatchKind.CREATED, "/w")
 
 
 def test_a_restarted_server_keeps_the_session_and_what_is_watched_is_read_again(zookeeper_server):
@@ -164,7 +163,7 @@ def end_session(victim: ZkSession) -> None:
     from kazoo.client import KazooClient
 
     client = KazooClient(victim.hosts, timeout=1, client_id=victim._kazoo.client_id)
-    client.start(timeout=BOUND_S)
+    client.start(timeout=WAIT_S)
     client.stop()
     client.close()
 

@@ -18,11 +18,10 @@ from state.step import fold, new_machine
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
 from tests.fixtures.folding import fold_log
-from tests.fixtures.waiting import wait_for
+from tests.fixtures.waiting import WAIT_S, wait_for
 from tests.property.state_logs import long_log
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "leaders_per_broker.py"
-BOUND_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +102,7 @@ def test_nothing_is_known_of_a_log_without_its_beginning(example, decisions, wan
                 capture_output=True,
                 text=True,
                 check=False,
-                timeout=BOUND_S,
+                timeout=WAIT_S,
             )
             assert (asked.returncode, asked.stdout) == (1, "")
             assert "not known yet" in asked.stderr
@@ -137,7 +136,7 @@ def test_a_consumer_that_is_killed_goes_on_without_gap_or_repetition(decisions, 
         writer.append([record(one) for one in decisions[:40]])
         with subprocess.Popen(command, stdout=subprocess.DEVNULL) as running:
             try:
-                wait_for("what the consumer keeps", state.exists, BOUND_S)
+                wait_for("what the consumer keeps", state.exists)
             finally:
                 running.kill()
         kept = orjson.loads(state.read_bytes())
@@ -145,6 +144,6 @@ def test_a_consumer_that_is_killed_goes_on_without_gap_or_repetition(decisions, 
         # The job died as well and wrote some decisions again.
         writer.append([record(one) for one in decisions[30:]])
     done = subprocess.run(
-        [*command, "--once"], capture_output=True, text=True, check=True, timeout=BOUND_S
+        [*command, "--once"], capture_output=True, text=True, check=True, timeout=WAIT_S
     )
     assert {int(broker): count for broker, count in orjson.loads(done.stdout).items()} == wanted

@@ -13,10 +13,9 @@ from streaming.front.groups.groups import Groups
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets import take_over
 from streaming.settings_loader import load_settings
+from tests.fixtures.waiting import WAIT_S
 from tests.unit.front.group_requests import commit, fetched, join
 from tests.unit.front.group_world import PARTITIONS, GroupWorld, coordinating
-
-WAIT_S = 20.0
 
 
 class FrontWorld(GroupWorld):

@@ -28,11 +28,11 @@ from streaming.wire.frames import FrameSplitter, frame
 from streaming.wire.requests import encode_request
 from streaming.wire.responses import decode_response
 from tests.fixtures.documented_events import assert_documented
+from tests.fixtures.waiting import WAIT_S
 
 NODE_ID = 1000
 CLUSTER_ID = "vPeOCWypqUOSepEvx0cbog"
 LISTENERS = (Listener("CLIENT", "127.0.0.1", 0), Listener("INTERNAL", "127.0.0.1", 0))
-WAIT_S = 20.0
 DEFAULTS = TopicDefaults(partitions=2, replication_factor=1)
 
 

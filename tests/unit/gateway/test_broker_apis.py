@@ -13,7 +13,8 @@ from state.topic_ids import topic_id_from_text
 from streaming.gateway.ports import DecisionTimedOut, NotController
 from streaming.image.cluster_image import ClusterImage
 from streaming.wire.apis import ApiKey
-from tests.unit.gateway.support import WAIT_S, Rig, with_gateway
+from tests.fixtures.waiting import WAIT_S
+from tests.unit.gateway.support import Rig, with_gateway
 
 EPOCH = 101  # of broker 1
 

@@ -21,8 +21,8 @@ from streaming.link.messages import (
     frame_lengths,
 )
 from streaming.log.api import NewRecord
+from tests.fixtures.waiting import WAIT_S
 
-BOUND_S = 20
 EVENT = NewRecord("kind", "key", b"payload")
 
 
@@ -36,13 +36,13 @@ class Front:
     def listen(self) -> None:
         self.path.unlink(missing_ok=True)
         self.server = socket.socket(socket.AF_UNIX)
-        self.server.settimeout(BOUND_S)
+        self.server.settimeout(WAIT_S)
         self.server.bind(str(self.path))
         self.server.listen()
 
     def accept(self) -> Connection:
         accepted, _ = self.server.accept()
-        accepted.settimeout(BOUND_S)
+        accepted.settimeout(WAIT_S)
         return Connection(accepted)
 
     def close(self) -> None:
@@ -89,7 +89,7 @@ def link(front) -> Iterator[JobLink]:
 class Appending:
     """An append on a thread of its own; `result` is the offset or the error."""
 
-    def __init__(self, link: JobLink, timeout_s: float = BOUND_S) -> None:
+    def __init__(self, link: JobLink, timeout_s: float = WAIT_S) -> None:
         self.found: int | LinkDown | AppendRefused | None = None
         self.thread = threading.Thread(target=self.run, args=(link, timeout_s), daemon=True)
         self.thread.start()
@@ -101,7 +101,7 @@ class Appending:
             self.found = error
 
     def result(self) -> int | LinkDown | AppendRefused | None:
-        self.thread.join(BOUND_S)
+        self.thread.join(WAIT_S)
         return self.found
 
 
@@ -206,7 +206,7 @@ def test_nobody_says_anything_before_hello_and_the_image(front):
 
     def slow_image(link: JobLink) -> None:
         inside.set()
-        go_on.wait(BOUND_S)
+        go_on.wait(WAIT_S)
         link.send({"type": "image"})
 
     link = JobLink(front.path, on_connected=slow_image)
@@ -214,7 +214,7 @@ def test_nobody_says_anything_before_hello_and_the_image(front):
         link.send({"type": "early"})
     link.start()
     connection = front.accept()
-    assert inside.wait(BOUND_S)
+    assert inside.wait(WAIT_S)
     link.send({"type": "decisions"})
     go_on.set()
     assert [connection.read().type for _ in range(3)] == ["hello", "decisions", "image"]
@@ -236,7 +236,7 @@ def test_a_front_that_does_not_read_does_not_keep_the_job_from_stopping(front, l
     while not link._lock.locked():
         assert not failed.wait(0.005)
     link.stop()
-    assert failed.wait(BOUND_S)
+    assert failed.wait(WAIT_S)
     connection.close()
 
 

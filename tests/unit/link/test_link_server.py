@@ -9,8 +9,7 @@ from pathlib import Path
 
 from streaming.front.link_server import LinkServer
 from streaming.link.messages import Message, encode_message
-
-WAIT_S = 10.0
+from tests.fixtures.waiting import WAIT_S
 
 
 class Handler:

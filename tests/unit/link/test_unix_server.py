@@ -6,8 +6,7 @@ import asyncio
 import logging
 
 from streaming.front.unix_server import UnixServer
-
-WAIT_S = 10.0
+from tests.fixtures.waiting import WAIT_S
 
 
 def test_it_ends_quietly_while_somebody_is_connected(tmp_path, caplog):

@@ -19,11 +19,11 @@ from streaming.wire.exchange import ANSWER_MAX_BYTES
 from streaming.wire.frames import frame
 from streaming.wire.requests import decode_request
 from streaming.wire.responses import encode_response
+from tests.fixtures.waiting import WAIT_S
 from tests.unit.gateway.support import registration
 from tests.unit.offsets.support import OLDER, Led
 
 OFFSET_OUT_OF_RANGE = 1
-WAIT_S = 20.0
 
 
 class Follower:

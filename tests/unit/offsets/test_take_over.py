@@ -15,10 +15,9 @@ from streaming.offsets.batches import UnreadableBatch
 from streaming.offsets.standing import Standing
 from streaming.offsets.take_over import TakeOver
 from streaming.offsets.upkeep import IsrUpkeep
+from tests.fixtures.waiting import WAIT_S
 from tests.unit.gateway.support import BROKERS
 from tests.unit.offsets.support import Led
-
-WAIT_S = 20.0
 
 
 class Told:

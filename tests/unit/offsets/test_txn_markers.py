@@ -15,11 +15,11 @@ from streaming.offsets.txn_markers import TxnMarkers
 from streaming.wire.apis import GROUP_APIS, ApiKey
 from streaming.wire.requests import RequestHeader, decode_request
 from streaming.wire.responses import encode_response
+from tests.fixtures.waiting import WAIT_S
 from tests.unit.offsets.support import Led
 
 PRODUCER_ID = 9
 EPOCHS = Epochs(1, 4)
-WAIT_S = 10
 
 
 def marker_of(topics: list[dict[str, Any]], epochs: Epochs = EPOCHS) -> dict[str, Any]:

@@ -17,9 +17,9 @@ from streaming.wire.apis import ApiKey
 from streaming.wire.frames import frame
 from streaming.wire.requests import encode_request_header
 from tests.bench.stub_answers import answer, read_header
+from tests.fixtures.waiting import WAIT_S
 
 EPOCH = 0x7EDCBA987654
-BOUND_S = 30
 CLIENT_ID = "helmstream"
 NAMED, OTHER = "xVg7K6qyTvmxpuD7RnqU_w", "xVg7K6qyTvmxpuD7RnqU_Q"
 
@@ -52,14 +52,14 @@ async def channel_to(serve: Serve, backoff_ms: int) -> AsyncIterator[BrokerChann
         1,
         EPOCH,
         server.sockets[0].getsockname()[:2],
-        timing=Timing(socket_timeout_ms=BOUND_S * 1000, retry_backoff_ms=backoff_ms),
+        timing=Timing(socket_timeout_ms=int(WAIT_S * 1000), retry_backoff_ms=backoff_ms),
         on_answer=lambda _: None,
         on_sent=lambda *_: None,
         on_confirmed=lambda *_: None,
     )
     running = asyncio.ensure_future(channel.run())
     try:
-        async with asyncio.timeout(BOUND_S):
+        async with asyncio.timeout(WAIT_S):
             yield channel
     finally:
         running.cancel()
@@ -125,7 +125,7 @@ def test_who_hung_up_meanwhile_is_connected_to_again_at_once(
         await writer.wait_closed()
 
     async def play() -> None:
-        async with channel_to(serve, backoff_ms=2 * BOUND_S * 1000) as channel:
+        async with channel_to(serve, backoff_ms=int(2 * WAIT_S * 1000)) as channel:
             for _ in range(2):
                 channel.put(Queued(request_about(1), 1))
                 while len(channel):

@@ -17,6 +17,7 @@ import pytest
 
 from streaming.errors import HelmstreamError
 from streaming.starting.job_lock import JobLock, JobLocked
+from tests.fixtures.waiting import WAIT_S
 
 HOLD = """
 import sys, time
@@ -28,7 +29,6 @@ lock.note_jvm(int(sys.argv[2]))
 print("held", flush=True)
 time.sleep(60)
 """
-WAIT_S = 20.0
 
 
 @pytest.fixture

@@ -20,9 +20,7 @@ from streaming.supervisor.processes import (
     keep_bounded,
     role_command,
 )
-from tests.fixtures.waiting import wait_for
-
-WAIT_S = 30.0
+from tests.fixtures.waiting import WAIT_S, wait_for
 
 
 def role_that(code: str, tmp_path: Path) -> Supervised:
@@ -34,7 +32,7 @@ def keep_until_started_again(role: Supervised) -> None:
         role.keep_running()
         return role.starts >= 3
 
-    wait_for("two more starts", started_again, WAIT_S)
+    wait_for("two more starts", started_again)
 
 
 @pytest.mark.parametrize("ending", ["raise SystemExit(1)", "raise SystemExit(4)", "1 / 0", "pass"])
@@ -121,7 +119,7 @@ def test_a_process_that_cannot_be_started_is_tried_again(tmp_path: Path) -> None
         role.keep_running()
         return role.backoff_s > processes._FIRST_BACKOFF_S * 4
 
-    wait_for("two tries after the end", tried_twice, WAIT_S)
+    wait_for("two tries after the end", tried_twice)
     assert role.starts == 1
     role.log_path.rmdir()
     keep_until_started_again(role)

@@ -13,9 +13,9 @@ from streaming.wire.errors import FrameTooLarge, MalformedFrame, WireError
 from streaming.wire.exchange import Exchange
 from streaming.wire.frames import frame
 from streaming.wire.passing import request_prefix
+from tests.fixtures.waiting import WAIT_S
 
 LIMIT_BYTES = 100
-WAIT_S = 20.0
 HEAD = struct.pack(">hhi", 3, 9, 4711)
 
 
