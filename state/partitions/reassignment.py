@@ -70,9 +70,8 @@ class Motion:
         )
 
 
-def motion_of(slot: Slot, row: int) -> Motion:
+def motion_of(rows: Columns, row: int) -> Motion:
     """Return how a row's replicas are moving."""
-    rows = slot.table.rows
     replicas = rows.replicas[row]
     return Motion(
         tuple(unpad(replicas)),
@@ -89,20 +88,21 @@ def begin(slot: Slot, changes: Changes, at: Rows, motions: Sequence[Motion]) -> 
     """
     if len(at) == 0:
         return
-    changed = [motion_of(slot, row) != one for row, one in zip(at.tolist(), motions, strict=True)]
+    rows = slot.table.rows
+    changed = [motion_of(rows, row) != one for row, one in zip(at.tolist(), motions, strict=True)]
     lists = pad_rows([one.replicas for one in motions])
-    present = slot.table.rows.replicas[at]
+    present = rows.replicas[at]
     unneeded = (present != NONE) & ~contains(lists, present)
     _stop_and_delete(slot, changes, slot.table.spread(at, unneeded))
     _relist(changes, at, lists, motions)
     if any(changed):
-        topic = int(slot.table.rows.topic[at[0]])
+        topic = int(rows.topic[at[0]])
         kind = DecisionKind.REWRITE_ASSIGNMENT
         offset = changes.events.offset_of(slot.table.topics[topic].name)
         written = assignment_decision(slot.table, slot.authority, offset, topic, kind)
         changes.also.append(written)
     _advance(slot, changes, at)
-    lost = (changes.leader_before[at] != NO_LEADER) & (slot.table.rows.leader[at] == NO_LEADER)
+    lost = (changes.leader_before[at] != NO_LEADER) & (rows.leader[at] == NO_LEADER)
     move_partitions(slot, changes, at[lost], PartitionState.ONLINE, Strategy.OFFLINE)
 
 

@@ -70,7 +70,7 @@ def _motion(
 ) -> Motion:
     """Return the motion that is asked for; raises Rejected."""
     known = row >= 0
-    now = motion_of(slot, row) if known else _NOBODY
+    now = motion_of(slot.table.rows, row) if known else _NOBODY
     if target is not None:
         _check_replicas(slot, request, now, target)
     elif not now.in_progress:
@@ -141,7 +141,7 @@ def _check_leadership(slot: Slot, row: int, wanted: Motion) -> None:
 
 def _is_under_way(slot: Slot, row: int, wanted: Motion) -> bool:
     """Return whether the znode asks for what is being done already, as it does after a failover."""
-    now = motion_of(slot, row)
+    now = motion_of(slot.table.rows, row)
     return now.in_progress and now == wanted
 
 

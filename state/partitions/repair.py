@@ -11,6 +11,7 @@ from state.matrix import (
     NONE,
     Bools,
     Int32s,
+    Rows,
     any_in_row,
     contains,
     keep,
@@ -23,8 +24,10 @@ from state.partitions.assignment import assignment_decision
 from state.partitions.changes import Changes
 from state.partitions.legal import ReplicaState
 from state.partitions.machine import move_replicas
+from state.partitions.reassignment import begin, motion_of
 from state.partitions.relist import replace_replicas
 from state.partitions.slot import Slot
+from state.partitions.table import Columns
 from state.payloads.topics import TopicObserved
 
 
@@ -101,6 +104,25 @@ def joining(observed: TopicObserved, replicas: Int32s) -> Bools:
     return joins
 
 
+def held_unrepaired(slot: Slot, at: Rows, columns: Columns) -> Bools:
+    """Return bool[k]: rows `at` list us, columns do not: their topic could not be written when it
+    was observed before, and now it can.
+    """
+    own = slot.authority.controller_id
+    held = any_in_row(slot.table.rows.replicas[at] == own)
+    unrepaired: Bools = held & ~any_in_row(columns.replicas == own)
+    return unrepaired
+
+
+def repair_held(slot: Slot, changes: Changes, at: Rows, columns: Columns, late: Bools) -> None:
+    """Bring rows `at` of one topic where `late` bool[k] holds from lists with us to those of
+    columns, as a reassignment does; in a deletion they stay as they are.
+    """
+    late = late & ~slot.table.in_deletion()[at]
+    motions = [motion_of(columns, row) for row in np.flatnonzero(late).tolist()]
+    begin(slot, changes, at[late], motions)
+
+
 def _as_repaired_before(
     slot: Slot, observed: TopicObserved, replicas: Int32s, repaired: Bools
 ) -> Int32s:
@@ -111,7 +133,8 @@ def _as_repaired_before(
     before = repaired & (at >= 0)
     if not before.any():
         return replicas
-    held = slot.table.rows.replicas[at[before]]
+    held = slot.table.rows.replicas[at]
+    before &= ~any_in_row(held == slot.authority.controller_id)
     replicas = widen(replicas, held.shape[1])
-    replicas[before] = widen(held, replicas.shape[1])
+    replicas[before] = widen(held, replicas.shape[1])[before]
     return replicas

@@ -16,7 +16,12 @@ from state.partitions.reassignment import (
     in_motion,
     resume_reassignments,
 )
-from state.partitions.repair import joining, without_controller
+from state.partitions.repair import (
+    held_unrepaired,
+    joining,
+    repair_held,
+    without_controller,
+)
 from state.partitions.rows import observed_columns, select
 from state.partitions.slot import Slot
 from state.partitions.starting import create_partitions, elect_offline, start_rows
@@ -115,7 +120,8 @@ def _take_rows(
     slot.table.add_rows(select(columns, new))
     changes = Changes(slot.table, {observed.topic: event.offset})
     at = slot.table.find(observed.topic, observed.partitions)
-    if rewritten:
+    late = held_unrepaired(slot, at, columns)
+    if rewritten and not late.any():
         changes.also.append(_rewrite(slot, event, known))
     if known.renamed:
         _tell_id(slot, changes, at[~new])
@@ -128,6 +134,7 @@ def _take_rows(
     taken = adopt_states(slot, changes, at, observed.states, only=~new & stored)
     if not observed.unwritable:
         complete_reassignments(slot, changes, taken)
+    repair_held(slot, changes, at, columns, late)
     if observed.observed_again:
         raise_unwritten(slot, changes, at[stored])
     return deletion.decide(slot, changes)

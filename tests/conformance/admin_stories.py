@@ -103,7 +103,7 @@ def list_reassignments(world: World, event: dict[str, Any]) -> None:
         for topic in slot.table.topics:
             for row in slot.table.rows_of(topic.name).tolist():
                 name = f"{topic.name}-{slot.table.rows.partition[row]}"
-                motion = motion_of(slot, row)
+                motion = motion_of(slot.table.rows, row)
                 if motion.in_progress and (asked is None or name in asked):
                     found[name] = {
                         "replicas": list(motion.replicas),

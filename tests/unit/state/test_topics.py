@@ -258,7 +258,21 @@ def test_a_topic_that_cannot_be_written_is_led_as_it_is() -> None:
     assert [(row["replicas"], row["leader"], row["isr"]) for row in said[CHANGE]] == [
         ([1000, 1], 1, [1])
     ]
-    assert REWRITE in controller.topic("t", [[1000, 1]], zk_version=1), "tried when it changes"
+    state = [1, 0, [1], 5, 0, 0]
+    said = controller.topic("t", [[1000, 1]], [state], zk_version=1)
+    assert said[REWRITE]["assignment"] == {"0": [2, 1]}, "tried when it changes"
+    assert (said[REWRITE]["adding"], said[REWRITE]["removing"]) == ({"0": [2]}, {})
+    [row] = said[CHANGE]
+    assert (row["leader"], row["leader_epoch"], row["recipients"]) == (1, 1, [2, 1])
+    assert controller.topic("t", [[2, 1]], [state], adding=[[2]], zk_version=2) == {}
+
+
+def test_a_topic_that_cannot_be_written_and_is_deleted_stays_as_it_is() -> None:
+    """Its deletion waits for us; to write it as it is would make it change, again and again."""
+    controller = Controller((1, 2, 3))
+    controller.topic("t", [[1000, 1]], unwritable=True)
+    controller.happen("topic_deletion_requested", "t", topic="t")
+    assert controller.topic("t", [[1000, 1]], zk_version=1) == {}
 
 
 def test_a_load_writes_nothing_where_all_is_well() -> None:
