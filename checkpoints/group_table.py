@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from checkpoints.ddl import ddl
 from checkpoints.read import open_states, state_frame
 from state.groups.group import Group
 from state.groups.slot import GroupSlot
@@ -40,16 +41,9 @@ GROUP_SCHEMA = pa.schema(
         ("offsets", pa.list_(_OFFSET)),
     ]
 )
-_DDL = (
-    "`group` string, slot int, bucket int, `partition` int, state string, generation int, "
-    "protocol_type string, protocol string, leader string, "
-    "members array<struct<id: string, instance: string, client: string, host: string>>, "
-    "offsets array<struct<topic: string, partition: int, offset: bigint, metadata: string, "
-    "commit_ms: bigint>>"
-)
 
 
-def read_groups(spark: SparkSession, checkpoint: Path, batch: int | None = None) -> DataFrame:
+def read_groups(spark: SparkSession, checkpoint: Path, batch_id: int | None = None) -> DataFrame:
     """Return the consumer groups as of a committed micro-batch, the last one by default.
 
     Columns: group string, slot and bucket int (where it is), partition int (of
@@ -58,7 +52,7 @@ def read_groups(spark: SparkSession, checkpoint: Path, batch: int | None = None)
     offset, metadata, commit_ms), the committed ones. Decoded on the executors. Raises
     CheckpointMismatch when the batch is not retained.
     """
-    return state_frame(spark, checkpoint, batch).mapInArrow(_open, _DDL)
+    return state_frame(spark, checkpoint, batch_id).mapInArrow(_open, ddl(GROUP_SCHEMA))
 
 
 def _open(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

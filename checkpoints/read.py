@@ -19,16 +19,16 @@ from state.step import Machine
 
 
 def committed_batches(checkpoint: Path) -> list[int]:
-    """Return the numbers of the retained micro-batches that were committed, ascending."""
-    return _numbers(checkpoint / "commits")
+    """Return the ids of the retained micro-batches that were committed, ascending."""
+    return _batch_ids(checkpoint / "commits")
 
 
 def planned_batches(checkpoint: Path) -> list[int]:
-    """Return the numbers of the retained micro-batches that were begun, ascending."""
-    return _numbers(checkpoint / "offsets")
+    """Return the ids of the retained micro-batches that were begun, ascending."""
+    return _batch_ids(checkpoint / "offsets")
 
 
-def _numbers(folder: Path) -> list[int]:
+def _batch_ids(folder: Path) -> list[int]:
     names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
     return sorted(int(name) for name in names if name.isdigit())
 
@@ -48,8 +48,7 @@ def folded_until(checkpoint: Path, batch_id: int | None = None) -> int:
     committed = committed_batches(checkpoint)
     if not committed:
         return 0
-    number = max(committed) if batch_id is None else batch_id
-    path = checkpoint / "offsets" / str(number)
+    path = checkpoint / "offsets" / str(max(committed) if batch_id is None else batch_id)
     try:
         return int(orjson.loads(read_file(path).splitlines()[2])["offset"])
     except (FileNotFoundError, ValueError, LookupError) as error:
@@ -57,19 +56,19 @@ def folded_until(checkpoint: Path, batch_id: int | None = None) -> int:
 
 
 def retained_batch(checkpoint: Path, batch_id: int | None) -> int:
-    """Return the number of a batch (None: the last that was committed).
+    """Return the id of a batch (None: the last that was committed).
 
     Raises CheckpointMismatch when it is not in the checkpoint.
     """
     committed = committed_batches(checkpoint)
     if not committed:
         raise CheckpointMismatch(f"{checkpoint} has no committed batch")
-    number = committed[-1] if batch_id is None else batch_id
-    if number not in committed:
+    found = committed[-1] if batch_id is None else batch_id
+    if found not in committed:
         raise CheckpointMismatch(
-            f"batch {number} is not in {checkpoint}: it has {committed[0]} to {committed[-1]}"
+            f"batch {found} is not in {checkpoint}: it has {committed[0]} to {committed[-1]}"
         )
-    return number
+    return found
 
 
 def state_frame(spark: SparkSession, checkpoint: Path, batch_id: int | None = None) -> DataFrame:
@@ -78,9 +77,9 @@ def state_frame(spark: SparkSession, checkpoint: Path, batch_id: int | None = No
 
     Raises CheckpointMismatch when the batch is not retained.
     """
-    number = retained_batch(checkpoint, batch_id)
+    batch_id = retained_batch(checkpoint, batch_id)
     spark.streams.active  # noqa: B018 - starts the state store's coordinator, which the reader needs
-    rows = spark.read.format("statestore").option("batchId", number).load(str(checkpoint))
+    rows = spark.read.format("statestore").option("batchId", batch_id).load(str(checkpoint))
     return rows.selectExpr("key.machine AS machine", "value.groupState.data AS state")
 
 
@@ -116,6 +115,6 @@ def snapshot_of(spark: SparkSession, checkpoint: Path, batch_id: int | None = No
     Raises CheckpointMismatch when the batch is not retained or the folder says nothing of slots.
     """
     # Once: while the states are collected, the job commits further batches.
-    number = retained_batch(checkpoint, batch_id)
-    states = read_states(spark, checkpoint, number)
-    return Snapshot(folded_until(checkpoint, number), layout_of(checkpoint), states)
+    batch_id = retained_batch(checkpoint, batch_id)
+    states = read_states(spark, checkpoint, batch_id)
+    return Snapshot(folded_until(checkpoint, batch_id), layout_of(checkpoint), states)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
+from checkpoints.ddl import ddl
 from checkpoints.read import open_states, state_frame
 from state.matrix import NONE, Bools, Int32s
 from state.partitions.legal import PartitionState, ReplicaState
@@ -45,16 +46,11 @@ PARTITION_SCHEMA = pa.schema(
 )
 _PARTITION_STATES = np.array([state.name.lower() for state in PartitionState])
 _REPLICA_STATES = np.array([state.name.lower() for state in ReplicaState])
-_DDL = {
-    pa.string(): "string",
-    pa.int32(): "int",
-    pa.bool_(): "boolean",
-    _IDS: "array<int>",
-    pa.list_(pa.string()): "array<string>",
-}
 
 
-def read_partitions(spark: SparkSession, checkpoint: Path, batch: int | None = None) -> DataFrame:
+def read_partitions(
+    spark: SparkSession, checkpoint: Path, batch_id: int | None = None
+) -> DataFrame:
     """Return the partitions as of a committed micro-batch, the last one by default.
 
     Columns: topic string, partition int, topic_id string (null: none), slot int, state string
@@ -65,9 +61,7 @@ def read_partitions(spark: SparkSession, checkpoint: Path, batch: int | None = N
     replica_states array<string> (as replicas), deleting boolean (queued for deletion). Decoded on
     the executors. Raises CheckpointMismatch when the batch is not retained.
     """
-    states = state_frame(spark, checkpoint, batch)
-    schema = ", ".join(f"{field.name} {_DDL[field.type]}" for field in PARTITION_SCHEMA)
-    return states.mapInArrow(_open, schema)
+    return state_frame(spark, checkpoint, batch_id).mapInArrow(_open, ddl(PARTITION_SCHEMA))
 
 
 def _open(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -133,7 +133,7 @@ def test_partitions_are_a_table_as_of_any_batch(spark, original, log):
     checkpoint = DataDir(original).checkpoint
     rows = read_partitions(spark, checkpoint).orderBy("topic", "partition").collect()
     assert [row.asDict() for row in rows] == table_of(log[:CUT], 4) != []
-    earlier = read_partitions(spark, checkpoint, batch=0).orderBy("topic", "partition")
+    earlier = read_partitions(spark, checkpoint, batch_id=0).orderBy("topic", "partition")
     assert [row.asDict() for row in earlier.collect()] == table_of(log[:BATCH], 4)
     assert dict(earlier.dtypes)["isr"] == "array<int>"
 
