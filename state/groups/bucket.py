@@ -6,12 +6,15 @@ part in a transaction) stands beside their bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from state.blocks import decode_block, encode_block
+from state.blocks import Column, decode_block, encode_block
 from state.errors import CorruptBlock
 from state.groups.codec import decode_group, encode_members
 from state.groups.group import Group, empty_since_ms
@@ -19,15 +22,18 @@ from state.groups.member import NEVER
 from state.groups.states import GroupState
 
 _LENGTH_BYTES = 4
-_FIXED = (
-    "partition",
-    "deadline_ms",
-    "latest_ms",
-    "commit_ms",
-    "expire_ms",
-    "removable",
-    "transactions",
-)
+_COLUMNS: Mapping[str, npt.DTypeLike] = {
+    "partition": np.int32,
+    "deadline_ms": np.int64,
+    "latest_ms": np.int64,
+    "commit_ms": np.int64,
+    "expire_ms": np.int64,
+    "removable": np.bool_,
+    "transactions": np.bool_,
+}
+"""What a bucket always says of its groups: fields of Entry, in the order they are written."""
+_EMPTY_MS = "empty_ms"
+"""The field of Entry that is written where a group has a value."""
 
 
 @dataclass(slots=True)
@@ -41,15 +47,15 @@ class Entry:
     became empty; NEVER for others.
     """
 
-    members: bytes
-    offsets: bytes
     partition: int
-    deadline_ms: int
-    latest_ms: int
-    commit_ms: int
-    expire_ms: int
-    removable: bool
-    transactions: bool
+    members: bytes = b""
+    offsets: bytes = b""
+    deadline_ms: int = NEVER
+    latest_ms: int = NEVER
+    commit_ms: int = NEVER
+    expire_ms: int = NEVER
+    removable: bool = False
+    transactions: bool = False
     empty_ms: int = NEVER
     group: Group | None = None
 
@@ -85,9 +91,7 @@ class Bucket:
     def add(self, group: Group) -> None:
         """Take a new group in."""
         assert group.name not in self.entries, f"group {group.name} is there"
-        self.entries[group.name] = Entry(
-            b"", b"", group.partition, NEVER, NEVER, NEVER, NEVER, False, False, NEVER, group
-        )
+        self.entries[group.name] = Entry(group.partition, group=group)
 
     def remove(self, name: str) -> None:
         """Forget a group."""
@@ -138,23 +142,12 @@ class Bucket:
                 entry.offsets = entry.group.store.encoded()
             values += (entry.members, entry.offsets)
         entries = self.entries.values()
-        empty_ms = [one.empty_ms for one in entries]
-        emptied = any(at_ms != NEVER for at_ms in empty_ms)
-        block = encode_block(
-            {
-                "partition": np.array([one.partition for one in entries], dtype=np.int32),
-                "deadline_ms": np.array([one.deadline_ms for one in entries], dtype=np.int64),
-                "latest_ms": np.array([one.latest_ms for one in entries], dtype=np.int64),
-                "commit_ms": np.array([one.commit_ms for one in entries], dtype=np.int64),
-                "expire_ms": np.array([one.expire_ms for one in entries], dtype=np.int64),
-                "removable": np.array([one.removable for one in entries], dtype=np.bool_),
-                "transactions": np.array([one.transactions for one in entries], dtype=np.bool_),
-                "members": np.array([len(one.members) for one in entries], dtype=np.uint32),
-                "offsets": np.array([len(one.offsets) for one in entries], dtype=np.uint32),
-                **({"empty_ms": np.array(empty_ms, dtype=np.int64)} if emptied else {}),
-            },
-            {"armed_ms": self.armed_ms, "groups": [*self.entries]},
-        )
+        columns = {name: _column(name, entries, dtype) for name, dtype in _COLUMNS.items()}
+        columns["members"] = np.array([len(one.members) for one in entries], dtype=np.uint32)
+        columns["offsets"] = np.array([len(one.offsets) for one in entries], dtype=np.uint32)
+        if any(one.empty_ms != NEVER for one in entries):
+            columns[_EMPTY_MS] = _column(_EMPTY_MS, entries, np.int64)
+        block = encode_block(columns, {"armed_ms": self.armed_ms, "groups": [*self.entries]})
         return b"".join([len(block).to_bytes(_LENGTH_BYTES, "little"), block, *values])
 
 
@@ -165,13 +158,16 @@ def decode_bucket(data: bytes) -> Bucket:
     lengths = [columns[name].tolist() for name in ("members", "offsets")]
     if start + sum(map(sum, lengths)) != len(data):
         raise CorruptBlock(f"a bucket of {len(data)} bytes does not end with its last group")
-    fixed = [columns[name].tolist() for name in _FIXED]
-    emptied = columns.get("empty_ms")
-    fixed.append([NEVER] * len(fixed[0]) if emptied is None else emptied.tolist())
+    told = [*_COLUMNS, *([_EMPTY_MS] if _EMPTY_MS in columns else [])]
+    rows = zip(*(columns[name].tolist() for name in told), strict=True)
     entries: dict[str, Entry] = {}
-    rows = zip(*fixed, strict=True)
     for name, values, length, rest in zip(extra["groups"], rows, *lengths, strict=True):
         middle, end = start + length, start + length + rest
-        entries[name] = Entry(data[start:middle], data[middle:end], *values)
+        fields: dict[str, Any] = dict(zip(told, values, strict=True))
+        entries[name] = Entry(members=data[start:middle], offsets=data[middle:end], **fields)
         start = end
     return Bucket(extra["armed_ms"], entries)
+
+
+def _column(name: str, entries: Iterable[Entry], dtype: npt.DTypeLike) -> Column:
+    return np.array([*map(attrgetter(name), entries)], dtype=dtype)
