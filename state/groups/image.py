@@ -47,16 +47,16 @@ def _raise(group: str, change: Change, error: Exception) -> None:
 
 @dataclass(slots=True)
 class GroupImage:
-    """Every group by name, and the writes that are on their way, by id and by group; commits that
-    are appended without a decision by group.
+    """Every group by name, and the writes that are on their way, with the group of each.
 
-    on_error: is told of a group's change that cannot be folded; if it returns, the change is passed
-    over.
+    writing: the ids of those of a group. committing: commits that are appended without a decision,
+    by group. on_error: is told of a group's change that cannot be folded; if it returns, the change
+    is passed over.
     """
 
     groups: dict[str, GroupView] = field(default_factory=dict)
     in_flight: dict[WriteId, tuple[str, GroupStep]] = field(default_factory=dict)
-    writing: dict[str, dict[WriteId, GroupStep]] = field(default_factory=dict)
+    writing: dict[str, set[WriteId]] = field(default_factory=dict)
     committing: dict[str, set[DirectCommit]] = field(default_factory=dict)
     on_error: Callable[[str, Change, Exception], None] = _raise
 
@@ -77,7 +77,7 @@ class GroupImage:
                 write = (offset, step["write"])
                 decided.writes[write] = step
                 self.in_flight[write] = (group, step)
-                self.writing.setdefault(group, {})[write] = step
+                self.writing.setdefault(group, set()).add(write)
             else:
                 self._fold(group, step)
         return decided
@@ -123,7 +123,7 @@ class GroupImage:
 
     def is_unstable(self, group: str, partition: TopicPartition) -> bool:
         """Return whether a commit of this partition is on its way or waits for a marker."""
-        steps = self.writing.get(group, {}).values()
+        steps = (self.in_flight[write][1] for write in self.writing.get(group, ()))
         if any(partition in _partitions(step) for step in steps):
             return True
         if any(partition in one.partitions for one in self.committing.get(group, ())):
@@ -154,7 +154,7 @@ class GroupImage:
     def _end(self, write: WriteId) -> tuple[str, GroupStep]:
         group, step = self.in_flight.pop(write)
         of_group = self.writing[group]
-        del of_group[write]
+        of_group.remove(write)
         if not of_group:
             del self.writing[group]
         return group, step
@@ -182,10 +182,9 @@ class GroupImage:
 
     def _prune(self, group: str, rest: Callable[[list[Change]], list[Change]]) -> None:
         """Let writes that are on their way change no more than the rest of what they would."""
-        for write, step in self.writing.get(group, {}).items():
-            pruned: GroupStep = {**step, "changes": rest(step["changes"])}
-            self.writing[group][write] = pruned
-            self.in_flight[write] = (group, pruned)
+        for write in self.writing.get(group, ()):
+            _, step = self.in_flight[write]
+            self.in_flight[write] = (group, {**step, "changes": rest(step["changes"])})
 
 
 def _partitions(step: GroupStep) -> list[TopicPartition]:
