@@ -1,4 +1,4 @@
-"""The bytes of a machine's state: version 2 is written, 1 and 2 are read.
+"""The bytes of a machine's state: version 3 is written, 1 to 3 are read.
 
 A slot is one column block; everything that is not a column (authority and configuration, brokers,
 topics) is in its header. The cluster machine is a block without rows. docs/state-format.md is the
@@ -21,13 +21,20 @@ from state.cluster.config import ClusterConfig
 from state.errors import CorruptBlock
 from state.groups.slot import GroupSlot
 from state.partitions.slot import Slot
-from state.partitions.table import COLUMN_NAMES, Columns, Deletion, PartitionTable, Topic
+from state.partitions.table import (
+    COLUMN_NAMES,
+    Columns,
+    Deleted,
+    Deletion,
+    PartitionTable,
+    Topic,
+)
 from state.payloads.brokers import BrokerRegistration
 from state.step import Machine
 from state.topic_ids import topic_id_from_text, topic_id_to_text
 
-FORMAT_VERSION = 2
-READABLE_VERSIONS = (1, 2)
+FORMAT_VERSION = 3
+READABLE_VERSIONS = (1, 2, 3)
 _CONFIG_FIELDS = frozenset(field.name for field in fields(ClusterConfig))
 
 
@@ -63,16 +70,25 @@ def encode_machine(machine: Machine) -> bytes:
         [name, deletion.started, deletion.halted]
         for name, deletion in sorted(machine.table.deletions.items())
     ]
-    rare = {
-        "deleted": [[name, topic_id_to_text(id_)] for name, id_ in machine.table.deleted.items()],
-        "unseen": [one.name for one in machine.table.topics if not one.seen],
-    }
     rows = machine.table.rows
     return encode_block(
         {name: getattr(rows, name) for name in COLUMN_NAMES},
         {**common, "machine": "slot", "topics": topics, "deletions": deletions}
-        | {name: found for name, found in rare.items() if found},
+        | _rare(machine.table),
     )
+
+
+def _rare(table: PartitionTable) -> dict[str, Any]:
+    """Return the header fields that are there only where they say something."""
+    deleted = sorted((one.offset, name) for name, one in table.deleted.items())
+    rare = {
+        "deleted": [
+            [name, topic_id_to_text(table.deleted[name].topic_id), offset]
+            for offset, name in deleted
+        ],
+        "unseen": [one.name for one in table.topics if not one.seen],
+    }
+    return {name: found for name, found in rare.items() if found}
 
 
 def decode_machine(data: bytes) -> Machine:
@@ -80,6 +96,7 @@ def decode_machine(data: bytes) -> Machine:
     what is missing or of another type.
 
     Version 1 knew no pause, no shutdown check and no pace of a rebalance: they have their defaults.
+    Version 2 did not say when topics were deleted: they have been from the log's beginning on.
     """
     if is_group_slot(data):
         return decode_group_slot(data)
@@ -87,7 +104,7 @@ def decode_machine(data: bytes) -> Machine:
     if extra.get("format") not in READABLE_VERSIONS:
         raise CorruptBlock(
             f"machine state has format version {extra.get('format')!r}, "
-            f"this program reads {' and '.join(map(str, READABLE_VERSIONS))}"
+            f"this program reads {', '.join(map(str, READABLE_VERSIONS))}"
         )
     try:
         return _machine(columns, extra)
@@ -144,5 +161,8 @@ def _table(columns: dict[str, Any], extra: dict[str, Any]) -> PartitionTable:
         topics,
         Columns(**{name: columns[name].copy() for name in COLUMN_NAMES}),
         {name: Deletion(started, halted) for name, started, halted in extra["deletions"]},
-        {name: topic_id_from_text(topic_id) for name, topic_id in extra.get("deleted", ())},
+        {
+            name: Deleted(topic_id_from_text(topic_id), *(offset or [0]))
+            for name, topic_id, *offset in extra.get("deleted", ())
+        },
     )

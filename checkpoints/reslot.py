@@ -40,7 +40,9 @@ def reslot(snapshot: Snapshot, layout: Layout) -> Snapshot:
     machines = {key: decode_machine(data) for key, data in sorted(states.items())}
     if layout.slots != snapshot.layout.slots:
         old = {key: one for key, one in machines.items() if isinstance(one, Slot)}
-        _check_agreement(states.pop(key) for key in old)
+        for key in old:
+            del states[key]
+        _check_agreement(old.values())
         spread = _spread(list(old.values()), layout.slots) if old else []
         states |= {key: encode_machine(slot) for key, slot in enumerate(spread)}
     if layout.group_slots != snapshot.layout.group_slots:
@@ -68,10 +70,12 @@ def _spread_groups(old: Sequence[GroupSlot], slots: int) -> list[GroupSlot]:
     ]
 
 
-def _check_agreement(states: Iterable[bytes]) -> None:
+def _check_agreement(slots: Iterable[Slot]) -> None:
+    # Written anew: a slot that nothing happened in since is still in the format of another version.
+    headers = (decode_block(encode_machine(slot))[1] for slot in slots)
     shared = [
-        {name: value for name, value in decode_block(data)[1].items() if name not in _OF_ONE_SLOT}
-        for data in states
+        {name: value for name, value in header.items() if name not in _OF_ONE_SLOT}
+        for header in headers
     ]
     if any(one != shared[0] for one in shared):
         raise CheckpointMismatch(_DISAGREEMENT)

@@ -161,7 +161,7 @@ def _forget(slot: Slot, offset: int, name: str) -> list[Decision]:
     topic = slot.table.topic(name)
     assert topic is not None
     slot.table.remove_topic(name)
-    slot.table.note_deleted(topic)
+    slot.table.note_deleted(topic, offset)
     deleted = delete_topic(slot, offset, name, topic_id_to_text(topic.topic_id))
     return [deleted, forget_topic(offset, name)]
 

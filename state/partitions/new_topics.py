@@ -33,7 +33,7 @@ def is_new(slot: Slot, observed: TopicObserved) -> bool:
     return (
         slot.table.topic_index(name) is None
         and name not in slot.table.deletions
-        and not slot.table.was_deleted(name, observed.topic_id)
+        and name not in slot.table.deleted
         and (observed.topic_id != NO_TOPIC_ID or observed.new_topic_id == NO_TOPIC_ID)
         and not observed.states.present.any()
         and not (observed.adding != NONE).any()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
+from itertools import takewhile
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,8 @@ from state.topic_ids import NO_TOPIC_ID, topic_id_to_text
 
 NO_VERSION = -1
 NO_LEADER = -1
-DELETED_MAX = 1000
+DELETED_FOR = 1_000_000
+"""For how many events after its deletion what was read of a topic before may still come."""
 
 
 @dataclass(slots=True)
@@ -54,6 +56,18 @@ class Deletion:
 
     started: bool = False
     halted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """A topic that was deleted: its id, and the offset of the event that ended its deletion."""
+
+    topic_id: bytes
+    offset: int
+
+    def counts(self, offset: int) -> bool:
+        """Return whether an event with this offset may still tell what was read before."""
+        return offset - self.offset <= DELETED_FOR
 
 
 def _int32s() -> Int32s:
@@ -141,10 +155,10 @@ class PartitionTable:
         topics: list[Topic] | None = None,
         rows: Columns | None = None,
         deletions: dict[str, Deletion] | None = None,
-        deleted: dict[str, bytes] | None = None,
+        deleted: dict[str, Deleted] | None = None,
     ) -> None:
         """Take the topics, their rows (rows.topic are indexes into topics) and, by name, the topics
-        queued for deletion and the ids of those that were deleted and are not known to be gone.
+        queued for deletion and those that were deleted and are not known to be gone, oldest first.
         """
         self.topics = topics if topics is not None else []
         self.deletions = deletions if deletions is not None else {}
@@ -250,20 +264,25 @@ class PartitionTable:
         del self.topics[index]
         self._by_name = {topic.name: at for at, topic in enumerate(self.topics)}
 
-    def note_deleted(self, topic: Topic) -> None:
-        """Remember the id of a topic that was deleted: what was read of it before may still come.
-
-        The oldest makes room: nobody says that a topic is gone which was never observed.
+    def note_deleted(self, topic: Topic, offset: int) -> None:
+        """Remember a topic that the event with this offset deleted, and forget those that do not
+        count any more: nobody says that a topic is gone which was never observed.
         """
         if topic.topic_id != NO_TOPIC_ID:
             self.deleted.pop(topic.name, None)
-            self.deleted[topic.name] = topic.topic_id
-        if len(self.deleted) > DELETED_MAX:
-            del self.deleted[next(iter(self.deleted))]
+            self.deleted[topic.name] = Deleted(topic.topic_id, offset)
+        past = takewhile(lambda name: not self.deleted[name].counts(offset), self.deleted)
+        for name in list(past):
+            del self.deleted[name]
 
-    def was_deleted(self, name: str, topic_id: bytes) -> bool:
-        """Return whether this very topic was deleted, and is not known to be gone."""
-        return topic_id != NO_TOPIC_ID and self.deleted.get(name) == topic_id
+    def was_deleted(self, name: str, topic_id: bytes, offset: int) -> bool:
+        """Return whether the event with this offset tells what was read of a topic before it was
+        deleted: it says that topic's id, and the topic is not known to be gone.
+
+        How long that is asked depends on the log alone, not on what else shares the slot.
+        """
+        deleted = self.deleted.get(name)
+        return deleted is not None and deleted.topic_id == topic_id and deleted.counts(offset)
 
     def replace_isr(self, at: Rows, isr: Int32s) -> None:
         """Write ISR lists int32[len(at), V] into rows, widening the column for a longer list."""

@@ -39,7 +39,7 @@ def on_topic_observed(slot: Slot, event: Event, observed: TopicObserved) -> list
     """
     if slot.authority.phase not in (Phase.LOADING, Phase.ACTIVE):
         return []
-    if slot.table.was_deleted(observed.topic, observed.topic_id):
+    if slot.table.was_deleted(observed.topic, observed.topic_id, event.offset):
         return []
     replicas, repaired = without_controller(slot, observed)
     loading = slot.authority.phase is Phase.LOADING
@@ -167,8 +167,8 @@ def on_topic_removed(slot: Slot, event: Event, removed: TopicRemoved) -> list[De
     again = removed.observed_again
     if removed.unmarked:
         slot.table.deletions.pop(removed.topic, None)
-    deleted = slot.table.deleted.get(removed.topic, NO_TOPIC_ID)
-    if again or removed.topic_id == topic_id_to_text(deleted):
+    deleted = slot.table.deleted.get(removed.topic)
+    if again or (deleted and removed.topic_id == topic_id_to_text(deleted.topic_id)):
         slot.table.deleted.pop(removed.topic, None)
     gone = deletion.forget_topic(event.offset, removed.topic, observed_again=again)
     if topic is None and again:

@@ -12,6 +12,7 @@ from checkpoints.machine_format import decode_machine
 from checkpoints.replay import Digest, batches, fold_batch
 from checkpoints.reslot import reslot
 from checkpoints.snapshot import Snapshot, read_snapshot, write_snapshot
+from state.blocks import decode_block, encode_block
 from state.events import Event
 from state.merge import MergedDecision
 from state.routing import CLUSTER_KEY, GROUP_KEY, GROUP_SLOTS, Layout, topic_scope
@@ -88,6 +89,14 @@ def test_slots_that_do_not_agree_are_not_spread(log):
         reslot(
             Snapshot(300, Layout(4, GROUP_SLOTS), {**states, 2: other[2]}), Layout(2, GROUP_SLOTS)
         )
+
+
+def test_slots_in_formats_of_different_versions_are_spread():
+    controller = Controller()
+    columns, extra = decode_block(controller.states[0])
+    states = controller.states | {1: encode_block(columns, extra | {"format": 2})}
+    moved = reslot(Snapshot(9, Layout(2, GROUP_SLOTS), states), Layout(1, GROUP_SLOTS))
+    assert moved.states[0] == controller.states[0]
 
 
 def test_spreading_there_and_back_keeps_every_partition():

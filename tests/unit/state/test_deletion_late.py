@@ -9,8 +9,9 @@ import pytest
 from checkpoints.machine_format import decode_machine, encode_machine
 from checkpoints.reslot import reslot
 from checkpoints.snapshot import Snapshot
+from state.blocks import decode_block, encode_block
 from state.decisions import DecisionKind
-from state.partitions.table import DELETED_MAX, PartitionTable, Topic
+from state.partitions.table import DELETED_FOR, Deleted, PartitionTable, Topic
 from state.routing import Layout, topic_scope
 from tests.unit.state.support import Controller, answer
 
@@ -82,10 +83,11 @@ def test_it_is_written_and_read_and_moves_to_the_slot_of_its_name() -> None:
     controller = with_deleted()
     data = controller.states[0]
     assert encode_machine(decode_machine(data)) == data
-    assert controller.slot.table.deleted == {"t": bytes(range(16))}
+    noted = {"t": Deleted(bytes(range(16)), controller.offset - 1)}
+    assert controller.slot.table.deleted == noted
     moved = reslot(Snapshot(controller.offset, Layout(1, 1), controller.states), Layout(3, 1))
     tables = [decode_machine(moved.states[key]).table for key in range(3)]
-    kept = {topic_scope("t") % 3: {"t": bytes(range(16))}}
+    kept = {topic_scope("t") % 3: noted}
     assert [table.deleted for table in tables] == [kept.get(key, {}) for key in range(3)]
 
 
@@ -147,10 +149,23 @@ def test_that_a_topic_was_not_seen_yet_is_written_and_read() -> None:
     assert controller.slot.table.topics[0].seen
 
 
-def test_only_the_newest_are_remembered() -> None:
+def test_a_deletion_is_remembered_for_so_many_events() -> None:
+    controller = with_deleted()
+    deleted_at = controller.offset - 1
+    controller.offset = deleted_at + DELETED_FOR
+    assert controller.topic("t", [[1, 2]], [STATE], topic_id=ID) == {}
+    assert CHANGE in controller.topic("t", [[1, 2]], [STATE], topic_id=ID)
+
+
+def test_what_does_not_count_any_more_goes_with_the_next_deletion() -> None:
     table = PartitionTable()
-    for number in range(DELETED_MAX + 1):
-        table.note_deleted(Topic(f"t{number}", bytes(range(16)), None, 0))
-    assert len(table.deleted) == DELETED_MAX
-    assert not table.was_deleted("t0", bytes(range(16)))
-    assert table.was_deleted("t1", bytes(range(16)))
+    for name, offset in (("a", 0), ("b", 1), ("a", 2), ("c", DELETED_FOR + 2)):
+        table.note_deleted(Topic(name, bytes(range(16)), None, 0), offset)
+    assert list(table.deleted) == ["a", "c"]
+
+
+def test_version_2_did_not_say_when_a_topic_was_deleted() -> None:
+    columns, extra = decode_block(with_deleted().states[0])
+    before = {"format": 2, "deleted": [["t", ID]]}
+    slot = decode_machine(encode_block(columns, extra | before))
+    assert slot.table.deleted == {"t": Deleted(bytes(range(16)), 0)}

@@ -6,19 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from checkpoints.machine_format import decode_machine, encode_machine
+from checkpoints.machine_format import READABLE_VERSIONS, decode_machine, encode_machine
 from state.blocks import decode_block, encode_block
 from state.cluster.authority import Phase
 from state.cluster.machine import Cluster
 from state.errors import CorruptBlock
 from state.partitions.slot import Slot
-from state.partitions.table import Deletion
+from state.partitions.table import Deleted, Deletion
 from state.routing import CLUSTER_KEY
 from state.step import new_machine
+from state.topic_ids import topic_id_from_text
 from tests.unit.state.support import Controller, broker
 
 FROZEN = Path(__file__).parents[2] / "frozen"
-SLOT, CLUSTER = FROZEN / "slot-v2.bin", FROZEN / "cluster-v2.bin"
+SLOT, CLUSTER = FROZEN / "slot-v3.bin", FROZEN / "cluster-v3.bin"
+
+DELETED_ID = "ERECAwQFBgcICQoLDA0ODw"
 
 
 def sample() -> Controller:
@@ -40,24 +43,28 @@ def sample() -> Controller:
     controller.happen("topic_deletion_requested", "u", topic="u")
     controller.happen("controlled_shutdown_allowed", broker_id=3)
     controller.happen("topic_config_changed", "t", topic="t", unclean=False, min_insync_replicas=2)
+    controller.topic("v", [[1]], topic_id=DELETED_ID)
+    controller.happen("topic_deletion_requested", "v", topic="v")
+    done = {"broker_id": 1, "broker_epoch": 101, "partitions": [0], "errors": [0]}
+    controller.happen("stop_replica_answered", "v", topic="v", **done)
     return controller
 
 
-def test_version_2_of_a_slot_is_still_written_and_read(rewrite_golden: bool) -> None:
+def test_version_3_of_a_slot_is_still_written_and_read(rewrite_golden: bool) -> None:
     data = sample().states[0]
     if rewrite_golden and not SLOT.exists():  # a frozen file is never written again
         SLOT.write_bytes(data)
     assert data == SLOT.read_bytes()
 
 
-def test_version_2_of_the_cluster_machine_is_still_written_and_read(rewrite_golden: bool) -> None:
+def test_version_3_of_the_cluster_machine_is_still_written_and_read(rewrite_golden: bool) -> None:
     data = sample().states[CLUSTER_KEY]
     if rewrite_golden and not CLUSTER.exists():
         CLUSTER.write_bytes(data)
     assert data == CLUSTER.read_bytes()
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", READABLE_VERSIONS)
 def test_a_frozen_slot_says_what_it_said(version: int) -> None:
     slot = decode_machine((FROZEN / f"slot-v{version}.bin").read_bytes())
     assert isinstance(slot, Slot)
@@ -77,6 +84,8 @@ def test_a_frozen_slot_says_what_it_said(version: int) -> None:
     assert first.min_insync == (2 if version > 1 else None)
     assert (second.name, second.unclean, second.min_insync) == ("u", None, None)
     assert slot.table.deletions == {"u": Deletion(started=False, halted=False)}
+    deleted = {"v": Deleted(topic_id_from_text(DELETED_ID), 15)} if version > 2 else {}
+    assert slot.table.deleted == deleted
     assert slot.config.delete_topics
     assert not slot.authority.paused
     rows = slot.table.rows
@@ -91,7 +100,7 @@ def test_a_frozen_slot_says_what_it_said(version: int) -> None:
     assert rows.removing.tolist()[2] == [False, True, False]
 
 
-@pytest.mark.parametrize("version", [1, 2])
+@pytest.mark.parametrize("version", READABLE_VERSIONS)
 def test_a_frozen_cluster_machine_says_what_it_said(version: int) -> None:
     cluster = decode_machine((FROZEN / f"cluster-v{version}.bin").read_bytes())
     assert isinstance(cluster, Cluster)
@@ -125,13 +134,13 @@ def test_a_pause_and_a_rebalance_under_way_are_written_and_read() -> None:
 
 def test_another_version_is_refused_by_its_number() -> None:
     columns, extra = decode_block(SLOT.read_bytes())
-    with pytest.raises(CorruptBlock, match="format version 3, this program reads 1 and 2"):
-        decode_machine(encode_block(columns, extra | {"format": 3}))
+    with pytest.raises(CorruptBlock, match="format version 4, this program reads 1, 2, 3"):
+        decode_machine(encode_block(columns, extra | {"format": 4}))
 
 
 def test_a_missing_field_is_named() -> None:
     columns, extra = decode_block(SLOT.read_bytes())
-    for name in extra.keys() - {"format", "shutdown_allowed"}:
+    for name in extra.keys() - {"format", "shutdown_allowed", "deleted"}:
         left = {key: value for key, value in extra.items() if key != name}
         with pytest.raises(CorruptBlock, match=f"no field '{name}'"):
             decode_machine(encode_block(columns, left))
