@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
@@ -85,30 +85,40 @@ def build_apis(
     }
     creation = AutoCreation(brokers)
     served = _served_here(view, decider, node, producer_ids, creation)
-    at_once = {key: one.answer for key, one in groups.items() if isinstance(one, AtOnce)}
-    soon = {key: one.take for key, one in groups.items() if isinstance(one, Soon)}
-    for key, one in groups.items():
-        handler = one.otherwise if isinstance(one, Soon) else one
-        if handler is not None and not isinstance(handler, AtOnce):
-            served[key] = handler
+    served |= _waited_for(groups)
     without_role = WithoutRole(view, brokers)
     for key in (ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER):
         served[key] = without_role.around(served[key])
     with_brokers = {key: api.versions for key, api in PASSED_APIS.items()}
     with_brokers |= {key: our_range(key) for key in shared}
     passed_versions = {key: one for key, one in OFFSETS_IN_ZOOKEEPER.items() if key in groups}
-    here = {key: our_range(key) for key in (*served, *groups, ApiKey.API_VERSIONS)}
-    here |= {key: (first, here[key][1]) for key, first in passed_versions.items()}
+    here = _ranges((*served, *groups, ApiKey.API_VERSIONS), passed_versions)
     versions = Versions(here, with_brokers, brokers)
     return Apis(
         handlers=served | shared | {ApiKey.API_VERSIONS: versions.handle},
         passed={key: api.name for key, api in PASSED_APIS.items()},
         pass_on=Passing(brokers).handle,
         close=close,
-        at_once=at_once,
-        soon=soon,
+        at_once={key: one.answer for key, one in groups.items() if isinstance(one, AtOnce)},
+        soon={key: one.take for key, one in groups.items() if isinstance(one, Soon)},
         passed_versions=passed_versions,
     )
+
+
+def _waited_for(groups: Mapping[int, Handler | AtOnce | Soon]) -> dict[int, Handler]:
+    """Return who answers requests about groups that are waited for, always or at times."""
+    found: dict[int, Handler] = {}
+    for key, one in groups.items():
+        handler = one.otherwise if isinstance(one, Soon) else one
+        if handler is not None and not isinstance(handler, AtOnce):
+            found[key] = handler
+    return found
+
+
+def _ranges(here: Iterable[int], passed: Mapping[int, int]) -> dict[int, tuple[int, int]]:
+    """Return the versions that are served; passed: by key, the one below ours, of brokers."""
+    ranges = {key: our_range(key) for key in here}
+    return ranges | {key: (first, ranges[key][1]) for key, first in passed.items()}
 
 
 def _served_here(
