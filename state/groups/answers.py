@@ -18,7 +18,7 @@ from state.groups.payloads.requests import Heartbeat, SyncGroupRequested
 from state.groups.presence import heartbeat_answer
 from state.groups.states import GroupState
 from state.groups.sync import sync_error
-from state.groups.tables import Api, CoordinatorPhase, status_error
+from state.groups.tables import CoordinatorPhase, GroupApi, status_error
 from state.protocol_errors import ProtocolError
 
 NO_OFFSET = -1
@@ -28,7 +28,7 @@ CLASSIC = "classic"
 
 def heartbeat_error(image: GroupImage, phase: CoordinatorPhase, heard: Heartbeat) -> ProtocolError:
     """Return what a Heartbeat is answered with; phase: what we are for the group's partition."""
-    error = status_error(Api.HEARTBEAT, heard.group, phase)
+    error = status_error(GroupApi.HEARTBEAT, heard.group, phase)
     if error is not None:
         return error
     view = image.groups.get(heard.group)
@@ -37,7 +37,7 @@ def heartbeat_error(image: GroupImage, phase: CoordinatorPhase, heard: Heartbeat
 
 def may_commit(image: GroupImage, phase: CoordinatorPhase, request: OffsetCommitRequested) -> bool:
     """Return whether a commit is taken as far as the image knows: its members know no more."""
-    if status_error(Api.OFFSET_COMMIT, request.group, phase) is not None:
+    if status_error(GroupApi.OFFSET_COMMIT, request.group, phase) is not None:
         return False
     view = image.groups.get(request.group)
     return view is not None and commit_error(view, request) is None
@@ -47,7 +47,7 @@ def must_rejoin(image: GroupImage, phase: CoordinatorPhase, request: SyncGroupRe
     """Return whether a SyncGroup is of a member that has to join again, as a heartbeat would tell
     it: REBALANCE_IN_PROGRESS, which changes nothing.
     """
-    if status_error(Api.SYNC_GROUP, request.group, phase) is not None:
+    if status_error(GroupApi.SYNC_GROUP, request.group, phase) is not None:
         return False
     view = image.groups.get(request.group)
     return view is not None and sync_error(view, request) is ProtocolError.REBALANCE_IN_PROGRESS
@@ -81,7 +81,7 @@ def describe_group(image: GroupImage, phase: CoordinatorPhase, group: str) -> De
     """Return the description of a group; one that is not there is Dead. Protocol, metadata and
     assignments are told of stable groups only.
     """
-    error = status_error(Api.DESCRIBE_GROUPS, group, phase)
+    error = status_error(GroupApi.DESCRIBE_GROUPS, group, phase)
     if error is not None:
         return DescribedGroup(error, group, "", "", "", ())
     view = image.groups.get(group)
@@ -161,7 +161,7 @@ def fetch_offsets(
 
     require_stable: a partition with a commit on its way is UNSTABLE_OFFSET_COMMIT (KIP-447).
     """
-    error = status_error(Api.OFFSET_FETCH, group, phase)
+    error = status_error(GroupApi.OFFSET_FETCH, group, phase)
     if error is not None:
         return error, []
     view = image.groups.get(group)

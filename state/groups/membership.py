@@ -10,7 +10,7 @@ from state.groups.change_kinds import ChangeKind
 from state.groups.group import Group
 from state.groups.member import Member
 from state.groups.states import GroupState
-from state.groups.tables import Api
+from state.groups.tables import GroupApi
 from state.groups.turn import Turn
 from state.protocol_errors import ProtocolError
 
@@ -123,7 +123,7 @@ def replace_instance(turn: Turn, group: Group, instance: str, new_id: str) -> Me
     if member.join_request is not None:
         turn.reply(
             member.join_request,
-            Api.JOIN_GROUP,
+            GroupApi.JOIN_GROUP,
             ProtocolError.FENCED_INSTANCE_ID,
             **replies.join_fields(old_id),
         )

@@ -31,7 +31,7 @@ from state.groups.tables import (
     OFFSET_DELETE,
     TXN_COMMIT,
     Act,
-    Api,
+    GroupApi,
 )
 from state.groups.turn import Step, Turn
 from state.protocol_errors import ProtocolError, error_of
@@ -39,10 +39,10 @@ from state.protocol_errors import ProtocolError, error_of
 Commit = OffsetCommitRequested | TxnOffsetCommitRequested
 
 
-def api_of(request: Commit) -> Api:
+def api_of(request: Commit) -> GroupApi:
     """Return which of the two requests it is."""
     transactional = isinstance(request, TxnOffsetCommitRequested)
-    return Api.TXN_OFFSET_COMMIT if transactional else Api.OFFSET_COMMIT
+    return GroupApi.TXN_OFFSET_COMMIT if transactional else GroupApi.OFFSET_COMMIT
 
 
 def commit(turn: Turn, group: Group, request: Commit) -> None:
@@ -200,7 +200,7 @@ def delete_offsets(turn: Turn, group: Group, request: OffsetDeleteRequested) -> 
     if cell is Act.DELETE_UNSUBSCRIBED and group.protocol_type != CONSUMER:
         cell = ProtocolError.NON_EMPTY_GROUP
     if isinstance(cell, ProtocolError):
-        turn.reply(request.request_id, Api.OFFSET_DELETE, cell, partitions=[])
+        turn.reply(request.request_id, GroupApi.OFFSET_DELETE, cell, partitions=[])
         return False
     kept: set[TopicPartition] = set()
     if cell is Act.DELETE_UNSUBSCRIBED:
@@ -212,7 +212,7 @@ def delete_offsets(turn: Turn, group: Group, request: OffsetDeleteRequested) -> 
         [*one, ProtocolError.GROUP_SUBSCRIBED_TO_TOPIC if one in kept else ProtocolError.NONE]
         for one in request.partitions
     ]
-    turn.reply(request.request_id, Api.OFFSET_DELETE, ProtocolError.NONE, partitions=errors)
+    turn.reply(request.request_id, GroupApi.OFFSET_DELETE, ProtocolError.NONE, partitions=errors)
     return gone
 
 
@@ -220,12 +220,12 @@ def delete_group(turn: Turn, group: Group, request: DeleteGroupRequested) -> boo
     """Delete a group without members; return whether it is gone."""
     cell = DELETE_GROUP[group.state]
     if isinstance(cell, ProtocolError):
-        turn.reply(request.request_id, Api.DELETE_GROUP, cell)
+        turn.reply(request.request_id, GroupApi.DELETE_GROUP, cell)
         return False
     committed, _ = group.store.remove(sorted(group.store.rows))
     move(turn, group, GroupState.DEAD)
     remove_offsets(turn, group, committed)
-    turn.reply(request.request_id, Api.DELETE_GROUP, ProtocolError.NONE)
+    turn.reply(request.request_id, GroupApi.DELETE_GROUP, ProtocolError.NONE)
     return True
 
 

@@ -8,7 +8,7 @@ from state.groups.group import Group, JoinTimer
 from state.groups.member import Member
 from state.groups.membership import forget, touch
 from state.groups.states import GroupState, can_rebalance, is_legal
-from state.groups.tables import Api
+from state.groups.tables import GroupApi
 from state.groups.turn import Turn
 from state.protocol_errors import ProtocolError
 
@@ -161,7 +161,7 @@ def _answer_join(turn: Turn, group: Group, member: Member) -> None:
         everyone=member.id == group.leader,
         skip_assignment=False,
     )
-    turn.reply(member.join_request, Api.JOIN_GROUP, ProtocolError.NONE, **fields)
+    turn.reply(member.join_request, GroupApi.JOIN_GROUP, ProtocolError.NONE, **fields)
     group.let_join(member, None)
 
 

@@ -19,7 +19,7 @@ from state.groups.offset_rows import rows_values
 from state.groups.payloads.offsets import GroupRecordsOvertaken, GroupRecordsRefused
 from state.groups.rebalance import maybe_prepare
 from state.groups.states import GroupState
-from state.groups.tables import METADATA_APPEND_ERRORS, OFFSET_APPEND_ERRORS, Api
+from state.groups.tables import METADATA_APPEND_ERRORS, OFFSET_APPEND_ERRORS, GroupApi
 from state.groups.turn import Turn
 from state.protocol_errors import ProtocolError, error_of
 
@@ -86,7 +86,7 @@ def _refuse_new_id(
             "leader": undo["old_leader"],
         }
     for request_id in _waiting(event):
-        turn.reply(request_id, Api.JOIN_GROUP, error, **fields)
+        turn.reply(request_id, GroupApi.JOIN_GROUP, error, **fields)
 
 
 def _refuse_transaction(
@@ -106,7 +106,7 @@ def _refuse_transaction(
                 "partitions": [list(one) for one in event.offsets],
             }
         )
-    _answer_commit(turn, event, Api.TXN_OFFSET_COMMIT)
+    _answer_commit(turn, event, GroupApi.TXN_OFFSET_COMMIT)
 
 
 def _refuse_offsets(turn: Turn, group: Group | None, event: GroupRecordsRefused) -> None:
@@ -120,10 +120,10 @@ def _refuse_offsets(turn: Turn, group: Group | None, event: GroupRecordsRefused)
                     del rows[partition]
                 else:
                     rows[partition] = appended
-    _answer_commit(turn, event, Api.OFFSET_COMMIT)
+    _answer_commit(turn, event, GroupApi.OFFSET_COMMIT)
 
 
-def _answer_commit(turn: Turn, event: GroupRecordsRefused, api: Api) -> None:
+def _answer_commit(turn: Turn, event: GroupRecordsRefused, api: GroupApi) -> None:
     error = _mapped(OFFSET_APPEND_ERRORS, event.error)
     for reply in event.replies:
         turn.reply(

@@ -6,7 +6,7 @@ from typing import Any
 
 from state.groups.group import Group
 from state.groups.member import Member
-from state.groups.tables import Api
+from state.groups.tables import GroupApi
 from state.groups.turn import Step, Turn
 from state.protocol_errors import ProtocolError
 
@@ -15,7 +15,7 @@ NO_GENERATION = -1
 
 def refuse_join(turn: Turn, request_id: str, error: ProtocolError, member: str = "") -> None:
     """Answer a JoinGroup with an error; member: the id the client is to go on with."""
-    turn.reply(request_id, Api.JOIN_GROUP, error, **join_fields(member))
+    turn.reply(request_id, GroupApi.JOIN_GROUP, error, **join_fields(member))
 
 
 def join_fields(member: str) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def metadata_rows(group: Group) -> list[tuple[str, str | None, str]]:
 
 def refuse_sync(turn: Turn, request_id: str, error: ProtocolError) -> None:
     """Answer a SyncGroup with an error."""
-    turn.reply(request_id, Api.SYNC_GROUP, error, **sync_fields())
+    turn.reply(request_id, GroupApi.SYNC_GROUP, error, **sync_fields())
 
 
 def sync_fields() -> dict[str, Any]:
@@ -78,4 +78,4 @@ def give_assignment(step: Step | Turn, group: Group, member: Member, request_id:
     }
     if isinstance(step, Turn) and group.assigned_by is not None:
         fields["after"] = list(group.assigned_by)
-    step.reply(request_id, Api.SYNC_GROUP, ProtocolError.NONE, **fields)
+    step.reply(request_id, GroupApi.SYNC_GROUP, ProtocolError.NONE, **fields)

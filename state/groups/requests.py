@@ -20,7 +20,7 @@ from state.groups.payloads.requests import (
     SyncGroupRequested,
 )
 from state.groups.sync import sync
-from state.groups.tables import Api, CoordinatorPhase, status_error
+from state.groups.tables import CoordinatorPhase, GroupApi, status_error
 from state.groups.turn import Turn
 from state.protocol_errors import ProtocolError
 
@@ -111,35 +111,35 @@ def _refuse_without_group(turn: Turn, request: GroupRequest) -> None:
             refuse(turn, request, ProtocolError.GROUP_ID_NOT_FOUND)
 
 
-def api_of_request(request: GroupRequest) -> Api:
+def api_of_request(request: GroupRequest) -> GroupApi:
     """Return which request it is."""
     match request:
         case JoinGroupRequested():
-            return Api.JOIN_GROUP
+            return GroupApi.JOIN_GROUP
         case SyncGroupRequested():
-            return Api.SYNC_GROUP
+            return GroupApi.SYNC_GROUP
         case LeaveGroupRequested():
-            return Api.LEAVE_GROUP
+            return GroupApi.LEAVE_GROUP
         case OffsetCommitRequested() | TxnOffsetCommitRequested():
             return api_of(request)
         case OffsetDeleteRequested():
-            return Api.OFFSET_DELETE
+            return GroupApi.OFFSET_DELETE
         case _:
-            return Api.DELETE_GROUP
+            return GroupApi.DELETE_GROUP
 
 
 def refuse(turn: Turn, request: GroupRequest, error: ProtocolError) -> None:
     """Answer a request with an error as a whole."""
     api = api_of_request(request)
     match api:
-        case Api.JOIN_GROUP:
+        case GroupApi.JOIN_GROUP:
             assert isinstance(request, JoinGroupRequested)
             replies.refuse_join(turn, request.request_id, error, request.member)
-        case Api.SYNC_GROUP:
+        case GroupApi.SYNC_GROUP:
             replies.refuse_sync(turn, request.request_id, error)
-        case Api.LEAVE_GROUP:
+        case GroupApi.LEAVE_GROUP:
             turn.reply(request.request_id, api, error, members=[])
-        case Api.DELETE_GROUP:
+        case GroupApi.DELETE_GROUP:
             turn.reply(request.request_id, api, error)
         case _:
             turn.reply(request.request_id, api, error, partitions=[])

@@ -14,7 +14,7 @@ from state.groups.states import GroupState
 from state.protocol_errors import ProtocolError
 
 
-class Api(StrEnum):
+class GroupApi(StrEnum):
     """Requests about groups; the values stand in replies."""
 
     JOIN_GROUP = "join_group"
@@ -102,27 +102,27 @@ class CoordinatorPhase(StrEnum):
     OWNED = "owned"
 
 
-LOADING_ANSWERS: Mapping[Api, ProtocolError] = {
-    **dict.fromkeys(Api, ProtocolError.COORDINATOR_LOAD_IN_PROGRESS),
-    Api.SYNC_GROUP: ProtocolError.REBALANCE_IN_PROGRESS,
-    Api.HEARTBEAT: ProtocolError.NONE,
+LOADING_ANSWERS: Mapping[GroupApi, ProtocolError] = {
+    **dict.fromkeys(GroupApi, ProtocolError.COORDINATOR_LOAD_IN_PROGRESS),
+    GroupApi.SYNC_GROUP: ProtocolError.REBALANCE_IN_PROGRESS,
+    GroupApi.HEARTBEAT: ProtocolError.NONE,
 }
 """Old clients know COORDINATOR_LOAD_IN_PROGRESS neither of SyncGroup nor of Heartbeat."""
 
 EMPTY_NAME_ALLOWED = frozenset(
-    {Api.OFFSET_COMMIT, Api.OFFSET_FETCH, Api.DESCRIBE_GROUPS, Api.DELETE_GROUP}
+    {GroupApi.OFFSET_COMMIT, GroupApi.OFFSET_FETCH, GroupApi.DESCRIBE_GROUPS, GroupApi.DELETE_GROUP}
 )
 """Requests that the group named "" may be asked with: offsets were once committed under it."""
 
 
-def group_id_error(api: Api, group: str | None) -> ProtocolError:
+def group_id_error(api: GroupApi, group: str | None) -> ProtocolError:
     """Return INVALID_GROUP_ID where a request may not name this group, else NONE."""
     if group is None or (not group and api not in EMPTY_NAME_ALLOWED):
         return ProtocolError.INVALID_GROUP_ID
     return ProtocolError.NONE
 
 
-def status_error(api: Api, group: str | None, phase: CoordinatorPhase) -> ProtocolError | None:
+def status_error(api: GroupApi, group: str | None, phase: CoordinatorPhase) -> ProtocolError | None:
     """Return what is answered without looking at the group, None when it is to be looked at."""
     if group_id_error(api, group):
         return ProtocolError.INVALID_GROUP_ID

@@ -8,7 +8,7 @@ from typing import Any
 from state.bodies import GroupStep
 from state.groups.change_bodies import Change
 from state.groups.config import GroupConfig
-from state.groups.tables import Api
+from state.groups.tables import GroupApi
 from state.protocol_errors import ProtocolError
 
 
@@ -26,7 +26,7 @@ class Step:
         """Note what changed, at the turn's present time."""
         self.body["changes"].append({**change, "at_ms": self.turn.now_ms})
 
-    def reply(self, request_id: str, api: Api, error: ProtocolError, **fields: Any) -> None:
+    def reply(self, request_id: str, api: GroupApi, error: ProtocolError, **fields: Any) -> None:
         """Note an answer."""
         self.body["replies"].append(
             {"request_id": request_id, "api": api, "error": error, **fields}
@@ -53,7 +53,7 @@ class Turn:
         """Note what changed and needs no record."""
         self._plain().change(change)
 
-    def reply(self, request_id: str, api: Api, error: ProtocolError, **fields: Any) -> None:
+    def reply(self, request_id: str, api: GroupApi, error: ProtocolError, **fields: Any) -> None:
         """Note an answer that waits for no record."""
         self._plain().reply(request_id, api, error, **fields)
 

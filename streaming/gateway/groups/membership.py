@@ -13,7 +13,7 @@ from state.groups.answers import heartbeat_error, must_rejoin
 from state.groups.join import MEMBER_ID_REQUIRED_SINCE
 from state.groups.payloads.requests import Heartbeat, SyncGroupRequested
 from state.groups.presence import ALIVE
-from state.groups.tables import Api
+from state.groups.tables import GroupApi
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Answer, Call, HangUp
 from streaming.gateway.groups.requests import GroupRequests, Told
@@ -82,7 +82,7 @@ class Membership:
         identifies = not member and instance is None and version >= MEMBER_ID_REQUIRED_SINCE
         at_once: list[Reply] = []
         self._requests.ask(
-            Api.JOIN_GROUP,
+            GroupApi.JOIN_GROUP,
             body["group_id"],
             version,
             payload,
@@ -117,7 +117,7 @@ class Membership:
             told({"error": ProtocolError.REBALANCE_IN_PROGRESS})
         else:
             self._requests.ask(
-                Api.SYNC_GROUP, group, version, payload, waits_s=_SYNC_WAITS_S, told=told
+                GroupApi.SYNC_GROUP, group, version, payload, waits_s=_SYNC_WAITS_S, told=told
             )
         return True
 
@@ -165,7 +165,7 @@ class Membership:
             else [{"member": body["member_id"], "instance": None}]
         )
         reply = await self._requests.reply(
-            Api.LEAVE_GROUP, call, body["group_id"], {"members": members}
+            GroupApi.LEAVE_GROUP, call, body["group_id"], {"members": members}
         )
         rows = reply.get("members", [])
         error = reply["error"]

@@ -7,7 +7,7 @@ from itertools import islice
 from typing import Any
 
 from state.groups.answers import FetchedOffset, fetch_offsets
-from state.groups.tables import Api
+from state.groups.tables import GroupApi
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Call
 from streaming.gateway.groups.requests import GroupRequests
@@ -40,7 +40,7 @@ class Offsets:
             "retention_ms": body["retention_time_ms"] if call.version in _RETENTION else None,
             "offsets": body["offsets"],
         }
-        api = Api.OFFSET_COMMIT
+        api = GroupApi.OFFSET_COMMIT
         reply = await self._requests.reply(api, call, body["group_id"], payload)
         return self._committed(api, call, reply, payload["offsets"], body["topics"])
 
@@ -61,11 +61,11 @@ class Offsets:
         )
         if call.version < _LOADING_SINCE:
             reply = _without_loading(reply)
-        return self._committed(Api.TXN_OFFSET_COMMIT, call, reply, payload["offsets"], topics)
+        return self._committed(GroupApi.TXN_OFFSET_COMMIT, call, reply, payload["offsets"], topics)
 
     def _committed(
         self,
-        api: Api,
+        api: GroupApi,
         call: Call,
         reply: Mapping[str, Any],
         offsets: Iterable[Sequence[Any]],
@@ -81,7 +81,7 @@ class Offsets:
         ]
         return encode_commit_errors(
             errors,
-            throttle=api is Api.TXN_OFFSET_COMMIT or call.version >= _THROTTLE_SINCE,
+            throttle=api is GroupApi.TXN_OFFSET_COMMIT or call.version >= _THROTTLE_SINCE,
             flexible=APIS[call.header.api_key].response.is_flexible(call.version),
         )
 
@@ -116,7 +116,7 @@ class Offsets:
             for one in topic["partitions"]
         ]
         reply = await self._requests.reply(
-            Api.OFFSET_DELETE, call, body["group_id"], {"partitions": asked}
+            GroupApi.OFFSET_DELETE, call, body["group_id"], {"partitions": asked}
         )
         topics: dict[str, list[Body]] = {}
         for topic, number, code in reply.get("partitions", []):

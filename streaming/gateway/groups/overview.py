@@ -6,7 +6,7 @@ import asyncio
 from base64 import b64decode
 
 from state.groups.answers import CLASSIC, describe_group, list_groups
-from state.groups.tables import Api
+from state.groups.tables import GroupApi
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Call
 from streaming.gateway.groups.requests import GroupRequests
@@ -75,7 +75,7 @@ class Overview:
         """Answer DeleteGroups, each group by itself."""
         names = list(dict.fromkeys(call.body["groups_names"]))
         replies = await asyncio.gather(
-            *(self._requests.reply(Api.DELETE_GROUP, call, name, {}) for name in names)
+            *(self._requests.reply(GroupApi.DELETE_GROUP, call, name, {}) for name in names)
         )
         results = [
             {"group_id": name, "error_code": reply["error"]}

@@ -17,7 +17,7 @@ from state.event_kinds import EventKind
 from state.groups.image import GroupImage
 from state.groups.offset_rows import TopicPartition
 from state.groups.payloads.requests import Heartbeat
-from state.groups.tables import LOADING_ANSWERS, Api, CoordinatorPhase, status_error
+from state.groups.tables import LOADING_ANSWERS, CoordinatorPhase, GroupApi, status_error
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Answer, Call
 from streaming.gateway.groups.transactions import Producing, Transactions
@@ -36,25 +36,25 @@ Told: TypeAlias = Callable[[dict[str, Any]], None]
 
 _FAILURES = (NotController, NoJob, DecisionTimedOut, NotReplicated)
 
-_EVENTS: Mapping[Api, EventKind] = {
-    Api.JOIN_GROUP: EventKind.JOIN_GROUP_REQUESTED,
-    Api.SYNC_GROUP: EventKind.SYNC_GROUP_REQUESTED,
-    Api.LEAVE_GROUP: EventKind.LEAVE_GROUP_REQUESTED,
-    Api.OFFSET_COMMIT: EventKind.OFFSET_COMMIT_REQUESTED,
-    Api.TXN_OFFSET_COMMIT: EventKind.TXN_OFFSET_COMMIT_REQUESTED,
-    Api.OFFSET_DELETE: EventKind.OFFSET_DELETE_REQUESTED,
-    Api.DELETE_GROUP: EventKind.DELETE_GROUP_REQUESTED,
+_EVENTS: Mapping[GroupApi, EventKind] = {
+    GroupApi.JOIN_GROUP: EventKind.JOIN_GROUP_REQUESTED,
+    GroupApi.SYNC_GROUP: EventKind.SYNC_GROUP_REQUESTED,
+    GroupApi.LEAVE_GROUP: EventKind.LEAVE_GROUP_REQUESTED,
+    GroupApi.OFFSET_COMMIT: EventKind.OFFSET_COMMIT_REQUESTED,
+    GroupApi.TXN_OFFSET_COMMIT: EventKind.TXN_OFFSET_COMMIT_REQUESTED,
+    GroupApi.OFFSET_DELETE: EventKind.OFFSET_DELETE_REQUESTED,
+    GroupApi.DELETE_GROUP: EventKind.DELETE_GROUP_REQUESTED,
 }
 
-_COMMITS = frozenset({Api.OFFSET_COMMIT, Api.TXN_OFFSET_COMMIT})
-_ONE_TOO_MANY: Mapping[Api, ProtocolError] = {
-    Api.JOIN_GROUP: ProtocolError.GROUP_MAX_SIZE_REACHED,
+_COMMITS = frozenset({GroupApi.OFFSET_COMMIT, GroupApi.TXN_OFFSET_COMMIT})
+_ONE_TOO_MANY: Mapping[GroupApi, ProtocolError] = {
+    GroupApi.JOIN_GROUP: ProtocolError.GROUP_MAX_SIZE_REACHED,
     **dict.fromkeys(_COMMITS, ProtocolError.COORDINATOR_NOT_AVAILABLE),
 }
 """What is answered instead of beginning a group beyond groups.max; a commit is asked again."""
-_PARTITIONS: Mapping[Api, str] = {
+_PARTITIONS: Mapping[GroupApi, str] = {
     **dict.fromkeys(_COMMITS, "offsets"),
-    Api.OFFSET_DELETE: "partitions",
+    GroupApi.OFFSET_DELETE: "partitions",
 }
 """Where a request says which partitions it is about; each begins with topic and number."""
 _TIMED_OUT = dict.fromkeys(_COMMITS, ProtocolError.REQUEST_TIMED_OUT)
@@ -120,13 +120,13 @@ class GroupRequests:
         self._timeout_s = timeout_s
         self._groups_max = groups_max
 
-    def status(self, api: Api, group: str | None) -> ProtocolError | None:
+    def status(self, api: GroupApi, group: str | None) -> ProtocolError | None:
         """Return what is answered without asking anybody, None when it is to be decided."""
         partition = -1 if group is None else self.service.partition_of(group)
         return status_error(api, group, self.service.phase(partition))
 
     async def reply(
-        self, api: Api, call: Call, group: str | None, payload: dict[str, Any]
+        self, api: GroupApi, call: Call, group: str | None, payload: dict[str, Any]
     ) -> dict[str, Any]:
         """Return the reply to a request about a group, or {"error": code} alone.
 
@@ -144,14 +144,14 @@ class GroupRequests:
         if not rows and api in _COMMITS:
             return _with_unknown({"error": ProtocolError.NONE}, unknown)
         reply = await self._decided(api, group, asked)
-        whole = api is Api.OFFSET_DELETE and reply["error"] != ProtocolError.NONE
+        whole = api is GroupApi.OFFSET_DELETE and reply["error"] != ProtocolError.NONE
         return reply if whole else _with_unknown(reply, unknown)
 
-    async def _decided(self, api: Api, group: str, asked: dict[str, Any]) -> dict[str, Any]:
+    async def _decided(self, api: GroupApi, group: str, asked: dict[str, Any]) -> dict[str, Any]:
         timeout_s = self._timeout_s
-        if api is Api.OFFSET_COMMIT:
+        if api is GroupApi.OFFSET_COMMIT:
             timeout_s = min(timeout_s, COMMIT_TIMEOUT_S)
-        elif api is Api.TXN_OFFSET_COMMIT:
+        elif api is GroupApi.TXN_OFFSET_COMMIT:
             timeout_s = math.inf  # a marker waits until it is decided, whoever waits no more
         try:
             return await self.service.submit(_EVENTS[api], group, asked, timeout_s)
@@ -160,7 +160,7 @@ class GroupRequests:
 
     def ask(
         self,
-        api: Api,
+        api: GroupApi,
         group: str,
         version: int,
         payload: dict[str, Any],
@@ -190,7 +190,7 @@ class GroupRequests:
         reply.add_done_callback(decided)
 
     def _asked(
-        self, api: Api, group: str | None, version: int, payload: dict[str, Any]
+        self, api: GroupApi, group: str | None, version: int, payload: dict[str, Any]
     ) -> dict[str, Any] | ProtocolError:
         """Return the payload of the event, or what is answered without one."""
         error = self.status(api, group)
@@ -208,7 +208,7 @@ class GroupRequests:
         """Return the reply to a TxnOffsetCommit, which the transaction's coordinator is asked about
         first.
         """
-        api = Api.TXN_OFFSET_COMMIT
+        api = GroupApi.TXN_OFFSET_COMMIT
         error = self.status(api, group)
         if error is not None:
             return {"error": error}
@@ -228,9 +228,9 @@ class GroupRequests:
         return len(groups) >= self._groups_max and group not in groups
 
 
-def _may_begin(api: Api, payload: Mapping[str, Any]) -> bool:
+def _may_begin(api: GroupApi, payload: Mapping[str, Any]) -> bool:
     """Return whether a request would begin a group that is not there."""
-    return api in _ONE_TOO_MANY and (api is not Api.OFFSET_COMMIT or payload["generation"] < 0)
+    return api in _ONE_TOO_MANY and (api is not GroupApi.OFFSET_COMMIT or payload["generation"] < 0)
 
 
 def _with_unknown(reply: dict[str, Any], unknown: Iterable[TopicPartition]) -> dict[str, Any]:
@@ -240,7 +240,7 @@ def _with_unknown(reply: dict[str, Any], unknown: Iterable[TopicPartition]) -> d
     return {**reply, "partitions": [*reply.get("partitions", ()), *rows]} if rows else reply
 
 
-def _error_of(api: Api, failure: BaseException) -> ProtocolError:
+def _error_of(api: GroupApi, failure: BaseException) -> ProtocolError:
     """Return what is answered to a request that was not decided."""
     match failure:
         case NoJob():

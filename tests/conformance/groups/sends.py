@@ -9,7 +9,7 @@ from state.groups.answers import describe_group, fetch_offsets, heartbeat_error,
 from state.groups.buckets import group_bucket
 from state.groups.payloads.requests import Heartbeat
 from state.groups.presence import ALIVE
-from state.groups.tables import Api, group_id_error
+from state.groups.tables import GroupApi, group_id_error
 from state.protocol_errors import ProtocolError
 from tests.conformance.groups.world import World, partition_for, to_base64
 from tests.conformance.verdict import NotUnderstoodError, only
@@ -65,13 +65,13 @@ def send(world: World, alias: str, body: dict[str, Any], verification: int) -> N
 
 
 _APIS = {
-    "join_group_requested": Api.JOIN_GROUP,
-    "sync_group_requested": Api.SYNC_GROUP,
-    "leave_group_requested": Api.LEAVE_GROUP,
-    "offset_commit_requested": Api.OFFSET_COMMIT,
-    "txn_offset_commit_requested": Api.TXN_OFFSET_COMMIT,
-    "offset_delete_requested": Api.OFFSET_DELETE,
-    "delete_group_requested": Api.DELETE_GROUP,
+    "join_group_requested": GroupApi.JOIN_GROUP,
+    "sync_group_requested": GroupApi.SYNC_GROUP,
+    "leave_group_requested": GroupApi.LEAVE_GROUP,
+    "offset_commit_requested": GroupApi.OFFSET_COMMIT,
+    "txn_offset_commit_requested": GroupApi.TXN_OFFSET_COMMIT,
+    "offset_delete_requested": GroupApi.OFFSET_DELETE,
+    "delete_group_requested": GroupApi.DELETE_GROUP,
 }
 
 

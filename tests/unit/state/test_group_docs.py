@@ -11,12 +11,12 @@ from state.blocks import decode_block
 from state.groups.buckets import BUCKETS
 from state.groups.config import CONFIG_KEYS, GroupConfig
 from state.groups.image_changes import CHANGES
-from state.groups.tables import Api
+from state.groups.tables import GroupApi
 from streaming.front.groups.coordination import coordinator_config
 from streaming.settings_loader import load_settings
 from tests.unit.state.test_group_format import sample
 
-UNDECIDED = {Api.HEARTBEAT, Api.OFFSET_FETCH, Api.DESCRIBE_GROUPS}
+UNDECIDED = {GroupApi.HEARTBEAT, GroupApi.OFFSET_FETCH, GroupApi.DESCRIBE_GROUPS}
 """The front answers these from what is decided already."""
 
 DOCS = Path(__file__).parents[3] / "docs"
@@ -43,8 +43,8 @@ def test_every_change_names_the_fields_it_has() -> None:
                 assert name in row
 
 
-@pytest.mark.parametrize("api", [api for api in Api if api not in UNDECIDED])
-def test_every_reply_is_specified(api: Api) -> None:
+@pytest.mark.parametrize("api", [api for api in GroupApi if api not in UNDECIDED])
+def test_every_reply_is_specified(api: GroupApi) -> None:
     assert f"`{api}`" in page("decision-log.md")
 
 
