@@ -25,8 +25,8 @@ def observe_topic(author: Author, a: int, b: int, c: int, d: int) -> None:
     for number in range(len(replicas), min(len(replicas) + 1 + b % 3, 6)):
         ids = [BROKERS[(c + number + step) % 6] for step in range(1 + d % 3)]
         replicas.append([OURSELVES, *ids[1:]] if (c + d) % 5 == 0 else ids)
-        fresh = [ids[0], 0, ids, 0, 0, 0]
-        states.append(fresh if (b + c) % 4 == 0 and OURSELVES not in replicas[-1] else None)
+        led = [id_ for id_ in replicas[-1] if id_ != OURSELVES]
+        states.append([led[0], 0, led, 0, 0, 0] if (b + c) % 4 == 0 and led else None)
     # What cannot be written keeps us in its lists, and its deletion waits for us for ever.
     ours = any(OURSELVES in ids for ids in replicas)
     unwritable = c % 16 == 5 and not ours and not author.plausible
