@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from state.bodies import SetAside
 from state.cluster.cluster import Cluster
-from state.cluster.machine import CLUSTER_HANDLERS
+from state.cluster.handlers import CLUSTER_HANDLERS
 from state.decisions import Decision, DecisionKind, json_decision
 from state.errors import MalformedEvent
 from state.events import Event, parse_payload

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 from state.bodies import ArmTimer, DeleteAdminZnode, SetPause, UpdateBrokers
-from state.cluster.alter_partition import on_alter_partition_requested
 from state.cluster.authority import Phase, elected_authority
 from state.cluster.brokers import Brokers
 from state.cluster.cluster import Cluster
 from state.cluster.config import ClusterConfig
-from state.cluster.producer_ids import on_producer_id_block_observed, on_producer_ids_requested
 from state.cluster.rebalance import LEADER_REBALANCE_TIMER, next_step
-from state.cluster.shutdowns import (
-    on_controlled_shutdown_allowed,
-    on_controlled_shutdown_checked,
-    on_controlled_shutdown_requested,
-)
 from state.decisions import Decision, DecisionKind, json_decision
 from state.events import Event
 from state.payloads.admin import AdminZnodeObserved
-from state.payloads.brokers import (
-    BrokerRegistrationsChanged,
-    ControlledShutdownAllowed,
-    ControlledShutdownChecked,
-    ControlledShutdownRequested,
-    ProducerIdBlockObserved,
-    ProducerIdsRequested,
-)
+from state.payloads.brokers import BrokerRegistrationsChanged
 from state.payloads.controller import (
     ClusterConfigChanged,
     ControllerElected,
@@ -38,7 +21,7 @@ from state.payloads.controller import (
     ResyncCompleted,
     TimerDue,
 )
-from state.payloads.partitions import AlterPartitionRequested, LeaderImbalanceReported
+from state.payloads.partitions import LeaderImbalanceReported
 
 FIRST_REBALANCE_DELAY_MS = 5000
 
@@ -203,23 +186,3 @@ def _arm(cluster: Cluster, offset: int, timer: str, deadline_ms: int) -> Decisio
     cluster.timers[timer] = deadline_ms
     body: ArmTimer = {"timer": timer, "deadline_ms": deadline_ms}
     return json_decision(offset, DecisionKind.ARM_TIMER, body)
-
-
-CLUSTER_HANDLERS: Mapping[type[Any], Callable[[Cluster, Event, Any], list[Decision]]] = {
-    ControllerElected: on_controller_elected,
-    ControllerResigned: on_controller_resigned,
-    ClusterConfigChanged: on_cluster_config_changed,
-    ResyncCompleted: on_resync_completed,
-    BrokerRegistrationsChanged: on_broker_registrations_changed,
-    ControlledShutdownRequested: on_controlled_shutdown_requested,
-    ProducerIdsRequested: on_producer_ids_requested,
-    ProducerIdBlockObserved: on_producer_id_block_observed,
-    AlterPartitionRequested: on_alter_partition_requested,
-    TimerDue: on_timer_due,
-    LeaderImbalanceReported: on_leader_imbalance_reported,
-    ControllerPaused: on_controller_paused,
-    ControllerResumed: on_controller_resumed,
-    ControlledShutdownAllowed: on_controlled_shutdown_allowed,
-    ControlledShutdownChecked: on_controlled_shutdown_checked,
-    AdminZnodeObserved: on_admin_znode_observed,
-}

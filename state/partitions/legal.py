@@ -67,17 +67,17 @@ def _matrix(table: Mapping[S, frozenset[S]]) -> Bools:
     return legal
 
 
-_PARTITION_MOVES = _matrix(VALID_PREVIOUS_PARTITION_STATES)
-_REPLICA_MOVES = _matrix(VALID_PREVIOUS_REPLICA_STATES)
+_LEGAL_PARTITION_MOVES = _matrix(VALID_PREVIOUS_PARTITION_STATES)
+_LEGAL_REPLICA_MOVES = _matrix(VALID_PREVIOUS_REPLICA_STATES)
 
 
 def legal_partition_moves(current: npt.NDArray[np.int8], target: PartitionState) -> Bools:
     """Return bool[n]: which rows may move from their current state int8[n] to the target."""
-    legal: Bools = _PARTITION_MOVES[target][current]
+    legal: Bools = _LEGAL_PARTITION_MOVES[target][current]
     return legal
 
 
 def legal_replica_moves(current: npt.NDArray[np.int8], target: ReplicaState) -> Bools:
     """Return a mask shaped like current: which replicas may move to the target."""
-    legal: Bools = _REPLICA_MOVES[target][current]
+    legal: Bools = _LEGAL_REPLICA_MOVES[target][current]
     return legal

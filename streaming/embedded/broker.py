@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from streaming.embedded.java import Java, find_java
+from streaming.embedded.java import find_java
 from streaming.embedded.kafka_jars import DEFAULT_VERSION, kafka_jars
 from streaming.embedded.log4j import LOG4J1
 from streaming.embedded.ports import LOOPBACK, accepts_connections, check_free, free_ports
@@ -53,7 +53,6 @@ class KafkaBroker(EmbeddedServer):
         config: Mapping[str, str] | None = None,
         single_listener: bool = False,
         jars: Path | None = None,
-        java: Java | None = None,
         jvm_options: Sequence[str] = SMALL_JVM,
     ) -> None:
         super().__init__(f"broker {broker_id}", data_dir, data_dir / "broker.log")
@@ -64,7 +63,6 @@ class KafkaBroker(EmbeddedServer):
         self.internal_port = ports[-1]
         self._config = {**self._base_config(zookeeper, single_listener), **(config or {})}
         self._jars = jars
-        self._java = java
         self._jvm_options = jvm_options
 
     @property
@@ -86,7 +84,7 @@ class KafkaBroker(EmbeddedServer):
             return
         for port in {self.client_port, self.internal_port}:
             check_free(self.name, port)
-        java = self._java or find_java()
+        java = find_java()
         jars = self._jars or kafka_jars(self.version, java=java)
         properties, logging = self._write_files()
         argv = [

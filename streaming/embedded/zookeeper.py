@@ -6,7 +6,7 @@ import os
 import socket
 from pathlib import Path
 
-from streaming.embedded.java import Java, find_java
+from streaming.embedded.java import find_java
 from streaming.embedded.log4j import LOG4J1
 from streaming.embedded.ports import LOOPBACK, check_free, free_ports
 from streaming.embedded.server import EmbeddedServer
@@ -25,6 +25,7 @@ _JAR_PATTERNS = (
     "commons-io-*.jar",
 )
 _READY_TIMEOUT_S = 60.0
+_TICK_TIME_MS = 500
 _STOP_TIMEOUT_S = 10.0
 
 _CONFIG = """\
@@ -53,7 +54,7 @@ class EmbeddedZooKeeper(EmbeddedServer):
     """One standalone ZooKeeper server on a loopback port, with its data in a folder.
 
     The data survives stop() and kill(); start() on the same object serves the same data on the same
-    port again. Sessions as short as two ticks are allowed (default 1 s), so that a test need not
+    port again. Sessions as short as two ticks are allowed (1 s), so that a test need not
     wait the usual 18 s for a broker to be declared dead.
     """
 
@@ -62,18 +63,14 @@ class EmbeddedZooKeeper(EmbeddedServer):
         data_dir: Path,
         *,
         port: int | None = None,
-        tick_time_ms: int = 500,
         max_heap_mb: int = 400,
         max_packet_bytes: int = 1 << 20,
-        java: Java | None = None,
         jars: Path | None = None,
     ) -> None:
         super().__init__("ZooKeeper", data_dir, data_dir / "zookeeper.log")
         self.port = free_ports(1)[0] if port is None else port
-        self._tick_time_ms = tick_time_ms
         self._max_heap_mb = max_heap_mb
         self._max_packet_bytes = max_packet_bytes
-        self._java = java
         self._jars = jars
 
     @property
@@ -88,7 +85,7 @@ class EmbeddedZooKeeper(EmbeddedServer):
         if self.running:
             return self.connect_string
         check_free(self.name, self.port)
-        java = self._java or find_java()
+        java = find_java()
         config, log4j2, log4j1 = self._write_files()
         argv = [
             str(java.executable),
@@ -126,11 +123,11 @@ class EmbeddedZooKeeper(EmbeddedServer):
         config = self.data_dir / "zookeeper.properties"
         config.write_text(
             _CONFIG.format(
-                tick_time_ms=self._tick_time_ms,
+                tick_time_ms=_TICK_TIME_MS,
                 data_dir=self.data_dir.resolve() / "data",
                 port=self.port,
                 host=LOOPBACK,
-                min_session_timeout_ms=2 * self._tick_time_ms,
+                min_session_timeout_ms=2 * _TICK_TIME_MS,
             ),
             encoding="utf-8",
         )

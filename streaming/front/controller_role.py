@@ -55,7 +55,7 @@ _RESIGNED_TIMEOUT_S = 3.0
 
 
 class HeldTerm(Protocol):
-    """What the authority does with a term; see streaming.front.term.Term."""
+    """What the role does with a term; see streaming.front.term.Term."""
 
     def connect_and_claim(self) -> ControllerClaim:
         """Take the role."""

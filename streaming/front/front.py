@@ -97,7 +97,7 @@ class Front:
         )
         self._gateway = FrontGateway(settings, self, self._decider, self._groups.handlers())
         self._term: Term | None = None
-        self._authority = ControllerRole(
+        self._role = ControllerRole(
             self._log,
             self._signals,
             new_term=self._new_term,
@@ -128,7 +128,7 @@ class Front:
 
     def is_controller(self) -> bool:
         """Return whether requests may be decided now."""
-        return self._authority.is_controller()
+        return self._role.is_controller()
 
     def topic_exists(self, name: str) -> bool:
         """Return whether ZooKeeper may have a topic, as far as the present term has read it."""
@@ -214,7 +214,7 @@ class Front:
         """Return what `helmstream status` shows; docs/status.md says what each field means."""
         return front_status(
             seen=self._seen,
-            role=self._authority,
+            role=self._role,
             signals=self._signals,
             log=self._log,
             lease=self._lease.lease,
@@ -240,7 +240,7 @@ class Front:
         await self._status.start()
         await self._control.start()
         self._lease.look()
-        self._authority.start()
+        self._role.start()
         self._groups.start(self._fail)
 
     async def _stop(self) -> None:
@@ -248,7 +248,7 @@ class Front:
         unscraped = None
         if self._metrics is not None:
             unscraped = self._loop.run_in_executor(None, self._metrics.stop)
-        if not await self._loop.run_in_executor(None, self._authority.stop, _STOP_TIMEOUT_S):
+        if not await self._loop.run_in_executor(None, self._role.stop, _STOP_TIMEOUT_S):
             logger.error("the controller's thread did not end within %g s", _STOP_TIMEOUT_S)
         self._lease.stop()
         self._clock.clear()
@@ -288,7 +288,7 @@ class Front:
             self._groups.role_lost()
 
     def _lease_expired(self, reason: str) -> None:
-        if self._authority.claim is not None:
+        if self._role.claim is not None:
             self._lease.doubt_job()
             self._signals.give_up(reason)
             self._decider.fail_all()

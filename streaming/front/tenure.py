@@ -48,11 +48,6 @@ class Tenure:
         self._claim: ControllerClaim | None = None
         self._registered_rack: tuple[str | None] | None = None  # None: not registered yet
 
-    @property
-    def claim(self) -> ControllerClaim | None:
-        """Our claim, None before it was made."""
-        return self._claim
-
     def held(self) -> ControllerClaim:
         """Return our claim, which must have been made."""
         assert self._claim is not None, "a term loads, follows and gives back after its claim"

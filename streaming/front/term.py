@@ -104,11 +104,6 @@ class Term:
         self._unserved: str | None = None  # what was warned of last
         self._read: TopicsObserver | None = None
 
-    @property
-    def claim(self) -> ControllerClaim | None:
-        """Our claim, None before it was made."""
-        return self._tenure.claim
-
     def connect_and_claim(self) -> ControllerClaim:
         """Open the session and take the role from whoever has it.
 

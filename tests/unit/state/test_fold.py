@@ -10,7 +10,7 @@ import pytest
 
 from checkpoints.fold import fold_state
 from checkpoints.machine_format import decode_machine
-from state.cluster.machine import CLUSTER_HANDLERS
+from state.cluster.handlers import CLUSTER_HANDLERS
 from state.decisions import DecisionKind
 from state.events import Event
 from state.groups.handlers import GROUP_HANDLERS

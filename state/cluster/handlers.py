@@ -1,0 +1,49 @@
+"""Which function of the cluster machine folds which payload: its table of stimuli."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from state.cluster import alter_partition, machine, producer_ids, shutdowns
+from state.cluster.cluster import Cluster
+from state.decisions import Decision
+from state.events import Event
+from state.payloads.admin import AdminZnodeObserved
+from state.payloads.brokers import (
+    BrokerRegistrationsChanged,
+    ControlledShutdownAllowed,
+    ControlledShutdownChecked,
+    ControlledShutdownRequested,
+    ProducerIdBlockObserved,
+    ProducerIdsRequested,
+)
+from state.payloads.controller import (
+    ClusterConfigChanged,
+    ControllerElected,
+    ControllerPaused,
+    ControllerResigned,
+    ControllerResumed,
+    ResyncCompleted,
+    TimerDue,
+)
+from state.payloads.partitions import AlterPartitionRequested, LeaderImbalanceReported
+
+CLUSTER_HANDLERS: Mapping[type[Any], Callable[[Cluster, Event, Any], list[Decision]]] = {
+    ControllerElected: machine.on_controller_elected,
+    ControllerResigned: machine.on_controller_resigned,
+    ClusterConfigChanged: machine.on_cluster_config_changed,
+    ResyncCompleted: machine.on_resync_completed,
+    BrokerRegistrationsChanged: machine.on_broker_registrations_changed,
+    ControlledShutdownRequested: shutdowns.on_controlled_shutdown_requested,
+    ProducerIdsRequested: producer_ids.on_producer_ids_requested,
+    ProducerIdBlockObserved: producer_ids.on_producer_id_block_observed,
+    AlterPartitionRequested: alter_partition.on_alter_partition_requested,
+    TimerDue: machine.on_timer_due,
+    LeaderImbalanceReported: machine.on_leader_imbalance_reported,
+    ControllerPaused: machine.on_controller_paused,
+    ControllerResumed: machine.on_controller_resumed,
+    ControlledShutdownAllowed: shutdowns.on_controlled_shutdown_allowed,
+    ControlledShutdownChecked: shutdowns.on_controlled_shutdown_checked,
+    AdminZnodeObserved: machine.on_admin_znode_observed,
+}
