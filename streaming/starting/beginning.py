@@ -21,11 +21,14 @@ from pyspark.sql import SparkSession
 from checkpoints.ahead import read_ahead
 from checkpoints.damage import damage, lost_states, set_aside
 from checkpoints.layout import CheckpointMismatch, check_layout
+from checkpoints.machine_format import decode_machine
 from checkpoints.read import folded_until, has_state, planned_batches
 from checkpoints.replay import States
 from checkpoints.state_files import stored_states
+from state.cluster.authority import Phase
 from state.cluster.cluster import Cluster
 from state.event_kinds import EventKind
+from state.routing import CLUSTER_KEY
 from state.step import Machine
 from streaming.folding import fold_range
 from streaming.log.api import LogError, LogReader, LogRecord
@@ -56,6 +59,13 @@ class Beginning:
     offset: int
     states: States
     first_end: int | None = None
+
+    @property
+    def loading(self) -> bool:
+        """Whether that is within a load of the cluster."""
+        data = self.states.get(CLUSTER_KEY)
+        machine = None if data is None else decode_machine(data)
+        return isinstance(machine, Cluster) and machine.authority.phase is Phase.LOADING
 
 
 def begin(

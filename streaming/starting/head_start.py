@@ -47,6 +47,8 @@ _LONG_S = 60.0
 """After which an operator is told, again and again, that the query is not ready."""
 _STILL_S = 2.0
 """Of a load of which nothing comes: the query does not wait for it any longer."""
+_LONGEST_LOAD_S = 120.0
+"""After which a load that does not end, whatever else comes, is one no more."""
 
 
 class HeadStart:
@@ -76,7 +78,8 @@ class HeadStart:
         self._query_at = beginning.committed
         self._first = beginning.committed if beginning.fresh else None
         self._gap, self._no_nearer = 0, 0
-        self._loading = self._running = running
+        self._running = running
+        self._loading, self._load_until_s = beginning.loading, time.monotonic() + _LONGEST_LOAD_S
         self._warn_at_s = time.monotonic() + _LONG_S
         self._decided, self._decided_again = Digest(), Digest()
         self._over = self._compared = self._forgotten = False
@@ -119,7 +122,7 @@ class HeadStart:
         """Wait while a load of the cluster is folded and brokers are told of it: beside the query's
         fold both would take twice as long.
         """
-        if not self._loading:
+        if not self._in_load():
             return
         before, still_since_s = (True, self._done), time.monotonic()
         while not (self._over or self._failure is not None or self._stopped.wait(_LOAD_POLL_S)):
@@ -135,10 +138,13 @@ class HeadStart:
         """Return whether more of it is to come, and what shows how far it is: the events that are
         done; behind its end the fewest requests that brokers had not answered, since then.
         """
-        if self._loading:
+        if self._in_load():
             return True, self._done
         unanswered = self._pipeline.unanswered()
         return False, unanswered if before[0] else min(before[1], unanswered)
+
+    def _in_load(self) -> bool:
+        return self._loading and time.monotonic() < self._load_until_s
 
     def _await_first_batch(self) -> None:
         """Wait until the batch of before a crash has run again, as it was. Raises JobStopping."""
@@ -150,12 +156,14 @@ class HeadStart:
         size, self._query_at = folded.end_offset - self._query_at, folded.end_offset
         before, self._gap = self._gap, self._done - folded.end_offset
         self._no_nearer = self._no_nearer + 1 if self._gap >= before else 0
-        # What came meanwhile is no more than what it has just folded: it keeps up.
-        if self._gap <= max(size, _FEW) or self._no_nearer >= _MOST_BATCHES:
+        # What came meanwhile is no more than what it has just folded: it keeps up. Within a load,
+        # of which more is to come, it does so only once it is ahead.
+        most = -1 if self._in_load() else max(size, _FEW)
+        if self._gap <= most or self._no_nearer >= _MOST_BATCHES:
             self._end("the query has caught up")
         again = (one for one in folded.decisions if self._began <= one.offset < self._done)
         self._decided_again.update(again)
-        if folded.end_offset >= self._done:
+        if self._over and folded.end_offset >= self._done:
             self._compare()
         if folded.end_offset <= self._done:
             self._pipeline.pass_over(folded.end_offset)
@@ -271,7 +279,12 @@ class HeadStart:
             self._note(folded.end_offset)
             self._pipeline.carry_out(None, folded)
             self._first_end, self._done = None, folded.end_offset
-            self._loading = load_goes_on(events, self._loading)
+            self._note_load(load_goes_on(events, self._loading))
+
+    def _note_load(self, goes_on: bool) -> None:
+        if goes_on and not self._loading:
+            self._load_until_s = time.monotonic() + _LONGEST_LOAD_S
+        self._loading = goes_on
 
     def _forget(self) -> None:
         """Drop the note: Spark begins a batch when the one before is committed."""

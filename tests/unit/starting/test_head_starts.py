@@ -106,6 +106,59 @@ def test_a_job_that_is_to_end_does_not_wait_for_a_load(job, monkeypatch):
     assert not waiting.is_alive()
 
 
+def test_a_load_that_comes_in_parts_is_decided_ahead_to_its_end(job, monkeypatch):
+    """However often the query has folded all that there is."""
+    monkeypatch.setattr("streaming.starting.head_start._STILL_S", 0.1)
+    _, again = two_loads()
+    job.write(again + 1)
+    job.head_start.take(1, job.fold.batch(job.log[again : again + 1]))
+    for end in (again + 2, again + 3):
+        job.write(end)
+        wait_for("the head start", lambda end=end: job.sinks.end() == end)
+        job.head_start.take(end, job.fold.batch(job.log[end - 1 : end]))
+    job.write(len(job.log))
+    wait_for("the rest of the load", lambda: job.sinks.end() == len(job.log))
+    assert job.sinks.carried_out[-1][0] is None
+    job.head_start.take(99, job.fold.batch(job.log[again + 3 :]))
+    assert job.head_start._last.passed, "the load is over"
+    assert decided(job) == fold_log(job.log, SLOTS)[1]
+
+
+def test_a_job_that_begins_within_a_load_decides_it_to_its_end(tmp_path, monkeypatch):
+    monkeypatch.setattr("streaming.starting.head_start._STILL_S", 0.1)
+    story, again = two_loads()
+    begun = again + 2
+    job = Job(tmp_path, story.events)
+    job.fold.batch(job.log[:begun])
+    job.begin_all(Beginning(begun, False, begun, dict(job.fold.states))).start()
+    job.write(begun + 1)
+    wait_for("the head start", lambda: job.sinks.end() == begun + 1)
+    job.head_start.take(1, job.fold.batch(job.log[begun : begun + 1]))
+    job.write(len(job.log))
+    wait_for("the rest of the load", lambda: job.sinks.end() == len(job.log))
+    job.close()
+
+
+def test_the_query_neither_waits_for_a_load_that_never_ends_nor_leaves_it(job, monkeypatch):
+    """Whatever else happens meanwhile."""
+    monkeypatch.setattr("streaming.starting.head_start._LONGEST_LOAD_S", 0.3)
+    _, again = two_loads()
+    end = again + 2
+    job.log[end:] = [replace(job.log[end - 1], offset=end + more) for more in range(400)]
+    job.write(end)
+    rows = job.fold.batch(job.log[again : again + 1])
+    waiting = threading.Thread(target=job.head_start.take, args=[1, rows])
+    waiting.start()
+    while waiting.is_alive() and end < len(job.log):
+        end += 1
+        job.write(end)
+        waiting.join(0.02)
+    assert not waiting.is_alive()
+    wait_for("the head start", lambda: job.sinks.end() == end)
+    job.head_start.take(2, job.fold.batch(job.log[again + 1 : end]))
+    assert job.head_start._last.passed
+
+
 def test_a_load_within_a_batch_is_decided_by_the_query(job):
     _, again = two_loads()
     job.write(len(job.log))
