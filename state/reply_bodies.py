@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Literal, NotRequired, TypeAlias, TypedDict
 
 
-class Api(StrEnum):
+class ControllerApi(StrEnum):
     """Requests to the controller; the values stand in replies."""
 
     ALTER_PARTITION = "alter_partition"
@@ -21,7 +21,7 @@ class Api(StrEnum):
     PRODUCER_IDS = "producer_ids"
 
 
-PartitionsApi: TypeAlias = Literal[Api.ELECT_LEADERS, Api.ALTER_REASSIGNMENTS]
+PartitionsApi: TypeAlias = Literal[ControllerApi.ELECT_LEADERS, ControllerApi.ALTER_REASSIGNMENTS]
 
 
 class PartitionError(TypedDict):
@@ -63,7 +63,7 @@ class TopicReply(AnyReply):
 class AlterPartitionReply(TopicReply):
     """The answers about the partitions of a topic that a leader asked for."""
 
-    api: Literal[Api.ALTER_PARTITION]
+    api: Literal[ControllerApi.ALTER_PARTITION]
     topic_id: str | None
     partitions: list[IsrAnswer]
 
@@ -71,13 +71,13 @@ class AlterPartitionReply(TopicReply):
 class ControlledShutdownReply(AnyReply):
     """Its partitions are in report_remaining."""
 
-    api: Literal[Api.CONTROLLED_SHUTDOWN]
+    api: Literal[ControllerApi.CONTROLLED_SHUTDOWN]
 
 
 class CreateTopicReply(TopicReply):
     """What was created, or would be."""
 
-    api: Literal[Api.CREATE_TOPIC]
+    api: Literal[ControllerApi.CREATE_TOPIC]
     topic_id: str | None
     message: str | None
     partitions: int
@@ -88,14 +88,14 @@ class CreateTopicReply(TopicReply):
 class CreatePartitionsReply(TopicReply):
     """Whether a topic has more partitions now."""
 
-    api: Literal[Api.CREATE_PARTITIONS]
+    api: Literal[ControllerApi.CREATE_PARTITIONS]
     message: str | None
 
 
 class DeleteTopicReply(TopicReply):
     """Whether a topic is marked; topic_id None: who asked gave its name."""
 
-    api: Literal[Api.DELETE_TOPIC]
+    api: Literal[ControllerApi.DELETE_TOPIC]
     topic_id: str | None
 
 
@@ -109,13 +109,13 @@ class PartitionsReply(TopicReply):
 class RaiseLeaderEpochsReply(TopicReply):
     """Whether a topic's leader epochs are raised."""
 
-    api: Literal[Api.RAISE_LEADER_EPOCHS]
+    api: Literal[ControllerApi.RAISE_LEADER_EPOCHS]
 
 
 class ProducerIdsReply(AnyReply):
     """A block of ids, where there is no error."""
 
-    api: Literal[Api.PRODUCER_IDS]
+    api: Literal[ControllerApi.PRODUCER_IDS]
     producer_id_start: NotRequired[int]
     producer_id_len: NotRequired[int]
 

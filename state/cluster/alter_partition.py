@@ -10,7 +10,7 @@ from state.events import Event
 from state.payloads.partitions import AlterPartitionRequested
 from state.protocol_errors import ProtocolError
 from state.replies import reply
-from state.reply_bodies import AlterPartitionReply, Api, IsrAnswer
+from state.reply_bodies import AlterPartitionReply, ControllerApi, IsrAnswer
 
 
 def sender_error(
@@ -35,7 +35,7 @@ def alter_partition_reply(
     """Return the reply to a request with its answers per partition."""
     body: AlterPartitionReply = {
         "request_id": request.request_id,
-        "api": Api.ALTER_PARTITION,
+        "api": ControllerApi.ALTER_PARTITION,
         "error": error,
         "topic": request.topic,
         "topic_id": request.topic_id,

@@ -9,7 +9,7 @@ from state.events import Event
 from state.payloads.brokers import ProducerIdBlockObserved, ProducerIdsRequested
 from state.protocol_errors import ProtocolError
 from state.replies import reply
-from state.reply_bodies import Api, ProducerIdsReply
+from state.reply_bodies import ControllerApi, ProducerIdsReply
 
 PRODUCER_ID_BLOCK_SIZE = 1000
 
@@ -42,7 +42,7 @@ def on_producer_ids_requested(
 
 
 def _answer(request: ProducerIdsRequested, error: ProtocolError) -> ProducerIdsReply:
-    return {"request_id": request.request_id, "api": Api.PRODUCER_IDS, "error": error}
+    return {"request_id": request.request_id, "api": ControllerApi.PRODUCER_IDS, "error": error}
 
 
 def _producer_ids_error(cluster: Cluster, request: ProducerIdsRequested) -> ProtocolError:

@@ -16,7 +16,7 @@ from state.payloads.brokers import (
 )
 from state.protocol_errors import ProtocolError
 from state.replies import reply
-from state.reply_bodies import Api, ControlledShutdownReply
+from state.reply_bodies import ControlledShutdownReply, ControllerApi
 
 
 def on_controlled_shutdown_requested(
@@ -62,7 +62,7 @@ def _answer_shutdown(
         cluster.brokers.start_shutdown(request.broker_id)
     body: ControlledShutdownReply = {
         "request_id": request.request_id,
-        "api": Api.CONTROLLED_SHUTDOWN,
+        "api": ControllerApi.CONTROLLED_SHUTDOWN,
         "error": error,
     }
     return [reply(event, body)]

@@ -22,7 +22,7 @@ from state.partitions.slot import Slot
 from state.payloads.admin import ElectionType, ElectLeadersRequested
 from state.protocol_errors import ProtocolError
 from state.replies import partitions_reply
-from state.reply_bodies import Api, PartitionError
+from state.reply_bodies import ControllerApi, PartitionError
 
 _FAILED = {
     ElectionType.PREFERRED: ProtocolError.PREFERRED_LEADER_NOT_AVAILABLE,
@@ -35,7 +35,9 @@ def on_elect_leaders_requested(
 ) -> list[Decision]:
     """Elect for the partitions that need it, and answer with an error code for each."""
     if not slot.authority.is_active:
-        return partitions_reply(event, Api.ELECT_LEADERS, request, ProtocolError.NOT_CONTROLLER, [])
+        return partitions_reply(
+            event, ControllerApi.ELECT_LEADERS, request, ProtocolError.NOT_CONTROLLER, []
+        )
     changes = Changes(slot.table, {request.topic: event.offset})
     at = slot.table.find(request.topic, request.partitions)
     errors = np.full(len(at), ProtocolError.UNKNOWN_TOPIC_OR_PARTITION, dtype=np.int32)
@@ -51,7 +53,7 @@ def on_elect_leaders_requested(
     found = deletion.decide(slot, changes)
     return [
         *found,
-        *partitions_reply(event, Api.ELECT_LEADERS, request, ProtocolError.NONE, answers),
+        *partitions_reply(event, ControllerApi.ELECT_LEADERS, request, ProtocolError.NONE, answers),
     ]
 
 

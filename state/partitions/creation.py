@@ -31,7 +31,7 @@ from state.partitions.table import Topic
 from state.payloads.topics import CreateTopicRequested
 from state.protocol_errors import ProtocolError
 from state.replies import reply
-from state.reply_bodies import Api, CreateTopicReply
+from state.reply_bodies import ControllerApi, CreateTopicReply
 from state.topic_ids import topic_id_to_text
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
@@ -185,7 +185,7 @@ def _reply(
 ) -> Decision:
     body: CreateTopicReply = {
         "request_id": request.request_id,
-        "api": Api.CREATE_TOPIC,
+        "api": ControllerApi.CREATE_TOPIC,
         "error": error,
         "topic": request.topic,
         "topic_id": topic_id_to_text(request.topic_id),

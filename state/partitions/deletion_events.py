@@ -24,7 +24,7 @@ from state.payloads.topics import (
 )
 from state.protocol_errors import ProtocolError
 from state.replies import reply
-from state.reply_bodies import Api
+from state.reply_bodies import ControllerApi
 from state.topic_ids import topic_id_to_text
 
 
@@ -121,7 +121,7 @@ def delete_topics_requested(
                 event,
                 {
                     "request_id": request.request_id,
-                    "api": Api.DELETE_TOPIC,
+                    "api": ControllerApi.DELETE_TOPIC,
                     "error": error,
                     "topic": name,
                     "topic_id": request.topic_id,

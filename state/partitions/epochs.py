@@ -19,7 +19,7 @@ from state.partitions.slot import Slot
 from state.payloads.partitions import RaiseLeaderEpochsRequested
 from state.protocol_errors import ProtocolError
 from state.replies import reply
-from state.reply_bodies import Api, RaiseLeaderEpochsReply
+from state.reply_bodies import ControllerApi, RaiseLeaderEpochsReply
 
 
 def on_raise_leader_epochs_requested(
@@ -47,7 +47,7 @@ def on_raise_leader_epochs_requested(
 def _reply(event: Event, request: RaiseLeaderEpochsRequested, error: ProtocolError) -> Decision:
     body: RaiseLeaderEpochsReply = {
         "request_id": request.request_id,
-        "api": Api.RAISE_LEADER_EPOCHS,
+        "api": ControllerApi.RAISE_LEADER_EPOCHS,
         "error": error,
         "topic": request.topic,
     }

@@ -25,7 +25,7 @@ from state.partitions.starting import create_partitions
 from state.payloads.topics import CreatePartitionsRequested
 from state.protocol_errors import ProtocolError
 from state.replies import reply
-from state.reply_bodies import Api, CreatePartitionsReply
+from state.reply_bodies import ControllerApi, CreatePartitionsReply
 
 
 def on_create_partitions_requested(
@@ -152,7 +152,7 @@ def _reply(
 ) -> Decision:
     body: CreatePartitionsReply = {
         "request_id": request.request_id,
-        "api": Api.CREATE_PARTITIONS,
+        "api": ControllerApi.CREATE_PARTITIONS,
         "error": error,
         "topic": request.topic,
         "message": message,

@@ -23,7 +23,7 @@ from state.partitions.slot import Slot
 from state.payloads.admin import AlterReassignmentsRequested
 from state.protocol_errors import ProtocolError
 from state.replies import partitions_reply
-from state.reply_bodies import Api, ReassignmentAnswer
+from state.reply_bodies import ControllerApi, ReassignmentAnswer
 
 _NOBODY = Motion((), frozenset(), frozenset())
 
@@ -34,7 +34,7 @@ def on_alter_reassignments_requested(
     """Set partitions of one topic in motion or take them back, and answer for each of them."""
     if not slot.authority.is_active:
         return partitions_reply(
-            event, Api.ALTER_REASSIGNMENTS, request, ProtocolError.NOT_CONTROLLER, []
+            event, ControllerApi.ALTER_REASSIGNMENTS, request, ProtocolError.NOT_CONTROLLER, []
         )
     changes = Changes(slot.table, {request.topic: event.offset})
     at = slot.table.find(request.topic, request.partitions)
@@ -61,7 +61,9 @@ def on_alter_reassignments_requested(
         found.append(reassignment_end(slot.authority, event.offset, request.topic, ended))
     return [
         *found,
-        *partitions_reply(event, Api.ALTER_REASSIGNMENTS, request, ProtocolError.NONE, answers),
+        *partitions_reply(
+            event, ControllerApi.ALTER_REASSIGNMENTS, request, ProtocolError.NONE, answers
+        ),
     ]
 
 

@@ -12,7 +12,7 @@ from state.decisions import DecisionKind
 from state.merge import MergedDecision
 from state.partitions.changes import EPOCH_DURING_DELETE
 from state.records import open_body
-from state.reply_bodies import Api
+from state.reply_bodies import ControllerApi
 from streaming.shadow.books import Books
 from streaming.shadow.leadership import from_row
 from streaming.shadow.partition_book import Decided
@@ -115,5 +115,5 @@ def _replied(books: Books, reply: Mapping[str, Any]) -> None:
         book = books.partitions.get((topic, number))
         if book is not None:
             book.refusal = refusal
-        if reply["api"] == Api.ALTER_REASSIGNMENTS and topic in books.topics:
+        if reply["api"] == ControllerApi.ALTER_REASSIGNMENTS and topic in books.topics:
             books.topics[topic].refusal = refusal

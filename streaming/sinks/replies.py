@@ -9,7 +9,13 @@ import numpy as np
 
 from state.decisions import DecisionKind
 from state.protocol_errors import ProtocolError
-from state.reply_bodies import AlterPartitionReply, Api, IsrAnswer, PartitionError, PartitionsReply
+from state.reply_bodies import (
+    AlterPartitionReply,
+    ControllerApi,
+    IsrAnswer,
+    PartitionError,
+    PartitionsReply,
+)
 from streaming.sinks.batch import DecidedBatch, SinkDecision
 from streaming.sinks.doubts import Doubts
 from streaming.sinks.unwritten import lost_partitions, places_of
@@ -31,11 +37,11 @@ def replies(batch: DecidedBatch, doubts: Doubts) -> list[dict[str, Any]]:
         body = reply.extra.copy()
         if reply.offset < batch.fenced_until:
             body["error"] = int(ProtocolError.NOT_CONTROLLER)
-        elif body["api"] == Api.CONTROLLED_SHUTDOWN:
+        elif body["api"] == ControllerApi.CONTROLLED_SHUTDOWN:
             body["remaining"] = sorted(unmoved.get(reply.offset, []))
-        elif body["api"] == Api.ALTER_PARTITION:
+        elif body["api"] == ControllerApi.ALTER_PARTITION:
             _refuse_lost(body, reply.offset, lost.get(reply.offset, []), doubts)
-        elif body["api"] == Api.ELECT_LEADERS:
+        elif body["api"] == ControllerApi.ELECT_LEADERS:
             _refuse_lost_elections(body, reply.offset, lost.get(reply.offset, []), rejected)
         elif reply.offset in failed:
             _refuse_failed(body, rejected.get((reply.offset, body.get("topic"), None)))
@@ -94,12 +100,12 @@ def _refuse_failed(body: dict[str, Any], rejected: str | None) -> None:
     if rejected is not None:
         body["error"] = int(ProtocolError.UNKNOWN_SERVER_ERROR)
         body["message"] = f"ZooKeeper rejects it: {rejected}"
-    elif body["api"] == Api.CREATE_TOPIC:
+    elif body["api"] == ControllerApi.CREATE_TOPIC:
         body["error"] = int(ProtocolError.TOPIC_ALREADY_EXISTS)
         body["message"] = f"Topic '{body['topic']}' already exists."
-    elif body["api"] == Api.ALTER_REASSIGNMENTS:
+    elif body["api"] == ControllerApi.ALTER_REASSIGNMENTS:
         body["error"] = int(ProtocolError.NOT_CONTROLLER)
-    elif body["api"] == Api.CREATE_PARTITIONS:
+    elif body["api"] == ControllerApi.CREATE_PARTITIONS:
         body["error"] = int(ProtocolError.REASSIGNMENT_IN_PROGRESS)
         body["message"] = f"Somebody else changed topic '{body['topic']}' meanwhile."
     else:

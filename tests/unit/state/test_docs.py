@@ -14,7 +14,7 @@ from state.decisions import KIND_ORDER, Action, DecisionKind, Rule
 from state.event_kinds import EventKind
 from state.partitions import machine
 from state.partitions.table import COLUMN_NAMES
-from state.reply_bodies import Api
+from state.reply_bodies import ControllerApi
 
 DOCS = Path(__file__).parents[3] / "docs"
 
@@ -39,8 +39,8 @@ def test_every_decision_kind_is_specified_with_its_step(kind: DecisionKind) -> N
     assert row.split("|")[3].strip() == str(KIND_ORDER[kind])
 
 
-@pytest.mark.parametrize("api", Api)
-def test_every_reply_is_specified(api: Api) -> None:
+@pytest.mark.parametrize("api", ControllerApi)
+def test_every_reply_is_specified(api: ControllerApi) -> None:
     assert f"\n  - `{api}`: " in page("decision-log.md")
 
 
