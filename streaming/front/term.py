@@ -15,12 +15,11 @@ from streaming.front.rivals import Rivals
 from streaming.front.signals import GiveUpRole, Signals
 from streaming.front.tenure import Tenure
 from streaming.image.racks import controller_rack
-from streaming.log.api import NewRecord
 from streaming.log.events import EventAppender, event
 from streaming.observers.brokers import Registration, readable_registrations
 from streaming.observers.notifications import NotificationsObserver
 from streaming.observers.observers import Observers
-from streaming.observers.producer_ids import NO_BLOCK, producer_id_block
+from streaming.observers.producer_ids import producer_ids_observed
 from streaming.observers.topics import TopicsObserver
 from streaming.observers.tree import Dirty, DirtyPaths, WatchedTree
 from streaming.process.counters import Counters
@@ -144,7 +143,7 @@ class Term:
         self._look_at_cluster_id()
         self._log.append(
             [
-                self._producer_id_block(),
+                producer_ids_observed(self._session.get(PRODUCER_ID_BLOCK_PATH), self._counters),
                 event(EventKind.RESYNC_COMPLETED, {"topics": len(self._topics)}),
             ]
         )
@@ -274,16 +273,6 @@ class Term:
             self._listener.cluster_id_found(parse_cluster_id(znode.data))
         except ValueError as error:
             logger.warning("%s", error)
-
-    def _producer_id_block(self) -> NewRecord:
-        """Return the event of the last block of producer ids."""
-        try:
-            block = producer_id_block(self._session.get(PRODUCER_ID_BLOCK_PATH))
-        except ValueError as error:
-            logger.error("no producer ids can be allocated: %s", error)
-            self._counters["broken_producer_id_blocks"] += 1
-            block = NO_BLOCK
-        return event(EventKind.PRODUCER_ID_BLOCK_OBSERVED, block)
 
     def _register_ourselves(self) -> None:
         self._tenure.register(self._endpoints, controller_rack(self._observers.brokers.racks))

@@ -12,7 +12,7 @@ from state.event_kinds import EventKind
 from state.partitions.states import CONFLICT, REJECTED
 from streaming.log.api import NewRecord
 from streaming.log.events import event
-from streaming.observers.producer_ids import NO_BLOCK, producer_id_block
+from streaming.observers.producer_ids import producer_ids_observed
 from streaming.observers.states import state_tuples
 from streaming.sinks import reports
 from streaming.sinks.batch import DecidedBatch, LostWrite, SinkDecision
@@ -76,14 +76,7 @@ def _removal(refused: SinkDecision) -> dict[str, Any]:
 def producer_id_events(lost_writes: Iterable[LostWrite]) -> list[NewRecord]:
     """Return producer_id_block_observed when block writes met another block, or were rejected."""
     of_blocks = [one for one in lost_writes if one.tells_producer_ids]
-    if not of_blocks:
-        return []
-    try:
-        block = producer_id_block(of_blocks[-1].current)
-    except ValueError as error:
-        logger.error("no producer ids can be allocated: %s", error)
-        block = NO_BLOCK
-    return [event(EventKind.PRODUCER_ID_BLOCK_OBSERVED, block)]
+    return [producer_ids_observed(one.current) for one in of_blocks[-1:]]
 
 
 def imbalance_events(batch: DecidedBatch) -> list[NewRecord]:
