@@ -13,7 +13,9 @@ from enum import IntEnum, IntFlag, StrEnum
 
 import orjson
 
+from state.blocks import Column
 from state.bodies import Body
+from state.matrix import Bools
 from state.reply_bodies import Reply
 
 
@@ -71,6 +73,12 @@ class Action(IntFlag):
     UPDATE_METADATA = 8
     IS_NEW = 16
     DELETED = 32
+
+
+def acts(columns: Mapping[str, Column], action: Action) -> Bools:
+    """Return bool[n]: which rows of change_partitions have one of these actions."""
+    found: Bools = columns["actions"] & int(action) != 0
+    return found
 
 
 class Rule(IntEnum):

@@ -23,6 +23,7 @@ from state.partitions.refusals import Refusals
 from state.partitions.table import PartitionTable
 
 EPOCH_DURING_DELETE = -2
+LEADER_DURING_DELETE = -2
 NO_EPOCH = -1
 
 _CHANGE_COLUMNS = tuple(one.name for one in CHANGE_COLUMNS)

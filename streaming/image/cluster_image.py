@@ -15,7 +15,7 @@ import orjson
 
 from state.blocks import Column, decode_block, encode_block
 from state.bodies import ForgetTopic, UpdateBrokers
-from state.decisions import Action, DecisionKind
+from state.decisions import Action, DecisionKind, acts
 from state.matrix import Int32s
 from streaming.image.brokers import (
     RegisteredBroker,
@@ -27,7 +27,6 @@ from streaming.image.partition_columns import PARTITION_COLUMNS, Keys, Partition
 from streaming.image.racks import controller_rack
 from streaming.wire.partition_rows import BrokerNode
 
-_DELETED = int(Action.DELETED)
 _PARTITION = (1 << 32) - 1
 _ROWS_AT_ONCE = 10_000
 """Two milliseconds' worth: the front answers heartbeats in between."""
@@ -98,7 +97,7 @@ class ClusterImage:
 
     def _change_partitions(self, body: bytes | memoryview) -> Iterator[Sequence[str]]:
         columns, extra = decode_block(body)
-        deleted = columns["actions"] & _DELETED != 0
+        deleted = acts(columns, Action.DELETED)
         kept = columns if not deleted.any() else _select(columns, ~deleted)
         if len(kept["topic"]):
             for _ in self._upsert_in_parts(kept, extra["topics"], extra["topic_ids"]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from state.decisions import ELECTIONS, Action, DecisionKind, Rule
+from state.decisions import ELECTIONS, Action, DecisionKind, Rule, acts
 from streaming.sinks.batch import DecidedBatch
 
 _WRITTEN = Action.WRITE | Action.CREATE
@@ -17,6 +17,6 @@ def elections(batch: DecidedBatch) -> dict[str, int]:
     """
     counts = np.zeros(len(Rule), dtype=np.int64)
     for one in batch.of_kind(DecisionKind.CHANGE_PARTITIONS):
-        written = (one.columns["actions"] & _WRITTEN != 0) & ~one.lost
+        written = acts(one.columns, _WRITTEN) & ~one.lost
         counts += np.bincount(one.columns["rule"][written], minlength=len(Rule))
     return {rule.name.lower(): int(counts[rule]) for rule in ELECTIONS if counts[rule]}

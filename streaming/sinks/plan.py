@@ -17,8 +17,9 @@ import numpy.typing as npt
 
 from state.blocks import Column
 from state.change_columns import CHANGE_COLUMNS
-from state.decisions import Action, DecisionKind
+from state.decisions import Action, DecisionKind, acts
 from state.matrix import NONE, any_in_row
+from state.partitions.changes import LEADER_DURING_DELETE
 from streaming.image.brokers import endpoint_on
 from streaming.image.cluster_image import ClusterImage
 from streaming.offsets.posing import as_told
@@ -39,11 +40,6 @@ from streaming.wire.partition_rpcs import (
     encode_update_metadata,
 )
 
-_UPDATE_METADATA = int(Action.UPDATE_METADATA)
-_CREATE = int(Action.CREATE)
-_IS_NEW = int(Action.IS_NEW)
-_DELETED = int(Action.DELETED)
-_LEADER_DURING_DELETE = -2
 _LAST_LEADER_AND_ISR_BY_NAME = 4
 
 
@@ -65,7 +61,7 @@ class SharedRequest:
     @property
     def tells_an_end(self) -> bool:
         """Whether it tells of a replica or a topic that is to go: the image has no word of it."""
-        ends = self.rows.leader == _LEADER_DURING_DELETE
+        ends = self.rows.leader == LEADER_DURING_DELETE
         return self.api is ApiKey.STOP_REPLICA or bool(ends.any())
 
     @property
@@ -164,21 +160,21 @@ class Planner:
         if stacked is None:
             return
         columns, topics, topic_ids = stacked
-        is_new = columns["actions"] & _IS_NEW != 0
+        is_new = acts(columns, Action.IS_NEW)
         rows = partition_rows(columns, columns["topic"], topics, topic_ids, is_new)
-        deleted = columns["actions"] & _DELETED != 0
+        deleted = acts(columns, Action.DELETED)
         rows = _while_deleted(rows, deleted)
         # What the batch started before it deletes it was never there.
         recipients = np.where(columns["recipients"] & ~deleted[:, None], columns["replicas"], NONE)
         # What was added in this batch may have been taken back in it: the others are not new.
-        first = is_new & (columns["actions"] & _CREATE != 0)
+        first = is_new & acts(columns, Action.CREATE)
         for broker, requests in plan.items():
             told = any_in_row(recipients == broker)
             if told.any():
                 joins = any_in_row(columns["adding"] & (columns["replicas"] == broker))
                 new_there = replace(rows, is_new=first | (is_new & joins))
                 requests.append(self._leader_and_isr(new_there.select(told)))
-        announced = columns["actions"] & _UPDATE_METADATA != 0
+        announced = acts(columns, Action.UPDATE_METADATA)
         self._announce(plan, plan.keys() - introduced, rows.select(announced))
         # The image has no word of these, and a broker may have lived on while it was not registered
         # or nobody controlled.
@@ -239,7 +235,7 @@ def _while_deleted(rows: PartitionRows, deleted: npt.NDArray[np.bool_]) -> Parti
         return rows
     return replace(
         rows,
-        leader=np.where(deleted, np.int32(_LEADER_DURING_DELETE), rows.leader),
+        leader=np.where(deleted, np.int32(LEADER_DURING_DELETE), rows.leader),
         leader_epoch=np.where(deleted, np.int32(0), rows.leader_epoch),
         partition_epoch=np.where(deleted, np.int32(0), rows.partition_epoch),
     )

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from state.decisions import Action, DecisionKind
+from state.decisions import Action, DecisionKind, acts
 from state.merge import MergedDecision
 from state.partitions.changes import EPOCH_DURING_DELETE
 from streaming.image.cluster_image import ClusterImage
@@ -29,7 +29,6 @@ _UNREAD = (
     "from event %d on, some cannot be read: %s"
 )
 _KINDS = frozenset({DecisionKind.STOP_REPLICAS, DecisionKind.CHANGE_PARTITIONS})
-_DELETED = int(Action.DELETED)
 
 
 def missed_ends(reader: LogReader, events: range, image: ClusterImage) -> list[SinkDecision]:
@@ -89,6 +88,6 @@ def _topics_that_are_gone(changes: SinkDecision, image: ClusterImage) -> npt.NDA
     names = changes.extra["topics"]
     known = [name in image.topic_ids or name in image.deleting for name in names]
     gone = ~np.array(known, dtype=bool)
-    deleted = changes.columns["actions"] & _DELETED != 0
+    deleted = acts(changes.columns, Action.DELETED)
     holds: npt.NDArray[np.bool_] = deleted & gone[changes.columns["topic"]]
     return holds

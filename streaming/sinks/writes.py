@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from state import bodies
-from state.decisions import Action, DecisionKind
+from state.decisions import Action, DecisionKind, acts
 from streaming.sinks.batch import SinkDecision
 from streaming.zk.ops import Create, Delete, SetData, WriteOp
 from streaming.zk.znodes.controller import (
@@ -28,9 +28,6 @@ from streaming.zk.znodes.paths import (
     topic_path,
 )
 from streaming.zk.znodes.topic import TopicZNode, topic_bytes
-
-_CREATE = int(Action.CREATE)
-_WRITE = int(Action.WRITE)
 
 
 class OnConflict(Enum):
@@ -116,7 +113,7 @@ def _delete_ops(decision: SinkDecision) -> Iterator[Write]:
 def _folder_ops(decision: SinkDecision) -> Iterator[Write]:
     """Create the folders above new partitions; one that is there already counts as created."""
     columns = decision.columns
-    created = np.flatnonzero((columns["actions"] & _CREATE != 0) & ~decision.lost)
+    created = np.flatnonzero(acts(columns, Action.CREATE) & ~decision.lost)
     topics = decision.extra["topics"]
     described = zip(
         created.tolist(),
@@ -135,7 +132,7 @@ def _folder_ops(decision: SinkDecision) -> Iterator[Write]:
 
 def _state_ops(decision: SinkDecision) -> Iterator[Write]:
     columns = decision.columns
-    rows = np.flatnonzero((columns["actions"] & _WRITE != 0) & ~decision.lost)
+    rows = np.flatnonzero(acts(columns, Action.WRITE) & ~decision.lost)
     data = partition_state_bytes(
         columns["leader"][rows],
         columns["leader_epoch"][rows],
@@ -150,7 +147,7 @@ def _state_ops(decision: SinkDecision) -> Iterator[Write]:
         columns["topic"][rows].tolist(),
         columns["partition"][rows].tolist(),
         (columns["partition_epoch"][rows] - 1).tolist(),
-        (columns["actions"][rows] & _CREATE != 0).tolist(),
+        acts(columns, Action.CREATE)[rows].tolist(),
         strict=True,
     )
     for row, znode, topic, partition, expected, is_new in described:
