@@ -61,9 +61,9 @@ def lost_states(error: Exception) -> str | None:
     return next(line for line in str(error).splitlines() if _STATE_UNLOADED in line)
 
 
-def set_aside(checkpoint: Path) -> Path:
+def move_aside(checkpoint: Path) -> Path:
     """Give a checkpoint that cannot be gone on from another name and return that; the one that was
-    set aside before is deleted. One without a committed batch has no states, and its own name.
+    moved aside before is deleted. One without a committed batch has no states, and its own name.
     """
     reason = "broken" if has_state(checkpoint) else "uncommitted"
     aside = checkpoint.with_name(f"{checkpoint.name}.{reason}")

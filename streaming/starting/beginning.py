@@ -19,7 +19,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from checkpoints.ahead import read_ahead
-from checkpoints.damage import damage, lost_states, set_aside
+from checkpoints.damage import damage, lost_states, move_aside
 from checkpoints.layout import CheckpointMismatch, check_layout
 from checkpoints.machine_format import decode_machine
 from checkpoints.read import folded_until, has_state, planned_batches
@@ -74,7 +74,7 @@ def begin(
     spark: Callable[[], SparkSession],
     waited: Follower | None = None,
 ) -> Beginning:
-    """Return where the job begins; a checkpoint that Spark cannot read is set aside.
+    """Return where the job begins; a checkpoint that Spark cannot read is moved aside.
 
     spark: opens it; called only where Spark alone can tell the states. waited: who may know them.
     Raises CheckpointMismatch as `first_event` does.
@@ -118,7 +118,7 @@ def restored(
     spark: Callable[[], SparkSession], folders: DataDir, waited: Follower | None = None
 ) -> States | None:
     """Return the machines' bytes as the checkpoint has them, which waited may know; none without
-    one. When Spark cannot read them either the checkpoint is set aside, and None returned.
+    one. When Spark cannot read them either the checkpoint is moved aside, and None returned.
     """
     try:
         return stored_states(folders.checkpoint, spark) if waited is None else waited.states()
@@ -147,13 +147,13 @@ def unfolded_outcomes(log: LogLocation, folded: int) -> list[LogRecord]:
 
 
 def _give_up_checkpoint(folders: DataDir, wrong: str) -> None:
-    """Set the checkpoint aside, saying why."""
+    """Move the checkpoint aside, saying why."""
     logger.error(
         "the checkpoint %s cannot be gone on from: %s; it is kept as %s, and everything is loaded"
         " again",
         folders.checkpoint,
         wrong,
-        set_aside(folders.checkpoint),
+        move_aside(folders.checkpoint),
     )
 
 

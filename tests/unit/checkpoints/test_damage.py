@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from checkpoints.damage import damage, lost_states, set_aside
+from checkpoints.damage import damage, lost_states, move_aside
 
 
 def write(path: Path, text: str) -> None:
@@ -124,17 +124,17 @@ def failed(line, cause):
     return RuntimeError(f"calling o201.\n{line}\n\tat org.apache\n{caused}")
 
 
-def test_one_that_was_set_aside_makes_room_for_the_next(checkpoint):
-    broken = set_aside(checkpoint)
+def test_one_that_was_moved_aside_makes_room_for_the_next(checkpoint):
+    broken = move_aside(checkpoint)
     assert (broken.name, damage(broken), checkpoint.exists()) == ("checkpoint.broken", None, False)
     write(checkpoint / "commits" / "3", "second")
-    assert set_aside(checkpoint) == broken
+    assert move_aside(checkpoint) == broken
     assert [one.name for one in broken.iterdir()] == ["commits"]
 
 
 def test_one_without_states_is_not_kept_in_place_of_one_that_has_some(checkpoint):
-    broken = set_aside(checkpoint)
+    broken = move_aside(checkpoint)
     for _ in range(2):
         write(checkpoint / "offsets" / "0", "planned")
-        assert set_aside(checkpoint).name == "checkpoint.uncommitted"
+        assert move_aside(checkpoint).name == "checkpoint.uncommitted"
     assert (broken / "commits" / "8").exists()
