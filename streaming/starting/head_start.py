@@ -33,6 +33,7 @@ from streaming.settings import Settings
 from streaming.sinks.appender import JobStopping
 from streaming.sinks.pipeline import Pipeline
 from streaming.starting.beginning import Beginning
+from streaming.starting.current_load import CurrentLoad
 
 logger = logging.getLogger(__name__)
 
@@ -47,8 +48,6 @@ _LONG_S = 60.0
 """After which an operator is told, again and again, that the query is not ready."""
 _STILL_S = 2.0
 """Of a load of which nothing comes: the query does not wait for it any longer."""
-_LONGEST_LOAD_S = 120.0
-"""After which a load that does not end, whatever else comes, is one no more."""
 
 
 class HeadStart:
@@ -79,7 +78,7 @@ class HeadStart:
         self._first = beginning.committed if beginning.fresh else None
         self._gap, self._no_nearer = 0, 0
         self._running = running
-        self._loading, self._load_until_s = beginning.loading, time.monotonic() + _LONGEST_LOAD_S
+        self._load = CurrentLoad(goes_on=beginning.loading)
         self._warn_at_s = time.monotonic() + _LONG_S
         self._decided, self._decided_again = Digest(), Digest()
         self._over = self._compared = self._forgotten = False
@@ -122,7 +121,7 @@ class HeadStart:
         """Wait while a load of the cluster is folded and brokers are told of it: beside the query's
         fold both would take twice as long.
         """
-        if not self._in_load():
+        if not self._load.goes_on:
             return
         before, still_since_s = (True, self._done), time.monotonic()
         while not (self._over or self._failure is not None or self._stopped.wait(_LOAD_POLL_S)):
@@ -138,13 +137,10 @@ class HeadStart:
         """Return whether more of it is to come, and what shows how far it is: the events that are
         done; behind its end the fewest requests that brokers had not answered, since then.
         """
-        if self._in_load():
+        if self._load.goes_on:
             return True, self._done
         unanswered = self._pipeline.unanswered()
         return False, unanswered if before[0] else min(before[1], unanswered)
-
-    def _in_load(self) -> bool:
-        return self._loading and time.monotonic() < self._load_until_s
 
     def _await_first_batch(self) -> None:
         """Wait until the batch of before a crash has run again, as it was. Raises JobStopping."""
@@ -158,7 +154,7 @@ class HeadStart:
         self._no_nearer = self._no_nearer + 1 if self._gap >= before else 0
         # What came meanwhile is no more than what it has just folded: it keeps up. Within a load,
         # of which more is to come, it does so only once it is ahead.
-        most = -1 if self._in_load() else max(size, _FEW)
+        most = -1 if self._load.goes_on else max(size, _FEW)
         if self._gap <= most or self._no_nearer >= _MOST_BATCHES:
             self._end("the query has caught up")
         again = (one for one in folded.decisions if self._began <= one.offset < self._done)
@@ -279,12 +275,7 @@ class HeadStart:
             self._note(folded.end_offset)
             self._pipeline.carry_out(None, folded)
             self._first_end, self._done = None, folded.end_offset
-            self._note_load(load_goes_on(events, self._loading))
-
-    def _note_load(self, goes_on: bool) -> None:
-        if goes_on and not self._loading:
-            self._load_until_s = time.monotonic() + _LONGEST_LOAD_S
-        self._loading = goes_on
+            self._load.note(goes_on=load_goes_on(events, self._load.told))
 
     def _forget(self) -> None:
         """Drop the note: Spark begins a batch when the one before is committed."""

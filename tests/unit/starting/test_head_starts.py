@@ -141,7 +141,7 @@ def test_a_job_that_begins_within_a_load_decides_it_to_its_end(tmp_path, monkeyp
 
 def test_the_query_neither_waits_for_a_load_that_never_ends_nor_leaves_it(job, monkeypatch):
     """Whatever else happens meanwhile."""
-    monkeypatch.setattr("streaming.starting.head_start._LONGEST_LOAD_S", 0.3)
+    monkeypatch.setattr("streaming.starting.current_load._LONGEST_LOAD_S", 0.3)
     _, again = two_loads()
     end = again + 2
     job.log[end:] = [replace(job.log[end - 1], offset=end + more) for more in range(400)]
