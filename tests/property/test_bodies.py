@@ -34,15 +34,15 @@ BODIES: dict[str, type[Any]] = {
     DecisionKind.CHANGE_GROUP: bodies.ChangeGroup,
 }
 REPLIES: dict[str, type[Any]] = {
-    reply_bodies.Api.ALTER_PARTITION: reply_bodies.AlterPartitionReply,
-    reply_bodies.Api.CONTROLLED_SHUTDOWN: reply_bodies.ControlledShutdownReply,
-    reply_bodies.Api.CREATE_TOPIC: reply_bodies.CreateTopicReply,
-    reply_bodies.Api.CREATE_PARTITIONS: reply_bodies.CreatePartitionsReply,
-    reply_bodies.Api.DELETE_TOPIC: reply_bodies.DeleteTopicReply,
-    reply_bodies.Api.ELECT_LEADERS: reply_bodies.PartitionsReply,
-    reply_bodies.Api.ALTER_REASSIGNMENTS: reply_bodies.PartitionsReply,
-    reply_bodies.Api.RAISE_LEADER_EPOCHS: reply_bodies.RaiseLeaderEpochsReply,
-    reply_bodies.Api.PRODUCER_IDS: reply_bodies.ProducerIdsReply,
+    reply_bodies.ControllerApi.ALTER_PARTITION: reply_bodies.AlterPartitionReply,
+    reply_bodies.ControllerApi.CONTROLLED_SHUTDOWN: reply_bodies.ControlledShutdownReply,
+    reply_bodies.ControllerApi.CREATE_TOPIC: reply_bodies.CreateTopicReply,
+    reply_bodies.ControllerApi.CREATE_PARTITIONS: reply_bodies.CreatePartitionsReply,
+    reply_bodies.ControllerApi.DELETE_TOPIC: reply_bodies.DeleteTopicReply,
+    reply_bodies.ControllerApi.ELECT_LEADERS: reply_bodies.PartitionsReply,
+    reply_bodies.ControllerApi.ALTER_REASSIGNMENTS: reply_bodies.PartitionsReply,
+    reply_bodies.ControllerApi.RAISE_LEADER_EPOCHS: reply_bodies.RaiseLeaderEpochsReply,
+    reply_bodies.ControllerApi.PRODUCER_IDS: reply_bodies.ProducerIdsReply,
 }
 
 
@@ -63,7 +63,7 @@ def bodies_of_logs() -> Iterable[tuple[str, dict[str, Any]]]:
 
 def test_every_kind_of_body_has_its_type() -> None:
     assert BODIES.keys() | {DecisionKind.REPLY} | BLOCK_KINDS == set(DecisionKind)
-    assert REPLIES.keys() == set(reply_bodies.Api)
+    assert REPLIES.keys() == set(reply_bodies.ControllerApi)
     assert CHANGE_BODIES.keys() == set(ChangeKind)
 
 
