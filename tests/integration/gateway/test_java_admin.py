@@ -62,7 +62,7 @@ def test_describe_cluster(java: Any, admin: Any) -> None:
     result = admin.describeCluster()
     found = get(java, result.nodes())
     nodes = {node.id(): node.rack() for node in java.jvm.java.util.ArrayList(found)}
-    assert nodes == {1: "r1", 2: "r2", 3: "r3", 1000: None}
+    assert nodes == {1: "r1", 2: "r2", 3: "r3", 1000: "r1"}
     assert get(java, result.controller()).id() == 1000
     assert get(java, result.clusterId()) == CLUSTER_ID
 
