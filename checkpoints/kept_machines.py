@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 from checkpoints.fold import fold_state
 from checkpoints.machine_format import decode_machine, encode_machine
-from checkpoints.replay import States, events_by_key
+from checkpoints.replay import States, fold_by_machine
 from state.decisions import Decision
 from state.events import Event
-from state.merge import MergedDecision, merge
+from state.merge import MergedDecision
 from state.routing import Layout
 from state.step import Machine, fold, new_machine
 
@@ -44,10 +44,7 @@ class KeptMachines:
 
     def fold_batch(self, batch: Iterable[Event], layout: Layout) -> list[MergedDecision]:
         """Fold events, ascending by offset; return the merged decisions."""
-        found: list[Decision] = []
-        for key, events in events_by_key(batch, layout).items():
-            found.extend(self._fold(key, events))
-        return merge(found)
+        return fold_by_machine(self._fold, batch, layout)
 
     def clear(self) -> None:
         """Forget all of them."""

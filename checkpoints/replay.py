@@ -7,8 +7,8 @@ depend on where the batches are cut or over how many slots the topics are spread
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator
+from itertools import chain, islice
 
 from checkpoints.fold import fold_state
 from state.decisions import Decision
@@ -22,20 +22,23 @@ States = dict[int, bytes]
 
 def fold_batch(states: States, batch: Iterable[Event], layout: Layout) -> list[MergedDecision]:
     """Fold events, ascending by offset, changing the states; return the merged decisions."""
-    found: list[Decision] = []
-    for key, events in events_by_key(batch, layout).items():
+
+    def fold(key: int, events: list[Event]) -> list[Decision]:
         states[key], decisions = fold_state(key, states.get(key), events)
-        found.extend(decisions)
-    return merge(found)
+        return decisions
+
+    return fold_by_machine(fold, batch, layout)
 
 
-def events_by_key(batch: Iterable[Event], layout: Layout) -> dict[int, list[Event]]:
-    """Return the events of each machine that has some, by state key."""
+def fold_by_machine(
+    fold: Callable[[int, list[Event]], list[Decision]], batch: Iterable[Event], layout: Layout
+) -> list[MergedDecision]:
+    """Give each machine that has some its events, by state key; return the merged decisions."""
     by_key: dict[int, list[Event]] = {}
     for event in batch:
         for key in machine_keys(scope(event.kind, event.key), layout):
             by_key.setdefault(key, []).append(event)
-    return by_key
+    return merge(chain.from_iterable(fold(key, events) for key, events in by_key.items()))
 
 
 def batches(events: Iterable[Event], size: int) -> Iterator[list[Event]]:

@@ -16,6 +16,7 @@ from streaming.wire.errors import WireError
 from streaming.wire.offset_commits import (
     EPOCH_SINCE,
     FLEXIBLE_SINCE,
+    THROTTLE_SINCE,
     encode_commit_errors,
 )
 from streaming.wire.reading import varint
@@ -35,7 +36,6 @@ _ID_AT, _ID_BYTES = 4, 4
 _CLIENT_AT = 8
 _LENGTH = struct.Struct(">h")
 _GENERATION_BYTES = 4
-_THROTTLE_SINCE = 3
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -81,7 +81,7 @@ class CommitLayout:
         head = encode_response_header(ApiKey.OFFSET_COMMIT, self.version, 0)
         return head + encode_commit_errors(
             errors,
-            throttle=self.version >= _THROTTLE_SINCE,
+            throttle=self.version >= THROTTLE_SINCE,
             flexible=APIS[ApiKey.OFFSET_COMMIT].response.is_flexible(self.version),
         )
 

@@ -29,7 +29,8 @@ OffsetRow: TypeAlias = list[str | int]
 FLEXIBLE_SINCE = 8
 _INSTANCE_SINCE = 7
 EPOCH_SINCE = 6
-_RETENTION = range(2, 5)
+RETENTION = range(2, 5)
+THROTTLE_SINCE = 3
 _TIMESTAMP = 1
 _NO_RETENTION = _NO_EPOCH = _NO_TIMESTAMP = -1
 
@@ -62,7 +63,7 @@ def _request(version: int, data: bytes, at: int) -> tuple[Body, int]:
     body["member_id"], at = required(read, data, at + _INT32.size)
     if version >= _INSTANCE_SINCE:
         body["group_instance_id"], at = read(data, at)
-    if version in _RETENTION:
+    if version in RETENTION:
         (body["retention_time_ms"],) = _INT64.unpack_from(data, at)
         at += _INT64.size
     named, at = row_count(data, at, flexible)

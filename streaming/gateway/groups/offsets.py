@@ -12,13 +12,11 @@ from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Call
 from streaming.gateway.groups.requests import GroupRequests
 from streaming.wire.apis import APIS
-from streaming.wire.offset_commits import encode_commit_errors
+from streaming.wire.offset_commits import RETENTION, THROTTLE_SINCE, encode_commit_errors
 from streaming.wire.schema_codec import Body
 
 _MANY_GROUPS_SINCE = 8
 _TOP_LEVEL_ERROR_SINCE = 2
-_RETENTION = range(2, 5)
-_THROTTLE_SINCE = 3
 _LOADING_SINCE = 2
 _NO_OFFSET = -1
 
@@ -37,7 +35,7 @@ class Offsets:
             "member": body["member_id"],
             "instance": body["group_instance_id"],
             "generation": body["generation_id_or_member_epoch"],
-            "retention_ms": body["retention_time_ms"] if call.version in _RETENTION else None,
+            "retention_ms": body["retention_time_ms"] if call.version in RETENTION else None,
             "offsets": body["offsets"],
         }
         api = GroupApi.OFFSET_COMMIT
@@ -81,7 +79,7 @@ class Offsets:
         ]
         return encode_commit_errors(
             errors,
-            throttle=api is GroupApi.TXN_OFFSET_COMMIT or call.version >= _THROTTLE_SINCE,
+            throttle=api is GroupApi.TXN_OFFSET_COMMIT or call.version >= THROTTLE_SINCE,
             flexible=APIS[call.header.api_key].response.is_flexible(call.version),
         )
 

@@ -76,6 +76,18 @@ def test_the_query_waits_no_longer_for_a_load_of_which_nothing_comes(job, monkey
     assert job.sinks.end() == again + 2
 
 
+def take_while_more_comes(job, rows, end):
+    """Take a batch of the query while one event after another is written; return their end."""
+    waiting = threading.Thread(target=job.head_start.take, args=[1, rows])
+    waiting.start()
+    while waiting.is_alive() and end < len(job.log):
+        end += 1
+        job.write(end)
+        waiting.join(0.02)
+    assert not waiting.is_alive(), "the query waits, whatever comes"
+    return end
+
+
 def test_a_broker_that_does_not_answer_holds_the_query_no_longer_than_that(job, monkeypatch):
     """Whatever else happens meanwhile."""
     monkeypatch.setattr("streaming.starting.head_start._STILL_S", 0.3)
@@ -85,13 +97,7 @@ def test_a_broker_that_does_not_answer_holds_the_query_no_longer_than_that(job, 
     job.log += [replace(job.log[-1], offset=end + more) for more in range(400)]
     job.write(end)
     rows = job.fold.batch(job.log[again : again + 1])
-    waiting = threading.Thread(target=job.head_start.take, args=[1, rows])
-    waiting.start()
-    while waiting.is_alive() and end < len(job.log):
-        end += 1
-        job.write(end)
-        waiting.join(0.02)
-    assert not waiting.is_alive(), "the load is over, and what comes is not of it"
+    take_while_more_comes(job, rows, end)  # the load is over, and what comes is not of it
 
 
 def test_a_job_that_is_to_end_does_not_wait_for_a_load(job, monkeypatch):
@@ -147,13 +153,7 @@ def test_the_query_neither_waits_for_a_load_that_never_ends_nor_leaves_it(job, m
     job.log[end:] = [replace(job.log[end - 1], offset=end + more) for more in range(400)]
     job.write(end)
     rows = job.fold.batch(job.log[again : again + 1])
-    waiting = threading.Thread(target=job.head_start.take, args=[1, rows])
-    waiting.start()
-    while waiting.is_alive() and end < len(job.log):
-        end += 1
-        job.write(end)
-        waiting.join(0.02)
-    assert not waiting.is_alive()
+    end = take_while_more_comes(job, rows, end)
     wait_for("the head start", lambda: job.sinks.end() == end)
     job.head_start.take(2, job.fold.batch(job.log[again + 1 : end]))
     assert job.head_start._last.passed
