@@ -47,14 +47,17 @@ class PendingBrokers:
 
     def marked(self, broker_id: int) -> bool:
         """Return whether a broker may have missed something."""
-        return not self._known or broker_id in self._marked
+        with self._lock:
+            return self._is_marked(broker_id)
 
     def since(self, broker_ids: Iterable[int]) -> int | None:
         """Return the first event about which one of these brokers may have missed something, 0 when
         that is not known; None when none of them is marked.
         """
-        marked = filter(self.marked, broker_ids)
-        return min((self._marked[one].since if self._known else 0 for one in marked), default=None)
+        with self._lock:
+            marked = filter(self._is_marked, broker_ids)
+            starts = (self._marked[one].since if self._known else 0 for one in marked)
+            return min(starts, default=None)
 
     def mark(self, broker_ids: Iterable[int], start_offset: int, end_offset: int) -> None:
         """Mark brokers durably, for events from start_offset on, until they confirm up to
@@ -91,6 +94,9 @@ class PendingBrokers:
         """Keep what was confirmed."""
         with self._lock:
             self._save(sync=False)
+
+    def _is_marked(self, broker_id: int) -> bool:
+        return not self._known or broker_id in self._marked
 
     def _save(self, *, sync: bool) -> None:
         marks = {

@@ -194,7 +194,7 @@ class Pipeline:
         missed = missed_ends(self._decision_log, range(since, until), image)
         for broker, requests in self._planner.plan(missed).items():
             if self._pending.marked(broker):
-                plan[broker].extend(requests)
+                plan.setdefault(broker, []).extend(requests)
 
     def _append_outcomes(self, batch: DecidedBatch) -> None:
         events = batch_events(batch)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from threading import Thread
+
 import pytest
 
 from checkpoints import durable
@@ -145,3 +147,24 @@ def test_a_mark_that_begins_earlier_is_on_disk_at_once(path, pending):
     pending.mark([1], 10, 20)
     pending.mark([1], 5, 20)
     assert PendingBrokers(path).since([1]) == 5
+
+
+def test_a_confirmation_waits_while_somebody_asks_what_is_missing(pending):
+    pending.mark([1], 5, 10)
+    confirming = Thread(target=pending.confirm, args=(1, 10))
+
+    class Answering(int):
+        """A broker whose answer comes in once it was found to be marked."""
+
+        looked_up = 0
+
+        def __hash__(self):
+            self.looked_up += 1
+            if self.looked_up == 2:
+                confirming.start()
+                confirming.join(timeout=0.2)
+            return hash(int(self))
+
+    assert pending.since([Answering(1)]) == 5
+    confirming.join(timeout=10)
+    assert pending.since([1]) is None
