@@ -10,7 +10,7 @@ docs/differences.md says where this one does better.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -90,9 +90,8 @@ def decide(slot: Slot, changes: Changes) -> list[Decision]:
     queued = [name for name in slot.table.deletions if topics is None or name in topics]
     finished = _resume(slot, changes, queued) if queued else []
     found = changes.decisions(slot.authority, slot.brokers)
-    for offset, name in sorted((changes.events.offset_of(name), name) for name in finished):
-        found.extend(_forget(slot, offset, name))
-    return found
+    ended = sorted((changes.events.offset_of(name), name) for name in finished)
+    return found + _forget(slot, ended)
 
 
 def resume(slot: Slot, changes: Changes) -> None:
@@ -157,13 +156,20 @@ def _start(slot: Slot, changes: Changes, names: list[str]) -> None:
     move_replicas(slot, changes, alive, _R.DELETION_STARTED)
 
 
-def _forget(slot: Slot, offset: int, name: str) -> list[Decision]:
-    topic = slot.table.topic(name)
-    assert topic is not None
-    slot.table.remove_topic(name)
-    slot.table.note_deleted(topic, offset)
-    deleted = delete_topic(slot, offset, name, topic_id_to_text(topic.topic_id))
-    return [deleted, forget_topic(offset, name)]
+def _forget(slot: Slot, ended: Sequence[tuple[int, str]]) -> list[Decision]:
+    """Forget topics whose deletion has ended, by the event at an offset each, and decide that they
+    go.
+    """
+    table = slot.table
+    topics = [(offset, topic) for offset, name in ended if (topic := table.topic(name)) is not None]
+    table.remove_topics(topic.name for _, topic in topics)
+    found = []
+    for offset, topic in topics:
+        table.note_deleted(topic, offset)
+        topic_id = topic_id_to_text(topic.topic_id)
+        found.append(delete_topic(slot, offset, topic.name, topic_id))
+        found.append(forget_topic(offset, topic.name))
+    return found
 
 
 def delete_topic(

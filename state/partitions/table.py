@@ -250,18 +250,22 @@ class PartitionTable:
         """
         self._pending.append(columns)
 
-    def remove_topic(self, name: str) -> None:
-        """Forget a topic, its rows and that it was to be deleted."""
-        self.deletions.pop(name, None)
-        index = self._by_name.get(name)
-        if index is None:
+    def remove_topics(self, names: Iterable[str]) -> None:
+        """Forget topics, their rows and that they were to be deleted."""
+        gone = np.zeros(len(self.topics), dtype=bool)
+        for name in names:
+            self.deletions.pop(name, None)
+            index = self._by_name.get(name)
+            if index is not None:
+                gone[index] = True
+        if not gone.any():
             return
         rows = self.rows
-        kept = rows.topic != index
+        kept = ~gone[rows.topic]
         for column in COLUMN_NAMES:
             setattr(rows, column, getattr(rows, column)[kept])
-        rows.topic[rows.topic > index] -= 1
-        del self.topics[index]
+        rows.topic = (np.cumsum(~gone) - 1).astype(np.int32)[rows.topic]
+        self.topics = [self.topics[index] for index in np.flatnonzero(~gone).tolist()]
         self._by_name = {topic.name: at for at, topic in enumerate(self.topics)}
 
     def note_deleted(self, topic: Topic, offset: int) -> None:

@@ -102,7 +102,7 @@ def _known_topic(slot: Slot, observed: TopicObserved, *, afresh: bool) -> _Known
 def _forget_loaded(slot: Slot, name: str) -> None:
     """Forget a topic, but not that it is to be deleted: that begins when it is known again."""
     marked = name in slot.table.deletions
-    slot.table.remove_topic(name)
+    slot.table.remove_topics([name])
     if marked:
         deletion.mark(slot, [name])
 
@@ -181,7 +181,7 @@ def on_topic_removed(slot: Slot, event: Event, removed: TopicRemoved) -> list[De
     found = [gone]
     if slot.authority.is_active:
         found += _ended_with(slot, event, removed.topic)
-    slot.table.remove_topic(removed.topic)
+    slot.table.remove_topics([removed.topic])
     return found
 
 

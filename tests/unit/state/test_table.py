@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from state.partitions.table import Deletion
 from tests.unit.state.support import Controller
 
 
@@ -16,3 +17,20 @@ def test_a_mask_of_some_rows_is_false_in_the_others() -> None:
     spread = table.spread(np.array([2, 1]), mask)
     assert spread.tolist() == [[False, False], [False, True], [True, False]]
     assert not table.spread(np.empty(0, dtype=np.intp), np.empty((0, 2), dtype=bool)).any()
+
+
+def test_topics_that_are_removed_together_leave_the_others_as_they_were() -> None:
+    controller = Controller()
+    for name in "abcd":
+        controller.topic(name, [[1], [2]])
+    table = controller.slot.table
+    kept = [table.rows.replicas[table.rows_of(name)].tolist() for name in "bd"]
+    table.deletions = {"a": Deletion(), "d": Deletion()}
+    table.remove_topics(["c", "nobody", "a"])
+    assert [topic.name for topic in table.topics] == ["b", "d"]
+    assert [table.topic_index(name) for name in "abcd"] == [None, 0, None, 1]
+    assert [table.rows.replicas[table.rows_of(name)].tolist() for name in "bd"] == kept
+    assert table.rows.topic.dtype == np.int32
+    assert list(table.deletions) == ["d"]
+    table.remove_topics(["b", "d"])
+    assert (len(table.rows), table.topics) == (0, [])
