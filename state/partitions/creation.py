@@ -80,15 +80,22 @@ def _check_name(slot: Slot, name: str) -> None:
         )
     if slot.table.topic_index(name) is not None:
         raise Rejected(ProtocolError.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-    metric_name = name.replace(".", "_")
-    colliding = [
-        topic.name for topic in slot.table.topics if topic.name.replace(".", "_") == metric_name
-    ]
+    colliding = _colliding(slot, name)
     if colliding:
         raise Rejected(
             ProtocolError.INVALID_TOPIC_EXCEPTION,
             f"Topic '{name}' collides with existing topics: {', '.join(colliding)}",
         )
+
+
+def _colliding(slot: Slot, name: str) -> list[str]:
+    """Return the other topics whose metrics would have the same names (Topic.hasCollision)."""
+    if "." not in name and "_" not in name:
+        return []
+    metric_name = name.replace(".", "_")
+    return [
+        topic.name for topic in slot.table.topics if topic.name.replace(".", "_") == metric_name
+    ]
 
 
 def _replicas(slot: Slot, request: CreateTopicRequested) -> Int32s:

@@ -68,10 +68,13 @@ class Slot:
         """Return bool[k]: the topic's override of unclean.leader.election.enable, else the
         cluster's default.
         """
-        default = self.config.unclean_default
-        by_topic = np.array(
-            [default if topic.unclean is None else topic.unclean for topic in self.table.topics],
-            dtype=bool,
-        )
-        allowed: Bools = by_topic[self.table.rows.topic[at]]
+        topic = self.table.rows.topic[at]
+        named = np.zeros(len(self.table.topics), dtype=bool)
+        named[topic] = True
+        by_topic = np.full(len(named), self.config.unclean_default)
+        for index in np.flatnonzero(named).tolist():
+            unclean = self.table.topics[index].unclean
+            if unclean is not None:
+                by_topic[index] = unclean
+        allowed: Bools = by_topic[topic]
         return allowed

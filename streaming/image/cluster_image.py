@@ -185,10 +185,11 @@ class ClusterImage:
 
     def forget_topics(self, topics: Iterable[str]) -> None:
         """Drop topics, those of them that are known, and their partitions."""
+        forgotten = set(topics)
+        self._outdated -= forgotten
+        self.stateless -= {one for one in self.stateless if one[0] in forgotten}
         gone = np.zeros(len(self._names), dtype=bool)
-        for topic in topics:
-            self._outdated.discard(topic)
-            self.stateless -= {one for one in self.stateless if one[0] == topic}
+        for topic in forgotten:
             number = self._numbers.pop(topic, None)
             if number is not None:
                 gone[number] = True

@@ -148,7 +148,7 @@ class Planner:
 
     def _tell_brokers(self, plan: Plan, introduced: set[int]) -> None:
         known = self._metadata(NO_ROWS)
-        everything = self._metadata(image_rows(self._image))
+        everything = self._metadata(image_rows(self._image)) if introduced else known
         for broker, requests in plan.items():
             requests.append(everything if broker in introduced else known)
 
