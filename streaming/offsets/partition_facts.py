@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from state.matrix import unpad
 from streaming.image.cluster_image import ClusterImage
 from streaming.internal_topics import GROUP_TOPIC
-from streaming.offsets.posing import BEHIND, FIRST_POSED_EPOCH
+from streaming.offsets.posing import announced_epoch, is_posed
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +32,12 @@ class PartitionFacts:
     @property
     def told_epoch(self) -> int:
         """The leader epoch under which brokers fetch from us."""
-        return self.leader_epoch - int(BEHIND)
+        return announced_epoch(self.leader_epoch)
 
     @property
     def posed(self) -> bool:
         """Whether brokers may have been told that we lead it."""
-        return self.leader >= 0 and self.leader_epoch >= FIRST_POSED_EPOCH
+        return is_posed(self.leader, self.leader_epoch)
 
 
 def partition_facts(image: ClusterImage) -> dict[int, PartitionFacts]:
