@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
@@ -10,6 +11,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from streaming.demo.cluster import DemoCluster
 from streaming.demo.metadata import ask_metadata
 from streaming.internal_topics import GROUP_TOPIC
+from streaming.supervisor.processes import JOB
 from tests.e2e.group_clients import (
     TOPIC,
     Client,
@@ -73,6 +75,16 @@ def coordinators(demo: DemoCluster) -> set[int]:
 def taken_over(demo: DemoCluster) -> bool:
     """Return whether all brokers send clients to us."""
     return coordinators(demo) == {OURSELVES}
+
+
+def kill_job_for(demo: DemoCluster, away_s: float) -> None:
+    """Kill the job, which is started again after away_s.
+
+    One that had run for long would be started at once, so its supervisor takes it for a new one.
+    """
+    job = demo.supervisor.roles[JOB]
+    job.started_at, job.backoff_s = time.monotonic(), away_s
+    demo.supervisor.kill(JOB)
 
 
 def committed(brokers: Sequence[str], group: str) -> Offsets:

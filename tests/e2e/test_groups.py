@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import re
+import signal
 import time
 from collections.abc import Iterator
 
@@ -23,14 +24,26 @@ from tests.e2e.group_stage import (
     Stage,
     committed,
     coordinators,
+    kill_job_for,
     taken_over,
 )
 from tests.e2e.group_topics import Topics
 from tests.e2e.group_transactions import Transactional, fences_producers
+from tests.e2e.telling import signal_job
 from tests.e2e.waiting import wait_for
 from tests.fixtures.kafka_tools import NEW, KafkaTools
 
 DEATHS = 50
+QUERY_DEATHS = 12
+"""Of a job that takes Spark's time to be back."""
+
+LOOKED_AT = 0.6
+"""The share of its deaths after which somebody waits until clients go on."""
+
+LEASE_MS = 10_000
+AWAY_S = 600.0
+"""Until it is let back: a job that is not meant to return by itself."""
+
 BACKOFF_S = 0.2
 """Who is killed on purpose need not wait longer each time."""
 
@@ -125,24 +138,71 @@ def test_groups_live_through_every_death(demo: DemoCluster, stage: Stage) -> Non
     exact.close()
 
 
+@pytest.mark.usefixtures("plain_job")
+def test_the_brokers_have_the_groups_while_only_the_job_is_away(
+    demo: DemoCluster, stage: Stage
+) -> None:
+    """It dies and later hangs, each for longer than the lease of a front that lives."""
+    front, job = demo.supervisor.roles[FRONT], demo.supervisor.roles[JOB]
+    front.command.append(f"--set=controller.lease.ms={LEASE_MS}")
+    demo.start_ours()
+    wait_for("our leadership", lambda: taken_over(demo), START_S)
+    stage.join_others()
+    stage.check()
+
+    kill_job_for(demo, AWAY_S)
+    wait_for("the brokers' leadership", lambda: coordinators(demo) == {1, 2, 3})
+    stage.check()
+    job.start_after = 0.0
+    wait_for("our leadership", lambda: taken_over(demo), START_S)
+    stage.check()
+
+    signal_job(demo, signal.SIGSTOP)
+    wait_for("the brokers' leadership", lambda: coordinators(demo) == {1, 2, 3})
+    stage.check()
+    signal_job(demo, signal.SIGCONT)
+    wait_for("our leadership", lambda: taken_over(demo), START_S)
+    stage.check()
+    assert (front.starts, job.starts) == (1, 2), "nobody else died"
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(7_200)
 @pytest.mark.usefixtures("plain_job")
 def test_no_commit_is_lost_over_many_deaths(demo: DemoCluster, stage: Stage) -> None:
-    """Front, job, or both die at any moment, also while groups are taken over or rebalance."""
-    chance = random.Random(DEATHS)
+    die_often(demo, stage, DEATHS, looked_at=1.0)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3_600)
+def test_no_commit_is_lost_over_deaths_of_a_query(demo: DemoCluster, stage: Stage) -> None:
+    """Also of one that has not come back from the last."""
+    die_often(demo, stage, QUERY_DEATHS, LOOKED_AT)
+
+
+def die_often(demo: DemoCluster, stage: Stage, deaths: int, looked_at: float) -> None:
+    """Front, job, or both die at any moment, also while groups are taken over or rebalance; in the
+    end the brokers have what was acknowledged, too.
+    """
+    chance = random.Random(deaths)
     demo.start_ours()
     wait_for("our leadership", lambda: taken_over(demo), START_S)
     stage.join_others()
     stage.join("restless", RdClient(stage.brokers, "restless"))
     anew = RestlessClient(lambda: RdClient(stage.brokers, "restless"), STAYS_S)
     stage.join("restless", anew)
-    for _ in range(DEATHS):
+    for _ in range(deaths):
         for role in chance.choice([(JOB,), (FRONT,), (JOB, FRONT), (FRONT, JOB)]):
             demo.supervisor.kill(role)
             demo.supervisor.roles[role].backoff_s = BACKOFF_S
         time.sleep(chance.choice([0, 1, 5, 20]))
-        stage.check()
+        if chance.random() < looked_at:
+            stage.check()
+    wait_for("our leadership", lambda: taken_over(demo), START_S)
+    stage.check()
+    demo.kill_ours()
+    wait_for("the brokers' leadership", lambda: coordinators(demo) == {1, 2, 3})
+    stage.check()
 
 
 def look_at_groups(stage: Stage) -> None:
