@@ -16,7 +16,7 @@ from checkpoints.read import folded_until, has_state, read_machines, state_frame
 from state.decisions import DecisionKind
 from state.events import Event
 from state.routing import ALL, ALL_GROUPS, CLUSTER, GROUP_SCOPE, GROUP_SLOTS, Layout, machine_keys
-from streaming.job import run_job
+from streaming.job import run_job, start_query
 from streaming.log.api import NewRecord
 from streaming.operator import decide
 from streaming.paths import DataDir
@@ -27,6 +27,7 @@ from streaming.shadow.engine import LocalEngine, SparkEngine
 from streaming.starting.beginning import unfolded_outcomes
 from streaming.starting.standby import Follower
 from tests.fixtures.folding import fold_log
+from tests.fixtures.waiting import wait_for
 from tests.property.state_logs import long_log
 from tests.spark.query_run import BATCH_EVENTS, Recorder, Run, recorded, settings_of
 
@@ -56,6 +57,26 @@ def test_the_query_decides_what_a_local_fold_decides(spark, tmp_path, log, shape
     assert last.time_ms[len(log) - 1] == log[-1].time_ms
     assert run.states() == states
     assert folded_until(run.folders.checkpoint) == len(log)
+
+
+def test_a_batch_takes_one_action(spark, tmp_path, log):
+    """Each further one would fold its events again, and each costs what a Spark job costs."""
+    run = Run(spark, tmp_path, log)
+    recorder = Recorder()
+    query = start_query(spark, run.settings, run.folders, recorder.process)
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    tracker = spark.sparkContext.statusTracker()
+    batches = len(recorder.batches)
+    assert batches > 1
+
+    def jobs() -> int:
+        return len(tracker.getJobIdsForGroup(str(query.runId)))
+
+    wait_for("the jobs of all batches", lambda: jobs() >= batches)
+    assert jobs() == batches
 
 
 def test_a_batch_that_was_not_committed_is_run_again_and_the_query_goes_on(spark, tmp_path, log):

@@ -15,13 +15,15 @@ from state.partitions.slot import Slot
 from state.partitions.table import Deleted, Deletion
 from state.routing import CLUSTER_KEY
 from state.step import new_machine
-from state.topic_ids import topic_id_from_text
+from state.topic_ids import topic_id_from_text, topic_id_to_text
 from tests.unit.state.support import Controller, broker
 
 FROZEN = Path(__file__).parents[2] / "frozen"
 SLOT, CLUSTER = FROZEN / "slot-v3.bin", FROZEN / "cluster-v3.bin"
 
 DELETED_ID = "ERECAwQFBgcICQoLDA0ODw"
+PARTITION_BYTES_MAX = 100
+"""What a partition of three replicas may take: a million of them are 100 MB then."""
 
 
 def sample() -> Controller:
@@ -120,6 +122,18 @@ def test_a_decoded_machine_can_be_changed() -> None:
     assert isinstance(slot, Slot)
     slot.table.rows.leader[0] = 7
     assert decode_machine(encode_machine(slot)).table.rows.leader[0] == 7
+
+
+def test_a_partition_of_three_replicas_takes_few_bytes_before_it_is_packed() -> None:
+    controller = Controller((1, 2, 3))
+    without = len(controller.states[0])
+    replicas = [[1, 2, 3], [2, 3, 1], [3, 1, 2], [1, 3, 2], [2, 1, 3]]
+    for number in range(40):
+        topic_id = topic_id_to_text(bytes([number + 1] * 16))
+        controller.topic(f"of-some-length-{number}", replicas, topic_id=topic_id)
+    partitions = 40 * len(replicas)
+    assert controller.slot.table.rows.isr.tolist()[0] == [1, 2, 3]
+    assert len(controller.states[0]) - without <= PARTITION_BYTES_MAX * partitions
 
 
 def test_a_pause_and_a_rebalance_under_way_are_written_and_read() -> None:
