@@ -78,6 +78,11 @@ class Changes:
         if bump:
             self.bump[at] = True
 
+    def raise_leader_epoch(self, at: Rows, recipients: Bools) -> None:
+        """Raise the leader epoch of rows without an election, and tell replicas bool[k, R] of it."""
+        self.recipients[at] |= recipients
+        self.mark_written(at, Rule.LEADER_EPOCH_BUMPED)
+
     def keep_stops(self, at: Rows, leaving: Bools) -> None:
         """Remember what is to be stopped of replicas bool[k, R] that leave their lists now."""
         row, column = np.nonzero(leaving & self.stop[at])

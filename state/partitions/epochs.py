@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from state.decisions import Decision, Rule
+from state.decisions import Decision
 from state.events import Event
 from state.matrix import NONE
 from state.partitions import deletion
@@ -37,9 +37,8 @@ def on_raise_leader_epochs_requested(
     at = at[rows.has_state[at] & (rows.leader[at] != NONE)]
     if not len(at) or request.topic in slot.table.deletions:
         return [_reply(event, request, ProtocolError.UNKNOWN_TOPIC_OR_PARTITION)]
-    rows.leader_epoch[at] += np.int32(1)
-    changes.recipients[at] |= slot.online_replicas(at)
-    changes.mark_written(at, Rule.LEADER_EPOCH_BUMPED)
+    rows.leader_epoch[at] += np.int32(1)  # the first of two; `Changes` adds the second
+    changes.raise_leader_epoch(at, slot.online_replicas(at))
     found = deletion.decide(slot, changes)
     return [*found, _reply(event, request, ProtocolError.NONE)]
 

@@ -203,8 +203,7 @@ def _soften(slot: Slot, changes: Changes, asked: _AskedRows, errors: Int32s) -> 
     if not deadly.any():
         return errors
     rows = asked.at[deadly]
-    changes.recipients[rows] |= slot.online_replicas(rows)
-    changes.mark_written(rows, Rule.LEADER_EPOCH_BUMPED)
+    changes.raise_leader_epoch(rows, slot.online_replicas(rows))
     return softened
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from state.decisions import DecisionKind, Rule
+from state.decisions import DecisionKind
 from state.matrix import (
     NONE,
     Bools,
@@ -166,9 +166,8 @@ def _start(slot: Slot, changes: Changes, at: Rows) -> None:
     at = at[rows.controller_epoch[at] <= slot.authority.epoch]
     starting = rows.adding[at] & (rows.replica_state[at] == ReplicaState.NON_EXISTENT)
     move_replicas(slot, changes, slot.table.spread(at, starting), ReplicaState.NEW)
-    changes.recipients[at] |= rows.replicas[at] != NONE
     changes.is_new[at] |= any_in_row(rows.adding[at])
-    changes.mark_written(at, Rule.LEADER_EPOCH_BUMPED)
+    changes.raise_leader_epoch(at, rows.replicas[at] != NONE)
 
 
 def _finish(slot: Slot, changes: Changes, at: Rows) -> None:
@@ -197,8 +196,7 @@ def _settle_leader(slot: Slot, changes: Changes, at: Rows) -> None:
     led_by = contains(keep(rows.replicas[at], staying), rows.leader[at][:, None])
     stays: Bools = led_by[:, 0] & slot.online_leader(at)
     told = at[stays & (rows.controller_epoch[at] <= slot.authority.epoch)]
-    changes.recipients[told] |= (rows.replicas[told] != NONE) & ~rows.removing[told]
-    changes.mark_written(told, Rule.LEADER_EPOCH_BUMPED)
+    changes.raise_leader_epoch(told, (rows.replicas[told] != NONE) & ~rows.removing[told])
     move_partitions(slot, changes, at[~stays], PartitionState.ONLINE, Strategy.REASSIGN)
 
 

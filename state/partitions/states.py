@@ -152,5 +152,4 @@ def raise_unwritten(slot: Slot, changes: Changes, at: Rows) -> None:
     rows = slot.table.rows
     leads = (rows.leader[at] != NO_LEADER) & ~slot.table.in_deletion()[at]
     quiet = at[~changes.write[at] & leads]
-    changes.recipients[quiet] |= slot.online_replicas(quiet)
-    changes.mark_written(quiet, Rule.LEADER_EPOCH_BUMPED)
+    changes.raise_leader_epoch(quiet, slot.online_replicas(quiet))
