@@ -16,13 +16,7 @@ from state.events import Event
 from state.limits import REPLICAS_MAX
 from state.matrix import Int32s, pad_rows, unpad_rows
 from state.partitions.changes import Changes
-from state.partitions.placement import (
-    IncompleteRacks,
-    InvalidPartitions,
-    InvalidReplicationFactor,
-    PlacementError,
-    place_replicas,
-)
+from state.partitions.placement import PlacementError, place_replicas
 from state.partitions.rejected import Rejected, require_control
 from state.partitions.rows import new_columns
 from state.partitions.slot import Slot
@@ -110,12 +104,8 @@ def _replicas(slot: Slot, request: CreateTopicRequested) -> Int32s:
             start_index=request.start_index % max(len(racks), 1),
             shift=request.shift % max(len(racks), 1),
         )
-    except InvalidPartitions as error:
-        raise Rejected(ProtocolError.INVALID_PARTITIONS, str(error)) from None
-    except InvalidReplicationFactor as error:
-        raise Rejected(ProtocolError.INVALID_REPLICATION_FACTOR, str(error)) from None
-    except (IncompleteRacks, PlacementError) as error:
-        raise Rejected(ProtocolError.UNKNOWN_SERVER_ERROR, str(error)) from None
+    except PlacementError as failure:
+        raise Rejected(failure.error, str(failure)) from None
 
 
 def _assigned(slot: Slot, assignment: dict[int, tuple[int, ...]]) -> Int32s:

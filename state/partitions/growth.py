@@ -13,11 +13,7 @@ from state.events import Event
 from state.matrix import Int32s, pad_rows, unpad
 from state.partitions.assignment import assignment_decision
 from state.partitions.changes import Changes
-from state.partitions.placement import (
-    InvalidReplicationFactor,
-    PlacementError,
-    place_replicas,
-)
+from state.partitions.placement import PlacementError, place_replicas
 from state.partitions.rejected import Rejected, require_control
 from state.partitions.rows import new_columns
 from state.partitions.slot import Slot
@@ -88,10 +84,8 @@ def _replicas(slot: Slot, request: CreatePartitionsRequested, existing: Int32s) 
         return pad_rows(request.assignment)
     try:
         return place_new_partitions(slot.brokers.racks, wanted, first, len(existing))
-    except InvalidReplicationFactor as error:
-        raise Rejected(ProtocolError.INVALID_REPLICATION_FACTOR, str(error)) from None
-    except PlacementError as error:
-        raise Rejected(ProtocolError.UNKNOWN_SERVER_ERROR, str(error)) from None
+    except PlacementError as failure:
+        raise Rejected(failure.error, str(failure)) from None
 
 
 def place_new_partitions(

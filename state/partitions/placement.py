@@ -7,23 +7,31 @@ come with the event, drawn where the request arrived.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import ClassVar
 
 import numpy as np
 
 from state.limits import REPLICAS_MAX
 from state.matrix import Int32s, Rows
+from state.protocol_errors import ProtocolError
 
 
 class PlacementError(Exception):
-    """Replicas cannot be placed; the message says why."""
+    """Replicas cannot be placed; the message says why. error: as the client is told."""
+
+    error: ClassVar[ProtocolError] = ProtocolError.UNKNOWN_SERVER_ERROR
 
 
 class InvalidReplicationFactor(PlacementError):
     """The replication factor is below 1, or above the number of brokers or REPLICAS_MAX."""
 
+    error = ProtocolError.INVALID_REPLICATION_FACTOR
+
 
 class InvalidPartitions(PlacementError):
     """The number of partitions is not positive."""
+
+    error = ProtocolError.INVALID_PARTITIONS
 
 
 class IncompleteRacks(PlacementError):
