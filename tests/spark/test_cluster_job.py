@@ -1,6 +1,8 @@
-"""The whole job on a standalone cluster: a front beside a submitted driver, ZooKeeper, brokers.
+"""The whole job on a cluster: a front beside a driver that is submitted or started, ZooKeeper and
+brokers.
 
-The brokers are stubs that speak the controller's protocol; everything else is real.
+The cluster is a standalone one, or the driver's own. The brokers are stubs that speak the
+controller's protocol; everything else is real.
 """
 
 from __future__ import annotations
@@ -49,6 +51,7 @@ from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 OURS = 1000
 BROKERS = (1, 2, 3)
 WORKERS = ("worker-0", "worker-1")
+LOCAL_CLUSTER = "local-cluster[2,1,1024]"
 LISTENER = "INTERNAL"
 ASSIGNMENT = {0: [1, 2], 1: [2, 3], 2: [3, 1], 3: [2, 1]}
 LEASE_MS = 600_000  # a driver that is submitted again is back before the role is given up
@@ -190,7 +193,11 @@ def installation(
 
 
 @pytest.fixture
-def master(tmp_path: Path) -> Iterator[str]:
+def master(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """Where the job runs: `standalone` has servers of its own."""
+    if request.param != "standalone":
+        yield request.param
+        return
     with standalone(tmp_path / "spark", workers=len(WORKERS)) as url:
         yield url
 
@@ -213,7 +220,13 @@ def heard(installation: Installation, topic: str, without: int | None = None) ->
 
 
 @pytest.mark.parametrize(
-    ("event_log_url", "first"), [("folder", "submitted"), ("topic", "started")], indirect=True
+    ("master", "event_log_url", "first"),
+    [
+        ("standalone", "folder", "submitted"),
+        ("standalone", "topic", "started"),
+        (LOCAL_CLUSTER, "folder", "started"),
+    ],
+    indirect=True,
 )
 def test_the_whole_job_goes_on_from_elsewhere(
     master: str, installation: Installation, first: ChildProcess, tmp_path: Path
@@ -238,6 +251,8 @@ def test_the_whole_job_goes_on_from_elsewhere(
     assert fetch_status(installation.folders.root, 60)["epoch"] == epoch
     wait_for("a fold's decisions, no other", installation.decided_as_folded)
 
+    if master == LOCAL_CLUSTER:
+        return  # its workers leave no logs here
     logs = executor_logs(tmp_path / "spark")
     assert {worker for worker, log in logs.items() if "Running task" in log} == set(WORKERS)
     # Executors were sent to no folder that only a driver's machine has.
