@@ -14,10 +14,9 @@ from state.groups.image_changes import GroupView
 from state.groups.offset_rows import TopicPartition
 from state.groups.offsets import commit_error
 from state.groups.payloads.offsets import OffsetCommitRequested
-from state.groups.payloads.requests import Heartbeat, SyncGroupRequested
+from state.groups.payloads.requests import Heartbeat
 from state.groups.presence import heartbeat_answer
 from state.groups.states import GroupState
-from state.groups.sync import sync_error
 from state.groups.tables import CoordinatorPhase, GroupApi, status_error
 from state.protocol_errors import ProtocolError
 
@@ -41,16 +40,6 @@ def may_commit(image: GroupImage, phase: CoordinatorPhase, request: OffsetCommit
         return False
     view = image.groups.get(request.group)
     return view is not None and commit_error(view, request) is None
-
-
-def must_rejoin(image: GroupImage, phase: CoordinatorPhase, request: SyncGroupRequested) -> bool:
-    """Return whether a SyncGroup is of a member that has to join again, as a heartbeat would tell
-    it: REBALANCE_IN_PROGRESS, which changes nothing.
-    """
-    if status_error(GroupApi.SYNC_GROUP, request.group, phase) is not None:
-        return False
-    view = image.groups.get(request.group)
-    return view is not None and sync_error(view, request) is ProtocolError.REBALANCE_IN_PROGRESS
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from state.bodies import ArmTimer, ChangeGroup
@@ -13,7 +13,7 @@ from state.groups.buckets import group_bucket, timer_name
 from state.groups.group import Group
 from state.groups.member import NEVER
 from state.groups.slot import GroupSlot
-from state.groups.timers import NOBODY, fire
+from state.groups.timers import NOTHING, Known, fire
 from state.groups.turn import Turn
 
 Gone: TypeAlias = bool
@@ -24,17 +24,17 @@ ToGroup: TypeAlias = Callable[[Turn, Group], Gone | None]
 
 
 def concern(
-    slot: GroupSlot, event: Event, name: str, act: ToGroup, heard_ms: Mapping[str, int] = NOBODY
+    slot: GroupSlot, event: Event, name: str, act: ToGroup, known: Known = NOTHING
 ) -> list[Decision]:
-    """Do something with a group that exists, after its timers that are due; heard_ms: by member id,
-    as `fire` takes it.
+    """Do something with a group that exists, after its timers that are due, which fire by what the
+    event tells of it.
     """
     bucket = slot.bucket(group_bucket(name))
     group = bucket.get(name)
     if group is None:
         return []
     turn = Turn(event.offset, event.time_ms, slot.config)
-    fire(turn, group, event.time_ms, heard_ms)
+    fire(turn, group, event.time_ms, known)
     turn.now_ms = event.time_ms
     return finish(bucket, turn, group, gone=bool(act(turn, group)))
 

@@ -40,12 +40,13 @@ from state.groups.payloads.requests import (
     JoinGroupRequested,
     LeaveGroupRequested,
     SyncGroupRequested,
+    SyncsCame,
 )
 from state.groups.presence import heartbeat
 from state.groups.requests import create, take
 from state.groups.slot import GroupSlot
 from state.groups.tables import CoordinatorPhase
-from state.groups.timers import NOBODY, fire
+from state.groups.timers import NOTHING, Known, fire
 from state.groups.turn import Turn
 
 
@@ -97,8 +98,9 @@ def on_committed_topics_deleted(
 def on_heartbeats_received(
     slot: GroupSlot, event: Event, received: HeartbeatsReceived
 ) -> list[Decision]:
-    """Keep members that were heard of."""
-    of_group: dict[str, list[Heartbeat]] = {}
+    """Keep members that were heard of, and wait for no SyncGroup that came."""
+    synced = {one.group: one for one in received.synced}
+    of_group: dict[str, list[Heartbeat]] = {one: [] for one in synced}
     for one in received.heartbeats:
         of_group.setdefault(one.group, []).append(one)
 
@@ -113,7 +115,7 @@ def on_heartbeats_received(
             for one in heartbeats
             if one.silent_ms is not None
         }
-        found += concern(slot, event, name, act, heard_ms)
+        found += concern(slot, event, name, act, Known(heard_ms, synced.get(name)))
     return found
 
 
@@ -191,13 +193,18 @@ def on_group_partitions_resigned(
             for name in bucket.of_partitions(given_up):
                 group = bucket.get(name)
                 assert group is not None
-                everybody = dict.fromkeys(group.members, event.time_ms)
-                heard_ms = everybody if ended.unheard else NOBODY
-                found += concern(slot, event, name, act, heard_ms)
+                known = _everybody(group, event.time_ms) if ended.unheard else NOTHING
+                found += concern(slot, event, name, act, known)
             if not bucket.entries:
                 # The clock may have forgotten the timer with the role, and nobody needs it now.
                 bucket.armed_ms = None
     return found
+
+
+def _everybody(group: Group, now_ms: int) -> Known:
+    """Return that all members of a group were heard of, and have sent their SyncGroup."""
+    synced = SyncsCame(group.name, group.generation, tuple(group.members))
+    return Known(dict.fromkeys(group.members, now_ms), synced)
 
 
 def on_group_observed(slot: GroupSlot, event: Event, seen: GroupObserved) -> list[Decision]:

@@ -57,6 +57,7 @@ def check_key(kind: str, key: str, payload: object) -> None:
     elif kind in OF_A_BUCKET:
         bucket = bucket_of_key(key)
         if isinstance(payload, requests.HeartbeatsReceived):
-            for heartbeat in payload.heartbeats:
-                if group_bucket(heartbeat.group) != bucket:
-                    raise ValueError(f"group {heartbeat.group!r} is not of bucket {bucket}")
+            beating = [one.group for one in payload.heartbeats]
+            for group in (*beating, *(one.group for one in payload.synced)):
+                if group_bucket(group) != bucket:
+                    raise ValueError(f"group {group!r} is not of bucket {bucket}")

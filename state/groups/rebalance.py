@@ -7,6 +7,7 @@ from state.groups.change_kinds import ChangeKind
 from state.groups.group import Group, JoinTimer
 from state.groups.member import Member
 from state.groups.membership import forget, touch
+from state.groups.payloads.requests import SyncsCame
 from state.groups.states import GroupState, can_rebalance, is_legal
 from state.groups.tables import GroupApi
 from state.groups.turn import Turn
@@ -72,6 +73,14 @@ def sync_received(group: Group, member: Member) -> None:
     group.sync_came(member)
     if not group.unsynced:
         group.sync_deadline_ms = None
+
+
+def syncs_came(group: Group, came: SyncsCame) -> None:
+    """Note SyncGroups that were answered from the image, if they are of the present generation."""
+    if came.generation == group.generation:
+        for name in came.members:
+            if (member := group.members.get(name)) is not None:
+                sync_received(group, member)
 
 
 def maybe_complete_join(turn: Turn, group: Group) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 from state.groups.group import Group
 from state.groups.member import Member
@@ -11,6 +11,18 @@ from state.groups.turn import Step, Turn
 from state.protocol_errors import ProtocolError
 
 NO_GENERATION = -1
+
+
+class Agreed(Protocol):
+    """What the members of a generation agreed on: a group or its image."""
+
+    @property
+    def protocol_type(self) -> str | None:
+        """The group's protocol type."""
+
+    @property
+    def protocol(self) -> str | None:
+        """The generation's protocol."""
 
 
 def refuse_join(turn: Turn, request_id: str, error: ProtocolError, member: str = "") -> None:
@@ -66,16 +78,21 @@ def sync_fields() -> dict[str, Any]:
     return {"protocol_type": None, "protocol": None, "assignment": ""}
 
 
+def assignment_fields(group: Agreed, assignment: str) -> dict[str, Any]:
+    """Return the fields of a SyncGroup reply with a member's assignment."""
+    return {
+        "protocol_type": group.protocol_type,
+        "protocol": group.protocol,
+        "assignment": assignment,
+    }
+
+
 def give_assignment(step: Step | Turn, group: Group, member: Member, request_id: str) -> None:
     """Answer a SyncGroup with the member's assignment.
 
     It is what `assigned_by` wrote, which may not have been appended yet.
     """
-    fields: dict[str, Any] = {
-        "protocol_type": group.protocol_type,
-        "protocol": group.protocol,
-        "assignment": member.assignment,
-    }
+    fields = assignment_fields(group, member.assignment)
     if isinstance(step, Turn) and group.assigned_by is not None:
         fields["after"] = list(group.assigned_by)
     step.reply(request_id, GroupApi.SYNC_GROUP, ProtocolError.NONE, **fields)

@@ -18,16 +18,8 @@ from state.groups.turn import Step, Turn
 from state.protocol_errors import ProtocolError
 
 
-class Syncing(Beating, Protocol):
+class Syncing(Beating, replies.Agreed, Protocol):
     """What a SyncGroup is checked against: a group or its image."""
-
-    @property
-    def protocol_type(self) -> str | None:
-        """The group's protocol type."""
-
-    @property
-    def protocol(self) -> str | None:
-        """The generation's protocol."""
 
 
 def sync(turn: Turn, group: Group, request: SyncGroupRequested) -> None:

@@ -3,31 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from state.groups.group import Group
 from state.groups.member import NEVER, Member
+from state.groups.payloads.requests import SyncsCame
 from state.groups.rebalance import (
     join_timer_fired,
     remove_member,
     remove_pending,
     sync_timer_fired,
+    syncs_came,
 )
 from state.groups.states import GroupState
 from state.groups.turn import Turn
 
-NOBODY: Mapping[str, int] = {}
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What an event tells of the time before it, so that timers do not end what it tells of.
+
+    heard_ms: by member id until when a member was never silent for a session. synced: whose
+    SyncGroup came before the deadline.
+    """
+
+    heard_ms: Mapping[str, int] = field(default_factory=dict)
+    synced: SyncsCame | None = None
 
 
-def fire(turn: Turn, group: Group, until_ms: int, heard_ms: Mapping[str, int] = NOBODY) -> None:
+NOTHING = Known()
+
+
+def fire(turn: Turn, group: Group, until_ms: int, known: Known = NOTHING) -> None:
     """Let all timers fire that are due by then, in deadline order, each at its own deadline.
 
     Of those due together: member ids given out, sessions in order of joining, joining, syncing.
-    heard_ms: by member id until when a member was never silent for a session, so its session does
-    not end before.
     """
+    if known.synced is not None:
+        syncs_came(group, known.synced)
     while (deadline_ms := group.next_deadline_ms) <= until_ms:
         turn.now_ms = deadline_ms
-        _fire_first(turn, group, deadline_ms, heard_ms)
+        _fire_first(turn, group, deadline_ms, known.heard_ms)
 
 
 def disarm(group: Group) -> None:

@@ -82,12 +82,16 @@ class RequestDecider:
             raise NotController("this node is not the controller now")
         if kind in PAUSED_KINDS and self.is_paused():
             raise Paused(PAUSED_MESSAGE)
+        request_id, reply = self.expect(kind, timeout_s)
+        self._queue(event(kind, {**payload, "request_id": request_id}, key), reply)
+        return reply
+
+    def expect(self, kind: EventKind, timeout_s: float) -> tuple[str, Reply]:
+        """Return a new request_id and what its reply will be; nothing is appended."""
         loop = asyncio.get_running_loop()
         request_id = f"{self._id}-{next(self._numbers)}"
         reply: Reply = loop.create_future()
         self._waiting[request_id] = reply
-        record = event(kind, {**payload, "request_id": request_id}, key)
-        self._queue(loop, record, reply)
         late = loop.call_later(timeout_s, self._late, reply, kind, timeout_s)
 
         def ended(_: Reply) -> None:
@@ -95,13 +99,14 @@ class RequestDecider:
             del self._waiting[request_id]
 
         reply.add_done_callback(ended)
-        return reply
+        return request_id, reply
 
-    def _queue(self, loop: asyncio.AbstractEventLoop, record: NewRecord, reply: Reply) -> None:
+    def _queue(self, record: NewRecord, reply: Reply) -> None:
         """Append with all that is asked in this turn of the loop; an append that was begun is not
         taken back.
         """
         if not self._queued:
+            loop = asyncio.get_running_loop()
             loop.call_soon(self._append_queued, loop)
         self._queued.append((record, reply))
 

@@ -362,7 +362,10 @@ EXAMPLES: dict[EventKind, list[tuple[str, Body]]] = {
         (_GROUP, {**_OF_GROUP, "write": [9, 0], "producer_id": 5, "offsets": [_ROW]})
     ],
     EventKind.HEARTBEATS_RECEIVED: [
-        (str(group_bucket(_GROUP)), {"heartbeats": [[_GROUP, "c-1", None, 1, 100]]})
+        (
+            str(group_bucket(_GROUP)),
+            {"heartbeats": [[_GROUP, "c-1", None, 1, 100]], "synced": [[_GROUP, 1, ["c-1"]]]},
+        )
     ],
     EventKind.GROUP_TIMER_DUE: [
         (str(group_bucket(_GROUP)), {"timer": _TIMER, "deadline_ms": 2_000})

@@ -156,10 +156,20 @@ class Heartbeat:
 
 
 @dataclass(frozen=True, slots=True)
+class SyncsCame:
+    """Members whose SyncGroup of a generation came in time, and was answered from the image."""
+
+    group: str
+    generation: int
+    members: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class HeartbeatsReceived:
-    """Heartbeats of members of groups of one bucket, since the last such event."""
+    """Who of the members of groups of one bucket was heard of, since the last such event."""
 
     heartbeats: tuple[Heartbeat, ...]
+    synced: tuple[SyncsCame, ...] = ()
 
 
 def heartbeats_received(body: dict[str, Any]) -> HeartbeatsReceived:
@@ -174,5 +184,9 @@ def heartbeats_received(body: dict[str, Any]) -> HeartbeatsReceived:
                 *map(int64, silent_ms),
             )
             for group, member, instance, generation, *silent_ms in body["heartbeats"]
-        )
+        ),
+        tuple(
+            SyncsCame(text(group), int32(generation), tuple(map(text, members)))
+            for group, generation, members in body.get("synced", ())
+        ),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from state.event_kinds import EventKind
@@ -18,6 +18,7 @@ from streaming.front.decider import Reply, RequestDecider
 from streaming.front.groups.committed_topics import CommittedTopics
 from streaming.front.groups.decisions import GroupDecisions
 from streaming.front.groups.direct_commits import DirectCommits
+from streaming.front.groups.direct_syncs import DirectSyncs
 from streaming.front.groups.known_partitions import KnownPartitions
 from streaming.front.groups.offsets_expiry import OffsetsExpiry
 from streaming.front.groups.sessions import Sessions
@@ -75,8 +76,9 @@ class GroupCoordination:
         self._sessions = sessions
         self._terms = GroupTerms()
         self.decisions = GroupDecisions(
-            leader, self._decider.answer, sessions.decided, self._refused, counters
+            leader, self._decider.answer, self._changed, self._refused, counters
         )
+        self._syncs = DirectSyncs(self._decider, sessions, lambda: self.image)
         self.known = KnownPartitions()
         self._commits = DirectCommits(
             leader,
@@ -157,12 +159,16 @@ class GroupCoordination:
             return await self._decider.submit(kind, group, payload, timeout_s)
 
     def ask(self, kind: EventKind, group: str, payload: dict[str, Any], timeout_s: float) -> Reply:
-        """Append an event that is not about offsets and return what its reply will be; raises
-        NotController, NoJob.
+        """Append an event that is not about offsets, unless the image answers it, and return what
+        its reply will be; raises NotController, NoJob.
         """
         if not self._standing.has_job():
             raise NoJob(_NO_JOB)
-        reply = self._decider.ask(kind, group, payload, timeout_s)
+        reply = None
+        if kind is EventKind.SYNC_GROUP_REQUESTED:
+            reply = self._syncs.ask(payload, timeout_s)
+        if reply is None:
+            reply = self._decider.ask(kind, group, payload, timeout_s)
         if member := payload.get("member") or payload.get("new_member"):
             self._sessions.asked(group, member, reply)
         return reply
@@ -183,13 +189,19 @@ class GroupCoordination:
 
     def job_gone(self) -> None:
         """Tell everybody who waits: what was not decided is asked for again, once it is back."""
+        self._syncs.forget()
         self._decider.fail_all(NoJob, _NO_JOB)
 
     def role_lost(self) -> None:
         """Tell everybody who waits."""
         self.topics.role_lost()
         self._terms.unserved()
+        self._syncs.forget()
         self._decider.fail_all()
+
+    def _changed(self, group: str, changes: Sequence[dict[str, Any]]) -> None:
+        self._sessions.decided(group, changes)
+        self._syncs.decided(group, changes)
 
     def _refused(self, group: str, write: dict[str, Any]) -> None:
         self._append([event(EventKind.GROUP_RECORDS_REFUSED, write, group)])
@@ -243,6 +255,7 @@ class GroupCoordination:
         self.decisions.begin()
         self._terms.ended()
         self.topics.term_ended()
+        self._syncs.forget()
         self._decider.fail_all()
 
 

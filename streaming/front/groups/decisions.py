@@ -30,7 +30,7 @@ from streaming.process.counters import Counters
 logger = logging.getLogger(__name__)
 
 Answer = Callable[[Iterable[dict[str, Any]]], None]
-Changed = Callable[[str, Iterable[dict[str, Any]]], None]
+Changed = Callable[[str, Sequence[dict[str, Any]]], None]
 """Takes changes of a group, once they are true."""
 Refuse = Callable[[str, dict[str, Any]], None]
 """Has the log told that a write of a group is refused: the payload of group_records_refused."""

@@ -2,109 +2,20 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from state.groups.buckets import group_bucket
 from state.groups.change_kinds import ChangeKind
-
-_TOLD_PART = 2
-"""Machines are told again when that part of a session is over since a member was heard of as far as
-they know: the rest of it may pass until the log gives an event its time.
-"""
-_TOLD_TOGETHER_PART = 4
-"""When they are told of one member, then of all of whom that part of a session is over: nobody is
-told of more often, and not each of many at a time of its own.
-"""
-_ROUNDING_S = 0.002
-"""A session is over when it is over in whole milliseconds too."""
-
-Moments = tuple[float, float]
-"""The loop's times of now and of when something was decided."""
-
-
-class MemberHeard:
-    """A member, when it was heard of last, and when as far as the machines know (loop times).
-
-    of: its group, None when it is gone. rests: there is nothing to tell of it until it is heard of.
-    """
-
-    __slots__ = ("heard_s", "id", "instance", "of", "rests", "session_s", "told_s")
-
-    def __init__(
-        self, of: GroupHeard, id_: str, instance: str | None, session_ms: int, moments: Moments
-    ) -> None:
-        """Begin with a member that counts as heard of now."""
-        self.of: GroupHeard | None = of
-        self.id = id_
-        self.instance = instance
-        self.session_s = session_ms / 1000
-        self.rests = False
-        self.heard_s, self.told_s = moments
-
-    @property
-    def end_s(self) -> float:
-        """When it is silent unless heard of."""
-        return self.heard_s + self.session_s + _ROUNDING_S
-
-    @property
-    def tell_s(self) -> float:
-        """From when on the machines are to be told what they do not know of it."""
-        return self.told_s + self.session_s / _TOLD_PART
-
-    def may_be_told(self, now_s: float) -> bool:
-        """Return whether more is known of it here, and it was not told of just now."""
-        since_s = self.told_s + self.session_s / _TOLD_TOGETHER_PART
-        return self.heard_s > self.told_s and since_s <= now_s
-
-    def hear(self, now_s: float) -> None:
-        """Note that it was heard of."""
-        self.heard_s = now_s
-        if self.rests and self.of is not None:
-            self.rests = False
-            self.of.bucket.woken.append(self)
-
-
-class GroupHeard:
-    """A group that has, or had, members."""
-
-    __slots__ = ("bucket", "generation", "members", "name")
-
-    def __init__(self, name: str, bucket: BucketHeard) -> None:
-        """Begin without members."""
-        self.name = name
-        self.bucket = bucket
-        self.generation = 0
-        self.members: dict[str, MemberHeard] = {}
-
-
-class BucketHeard:
-    """Groups by name; tell_s: until then the machines need not be told of any member but those that
-    were woken, which rested.
-    """
-
-    __slots__ = ("groups", "number", "tell_s", "woken")
-
-    def __init__(self, number: int) -> None:
-        """Begin without groups."""
-        self.number = number
-        self.groups: dict[str, GroupHeard] = {}
-        self.tell_s = math.inf
-        self.woken: list[MemberHeard] = []
-
-    def is_due(self, now_s: float) -> bool:
-        """Return whether the machines may have to be told of a member."""
-        return bool(self.woken) or self.tell_s <= now_s
-
-    def take_due(self, now_s: float) -> list[MemberHeard]:
-        """Return the members to look at; tell_s is then that of the others."""
-        woken, self.woken = self.woken, []
-        if self.tell_s > now_s:
-            return woken
-        self.tell_s = math.inf
-        return [one for group in self.groups.values() for one in group.members.values()]
+from streaming.front.groups.heard import (
+    TOLD_PART,
+    BucketHeard,
+    GroupHeard,
+    MemberHeard,
+    Moments,
+    SyncsHeard,
+)
 
 
 class MembersHeard:
@@ -133,6 +44,7 @@ class MembersHeard:
             ChangeKind.MEMBER_REPLACED: self._replaced,
             ChangeKind.MEMBER_REMOVED: self._removed,
             ChangeKind.GENERATION_STARTED: self._generation_started,
+            ChangeKind.REBALANCE_STARTED: self._rebalance_started,
         }
 
     def get(self, group: str, member: str) -> MemberHeard | None:
@@ -154,6 +66,27 @@ class MembersHeard:
             taker = self._takers.get(change["change"])
             if taker is not None:
                 taker(group, change)
+
+    def sync_came(self, name: str, member: str, now_s: float) -> bool:
+        """Note that a member's SyncGroup has come; False when it is too late for that."""
+        group = self.groups.get(name)
+        if group is None or group.syncs is None:
+            return group is not None
+        bucket = group.bucket
+        bucket.tell_s = min(bucket.tell_s, group.syncs.tell_s)
+        return group.syncs.take(member, now_s)
+
+    def tell_syncs(self, bucket: BucketHeard, now_s: float) -> list[list[object]]:
+        """Return rows of whose SyncGroups the machines do not know."""
+        rows: list[list[object]] = []
+        for group in bucket.groups.values():
+            if group.syncs is None or not group.syncs.untold:
+                continue
+            if told := group.syncs.tell(now_s):
+                rows.append([group.name, group.generation, told])
+            else:
+                bucket.tell_s = min(bucket.tell_s, group.syncs.tell_s)
+        return rows
 
     def tell(self, bucket: BucketHeard, now_s: float) -> list[list[object]]:
         """Return rows of what the machines do not know of a bucket's members, and of those who are
@@ -197,9 +130,14 @@ class MembersHeard:
         return known
 
     def _add(
-        self, group: GroupHeard, id_: str, instance: str | None, session_ms: int, moments: Moments
+        self,
+        group: GroupHeard,
+        id_: str,
+        instance: str | None,
+        terms: Mapping[str, Any],
+        moments: Moments,
     ) -> None:
-        one = group.members[id_] = MemberHeard(group, id_, instance, session_ms, moments)
+        one = group.members[id_] = MemberHeard(group, id_, instance, terms, moments)
         self.look_again(one)
         self._on_added(one)
 
@@ -217,8 +155,7 @@ class MembersHeard:
             group = self._group(name)
             group.generation = metadata["generation"]
             for one in metadata["members"]:
-                session_ms = one["session_timeout_ms"]
-                self._add(group, one["member"], one["instance"], session_ms, moments)
+                self._add(group, one["member"], one["instance"], one, moments)
 
     def _group_removed(self, name: str, change: Mapping[str, Any]) -> None:
         group = self.groups.pop(name, None)
@@ -231,25 +168,28 @@ class MembersHeard:
             del self.buckets[group.bucket.number]
 
     def _added(self, name: str, change: Mapping[str, Any]) -> None:
-        session_ms = change["session_timeout_ms"]
         group, moments = self._group(name), self._moments(change)
-        self._add(group, change["member"], change["instance"], session_ms, moments)
+        self._add(group, change["member"], change["instance"], change, moments)
 
     def _updated(self, name: str, change: Mapping[str, Any]) -> None:
         one = self.get(name, change["member"])
         if one is not None and one.session_s == change["session_timeout_ms"] / 1000:
+            one.rebalance_s = change["rebalance_timeout_ms"] / 1000
             self._count_as_heard(one, self._moments(change))
         else:
             self._renew(name, change["member"], change["member"], change)
 
     def _replaced(self, name: str, change: Mapping[str, Any]) -> None:
-        self._renew(name, change["member"], change["new_member"], change)
+        old, new = change["member"], change["new_member"]
+        self._renew(name, old, new, change)
+        group = self.groups.get(name)
+        if group is not None and group.syncs is not None:
+            group.syncs.rename(old, new)
 
     def _renew(self, name: str, old: str, new: str, change: Mapping[str, Any]) -> None:
         one = self._drop(name, old)
         if one is not None:
-            session_ms = change["session_timeout_ms"]
-            self._add(self._group(name), new, one.instance, session_ms, self._moments(change))
+            self._add(self._group(name), new, one.instance, change, self._moments(change))
 
     def _removed(self, name: str, change: Mapping[str, Any]) -> None:
         self._drop(name, change["member"])
@@ -261,6 +201,13 @@ class MembersHeard:
             moments = self._moments(change)
             for one in group.members.values():
                 self._count_as_heard(one, moments)
+            waits_s = max((0.0, *(one.rebalance_s for one in group.members.values())))
+            _, began_s = moments
+            group.syncs = SyncsHeard(began_s + waits_s, began_s + waits_s / TOLD_PART)
+
+    def _rebalance_started(self, name: str, change: Mapping[str, Any]) -> None:
+        if (group := self.groups.get(name)) is not None:
+            group.syncs = None
 
     def _count_as_heard(self, one: MemberHeard, moments: Moments) -> None:
         one.heard_s, one.told_s = moments

@@ -6,6 +6,7 @@ it. They know less than is known here, so two things are appended:
 - Before any event that a bucket of groups folds, the members that were heard of since the machines
   were told (`heartbeats_received`), unless no session can have ended yet. `told_before` is the one
   place that sees to it.
+  So they hear whose SyncGroup came, of those that no batch decides (`direct_syncs`).
 - When a member was silent for its session, a tick of its bucket (`group_timer_due`).
 
 While everybody is heard of nothing is appended. docs/adr/0016 says what was measured.
@@ -24,7 +25,8 @@ from state.event_kinds import EventKind
 from state.groups.buckets import timer_name
 from state.routing import ALL_GROUPS, GROUP_SCOPE, scope
 from streaming.front.event_loop import Handle, Loop
-from streaming.front.groups.members_heard import BucketHeard, MemberHeard, MembersHeard, Moments
+from streaming.front.groups.heard import BucketHeard, MemberHeard, Moments
+from streaming.front.groups.members_heard import MembersHeard
 from streaming.log.api import NewRecord
 from streaming.log.events import event
 
@@ -70,6 +72,12 @@ class Sessions:
         self._members.asking[group, member] += 1
         reply.add_done_callback(lambda _: self._answered(group, member))
 
+    def sync_came(self, group: str, member: str) -> bool:
+        """Note that a member's SyncGroup has come, which the machines hear of before they give it
+        up for that; return False when it is too late for that.
+        """
+        return self._members.sync_came(group, member, self._loop.time())
+
     def _answered(self, group: str, member: str) -> None:
         asking = self._members.asking
         asking[group, member] -= 1
@@ -99,11 +107,17 @@ class Sessions:
         found: list[NewRecord] = []
         for record in records:
             for bucket in self._folding(record):
-                if bucket.is_due(now_s) and (rows := self._members.tell(bucket, now_s)):
-                    body = {"heartbeats": rows}
+                if bucket.is_due(now_s) and (body := self._untold(bucket, now_s)):
                     kind = EventKind.HEARTBEATS_RECEIVED
                     found.append(event(kind, body, str(bucket.number)))
         return found
+
+    def _untold(self, bucket: BucketHeard, now_s: float) -> dict[str, Any]:
+        """Return what the machines are to be told of a bucket's members, {} for nothing."""
+        rows = self._members.tell(bucket, now_s)
+        if synced := self._members.tell_syncs(bucket, now_s):
+            return {"heartbeats": rows, "synced": synced}
+        return {"heartbeats": rows} if rows else {}
 
     def _folding(self, record: NewRecord) -> Iterable[BucketHeard]:
         """Return the buckets whose groups an event may concern."""

@@ -9,9 +9,9 @@ from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from state.groups.answers import heartbeat_error, must_rejoin
+from state.groups.answers import heartbeat_error
 from state.groups.join import MEMBER_ID_REQUIRED_SINCE
-from state.groups.payloads.requests import Heartbeat, SyncGroupRequested
+from state.groups.payloads.requests import Heartbeat
 from state.groups.presence import ALIVE
 from state.groups.tables import GroupApi
 from state.protocol_errors import ProtocolError
@@ -113,30 +113,11 @@ class Membership:
         named = payload["protocol_type"] is not None and payload["protocol"] is not None
         if version >= _PROTOCOL_NAMED_SINCE and not named:
             told({"error": ProtocolError.INCONSISTENT_GROUP_PROTOCOL})
-        elif self._must_rejoin(group, version, payload):
-            told({"error": ProtocolError.REBALANCE_IN_PROGRESS})
         else:
             self._requests.ask(
                 GroupApi.SYNC_GROUP, group, version, payload, waits_s=_SYNC_WAITS_S, told=told
             )
         return True
-
-    def _must_rejoin(self, group: str, version: int, payload: dict[str, Any]) -> bool:
-        service = self._requests.service
-        partition = service.partition_of(group)
-        request = SyncGroupRequested(
-            "",
-            partition,
-            group,
-            version,
-            payload["generation"],
-            payload["member"],
-            payload["instance"],
-            payload["protocol_type"],
-            payload["protocol"],
-            {},
-        )
-        return must_rejoin(service.image, service.phase(partition), request)
 
     def heartbeat(self, request: bytes) -> bytes:
         """Answer Heartbeat from what is decided so far: a frame in, a whole response out."""

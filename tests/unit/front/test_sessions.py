@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import orjson
 import pytest
@@ -11,81 +10,16 @@ import pytest
 from state.groups.buckets import group_bucket
 from state.groups.tables import CoordinatorPhase
 from state.protocol_errors import ProtocolError
-from streaming.wire.apis import ApiKey
-from tests.unit.front.group_requests import GROUP, commit, joining, play
+from tests.unit.front.group_members import Member, alone, pair, until_told_to_rejoin
+from tests.unit.front.group_requests import GROUP, commit, play
 from tests.unit.front.group_world import GroupWorld
-from tests.unit.gateway.support import Client, Rig
+from tests.unit.gateway.support import Rig
 
 SESSION_MS = 10_000
 LEFT_OVER_MS = 400_000
 """After that no timer of a rebalance is left at the clock."""
 BUCKET = group_bucket(GROUP)
 NEIGHBOUR = next(name for name in (f"g{n}" for n in range(10**6)) if group_bucket(name) == BUCKET)
-
-
-class Member:
-    """A member of a group on a connection of its own."""
-
-    def __init__(self, client: Client, group: str = GROUP) -> None:
-        self.client = client
-        self.group = group
-        self.id = ""
-        self.generation = -1
-
-    async def join(self, instance: str | None = None, **more: Any) -> None:
-        """Join, and wait for the generation."""
-        body = joining(self.id, instance, self.group) | more
-        answer = await self.client.ask(ApiKey.JOIN_GROUP, 9, body)
-        self.id = answer["member_id"]
-        if answer["error_code"] == ProtocolError.MEMBER_ID_REQUIRED:
-            await self.join(instance, **more)
-            return
-        assert answer["error_code"] == 0, answer
-        self.generation = answer["generation_id"]
-
-    async def sync(self) -> None:
-        """Ask for the assignment, which is given to nobody else."""
-        body = {
-            "group_id": self.group,
-            "generation_id": self.generation,
-            "member_id": self.id,
-            "protocol_type": "consumer",
-            "protocol_name": "range",
-            "assignments": [{"member_id": self.id, "assignment": b"mine"}],
-        }
-        answer = await self.client.ask(ApiKey.SYNC_GROUP, 5, body)
-        assert answer["error_code"] == 0, answer
-
-    async def beat(self) -> int:
-        """Send a heartbeat and return the error."""
-        body = {"group_id": self.group, "generation_id": self.generation, "member_id": self.id}
-        error: int = (await self.client.ask(ApiKey.HEARTBEAT, 4, body))["error_code"]
-        return error
-
-
-async def alone(rig: Rig, group: str = GROUP) -> Member:
-    """Return the only member of a stable group."""
-    one = Member(await rig.client(), group)
-    await one.join()
-    await one.sync()
-    return one
-
-
-async def pair(rig: Rig) -> tuple[Member, Member]:
-    """Return two members of a stable group."""
-    one, other = await alone(rig), Member(await rig.client())
-    joins = asyncio.create_task(other.join())
-    await until_told_to_rejoin(one)
-    await one.join()
-    await joins
-    await asyncio.gather(one.sync(), other.sync())
-    return one, other
-
-
-async def until_told_to_rejoin(one: Member) -> None:
-    async with asyncio.timeout(20):
-        while await one.beat() != ProtocolError.REBALANCE_IN_PROGRESS:
-            await asyncio.sleep(0)
 
 
 async def idle(world: GroupWorld, ms: int, *heard: Member) -> None:
@@ -206,7 +140,7 @@ def test_who_waits_is_not_silent() -> None:
         await asyncio.gather(joins, rejoins)
         syncs = asyncio.create_task(other.sync())
         async with asyncio.timeout(20):
-            while len(world.payloads("sync_group_requested")) < 2:
+            while not world.groups.waiting:
                 await asyncio.sleep(0)
         await idle(world, 4 * SESSION_MS, one)
         assert removals(world) == []

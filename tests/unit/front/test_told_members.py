@@ -35,6 +35,7 @@ class Crowd:
                 "member": name,
                 "instance": None,
                 "session_timeout_ms": SESSION_S * 1000,
+                "rebalance_timeout_ms": SESSION_S * 1000,
                 "at_ms": self.time.now_ms,
             }
             for name in self.names

@@ -72,3 +72,30 @@ def test_a_negative_rebalance_timeout_ends_no_join_in_the_past() -> None:
         coordinator.sync("g", one, 1, [])
     coordinator.ask("leave_group_requested", "g", members=[coordinator.answer(other)])
     assert coordinator.group("g").join_timer.deadline_ms > coordinator.now_ms
+
+
+@pytest.mark.parametrize("late_ms", [-4_000, -1, 1_000])
+def test_whose_sync_group_came_in_time_is_not_given_up_however_late_it_is_told(
+    late_ms: int,
+) -> None:
+    """Of three members the leader and one more have synced; the third is waited for in vain."""
+    coordinator = Coordinator()
+    joins = [
+        coordinator.join("g", version=3, rebalance_timeout_ms=10_000, session_timeout_ms=60_000)
+        for _ in range(3)
+    ]
+    for now_ms in (3_000, 6_000, 9_000):
+        coordinator.tick(now_ms)
+    leader, came, missing = (coordinator.answer(one)["member"] for one in joins)
+    coordinator.sync("g", leader, 1)
+    deadline_ms = coordinator.group("g").sync_deadline_ms
+    assert deadline_ms is not None
+    coordinator.now_ms = deadline_ms + late_ms
+    coordinator.happen(
+        "heartbeats_received",
+        str(group_bucket("g")),
+        heartbeats=[],
+        synced=[["g", 0, [missing]], ["g", 1, [came, "nobody"]]],
+    )
+    coordinator.tick(deadline_ms + 1_000)
+    assert set(coordinator.group("g").members) == {leader, came}

@@ -69,6 +69,12 @@ def test_groups_have_machines_of_their_own_and_a_bucket_has_one_whatever_the_slo
         ("heartbeats_received", str(BUCKETS), {"heartbeats": []}, "is not a bucket"),
         ("heartbeats_received", "0", {"heartbeats": [["g", "m", None, 1]]}, "not of bucket 0"),
         (
+            "heartbeats_received",
+            "0",
+            {"heartbeats": [], "synced": [["g", 1, ["m"]]]},
+            "not of bucket 0",
+        ),
+        (
             "delete_group_requested",
             "h",
             {"request_id": "r", "partition": 0, "group": "g", "version": 2},

@@ -1,0 +1,133 @@
+"""SyncGroups that are answered without a micro-batch: of members that do not lead.
+
+The image is what members have been told, so who it has in a generation gets that generation's
+assignment, once its leader's SyncGroup is decided. Until then the request waits here. The machines
+hear whose came with the heartbeats, before they would give somebody up for it (`Sessions`).
+docs/adr/0019 says why that is safe.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from state.event_kinds import EventKind
+from state.groups.change_kinds import ChangeKind
+from state.groups.image import GroupImage
+from state.groups.image_changes import GroupView
+from state.groups.payloads.requests import sync_group_requested
+from state.groups.replies import assignment_fields
+from state.groups.states import GroupState
+from state.groups.sync import sync_error
+from state.protocol_errors import ProtocolError
+from streaming.front.decider import Reply, RequestDecider
+from streaming.front.groups.sessions import Sessions
+
+_GONE = ProtocolError.UNKNOWN_MEMBER_ID
+_ENDS: Mapping[str, ProtocolError] = {
+    ChangeKind.REBALANCE_STARTED: ProtocolError.REBALANCE_IN_PROGRESS,
+    ChangeKind.GENERATION_STARTED: ProtocolError.REBALANCE_IN_PROGRESS,
+    ChangeKind.GROUP_EMPTIED: _GONE,
+    ChangeKind.GROUP_REMOVED: _GONE,
+}
+"""What everybody who waits in a group hears when there will be no assignment."""
+_MEMBER_ENDS: Mapping[str, ProtocolError] = {
+    ChangeKind.MEMBER_REMOVED: _GONE,
+    ChangeKind.MEMBER_REPLACED: ProtocolError.FENCED_INSTANCE_ID,
+}
+
+
+class DirectSyncs:
+    """Takes what it can of SyncGroup; lives on the front's event loop.
+
+    image: the groups as decided so far.
+    """
+
+    def __init__(
+        self, decider: RequestDecider, sessions: Sessions, image: Callable[[], GroupImage]
+    ) -> None:
+        """decider: who waits is kept there."""
+        self._decider = decider
+        self._sessions = sessions
+        self._image = image
+        self._waiting: dict[str, dict[str, str]] = {}
+
+    def ask(self, payload: Mapping[str, Any], timeout_s: float) -> Reply | None:
+        """Return what the reply to a SyncGroup will be; None leaves it to be decided.
+
+        payload: as in sync_group_requested, without an id.
+        """
+        request = sync_group_requested({**payload, "request_id": ""})
+        view = self._image().groups.get(request.group)
+        if view is None:
+            return None
+        error, waits = sync_error(view, request), view.state is GroupState.COMPLETING
+        if error is ProtocolError.REBALANCE_IN_PROGRESS:
+            return self._answered({"error": error}, timeout_s)
+        leads = waits and view.leader == request.member
+        if error is not None or leads:
+            return None
+        if not self._sessions.sync_came(request.group, request.member):
+            return None
+        if waits:
+            return self._wait(request.group, request.member, timeout_s)
+        return self._answered(_assignment(view, request.member), timeout_s)
+
+    def decided(self, group: str, changes: Iterable[Mapping[str, Any]]) -> None:
+        """Answer who waits in a group by what changed in it, once that is true."""
+        for change in changes:
+            waiting = self._waiting.get(group)
+            if waiting is None:
+                return
+            kind = change["change"]
+            if kind == ChangeKind.ASSIGNMENT_DISTRIBUTED:
+                self._give_assignments(group, waiting)
+            elif kind in _ENDS:
+                self._refuse(self._waiting.pop(group), _ENDS[kind])
+            elif kind in _MEMBER_ENDS and change["member"] in waiting:
+                one = change["member"]
+                self._refuse({one: waiting.pop(one)}, _MEMBER_ENDS[kind])
+
+    def forget(self) -> None:
+        """Forget who waits; they were told."""
+        self._waiting.clear()
+
+    def _wait(self, group: str, member: str, timeout_s: float) -> Reply:
+        """Let a member wait with this request; one that waits already is answered with the error
+        that SyncGroup's clients retry.
+        """
+        request_id, reply = self._decider.expect(EventKind.SYNC_GROUP_REQUESTED, timeout_s)
+        waiting = self._waiting.setdefault(group, {})
+        before = waiting.pop(member, None)
+        if before is not None:
+            self._refuse({member: before}, ProtocolError.REBALANCE_IN_PROGRESS)
+        waiting[member] = request_id
+        return reply
+
+    def _answered(self, body: dict[str, Any], timeout_s: float) -> Reply:
+        request_id, reply = self._decider.expect(EventKind.SYNC_GROUP_REQUESTED, timeout_s)
+        self._decider.answer([{**body, "request_id": request_id}])
+        return reply
+
+    def _give_assignments(self, group: str, waiting: Mapping[str, str]) -> None:
+        """Hand out what the image has; a group that went on meanwhile has none."""
+        view = self._image().groups.get(group)
+        if view is None or view.state is not GroupState.STABLE:
+            return
+        del self._waiting[group]
+        self._decider.answer(
+            {"request_id": request_id, **_assignment(view, member)}
+            for member, request_id in waiting.items()
+        )
+
+    def _refuse(self, waiting: Mapping[str, str], error: ProtocolError) -> None:
+        self._decider.answer(
+            {"request_id": request_id, "error": error} for request_id in waiting.values()
+        )
+
+
+def _assignment(view: GroupView, member: str) -> dict[str, Any]:
+    held = view.members.get(member)
+    if held is None:
+        return {"error": _GONE}
+    return {"error": ProtocolError.NONE, **assignment_fields(view, held.assignment)}
