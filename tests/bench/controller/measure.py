@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import orjson
-import psutil
 from numpy.typing import NDArray
 
 from streaming.zk.znodes import parse_partition_states
@@ -26,13 +26,15 @@ TIMEOUT_S = 1800.0
 class Result:
     """Figures of one case, and what two controllers must agree on.
 
-    leader int[n], isr int[n, 3] padded with -1: the znodes afterwards. told: a file (tests.bench.
-    told), None where there are too many partitions to keep that.
+    leader int[n], isr int[n, 3] padded with -1: the states' znodes afterwards. assigned: digests of
+    the topics' znodes. told: a file (tests.bench.told), None where there are too many partitions to
+    keep that.
     """
 
     figures: dict[str, Any]
     leader: NDArray[np.int32]
     isr: NDArray[np.int32]
+    assigned: list[bytes]
     told: Path | None
 
 
@@ -58,6 +60,7 @@ def measured(
     changed = states.version != versions
     summary = stage.summary(before_ns)
     memory = high_water_mb(system.processes())
+    beside = high_water_mb(stage.processes())
     znode_s = (float(states.mtime_ms[changed].max()) / 1e3 if changed.any() else 0) - since_ns / 1e9
     figures = {
         "to_last_znode_s": znode_s if changed.any() else None,
@@ -70,9 +73,11 @@ def measured(
         **cpu,
         **memory,
         "memory_mb": sum(memory.values()),
+        **beside,
     }
     read = parse_partition_states(states.data, states.version.tolist())
-    return Result(figures, read.leader, read.isr, _told(stage, case, before_ns))
+    told = _told(stage, case, before_ns)
+    return Result(figures, read.leader, read.isr, _assigned(stage), told)
 
 
 def _folders(missing_before: NDArray[np.bool_], missing: NDArray[np.bool_]) -> int:
@@ -83,9 +88,17 @@ def _folders(missing_before: NDArray[np.bool_], missing: NDArray[np.bool_]) -> i
     return len(created) + len(np.unique(created // PARTITIONS_PER_TOPIC))
 
 
+def _assigned(stage: Stage) -> list[bytes]:
+    return [hashlib.sha256(one or b"").digest() for one in stage.topics().data]
+
+
 def _cpu(stage: Stage, system: System) -> dict[str, float]:
-    found = cpu_s({**system.processes(), "zookeeper": [psutil.Process(stage.zookeeper.pid)]})
-    return {**found, "all_cpu_s": sum(found.values())}
+    """Return CPU seconds by kind; `all` is of the controller and of ZooKeeper, which works for it,
+    without what stands for brokers or measures.
+    """
+    found, beside = cpu_s(system.processes()), cpu_s(stage.processes())
+    all_cpu_s = sum(found.values()) + beside["zookeeper_cpu_s"]
+    return {**found, **beside, "all_cpu_s": all_cpu_s}
 
 
 def _told(stage: Stage, case: str, since_ns: int) -> Path | None:
@@ -102,7 +115,10 @@ def differences(mine: Result, theirs: Result) -> dict[str, Any]:
     found: dict[str, Any] = {
         "znodes_differ": int(
             ((mine.leader != theirs.leader) | (mine.isr != theirs.isr).any(axis=1)).sum()
-        )
+        ),
+        "topics_differ": sum(
+            one != other for one, other in zip(mine.assigned, theirs.assigned, strict=True)
+        ),
     }
     if mine.told is not None and theirs.told is not None:
         found |= _told_differences(mine.told, theirs.told)

@@ -8,11 +8,14 @@ import time
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from streaming.embedded.zookeeper import EmbeddedZooKeeper
 from streaming.zk.client import ZkSession
 from streaming.zk.multiread import ZNodeColumns, read_many
+from streaming.zk.znodes import topic_path
 from streaming.zk.znodes.controller import CONTROLLER_PATH
-from tests.bench.load import create_topics, state_paths
+from tests.bench.load import PARTITIONS_PER_TOPIC, create_topics, state_paths, topic_name
 from tests.bench.worker import Worker
 
 LISTENER = "CLIENT"
@@ -70,6 +73,20 @@ class Stage:
     def states(self) -> ZNodeColumns:
         """Return the state znodes of all partitions."""
         return read_many(self.session, self.paths)
+
+    def topics(self) -> ZNodeColumns:
+        """Return the znodes of all topics, which say where their partitions are."""
+        count = -(-self.partitions // PARTITIONS_PER_TOPIC)
+        return read_many(self.session, [topic_path(topic_name(one)) for one in range(count)])
+
+    def processes(self) -> dict[str, list[psutil.Process]]:
+        """Return what runs beside the controller, by kind: this process too, as `benchmark`."""
+        workers = {"stubs": self.stubs, "proxy": self._proxy}
+        return {
+            "zookeeper": [psutil.Process(self.zookeeper.pid)],
+            **{kind: [psutil.Process(one.pid)] for kind, one in workers.items() if one is not None},
+            "benchmark": [psutil.Process()],
+        }
 
     def controller_since_ms(self) -> int | None:
         """Return when the present controller was elected, None when there is none."""

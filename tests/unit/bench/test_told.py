@@ -58,8 +58,8 @@ def update_metadata(broker_id: int, leader: int) -> bytes:
     return encode_request(ApiKey.UPDATE_METADATA, 8, correlation_id, "bench", body)
 
 
-def result(path: Path, leader: int = 1) -> Result:
-    return Result({}, np.array([leader]), np.array([[1, 2, -1]]), path)
+def result(path: Path, leader: int = 1, topic: bytes = b"") -> Result:
+    return Result({}, np.array([leader]), np.array([[1, 2, -1]]), [topic], path)
 
 
 def test_equal_controllers_do_not_differ(tmp_path: Path) -> None:
@@ -67,6 +67,7 @@ def test_equal_controllers_do_not_differ(tmp_path: Path) -> None:
     other = told(tmp_path, "other", {1: 2, 2: 2})
     assert differences(result(one), result(other)) == {
         "znodes_differ": 0,
+        "topics_differ": 0,
         "told_differ": 0,
         "told_examples": [],
     }
@@ -86,3 +87,8 @@ def test_a_broker_that_was_told_otherwise_or_nothing_is_seen(
 def test_other_leaders_in_zookeeper_are_seen(tmp_path: Path) -> None:
     path = told(tmp_path, "told", {1: 2})
     assert differences(result(path), result(path, leader=2))["znodes_differ"] == 1
+
+
+def test_other_replicas_in_zookeeper_are_seen(tmp_path: Path) -> None:
+    path = told(tmp_path, "told", {1: 2})
+    assert differences(result(path), result(path, topic=b"moved"))["topics_differ"] == 1
