@@ -50,7 +50,7 @@ def on_elect_leaders_requested(
         for partition, error in zip(request.partitions.tolist(), errors.tolist(), strict=True)
     ]
     complete_reassignments(slot, changes, at[at >= 0])
-    found = deletion.decide(slot, changes)
+    found = deletion.finish_with_deletions(slot, changes)
     return [
         *found,
         *partitions_reply(event, ControllerApi.ELECT_LEADERS, request, ProtocolError.NONE, answers),

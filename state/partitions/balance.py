@@ -98,7 +98,7 @@ def on_leader_imbalance_reported(
     changes = Changes(slot.table, event.offset)
     at = at[_may_move(slot)[at]]
     move_partitions(slot, changes, at, PartitionState.ONLINE, Strategy.PREFERRED)
-    return changes.decisions(slot.authority, slot.brokers)
+    return changes.finish(slot.authority, slot.brokers)
 
 
 def _may_move(slot: Slot) -> Bools:

@@ -1,6 +1,6 @@
 """What an event, or several about a topic each, change about the partitions of a slot.
 
-Rules mark rows; `Changes.decisions` turns the marks into column blocks. A partition is written once
+Rules mark rows; `Changes.finish` turns the marks into column blocks. A partition is written once
 per event however many rules touched it: its leader epoch and its znode version rise by one.
 """
 
@@ -38,6 +38,9 @@ class Changes:
 
     write, create, bump (leader epoch), is_new, metadata (UpdateMetadata to every broker): bool[n];
     recipients (LeaderAndIsr), stop, stop_delete (StopReplica): bool[n, R]; rule: int8[n].
+
+    A handler ends with `deletion.finish_with_deletions` if its event may let a deletion go on, else
+    with `finish`: once, since epochs and versions rise there.
     """
 
     def __init__(self, table: PartitionTable, offset: int | Mapping[str, int]) -> None:
@@ -64,6 +67,7 @@ class Changes:
         self.also: list[Decision] = []
         self._left: list[tuple[Rows, Int32s, Bools]] = []
         self._completed: list[Rows] = []
+        self._finished = False
 
     def mark_written(
         self, at: Rows, rule: Rule | npt.NDArray[np.int8], *, bump: bool = True
@@ -79,7 +83,7 @@ class Changes:
             self.bump[at] = True
 
     def raise_leader_epoch(self, at: Rows, recipients: Bools) -> None:
-        """Raise the leader epoch of rows without an election, and tell replicas bool[k, R] of it."""
+        """Raise the leader epoch of rows without an election, and tell replicas bool[k, R]."""
         self.recipients[at] |= recipients
         self.mark_written(at, Rule.LEADER_EPOCH_BUMPED)
 
@@ -96,8 +100,10 @@ class Changes:
         if len(at):
             self._completed.append(at)
 
-    def decisions(self, authority: Authority, brokers: Brokers) -> list[Decision]:
+    def finish(self, authority: Authority, brokers: Brokers) -> list[Decision]:
         """Apply the epoch and version steps of the marked rows and return each event's blocks."""
+        assert not self._finished, "epochs and versions rise once"
+        self._finished = True
         self._step_epochs(authority)
         found = []
         deleted = self.table.in_deletion()

@@ -170,7 +170,7 @@ def _create(
         **slot.authority.fence(),
     }
     created = json_decision(event.offset, DecisionKind.CREATE_TOPIC, body)
-    return [created, *changes.decisions(slot.authority, slot.brokers)]
+    return [created, *changes.finish(slot.authority, slot.brokers)]
 
 
 def _reply(

@@ -79,17 +79,17 @@ def _in_states(slot: Slot, *states: ReplicaState) -> Bools:
     return found
 
 
-def decide(slot: Slot, changes: Changes) -> list[Decision]:
+def finish_with_deletions(slot: Slot, changes: Changes) -> list[Decision]:
     """Take deletions as far as they can go now, and return all that the events decided
     (TopicDeletionManager.resumeDeletions).
 
-    Every event that may let a deletion go on ends with this in place of `changes.decisions`. One
+    Every event that may let a deletion go on ends with this in place of `changes.finish`. One
     that is about a topic takes no other further, so that it does not matter which share its slot.
     """
     topics = changes.events.topics
     queued = [name for name in slot.table.deletions if topics is None or name in topics]
     finished = _resume(slot, changes, queued) if queued else []
-    found = changes.decisions(slot.authority, slot.brokers)
+    found = changes.finish(slot.authority, slot.brokers)
     ended = sorted((changes.events.offset_of(name), name) for name in finished)
     return found + _forget(slot, ended)
 

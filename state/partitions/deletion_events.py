@@ -71,7 +71,7 @@ def _means_nothing(slot: Slot, requested: TopicDeletionRequested) -> bool:
 
 
 def _decide(slot: Slot, offsets: Mapping[str, int]) -> list[Decision]:
-    return deletion.decide(slot, Changes(slot.table, offsets)) if offsets else []
+    return deletion.finish_with_deletions(slot, Changes(slot.table, offsets)) if offsets else []
 
 
 def on_topic_deletion_withdrawn(
@@ -186,7 +186,7 @@ def stops_answered(
     deleting &= (rows.replicas == broker[:, None]) & (rows.replicas != NONE)
     deletion.fail(slot, changes, deleting & failed[:, None])
     move_replicas(slot, changes, deleting & done[:, None], ReplicaState.DELETION_SUCCESSFUL)
-    return deletion.decide(slot, changes)
+    return deletion.finish_with_deletions(slot, changes)
 
 
 def _says_something(slot: Slot, answered: StopReplicaAnswered) -> bool:

@@ -39,7 +39,7 @@ def on_raise_leader_epochs_requested(
         return [_reply(event, request, ProtocolError.UNKNOWN_TOPIC_OR_PARTITION)]
     rows.leader_epoch[at] += np.int32(1)  # the first of two; `Changes` adds the second
     changes.raise_leader_epoch(at, slot.online_replicas(at))
-    found = deletion.decide(slot, changes)
+    found = deletion.finish_with_deletions(slot, changes)
     return [*found, _reply(event, request, ProtocolError.NONE)]
 
 

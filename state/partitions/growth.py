@@ -138,7 +138,7 @@ def _grow(slot: Slot, event: Event, name: str, replicas: Int32s) -> list[Decisio
     rewritten = assignment_decision(slot.table, slot.authority, event.offset, topic, kind)
     changes = Changes(slot.table, {name: event.offset})
     create_partitions(slot, changes, slot.table.rows_of(name)[present:])
-    return [rewritten, *changes.decisions(slot.authority, slot.brokers)]
+    return [rewritten, *changes.finish(slot.authority, slot.brokers)]
 
 
 def _reply(

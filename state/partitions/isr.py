@@ -90,7 +90,7 @@ def alter_partitions(slot: Slot, asked: Asked) -> list[Decision]:
         return found
     changes = Changes(slot.table, {request.topic: event.offset for event, request in good})
     at, errors = _alter(slot, changes, [request for _, request in good])
-    found += deletion.decide(slot, changes)
+    found += deletion.finish_with_deletions(slot, changes)
     ends = np.cumsum([len(request.partitions) for _, request in good])[:-1]
     for (event, request), rows, of_rows in zip(
         good, np.split(at, ends), np.split(errors, ends), strict=True

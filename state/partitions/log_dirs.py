@@ -34,7 +34,7 @@ def on_log_dir_failure_notified(
     asked &= slot.brokers.registered(rows.replicas) & (rows.replica_state == ReplicaState.ONLINE)
     changes.recipients |= asked & rows.has_state[:, None]
     changes.rule[any_in_row(changes.recipients)] = Rule.REPLICA_STARTED
-    return changes.decisions(slot.authority, slot.brokers)
+    return changes.finish(slot.authority, slot.brokers)
 
 
 def on_leader_and_isr_answered(
@@ -63,7 +63,7 @@ def on_leader_and_isr_answered(
     if newly_failed.any():
         fail_replicas(slot, changes, newly_failed, slot.table.rows_of(answered.topic))
     complete_reassignments(slot, changes, slot.table.rows_of(answered.topic))
-    return deletion.decide(slot, changes)
+    return deletion.finish_with_deletions(slot, changes)
 
 
 def _replicas(slot: Slot, at: Rows, answered: LeaderAndIsrAnswered) -> Bools:

@@ -74,7 +74,7 @@ def on_cluster_config_changed(
     everything = np.arange(len(slot.table.rows))
     elect_offline(slot, changes, everything)
     complete_reassignments(slot, changes, everything)
-    return deletion.decide(slot, changes)
+    return deletion.finish_with_deletions(slot, changes)
 
 
 def on_resync_completed(slot: Slot, event: Event, completed: ResyncCompleted) -> list[Decision]:
@@ -86,7 +86,7 @@ def on_resync_completed(slot: Slot, event: Event, completed: ResyncCompleted) ->
         deletion.keep_begun(slot)
         told = Changes(slot.table, event.offset)
         told.metadata |= slot.table.rows.has_state
-        return told.decisions(slot.authority, slot.brokers)
+        return told.finish(slot.authority, slot.brokers)
     changes = Changes(slot.table, event.offset)
     repair_waiting(slot, changes)
     marks = deletion.start_loaded(slot, event.offset)
@@ -96,7 +96,7 @@ def on_resync_completed(slot: Slot, event: Event, completed: ResyncCompleted) ->
     rows = slot.table.rows
     changes.metadata |= rows.has_state
     changes.rule[changes.rule == Rule.NONE] = Rule.CONTROLLER_STARTED
-    return [*marks, *deletion.decide(slot, changes)]
+    return [*marks, *deletion.finish_with_deletions(slot, changes)]
 
 
 def on_broker_registrations_changed(
@@ -123,7 +123,7 @@ def on_broker_registrations_changed(
     brokers.unregister(changed.unregistered)
     _fail_brokers(slot, changes, changed.unregistered)
     complete_reassignments(slot, changes, np.arange(len(slot.table.rows)))
-    return deletion.decide(slot, changes)
+    return deletion.finish_with_deletions(slot, changes)
 
 
 def _hosted(slot: Slot, ids: Iterable[int]) -> Bools:

@@ -50,7 +50,7 @@ def create_observed(slot: Slot, observations: Observations) -> list[Decision]:
     rows = alone.table.rows
     changes = Changes(alone.table, {one.topic: event.offset for event, one in observations})
     create_partitions(alone, changes, np.arange(len(rows)))
-    found = changes.decisions(slot.authority, slot.brokers)
+    found = changes.finish(slot.authority, slot.brokers)
     first = len(slot.table.topics)
     for topic in alone.table.topics:
         slot.table.add_topic(topic)

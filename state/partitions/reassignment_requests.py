@@ -56,7 +56,7 @@ def on_alter_reassignments_requested(
         if accepted is not by_znode:
             ended[partition] = None
     begin(slot, changes, np.array(list(motions), dtype=np.intp), list(motions.values()))
-    found = deletion.decide(slot, changes)
+    found = deletion.finish_with_deletions(slot, changes)
     if ended:
         found.append(reassignment_end(slot.authority, event.offset, request.topic, ended))
     return [

@@ -61,7 +61,7 @@ def on_controlled_shutdown_checked(
     mask &= np.isin(np.arange(len(mask)), _named(slot, checked.at_risk))[:, None]
     at = np.flatnonzero(any_in_row(mask))
     changes.refusals.add_replicas(at, mask[at], ReplicaState.OFFLINE, BELOW_MIN_INSYNC)
-    found = changes.decisions(slot.authority, slot.brokers)
+    found = changes.finish(slot.authority, slot.brokers)
     return [*found, *_listed(slot, event, DecisionKind.REPORT_REMAINING, at)]
 
 
@@ -131,7 +131,7 @@ def _relieve(slot: Slot, event: Event, broker_id: int) -> list[Decision]:
     )
     followed = _hosted(slot, broker_id) & (movable & ~leads)[:, None]
     move_replicas(slot, changes, followed, ReplicaState.OFFLINE)
-    found = changes.decisions(slot.authority, slot.brokers)
+    found = changes.finish(slot.authority, slot.brokers)
     remaining = np.flatnonzero(movable & (rows.leader == broker_id))
     return [*found, *_listed(slot, event, DecisionKind.REPORT_REMAINING, remaining)]
 

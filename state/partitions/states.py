@@ -46,12 +46,12 @@ def on_partition_states_observed(
     gone = _drop_states(slot, at[missing], observed.uncreated[missing])
     if observed.cause == ADOPTED:
         _take(slot, changes, at, observed.states, present)
-        return changes.decisions(slot.authority, slot.brokers)
+        return changes.finish(slot.authority, slot.brokers)
     move_partitions(slot, changes, gone, PartitionState.ONLINE)  # refused, so that somebody hears
     if observed.cause == REJECTED:
         _take(slot, changes, at, observed.states, present)
         _stop_again(slot, changes, at[found])
-        return changes.decisions(slot.authority, slot.brokers)
+        return changes.finish(slot.authority, slot.brokers)
     conflict = observed.cause == CONFLICT
     certain = conflict or observed.cause == OVERTAKEN
     taken = adopt_states(slot, changes, at, observed.states, only=present, always=certain)
@@ -61,7 +61,7 @@ def on_partition_states_observed(
         _stop_again(slot, changes, at[found])
     else:
         complete_reassignments(slot, changes, taken)
-    return deletion.decide(slot, changes)
+    return deletion.finish_with_deletions(slot, changes)
 
 
 def _drop_states(slot: Slot, at: Rows, uncreated: Bools) -> Rows:

@@ -137,7 +137,7 @@ def _take_rows(
     repair_held(slot, changes, at, columns, late)
     if observed.observed_again:
         raise_unwritten(slot, changes, at[stored])
-    return deletion.decide(slot, changes)
+    return deletion.finish_with_deletions(slot, changes)
 
 
 def _tell_id(slot: Slot, changes: Changes, at: Rows) -> None:
@@ -222,4 +222,4 @@ def on_topic_config_changed(
     at = slot.table.rows_of(changed.topic)
     elect_offline(slot, changes, at)
     complete_reassignments(slot, changes, at)
-    return deletion.decide(slot, changes)
+    return deletion.finish_with_deletions(slot, changes)

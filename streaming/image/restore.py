@@ -58,7 +58,7 @@ def unfinished_deletions(machines: Iterable[Machine]) -> list[MergedDecision]:
             changes.metadata |= machine.table.in_deletion() & rows.has_state
             changes.stop |= rows.replica_state == ReplicaState.DELETION_STARTED
             changes.stop_delete |= changes.stop
-            found.extend(changes.decisions(machine.authority, machine.brokers))
+            found.extend(changes.finish(machine.authority, machine.brokers))
     return merge(found)
 
 
@@ -69,7 +69,7 @@ def _has_loaded(cluster: Cluster) -> bool:
 def _add_slot(image: ClusterImage, slot: Slot) -> None:
     changes = Changes(slot.table, offset=-1)
     changes.metadata |= slot.table.rows.has_state
-    for decision in changes.decisions(slot.authority, slot.brokers):
+    for decision in changes.finish(slot.authority, slot.brokers):
         image.apply(decision.kind, decision.body)
     image.stateless |= _stateless(slot.table)
 

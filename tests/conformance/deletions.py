@@ -106,7 +106,7 @@ def _drive(world: World, move: Move, *, resume: bool = True) -> None:
         changes = Changes(slot.table, offset)
         move(slot, changes)
         if resume:
-            found.extend(deletion.decide(slot, changes))
+            found.extend(deletion.finish_with_deletions(slot, changes))
         world.machines[key] = encode_machine(slot)
     apply(world, merge(found))
     settle(world)

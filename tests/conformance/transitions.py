@@ -109,7 +109,7 @@ def _drive(world: World, move: Move, *, count: bool = True) -> None:
     for key, slot in world.slots():
         changes = Changes(slot.table, offset)
         move(slot, changes)
-        found.extend(changes.decisions(slot.authority, slot.brokers))
+        found.extend(changes.finish(slot.authority, slot.brokers))
         moved[key] = encode_machine(slot)
     merged = merge(found)
     if count:

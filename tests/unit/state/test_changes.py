@@ -34,7 +34,7 @@ def everything_about(slot: Slot, name: str, offset: int | Mapping[str, int]) -> 
     changes.refusals.add_partitions(at[:1], 1, "first")
     changes.refusals.add_partitions(at[1:], 2, "second")
     changes.complete(at)
-    return changes.decisions(slot.authority, slot.brokers)
+    return changes.finish(slot.authority, slot.brokers)
 
 
 @pytest.mark.parametrize("name", ["a", "b"])
@@ -54,17 +54,25 @@ def test_a_topics_changes_are_the_same_bytes_in_events_about_it_and_about_the_cl
 def test_each_topic_is_decided_about_by_its_own_event(slot: Slot) -> None:
     changes = Changes(slot.table, {"a": 7, "b": 8})
     changes.metadata[:] = True
-    found = changes.decisions(slot.authority, slot.brokers)
+    found = changes.finish(slot.authority, slot.brokers)
     assert [(one.offset, one.kind) for one in found] == [
         (7, DecisionKind.CHANGE_PARTITIONS),
         (8, DecisionKind.CHANGE_PARTITIONS),
     ]
 
 
+def test_changes_are_finished_once(slot: Slot) -> None:
+    changes = Changes(slot.table, 7)
+    changes.mark_written(slot.table.rows_of("a"), Rule.LEADER_EPOCH_BUMPED)
+    changes.finish(slot.authority, slot.brokers)
+    with pytest.raises(AssertionError, match="rise once"):
+        changes.finish(slot.authority, slot.brokers)
+
+
 def test_a_change_has_the_columns_of_the_table(slot: Slot) -> None:
     changes = Changes(slot.table, 7)
     changes.metadata[:] = True
-    [found] = changes.decisions(slot.authority, slot.brokers)
+    [found] = changes.finish(slot.authority, slot.brokers)
     columns, _ = decode_block(found.body)
     of_block = [(name, one.dtype.str, one.ndim == 2) for name, one in columns.items()]
     assert of_block == [(one.name, one.dtype, one.lists) for one in CHANGE_COLUMNS]
@@ -78,7 +86,7 @@ def test_an_event_about_topics_ends_no_other_deletion(
     deletion.mark(slot, ["a", "b"])
     rows = slot.table.rows
     rows.replica_state[rows.replicas >= 0] = np.int8(ReplicaState.DELETION_SUCCESSFUL)
-    found = deletion.decide(slot, Changes(slot.table, offset))
+    found = deletion.finish_with_deletions(slot, Changes(slot.table, offset))
     deleted = [one for one in found if one.kind is DecisionKind.DELETE_TOPIC]
     assert [one.offset for one in deleted] == [7] * len(gone)
     assert {"a", "b"} - {topic.name for topic in slot.table.topics} == gone
