@@ -16,12 +16,7 @@ from state.partitions.machine import move_partitions, move_replicas
 from state.partitions.reassignment import complete_reassignments, resume_reassignments
 from state.partitions.slot import Slot
 from state.partitions.table import NO_LEADER, NO_VERSION
-from state.payloads.partitions import ObservedStates, PartitionStatesObserved
-
-CONFLICT = "conflict"
-REJECTED = "rejected"
-OVERTAKEN = "overtaken"
-ADOPTED = "adopted"
+from state.payloads.partitions import ObservedStates, PartitionStatesObserved, StateCause
 
 
 def on_partition_states_observed(
@@ -44,16 +39,16 @@ def on_partition_states_observed(
     present = found & observed.states.present
     missing = found & ~present
     gone = _drop_states(slot, at[missing], observed.uncreated[missing])
-    if observed.cause == ADOPTED:
+    if observed.cause == StateCause.ADOPTED:
         _take(slot, changes, at, observed.states, present)
         return changes.finish(slot.authority, slot.brokers)
     move_partitions(slot, changes, gone, PartitionState.ONLINE)  # refused, so that somebody hears
-    if observed.cause == REJECTED:
+    if observed.cause == StateCause.REJECTED:
         _take(slot, changes, at, observed.states, present)
         _stop_again(slot, changes, at[found])
         return changes.finish(slot.authority, slot.brokers)
-    conflict = observed.cause == CONFLICT
-    certain = conflict or observed.cause == OVERTAKEN
+    conflict = observed.cause == StateCause.CONFLICT
+    certain = conflict or observed.cause == StateCause.OVERTAKEN
     taken = adopt_states(slot, changes, at, observed.states, only=present, always=certain)
     if conflict:
         resume_reassignments(slot, changes, taken)

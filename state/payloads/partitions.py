@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, TypeVar
 
 import numpy as np
@@ -75,13 +76,28 @@ def _columns(rows: list[list[Any]], width: int) -> list[list[Any]]:
     )
 
 
+class StateCause(StrEnum):
+    """Why state znodes were read again; any other text counts as READ.
+
+    NOTIFICATION: a leader wrote them itself. CONFLICT: our write met other content. REJECTED:
+    ZooKeeper takes no such write. Beside another controller OVERTAKEN: written before our decision;
+    ADOPTED: the other one's decision.
+    """
+
+    NOTIFICATION = "notification"
+    CONFLICT = "conflict"
+    REJECTED = "rejected"
+    READ = "read"
+    OVERTAKEN = "overtaken"
+    ADOPTED = "adopted"
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionStatesObserved:
     """State znodes of some partitions of a topic, read again.
 
-    cause: "notification" (a leader wrote them itself), "conflict" (our write met other content),
-    "rejected" (ZooKeeper takes no such write), "read". uncreated bool[n]: it has no state yet, the
-    write that was to create it did not happen.
+    cause: a StateCause. uncreated bool[n]: it has no state yet, the write that was to create it did
+    not happen.
     """
 
     topic: str

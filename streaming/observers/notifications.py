@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from state.event_kinds import EventKind
+from state.payloads.partitions import StateCause
 from streaming.log.api import NewRecord
 from streaming.log.events import EventAppender, event
 from streaming.observers.states import read_states
@@ -80,7 +81,7 @@ class NotificationsObserver:
                     EventKind.PARTITION_STATES_OBSERVED,
                     {
                         "topic": topic,
-                        "cause": "notification",
+                        "cause": StateCause.NOTIFICATION,
                         "partitions": numbers,
                         "states": tuples,
                     },

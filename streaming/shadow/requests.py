@@ -8,7 +8,7 @@ from itertools import count, groupby
 from typing import Any
 
 from state.event_kinds import EventKind
-from state.partitions.states import ADOPTED, OVERTAKEN
+from state.payloads.partitions import StateCause
 from state.protocol_errors import ProtocolError
 from streaming.log.api import NewRecord
 from streaming.log.events import event
@@ -74,7 +74,9 @@ class Requests:
             case AskKind.FAIL_LOG_DIR:
                 return _fail_log_dir(asked)
             case _:
-                return _observed(OVERTAKEN if kind is AskKind.OVERTAKEN else ADOPTED, asked)
+                overtaken = kind is AskKind.OVERTAKEN
+                cause = StateCause.OVERTAKEN if overtaken else StateCause.ADOPTED
+                return _observed(cause, asked)
 
     def reassign(self, topic: str, targets: Mapping[int, Sequence[int] | None]) -> NewRecord:
         """Return the event of reassignments of a topic's partitions, None: taken back."""
@@ -148,7 +150,7 @@ def _fail_log_dir(asked: _Asked) -> NewRecord:
     return event(EventKind.LEADER_AND_ISR_ANSWERED, body, asked.topic)
 
 
-def _observed(cause: str, asked: _Asked) -> NewRecord:
+def _observed(cause: StateCause, asked: _Asked) -> NewRecord:
     body = {
         "topic": asked.topic,
         "cause": cause,

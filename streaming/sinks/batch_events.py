@@ -9,7 +9,7 @@ from typing import Any, overload
 
 from state.decisions import DecisionKind
 from state.event_kinds import EventKind
-from state.partitions.states import CONFLICT, REJECTED
+from state.payloads.partitions import StateCause
 from streaming.log.api import NewRecord
 from streaming.log.events import event
 from streaming.observers.producer_ids import producer_ids_observed
@@ -26,8 +26,8 @@ def lost_partition_events(lost_writes: Iterable[LostWrite]) -> list[NewRecord]:
     not written.
     """
 
-    def place(one: LostWrite) -> tuple[str, str]:
-        return str(one.topic), REJECTED if one.rejected else CONFLICT
+    def place(one: LostWrite) -> tuple[str, StateCause]:
+        return str(one.topic), StateCause.REJECTED if one.rejected else StateCause.CONFLICT
 
     of_partitions = [one for one in lost_writes if None not in (one.topic, one.partition)]
     of_partitions.sort(key=lambda one: (*place(one), one.partition or 0))
@@ -37,7 +37,9 @@ def lost_partition_events(lost_writes: Iterable[LostWrite]) -> list[NewRecord]:
     ]
 
 
-def _states_observed(topic: str, cause: str, lost_writes: dict[int | None, LostWrite]) -> NewRecord:
+def _states_observed(
+    topic: str, cause: StateCause, lost_writes: dict[int | None, LostWrite]
+) -> NewRecord:
     znodes = [one.current for one in lost_writes.values()]
     states = parse_partition_states(
         [None if znode is None else znode.data for znode in znodes],

@@ -16,7 +16,7 @@ import orjson
 
 from state.decisions import DecisionKind
 from state.event_kinds import EventKind
-from state.partitions.states import CONFLICT, REJECTED
+from state.payloads.partitions import StateCause
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import LogRecord, NewRecord
 from streaming.sinks.batch import TOPIC_WRITES, DecidedBatch, SinkDecision
@@ -134,9 +134,9 @@ def _corrected(event: NewRecord | LogRecord) -> tuple[list[Subject], bool]:
         return [_PRODUCER_IDS], False
     if event.kind == EventKind.PARTITION_STATES_OBSERVED:
         body = orjson.loads(event.payload)
-        if body["cause"] in (CONFLICT, REJECTED):
+        if body["cause"] in (StateCause.CONFLICT, StateCause.REJECTED):
             named: list[Subject] = [(event.key, partition) for partition in body["partitions"]]
-            return named, body["cause"] == REJECTED
+            return named, body["cause"] == StateCause.REJECTED
     return [], False
 
 
