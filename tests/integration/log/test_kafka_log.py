@@ -24,6 +24,8 @@ from streaming.log.kafka_topic import UnusableTopic, create_topic
 from streaming.log.kafka_writer import KafkaLogWriter
 from streaming.log.location import KafkaTopic
 from streaming.log.recorded import first_at
+from streaming.wire.apis import ApiKey
+from tests.fixtures.losing_proxy import LosingProxy
 from tests.fixtures.waiting import wait_for
 
 # kafka-python leaves the sockets of refused connections to the garbage collector.
@@ -210,6 +212,22 @@ def test_a_topic_that_its_cluster_does_not_know_yet_is_waited_for(log_cluster):
             assert reader.end_offset() == 0
     finally:
         made.join()
+
+
+def test_records_whose_answer_was_lost_are_stored_once(log_cluster, log_topic):
+    """The producer sends them again under the same sequence numbers, which the broker knows."""
+    with closing(LosingProxy(log_cluster.port, ApiKey.PRODUCE)) as proxy:
+        there = KafkaTopic(f"127.0.0.1:{proxy.port}", log_topic.name)
+        with KafkaLogWriter(there) as writer:
+            assert writer.append(new_records(2)) == range(2)
+            asked = proxy.asked
+            proxy.lose = 1
+            assert writer.append(new_records(3, 2)) == range(2, 5)
+            assert (proxy.lose, proxy.asked) == (0, asked + 2), "they were not sent again"
+            assert writer.append(new_records(1, 5)) == range(5, 6)
+    with KafkaLogReader(log_topic) as reader:
+        found = [one.key for one in reader.read(0, reader.end_offset())]
+    assert found == [one.key for one in new_records(6)]
 
 
 def test_the_address_of_nobody_is_told():
