@@ -53,7 +53,7 @@ class RequestDecider:
         self._append = append
         self._is_controller = is_controller
         self._counters = counters
-        self.is_paused = is_paused
+        self._is_paused = is_paused
         self._id = uuid.uuid4().hex
         self._numbers = itertools.count()
         self._waiting: dict[str, Reply] = {}
@@ -80,7 +80,7 @@ class RequestDecider:
         """
         if not self._is_controller():
             raise NotController("this node is not the controller now")
-        if kind in PAUSED_KINDS and self.is_paused():
+        if kind in PAUSED_KINDS and self._is_paused():
             raise Paused(PAUSED_MESSAGE)
         request_id, reply = self.expect(kind, timeout_s)
         self._queue(event(kind, {**payload, "request_id": request_id}, key), reply)

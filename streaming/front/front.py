@@ -91,7 +91,7 @@ class Front:
             self._append,
             self.image,
             now_ms,
-            standing=Standing(self.is_controller, self._feed.has_job),
+            standing=Standing(self.is_controller, self._feed.has_job, lambda: self._feed.paused),
             topic_exists=self.topic_exists,
             counters=self._counters,
         )

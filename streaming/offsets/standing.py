@@ -10,11 +10,13 @@ from dataclasses import dataclass
 class Standing:
     """What this node is now.
 
-    is_controller: whether it holds the role; has_job: whether a job is connected, which decides.
+    is_controller: whether it holds the role; has_job: whether a job is connected, which decides;
+    is_paused: whether an operator has it decide nothing about partitions.
     """
 
     is_controller: Callable[[], bool]
     has_job: Callable[[], bool]
+    is_paused: Callable[[], bool]
 
     def decides(self) -> bool:
         """Return whether requests that are taken now are decided."""

@@ -62,14 +62,12 @@ class TakeOver:
         coordinator: Coordinator,
         *,
         standing: Standing,
-        is_paused: Callable[[], bool],
         counters: Counters,
         timeout_s: float,
     ) -> None:
         """Prepare; a term begins when this node decides, and outlives the job: what is known is
         answered while a new one starts.
         """
-        self._is_paused = is_paused
         self._counters = counters
         self._leader = leader
         self._decider = decider
@@ -114,7 +112,7 @@ class TakeOver:
 
     def _to_take(self) -> list[int]:
         """Return the partitions that have a leader and are not led by us; none during a pause."""
-        if self._is_paused():
+        if self._standing.is_paused():
             return []
         facts = self._leader.facts.values()
         led = self._leader.logs

@@ -8,12 +8,12 @@ with them.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from state.event_kinds import EventKind
-from state.groups.image import GroupImage
 from streaming.front.groups.direct_commits import DirectCommits
 from streaming.front.groups.known_partitions import KnownPartitions
+from streaming.front.groups.view import CoordinatorView
 from streaming.gateway.ports import NotReplicated
 from streaming.log.events import AppendEvents, event
 from streaming.offsets.term_over import TermOver
@@ -34,26 +34,14 @@ class CommittedTopics:
         known: KnownPartitions,
         commits: DirectCommits,
         append: AppendEvents,
-        image: Callable[[], GroupImage],
-        *,
-        is_controller: Callable[[], bool],
-        ours: Callable[[], Iterable[int]],
-        is_served: Callable[[int], bool],
-        partition_of: Callable[[str], int],
+        view: CoordinatorView,
         topic_exists: Callable[[str], bool],
     ) -> None:
-        """image: the groups as decided so far; ours: the partitions that are led; is_served:
-        whether a partition's groups are decided; topic_exists: whether ZooKeeper has a topic, as
-        far as that was read.
-        """
+        """topic_exists: whether ZooKeeper has a topic, as far as that was read."""
         self._known = known
         self._commits = commits
         self._append = append
-        self._image = image
-        self._is_controller = is_controller
-        self._ours = ours
-        self._is_served = is_served
-        self._partition_of = partition_of
+        self._view = view
         self._topic_exists = topic_exists
         self._held: set[int] = set()
         self._found: dict[int, set[str]] = {}
@@ -61,8 +49,8 @@ class CommittedTopics:
 
     def deleted(self, topics: Collection[str]) -> None:
         """Take topics that ceased to exist."""
-        if topics and self._is_controller():
-            self._held.update(self._ours())
+        if topics and self._view.standing.is_controller():
+            self._held.update(self._view.led)
             self._known.leave(dict.fromkeys(self._held, topics))
             self._work.set()
 
@@ -113,7 +101,7 @@ class CommittedTopics:
         leaving = {
             partition: frozenset(topics)
             for partition, topics in self._known.leaving.items()
-            if topics and self._is_served(partition)
+            if topics and self._view.is_served(partition)
         }
         if not leaving:
             return
@@ -124,7 +112,7 @@ class CommittedTopics:
                     kind,
                     {
                         "group": group,
-                        "partition": self._partition_of(group),
+                        "partition": self._view.partition_of(group),
                         "topics": sorted(topics),
                     },
                     group,
@@ -140,9 +128,9 @@ class CommittedTopics:
         """
         everything = set().union(*leaving.values())
         asking = dict.fromkeys(self._commits.aside.groups, everything)
-        having = self._image().with_offsets_of(everything)
+        having = self._view.image.with_offsets_of(everything)
         found: dict[str, set[str]] = {}
         for group, topics in {**having, **asking}.items():
-            if gone := topics & leaving.get(self._partition_of(group), frozenset()):
+            if gone := topics & leaving.get(self._view.partition_of(group), frozenset()):
                 found[group] = gone
         return found

@@ -23,8 +23,8 @@ from streaming.front.groups.known_partitions import KnownPartitions
 from streaming.front.groups.offsets_expiry import OffsetsExpiry
 from streaming.front.groups.sessions import Sessions
 from streaming.front.groups.terms import GroupTerms, election, resignation
+from streaming.front.groups.view import CoordinatorView
 from streaming.gateway.calls import Answer
-from streaming.gateway.coordinators import coordinator_partition
 from streaming.gateway.ports import NoJob
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.events import AppendEvents, event
@@ -78,57 +78,41 @@ class GroupCoordination:
         self.decisions = GroupDecisions(
             leader, self._decider.answer, self._changed, self._refused, counters
         )
-        self._syncs = DirectSyncs(self._decider, sessions, lambda: self.image)
+        self._view = view = CoordinatorView(leader, self._terms, self.decisions, standing)
+        self._syncs = DirectSyncs(self._decider, sessions, view)
         self.known = KnownPartitions()
         self._commits = DirectCommits(
             leader,
             append,
-            lambda: self.image,
-            partition_of=self.partition_of,
-            phase=self.phase,
-            decides=standing.decides,
+            view,
             heard=self.heard,
             known=self.known,
             metadata_max=settings.offset_metadata_max_bytes,
         )
-        self.topics = CommittedTopics(
-            self.known,
-            self._commits,
-            append,
-            lambda: self.image,
-            is_controller=standing.is_controller,
-            ours=lambda: self._leader.logs,
-            is_served=self._terms.is_served,
-            partition_of=self.partition_of,
-            topic_exists=topic_exists,
-        )
+        self.topics = CommittedTopics(self.known, self._commits, append, view, topic_exists)
         self.expiry = OffsetsExpiry(
             self._commits.aside,
             append,
-            lambda: self.image,
+            view,
             settings.offsets_retention_check_interval_ms / 1000,
         )
 
     @property
     def image(self) -> GroupImage:
         """Return the groups as decided so far."""
-        return self.decisions.image
+        return self._view.image
 
     def partition_of(self, group: str) -> int:
         """Return the group's partition of __consumer_offsets, -1 while there are none."""
-        count = len(self._leader.facts)
-        return coordinator_partition(group, count) if count else -1
+        return self._view.partition_of(group)
 
     def phase(self, partition: int) -> CoordinatorPhase:
-        """Return what this node is for a partition: brokers name us before we know its groups."""
-        if self._terms.is_served(partition):
-            return CoordinatorPhase.OWNED
-        known = self._standing.is_controller() and partition in self._leader.facts
-        return CoordinatorPhase.LOADING if known else CoordinatorPhase.NONE
+        """Return what this node is for a partition."""
+        return self._view.phase(partition)
 
     def phases(self) -> list[CoordinatorPhase]:
         """Return what this node is for each partition."""
-        return [self.phase(partition) for partition in self._leader.facts]
+        return self._view.phases()
 
     def look_at(self, image: ClusterImage, gone: Collection[str]) -> None:
         """Take an image that may have changed, and the topics that ceased to exist."""
@@ -164,6 +148,7 @@ class GroupCoordination:
         """
         if not self._standing.has_job():
             raise NoJob(_NO_JOB)
+        assert kind not in _ABOUT_OFFSETS, "commits step aside first"
         reply = None
         if kind is EventKind.SYNC_GROUP_REQUESTED:
             reply = self._syncs.ask(payload, timeout_s)

@@ -20,11 +20,11 @@ from state.groups.answers import may_commit
 from state.groups.image import GroupImage
 from state.groups.offset_rows import OffsetRow, TopicPartition
 from state.groups.payloads.requests import Heartbeat
-from state.groups.tables import CoordinatorPhase
 from state.protocol_errors import ProtocolError
 from streaming.front.groups.direct_commit import Commit, Committer
 from streaming.front.groups.known_partitions import KnownPartitions
 from streaming.front.groups.stepping_aside import SteppingAside
+from streaming.front.groups.view import CoordinatorView
 from streaming.gateway.calls import Answer
 from streaming.gateway.ports import COMMIT_TIMEOUT_S, NotReplicated
 from streaming.log.api import NewRecord
@@ -40,20 +40,14 @@ what clients' auto.commit.interval.ms is by default.
 
 
 class DirectCommits:
-    """Takes what it can of OffsetCommit; lives on the front's event loop.
-
-    image and phase are as decided so far; decides: whether what is taken now is decided.
-    """
+    """Takes what it can of OffsetCommit; lives on the front's event loop."""
 
     def __init__(
         self,
         leader: OffsetsLeader,
         append: AppendEvents,
-        image: Callable[[], GroupImage],
+        view: CoordinatorView,
         *,
-        partition_of: Callable[[str], int],
-        phase: Callable[[int], CoordinatorPhase],
-        decides: Callable[[], bool],
         heard: Callable[[Heartbeat], None],
         known: KnownPartitions,
         metadata_max: int,
@@ -62,10 +56,7 @@ class DirectCommits:
         self._loop = asyncio.get_running_loop()
         self._leader = leader
         self._append = append
-        self._image = image
-        self._partition_of = partition_of
-        self._phase = phase
-        self._decides = decides
+        self._view = view
         self._heard = heard
         self._known = known
         self._metadata_max = metadata_max
@@ -83,10 +74,10 @@ class DirectCommits:
         if layout is None or self.aside.covers(layout.group):
             return False
         committer = self._committer(layout)
-        if committer is None or not self._decides():
+        if committer is None or not self._view.standing.decides():
             return False
-        image, partition = self._image(), committer.partition
-        if not may_commit(image, self._phase(partition), committer.request):
+        image, partition = self._view.image, committer.partition
+        if not may_commit(image, self._view.phase(partition), committer.request):
             return False
         if committer.known_at != self._known.version:
             if self._known.unknown(partition, layout.partitions):
@@ -111,7 +102,7 @@ class DirectCommits:
         """
         known = self._committers.get(layout)
         if known is None and max(map(len, layout.metadata)) * 2 <= self._metadata_max:
-            partition = self._partition_of(layout.group)
+            partition = self._view.partition_of(layout.group)
             if partition >= 0:
                 known = self._committers[layout] = Committer(layout, partition)
         return known
@@ -119,7 +110,7 @@ class DirectCommits:
     def _append_taken(self) -> None:
         """Append what came in this turn of the loop, one wait for each partition."""
         taken, self._taken = self._taken, {}
-        image = self._image()
+        image = self._view.image
         for partition, commits in taken.items():
             ones = [commit for commit, _ in commits]
             try:
@@ -149,7 +140,7 @@ class DirectCommits:
         safe = done is not None and not done.cancelled() and done.exception() is None
         for one in commits:
             image.commit_ended(one.layout.group, one, appended=safe)
-            if safe and image is self._image():
+            if safe and image is self._view.image:
                 self._tell_later(one)
             one.end(ProtocolError.NONE if safe else ProtocolError.NOT_COORDINATOR)
 
@@ -183,7 +174,7 @@ class DirectCommits:
             rows.update(one.rows())
         body = {
             "group": group,
-            "partition": self._partition_of(group),
+            "partition": self._view.partition_of(group),
             "offsets": [
                 [*at, row.offset, row.leader_epoch, row.metadata, row.commit_ms]
                 for at, row in rows.items()
@@ -196,7 +187,7 @@ class DirectCommits:
         none that is not safe. Raises NotReplicated.
         """
         self._append_taken()
-        partitions = set(map(self._partition_of, groups))
+        partitions = set(map(self._view.partition_of, groups))
         appending = set().union(*(self._appending.get(one, ()) for one in partitions))
         if appending:
             _, late = await asyncio.wait(appending, timeout=COMMIT_TIMEOUT_S)
@@ -211,7 +202,7 @@ class DirectCommits:
         self._cancel()
         taken, self._taken = self._taken, {}
         for commits in taken.values():
-            self._ended(self._image(), [commit for commit, _ in commits], None)
+            self._ended(self._view.image, [commit for commit, _ in commits], None)
         self._untold.clear()
         self._committers.clear()
         self.aside.forget()

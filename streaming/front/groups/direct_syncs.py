@@ -8,12 +8,11 @@ docs/adr/0019 says why that is safe.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from state.event_kinds import EventKind
 from state.groups.change_kinds import ChangeKind
-from state.groups.image import GroupImage
 from state.groups.image_changes import GroupView
 from state.groups.payloads.requests import sync_group_requested
 from state.groups.replies import assignment_fields
@@ -22,6 +21,7 @@ from state.groups.sync import sync_error
 from state.protocol_errors import ProtocolError
 from streaming.front.decider import Reply, RequestDecider
 from streaming.front.groups.sessions import Sessions
+from streaming.front.groups.view import CoordinatorView
 
 _GONE = ProtocolError.UNKNOWN_MEMBER_ID
 _ENDS: Mapping[str, ProtocolError] = {
@@ -38,18 +38,13 @@ _MEMBER_ENDS: Mapping[str, ProtocolError] = {
 
 
 class DirectSyncs:
-    """Takes what it can of SyncGroup; lives on the front's event loop.
+    """Takes what it can of SyncGroup; lives on the front's event loop."""
 
-    image: the groups as decided so far.
-    """
-
-    def __init__(
-        self, decider: RequestDecider, sessions: Sessions, image: Callable[[], GroupImage]
-    ) -> None:
+    def __init__(self, decider: RequestDecider, sessions: Sessions, view: CoordinatorView) -> None:
         """decider: who waits is kept there."""
         self._decider = decider
         self._sessions = sessions
-        self._image = image
+        self._view = view
         self._waiting: dict[str, dict[str, str]] = {}
 
     def ask(self, payload: Mapping[str, Any], timeout_s: float) -> Reply | None:
@@ -58,20 +53,20 @@ class DirectSyncs:
         payload: as in sync_group_requested, without an id.
         """
         request = sync_group_requested({**payload, "request_id": ""})
-        view = self._image().groups.get(request.group)
-        if view is None:
+        group = self._view.image.groups.get(request.group)
+        if group is None:
             return None
-        error, waits = sync_error(view, request), view.state is GroupState.COMPLETING
+        error, waits = sync_error(group, request), group.state is GroupState.COMPLETING
         if error is ProtocolError.REBALANCE_IN_PROGRESS:
             return self._answered({"error": error}, timeout_s)
-        leads = waits and view.leader == request.member
+        leads = waits and group.leader == request.member
         if error is not None or leads:
             return None
         if not self._sessions.sync_came(request.group, request.member):
             return None
         if waits:
             return self._wait(request.group, request.member, timeout_s)
-        return self._answered(_assignment(view, request.member), timeout_s)
+        return self._answered(_assignment(group, request.member), timeout_s)
 
     def decided(self, group: str, changes: Iterable[Mapping[str, Any]]) -> None:
         """Answer who waits in a group by what changed in it, once that is true."""
@@ -111,12 +106,12 @@ class DirectSyncs:
 
     def _give_assignments(self, group: str, waiting: Mapping[str, str]) -> None:
         """Hand out what the image has; a group that went on meanwhile has none."""
-        view = self._image().groups.get(group)
-        if view is None or view.state is not GroupState.STABLE:
+        held = self._view.image.groups.get(group)
+        if held is None or held.state is not GroupState.STABLE:
             return
         del self._waiting[group]
         self._decider.answer(
-            {"request_id": request_id, **_assignment(view, member)}
+            {"request_id": request_id, **_assignment(held, member)}
             for member, request_id in waiting.items()
         )
 
@@ -126,8 +121,8 @@ class DirectSyncs:
         )
 
 
-def _assignment(view: GroupView, member: str) -> dict[str, Any]:
-    held = view.members.get(member)
-    if held is None:
+def _assignment(group: GroupView, name: str) -> dict[str, Any]:
+    member = group.members.get(name)
+    if member is None:
         return {"error": _GONE}
-    return {"error": ProtocolError.NONE, **assignment_fields(view, held.assignment)}
+    return {"error": ProtocolError.NONE, **assignment_fields(group, member.assignment)}

@@ -86,7 +86,6 @@ class Groups:
             IsrUpkeep(self.leader, decider, lag_max_s=lag_max_s, timeout_s=timeout_s),
             self._coordination,
             standing=standing,
-            is_paused=decider.is_paused,
             counters=counters,
             timeout_s=timeout_s,
         )

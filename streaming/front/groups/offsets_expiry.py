@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from state.event_kinds import EventKind
 from state.groups.buckets import group_bucket
-from state.groups.image import GroupImage
 from streaming.front.groups.stepping_aside import SteppingAside
+from streaming.front.groups.view import CoordinatorView
 from streaming.gateway.ports import NotReplicated
 from streaming.log.events import AppendEvents, event
 from streaming.offsets.term_over import TermOver
@@ -25,13 +25,13 @@ class OffsetsExpiry:
         self,
         aside: SteppingAside,
         append: AppendEvents,
-        image: Callable[[], GroupImage],
+        view: CoordinatorView,
         interval_s: float,
     ) -> None:
-        """interval_s: offsets.retention.check.interval.ms; image: the groups as decided so far."""
+        """interval_s: offsets.retention.check.interval.ms."""
         self._aside = aside
         self._append = append
-        self._image = image
+        self._view = view
         self._interval_s = interval_s
 
     async def run(self) -> None:
@@ -45,7 +45,7 @@ class OffsetsExpiry:
 
     def parts(self) -> list[Sequence[int]]:
         """Return the buckets that have groups, in parts that are looked through together."""
-        buckets = sorted(set(map(group_bucket, self._image().groups)))
+        buckets = sorted(set(map(group_bucket, self._view.image.groups)))
         starts = range(0, len(buckets), BUCKETS_AT_ONCE)
         return [buckets[start : start + BUCKETS_AT_ONCE] for start in starts]
 
@@ -56,7 +56,7 @@ class OffsetsExpiry:
         """
         if not buckets:
             return
-        concerned, known = set(buckets), (*self._image().groups, *self._aside.groups)
+        concerned, known = set(buckets), (*self._view.image.groups, *self._aside.groups)
         groups = {one for one in known if group_bucket(one) in concerned}
         kind = EventKind.OFFSETS_EXPIRATION_DUE
         records = [event(kind, {}, str(bucket)) for bucket in buckets]

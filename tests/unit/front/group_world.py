@@ -67,7 +67,9 @@ class GroupWorld:
         self.leader.look_at(self.cluster.known)
         settings = load_settings(overrides=["group.initial.rebalance.delay.ms=0", *options])
         history = History(self.leader, self.cluster.image, "INTERNAL", TIMEOUT_S)
-        self.standing = Standing(self.cluster.is_controller, lambda: self.has_job)
+        self.standing = Standing(
+            self.cluster.is_controller, lambda: self.has_job, is_paused=lambda: False
+        )
         self.sessions = Sessions(
             self.time, self.append, lambda: self.time.now_ms, decides=self.standing.decides
         )

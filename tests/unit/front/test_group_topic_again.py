@@ -40,9 +40,6 @@ class FrontWorld(GroupWorld):
         self.groups = self.parts._coordination
         self.requests = self.parts._requests
 
-    def is_paused(self) -> bool:
-        return False
-
     async def submit(
         self, kind: str, key: str, payload: dict[str, Any], timeout_s: float
     ) -> dict[str, Any]:

@@ -184,7 +184,7 @@ class Expiring(World):
         self.names = [f"g{number}" for number in range(200)]
         self.image = GroupImage()
         self.image.groups = dict.fromkeys(self.names)  # type: ignore[assignment]
-        self.expiry = OffsetsExpiry(self.aside, self._append, lambda: self.image, 0.0)
+        self.expiry = OffsetsExpiry(self.aside, self._append, self, 0.0)
 
     def _append(self, records: Collection[NewRecord]) -> Future[range]:
         assert {one.kind for one in records} == {"offsets_expiration_due"}

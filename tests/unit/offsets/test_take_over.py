@@ -58,8 +58,7 @@ class TakingOver(Led):
             self,
             IsrUpkeep(self.leader, self, lag_max_s=30.0, timeout_s=WAIT_S),
             self.told,
-            standing=Standing(self.is_controller, lambda: self.job),
-            is_paused=lambda: self.paused,
+            standing=Standing(self.is_controller, lambda: self.job, lambda: self.paused),
             counters=Counter(),
             timeout_s=WAIT_S,
         )
