@@ -18,6 +18,7 @@ from state.errors import MalformedEvent
 from state.events import Event, parse_payload
 from state.groups.handlers import GROUP_HANDLERS
 from state.groups.slot import GroupSlot
+from state.handlers import Handlers
 from state.partitions.handlers import SLOT_HANDLERS
 from state.partitions.slot import Slot
 from state.partitions.together import fold_slot
@@ -44,23 +45,19 @@ def step(machine: Machine, event: Event) -> list[Decision]:
     """Fold one event; one that cannot be read, or that nobody but a topic's slot could fold, is set
     aside.
     """
-    handlers: Any = _handlers(machine)
     try:
         payload = parse_payload(event)
     except MalformedEvent as error:
         return [set_aside(event, str(error))]
-    handler = handlers.get(type(payload))
-    if handler is None:
-        return (
-            []
-            if scope(event.kind, event.key) == ALL
-            else [set_aside(event, f"{event.kind} names no topic")]
-        )
-    found: list[Decision] = handler(machine, event, payload)
-    return found
+    handler = _handlers(machine).get(type(payload))
+    if handler is not None:
+        return handler(machine, event, payload)
+    if scope(event.kind, event.key) == ALL:
+        return []
+    return [set_aside(event, f"{event.kind} names no topic")]
 
 
-def _handlers(machine: Machine) -> Any:
+def _handlers(machine: Machine) -> Handlers[Any]:
     if isinstance(machine, GroupSlot):
         return GROUP_HANDLERS
     return CLUSTER_HANDLERS if isinstance(machine, Cluster) else SLOT_HANDLERS

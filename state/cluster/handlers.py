@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 from state.cluster import alter_partition, machine, producer_ids, shutdowns
 from state.cluster.cluster import Cluster
-from state.decisions import Decision
-from state.events import Event
+from state.handlers import Handlers
 from state.payloads.admin import AdminZnodeObserved
 from state.payloads.brokers import (
     BrokerRegistrationsChanged,
@@ -29,7 +25,7 @@ from state.payloads.controller import (
 )
 from state.payloads.partitions import AlterPartitionRequested, LeaderImbalanceReported
 
-CLUSTER_HANDLERS: Mapping[type[Any], Callable[[Cluster, Event, Any], list[Decision]]] = {
+CLUSTER_HANDLERS: Handlers[Cluster] = {
     ControllerElected: machine.on_controller_elected,
     ControllerResigned: machine.on_controller_resigned,
     ClusterConfigChanged: machine.on_cluster_config_changed,

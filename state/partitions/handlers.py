@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
-from state.decisions import Decision
-from state.events import Event
+from state.handlers import Handlers
 from state.partitions import (
     admin_elections,
     balance,
@@ -59,7 +55,7 @@ from state.payloads.topics import (
     TopicRemoved,
 )
 
-SLOT_HANDLERS: Mapping[type[Any], Callable[[Slot, Event, Any], list[Decision]]] = {
+SLOT_HANDLERS: Handlers[Slot] = {
     ControllerElected: membership.on_controller_elected,
     ControllerResigned: membership.on_controller_resigned,
     ResyncCompleted: membership.on_resync_completed,

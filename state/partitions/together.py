@@ -9,7 +9,7 @@ decides, byte for byte, what it decides alone (`state.step.step`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from state.decisions import Decision
 from state.errors import MalformedEvent
@@ -29,14 +29,20 @@ def _always(_slot: Slot, _payload: object) -> bool:
     return True
 
 
-_TOGETHER: Mapping[str, tuple[Callable[..., bool], Callable[..., list[Decision]]]] = {
-    EventKind.TOPIC_OBSERVED: (is_new, create_observed),
-    EventKind.ALTER_PARTITION_REQUESTED: (is_of_a_living_topic, alter_partitions),
-    EventKind.TOPIC_DELETION_REQUESTED: (_always, deletions_requested),
-    EventKind.DELETE_TOPIC_REQUESTED: (_always, delete_topics_requested),
-    EventKind.STOP_REPLICA_ANSWERED: (_always, stops_answered),
+class Together(NamedTuple):
+    """Whether an event of a kind can be folded with others now, and how such events are folded."""
+
+    applies: Callable[[Slot, Any], bool]
+    fold: Callable[[Slot, list[tuple[Event, Any]]], list[Decision]]
+
+
+_TOGETHER: Mapping[str, Together] = {
+    EventKind.TOPIC_OBSERVED: Together(is_new, create_observed),
+    EventKind.ALTER_PARTITION_REQUESTED: Together(is_of_a_living_topic, alter_partitions),
+    EventKind.TOPIC_DELETION_REQUESTED: Together(_always, deletions_requested),
+    EventKind.DELETE_TOPIC_REQUESTED: Together(_always, delete_topics_requested),
+    EventKind.STOP_REPLICA_ANSWERED: Together(_always, stops_answered),
 }
-"""By kind: whether an event can be folded with others, and how that is done."""
 
 _Run = dict[str, tuple[Event, Any]]
 
@@ -51,7 +57,7 @@ def fold_slot(
         payload = _payload(slot, event)
         if not _goes_on(run, event, payload):
             decisions += _folded(slot, run)
-        if payload is not None and _TOGETHER[event.kind][0](slot, payload):
+        if payload is not None and _TOGETHER[event.kind].applies(slot, payload):
             run[payload.topic] = (event, payload)
         else:
             decisions += _folded(slot, run)
@@ -80,5 +86,7 @@ def _goes_on(run: _Run, event: Event, payload: Any | None) -> bool:
 def _folded(slot: Slot, run: _Run) -> list[Decision]:
     """Fold the events of a run, and empty it."""
     asked = list(run.values())
+    if not asked:
+        return []
     run.clear()
-    return _TOGETHER[asked[0][0].kind][1](slot, asked) if asked else []
+    return _TOGETHER[asked[0][0].kind].fold(slot, asked)
