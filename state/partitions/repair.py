@@ -117,8 +117,13 @@ def held_unrepaired(slot: Slot, at: Rows, columns: Columns) -> Bools:
 def repair_held(slot: Slot, changes: Changes, at: Rows, columns: Columns, late: Bools) -> None:
     """Bring rows `at` of one topic where `late` bool[k] holds from lists with us to those of
     columns, as a reassignment does; in a deletion they stay as they are.
+
+    Whoever we did not hold comes, also where somebody else has put it there: it was never started.
     """
     late = late & ~slot.table.in_deletion()[at]
+    rows = slot.table.rows
+    come = (columns.replicas != NONE) & ~contains(rows.replicas[at], columns.replicas)
+    columns.adding |= come & (late & rows.has_state[at])[:, None]
     motions = [motion_of(columns, row) for row in np.flatnonzero(late).tolist()]
     begin(slot, changes, at[late], motions)
 

@@ -215,6 +215,8 @@ def check_table(slot: Slot) -> None:
     check_motions(slot)
     check_deletions(slot)
     deleting = slot.table.in_deletion()
+    absent = (rows.replicas != NONE) & (rows.replica_state == ReplicaState.NON_EXISTENT)
+    assert not absent[~deleting].any(), "a replica is listed and was never started"
     members = slot.online_members(np.arange(len(rows)))
     for at in np.flatnonzero(rows.has_state).tolist():
         isr, assigned = unpad(rows.isr[at]), unpad(rows.replicas[at])

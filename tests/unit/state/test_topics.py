@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from state.decisions import Action, DecisionKind, Rule
+from state.matrix import NONE
 from state.protocol_errors import ProtocolError
 from tests.unit.state.support import Controller, actions, answer, broker
 
@@ -265,6 +266,27 @@ def test_a_topic_that_cannot_be_written_is_led_as_it_is() -> None:
     [row] = said[CHANGE]
     assert (row["leader"], row["leader_epoch"], row["recipients"]) == (1, 1, [2, 1])
     assert controller.topic("t", [[2, 1]], [state], adding=[[2]], zk_version=2) == {}
+
+
+@pytest.mark.parametrize("listed", [[1, 2], [1000, 2]])
+def test_brokers_that_others_listed_while_a_topic_could_not_be_written_start(
+    listed: list[int],
+) -> None:
+    controller = Controller((1, 2, 3))
+    state = [1, 0, [1], 4, 0, 0]
+    controller.topic("t", [[1, 1000]], [state], unwritable=True)
+    said = controller.topic("t", [listed], [state], zk_version=1)
+    new = [id_ for id_ in controller.row("t", 0)["replicas"] if id_ not in (1, 1000)]
+    assert said[REWRITE]["adding"] == {"0": new}
+    assert 2 in new
+    [row] = said[CHANGE]
+    assert set(new) < set(row["recipients"])
+    rows = controller.slot.table.rows
+    assert rows.replica_state[rows.replicas != NONE].all(), "one is in no state"
+    said = controller.alter([1, *new])
+    assert said[COMPLETE]["assignment"] == {"0": said[CHANGE][0]["replicas"]}
+    assert DecisionKind.REFUSE_TRANSITION not in controller.brokers(unregistered=[2])
+    assert 2 not in controller.row("t", 0)["isr"]
 
 
 def test_a_topic_that_cannot_be_written_and_is_deleted_stays_as_it_is() -> None:
