@@ -14,6 +14,8 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Callable
+from contextlib import ExitStack
 
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
@@ -85,18 +87,21 @@ def _be_the_job(
     stop: threading.Event,
     waited: Follower | None,
 ) -> None:
-    spark = _Spark(settings, lock)
-    if waited is not None:
-        spark()  # it is there already: whoever takes the lock next has to know of it
-    beginning = begin(settings, folders, spark, waited)
-    machines = [decode_machine(data) for data in beginning.states.values()]
-    decided = DecidedSoFar(
-        image_of(machines), timers_of(machines), without_term=knows_no_term(machines)
-    )
-    unfolded = unfolded_outcomes(folders.event_log, beginning.offset)
-    sinks = open_sinks(settings, folders, decided, unfolded=unfolded, stopped=stop)
-    head_starts = HeadStarts(settings, folders, sinks.pipeline, beginning, stop)
-    try:
+    with ExitStack() as closing:
+        spark = _Spark(settings, lock)
+        closing.callback(spark.stop)
+        if waited is not None:
+            spark()  # it is there already: whoever takes the lock next has to know of it
+        beginning = begin(settings, folders, spark, waited)
+        machines = [decode_machine(data) for data in beginning.states.values()]
+        decided = DecidedSoFar(
+            image_of(machines), timers_of(machines), without_term=knows_no_term(machines)
+        )
+        unfolded = unfolded_outcomes(folders.event_log, beginning.offset)
+        sinks = open_sinks(settings, folders, decided, unfolded=unfolded, stopped=stop)
+        closing.callback(sinks.close)
+        head_starts = HeadStarts(settings, folders, sinks.pipeline, beginning, stop)
+        closing.callback(head_starts.close)
         sinks.pipeline.resend(beginning.offset, unfinished_deletions(machines))
         machines.clear()
         collect_rarely()
@@ -110,14 +115,11 @@ def _be_the_job(
         query = start_query(spark(), settings, folders, head_starts.take, beginning.committed)
         stream, keep_ms = settings.decision_stream_url, settings.log_retention_ms
         with published(folders.decisions, stream, keep_ms):
-            _follow(query, stop, workers, head_starts)
-    except StreamingQueryException as error:
-        give_up_if_lost(folders, error)
-        raise
-    finally:
-        head_starts.close()
-        sinks.close()
-        spark.stop()
+            try:
+                _follow(query, stop, workers, (head_starts.check, sinks.link.check))
+            except StreamingQueryException as error:
+                give_up_if_lost(folders, error)
+                raise
     lock.done()
 
 
@@ -141,11 +143,17 @@ class _Spark:
 
 
 def _follow(
-    query: StreamingQuery, stop: threading.Event, workers: WarmWorkers, head_starts: HeadStarts
+    query: StreamingQuery,
+    stop: threading.Event,
+    workers: WarmWorkers,
+    checks: tuple[Callable[[], None], ...],
 ) -> None:
-    """Wait until the query ends, which raises its error, or until we are asked to stop."""
+    """Wait until the query ends, which raises its error, or until we are asked to stop; checks
+    raise the errors of other threads.
+    """
     while not stop.wait(_POLL_S):
-        head_starts.check()
+        for check in checks:
+            check()
         if not query.isActive:
             query.awaitTermination()
             return
