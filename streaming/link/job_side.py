@@ -58,11 +58,17 @@ class JobLink:
         self._lock = threading.Lock()
         self._socket: socket.socket | None = None
         self._stopped = threading.Event()
+        self._failure: Exception | None = None
         self._thread = threading.Thread(target=self._run, name="front-link", daemon=True)
 
     def start(self) -> None:
         """Connect in the background, and keep connected until `stop`."""
         self._thread.start()
+
+    def check(self) -> None:
+        """Raise what ended the background thread, if it failed: nothing connects again then."""
+        if self._failure is not None:
+            raise self._failure
 
     def stop(self) -> None:
         """Close the connection; may be called twice."""
@@ -99,6 +105,12 @@ class JobLink:
                 raise LinkDown(f"the front hung up: {error}") from error
 
     def _run(self) -> None:
+        try:
+            self._stay_connected()
+        except Exception as error:  # noqa: BLE001 - raised again by check
+            self._failure = error
+
+    def _stay_connected(self) -> None:
         while not self._stopped.is_set():
             connection = self._connect()
             if connection is None:

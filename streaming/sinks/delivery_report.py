@@ -54,7 +54,8 @@ class DeliveryReport:
 
     def so_far(self) -> Delivered:
         """Return what a front that comes is told of all brokers."""
-        return self._message(self._by_broker)
+        # A copy: answers come on another thread.
+        return self._message(self._by_broker.copy())
 
     def _message(self, brokers: dict[int, dict[str, int]]) -> Delivered:
         return Delivered(by_broker(brokers), by_broker(self._queue_lengths()))

@@ -245,3 +245,20 @@ def test_a_front_that_restarts_on_the_same_path_is_found(front, link):
     front.close()
     front.listen()
     greeted(front).close()
+
+
+def test_what_nobody_expects_ends_the_job(front):
+    def broken_image(link: JobLink) -> None:
+        raise RuntimeError("changed size during iteration")
+
+    link = JobLink(front.path, on_connected=broken_image)
+    link.check()
+    link.start()
+    connection = front.accept()
+    link._thread.join(WAIT_S)
+    with pytest.raises(RuntimeError, match="changed size"):
+        link.check()
+    with pytest.raises(LinkDown):
+        link.append([EVENT])
+    link.stop()
+    connection.close()

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+import threading
+
 import orjson
+import pytest
 
 from streaming.link.job_side import LinkDown
 from streaming.sinks.delivery_report import DeliveryReport
@@ -58,3 +62,28 @@ def test_a_front_that_is_away_costs_no_outcome():
     report.confirmed(1, 7, 5)
     report.tell()
     assert len(outcomes) == 1
+
+
+@pytest.fixture
+def switching_often():
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("switching_often")
+def test_a_front_can_come_while_brokers_confirm():
+    report = DeliveryReport(lambda _: None, lambda _: None, dict)
+    for id_ in range(1_000):
+        report.confirmed(id_, 7, 5)
+
+    def confirm() -> None:
+        for id_ in range(1_000, 4_000):
+            report.confirmed(id_, 7, 5)
+
+    confirming = threading.Thread(target=confirm)
+    confirming.start()
+    while confirming.is_alive():
+        assert len(report.so_far().brokers) >= 1_000
+    confirming.join()
