@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from state.matrix import Bools, Int32s, among
-from state.payloads.brokers import BrokerRegistration
+from state.payloads.brokers import BrokerRegistration, BrokerRegistrationsChanged
 
 
 class Brokers:
@@ -63,6 +63,11 @@ class Brokers:
         """Return a registered broker's epoch, None when it is not registered."""
         broker = self.by_id.get(broker_id)
         return None if broker is None else broker.epoch
+
+    def take(self, changed: BrokerRegistrationsChanged) -> None:
+        """Take over who is registered: a broker that bounced is another one."""
+        self.unregister((*changed.unregistered, *(broker.id for broker in changed.bounced)))
+        self.register((*changed.registered, *changed.bounced, *changed.updated))
 
     def register(self, brokers: Iterable[BrokerRegistration]) -> None:
         """Add brokers or replace their registrations."""

@@ -107,8 +107,7 @@ def on_broker_registrations_changed(
     """
     brokers = slot.brokers
     if not slot.authority.is_active:
-        brokers.register((*changed.registered, *changed.bounced, *changed.updated))
-        brokers.unregister(changed.unregistered)
+        brokers.take(changed)
         return []
     changes = Changes(slot.table, event.offset)
     brokers.register((*changed.registered, *changed.updated))

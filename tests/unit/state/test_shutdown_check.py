@@ -129,6 +129,17 @@ def test_an_operator_may_let_a_broker_leave_once() -> None:
     assert CHECK in leave(controller, 1, 201)
 
 
+def test_a_broker_that_bounces_during_a_load_is_no_longer_let_leave() -> None:
+    controller = checking()
+    controller.elect(6, controlled_shutdown_safety_check_enable=True, min_insync_replicas=2)
+    controller.brokers(registered=[broker(id_, 100 + id_) for id_ in (1, 2)])
+    controller.happen("controlled_shutdown_allowed", broker_id=1)
+    controller.brokers(bounced=[broker(1, 201)])
+    controller.happen("resync_completed", topics=0)
+    controller.topic("t", [[1, 2]])
+    assert leave(controller, 1, 201).keys() == {CHECK, AT_RISK}
+
+
 @pytest.mark.parametrize(
     ("broker_id", "epoch", "error"),
     [(9, 109, ProtocolError.BROKER_NOT_AVAILABLE), (1, 100, ProtocolError.STALE_BROKER_EPOCH)],
