@@ -6,6 +6,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -40,15 +41,15 @@ class Client(Protocol):
 
 
 class Member(threading.Thread):
-    """A member of a group. acked: what was acknowledged; failures: errors of commits, after which
-    it goes on as clients do.
+    """A member of a group. acked: what was acknowledged; acked_s: when, by the monotonic clock;
+    failures: errors of commits, after which it goes on as clients do.
     """
 
     def __init__(self, group: str, client: Client) -> None:
         super().__init__(name=f"member of {group}", daemon=True)
         self.group = group
         self.acked: Offsets = {}
-        self.commits = 0
+        self.acked_s: list[float] = []
         self.failures: list[str] = []
         self.error: BaseException | None = None
         self._client = client
@@ -67,14 +68,18 @@ class Member(threading.Thread):
         if isinstance(done, str):
             self.failures.append(done)
         elif done:
-            self.commits += 1
+            self.acked_s.append(time.monotonic())
             for partition, offset in done.items():
                 self.acked[partition] = max(offset, self.acked.get(partition, 0))
 
     def goes_on(self) -> None:
         """Wait for commits after now."""
-        before = self.commits
-        wait_for(f"{self.name} commits", lambda: self.commits > before + 2, _GOES_ON_S)
+        before = len(self.acked_s)
+        wait_for(f"{self.name} commits", lambda: len(self.acked_s) > before + 2, _GOES_ON_S)
+
+    def longest_gap_s(self, since_s: float) -> float:
+        """Return the longest time between two acknowledged commits, the later one after since_s."""
+        return max(after - before for before, after in pairwise([*self.acked_s]) if after > since_s)
 
     def stop(self) -> None:
         self._ended.set()

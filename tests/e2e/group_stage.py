@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 
@@ -22,6 +24,8 @@ from tests.e2e.group_clients import (
     RdClient,
 )
 from tests.fixtures.kafka_tools import KafkaTools
+
+logger = logging.getLogger(__name__)
 
 PARTITIONS = 3
 OURSELVES = 1000
@@ -144,6 +148,15 @@ class Stage:
         for member in self.members:
             member.goes_on()
         nothing_lost(self.brokers, self.members)
+
+    @contextmanager
+    def gaps(self, what: str) -> Iterator[None]:
+        """Log how long each member had no commit acknowledged meanwhile, and until all go on."""
+        since_s = time.monotonic()
+        yield
+        self.check()
+        for member in self.members:
+            logger.info("%s: %s: %.2f s", what, member.name, member.longest_gap_s(since_s))
 
     def stop(self) -> None:
         for thread in (*self.members, self.writer):

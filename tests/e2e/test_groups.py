@@ -86,8 +86,8 @@ def test_groups_live_through_deaths_of_a_query(demo: DemoCluster, stage: Stage) 
     stage.join_others()
     stage.check()
 
-    demo.supervisor.kill(JOB)
-    stage.check()
+    with stage.gaps("death of a query"):
+        demo.supervisor.kill(JOB)
     demo.kill_ours()
     wait_for("the brokers' leadership", lambda: coordinators(demo) == {1, 2, 3})
     stage.check()
@@ -106,13 +106,14 @@ def test_groups_live_through_every_death(demo: DemoCluster, stage: Stage) -> Non
     fences_producers(demo.broker(1).client_port, int(demo.gateway.split(":")[1]))
 
     exact.begin(6)
-    demo.supervisor.kill(JOB)
-    stage.check()
+    with stage.gaps("death of a job without Spark"):
+        demo.supervisor.kill(JOB)
     exact.commit()
     assert exact.committed() == 6, "LOST: a transaction that the job's death fell into"
-    demo.supervisor.kill(FRONT)
-    stage.check()
-    wait_for("our leadership", lambda: taken_over(demo), START_S)
+    with stage.gaps("death of the front"):
+        demo.supervisor.kill(FRONT)
+        stage.check()
+        wait_for("our leadership", lambda: taken_over(demo), START_S)
 
     follower = demo.broker(2)
     follower.kill()
@@ -123,16 +124,16 @@ def test_groups_live_through_every_death(demo: DemoCluster, stage: Stage) -> Non
     topics = Topics(demo.embedded.bootstrap_servers, demo.folders)
     begins_without_offsets(topics)
     exact.begin(7)
-    demo.kill_ours()
-    wait_for("the brokers' leadership", lambda: coordinators(demo) == {1, 2, 3})
+    with stage.gaps("death of front and job: the brokers take the groups"):
+        demo.kill_ours()
+        wait_for("the brokers' leadership", lambda: coordinators(demo) == {1, 2, 3})
     wait_for("a broker's answer", lambda: topics.committed(REPLACED) == {(REPLACED, 0): 1})
-    stage.check()
     exact.commit()
     assert exact.committed() == 7, "LOST: begun with us, ended with the brokers"
     exact.begin(8)
-    demo.start_ours()
-    wait_for("our leadership", lambda: taken_over(demo), START_S)
-    stage.check()
+    with stage.gaps("take-over"):
+        demo.start_ours()
+        wait_for("our leadership", lambda: taken_over(demo), START_S)
     exact.commit()
     assert exact.committed() == 8, "LOST: begun with the brokers, ended with us"
     exact.close()
