@@ -210,6 +210,11 @@ def test_java_shares_out_with_each_of_its_assignors(
     wait_for("the others", lambda: shared_out(members, partitions, 2))
     topics.write(partitions)
     topics.wait_committed(assignor, partitions)
+    members.pop(0).kill()
+    members.append(clients["java"](assignor, assignor, assignor=assignor))
+    wait_for("one in its place", lambda: shared_out(members, partitions, 2))
+    topics.write(partitions)
+    topics.wait_committed(assignor, partitions)
 
 
 @pytest.mark.slow
