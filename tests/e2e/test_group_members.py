@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from streaming.demo.cluster import DemoCluster
-from streaming.supervisor.processes import JOB
 from tests.e2e import first_clients
 from tests.e2e.demo_cluster import demo_cluster
 from tests.e2e.group_processes import (
@@ -24,7 +23,7 @@ from tests.e2e.group_processes import (
     java_member,
     python_members,
 )
-from tests.e2e.group_stage import TAKING_GROUPS_OVER, committed, taken_over
+from tests.e2e.group_stage import TAKING_GROUPS_OVER, committed, kill_job_for, taken_over
 from tests.e2e.group_topics import Topics, consumed, shared_out, written
 from tests.e2e.shared import Shared
 from tests.e2e.waiting import wait_for
@@ -230,8 +229,7 @@ def test_no_member_gives_up_while_the_job_is_away_for_longer_than_a_session(
     for kind, one in members.items():
         wait_for(kind, lambda its=one: shared_out([its], partitions, 1), START_S)
     generations = {kind: topics.generations(f"patient-{kind}") for kind in members}
-    demo.supervisor.roles[JOB].backoff_s = 2 * SESSION_MS / 1000
-    demo.supervisor.kill(JOB)
+    kill_job_for(demo, 2 * SESSION_MS / 1000)
     topics.write(partitions)
     ends = {one: topics.written[one] for one in partitions}
 
