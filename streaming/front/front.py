@@ -262,7 +262,7 @@ class Front:
 
     def _append(self, records: Sequence[NewRecord]) -> Future[range]:
         # By itself: who appends asks at which offsets the records are.
-        if before := self._groups.told_before(records):
+        if before := self._groups.heartbeats_before(records):
             self._log.append_async(before)
         return self._log.append_async(records)
 

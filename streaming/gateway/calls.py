@@ -41,7 +41,7 @@ class HangUp(Exception):
     """The request can be answered only by closing its connection; the message says why."""
 
 
-def told(message: str | None) -> str | None:
+def shortened(message: str | None) -> str | None:
     """Return a message as clients are told it: one that repeats what they sent may be longer than
     an answer can hold.
     """

@@ -13,7 +13,7 @@ from enum import IntEnum
 from typing import Final
 
 from state.protocol_errors import ProtocolError
-from streaming.gateway.calls import Call, HangUp, told
+from streaming.gateway.calls import Call, HangUp, shortened
 from streaming.gateway.passing.brokers import Brokers
 from streaming.gateway.passing.pool import BrokerFailed
 from streaming.wire.errors import WireError
@@ -110,7 +110,11 @@ class ConfigRequests:
             message = f"node {name} takes its configs when it starts; none can be set"
         else:
             error = ProtocolError.NONE
-        answer: Body = {"error_code": error, "error_message": told(message), "resource_type": kind}
+        answer: Body = {
+            "error_code": error,
+            "error_message": shortened(message),
+            "resource_type": kind,
+        }
         answer["resource_name"] = name
         if describing:
             shown = error == ProtocolError.NONE

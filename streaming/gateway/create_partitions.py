@@ -10,7 +10,7 @@ from state.event_kinds import EventKind
 from state.limits import PARTITIONS_MAX
 from state.protocol_errors import ProtocolError
 from streaming.gateway.admin import AdminRequests, in_time
-from streaming.gateway.calls import Call, told
+from streaming.gateway.calls import Call, shortened
 from streaming.wire.schema_codec import Body
 
 
@@ -39,7 +39,7 @@ class CreatePartitions:
         return {
             "name": topic["name"],
             "error_code": in_time(reply["error"], call.body),
-            "error_message": told(reply.get("message")),
+            "error_message": shortened(reply.get("message")),
         }
 
 

@@ -15,7 +15,7 @@ from state.partitions.creation import is_legal_name
 from state.protocol_errors import ProtocolError
 from state.topic_ids import topic_id_from_text
 from streaming.gateway.admin import AdminRequests, in_time
-from streaming.gateway.calls import Call, told
+from streaming.gateway.calls import Call, shortened
 from streaming.gateway.topic_configs import config_error
 from streaming.topic_ids import mint_topic_id
 from streaming.wire.schema_codec import Body
@@ -146,7 +146,7 @@ def _failure(topic: Body, error: int, message: str | None) -> Body:
     return {
         "name": topic["name"],
         "error_code": error,
-        "error_message": told(message),
+        "error_message": shortened(message),
         "num_partitions": _DEFAULT,
         "replication_factor": _DEFAULT,
         "configs": [],

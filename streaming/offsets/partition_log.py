@@ -24,8 +24,8 @@ class Follower:
     of its own log until ours has begun, and then of ours.
 
     caught_up_s: when it last had everything, on the loop's clock. asked_s, asked_end: when it last
-    fetched, and the end then. told: the high watermark of the last answer to it. shared_at_most: no
-    more of its log than this is a part of ours, as it last showed it.
+    fetched, and the end then. sent_high_watermark: that of the last answer to it. shared_at_most:
+    no more of its log than this is a part of ours, as it last showed it.
     """
 
     position: int = UNKNOWN
@@ -33,7 +33,7 @@ class Follower:
     caught_up_s: float = 0.0
     asked_s: float = 0.0
     asked_end: int = UNKNOWN
-    told: int = UNKNOWN
+    sent_high_watermark: int = UNKNOWN
     shared_at_most: int | None = None
 
     def asks(self, end: int, now_s: float) -> None:

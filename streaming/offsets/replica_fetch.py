@@ -186,8 +186,8 @@ class ReplicaFetch:
             return _Answer(body, older=request["fetch_offset"])
         body["records"] = log.read(request["fetch_offset"], request["partition_max_bytes"])
         follower = log.follower(broker_id)
-        news = bool(body["records"]) or follower.told < log.high_watermark
-        follower.told = log.high_watermark
+        news = bool(body["records"]) or follower.sent_high_watermark < log.high_watermark
+        follower.sent_high_watermark = log.high_watermark
         return _Answer(body, news)
 
     async def _add_older(self, asked: _Asked, answer: _Answer) -> None:

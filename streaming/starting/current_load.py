@@ -13,21 +13,21 @@ class CurrentLoad:
 
     def __init__(self, *, goes_on: bool) -> None:
         """Say whether the events before were of one."""
-        self._told = goes_on
+        self._is_open = goes_on
         self._until_s = time.monotonic() + _LONGEST_LOAD_S
 
     @property
-    def told(self) -> bool:
+    def is_open(self) -> bool:
         """Whether one has begun, and not ended, by the events alone."""
-        return self._told
+        return self._is_open
 
     @property
     def goes_on(self) -> bool:
         """Whether more of it is to be waited for."""
-        return self._told and time.monotonic() < self._until_s
+        return self._is_open and time.monotonic() < self._until_s
 
     def note(self, *, goes_on: bool) -> None:
         """Take what the events that were folded say of it; one that begins has its whole time."""
-        if goes_on and not self._told:
+        if goes_on and not self._is_open:
             self._until_s = time.monotonic() + _LONGEST_LOAD_S
-        self._told = goes_on
+        self._is_open = goes_on

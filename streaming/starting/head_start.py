@@ -275,7 +275,7 @@ class HeadStart:
             self._note(folded.end_offset)
             self._pipeline.carry_out(None, folded)
             self._first_end, self._done = None, folded.end_offset
-            self._load.note(goes_on=load_goes_on(events, self._load.told))
+            self._load.note(goes_on=load_goes_on(events, self._load.is_open))
 
     def _forget(self) -> None:
         """Drop the note: Spark begins a batch when the one before is committed."""

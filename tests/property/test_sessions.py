@@ -66,7 +66,7 @@ class Told:
         self.append([NewRecord(kind, key, orjson.dumps(body))])
 
     def append(self, records: Any) -> None:
-        for record in (*self.sessions.told_before(records), *records):
+        for record in (*self.sessions.heartbeats_before(records), *records):
             at_ms = self.clock.now_ms() + self.stamp_ms
             event = Event(len(self.events), at_ms, record.kind, record.key, record.payload)
             self.events.append(event)

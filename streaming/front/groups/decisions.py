@@ -29,7 +29,7 @@ from streaming.process.counters import Counters
 
 logger = logging.getLogger(__name__)
 
-Answer = Callable[[Iterable[dict[str, Any]]], None]
+HandReplies = Callable[[Iterable[dict[str, Any]]], None]
 Changed = Callable[[str, Sequence[dict[str, Any]]], None]
 """Takes changes of a group, once they are true."""
 Refuse = Callable[[str, dict[str, Any]], None]
@@ -53,7 +53,7 @@ class GroupDecisions:
     def __init__(
         self,
         leader: OffsetsLeader,
-        answer: Answer,
+        answer: HandReplies,
         changed: Changed,
         refuse: Refuse,
         counters: Counters,

@@ -104,9 +104,9 @@ class Groups:
             ApiKey.WRITE_TXN_MARKERS: self._markers.handle,
         }
 
-    def told_before(self, records: Sequence[NewRecord]) -> Sequence[NewRecord]:
+    def heartbeats_before(self, records: Sequence[NewRecord]) -> Sequence[NewRecord]:
         """Return the events to append before these: who of the members was heard of."""
-        return self._sessions.told_before(records)
+        return self._sessions.heartbeats_before(records)
 
     def look_at(self, image: ClusterImage, gone: Collection[str]) -> None:
         """Take an image that may have changed, and the topics that ceased to exist."""

@@ -4,9 +4,8 @@ The machines have a deadline for each member and let it fire with the first even
 it. They know less than is known here, so two things are appended:
 
 - Before any event that a bucket of groups folds, the members that were heard of since the machines
-  were told (`heartbeats_received`), unless no session can have ended yet. `told_before` is the one
-  place that sees to it.
-  So they hear whose SyncGroup came, of those that no batch decides (`direct_syncs`).
+  were told (`heartbeats_received`), unless no session can have ended yet, and whose SyncGroup came
+  without an event (`direct_syncs`). `heartbeats_before` is the one place that sees to it.
 - When a member was silent for its session, a tick of its bucket (`group_timer_due`).
 
 While everybody is heard of nothing is appended. docs/adr/0016 says what was measured.
@@ -39,8 +38,8 @@ _TURNS = 3
 class Sessions:
     """When the members of all groups were heard of; lives on one event loop.
 
-    append: takes events, behind those that `told_before` gives for them. now_ms: events' time.
-    decides: whether what is appended now is decided.
+    append: takes events, behind those that `heartbeats_before` gives for them. now_ms: the time of
+    events. decides: whether what is appended now is decided.
     """
 
     def __init__(
@@ -97,7 +96,7 @@ class Sessions:
         self._queue.clear()
         self._cancel()
 
-    def told_before(self, records: Iterable[NewRecord]) -> list[NewRecord]:
+    def heartbeats_before(self, records: Iterable[NewRecord]) -> list[NewRecord]:
         """Return the events to append before these, so that they end no session of somebody who was
         heard of.
         """

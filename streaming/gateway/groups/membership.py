@@ -16,7 +16,7 @@ from state.groups.presence import ALIVE
 from state.groups.tables import GroupApi
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Answer, Call, HangUp
-from streaming.gateway.groups.requests import GroupRequests, Told
+from streaming.gateway.groups.requests import GroupRequests, OnReply
 from streaming.wire.apis import ApiKey
 from streaming.wire.joining import encode_join_group, encode_sync_group
 from streaming.wire.passing import answer_with_id_of, request_with_id
@@ -78,7 +78,7 @@ class Membership:
             "protocols": _in_base64(body["protocols"]),
             "reason": body["reason"],
         }
-        told = _answering(answer, functools.partial(_join_response, header, member))
+        on_reply = _answering(answer, functools.partial(_join_response, header, member))
         identifies = not member and instance is None and version >= MEMBER_ID_REQUIRED_SINCE
         at_once: list[Reply] = []
         self._requests.ask(
@@ -87,13 +87,13 @@ class Membership:
             version,
             payload,
             waits_s=max(rebalance_ms, session_ms, 0) / 1000,
-            told=at_once.append if identifies else told,
+            on_reply=at_once.append if identifies else on_reply,
         )
         if identifies:
             # That it needs an id is known without the decision. Where something else is decided,
             # that is decided again when it comes with its id.
             required = {"error": ProtocolError.MEMBER_ID_REQUIRED, "member": new_member}
-            told(at_once[0] if at_once else required)
+            on_reply(at_once[0] if at_once else required)
         return True
 
     def sync(self, request: bytes, host: str, answer: Answer) -> bool:
@@ -108,14 +108,19 @@ class Membership:
             "protocol": body["protocol_name"],
             "assignments": _in_base64(body["assignments"]),
         }
-        told = _answering(answer, functools.partial(_sync_response, header))
+        on_reply = _answering(answer, functools.partial(_sync_response, header))
         group, version = body["group_id"], header.api_version
         named = payload["protocol_type"] is not None and payload["protocol"] is not None
         if version >= _PROTOCOL_NAMED_SINCE and not named:
-            told({"error": ProtocolError.INCONSISTENT_GROUP_PROTOCOL})
+            on_reply({"error": ProtocolError.INCONSISTENT_GROUP_PROTOCOL})
         else:
             self._requests.ask(
-                GroupApi.SYNC_GROUP, group, version, payload, waits_s=_SYNC_WAITS_S, told=told
+                GroupApi.SYNC_GROUP,
+                group,
+                version,
+                payload,
+                waits_s=_SYNC_WAITS_S,
+                on_reply=on_reply,
             )
         return True
 
@@ -196,10 +201,10 @@ def _heartbeat_response(version: int, error: int) -> bytes:
     return encode_response(ApiKey.HEARTBEAT, version, 0, {"error_code": error})
 
 
-def _answering(answer: Answer, encode: Callable[[Reply], bytes]) -> Told:
+def _answering(answer: Answer, encode: Callable[[Reply], bytes]) -> OnReply:
     """Return what answers with the response to a reply."""
 
-    def told(reply: Reply) -> None:
+    def on_reply(reply: Reply) -> None:
         try:
             response = encode(reply)
         except Exception:  # a bug of ours must not leave the client without an answer
@@ -207,7 +212,7 @@ def _answering(answer: Answer, encode: Callable[[Reply], bytes]) -> Told:
             response = encode({"error": ProtocolError.UNKNOWN_SERVER_ERROR})
         answer(response)
 
-    return told
+    return on_reply
 
 
 def _join_response(header: RequestHeader, asked_as: str, reply: Reply) -> bytes:

@@ -31,7 +31,7 @@ from streaming.gateway.ports import (
 
 logger = logging.getLogger(__name__)
 
-Told: TypeAlias = Callable[[dict[str, Any]], None]
+OnReply: TypeAlias = Callable[[dict[str, Any]], None]
 """Takes the reply to a request, or {"error": code} alone."""
 
 _FAILURES = (NotController, NoJob, DecisionTimedOut, NotReplicated)
@@ -166,7 +166,7 @@ class GroupRequests:
         payload: dict[str, Any],
         *,
         waits_s: float,
-        told: Told,
+        on_reply: OnReply,
     ) -> None:
         """Tell the reply to a request that is not about offsets, as `reply` returns it: at once or
         later, without a task.
@@ -175,17 +175,17 @@ class GroupRequests:
         """
         asked = self._asked(api, group, version, payload)
         if isinstance(asked, ProtocolError):
-            told({"error": asked})
+            on_reply({"error": asked})
             return
         try:
             reply = self.service.ask(_EVENTS[api], group, asked, self._timeout_s + waits_s)
         except _FAILURES as failure:
-            told({"error": _error_of(api, failure)})
+            on_reply({"error": _error_of(api, failure)})
             return
 
         def decided(reply: asyncio.Future[dict[str, Any]]) -> None:
             failure = reply.exception()
-            told(reply.result() if failure is None else {"error": _error_of(api, failure)})
+            on_reply(reply.result() if failure is None else {"error": _error_of(api, failure)})
 
         reply.add_done_callback(decided)
 

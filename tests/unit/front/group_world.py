@@ -168,7 +168,7 @@ class GroupWorld:
 
     def append(self, records: Sequence[NewRecord]) -> Future[range]:
         """Fold events, and hand the decisions over in the loop's next turn."""
-        for record in self.sessions.told_before(records):
+        for record in self.sessions.heartbeats_before(records):
             self._fold(record)
         start = len(self.events)
         for record in records:

@@ -53,7 +53,7 @@ class Crowd:
     def append(self) -> dict[str, int]:
         """Append an event of the group; return who is told of before it, and how long silent."""
         rows = []
-        for record in self.sessions.told_before([EVENT]):
+        for record in self.sessions.heartbeats_before([EVENT]):
             assert record.key == str(group_bucket("g"))
             rows += orjson.loads(record.payload)["heartbeats"]
             self.events += 1
