@@ -22,7 +22,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from checkpoints.machine_format import decode_machine
-from streaming.image.restore import image_of, timers_of, unfinished_deletions
+from streaming.image.restore import image_of, paused_of, timers_of, unfinished_deletions
 from streaming.log.publisher import published
 from streaming.operator import decide
 from streaming.paths import DataDir
@@ -95,7 +95,10 @@ def _be_the_job(
         beginning = begin(settings, folders, spark, waited)
         machines = [decode_machine(data) for data in beginning.states.values()]
         decided = DecidedSoFar(
-            image_of(machines), timers_of(machines), without_term=knows_no_term(machines)
+            image_of(machines),
+            timers_of(machines),
+            paused=paused_of(machines),
+            without_term=knows_no_term(machines),
         )
         unfolded = unfolded_outcomes(folders.event_log, beginning.offset)
         sinks = open_sinks(settings, folders, decided, unfolded=unfolded, stopped=stop)

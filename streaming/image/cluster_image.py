@@ -37,15 +37,13 @@ class ClusterImage:
 
     Topic numbers are given in order of first sight, and closed up when most are of topics that
     went. A topic whose deletion has started is not there: brokers do not tell of it either;
-    deleting has the names of those until they are gone. paused: nothing is decided now, by an
-    operator's wish; it goes to the front beside snapshots, not in them. A topic that has to be
-    observed again stays as it was until it is. stateless: (topic, partition) of those that are
-    OFFLINE and have no row, since their state was gone when the image was made out of machines.
+    deleting has the names of those until they are gone. A topic that has to be observed again stays
+    as it was until it is. stateless: (topic, partition) of those that are OFFLINE and have no row,
+    since their state was gone when the image was made out of machines.
     """
 
     def __init__(self) -> None:
         """Start empty: no brokers, no topics, controller epoch -1."""
-        self.paused = False
         self.controller_id = -1
         self.controller_epoch = -1
         self.epoch_zk_version = -1
@@ -88,8 +86,6 @@ class ClusterImage:
         match kind:
             case DecisionKind.CHANGE_PARTITIONS:
                 yield from self._change_partitions(body)
-            case DecisionKind.SET_PAUSE:
-                self.paused = orjson.loads(body)["paused"]
             case DecisionKind.UPDATE_BROKERS:
                 self.update_brokers(orjson.loads(body))
             case DecisionKind.FORGET_TOPIC:

@@ -24,7 +24,6 @@ def image_of(machines: Iterable[Machine]) -> ClusterImage:
     """
     image = ClusterImage()
     known = list(machines)
-    image.paused = any(isinstance(one, Cluster) and one.authority.paused for one in known)
     if not any(isinstance(one, Cluster) and _has_loaded(one) for one in known):
         return image
     for machine in known:
@@ -33,6 +32,11 @@ def image_of(machines: Iterable[Machine]) -> ClusterImage:
         elif isinstance(machine, Slot):
             _add_slot(image, machine)
     return image
+
+
+def paused_of(machines: Iterable[Machine]) -> bool:
+    """Return whether they decide nothing now, by an operator's wish."""
+    return any(isinstance(one, Cluster) and one.authority.paused for one in machines)
 
 
 def timers_of(machines: Iterable[Machine]) -> dict[str, int]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 
+import orjson
+
 from state.decisions import DecisionKind
 from streaming.image.cluster_image import ClusterImage
 from streaming.link.from_job import Delivered, ImageTold
@@ -12,14 +14,22 @@ from streaming.sinks.batch import DecidedBatch
 
 
 class DecidedSoFar:
-    """The image and the armed timers. Whoever looks at the image, or changes it, holds the lock."""
+    """The image, the armed timers and whether nothing is decided now, by an operator's wish
+    (paused). Whoever looks at the image, or changes it, holds the lock.
+    """
 
     def __init__(
-        self, image: ClusterImage, timers: dict[str, int], *, without_term: bool = False
+        self,
+        image: ClusterImage,
+        timers: dict[str, int],
+        *,
+        paused: bool = False,
+        without_term: bool = False,
     ) -> None:
-        """Take both as they were where the job begins; without_term: no election is known there."""
+        """Take all as they were where the job begins; without_term: no election is known there."""
         self.lock = threading.Lock()
         self.image = image
+        self.paused = paused
         self.end_offset = 0  # up to where batches are complete
         self.query_folds = False  # beside the job's head start
         self._timers = timers
@@ -29,6 +39,8 @@ class DecidedSoFar:
         """Take what is visible of a batch, as `persisted` gives it; for who holds the lock."""
         for _, kind, body in visible:
             self.image.apply(kind, body)
+            if kind is DecisionKind.SET_PAUSE:
+                self.paused = orjson.loads(body)["paused"]
         for armed in batch.of_kind(DecisionKind.ARM_TIMER):
             self._timers[armed.extra["timer"]] = armed.extra["deadline_ms"]
 
@@ -40,7 +52,7 @@ class DecidedSoFar:
         whole = self.image.snapshot() if self.image.controller_epoch >= 0 else b""
         told = ImageTold(
             timers=self._timers,
-            paused=self.image.paused,
+            paused=self.paused,
             end_offset=self.end_offset,
             query_folds=self.query_folds,
             # In a new log the election is still to come.

@@ -248,7 +248,6 @@ def test_kinds_that_change_nothing_visible_are_passed_over():
             DecisionKind.UPDATE_BROKERS,
             DecisionKind.CHANGE_PARTITIONS,
             DecisionKind.FORGET_TOPIC,
-            DecisionKind.SET_PAUSE,
         ):
             image.apply(kind, b"not even looked at")
     assert image.version == 0

@@ -12,8 +12,9 @@ from state.events import Event
 from state.partitions.slot import Slot
 from state.step import Machine
 from streaming.image.cluster_image import ClusterImage
-from streaming.image.restore import image_of, timers_of
+from streaming.image.restore import image_of, paused_of, timers_of
 from streaming.sinks.batch import decided_batch
+from streaming.sinks.decided_so_far import DecidedSoFar
 from streaming.sinks.persisted import persisted
 from tests.fixtures.story import Fold, Story
 from tests.property.state_logs import PLAUSIBLE_LOGS
@@ -63,13 +64,18 @@ def without_state(machines: list[Machine]) -> set[tuple[str, int]]:
     }
 
 
-def folded(log: list[Event], cuts: list[int], slots: int) -> tuple[Fold, ClusterImage]:
-    fold, image = Fold(slots), ClusterImage()
+def decided_by(log: list[Event], cuts: list[int], slots: int) -> tuple[Fold, DecidedSoFar]:
+    fold, decided = Fold(slots), DecidedSoFar(ClusterImage(), {})
     for start, end in zip([0, *cuts], [*cuts, len(log)], strict=True):
         if start < end:
-            for _, kind, body in persisted(decided_batch(1, fold.folded(log[start:end]))):
-                image.apply(kind, body)
-    return fold, image
+            batch = decided_batch(1, fold.folded(log[start:end]))
+            decided.fold(batch, persisted(batch))
+    return fold, decided
+
+
+def folded(log: list[Event], cuts: list[int], slots: int) -> tuple[Fold, ClusterImage]:
+    fold, decided = decided_by(log, cuts, slots)
+    return fold, decided.image
 
 
 @given(log=PLAUSIBLE_LOGS, data=st.data())
@@ -78,11 +84,11 @@ def test_a_restored_image_is_the_one_that_was_lost(log: list[Event], data: st.Da
     half of the new view, and readers go on with the old one. A pause is known all the time.
     """
     cuts = sorted(data.draw(st.sets(st.integers(1, len(log)), max_size=4), label="cuts"))
-    fold, image = folded(log, cuts, data.draw(st.sampled_from([1, 3]), label="slots"))
-    machines = fold.machines()
+    fold, decided = decided_by(log, cuts, data.draw(st.sampled_from([1, 3]), label="slots"))
+    image, machines = decided.image, fold.machines()
     cluster = next(one for one in machines if isinstance(one, Cluster))
     restored = image_of(machines)
-    assert restored.paused == image.paused
+    assert paused_of(machines) == decided.paused
     if not cluster.authority.is_loaded:
         assert (len(restored), restored.brokers, restored.controller_epoch) == (0, {}, -1)
         return
