@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from state.cluster.authority import Phase
 from state.decisions import Decision, DecisionKind, Rule
@@ -35,14 +35,17 @@ def on_topic_observed(slot: Slot, event: Event, observed: TopicObserved) -> list
     """Take a topic as ZooKeeper has it: load it, create what is new, adopt states that are newer
     than ours.
 
-    What was read of a topic before it was deleted says nothing any more.
+    What was read of a topic before it was deleted says nothing any more. A load during a pause takes
+    it as it is: the load after the pause repairs it.
     """
     if slot.authority.phase not in (Phase.LOADING, Phase.ACTIVE):
         return []
     if slot.table.was_deleted(observed.topic, observed.topic_id, event.offset):
         return []
-    replicas, repaired = without_controller(slot, observed)
     loading = slot.authority.phase is Phase.LOADING
+    if loading and slot.authority.paused:
+        observed = replace(observed, new_topic_id=NO_TOPIC_ID, unwritable=True)
+    replicas, repaired = without_controller(slot, observed)
     known = _known_topic(slot, observed, afresh=loading)
     rewritten = (repaired or known.unwritten) and not observed.unwritable
     columns = observed_columns(observed, replicas, known.index)

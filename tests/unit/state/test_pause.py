@@ -112,6 +112,26 @@ def test_a_pause_ordered_during_a_load_begins_with_its_end() -> None:
     assert phases(controller) == {Phase.PAUSED}
 
 
+def test_a_topic_that_is_to_be_repaired_is_told_as_it_is_until_the_load_after_the_pause(
+    paused: Controller,
+) -> None:
+    """Another controller may have put us into its lists, and given it no id."""
+    minted = "AAECAwQFBgcICQoLDA0ODw"
+    given: Any = {"name": "t", "replicas": [[1000, 1]], "states": [[1, 0, [1], 5, 0, 0]]}
+    paused.elect(6)
+    paused.brokers(registered=[broker(1, 101), broker(2, 102)])
+    assert paused.topic(**given, new_topic_id=minted) == {}
+    said = paused.happen("resync_completed", topics=1)
+    assert only_told(said)
+    assert (said[CHANGE][0]["replicas"], said[CHANGE][0]["topic_id"]) == ([1000, 1], None)
+    assert said[CHANGE][0]["adding"] == []
+    paused.happen("controller_resumed", reason="done")
+    paused.elect(6)
+    paused.brokers(registered=[broker(1, 101), broker(2, 102)])
+    rewrite = paused.topic(**given, new_topic_id=minted)[DecisionKind.REWRITE_ASSIGNMENT]
+    assert (rewrite["assignment"], rewrite["topic_id"]) == ({"0": [2, 1]}, minted)
+
+
 def test_an_end_without_a_pause_changes_nothing() -> None:
     controller = Controller()
     controller.happen("controller_resumed", reason="nothing")
