@@ -35,8 +35,8 @@ def on_topic_observed(slot: Slot, event: Event, observed: TopicObserved) -> list
     """Take a topic as ZooKeeper has it: load it, create what is new, adopt states that are newer
     than ours.
 
-    What was read of a topic before it was deleted says nothing any more. A load during a pause takes
-    it as it is: the load after the pause repairs it.
+    What was read of a topic before it was deleted says nothing any more. A load during a pause
+    takes it as it is: the load after the pause repairs it.
     """
     if slot.authority.phase not in (Phase.LOADING, Phase.ACTIVE):
         return []
