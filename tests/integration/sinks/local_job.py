@@ -13,8 +13,10 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import orjson
+import pytest
 
 from streaming.image.restore import image_of
 from streaming.log.embedded import EmbeddedLogReader
@@ -107,6 +109,7 @@ class LocalJob(FoldingJob):
         self.points = points
         self.meddled = meddled
         self.closed = False
+        self._patches = pytest.MonkeyPatch()
         chosen = {
             "data.dir": data_dir,
             "zookeeper.connect": connect,
@@ -130,13 +133,17 @@ class LocalJob(FoldingJob):
         self.resend()
 
     def _watch(self) -> None:
-        pipeline, around = self.sinks.pipeline, self.points.around
-        pipeline._log = around("decision log", pipeline._log)
-        pipeline._zookeeper.write = around("zookeeper", pipeline._zookeeper.write)
-        pipeline._pending.mark = around("mark", pipeline._pending.mark)
-        pipeline._brokers.deliver = around("deliver", pipeline._brokers.deliver)
-        pipeline._appender.append_of_batch = around("append", pipeline._appender.append_of_batch)
-        pipeline._say = around("say", pipeline._say)
+        pipeline = self.sinks.pipeline
+        for step, target, method in (
+            ("decision log", pipeline, "_log"),
+            ("zookeeper", pipeline._zookeeper, "write"),
+            ("mark", pipeline._pending, "mark"),
+            ("deliver", pipeline._brokers, "deliver"),
+            ("append", pipeline._appender, "append_of_batch"),
+            ("say", pipeline, "_say"),
+        ):
+            watched = self.points.around(step, getattr(target, method))
+            self._patches.setattr(target, method, watched)
 
     def run(self) -> None:
         """Fold everything that is in the log, and what comes of it."""
@@ -154,11 +161,8 @@ class LocalJob(FoldingJob):
             points.pass_by("between writes")
             return found
 
-        FencedWriter.write = write
-        try:
+        with patch.object(FencedWriter, "write", write):
             yield
-        finally:
-            FencedWriter.write = real
 
     def _meddle(self, batch_id: int) -> None:
         """A leader changes its ISR by itself, once, and somebody takes producer ids."""
@@ -176,17 +180,21 @@ class LocalJob(FoldingJob):
         One that left before it answered stays marked: it will be told everything if it returns.
         """
         registered = set(image_of(self.fold.machines()).brokers)
+        self.wait_answered()
+        wait_for("confirmations", lambda: registered.isdisjoint(self.marked()))
+
+    def wait_answered(self) -> None:
+        """Wait until every broker has answered everything."""
         wait_for("empty queues", lambda: not any(self.sinks.brokers.queue_lengths().values()))
 
-        def all_confirmed() -> bool:
-            marked = orjson.loads(self.folders.pending.read_bytes())["pending"]
-            return registered.isdisjoint(map(int, marked))
-
-        wait_for("confirmations", all_confirmed)
+    def marked(self) -> set[int]:
+        """Return the brokers that the next life tells everything."""
+        return {*map(int, orjson.loads(self.folders.pending.read_bytes())["pending"])}
 
     def die(self) -> None:
         """End as a killed process does: nothing that is on its way is finished."""
-        self.sinks.pipeline._pending.clear = lambda *_: None
+        for method in ("confirm", "save"):
+            self._patches.setattr(self.sinks.pipeline._pending, method, lambda *_: None)
         self.close()
 
     def close(self) -> None:

@@ -14,6 +14,7 @@ import pytest
 
 from state.decisions import DecisionKind
 from streaming.log.embedded import EmbeddedLogReader
+from streaming.sinks import answers
 from streaming.wire.apis import ApiKey
 from streaming.zk.znodes import parse_topic
 from tests.fixtures.waiting import wait_for
@@ -167,6 +168,16 @@ def killed_between_any_two_steps(
         for what, content in wanted.items():
             assert found[what] == content, f"{what} after point {at}: {name}"
     return wanted
+
+
+def test_a_killed_job_keeps_no_confirmation(new_world, monkeypatch):
+    """What the tests here kill loses what a killed process loses."""
+    monkeypatch.setattr(answers, "_PASS_ON_EVERY_S", BOUND_S)
+    job = new_world().start()
+    job.run()
+    job.wait_answered()
+    job.die()
+    assert job.marked()
 
 
 def test_a_name_that_is_used_again_is_not_deleted_again(new_world):
