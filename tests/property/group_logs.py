@@ -23,8 +23,10 @@ from tests.property.group_parts import (
     CONFIG,
     GROUPS,
     INSTANCES,
+    LONGEST_WAIT_MS,
     PARTITIONS,
     PROTOCOLS,
+    WEIGHTS,
     Client,
     loaded,
 )
@@ -133,7 +135,7 @@ class Author:
             client="c",
             host="/h",
             session_timeout_ms=(2_000, 5_000)[c % 2],
-            rebalance_timeout_ms=(1_000, 4_000)[c % 2],
+            rebalance_timeout_ms=(1_000, LONGEST_WAIT_MS)[c % 2],
             protocol_type="consumer",
             protocols=client.protocols,
         )
@@ -177,7 +179,7 @@ class Author:
         self.now_ms += 700
         self.tick()
         mine.sort(key=lambda one: one.leads, reverse=bool(b % 2))
-        for one in mine[: 4 - (b % 7 == 6)]:
+        for one in mine[: len(mine) - (b % 7 == 6)]:
             self.sync(self.clients[-6:].index(one), 0, c)
 
     def heartbeat(self, a: int, b: int, c: int) -> None:
@@ -343,26 +345,6 @@ class Author:
                 self.write("group_observed", name, **stored)
 
 
-WEIGHTS = {
-    "start": 5,
-    "rejoin": 5,
-    "sync": 4,
-    "settle": 4,
-    "heartbeat": 2,
-    "idle": 3,
-    "leave": 1,
-    "commit": 3,
-    "append": 2,
-    "marker": 1,
-    "remove": 1,
-    "expire": 1,
-    "wait": 5,
-    "refuse": 1,
-    "hold": 2,
-    "release": 2,
-    "repeat": 2,
-    "reload": 1,
-}
 _NAMES = [name for name, weight in WEIGHTS.items() for _ in range(weight)]
 _NUMBERS = st.integers(0, 63)
 INTENTS = st.lists(

@@ -20,12 +20,36 @@ CONFIG = {
     "offset.metadata.max.bytes": 16,
 }
 
+LONGEST_WAIT_MS = 4_000
+"""How long a JoinGroup or SyncGroup waits at most: the longest rebalance timeout."""
 
 PROTOCOLS = (
     [["range", metadata("a")]],
     [["range", metadata("a", "b")], ["roundrobin", ""]],
     [["roundrobin", metadata("b")], ["range", metadata("a")]],
 )
+
+WEIGHTS = {
+    "start": 5,
+    "rejoin": 5,
+    "sync": 4,
+    "settle": 4,
+    "heartbeat": 2,
+    "idle": 3,
+    "leave": 1,
+    "commit": 3,
+    "append": 2,
+    "marker": 1,
+    "remove": 1,
+    "expire": 1,
+    "wait": 5,
+    "refuse": 1,
+    "hold": 2,
+    "release": 2,
+    "repeat": 2,
+    "reload": 1,
+}
+"""How often each intent is drawn beside the others."""
 
 
 @dataclass(slots=True)

@@ -19,7 +19,7 @@ from state.groups.states import GroupState
 from state.merge import decision_digest_input
 from tests.fixtures.folding import fold_log
 from tests.property.group_logs import LOGS, Author, authored, random_intents
-from tests.property.group_parts import GROUPS
+from tests.property.group_parts import GROUPS, LONGEST_WAIT_MS
 from tests.unit.state.group_support import image_of
 
 LONG = [authored(random_intents(seed, 400)) for seed in range(2)]
@@ -166,20 +166,31 @@ def test_every_request_is_answered_once_or_waits(author: Author) -> None:
     assert answered - refused + waiting == Counter(author.requests.keys())
 
 
-@given(author=LOGS)
-def test_no_member_waits_past_its_deadline(author: Author) -> None:
-    """Whoever waits is waited for by a timer, and after the clock none is due."""
-    longest_ms = 4_000
-    for group in groups_of(author).values():
-        waits = any(one.join_request or one.sync_request for one in group.members.values())
-        if waits:
-            assert group.next_deadline_ms <= author.now_ms + longest_ms
-            assert group.state in (GroupState.PREPARING, GroupState.COMPLETING)
-            timer = group.join_timer
-            armed = group.sync_deadline_ms if timer is None else timer.deadline_ms
+def waiting_of(author: Author) -> set[str]:
+    """Return the ids of the requests whose members wait for an answer."""
+    members = (one for group in groups_of(author).values() for one in group.members.values())
+    asked = {request for one in members for request in (one.join_request, one.sync_request)}
+    return {request for request in asked if request is not None}
+
+
+@given(author=LOGS, group=st.integers(0, 2), chance=st.integers(0, 63))
+def test_no_member_waits_past_its_deadline(author: Author, group: int, chance: int) -> None:
+    """Whoever waits is waited for by a timer, is answered when the longest wait is over, and after
+    the clock no timer is due.
+    """
+    author.settle(group, 6, chance)  # the SyncGroup of one member does not come
+    waiting = waiting_of(author)
+    for one in groups_of(author).values():
+        if any(member.join_request or member.sync_request for member in one.members.values()):
+            assert one.next_deadline_ms <= author.now_ms + LONGEST_WAIT_MS
+            assert one.state in (GroupState.PREPARING, GroupState.COMPLETING)
+            timer = one.join_timer
+            armed = one.sync_deadline_ms if timer is None else timer.deadline_ms
             assert armed is not None
+    author.now_ms += LONGEST_WAIT_MS + 1
     author.tick()
     author.tick()
+    assert waiting.isdisjoint(waiting_of(author))
     due = [one for one in groups_of(author).values() if one.next_deadline_ms <= author.now_ms]
     assert due == []
 
