@@ -170,7 +170,7 @@ class Author:
         )
 
     def settle(self, a: int, b: int, c: int) -> None:
-        """The clients of a group do what clients do: join, wait, and ask for their assignments."""
+        """The clients of a group do what clients do: join, wait, and sync; one may be late."""
         mine = [one for one in self.clients[-6:] if one.group == GROUPS[a % 3]]
         for one in mine:
             self._join(one, one.member, b, c)
@@ -181,6 +181,8 @@ class Author:
         mine.sort(key=lambda one: one.leads, reverse=bool(b % 2))
         for one in mine[: len(mine) - (b % 7 == 6)]:
             self.sync(self.clients[-6:].index(one), 0, c)
+        if mine and b % 5 == 4:
+            self.sync(self.clients[-6:].index(mine[0]), 8, c)
 
     def heartbeat(self, a: int, b: int, c: int) -> None:
         """Some clients of a group are heard of."""

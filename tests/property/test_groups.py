@@ -119,15 +119,20 @@ def test_one_generation_at_a_time_and_only_upwards(author: Author) -> None:
 
 @given(author=LOGS)
 def test_an_assignment_reaches_only_members_of_its_generation(author: Author) -> None:
+    generations: dict[str, int] = {}
     members: dict[str, set[str]] = {group: set() for group in GROUPS}
     assigned: dict[str, dict[str, str]] = {group: {} for group in GROUPS}
     for _, group, step in steps_of(author):
         for change in step["changes"]:
             match change["change"]:
+                case "group_emptied":
+                    generations[group] = change["generation"]
                 case "generation_started":
+                    generations[group] = change["generation"]
                     members[group] = {row[0] for row in change["members"]}
                     assigned[group] = {}
                 case "group_loaded":
+                    generations[group] = change["metadata"]["generation"]
                     rows = change["metadata"]["members"]
                     assigned[group] = {row["member"]: row["assignment"] for row in rows}
                     members[group] = set(assigned[group])
@@ -141,6 +146,7 @@ def test_an_assignment_reaches_only_members_of_its_generation(author: Author) ->
         for reply in step["replies"]:
             if reply["api"] == "sync_group" and reply["error"] == 0:
                 _, request = author.requests[reply["request_id"]]
+                assert request["generation"] == generations[group]
                 assert request["member"] in members[group]
                 assert reply["assignment"] == assigned[group].get(request["member"], "")
 
