@@ -22,6 +22,9 @@ _ORDERS: Mapping[str, EventKind] = {
     "allow_shutdown": EventKind.CONTROLLED_SHUTDOWN_ALLOWED,
 }
 _TIMEOUT_S = 10.0
+_NOT_PAUSED = (
+    "the controller is not paused, or its pause is not carried out yet, or is being ended already"
+)
 
 
 class ControlServer:
@@ -34,10 +37,15 @@ class ControlServer:
         path: Path,
         append: AppendEvents,
         on_resumed: Callable[[], None],
+        is_paused: Callable[[], bool],
     ) -> None:
-        """Append orders with `append`; on_resumed is called when the end of a pause is durable."""
+        """Append orders with `append`; on_resumed is called when the end of a pause is durable.
+        is_paused: whether all that was decided before a pause is written.
+        """
         self._append = append
         self._on_resumed = on_resumed
+        self._is_paused = is_paused
+        self._resumes = False
         self._server = UnixServer(path, self._serve)
 
     async def start(self) -> None:
@@ -62,12 +70,23 @@ class ControlServer:
     async def _take(self, line: bytes) -> dict[str, Any]:
         try:
             record = order_event(line)
+            if record.kind == EventKind.CONTROLLER_RESUMED and not self._may_resume():
+                return {"error": _NOT_PAUSED}
             appended = await asyncio.wrap_future(self._append([record]))
         except (MalformedEvent, LogError) as error:
             return {"error": str(error)}
-        if record.kind == EventKind.CONTROLLER_RESUMED:
+        if record.kind == EventKind.CONTROLLER_PAUSED:
+            self._resumes = False
+        elif record.kind == EventKind.CONTROLLER_RESUMED:
+            self._resumes = True
             self._on_resumed()
         return {"offset": appended.start}
+
+    def _may_resume(self) -> bool:
+        """Return whether everything may be read again under the same claim: what is decided and not
+        written yet would be taken back by what is read before it is.
+        """
+        return self._is_paused() and not self._resumes
 
 
 def order_event(line: bytes) -> NewRecord:

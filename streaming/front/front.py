@@ -83,7 +83,9 @@ class Front:
         folders = DataDir(settings.data_dir)
         self._link = LinkServer(folders.link, self._append, self._feed)
         self._status = StatusServer(folders.status_socket, self.status)
-        self._control = ControlServer(folders.control_socket, self._append, self._load_again)
+        self._control = ControlServer(
+            folders.control_socket, self._append, self._load_again, lambda: self._feed.paused
+        )
         self._metrics = _metrics_server(settings, self.status, now_ms)
         self._groups = Groups(
             settings,

@@ -49,13 +49,15 @@ class Log:
         return appended
 
 
-def ask(data_dir: Path, log: Log, call: Callable[[], Any]) -> tuple[Any, int]:
+def ask(
+    data_dir: Path, log: Log, call: Callable[[], Any], *, paused: bool = True
+) -> tuple[Any, int]:
     """Call with a server at work; return what it returns and how often a pause ended."""
     resumed: list[None] = []
 
     async def scenario() -> Any:
         path = DataDir(data_dir).control_socket
-        server = ControlServer(path, log.append, lambda: resumed.append(None))
+        server = ControlServer(path, log.append, lambda: resumed.append(None), lambda: paused)
         await server.start()
         try:
             return await asyncio.to_thread(call)
@@ -94,6 +96,38 @@ def test_what_is_no_order_is_refused_and_not_appended(data_dir: Path, order: Any
 
     assert ask(data_dir, log, refused) == (None, 0)
     assert log.records == []
+
+
+def test_only_a_pause_that_is_carried_out_ends(data_dir: Path) -> None:
+    """What is decided and not written yet would be taken back by what is read before it is."""
+    log = Log()
+
+    def refused() -> None:
+        with pytest.raises(OrderRefused, match="is not paused, or its pause is not carried out"):
+            give_order(data_dir, {"order": "resume", "reason": ""}, 10)
+
+    assert ask(data_dir, log, refused, paused=False) == (None, 0)
+    assert log.records == []
+
+
+def test_a_pause_ends_once(data_dir: Path) -> None:
+    """The second end would read everything again while what the first led to is on its way."""
+    log = Log()
+    resume, pause = {"order": "resume", "reason": ""}, {"order": "pause", "reason": ""}
+
+    def twice() -> None:
+        give_order(data_dir, resume, 10)
+        with pytest.raises(OrderRefused, match="is being ended already"):
+            give_order(data_dir, resume, 10)
+        give_order(data_dir, pause, 10)
+        give_order(data_dir, resume, 10)
+
+    assert ask(data_dir, log, twice) == (None, 2)
+    assert [one.kind for one in log.records] == [
+        "controller_resumed",
+        "controller_paused",
+        "controller_resumed",
+    ]
 
 
 def test_a_log_that_refuses_is_told(data_dir: Path) -> None:
