@@ -14,6 +14,7 @@ from tests.unit.front.group_world import GroupWorld, coordinating
 from tests.unit.gateway.support import Client, Rig
 
 GROUP = "g"
+SEVERAL_LEAVE_SINCE = 3
 Scenario = Callable[[GroupWorld, Rig], Awaitable[None]]
 
 
@@ -86,6 +87,21 @@ async def heartbeat(client: Client, joined: dict[str, Any], version: int = 4) ->
     }
     error: int = (await client.ask(ApiKey.HEARTBEAT, version, body))["error_code"]
     return error
+
+
+async def leave(client: Client, version: int, *members: str) -> list[int]:
+    """Let members leave in one request; return the error of each."""
+    body = {
+        "group_id": GROUP,
+        "member_id": members[0],
+        "members": [{"member_id": one} for one in members],
+    }
+    answer = await client.ask(ApiKey.LEAVE_GROUP, version, body)
+    if version < SEVERAL_LEAVE_SINCE:
+        return [answer["error_code"]]
+    assert answer["error_code"] == 0
+    assert [one["member_id"] for one in answer["members"]] == [*members]
+    return [one["error_code"] for one in answer["members"]]
 
 
 def commit_body(

@@ -20,12 +20,14 @@ from streaming.wire.requests import encode_request
 from streaming.wire.responses import decode_response
 from tests.unit.front.group_requests import (
     GROUP,
+    SEVERAL_LEAVE_SINCE,
     commit,
     commit_body,
     fetched,
     heartbeat,
     in_transaction,
     joining,
+    leave,
     member_of,
     play,
     sync,
@@ -145,14 +147,24 @@ def test_members_are_heard_of_and_leave(key: ApiKey, version: int) -> None:
         assert await heartbeat(client, joined, beat) == 0
         assert await heartbeat(client, joined | {"generation_id": 9}, beat) == 22
         assert await heartbeat(client, joined | {"member_id": "x"}, beat) == 25
-        leaving = {"member_id": joined["member_id"]}
-        body = {"group_id": GROUP, **leaving, "members": [leaving]}
-        leave = version if key is ApiKey.LEAVE_GROUP else 5
-        answer = await client.ask(ApiKey.LEAVE_GROUP, leave, body)
-        assert answer["error_code"] == 0
-        again = await client.ask(ApiKey.LEAVE_GROUP, leave, body)
-        code = again["members"][0]["error_code"] if leave >= 3 else again["error_code"]
-        assert code == ProtocolError.UNKNOWN_MEMBER_ID
+        leaving = version if key is ApiKey.LEAVE_GROUP else 5
+        assert await leave(client, leaving, joined["member_id"]) == [0]
+        assert await leave(client, leaving, joined["member_id"]) == [25]
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    "version", range(SEVERAL_LEAVE_SINCE, APIS[ApiKey.LEAVE_GROUP].max_version + 1)
+)
+def test_of_members_that_leave_together_each_has_its_own_error(version: int) -> None:
+    """KIP-345."""
+
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client = await rig.client()
+        member = (await member_of(client))["member_id"]
+        assert await leave(client, version, "x", member) == [25, 0]
+        assert await leave(client, version, member) == [25]
 
     play(scenario)
 
