@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 
 from state.event_kinds import EventKind
 from streaming.log.api import NewRecord
@@ -43,6 +43,7 @@ class DeletionsObserver:
         self._names_counted = names_counted
         self._seen: dict[str, int] = {}
         self._meant: dict[str, str | None] = {}  # ids of topics by the name that was appended
+        self._withdrawn: dict[str, str | None] = {}  # and by one that went, while they live
 
     def look(self) -> None:
         """Read the names and append new ones, after the topics that they mean, and those that were
@@ -56,17 +57,26 @@ class DeletionsObserver:
             # A mark goes last: what was seen while it was there is the topic that it means.
             there = self._marks(fresh)
             fresh = [name for name in fresh if there.get(name) == czxids[name]]
-        withdrawn = [name for name in self._meant.keys() - czxids.keys() if self._lives(name)]
+        gone = self._living((self._withdrawn | self._meant).items(), but=czxids)
         meant = {name: id_ for name, id_ in self._meant.items() if name in czxids}
         meant |= {name: self._topics.topic_id(name) for name in fresh}
         records = [
-            *_events(EventKind.TOPIC_DELETION_WITHDRAWN, sorted(withdrawn), self._meant),
+            *_events(EventKind.TOPIC_DELETION_WITHDRAWN, sorted(gone.keys() & self._meant), gone),
             *_events(EventKind.TOPIC_DELETION_REQUESTED, fresh, meant),
         ]
         if records:
             self._log.append(records)
-        self._seen, self._meant = czxids, meant
+        self._seen, self._meant, self._withdrawn = czxids, meant, gone
         self._names_counted(len(czxids))
+
+    def withdraw_again(self, topics: frozenset[str]) -> None:
+        """Append again which names were withdrawn of topics that have just been read again: what
+        said so may have met a topic that was not known.
+        """
+        there = self._living(self._withdrawn.items())
+        records = _events(EventKind.TOPIC_DELETION_WITHDRAWN, sorted(there.keys() & topics), there)
+        if records:
+            self._log.append(records)
 
     def _marks(self, names: Sequence[str]) -> dict[str, int]:
         """Return the czxids of the names that are there: one that went asks for nothing, a topic of
@@ -76,10 +86,15 @@ class DeletionsObserver:
         rows = zip(names, found.version.tolist(), found.czxid.tolist(), strict=True)
         return {name: czxid for name, version, czxid in rows if version >= 0}
 
-    def _lives(self, name: str) -> bool:
-        """Return whether the topic that a name meant is known to be there still."""
-        meant = self._meant[name]
-        return meant is not None and self._topics.topic_id(name) == meant
+    def _living(
+        self, meant: Iterable[tuple[str, str | None]], but: Container[str] = ()
+    ) -> dict[str, str | None]:
+        """Return which names meant a topic that is known to be there still."""
+        return {
+            name: id_
+            for name, id_ in meant
+            if id_ is not None and name not in but and self._topics.topic_id(name) == id_
+        }
 
     def _is_a_name(self, name: str) -> bool:
         try:

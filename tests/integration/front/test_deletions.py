@@ -47,6 +47,35 @@ def test_a_name_that_somebody_takes_away_is_withdrawn(zk_session, start_with_job
     ]
 
 
+def test_a_name_that_went_is_withdrawn_again_behind_a_topic_that_is_read_again(
+    zk_session, start_front, start_job
+):
+    put_broker(zk_session, 1)
+    put_topic(zk_session, "t", [[1]], topic_id=TOPIC_ID)
+    front = start_front()
+    front.wait_listening()
+    job = start_job()
+    front.wait_role("active")
+    zk_session.create(f"{MARKS}/t", b"")
+    front.wait_events("topic_deletion_requested", 1)
+    zk_session.multi([Delete(f"{MARKS}/t")])
+    front.wait_events("topic_deletion_withdrawn", 1)
+    job.say({"type": "reobserve", "topics": ["t"]})
+    assert (
+        front.wait_events("topic_deletion_withdrawn", 2)
+        == [{"topic": "t", "topic_id": TOPIC_ID}] * 2
+    )
+    last = [kind for kind, key, _ in front.events() if key == "t"][-2:]
+    assert last == ["topic_observed", "topic_deletion_withdrawn"]
+    zk_session.create(f"{MARKS}/t", b"")
+    front.wait_events("topic_deletion_requested", 2)
+    job.say({"type": "reobserve", "topics": ["t"]})
+    front.wait_events("topic_observed", 3)
+    zk_session.create(f"{MARKS}/unknown", b"")
+    front.wait_events("topic_deletion_requested", 3)
+    assert len(front.of_kind("topic_deletion_withdrawn")) == 2, "it is named again"
+
+
 def test_a_topic_that_is_created_and_named_at_once_is_observed_first(zk_session, start_with_job):
     front = active(zk_session, start_with_job)
     put_topic(zk_session, "u", [[1]], topic_id=TOPIC_ID[:-1] + "g", states=False)

@@ -102,6 +102,20 @@ def test_a_deletion_that_waits_is_over_when_its_mark_goes() -> None:
     assert move(controller, 1, [2, 1])[REPLY]["partitions"][0]["error"] == ProtocolError.NONE
 
 
+def test_a_mark_that_goes_while_its_topic_is_read_again_is_said_to_go_behind_it() -> None:
+    """While the topic is not known nobody can tell whether its deletion waits or has begun."""
+    controller = Controller((1, 2, 3))
+    moving(controller)
+    mark(controller)
+    controller.happen("topic_removed", "t", topic="t", observed_again=True)
+    withdraw(controller)
+    moving(controller)
+    assert not controller.slot.table.deletions["t"].started
+    assert withdraw(controller) == {}
+    assert controller.slot.table.deletions == {}
+    assert deleted_on(controller.alter([1, 2, 3])) == {2}, "of partition 0, which has moved"
+
+
 def test_what_is_said_of_an_earlier_topics_mark_holds_up_nothing() -> None:
     controller = Controller((1, 2, 3))
     moving(controller)
