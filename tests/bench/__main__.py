@@ -20,6 +20,7 @@ BENCHES = (
     "log_source",
     "wire",
     "fold",
+    "rows",
     "group_state",
     "group_query",
     "replay",
