@@ -1,9 +1,10 @@
-"""What groups cost whose members only send heartbeats, and how long one member takes to rejoin.
+"""What groups cost whose members only send heartbeats, and how long one member takes to join.
 
 `python -m tests.bench.groups.quiet`: groups with short sessions heartbeat through the real front
 and query, three times in a session; counted are the events that reach the log and the batches of
-the query. Then one member of them at a time comes with other metadata, which is JoinGroup until
-SyncGroup is answered; in turns with an empty batch of a query of its own. JSON lines go to stdout.
+the query. Then the only member of a group comes with other metadata, and one member forms a new
+group, both from the first JoinGroup until SyncGroup is answered; in turns with an empty batch of a
+query of its own. JSON lines go to stdout.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import argparse
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from statistics import median
 
@@ -27,6 +30,8 @@ from tests.bench.worker import Worker
 BEATS_PER_SESSION = 3
 PER_TURN = 5
 PAUSE_MS = 500
+_TIMEOUTS_MS = (1_800_000, 300_000)
+"""Nobody who formed a group is missed while others are timed."""
 
 
 def arguments() -> argparse.Namespace:
@@ -38,9 +43,9 @@ def arguments() -> argparse.Namespace:
 
 
 def batch_count(folder: Path) -> int:
-    """Return the number of the query's last batch."""
+    """Return the number of the query's last batch, -1 before its first."""
     commits = DataDir(folder / "helmstream").checkpoint / "commits"
-    return max(int(one.name) for one in commits.iterdir() if one.name.isdecimal())
+    return max((int(one.stem) for one in commits.glob("[0-9]*")), default=-1)
 
 
 def idle(given: argparse.Namespace, folder: Path, system: Ours, wire: Wire) -> None:
@@ -51,6 +56,8 @@ def idle(given: argparse.Namespace, folder: Path, system: Ours, wire: Wire) -> N
     per_s = len(population.members) * BEATS_PER_SESSION * 1000 / given.session_ms
     pace = Pace(wire, population, per_s)
     pace.run_for(3 * given.session_ms / 1000)
+    while batch_count(folder) < 0:  # a head start folds until the query is ready
+        pace.run_for(given.session_ms / 1000)
     events, batches, cpu = event_count(folder), batch_count(folder), cpu_s(system.processes())
     took = pace.run_for(given.seconds)
     emit(
@@ -65,22 +72,40 @@ def idle(given: argparse.Namespace, folder: Path, system: Ours, wire: Wire) -> N
     )
 
 
-def rejoin(given: argparse.Namespace, folder: Path, wire: Wire) -> None:
-    """Let the only member of a group rejoin, in turns with an empty batch."""
-    population = Population(wire, "alone", 1, 1)
-    population.form()
-    took: list[float] = []
+def one_member(given: argparse.Namespace, folder: Path, wire: Wire) -> None:
+    """Let the only member of a group rejoin, and one form a new group, in turns with an empty
+    batch.
+    """
+    there = Population(wire, "alone", 1, 1)
+    there.form()
+    numbers = count()
+    rejoins: list[float] = []
+    forms: list[float] = []
     empty: list[float] = []
     with Worker("tests.bench.empty_batch", [str(folder / "empty")], folder / "empty.log") as query:
         query.ask("measure", events=10, pause_ms=PAUSE_MS)
-        while len(took) < given.rejoins:
+        while len(rejoins) < given.rejoins:
             empty += query.ask("measure", events=PER_TURN, pause_ms=PAUSE_MS)
-            for _ in range(PER_TURN):
-                time.sleep(PAUSE_MS / 1000)
-                took += [one * 1000 for one in population.rejoin()]
+            rejoins += _apart(there.rejoin)
+            forms += _apart(lambda: _new_group(wire, next(numbers)))
     emit("empty_batch", count=len(empty), **percentiles(empty))
-    ratio = median(took) / median(empty)
-    emit("groups_one_member_rejoins", count=len(took), **percentiles(took), empty_batches=ratio)
+    for bench, took in (("rejoins", rejoins), ("forms_a_group", forms)):
+        ratio = median(took) / median(empty)
+        figures = {"count": len(took), **percentiles(took), "empty_batches": ratio}
+        emit(f"groups_one_member_{bench}", **figures)
+
+
+def _new_group(wire: Wire, number: int) -> list[float]:
+    return Population(wire, f"new-{number}", 1, 1, _TIMEOUTS_MS).form()
+
+
+def _apart(act: Callable[[], list[float]]) -> list[float]:
+    """Do something several times with pauses; return the milliseconds that it took."""
+    took: list[float] = []
+    for _ in range(PER_TURN):
+        time.sleep(PAUSE_MS / 1000)
+        took += [one * 1000 for one in act()]
+    return took
 
 
 def run(given: argparse.Namespace, folder: Path) -> None:
@@ -88,7 +113,7 @@ def run(given: argparse.Namespace, folder: Path) -> None:
     wire = Wire(system.address)
     try:
         idle(given, folder, system, wire)
-        rejoin(given, folder, wire)
+        one_member(given, folder, wire)
     finally:
         wire.close()
         system.stop()
