@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -55,11 +55,19 @@ class LostWrite:
         return self.kind is DecisionKind.WRITE_PRODUCER_ID_BLOCK and known
 
 
+class BlockHeader(TypedDict):
+    """What every block about partitions says beside its columns, whose topics are indexes."""
+
+    topics: list[str]
+    topic_ids: list[str | None]
+
+
 @dataclass(slots=True)
 class SinkDecision:
     """A decision with what the sinks learn about it.
 
-    columns and extra: the block's content, or {} and the JSON body of its kind (`state.bodies`).
+    columns and extra: the block's content (`BlockHeader`), or {} and the JSON body of its kind
+    (`state.bodies`).
     lost bool[n]: rows of a block that are not true, because a write did not happen (conflict or
     fenced), so that nobody is told of them. failed: a JSON decision whose write did not happen.
     """
@@ -79,6 +87,36 @@ class SinkDecision:
     def offset(self) -> int:
         """The offset of the event it answers."""
         return self.merged.offset
+
+    @property
+    def topics(self) -> list[str]:
+        """The names of the topics that a block is about."""
+        header: BlockHeader = self.extra
+        return header["topics"]
+
+    @property
+    def topic(self) -> str:
+        """The topic that a JSON decision of a kind about one topic is about."""
+        topic: str = self.extra["topic"]
+        return topic
+
+    @property
+    def epoch_zk_version(self) -> int | None:
+        """The version of /controller_epoch it was decided under; None of a kind that says none."""
+        version: int | None = self.extra.get("epoch_zk_version")
+        return version
+
+    @property
+    def fence(self) -> int:
+        """The version of /controller_epoch that its writes need."""
+        version = self.epoch_zk_version
+        assert version is not None, f"{self.kind} writes nothing"
+        return version
+
+    @property
+    def completes_load(self) -> bool:
+        """Whether it ends a fresh load of the cluster: nothing told before counts."""
+        return self.kind is DecisionKind.UPDATE_BROKERS and bool(self.extra["complete"])
 
 
 @dataclass(slots=True)
@@ -109,7 +147,7 @@ class DecidedBatch:
             return 0
         later = self.end_offset
         for one in reversed(self.decisions):
-            version = one.extra.get("epoch_zk_version")
+            version = one.epoch_zk_version
             if version in self.fenced:
                 break
             later = later if version is None else one.offset
@@ -118,8 +156,7 @@ class DecidedBatch:
     @property
     def loaded_at(self) -> int:
         """The last event that completed a fresh load of the cluster; 0 when none did."""
-        updates = self.of_kind(DecisionKind.UPDATE_BROKERS)
-        return max((one.offset for one in updates if one.extra["complete"]), default=0)
+        return max((one.offset for one in self.decisions if one.completes_load), default=0)
 
     @property
     def conflicts(self) -> list[LostWrite]:
@@ -138,9 +175,9 @@ class DecidedBatch:
         met = {(one.offset, one.topic) for one in self.lost_writes if one.partition is None}
         found: dict[str, SinkDecision] = {}
         for one in self.decisions:
-            refused = one.kind in TOPIC_BASES and (one.offset, one.extra["topic"]) in met
+            refused = one.kind in TOPIC_BASES and (one.offset, one.topic) in met
             if refused and one.offset >= self.fenced_until:
-                found.setdefault(one.extra["topic"], one)
+                found.setdefault(one.topic, one)
         return list(found.values())
 
 

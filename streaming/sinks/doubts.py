@@ -85,20 +85,22 @@ class Doubts:
         """Mark the rows that are in doubt as lost, and topic writes in doubt as failed."""
         topics = {topic for topic, _ in self._ranges}
         for one in decisions:
-            if one.kind in _ABOUT_PARTITIONS and not topics.isdisjoint(one.extra["topics"]):
-                one.lost |= self._rows(one)
-            if one.kind in TOPIC_WRITES and self._covers_topic(one.extra["topic"], one.offset):
+            if one.kind in _ABOUT_PARTITIONS and not topics.isdisjoint(one.topics):
+                one.lost |= self._rows(one, topics)
+            if one.kind in TOPIC_WRITES and self._covers_topic(one.topic, one.offset):
                 one.failed = True
             if one.kind is DecisionKind.WRITE_PRODUCER_ID_BLOCK:
                 one.failed |= self.cover(*_PRODUCER_IDS, one.offset)
 
-    def _rows(self, decision: SinkDecision) -> npt.NDArray[np.bool_]:
-        names = decision.extra["topics"]
-        rows = zip(
-            decision.columns["topic"].tolist(), decision.columns["partition"].tolist(), strict=True
-        )
-        found = [self.cover(names[topic], partition, decision.offset) for topic, partition in rows]
-        return np.array(found, dtype=bool)
+    def _rows(self, decision: SinkDecision, topics: set[str]) -> npt.NDArray[np.bool_]:
+        """Return bool[n]: the row is in doubt; topics: of which anything is."""
+        names, columns = decision.topics, decision.columns
+        numbers = [number for number, name in enumerate(names) if name in topics]
+        found = np.isin(columns["topic"], numbers)
+        at = np.flatnonzero(found)
+        rows = zip(columns["topic"][at].tolist(), columns["partition"][at].tolist(), strict=True)
+        found[at] = [self.cover(names[topic], number, decision.offset) for topic, number in rows]
+        return found
 
     def lose_what_follows(self, batch: DecidedBatch) -> None:
         """After a batch was written: lose what rests on its lost writes, and what a controller
@@ -123,7 +125,7 @@ def _lost_subjects(batch: DecidedBatch) -> list[tuple[Subject, int]]:
         if lost.topic is not None and lost.partition is not None
     ]
     found += [(_PRODUCER_IDS, lost.offset) for lost in batch.lost_writes if lost.tells_producer_ids]
-    return found + [((one.extra["topic"], None), one.offset) for one in batch.refused_topics()]
+    return found + [((one.topic, None), one.offset) for one in batch.refused_topics()]
 
 
 def _corrected(event: NewRecord | LogRecord) -> tuple[list[Subject], bool]:

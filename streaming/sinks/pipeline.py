@@ -151,7 +151,7 @@ class Pipeline:
     def _tell_brokers(self, batch: DecidedBatch) -> None:
         in_force = _in_force(batch)
         plan = self._planner.plan(in_force)
-        if any(one.extra.get("complete") for one in in_force):
+        if any(one.completes_load for one in in_force):
             # `resend` knew no broker if the job began without machines, or while they loaded.
             self._add_missed_ends(plan, batch.loaded_at)
         self._send(plan, min(batch.time_ms, default=0), batch.end_offset)
@@ -202,7 +202,7 @@ class Pipeline:
             offsets = self._appender.append_of_batch(events, batch.end_offset)
             for event, offset in zip(events, offsets, strict=True):
                 self._doubts.end(event, offset)
-        refused = [one.extra["topic"] for one in batch.refused_topics()]
+        refused = [one.topic for one in batch.refused_topics()]
         if refused:
             rejected = {one.topic for one in batch.rejected if one.partition is None}
             unwritable = [topic for topic in refused if topic in rejected]

@@ -42,8 +42,8 @@ def runs(decisions: Sequence[SinkDecision]) -> Iterator[list[SinkDecision]]:
     ended: set[str] = set()
     for one in decisions:
         if one.kind is DecisionKind.COMPLETE_REASSIGNMENT:
-            ended.add(one.extra["topic"])
-        elif one.kind in TOPIC_WRITES and one.extra["topic"] in ended:
+            ended.add(one.topic)
+        elif one.kind in TOPIC_WRITES and one.topic in ended:
             yield run
             run, ended = [], set()
         run.append(one)
@@ -56,14 +56,14 @@ def hold_back_completions(batch: DecidedBatch, run: Sequence[SinkDecision]) -> N
     if not completed:
         return
     lost = {
-        (one.offset, one.extra["topics"][topic])
+        (one.offset, one.topics[topic])
         for one in run
         if one.kind is DecisionKind.CHANGE_PARTITIONS and one.lost.any()
         for topic in np.unique(one.columns["topic"][one.lost]).tolist()
     }
     rejected = {(one.offset, one.topic): one.rejected for one in batch.rejected}
     for one in completed:
-        topic = one.extra["topic"]
+        topic = one.topic
         if not one.failed and (one.offset, topic) in lost:
             one.failed = True
             reason = rejected.get((one.offset, topic), "")
@@ -78,9 +78,7 @@ def ended_requests(batch: DecidedBatch, run: Sequence[SinkDecision]) -> list[End
     What met other content is asked for again when its topic is read again; what was rejected would
     be rejected without end.
     """
-    failed = {
-        (one.offset, one.extra["topic"]) for one in run if one.kind in TOPIC_WRITES and one.failed
-    }
+    failed = {(one.offset, one.topic) for one in run if one.kind in TOPIC_WRITES and one.failed}
     rejected = _first_rejected(batch)
     found: list[EndedOf] = []
     for one in run:
@@ -91,7 +89,7 @@ def ended_requests(batch: DecidedBatch, run: Sequence[SinkDecision]) -> list[End
             ended: RemoveReassignments = one.extra
             found.append((ended["topic"], ended["partitions"]))
         elif one.kind is DecisionKind.REWRITE_ASSIGNMENT and is_rejected:
-            found.append((one.extra["topic"], _targets(one.extra)))
+            found.append((one.topic, _targets(one.extra)))
     return found
 
 

@@ -151,7 +151,7 @@ def _deleted(
     left: set[int] = set()
     for (one, op), outcome in zip(ops, writer.write([op for _, op in ops]), strict=True):
         if outcome.kind is OutcomeKind.FENCED:
-            batch.fenced.add(one.extra["epoch_zk_version"])
+            batch.fenced.add(one.fence)
             one.failed = True
         elif outcome.kind is not OutcomeKind.WRITTEN:
             logger.warning("%s: %s %s", op.path, outcome.kind, outcome.reason)

@@ -125,7 +125,7 @@ class ZooKeeperSink:
     def _write(self, batch: DecidedBatch) -> None:
         written = [one for one in batch.decisions if one.kind in _WRITTEN]
         later = LaterWrites(batch)
-        for version, decisions in groupby(written, key=epoch_zk_version):
+        for version, decisions in groupby(written, key=lambda one: one.fence):
             writer = FencedWriter(self._session, version, self._limits)
             of_epoch = list(decisions)
             # A name may be deleted and used again, and the other way round: in this order.
@@ -218,7 +218,7 @@ def _lose(batch: DecidedBatch, op: WriteOp, target: Target, outcome: OpOutcome) 
     else:
         decision.failed = True
     if outcome.kind is OutcomeKind.FENCED:
-        batch.fenced.add(epoch_zk_version(decision))
+        batch.fenced.add(decision.fence)
         return
     logger.warning("%s: %s %s", op.path, outcome.kind, outcome.reason)
     if not noted:  # the folder above a state, and the state's own
@@ -230,23 +230,15 @@ def _lose_partitions_of_failed_topics(decisions: Sequence[SinkDecision]) -> None
     failed: dict[str, int] = {}
     for one in decisions:
         if one.kind in TOPIC_BASES and one.failed:
-            failed.setdefault(one.extra["topic"], one.offset)
+            failed.setdefault(one.topic, one.offset)
     if not failed:
         return
     for one in decisions:
-        if one.kind in _RESTING and failed.get(one.extra["topic"], one.offset + 1) <= one.offset:
+        if one.kind in _RESTING and failed.get(one.topic, one.offset + 1) <= one.offset:
             one.failed = True
         if one.kind is DecisionKind.CHANGE_PARTITIONS:
-            lost = [
-                failed.get(topic, one.offset + 1) <= one.offset for topic in one.extra["topics"]
-            ]
+            lost = [failed.get(topic, one.offset + 1) <= one.offset for topic in one.topics]
             one.lost |= np.array(lost)[one.columns["topic"]]
-
-
-def epoch_zk_version(decision: SinkDecision) -> int:
-    """Return the version of /controller_epoch that a write was decided under."""
-    version: int = decision.extra["epoch_zk_version"]
-    return version
 
 
 def _lost_write(target: Target, outcome: OpOutcome) -> LostWrite:
@@ -254,7 +246,7 @@ def _lost_write(target: Target, outcome: OpOutcome) -> LostWrite:
     topic, partition, creates = decision.extra.get("topic"), None, False
     if isinstance(target, RowTarget):
         columns, row = decision.columns, target.row
-        topic = decision.extra["topics"][int(columns["topic"][row])]
+        topic = decision.topics[int(columns["topic"][row])]
         partition = int(columns["partition"][row])
         creates = bool(columns["actions"][row] & Action.CREATE)
     rejected = outcome.reason if outcome.kind is OutcomeKind.REJECTED else ""
