@@ -12,6 +12,7 @@ from state.groups.offset_rows import TopicPartition
 from state.protocol_errors import ProtocolError
 from streaming.offsets.history import History
 from streaming.wire.apis import ApiKey
+from tests.fixtures.waiting import wait_on_loop
 from tests.unit.front.group_offsets import all_gone, decided, in_topic
 from tests.unit.front.group_requests import GROUP, commit, commit_body, fetched, member_of, play
 from tests.unit.front.group_world import GroupWorld
@@ -135,9 +136,9 @@ def test_a_commit_that_is_on_its_way_goes_with_its_topic(version: int) -> None:
         assert await commit(client, None, 1) == 0
         world.following = False
         committing = asyncio.create_task(commit(client, None, 2, version))
-        async with asyncio.timeout(10):
-            while not (world.groups.image.committing or world.groups.image.in_flight):
-                await asyncio.sleep(0.01)
+        await wait_on_loop(
+            "a commit", lambda: world.groups.image.committing or world.groups.image.in_flight
+        )
         world.delete_topic("t")
         await pass_the_loop()
         world.resume_following()
@@ -157,13 +158,9 @@ def test_a_commit_that_is_not_decided_yet_goes_with_its_topic() -> None:
         client = await rig.client()
         world.held = []
         committing = asyncio.create_task(commit(client, None, 2))
-        async with asyncio.timeout(10):
-            while not world.payloads("offset_commit_requested"):
-                await asyncio.sleep(0.01)
+        await wait_on_loop("a commit", lambda: world.payloads("offset_commit_requested"))
         world.delete_topic("t")
-        async with asyncio.timeout(10):
-            while not world.payloads("committed_topics_deleted"):
-                await asyncio.sleep(0.01)
+        await wait_on_loop("the deletion", lambda: world.payloads("committed_topics_deleted"))
         world.release()
         assert await committing == 0
         await all_gone(world)
@@ -179,13 +176,9 @@ def test_requests_that_wait_for_commits_come_before_the_end_of_a_topic() -> None
         assert await commit(client, None, 1) == 0
         world.following = False
         direct = asyncio.create_task(commit(client, None, 2))
-        async with asyncio.timeout(10):
-            while not world.groups.image.committing:
-                await asyncio.sleep(0.01)
+        await wait_on_loop("a commit", lambda: world.groups.image.committing)
         waiting = asyncio.create_task(commit(other, None, 3, OLD))
-        async with asyncio.timeout(10):
-            while not world.groups._commits.aside.groups:
-                await asyncio.sleep(0.01)
+        await wait_on_loop("a group aside", lambda: world.groups._commits.aside.groups)
         world.delete_topic("t")
         await pass_the_loop()
         world.resume_following()
@@ -206,13 +199,11 @@ def test_commits_of_other_topics_are_decided_behind_it_and_then_directly_again()
         asked = len(world.payloads("offset_commit_requested"))
         world.held = []
         world.delete_topic("t")
-        async with asyncio.timeout(10):
-            while not world.payloads("committed_topics_deleted"):
-                await asyncio.sleep(0.01)
+        await wait_on_loop("the deletion", lambda: world.payloads("committed_topics_deleted"))
         committing = asyncio.create_task(commit_all(client, other))
-        async with asyncio.timeout(10):
-            while len(world.payloads("offset_commit_requested")) == asked:
-                await asyncio.sleep(0.01)
+        await wait_on_loop(
+            "another commit", lambda: len(world.payloads("offset_commit_requested")) != asked
+        )
         world.release()
         assert await committing == {other: 0}
         await all_gone(world)

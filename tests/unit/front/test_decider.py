@@ -13,6 +13,7 @@ from state.event_kinds import EventKind
 from streaming.front.decider import PAUSED_KINDS, RequestDecider
 from streaming.gateway.ports import DecisionTimedOut, NotController, Paused
 from streaming.log.api import LogClosed, RecordRefused
+from tests.fixtures.waiting import wait_on_loop
 
 
 class Log:
@@ -43,8 +44,7 @@ def test_replies_reach_who_asked_in_any_order():
         log, counters = Log(), Counter()
         asked = decider(log, counters)
         tasks = [asyncio.create_task(submit(asked)) for _ in range(3)]
-        while len(log.bodies) < 3:
-            await asyncio.sleep(0)
+        await wait_on_loop("the requests", lambda: len(log.bodies) >= 3, poll_s=0)
         ids = [body["request_id"] for body in log.bodies]
         assert len(set(ids)) == 3
         asked.answer([{"request_id": id_, "error": n} for n, id_ in reversed([*enumerate(ids)])])
@@ -97,8 +97,7 @@ def test_losing_the_role_tells_everybody_who_waits():
         log = Log()
         asked = decider(log, Counter())
         task = asyncio.create_task(submit(asked))
-        while not log.bodies:
-            await asyncio.sleep(0)
+        await wait_on_loop("the request", lambda: log.bodies, poll_s=0)
         asked.fail_all()
         with pytest.raises(NotController):
             await task
@@ -112,8 +111,7 @@ def test_a_cancelled_request_leaves_nothing_behind():
         log = Log()
         asked = decider(log, Counter())
         task = asyncio.create_task(submit(asked))
-        while not log.bodies:
-            await asyncio.sleep(0)
+        await wait_on_loop("the request", lambda: log.bodies, poll_s=0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -147,8 +145,7 @@ def test_a_record_that_is_refused_keeps_no_other_out():
             asyncio.create_task(asked.submit(kind, "", {"broker_id": id_}, 10.0))
             for id_ in (1, 2, 3)
         ]
-        while len(log.bodies) < 2:
-            await asyncio.sleep(0)
+        await wait_on_loop("the requests", lambda: len(log.bodies) >= 2, poll_s=0)
         asked.answer([{"request_id": one["request_id"], "error": 0} for one in log.bodies])
         one, refused, other = await asyncio.gather(*tasks, return_exceptions=True)
         assert (one["error"], other["error"]) == (0, 0)

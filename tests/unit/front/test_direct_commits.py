@@ -16,6 +16,7 @@ from streaming.wire.apis import ApiKey
 from streaming.wire.commit_layouts import CommitLayouts
 from streaming.wire.requests import encode_request
 from streaming.wire.responses import decode_response
+from tests.fixtures.waiting import wait_on_loop
 from tests.unit.front.group_offsets import (
     all_gone,
     decided,
@@ -48,10 +49,8 @@ DELETING = {
 
 async def until(world: GroupWorld, kind: str, count: int = 1) -> list[dict[str, Any]]:
     """Wait until the log has so many events of a kind, and return their payloads."""
-    async with asyncio.timeout(10):
-        while len(found := world.payloads(kind)) < count:
-            await asyncio.sleep(0.01)
-    return found
+    await wait_on_loop(kind, lambda: len(world.payloads(kind)) >= count)
+    return world.payloads(kind)
 
 
 def test_a_commit_of_a_member_waits_for_no_decision() -> None:
@@ -74,9 +73,7 @@ def test_it_waits_for_all_brokers_in_sync_and_is_unstable_until_then() -> None:
         joined = await member_of(client)
         world.following = False
         asking = asyncio.create_task(commit(client, joined))
-        async with asyncio.timeout(10):
-            while not world.groups.image.committing:
-                await asyncio.sleep(0.01)
+        await wait_on_loop("a commit", lambda: world.groups.image.committing)
         assert (await fetched(other))["committed_offset"] == -1
         answer = await fetched(other, require_stable=True)
         assert answer["error_code"] == ProtocolError.UNSTABLE_OFFSET_COMMIT
@@ -130,9 +127,10 @@ def test_the_log_hears_of_a_commit_before_long(monkeypatch: pytest.MonkeyPatch) 
             events = await until(world, "offsets_appended", offset + 1)
             assert [one["offsets"][0][2] for one in events] == list(range(offset + 1))
         assert values(decided(world)) == values(in_topic(world))
-        async with asyncio.timeout(10):
-            while world.groups.image.groups[GROUP].offsets[T0].position == UNLOGGED:
-                await asyncio.sleep(0.01)
+        await wait_on_loop(
+            "the offset in the log",
+            lambda: world.groups.image.groups[GROUP].offsets[T0].position != UNLOGGED,
+        )
         assert world.groups.image.groups[GROUP].offsets == decided(world)
 
     play(scenario)
@@ -144,9 +142,7 @@ def test_the_end_of_the_leadership_is_told() -> None:
         joined = await member_of(client)
         world.following = False
         asking = asyncio.create_task(commit(client, joined))
-        async with asyncio.timeout(10):
-            while not world.groups.image.committing:
-                await asyncio.sleep(0.01)
+        await wait_on_loop("a commit", lambda: world.groups.image.committing)
         world.groups.role_lost()
         world.leader.stop()
         world.groups.resigned()
@@ -271,9 +267,7 @@ def test_a_partition_that_brokers_do_not_follow_holds_up_no_group_of_another() -
         assert await commit(client, None, 1) == 0
         world.following = False
         waiting = asyncio.create_task(commit(client, None, 2))
-        async with asyncio.timeout(10):
-            while not world.groups.image.committing:
-                await asyncio.sleep(0.01)
+        await wait_on_loop("a commit", lambda: world.groups.image.committing)
         deciding = asyncio.create_task(commit(other, None, 1, group=ELSEWHERE))
         await until(world, "offset_commit_requested", 2)
         assert not waiting.done()
@@ -338,7 +332,5 @@ async def all_agree(world: GroupWorld, asking: list[asyncio.Task[Any] | None]) -
             if one is not None:
                 await one
     await all_gone(world)
-    async with asyncio.timeout(10):
-        while image_of(world) != decided(world):
-            await asyncio.sleep(0.01)
+    await wait_on_loop("what is decided", lambda: image_of(world) == decided(world))
     assert values(decided(world)) == values(in_topic(world))

@@ -11,6 +11,7 @@ import pytest
 
 from state.protocol_errors import ProtocolError
 from streaming.wire.apis import ApiKey
+from tests.fixtures.waiting import wait_on_loop
 from tests.unit.front.group_members import Member, alone, pair, until_told_to_rejoin
 from tests.unit.front.group_requests import GROUP, play
 from tests.unit.front.group_world import GroupWorld
@@ -34,9 +35,7 @@ async def waits(world: GroupWorld, follower: Member) -> asyncio.Task[dict[str, A
     """Let a follower send its SyncGroup, which waits."""
     before = world.groups.waiting
     asking = asyncio.create_task(follower.ask_sync())
-    async with asyncio.timeout(10):
-        while world.groups.waiting == before:
-            await asyncio.sleep(0)
+    await wait_on_loop("the SyncGroup", lambda: world.groups.waiting != before, poll_s=0)
     return asking
 
 
@@ -59,9 +58,7 @@ def test_a_follower_that_comes_first_is_answered_when_the_assignment_is_written(
         asking = await waits(world, follower)
         world.following = False
         assigning = asyncio.create_task(assign(leader, leader, follower))
-        async with asyncio.timeout(10):
-            while not world.groups.image.in_flight:
-                await asyncio.sleep(0)
+        await wait_on_loop("the write", lambda: world.groups.image.in_flight, poll_s=0)
         assert not asking.done(), "not all brokers in sync have it"
         world.resume_following()
         await assigning

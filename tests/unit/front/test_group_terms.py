@@ -12,6 +12,7 @@ from state.protocol_errors import ProtocolError
 from streaming.gateway.ports import DecisionTimedOut
 from streaming.wire.apis import ApiKey
 from streaming.wire.responses import decode_response
+from tests.fixtures.waiting import wait_on_loop
 from tests.unit.front.group_requests import (
     GROUP,
     commit,
@@ -36,9 +37,7 @@ def test_nobody_hears_of_a_commit_that_not_all_brokers_in_sync_have() -> None:
         client, other = await rig.client(), await rig.client()
         world.following = False
         client.write(ApiKey.OFFSET_COMMIT, 9, commit_body(None))
-        async with asyncio.timeout(10):
-            while not world.payloads("offset_commit_requested"):
-                await asyncio.sleep(0.01)
+        await wait_on_loop("a commit", lambda: world.payloads("offset_commit_requested"))
         found = await fetched(other, require_stable=True)
         assert found["error_code"] == ProtocolError.UNSTABLE_OFFSET_COMMIT
         assert (await fetched(other))["committed_offset"] == -1
@@ -62,9 +61,9 @@ def test_a_repeated_join_is_answered_and_the_one_before_too() -> None:
             while await heartbeat(first, joined) != ProtocolError.REBALANCE_IN_PROGRESS:
                 await asyncio.sleep(0.01)
         again.write(ApiKey.JOIN_GROUP, 9, joining(new))
-        async with asyncio.timeout(10):
-            while len(world.payloads("join_group_requested")) < 5:
-                await asyncio.sleep(0.01)
+        await wait_on_loop(
+            "the JoinGroups", lambda: len(world.payloads("join_group_requested")) >= 5
+        )
         rejoined = await join(first, member=joined["member_id"])
         assert rejoined["generation_id"] == joined["generation_id"] + 1
         assert len(rejoined["members"]) == 2
@@ -86,9 +85,9 @@ def test_a_member_gets_its_id_before_that_is_decided() -> None:
         (asked,) = world.payloads("join_group_requested")
         assert asked["new_member"] == member
         asking = asyncio.create_task(join(client, member=member))
-        async with asyncio.timeout(10):
-            while len(world.payloads("join_group_requested")) < 2:
-                await asyncio.sleep(0.01)
+        await wait_on_loop(
+            "the JoinGroups", lambda: len(world.payloads("join_group_requested")) >= 2
+        )
         world.release()
         joined = await asking
         assert (joined["error_code"], joined["member_id"]) == (0, member)
@@ -161,9 +160,7 @@ def test_who_waits_is_told_when_the_role_is_lost() -> None:
         client = await rig.client()
         world.following = False
         asking = asyncio.create_task(commit(client, None))
-        async with asyncio.timeout(10):
-            while not world.payloads("offset_commit_requested"):
-                await asyncio.sleep(0.01)
+        await wait_on_loop("a commit", lambda: world.payloads("offset_commit_requested"))
         world.groups.role_lost()
         assert await asking == ProtocolError.NOT_COORDINATOR
 
@@ -178,9 +175,7 @@ def test_nobody_waits_for_a_job_that_is_away() -> None:
         joined = await member_of(client)
         world.following = False
         asking = asyncio.create_task(commit(client, joined, version=OLD))
-        async with asyncio.timeout(10):
-            while not world.payloads("offset_commit_requested"):
-                await asyncio.sleep(0.01)
+        await wait_on_loop("a commit", lambda: world.payloads("offset_commit_requested"))
         world.has_job = False
         world.groups.job_gone()
         assert await asking == ProtocolError.COORDINATOR_LOAD_IN_PROGRESS
@@ -220,9 +215,7 @@ def test_what_was_decided_before_a_take_over_is_not_appended_after_it() -> None:
         client = await rig.client()
         world.held = []
         asking = asyncio.create_task(commit(client, None))
-        async with asyncio.timeout(10):
-            while not world.held:
-                await asyncio.sleep(0.01)
+        await wait_on_loop("a decision", lambda: world.held)
         late = list(world.held)
         world.held = None
         world.groups.resigned()
@@ -299,9 +292,7 @@ def test_decisions_that_come_before_it_is_known_which_count_are_kept() -> None:
         client = await rig.client()
         decisions, term = world.groups.decisions, world.groups.decisions.expect()
         asking = asyncio.create_task(commit(client, None))
-        async with asyncio.timeout(10):
-            while not world.payloads("offset_commit_requested"):
-                await asyncio.sleep(0.01)
+        await wait_on_loop("a commit", lambda: world.payloads("offset_commit_requested"))
         body = {"key_type": 0, "coordinator_keys": [GROUP]}
         await (await rig.client()).ask(ApiKey.FIND_COORDINATOR, 4, body)
         assert not asking.done(), "another request was answered meanwhile"

@@ -13,7 +13,7 @@ from streaming.front.groups.groups import Groups
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets import take_over
 from streaming.settings_loader import load_settings
-from tests.fixtures.waiting import WAIT_S
+from tests.fixtures.waiting import WAIT_S, wait_on_loop
 from tests.unit.front.group_requests import commit, fetched, join
 from tests.unit.front.group_world import PARTITIONS, GroupWorld, coordinating
 
@@ -97,9 +97,9 @@ def test_groups_begin_anew(seen_between: bool, monkeypatch: pytest.MonkeyPatch) 
             world.delete_group_topic()
             if seen_between:
                 world.let_see()
-                async with asyncio.timeout(WAIT_S):
-                    while not world.payloads("group_partitions_resigned")[1:]:
-                        await asyncio.sleep(0.01)
+                await wait_on_loop(
+                    "another resignation", lambda: world.payloads("group_partitions_resigned")[1:]
+                )
                 assert world.groups.phases() == []
             world.make_group_topic_again()
             world.let_see()

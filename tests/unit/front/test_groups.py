@@ -4,7 +4,6 @@ made-up brokers have the records.
 
 from __future__ import annotations
 
-import asyncio
 import struct
 from typing import Any
 
@@ -18,6 +17,7 @@ from streaming.wire.apis import APIS, ApiKey
 from streaming.wire.joining import encode_join_group
 from streaming.wire.requests import encode_request
 from streaming.wire.responses import decode_response
+from tests.fixtures.waiting import wait_on_loop
 from tests.unit.front.group_requests import (
     GROUP,
     SEVERAL_LEAVE_SINCE,
@@ -99,9 +99,7 @@ def test_requests_that_no_decision_has_answered_are_counted() -> None:
         client = await rig.client()
         world.held = []
         client.write(ApiKey.JOIN_GROUP, 3, joining())
-        async with asyncio.timeout(10):
-            while not world.held:
-                await asyncio.sleep(0.01)
+        await wait_on_loop("a decision", lambda: world.held)
         assert world.groups.waiting == 1
         world.release()
         await client.read_frame()

@@ -10,6 +10,7 @@ import pytest
 from state.groups.buckets import group_bucket
 from state.groups.tables import CoordinatorPhase
 from state.protocol_errors import ProtocolError
+from tests.fixtures.waiting import wait_on_loop
 from tests.unit.front.group_members import Member, alone, pair, until_told_to_rejoin
 from tests.unit.front.group_requests import GROUP, commit, play
 from tests.unit.front.group_world import GroupWorld
@@ -139,9 +140,7 @@ def test_who_waits_is_not_silent() -> None:
         rejoins = asyncio.create_task(one.join(rebalance_timeout_ms=45_000))
         await asyncio.gather(joins, rejoins)
         syncs = asyncio.create_task(other.sync())
-        async with asyncio.timeout(20):
-            while not world.groups.waiting:
-                await asyncio.sleep(0)
+        await wait_on_loop("a request", lambda: world.groups.waiting, poll_s=0)
         await idle(world, 4 * SESSION_MS, one)
         assert removals(world) == []
         await one.sync()

@@ -28,7 +28,7 @@ from streaming.wire.frames import FrameSplitter, frame
 from streaming.wire.requests import encode_request
 from streaming.wire.responses import decode_response
 from tests.fixtures.documented_events import assert_documented
-from tests.fixtures.waiting import WAIT_S
+from tests.fixtures.waiting import WAIT_S, wait_on_loop
 
 NODE_ID = 1000
 CLUSTER_ID = "vPeOCWypqUOSepEvx0cbog"
@@ -250,9 +250,7 @@ class Rig:
 
     async def counted(self, name: str, value: int) -> None:
         """Wait until a counter has a value."""
-        async with asyncio.timeout(WAIT_S):
-            while self.gateway.counters[name] != value:
-                await asyncio.sleep(0.005)
+        await wait_on_loop(f"{name} {value}", lambda: self.gateway.counters[name] == value)
 
     async def close(self) -> None:
         for client in self._clients:

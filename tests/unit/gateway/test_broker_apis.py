@@ -13,7 +13,7 @@ from state.topic_ids import topic_id_from_text
 from streaming.gateway.ports import DecisionTimedOut, NotController
 from streaming.image.cluster_image import ClusterImage
 from streaming.wire.apis import ApiKey
-from tests.fixtures.waiting import WAIT_S
+from tests.fixtures.waiting import wait_on_loop
 from tests.unit.gateway.support import Rig, with_gateway
 
 EPOCH = 101  # of broker 1
@@ -108,9 +108,7 @@ def test_alter_partition_of_a_topic_that_the_image_gets_before_the_answer(versio
         whole, rig.cluster.known = rig.cluster.known, ClusterImage()
         rig.cluster.gate = asyncio.Event()
         answering = asyncio.create_task(alter(rig, version, asked))
-        async with asyncio.timeout(WAIT_S):
-            while not rig.cluster.payloads("alter_partition_requested"):
-                await asyncio.sleep(0.005)
+        await wait_on_loop("the request", lambda: rig.cluster.payloads("alter_partition_requested"))
         rig.cluster.known = whole
         rig.cluster.gate.set()
         [answer] = (await answering)["topics"]

@@ -15,6 +15,7 @@ from streaming.gateway import create_topics
 from streaming.gateway.ports import DecisionTimedOut, NotController
 from streaming.topic_ids import mint_topic_id
 from streaming.wire.apis import ApiKey
+from tests.fixtures.waiting import wait_on_loop
 from tests.unit.gateway.support import DEFAULTS, Rig, with_gateway
 
 VERSIONS = range(2, 8)
@@ -204,9 +205,9 @@ def test_topics_of_one_request_are_decided_side_by_side() -> None:
     async def scenario(rig: Rig) -> None:
         rig.cluster.gate = asyncio.Event()
         asking = asyncio.create_task(create(rig, 7, *(topic(f"t{n}", 1, 1) for n in range(20))))
-        async with asyncio.timeout(20):
-            while len(rig.cluster.payloads("create_topic_requested")) < 20:
-                await asyncio.sleep(0.005)
+        await wait_on_loop(
+            "the requests", lambda: len(rig.cluster.payloads("create_topic_requested")) >= 20
+        )
         rig.cluster.gate.set()
         results = await asking
         assert [r["name"] for r in results] == [f"t{n}" for n in range(20)]

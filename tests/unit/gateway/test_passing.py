@@ -14,6 +14,7 @@ from streaming.gateway.passing.pool import BrokerFailed, BrokerPool, PassingLimi
 from streaming.wire.apis import ApiKey
 from streaming.wire.requests import encode_request
 from streaming.wire.responses import decode_response
+from tests.fixtures.waiting import wait_on_loop
 from tests.unit.gateway.stub_broker import (
     RANGES,
     StubBroker,
@@ -212,8 +213,7 @@ def test_no_more_connections_than_allowed_and_the_others_wait_for_their_turn() -
         await stub.start()
         pool = BrokerPool(target(stub), PassingLimits(connections_max=2))
         asked = [asyncio.create_task(pool.exchange(raw(29, id_))) for id_ in range(5)]
-        while len(stub.requests) < 2:
-            await asyncio.sleep(0.001)
+        await wait_on_loop("the requests", lambda: len(stub.requests) >= 2)
         gate.set()
         answers = await asyncio.gather(*asked)
         assert len(answers) == 5
@@ -232,8 +232,7 @@ def test_a_broker_that_hung_up_while_nothing_was_asked_is_connected_to_again() -
         await pool.exchange(raw(DESCRIBE_ACLS, 1))
         [idle] = pool._idle
         stub.hang_up()
-        while not idle._reader.at_eof():
-            await asyncio.sleep(0.001)
+        await wait_on_loop("the connection's end", idle._reader.at_eof)
         await pool.exchange(raw(DESCRIBE_ACLS, 2))
         assert stub.connections == 2
         pool.close()

@@ -22,6 +22,7 @@ from streaming.wire.apis import ApiKey
 from streaming.wire.frames import frame
 from streaming.wire.requests import Request, decode_request, encode_request
 from streaming.wire.responses import decode_response
+from tests.fixtures.waiting import wait_on_loop
 from tests.unit.gateway.support import LISTENERS, NODE_ID, Rig, with_gateway
 
 
@@ -262,9 +263,7 @@ def test_a_long_request_keeps_no_others_waiting(monkeypatch: pytest.MonkeyPatch)
         names = [{"name": f"{number:07}"} for number in range(20_000)]
         asked = encode_request(ApiKey.METADATA, 1, 9, "c", {"topics": names})
         client.writer.write(frame(asked))
-        async with asyncio.timeout(20):
-            while not begun.is_set():
-                await asyncio.sleep(0.01)
+        await wait_on_loop("the beginning", begun.is_set)
         try:
             assert (await rig.ask(ApiKey.METADATA, 1, ALL_TOPICS))["controller_id"] == 1000
         finally:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from streaming.front.link_server import LinkServer
 from streaming.link.messages import Message, encode_message
-from tests.fixtures.waiting import WAIT_S
+from tests.fixtures.waiting import WAIT_S, wait_on_loop
 
 
 class Handler:
@@ -39,9 +39,7 @@ def nothing(_records: object) -> Future[range]:
 
 
 async def until(true) -> None:
-    async with asyncio.timeout(WAIT_S):
-        while not true():
-            await asyncio.sleep(0)
+    await wait_on_loop("what the server does", true, poll_s=0)
 
 
 def with_server(folder: Path, scenario) -> Handler:

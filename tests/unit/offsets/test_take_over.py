@@ -15,7 +15,7 @@ from streaming.offsets.batches import UnreadableBatch
 from streaming.offsets.standing import Standing
 from streaming.offsets.take_over import TakeOver
 from streaming.offsets.upkeep import IsrUpkeep
-from tests.fixtures.waiting import WAIT_S
+from tests.fixtures.waiting import WAIT_S, wait_on_loop
 from tests.unit.gateway.support import BROKERS
 from tests.unit.offsets.support import Led
 
@@ -90,9 +90,7 @@ class TakingOver(Led):
                 self.fetch(broker, offset, partition)
 
     async def until(self, true: Callable[[], Any]) -> None:
-        async with asyncio.timeout(WAIT_S):
-            while not true():
-                await asyncio.sleep(0.01)
+        await wait_on_loop("what is told", true)
 
 
 def run(

@@ -15,7 +15,7 @@ from streaming.offsets.txn_markers import TxnMarkers
 from streaming.wire.apis import GROUP_APIS, ApiKey
 from streaming.wire.requests import RequestHeader, decode_request
 from streaming.wire.responses import encode_response
-from tests.fixtures.waiting import WAIT_S
+from tests.fixtures.waiting import WAIT_S, wait_on_loop
 from tests.unit.offsets.support import Led
 
 PRODUCER_ID = 9
@@ -64,9 +64,7 @@ class Writing:
             self.led.fetch(broker, self.end)
 
     async def until_appended(self, end: int) -> None:
-        async with asyncio.timeout(WAIT_S):
-            while self.end < end:
-                await asyncio.sleep(0)
+        await wait_on_loop("what is appended", lambda: self.end >= end, poll_s=0)
 
     async def write(self, call: Call) -> dict[int, int]:
         """Return the error code of each partition of the only topic."""

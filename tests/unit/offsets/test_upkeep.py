@@ -12,6 +12,7 @@ from streaming.offsets import upkeep
 from streaming.offsets.partition_facts import PartitionFacts
 from streaming.offsets.partition_log import PartitionLog
 from streaming.offsets.upkeep import IsrUpkeep, forget_replicated
+from tests.fixtures.waiting import wait_on_loop
 from tests.unit.offsets.support import BATCH, Led
 
 LAG_S = 30.0
@@ -47,8 +48,9 @@ def test_a_topic_that_goes_meanwhile_ends_no_upkeep() -> None:
         led.cluster.gate = asyncio.Event()
         keeping = IsrUpkeep(led.leader, led.cluster, lag_max_s=LAG_S, timeout_s=10.0)
         looking = asyncio.create_task(keeping.look())
-        while not led.cluster.payloads("alter_partition_requested"):
-            await asyncio.sleep(0)
+        await wait_on_loop(
+            "the request", lambda: led.cluster.payloads("alter_partition_requested"), poll_s=0
+        )
         led.delete()
         led.cluster.gate.set()
         await looking
