@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
-
 from state.decisions import Decision
 from state.events import Event
 from state.groups import ownership, refusals
@@ -48,6 +45,7 @@ from state.groups.slot import GroupSlot
 from state.groups.tables import CoordinatorPhase
 from state.groups.timers import NOTHING, Known, fire
 from state.groups.turn import Turn
+from state.handlers import Handlers
 
 
 def on_group_request(slot: GroupSlot, event: Event, request: GroupRequest) -> list[Decision]:
@@ -259,7 +257,7 @@ def on_group_records_overtaken(
     )
 
 
-GROUP_HANDLERS: Mapping[type[Any], Callable[[GroupSlot, Event, Any], list[Decision]]] = {
+GROUP_HANDLERS: Handlers[GroupSlot] = {
     JoinGroupRequested: on_group_request,
     SyncGroupRequested: on_group_request,
     LeaveGroupRequested: on_group_request,
