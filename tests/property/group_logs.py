@@ -206,7 +206,11 @@ class Author:
                 for at, (member, held) in enumerate(view.members.items())
                 if (at + a) % 3
             ]
-            self.write("heartbeats_received", str(group_bucket(name)), heartbeats=beats)
+            came = [one for at, one in enumerate(view.members) if (at + b) % 4 == 0]
+            synced = [[name, view.generation - (c % 8 == 6), came]]
+            self.write(
+                "heartbeats_received", str(group_bucket(name)), heartbeats=beats, synced=synced
+            )
         self.tick()
 
     def leave(self, a: int, b: int, c: int) -> None:
