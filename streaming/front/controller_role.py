@@ -15,6 +15,7 @@ from streaming.front.rivals import Rivals
 from streaming.front.signals import GiveUpRole, RoleLost, Signals
 from streaming.log.events import EventAppender, event
 from streaming.observers.notifications import Fenced
+from streaming.process.back_off import BackOff
 from streaming.process.counters import Counters
 from streaming.zk.claim import ControllerClaim
 from streaming.zk.errors import ZooKeeperError
@@ -48,8 +49,8 @@ PREVIOUS: dict[RolePhase, frozenset[RolePhase]] = {
 """Which phases may come before each."""
 
 _QUICK_LOSS_S = 600.0
-_PAUSE_MIN_S = 1.0
-_PAUSE_MAX_S = 30.0
+_FIRST_PAUSE_S = 1.0
+_LONGEST_PAUSE_S = 30.0
 _RESIGNED_TIMEOUT_S = 3.0
 """Brokers wait for the role: a log that hangs must not keep it from them."""
 
@@ -103,6 +104,7 @@ class ControllerRole:
         self._claim: ControllerClaim | None = None
         self._rivals = Rivals()
         self._pause_s = 0.0
+        self._back_off = BackOff(_FIRST_PAUSE_S, _LONGEST_PAUSE_S)
         self._thread = threading.Thread(target=self._run, name="controller", daemon=True)
 
     @property
@@ -154,6 +156,7 @@ class ControllerRole:
             self._hold(term)
         except GiveUpRole as wish:
             self._pause_s = 0.0
+            self._back_off.reset()
             self._resign(term, str(wish))
         except (RoleLost, Fenced, ZooKeeperError) as loss:
             self._pause_s = self._pause_after_loss(time.monotonic() - claimed_s)
@@ -200,8 +203,8 @@ class ControllerRole:
 
     def _pause_after_loss(self, held_s: float) -> float:
         if self._claim is not None and held_s > _QUICK_LOSS_S:
-            return _PAUSE_MIN_S
-        return min(max(self._pause_s * 2, _PAUSE_MIN_S), _PAUSE_MAX_S)
+            self._back_off.reset()
+        return self._back_off.pause_s()
 
     def _enter(self, phase: RolePhase) -> None:
         assert self._phase in PREVIOUS[phase], f"{self._phase} is never followed by {phase}"

@@ -9,36 +9,20 @@ from dataclasses import dataclass, field
 from streaming.offsets.batches import UnreadableBatch
 from streaming.offsets.history import HistoryUnreadable
 from streaming.offsets.partition_log import PartitionLog
+from streaming.process.back_off import BackOff
 from streaming.process.counters import Counters
 
 logger = logging.getLogger(__name__)
 
-_FIRST_S = 1.0
-_LONGEST_S = 30.0
-
-
-class BackOff:
-    """Pauses that double from 1 s to 30 s."""
-
-    def __init__(self) -> None:
-        """Begin with the shortest."""
-        self._next_s = _FIRST_S
-
-    def pause_s(self) -> float:
-        """Return how long to wait now."""
-        pause_s, self._next_s = self._next_s, min(self._next_s * 2, _LONGEST_S)
-        return pause_s
-
-    def reset(self) -> None:
-        """Begin with the shortest again."""
-        self._next_s = _FIRST_S
+FIRST_PAUSE_S = 1.0
+LONGEST_PAUSE_S = 30.0
 
 
 @dataclass(slots=True)
 class _Failed:
     """A partition that could not be read: why, and from when on it is tried again (loop time)."""
 
-    back_off: BackOff = field(default_factory=BackOff)
+    back_off: BackOff = field(default_factory=lambda: BackOff(FIRST_PAUSE_S, LONGEST_PAUSE_S))
     reason: str = ""
     not_before_s: float = 0.0
 

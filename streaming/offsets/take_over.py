@@ -21,11 +21,12 @@ from state.protocol_errors import ProtocolError
 from streaming.gateway.ports import Decider, DecisionTimedOut, NotController
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.leader import OffsetsLeader
-from streaming.offsets.loads import BackOff, Loads
+from streaming.offsets.loads import FIRST_PAUSE_S, LONGEST_PAUSE_S, Loads
 from streaming.offsets.partition_log import UNKNOWN
 from streaming.offsets.standing import Standing
 from streaming.offsets.term_over import TermOver
 from streaming.offsets.upkeep import IsrUpkeep
+from streaming.process.back_off import BackOff
 from streaming.process.counters import Counters
 
 logger = logging.getLogger(__name__)
@@ -76,7 +77,7 @@ class TakeOver:
         self._standing = standing
         self._timeout_s = timeout_s
         self._stale = asyncio.Event()
-        self._back_off = BackOff()
+        self._back_off = BackOff(FIRST_PAUSE_S, LONGEST_PAUSE_S)
         self._loads = self._no_loads()
 
     @property

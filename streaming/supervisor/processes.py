@@ -15,6 +15,7 @@ from streaming.embedded.process import ChildProcess, log_tail
 from streaming.errors import ConfigurationError, HelmstreamError
 from streaming.paths import DataDir
 from streaming.preflight import check_data_dir
+from streaming.process.back_off import BackOff
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +69,7 @@ class Supervised:
     starts: int = 0
     started_at: float = 0.0
     was_stable: bool = False
-    backoff_s: float = _FIRST_BACKOFF_S
+    back_off: BackOff = field(default_factory=lambda: BackOff(_FIRST_BACKOFF_S, _LONGEST_BACKOFF_S))
     start_after: float = 0.0
     bound_after: float = 0.0
 
@@ -113,21 +114,17 @@ class Supervised:
             self.start()
         except OSError as error:
             logger.warning("%s cannot be started: %s", self.role, error)
-            self._back_off(now)
+            self.start_after = now + self.back_off.pause_s()
 
     def _ended(self, child: ChildProcess, now: float) -> None:
         logger.warning("%s ended with code %s, see %s", self.role, child.return_code, self.log_path)
         if now - self.started_at > _STABLE_S:
             self.was_stable = True
-            self.backoff_s = _FIRST_BACKOFF_S
+            self.back_off.reset()
         if child.return_code == ConfigurationError.exit_code and not self.was_stable:
             raise HopelessRole(self.role, child.return_code, self.log_path)
-        self._back_off(now)
+        self.start_after = now + self.back_off.pause_s()
         self.child = None
-
-    def _back_off(self, now: float) -> None:
-        self.start_after = now + self.backoff_s
-        self.backoff_s = min(self.backoff_s * 2, _LONGEST_BACKOFF_S)
 
     def stop(self) -> None:
         """Ask the process to end and wait for it."""

@@ -30,7 +30,6 @@ WAIT_S = 180.0
 EMPTY_EVENTS = 20
 PAUSE_MS = 50
 POLL_S = 0.02
-FIRST_BACKOFF_S = 0.2
 KILLED = {"job": (JOB,), "both": (FRONT, JOB)}
 READY = {FRONT: "waiting until the other front is gone", JOB: "machines, as of event"}
 
@@ -85,9 +84,7 @@ class Pair:
         self.owners = dict.fromkeys(self.owners, self.active)
         self.kept = [self.active]
         for role in self.active.roles.values():
-            role.backoff_s = (
-                FIRST_BACKOFF_S  # it has killed its processes more often than faults do
-            )
+            role.back_off.reset()  # it has killed its processes more often than faults do
         self.settle()
 
     def others(self, role: str) -> Supervisor:

@@ -87,7 +87,7 @@ def kill_job_for(demo: DemoCluster, away_s: float) -> None:
     One that had run for long would be started at once, so its supervisor takes it for a new one.
     """
     job = demo.supervisor.roles[JOB]
-    job.started_at, job.backoff_s = time.monotonic(), away_s
+    job.started_at, job.back_off.next_s = time.monotonic(), away_s
     demo.supervisor.kill(JOB)
 
 

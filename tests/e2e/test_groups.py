@@ -195,7 +195,7 @@ def die_often(demo: DemoCluster, stage: Stage, deaths: int, looked_at: float) ->
     for _ in range(deaths):
         for role in chance.choice([(JOB,), (FRONT,), (JOB, FRONT), (FRONT, JOB)]):
             demo.supervisor.kill(role)
-            demo.supervisor.roles[role].backoff_s = BACKOFF_S
+            demo.supervisor.roles[role].back_off.next_s = BACKOFF_S
         time.sleep(chance.choice([0, 1, 5, 20]))
         if chance.random() < looked_at:
             stage.check()

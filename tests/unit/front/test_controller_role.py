@@ -158,21 +158,26 @@ def test_a_log_that_fails_ends_the_thread_and_the_session():
         serve("follow", LogClosed("disk"))
 
 
-def test_pauses_grow_while_the_role_is_lost_quickly():
-    authority = serve("follow", RoleLost("taken"))[3]
-    pauses = []
-    for _ in range(7):
-        pauses.append(authority._pause_s)
-        authority._pause_s = authority._pause_after_loss(0.5)
-    assert pauses == [1, 2, 4, 8, 16, 30, 30]
+@pytest.mark.parametrize(
+    ("step", "error", "quick_s", "pauses"),
+    [
+        pytest.param("follow", RoleLost("taken"), 600, [0, 1, 2, 4], id="lost at once"),
+        pytest.param("follow", RoleLost("taken"), -1, [0, 1, 1, 1], id="held for long"),
+        pytest.param("claim", SessionLost("gone"), -1, [0, 1, 2, 4], id="never held"),
+        pytest.param("follow", GiveUpRole("lease"), 600, [0, 0, 0, 0], id="given back"),
+    ],
+)
+def test_pauses_grow_while_the_role_is_lost_quickly(monkeypatch, step, error, quick_s, pauses):
+    waited = []
 
+    def wait(_: Signals, pause_s: float) -> bool:
+        waited.append(pause_s)
+        return len(waited) < len(pauses)
 
-def test_pauses_are_forgotten_once_the_role_was_held_for_long():
-    authority = serve("follow", RoleLost("taken"))[3]
-    authority._claim = ControllerClaim(1000, 3, 3, 77)
-    authority._pause_s = 8.0
-    assert authority._pause_after_loss(30.0) == 16.0
-    assert authority._pause_after_loss(601.0) == 1.0
+    monkeypatch.setattr(Signals, "wait_for_job", wait)
+    monkeypatch.setattr(role_module, "_QUICK_LOSS_S", quick_s)
+    serve(step, error)
+    assert waited == pauses
 
 
 def test_every_phase_can_be_left_and_reached():

@@ -7,7 +7,7 @@ from collections import Counter
 
 from streaming.offsets.batches import UnreadableBatch
 from streaming.offsets.history import HistoryUnreadable
-from streaming.offsets.loads import BackOff, Loads
+from streaming.offsets.loads import Loads
 from streaming.offsets.partition_log import PartitionLog
 
 
@@ -59,10 +59,3 @@ def test_one_that_cannot_be_read_is_tried_again_on_its_own_and_later_each_time()
     reading.broken.clear()
     assert reading.look(400) == [(0, 10)]
     assert not reading.loads.failures
-
-
-def test_pauses_double_and_begin_anew() -> None:
-    back_off = BackOff()
-    assert [back_off.pause_s() for _ in range(7)] == [1, 2, 4, 8, 16, 30, 30]
-    back_off.reset()
-    assert back_off.pause_s() == 1

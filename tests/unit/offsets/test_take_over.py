@@ -15,6 +15,7 @@ from streaming.offsets.batches import UnreadableBatch
 from streaming.offsets.standing import Standing
 from streaming.offsets.take_over import TakeOver
 from streaming.offsets.upkeep import IsrUpkeep
+from streaming.process.back_off import BackOff
 from tests.fixtures.waiting import WAIT_S, wait_on_loop
 from tests.unit.gateway.support import BROKERS
 from tests.unit.offsets.support import Led
@@ -224,7 +225,7 @@ def test_a_partition_without_a_leader_is_taken_over_when_it_has_one() -> None:
 
 
 def test_a_partition_that_cannot_be_read_costs_only_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loads, "_FIRST_S", 0.0)
+    monkeypatch.setattr(loads, "FIRST_PAUSE_S", 0.0)
 
     async def scenario(led: TakingOver) -> None:
         led.told.unreadable = {0}
@@ -265,7 +266,7 @@ def test_terms_in_which_nothing_is_loaded_begin_more_and_more_rarely(
 ) -> None:
     pauses = []
 
-    class Noted(loads.BackOff):
+    class Noted(BackOff):
         def pause_s(self) -> float:
             pauses.append(super().pause_s())
             return 0.0

@@ -117,7 +117,7 @@ def test_a_process_that_cannot_be_started_is_tried_again(tmp_path: Path) -> None
 
     def tried_twice() -> bool:
         role.keep_running()
-        return role.backoff_s > processes._FIRST_BACKOFF_S * 4
+        return role.back_off.next_s > processes._FIRST_BACKOFF_S * 4
 
     wait_for("two tries after the end", tried_twice)
     assert role.starts == 1
