@@ -129,7 +129,7 @@ DELAYS = st.sampled_from([0, 1, 20, 400])
 
 
 @given(stamp_ms=DELAYS, decided_ms=DELAYS, steps=STEPS)
-def test_who_was_heard_of_stays_and_who_was_not_goes(
+def test_members_that_were_heard_of_stay_and_others_go(
     stamp_ms: int, decided_ms: int, steps: list[tuple[str, int, int]]
 ) -> None:
     play(stamp_ms, decided_ms, steps)

@@ -52,7 +52,7 @@ def test_a_reader_gets_znodes_and_children_and_hears_of_changes(
     ],
     ids=["create", "set", "delete", "ensure_path", "set_acls", "transaction", "multi"],
 )
-def test_it_refuses_to_write(
+def test_a_reader_refuses_to_write(
     reader: ZkReader, zk_session: ZkSession, write: Callable[[ZkReader], object]
 ) -> None:
     with pytest.raises(WriteRefused):

@@ -108,7 +108,7 @@ def test_a_preferred_election_has_one_candidate(story: Story) -> None:
     }
 
 
-def test_it_is_the_same_from_a_retained_state(story: Story) -> None:
+def test_what_is_retold_from_a_retained_state_is_the_same(story: Story) -> None:
     """Also where other topics share the slot, and the log's beginning is gone."""
     story.alter("t", 0, [1, 3])
     before, _ = fold_state(0, None, story.events)

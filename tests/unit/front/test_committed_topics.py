@@ -258,7 +258,7 @@ def test_what_is_deleted_and_made_again_while_groups_are_loaded_goes(
     play(scenario)
 
 
-def test_who_is_not_the_controller_leaves_it_to_the_brokers() -> None:
+def test_offsets_of_deleted_topics_are_left_to_brokers_without_the_role() -> None:
     async def scenario(world: GroupWorld, rig: Rig) -> None:
         client = await rig.client()
         assert await commit(client, None, 3) == 0

@@ -67,7 +67,7 @@ def test_a_commit_of_a_member_waits_for_no_decision() -> None:
     play(scenario)
 
 
-def test_it_waits_for_all_brokers_in_sync_and_is_unstable_until_then() -> None:
+def test_a_commit_waits_for_all_brokers_in_sync_and_is_unstable_until_then() -> None:
     async def scenario(world: GroupWorld, rig: Rig) -> None:
         client, other = await rig.client(), await rig.client()
         joined = await member_of(client)
@@ -85,7 +85,7 @@ def test_it_waits_for_all_brokers_in_sync_and_is_unstable_until_then() -> None:
     play(scenario)
 
 
-def test_who_waits_too_long_is_told_so_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_that_waits_too_long_is_answered_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(direct_commits, "COMMIT_TIMEOUT_S", 0.05)
 
     async def scenario(world: GroupWorld, rig: Rig) -> None:
@@ -152,7 +152,7 @@ def test_the_end_of_the_leadership_is_told() -> None:
     play(scenario)
 
 
-def test_who_may_not_commit_is_told_what_is_decided() -> None:
+def test_a_member_that_may_not_commit_is_told_what_is_decided() -> None:
     async def scenario(world: GroupWorld, rig: Rig) -> None:
         client = await rig.client()
         joined = await member_of(client)

@@ -104,7 +104,7 @@ def test_a_rebalance_ends_the_wait() -> None:
     play(scenario)
 
 
-def test_who_leaves_does_not_wait() -> None:
+def test_a_member_that_leaves_does_not_wait() -> None:
     async def scenario(world: GroupWorld, rig: Rig) -> None:
         leader, follower = await joined_pair(rig)
         asking = await waits(world, follower)
@@ -115,7 +115,7 @@ def test_who_leaves_does_not_wait() -> None:
     play(scenario)
 
 
-def test_who_is_replaced_is_fenced() -> None:
+def test_a_member_that_is_replaced_is_fenced() -> None:
     async def scenario(world: GroupWorld, rig: Rig) -> None:
         _, follower = await joined_pair(rig, instance="i")
         asking = await waits(world, follower)
@@ -160,7 +160,7 @@ def test_nobody_who_has_synced_is_given_up_for_it() -> None:
     play(scenario)
 
 
-def test_who_has_not_synced_by_the_deadline_is_given_up_alone() -> None:
+def test_a_member_that_has_not_synced_by_the_deadline_is_given_up_alone() -> None:
     async def scenario(world: GroupWorld, rig: Rig) -> None:
         leader, follower = await joined_pair(rig)
         began_ms = world.time.now_ms

@@ -155,7 +155,7 @@ def test_while_groups_load_clients_are_told_to_wait() -> None:
     play(scenario)
 
 
-def test_who_waits_is_told_when_the_role_is_lost() -> None:
+def test_a_commit_that_waits_is_answered_when_the_role_is_lost() -> None:
     async def scenario(world: GroupWorld, rig: Rig) -> None:
         client = await rig.client()
         world.following = False

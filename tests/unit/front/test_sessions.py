@@ -55,7 +55,7 @@ def test_nothing_is_appended_while_everybody_is_heard_of() -> None:
     play(scenario)
 
 
-def test_who_is_silent_goes_at_the_end_of_its_session_and_its_neighbours_stay() -> None:
+def test_a_silent_member_goes_at_the_end_of_its_session_and_its_neighbours_stay() -> None:
     async def scenario(world: GroupWorld, rig: Rig) -> None:
         one, silent = await pair(rig)
         neighbour = await alone(rig, NEIGHBOUR)
@@ -131,7 +131,7 @@ def test_a_rebalance_that_ends_does_not_end_sessions_of_who_was_heard_of() -> No
     play(scenario)
 
 
-def test_who_waits_is_not_silent() -> None:
+def test_a_member_that_waits_is_not_silent() -> None:
     async def scenario(world: GroupWorld, rig: Rig) -> None:
         one, other = await alone(rig), Member(await rig.client())
         joins = asyncio.create_task(other.join(rebalance_timeout_ms=45_000))

@@ -98,7 +98,7 @@ def test_under_steady_events_a_member_is_told_of_a_few_times_a_session() -> None
     assert crowd.events <= 61, "they are told of together"
 
 
-def test_who_is_silent_for_its_session_is_told_of_as_such() -> None:
+def test_a_member_that_is_silent_for_its_session_is_told_of_as_such() -> None:
     crowd = Crowd()
     crowd.beat(SESSION_S, "m0")
     crowd.time.pass_to(crowd.time.now_ms + 10)

@@ -107,7 +107,7 @@ def test_packages_are_installed_frugally(instructions: list[Instruction]) -> Non
     assert any("--require-hashes -r requirements-run.lock" in rest for _, rest in instructions)
 
 
-def test_its_settings_are_settings(instructions: list[Instruction]) -> None:
+def test_the_settings_of_the_image_are_settings(instructions: list[Instruction]) -> None:
     words = last(instructions, "ENV").split()
     environment = dict(word.split("=", 1) for word in words)
     assert NOT_SETTINGS & set(environment)

@@ -68,7 +68,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("log export data out --from 9", 2, "--from 9 is after the end, which is offset 3"),
     ],
 )
-def test_it_is_said_in_one_line(
+def test_a_mistake_of_a_user_is_said_in_one_line(
     command: str, code: int, said: str, here: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cluster = CLUSTER if command.startswith(("front", "run")) else []

@@ -20,7 +20,7 @@ def wheel(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return next(folder.glob("*.whl"))
 
 
-def test_it_has_every_module_and_data_file(root: Path, wheel: Path) -> None:
+def test_the_wheel_has_every_module_and_data_file(root: Path, wheel: Path) -> None:
     wanted = {
         path.relative_to(root).as_posix()
         for package in PACKAGES

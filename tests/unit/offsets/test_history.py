@@ -136,7 +136,7 @@ def test_a_partition_is_read_from_its_beginning_to_its_end() -> None:
     run(Follower(0, 50, 98), scenario)
 
 
-def test_it_is_read_whole_when_the_cleaner_took_its_last_records() -> None:
+def test_a_history_is_read_whole_when_the_cleaner_took_its_last_records() -> None:
     async def scenario(history: History, _: Led) -> None:
         assert [offsets(data) async for data in history.whole(0, 100)] == [[0, 50]]
 
@@ -205,7 +205,7 @@ def test_an_answer_that_nobody_waited_for_is_not_taken_for_the_next_one() -> Non
     run(follower, scenario)
 
 
-def test_who_hung_up_meanwhile_is_connected_to_again() -> None:
+def test_a_broker_that_hung_up_meanwhile_is_connected_to_again() -> None:
     follower = Follower(0, 50)
     follower.hangs_up = True
 
@@ -235,7 +235,7 @@ def test_an_answer_to_another_question_is_refused(number: str, said: str) -> Non
     run(follower, scenario)
 
 
-def test_who_says_what_is_no_answer_is_not_waited_for() -> None:
+def test_a_broker_that_says_what_is_no_answer_is_not_waited_for() -> None:
     class Stranger(Follower):
         async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             self.connections.append(asyncio.current_task())

@@ -119,7 +119,7 @@ def test_partitions_that_were_lost_are_named() -> None:
     run(scenario)
 
 
-def test_who_waits_is_told_when_the_leadership_ends() -> None:
+def test_an_append_that_waits_is_told_when_the_leadership_ends() -> None:
     async def scenario(led: Led) -> None:
         led.begin()
         done = led.leader.append(0, BATCH)
@@ -173,7 +173,7 @@ def test_the_leader_in_zookeeper_stays_in_the_isr() -> None:
     run(scenario)
 
 
-def test_who_is_asked_into_the_isr_counts_until_that_is_decided() -> None:
+def test_a_broker_that_is_asked_into_the_isr_counts_until_that_is_decided() -> None:
     async def scenario(led: Led) -> None:
         led.begin()
         done = led.leader.append(0, BATCH)
@@ -200,7 +200,7 @@ def test_who_is_asked_into_the_isr_counts_until_that_is_decided() -> None:
     run(scenario)
 
 
-def test_who_is_asked_into_the_isr_counts_when_nobody_says_how_it_was_decided() -> None:
+def test_a_broker_that_is_asked_into_the_isr_counts_when_nobody_says_how_it_was_decided() -> None:
     async def scenario(led: Led) -> None:
         led.begin()
         led.leader.append(0, BATCH)

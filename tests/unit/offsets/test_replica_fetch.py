@@ -149,7 +149,7 @@ def test_an_old_tail_is_cut_off_where_a_witness_says_that_its_epoch_ended() -> N
     run(scenario)
 
 
-def test_who_is_in_sync_with_an_old_tail_cuts_it_off_before_the_log_begins() -> None:
+def test_a_replica_in_sync_with_an_old_tail_cuts_it_off_before_the_log_begins() -> None:
     async def scenario(led: Fetching) -> None:
         led.raise_epochs()
         led.ends[OLDER] = EpochEnd(OLDER, 100)

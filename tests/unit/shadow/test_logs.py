@@ -39,7 +39,7 @@ def test_old_events_are_let_go_of_but_those_of_retained_batches(
     assert all(start <= max(0, end - RETAINED) for end, start in enumerate(starts, start=1))
 
 
-def test_its_log_moves_aside_when_it_is_large(
+def test_the_log_of_a_shadow_moves_aside_when_it_is_large(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = logging.getLogger()

@@ -103,13 +103,13 @@ def test_a_request_arrives_whole(count: int) -> None:
     assert start == len(body) - len(expected)
 
 
-def test_who_says_what_is_no_answer_is_connected_to_again() -> None:
+def test_a_broker_that_says_what_is_no_answer_is_connected_to_again() -> None:
     request = request_about(1)
     body = asyncio.run(received(request, instead=b"HTTP/1.1 400 Bad Request\r\n\r\n"))
     assert read_header(body)[0] is request.api
 
 
-def test_who_hung_up_meanwhile_is_connected_to_again_at_once(
+def test_a_broker_that_hung_up_meanwhile_is_connected_to_again_at_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     connections: list[asyncio.Task[Any] | None] = []

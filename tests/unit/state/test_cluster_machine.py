@@ -34,7 +34,7 @@ def test_blocks_follow_each_other_and_what_the_znode_says() -> None:
     ("sender", "name"),
     [((1, 100), "STALE_BROKER_EPOCH"), ((9, 100), "BROKER_ID_NOT_REGISTERED"), ((1000, 0), "NONE")],
 )
-def test_who_gets_producer_ids(sender: tuple[int, int], name: str) -> None:
+def test_which_brokers_get_producer_ids(sender: tuple[int, int], name: str) -> None:
     said = ask(Controller(), *sender)
     assert ProtocolError(said[REPLY]["error"]).name == name
     assert (WRITE in said) == (name == "NONE")

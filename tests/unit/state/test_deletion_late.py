@@ -79,7 +79,7 @@ def test_a_load_takes_what_is_there() -> None:
     assert controller.slot.table.topic("t") is not None
 
 
-def test_it_is_written_and_read_and_moves_to_the_slot_of_its_name() -> None:
+def test_a_deleted_topic_is_written_and_read_and_moves_to_the_slot_of_its_name() -> None:
     controller = with_deleted()
     data = controller.states[0]
     assert encode_machine(decode_machine(data)) == data

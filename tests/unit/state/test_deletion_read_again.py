@@ -28,7 +28,7 @@ def stopped(said: dict[DecisionKind, Any]) -> list[int]:
     return sorted(row["broker"] for row in said[STOP] if row["delete"])
 
 
-def test_its_deletion_begins_again_and_ends() -> None:
+def test_the_deletion_of_a_topic_that_is_read_again_begins_again_and_ends() -> None:
     controller = marked()
     read_again(controller)
     said = controller.topic("t", [[1, 2]], [STATE])
@@ -57,7 +57,7 @@ def test_partitions_that_have_no_state_are_not_brought_online() -> None:
     assert [row["partition"] for row in said[DecisionKind.CHANGE_PARTITIONS]] == [0]
 
 
-def test_it_is_taken_neither_as_deleted_nor_as_unknown_before_it_was_read() -> None:
+def test_a_topic_is_taken_neither_as_deleted_nor_as_unknown_before_it_was_read_again() -> None:
     controller = marked(brokers=(1,))
     read_again(controller)
     said = controller.brokers(registered=[broker(2, 102)])

@@ -53,7 +53,7 @@ def test_a_machine_that_fails_goes_on_as_if_the_event_had_not_happened(
     assert decode_machine(data).table.topics[0].unclean is True
 
 
-def test_who_folds_what() -> None:
+def test_which_machines_fold_an_event() -> None:
     assert scope("controller_elected", "") == ALL
     assert scope("producer_ids_requested", "") == CLUSTER
     assert scope("alter_partition_requested", "") == CLUSTER

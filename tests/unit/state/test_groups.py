@@ -160,7 +160,7 @@ def test_a_session_ends_its_length_after_the_member_was_heard_of_last() -> None:
     assert removed(coordinator) == [(member, "session_expired", 56_000)]
 
 
-def test_who_was_heard_of_stays_while_others_go() -> None:
+def test_a_member_that_was_heard_of_stays_while_others_go() -> None:
     coordinator, member = stable()
     joined = coordinator.join("g", version=3, rebalance_timeout_ms=1_000)
     rejoined = coordinator.join("g", member, rebalance_timeout_ms=1_000)
@@ -174,7 +174,7 @@ def test_who_was_heard_of_stays_while_others_go() -> None:
     assert coordinator.group("g").members[member].deadline_ms == 22_500
 
 
-def test_who_waits_is_kept_by_nothing_that_was_heard_before() -> None:
+def test_a_member_that_waits_is_kept_by_nothing_that_was_heard_before() -> None:
     """Neither are sessions of other generations begun anew by it."""
     coordinator, member = stable()
     coordinator.join("g", version=3)

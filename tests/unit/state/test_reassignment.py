@@ -66,7 +66,7 @@ def test_a_motion_starts_with_the_topic_a_new_epoch_and_new_replicas() -> None:
     assert STOP not in said
 
 
-def test_it_ends_when_all_of_the_target_are_in_sync() -> None:
+def test_a_reassignment_ends_when_all_of_the_target_are_in_sync() -> None:
     controller = with_topic()
     move(controller, [3, 4])
     assert COMPLETE not in controller.alter([1, 2, 3])

@@ -89,7 +89,7 @@ def test_leader_and_isr_response_received() -> None:
     assert (row["name"], row["leader"], row["isr"]) == ("t-0", 2, [2, 3])
 
 
-def test_who_is_left_of_the_isr_leads_when_a_broker_crashes() -> None:
+def test_a_broker_that_is_left_of_the_isr_leads_when_another_crashes() -> None:
     controller = Controller()
     controller.topic("t", [[1, 2, 3], [2, 1], [3, 2]])
     led, followed = controller.brokers(unregistered=[1])[CHANGE]

@@ -72,7 +72,7 @@ def test_a_second_job_is_refused_and_told_who_is_the_first(tmp_path, holder, jvm
     assert jvm.poll() is None
 
 
-def test_who_follows_a_killed_job_ends_the_jvm_that_it_left(tmp_path, holder, jvm):
+def test_the_jvm_that_a_killed_job_left_is_ended_by_the_next(tmp_path, holder, jvm):
     holder.kill()
     holder.wait(WAIT_S)
     assert jvm.poll() is None
@@ -82,7 +82,7 @@ def test_who_follows_a_killed_job_ends_the_jvm_that_it_left(tmp_path, holder, jv
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the time is all there is")
-def test_that_jvm_is_known_though_the_wall_clock_was_set_meanwhile(
+def test_the_jvm_of_a_killed_job_is_known_though_the_wall_clock_was_set_meanwhile(
     tmp_path, holder, jvm, monkeypatch
 ):
     holder.kill()

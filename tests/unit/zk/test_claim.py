@@ -30,7 +30,7 @@ class Session:
 
 
 @pytest.mark.parametrize("code", [-101, -103, -110])
-def test_who_was_quicker_is_looked_for_again(code):
+def test_a_rival_that_was_quicker_is_looked_for_again(code):
     session = Session(code)
     assert claim_controller(session, 1000, steal=True) == ControllerTaken(None, 0)
     assert session.multis > 1
