@@ -39,11 +39,11 @@ def fire(turn: Turn, group: Group, until_ms: int, known: Known = NOTHING) -> Non
 
     Of those due together: member ids given out, sessions in order of joining, joining, syncing.
     """
-    if known.synced is not None:
-        syncs_came(group, known.synced)
     while (deadline_ms := group.next_deadline_ms) <= until_ms:
         turn.now_ms = deadline_ms
-        _fire_first(turn, group, deadline_ms, known.heard_ms)
+        _fire_first(turn, group, deadline_ms, known)
+    if known.synced is not None:
+        syncs_came(group, known.synced)
 
 
 def disarm(group: Group) -> None:
@@ -55,7 +55,7 @@ def disarm(group: Group) -> None:
         group.expect(member, None)
 
 
-def _fire_first(turn: Turn, group: Group, deadline_ms: int, heard_ms: Mapping[str, int]) -> None:
+def _fire_first(turn: Turn, group: Group, deadline_ms: int, known: Known) -> None:
     assert deadline_ms < NEVER
     if group.state is GroupState.DEAD:
         disarm(group)
@@ -65,10 +65,12 @@ def _fire_first(turn: Turn, group: Group, deadline_ms: int, heard_ms: Mapping[st
     if given is not None and group.pending[given] == deadline_ms:
         remove_pending(turn, group, given)
     elif member is not None and member.deadline_ms == deadline_ms:
-        _end_session(turn, group, member, deadline_ms, heard_ms)
+        _end_session(turn, group, member, deadline_ms, known.heard_ms)
     elif group.join_timer is not None and group.join_timer.deadline_ms == deadline_ms:
         join_timer_fired(turn, group)
     else:
+        if known.synced is not None:
+            syncs_came(group, known.synced)
         sync_timer_fired(turn, group)
 
 

@@ -199,6 +199,7 @@ class Author:
         these before anything else, then that other sessions are over.
         """
         passed_ms = (300, 1_900, 2_100, 5_200, 40_000)[b % 5]
+        synced = {name: self._synced(name, b, c) for name in self.image.groups}
         self.now_ms += passed_ms
         for name, view in sorted(self.image.groups.items()):
             beats = [
@@ -206,12 +207,19 @@ class Author:
                 for at, (member, held) in enumerate(view.members.items())
                 if (at + a) % 3
             ]
-            came = [one for at, one in enumerate(view.members) if (at + b) % 4 == 0]
-            synced = [[name, view.generation - (c % 8 == 6), came]]
-            self.write(
-                "heartbeats_received", str(group_bucket(name)), heartbeats=beats, synced=synced
-            )
+            told = {"heartbeats": beats, "synced": synced[name]}
+            self.write("heartbeats_received", str(group_bucket(name)), **told)
         self.tick()
+
+    def _synced(self, name: str, b: int, c: int) -> list[Any]:
+        """Return some members of a group that are still waited for, as those whose SyncGroup came
+        in time, perhaps of another generation.
+        """
+        group = self.slot().bucket(group_bucket(name)).get(name)
+        if group is None or (group.sync_deadline_ms or 0) <= self.now_ms:
+            return []
+        came = [one for at, one in enumerate(group.members) if (at + b) % 4 == 0]
+        return [[name, group.generation - (c % 8 == 6), came]]
 
     def leave(self, a: int, b: int, c: int) -> None:
         """A client leaves, or an administrator removes a static member."""
