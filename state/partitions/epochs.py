@@ -38,7 +38,7 @@ def on_raise_leader_epochs_requested(
     if not len(at) or request.topic in slot.table.deletions:
         return [_reply(event, request, ProtocolError.UNKNOWN_TOPIC_OR_PARTITION)]
     rows.leader_epoch[at] += np.int32(1)  # the first of two; `Changes` adds the second
-    changes.raise_leader_epoch(at, slot.online_replicas(at))
+    changes.raise_leader_epoch(at, slot.registered_replicas(at))
     found = deletion.finish_with_deletions(slot, changes)
     return [*found, _reply(event, request, ProtocolError.NONE)]
 

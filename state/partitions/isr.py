@@ -203,7 +203,7 @@ def _soften(slot: Slot, changes: Changes, asked: _AskedRows, errors: Int32s) -> 
     if not deadly.any():
         return errors
     rows = asked.at[deadly]
-    changes.raise_leader_epoch(rows, slot.online_replicas(rows))
+    changes.raise_leader_epoch(rows, slot.registered_replicas(rows))
     return softened
 
 

@@ -162,7 +162,7 @@ def _elected(slot: Slot, at: Rows, strategy: Strategy, *, force_unclean: bool) -
             leader = election.preferred_leader(assignment, isr, live)
             return _Elected(leader, isr, assignment != NONE, clean)
         case Strategy.CONTROLLED_SHUTDOWN:
-            registered = slot.brokers.registered(assignment) & ~rows.offline_dir[at]
+            registered = slot.registered_replicas(at)
             leaving = np.array(sorted(slot.brokers.shutting_down), dtype=np.int32)
             leader = election.controlled_shutdown_leader(
                 assignment, isr, registered, np.isin(assignment, leaving)

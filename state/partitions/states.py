@@ -8,13 +8,14 @@ import numpy as np
 
 from state.decisions import Decision, Rule
 from state.events import Event
-from state.matrix import Bools, Rows, contains
+from state.matrix import Bools, Rows, any_in_row, contains
 from state.partitions import deletion
 from state.partitions.changes import Changes
 from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.machine import move_partitions, move_replicas
 from state.partitions.reassignment import complete_reassignments, resume_reassignments
 from state.partitions.slot import Slot
+from state.partitions.starting import relieve_leaving
 from state.partitions.table import NO_LEADER, NO_VERSION
 from state.payloads.partitions import ObservedStates, PartitionStatesObserved, StateCause
 
@@ -109,25 +110,27 @@ def _take(slot: Slot, changes: Changes, at: Rows, states: ObservedStates, use: B
     changes.metadata[taken] = True
     changes.rule[taken] = Rule.STATE_OBSERVED
     serving = taken[~slot.table.in_deletion()[taken]]
-    rows.state[serving] = np.where(
-        slot.online_leader(serving), PartitionState.ONLINE, PartitionState.OFFLINE
-    )
+    led = slot.online_leader(serving) | any_in_row(slot.leaving_leaders(serving))
+    rows.state[serving] = np.where(led, PartitionState.ONLINE, PartitionState.OFFLINE)
     return taken
 
 
 def _settle(slot: Slot, changes: Changes, at: Rows) -> None:
     """Make the rows hold what holds after every event: a leader where one can be, no offline member
-    in an ISR.
+    in an ISR. A leader that is shutting down is offline only once another one is elected.
     """
     if len(at) == 0:
         return
     rows = slot.table.rows
     at = at[~slot.table.in_deletion()[at]]
-    move_partitions(slot, changes, at[~slot.online_leader(at)], PartitionState.ONLINE)
-    replicas = rows.replicas[at]
-    gone = ~slot.brokers.registered(replicas) | rows.offline_dir[at]
-    gone |= rows.replica_state[at] == ReplicaState.OFFLINE
-    members = slot.table.spread(at, gone & contains(rows.isr[at], replicas))
+    relieve_leaving(slot, changes, at)
+    leaving = slot.leaving_leaders(at)
+    unled = at[~slot.online_leader(at) & ~any_in_row(leaving)]
+    move_partitions(slot, changes, unled, PartitionState.ONLINE)
+    stopped = rows.replica_state[at] == ReplicaState.OFFLINE
+    move_replicas(slot, changes, slot.table.spread(at, stopped & leaving), ReplicaState.ONLINE)
+    gone = ~slot.registered_replicas(at) | (stopped & ~leaving)
+    members = slot.table.spread(at, gone & contains(rows.isr[at], rows.replicas[at]))
     move_replicas(slot, changes, members, ReplicaState.OFFLINE)
 
 
@@ -147,4 +150,4 @@ def raise_unwritten(slot: Slot, changes: Changes, at: Rows) -> None:
     rows = slot.table.rows
     leads = (rows.leader[at] != NO_LEADER) & ~slot.table.in_deletion()[at]
     quiet = at[~changes.write[at] & leads]
-    changes.raise_leader_epoch(quiet, slot.online_replicas(quiet))
+    changes.raise_leader_epoch(quiet, slot.registered_replicas(quiet))

@@ -14,7 +14,7 @@ from checkpoints.machine_format import decode_machine
 from checkpoints.replay import States, fold_batch
 from state.blocks import decode_block
 from state.cluster.authority import Phase
-from state.decisions import ELECTIONS, Action, DecisionKind
+from state.decisions import ELECTIONS, Action, DecisionKind, Rule
 from state.events import Event
 from state.matrix import NONE, Bools, contains, unpad
 from state.merge import MergedDecision
@@ -165,6 +165,7 @@ def check_blocks(
             if columns["actions"][at] & Action.WRITE:
                 written.add(place)
                 assert columns["controller_epoch"][at] == slot.authority.epoch
+                assert hears_of_its_epoch(slot, columns, at)
             assert not columns["actions"][at] & Action.CREATE or rows[place].zk_version == 0
             if columns["actions"][at] & Action.DELETED:
                 assert not columns["actions"][at] & Action.LEADER_AND_ISR
@@ -172,9 +173,21 @@ def check_blocks(
     return written
 
 
+def hears_of_its_epoch(slot: Slot, columns: dict[str, Any], at: int) -> bool:
+    """Return whether a leader whose epoch rose is told, if its broker is there: an ISR that it
+    asked for itself keeps the epoch, and of what is being deleted nobody is told.
+    """
+    leader = int(columns["leader"][at])
+    told = columns["replicas"][at][columns["recipients"][at]].tolist()
+    quiet = columns["rule"][at] == Rule.ISR_ALTERED_BY_LEADER
+    quiet |= bool(columns["actions"][at] & Action.DELETED)
+    return quiet or leader in told or leader not in slot.brokers.by_id
+
+
 def check_rewrites(slot: Slot, decisions: list[MergedDecision]) -> None:
     """An assignment that is written last is what the slot then holds, and does not name ourselves,
-    unless there is nobody else; each write expects the version that the one before leaves.
+    unless there is nobody else or we are to be removed; each write expects the version that the one
+    before leaves.
     """
     written: dict[str, dict[str, Any]] = {}
     for decision in decisions:
@@ -188,9 +201,10 @@ def check_rewrites(slot: Slot, decisions: list[MergedDecision]) -> None:
         numbers = list(map(str, rows.partition[at].tolist()))
         held = dict(zip(numbers, map(unpad, rows.replicas[at]), strict=True))
         assert body["assignment"] == held
-        for replicas in held.values():
+        for number, replicas in held.items():
             alone = replicas == [OURSELVES] and not slot.brokers.by_id
-            assert OURSELVES not in replicas or alone
+            going = OURSELVES in body["removing"].get(number, [])
+            assert OURSELVES not in replicas or alone or going
         for name, mask in (("adding", rows.adding[at]), ("removing", rows.removing[at])):
             lists = zip(numbers, lists_of(rows.replicas[at], mask), strict=True)
             assert body[name] == {number: ids for number, ids in lists if ids}
