@@ -46,10 +46,10 @@ class Doubts:
         """Return what is in doubt."""
         return list(self._ranges)
 
-    def begin(self, subject: Subject, offset: int) -> None:
-        """Doubt what is decided on an event and on all after it."""
+    def begin(self, subject: Subject, offset: int, until: int = _UNKNOWN) -> None:
+        """Doubt what is decided on an event and on all after it until another one."""
         first, _ = self._ranges.get(subject, (offset, 0))
-        self._ranges[subject] = (min(first, offset), _UNKNOWN)
+        self._ranges[subject] = (min(first, offset), until)
 
     def end(self, correction: NewRecord | LogRecord, offset: int) -> None:
         """Trust what is decided from the correcting event on, which has this offset."""
@@ -105,16 +105,21 @@ class Doubts:
     def lose_what_follows(self, batch: DecidedBatch) -> None:
         """After a batch was written: lose what rests on its lost writes, and what a controller
         decided that was replaced by then.
-
-        What comes after a fresh load of the cluster in the same batch rests on that.
         """
-        fenced_until, loaded_at = batch.fenced_until, batch.loaded_at
+        fenced_until = batch.fenced_until
         for one in batch.decisions:
             if one.kind in _ABOUT_PARTITIONS and one.offset < fenced_until:
                 one.lost[:] = True
+        self.lose_what_rests(batch)
+
+    def lose_what_rests(self, batch: DecidedBatch) -> None:
+        """Lose what rests on the writes that a batch has lost so far.
+
+        What comes after a fresh load of the cluster in the same batch rests on that.
+        """
+        loaded_at = batch.loaded_at
         for subject, offset in _lost_subjects(batch):
-            if offset >= loaded_at:
-                self.begin(subject, offset)
+            self.begin(subject, offset, loaded_at if offset < loaded_at else _UNKNOWN)
         self.lose_rows(batch.decisions)
 
 

@@ -22,6 +22,7 @@ from streaming.sinks.batch import (
     LostWrite,
     SinkDecision,
 )
+from streaming.sinks.doubts import Doubts
 from streaming.sinks.overtaken import LaterWrites
 from streaming.sinks.reassignments import (
     ended_requests,
@@ -151,11 +152,15 @@ def _write_run(
     later: LaterWrites,
 ) -> None:
     for stage in STAGES:
+        lost_before = len(batch.lost_writes)
         hold_back_completions(batch, run)
         ops = [op for one in run if one.kind in stage for op in writes_of(stage, one)]
         while ops:
             ops = _settle(batch, ops, writer.write([op for op, _ in ops]), later)
         _lose_partitions_of_failed_topics(of_epoch)
+        if len(batch.lost_writes) > lost_before:
+            # A later stage or run might find the version that it expects; this one gave up.
+            Doubts().lose_what_rests(batch)
 
 
 def _start_again(batch: DecidedBatch, lost: Sequence[tuple[bool, npt.NDArray[np.bool_]]]) -> None:

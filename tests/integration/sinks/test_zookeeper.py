@@ -83,7 +83,8 @@ def test_a_chain_that_breaks_loses_all_that_follows(zk_session, sink, job):
     job.story.unregister(3)
     job.story.unregister(2)
     sink.write(batch := job.decide())
-    assert [offset for offset, _ in lost(batch)] == [first, first + 2]
+    assert [one.offset for one in batch.lost_writes] == [first, first + 2]
+    assert [offset for offset, _ in lost(batch)] == [first, first + 1, first + 2]
     assert len(batch_events(batch)) == 1
     assert state_of(zk_session, "t", 0) == (1, 0, [1, 3], 1)
 

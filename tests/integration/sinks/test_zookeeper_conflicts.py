@@ -5,10 +5,16 @@ from __future__ import annotations
 import pytest
 
 from state.decisions import DecisionKind
+from state.reply_bodies import ControllerApi
 from streaming.sinks.batch_events import batch_events
 from streaming.sinks.doubts import Doubts
 from streaming.sinks.replies import replies
 from streaming.zk.znodes import TopicZNode, config_bytes, partition_state_bytes, topic_bytes
+from streaming.zk.znodes.controller import (
+    PRODUCER_ID_BLOCK_PATH,
+    ProducerIdBlock,
+    producer_id_block_bytes,
+)
 from tests.fixtures.story import OURSELVES
 from tests.integration.sinks.support import TOPIC_ID, lost, state_of, tree, write_state
 
@@ -90,6 +96,70 @@ def test_what_rests_on_a_lost_write_is_not_written_even_where_its_version_would_
     assert (late.lost.tolist(), corrected.lost.tolist()) == ([True], [False])
     assert state_of(zk_session, "t", 0) == (2, 1, [2], 2)
     assert not batch.lost_writes
+
+
+def delete_a_topic(story):
+    story.replicas_deleted(2, "gone", [0])
+
+
+def end_a_move_and_begin_another(story):
+    story.move("moved", {0: [2]})
+    story.move("moved", {1: [2]})
+
+
+between_two_runs = pytest.mark.parametrize(
+    "between", [delete_a_topic, end_a_move_and_begin_another]
+)
+
+
+@pytest.fixture
+def job_with_others(zk_session, job):
+    """A job that waits for the end of a deletion, and has a topic to move."""
+    zk_session.ensure_path("/admin/delete_topics")
+    job.story.create("gone", [[2]])
+    job.story.create("moved", [[2, 1], [2, 1]])
+    job.story.write("delete_topic_requested", "gone", request_id="d", topic="gone")
+    return job
+
+
+@between_two_runs
+def test_what_rests_on_a_lost_write_of_its_own_batch_is_not_written_either(
+    zk_session, sink, job_with_others, between
+):
+    job, story = job_with_others, job_with_others.story
+    story.create("t", [[1, 2, 3]])
+    sink.write(job.decide())
+    write_state(zk_session, "t", 0, (1, 0, [1]))
+    first = story.unregister(3)  # expects version 0: lost
+    between(story)
+    second = story.unregister(1)  # expects version 1, which is there
+    sink.write(batch := job.decide())
+    assert state_of(zk_session, "t", 0) == (1, 0, [1], 1), "LOST: what only 1 has"
+    assert [(one.offset, one.topic) for one in batch.lost_writes] == [(first, "t")]
+    untold = {one.offset for one in batch.of_kind(DecisionKind.STOP_REPLICAS) if one.lost.any()}
+    assert untold == {first, second}
+    (event,) = batch_events(batch)
+    story.take([(event.kind, event.key, event.payload)])
+    sink.write(batch := job.decide())
+    assert not batch.lost_writes
+    assert state_of(zk_session, "t", 0) == (-1, 1, [1], 2)
+
+
+@between_two_runs
+def test_producer_ids_that_rest_on_a_lost_block_are_not_given_out(
+    zk_session, sink, job_with_others, between
+):
+    job, story = job_with_others, job_with_others.story
+    sink.write(job.decide())
+    theirs = producer_id_block_bytes(ProducerIdBlock(9, 5000, 5999))
+    zk_session.create(PRODUCER_ID_BLOCK_PATH, theirs)
+    story.ask_producer_ids(2)  # expects no block: lost
+    between(story)
+    story.ask_producer_ids(3)  # expects version 0, which is there
+    sink.write(batch := job.decide())
+    assert tree(zk_session)[PRODUCER_ID_BLOCK_PATH] == (theirs, 0)
+    answers = [one for one in replies(batch, Doubts()) if one["api"] == ControllerApi.PRODUCER_IDS]
+    assert [one["error"] for one in answers] == [-1, -1]
 
 
 def test_a_missing_znode_is_a_conflict_of_its_own(zk_session, sink, job):
