@@ -138,14 +138,16 @@ def _unled(slot: Slot, changes: Changes, at: Rows) -> Bools:
 def _done(slot: Slot, at: Rows) -> Bools:
     """Return bool[k]: all replicas it ends with are in the ISR, and one of them can lead.
 
-    What only gets another order, or goes back to where it came from, waits for nobody.
+    What only gets another order, goes back to where it came from, or lets go of nobody but this
+    node, which has no data, waits for nobody.
     """
     rows = slot.table.rows
     target = (rows.replicas[at] != NONE) & ~rows.removing[at]
     in_sync = contains(rows.isr[at], rows.replicas[at])
     complete = all_in_row(in_sync | ~target)
     can_lead = any_in_row(target & in_sync & slot.online_replicas(at))
-    done: Bools = (complete & can_lead) | ~in_motion(rows, at)
+    hosted = rows.replicas[at] != slot.authority.controller_id
+    done: Bools = (complete & can_lead) | ~any_in_row(rows.adding[at] | rows.removing[at] & hosted)
     return done
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from state.cluster.authority import Phase
 from state.decisions import DecisionKind
 from state.matrix import (
     NONE,
@@ -37,8 +38,9 @@ def without_controller(slot: Slot, observed: TopicObserved) -> tuple[Int32s, boo
 
     A broker that creates a topic by itself draws replicas from its metadata, which lists us. The
     place goes to a registered broker that is not in the list yet; with none left it is dropped, and
-    so it is where we are to be removed. A list of nobody else waits for a broker
-    (`repair_waiting`). A topic that cannot be written stays as it is.
+    so it is where we are to be removed: where a leader was told of us, by a reassignment
+    (`leaving`). A list of nobody else waits for a broker (`repair_waiting`). A topic that cannot be
+    written stays as it is.
     """
     replicas = observed.replicas.copy()
     ours = replicas == slot.authority.controller_id
@@ -50,11 +52,27 @@ def without_controller(slot: Slot, observed: TopicObserved) -> tuple[Int32s, boo
     for row in np.flatnonzero(any_in_row(ours & ~going)).tolist():
         instead = _instead(racks, unpad(replicas[row]), int(observed.partitions[row]))
         replicas[row, ours[row]] = NONE if instead is None else instead
-    waiting = ~any_in_row(replicas != NONE)
-    replicas[waiting] = observed.replicas[waiting]
-    repaired = any_in_row(ours) & ~waiting
+    dropped = any_in_row(ours & (replicas == NONE))
+    kept = ~any_in_row(replicas != NONE) | (dropped & _is_told_of_us(slot, observed))
+    replicas[kept] = observed.replicas[kept]
+    repaired = any_in_row(ours) & ~kept
     packed = keep(replicas, replicas != NONE)
     return _as_repaired_before(slot, observed, packed, repaired), bool(repaired.any())
+
+
+def _is_told_of_us(slot: Slot, observed: TopicObserved) -> Bools:
+    """Return bool[n]: another controller has told the partition's leader of us, and nothing but our
+    going raises the leader epoch.
+
+    One that is known already was told of without us, or is repaired by `repair_held`.
+    """
+    listed = observed.replicas
+    moving = contains(observed.adding, listed) | contains(observed.removing, listed)
+    others_move = any_in_row(moving & (listed != slot.authority.controller_id))
+    is_new = slot.table.find(observed.topic, observed.partitions) < 0
+    is_new |= slot.authority.phase is Phase.LOADING
+    told: Bools = observed.states.present & ~others_move & is_new
+    return told
 
 
 def repair_waiting(slot: Slot, changes: Changes) -> None:
@@ -102,6 +120,18 @@ def joining(observed: TopicObserved, replicas: Int32s) -> Bools:
     known = contains(observed.replicas, replicas) | contains(observed.states.isr, replicas)
     joins: Bools = observed.states.present[:, None] & (replicas != NONE) & ~known
     return joins
+
+
+def leaving(slot: Slot, observed: TopicObserved, replicas: Int32s) -> Bools:
+    """Return bool[n, R]: our place among replicas, which is to be removed as by a reassignment.
+
+    A leader that was told of us hears so with a higher epoch: with the one it knows it would keep
+    us in its assignment, and count us among those that are not in sync.
+    """
+    ours = replicas == slot.authority.controller_id
+    others = any_in_row((replicas != NONE) & ~ours)
+    leaves: Bools = ours & (observed.states.present & others)[:, None]
+    return leaves & (not observed.unwritable)
 
 
 def held_unrepaired(slot: Slot, at: Rows, columns: Columns) -> Bools:

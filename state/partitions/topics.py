@@ -19,6 +19,7 @@ from state.partitions.reassignment import (
 from state.partitions.repair import (
     held_unrepaired,
     joining,
+    leaving,
     repair_held,
     without_controller,
 )
@@ -51,6 +52,9 @@ def on_topic_observed(slot: Slot, event: Event, observed: TopicObserved) -> list
     columns = observed_columns(observed, replicas, known.index)
     if repaired:
         columns.adding |= joining(observed, replicas)
+    leaves = leaving(slot, observed, replicas)
+    columns.adding &= ~leaves
+    columns.removing |= leaves
     if not loading and not observed.unwritable and _grows_in_deletion(slot, observed):
         return [_rewrite(slot, event, known)]
     if loading:

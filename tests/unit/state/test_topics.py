@@ -171,6 +171,43 @@ def test_a_leader_hears_of_the_replica_that_took_our_place_with_a_higher_epoch(
     assert (done["assignment"], done["adding"]) == ({"0": [3, 1, 2]}, {})
 
 
+@pytest.mark.parametrize("loading", [True, False])
+@pytest.mark.parametrize("isr", [[1, 2], [1]])
+@pytest.mark.parametrize("motion", [{}, {"removing": [[1000]]}, {"adding": [[1000]]}])
+def test_a_leader_hears_with_a_higher_epoch_that_nobody_took_our_place(
+    loading: bool, isr: list[int], motion: dict[str, list[list[int]]]
+) -> None:
+    """Also where not all others are in sync: we have no data that they wait for."""
+    controller = elected_again(1, 2) if loading else Controller((1, 2))
+    said = controller.topic("t", [[1000, 1, 2]], [[1, 3, isr, 5, 0, 7]], **motion, zk_version=4)
+    if loading:
+        assert said == {}
+        assert controller.topic("t", [[1000, 1, 2]], [[1, 3, isr, 5, 0, 7]], zk_version=4) == {}
+        said = controller.happen("resync_completed", topics=1)
+    assert REWRITE not in said, "it is written once"
+    done = said[COMPLETE]
+    assert (done["assignment"], done["adding"], done["removing"]) == ({"0": [1, 2]}, {}, {})
+    assert done["expected_version"] == 4
+    [row] = said[CHANGE]
+    assert (row["leader"], row["leader_epoch"], row["isr"]) == (1, 4, isr)
+    assert (row["replicas"], row["recipients"]) == ([1, 2], [1, 2])
+    assert row["rule"] == Rule.LEADER_EPOCH_BUMPED
+    again = controller.topic("t", [[1000, 1, 2]], [[1, 3, isr, 5, 0, 7]], zk_version=4)
+    assert CHANGE not in again
+    assert again[REWRITE]["assignment"] == {"0": [1, 2]}
+
+
+def test_a_topic_that_loses_us_can_be_deleted_at_once() -> None:
+    controller = elected_again(1, 2)
+    controller.topic("t", [[1000, 1, 2]], [[1, 0, [1], 5, 0, 0]])
+    controller.happen("topic_deletion_requested", "t", topic="t")
+    said = controller.happen("resync_completed", topics=1)
+    stopped = {row["broker"] for row in said[DecisionKind.STOP_REPLICAS] if row["delete"]}
+    assert stopped >= {1, 2}
+    answer(controller, 1)
+    assert DecisionKind.DELETE_TOPIC in answer(controller, 2)
+
+
 def test_nobody_takes_our_place_where_a_reassignment_removes_us() -> None:
     controller = elected_again(1, 2, 3, 4)
     motion = {"replicas": [[3, 1, 2, 1000]], "adding": [[3]], "removing": [[1000]]}
