@@ -27,6 +27,7 @@ from state.protocol_errors import ProtocolError
 from state.replies import reply
 from state.reply_bodies import ControllerApi, CreateTopicReply
 from state.topic_ids import topic_id_to_text
+from state.topic_overrides import UNCLEAN, unclean_of
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 _MAX_NAME_LENGTH = 249
@@ -147,11 +148,10 @@ def _assigned(slot: Slot, assignment: dict[int, tuple[int, ...]]) -> Int32s:
 def _create(
     slot: Slot, event: Event, request: CreateTopicRequested, replicas: Int32s
 ) -> list[Decision]:
-    unclean = request.configs.get("unclean.leader.election.enable")
     topic = Topic(
         request.topic,
         request.topic_id,
-        None if unclean is None else unclean.strip().lower() == "true",
+        unclean_of(request.configs.get(UNCLEAN)),
         zk_version=0,
         min_insync=request.min_insync,
         seen=False,

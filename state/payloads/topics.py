@@ -19,6 +19,7 @@ from state.limits import PARTITIONS_MAX
 from state.matrix import Int32s
 from state.payloads.partitions import ObservedStates, states_from_json
 from state.topic_ids import topic_id_from_text
+from state.topic_overrides import MIN_INSYNC, min_insync_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,11 +138,18 @@ def _partition_count(value: object) -> int:
     return count
 
 
+def _min_insync(configs: dict[str, str]) -> int | None:
+    """Return what is said; None for what is no number, which the gateway does not let through."""
+    try:
+        return min_insync_of(configs.get(MIN_INSYNC))
+    except ValueError:
+        return None
+
+
 def create_topic_requested(body: dict[str, Any]) -> CreateTopicRequested:
     """Read create_topic_requested."""
     assignment = body.get("assignment")
     configs = {text(k): text(v) for k, v in body.get("configs", {}).items()}
-    min_insync = configs.get("min.insync.replicas", "").strip()
     return CreateTopicRequested(
         request_id=text(body["request_id"]),
         topic=text(body["topic"]),
@@ -152,7 +160,7 @@ def create_topic_requested(body: dict[str, Any]) -> CreateTopicRequested:
         if assignment is None
         else {int32(int(p)): int32_tuple(ids) for p, ids in assignment.items()},
         configs=configs,
-        min_insync=int32(int(min_insync)) if min_insync.isdecimal() else None,
+        min_insync=_min_insync(configs),
         validate_only=bool(optional_bool(body.get("validate_only"))),
         start_index=int32(body["start_index"]),
         shift=int32(body["shift"]),

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from state.event_kinds import EventKind
+from state.topic_overrides import MIN_INSYNC, UNCLEAN
 from streaming.log.api import NewRecord
 from streaming.log.events import event
-from streaming.observers.overrides import MIN_INSYNC, UNCLEAN
 from streaming.settings import Settings
 from streaming.zk.claim import ControllerClaim
 

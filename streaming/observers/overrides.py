@@ -7,16 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from state.json_values import int32
+from state.topic_overrides import MIN_INSYNC, UNCLEAN, min_insync_of, unclean_of
 from streaming.process.counters import Counters
 from streaming.zk.multiread import read_many
 from streaming.zk.reader import ZkReader
 from streaming.zk.znodes import entity_config_path, parse_config
 
 logger = logging.getLogger(__name__)
-
-UNCLEAN = "unclean.leader.election.enable"
-MIN_INSYNC = "min.insync.replicas"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +36,7 @@ def overrides(path: str, data: bytes | None, counters: Counters) -> Overrides:
     """
     try:
         config = parse_config(data or b"")
-        return Overrides(_truth(config.get(UNCLEAN)), _number(config.get(MIN_INSYNC)))
+        return Overrides(unclean_of(config.get(UNCLEAN)), min_insync_of(config.get(MIN_INSYNC)))
     except ValueError as error:
         logger.warning("%s is passed over: %s", path, error)
         counters["broken_configs"] += 1
@@ -53,11 +50,3 @@ def topic_overrides(session: ZkReader, counters: Counters, names: Sequence[str])
     paths = [entity_config_path("topics", name) for name in names]
     znodes = read_many(session, paths).data
     return [overrides(path, data, counters) for path, data in zip(paths, znodes, strict=True)]
-
-
-def _truth(text: str | None) -> bool | None:
-    return None if text is None else text.strip().lower() == "true"
-
-
-def _number(text: str | None) -> int | None:
-    return None if text is None else int32(int(text))

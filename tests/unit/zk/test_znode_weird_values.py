@@ -12,13 +12,14 @@ import pytest
 from state.event_kinds import EventKind
 from state.events import Event, parse_payload
 from state.limits import REPLICAS_MAX
+from state.topic_overrides import MIN_INSYNC, UNCLEAN
 from streaming.log.api import NewRecord
 from streaming.log.embedded_format import checked_texts
 from streaming.log.events import event
 from streaming.observers.admin import elections, reassignments
 from streaming.observers.brokers import registration
 from streaming.observers.known_topics import observed, read_topic
-from streaming.observers.overrides import MIN_INSYNC, UNCLEAN, Overrides, overrides
+from streaming.observers.overrides import Overrides, overrides
 from streaming.observers.producer_ids import producer_id_block
 from streaming.observers.states import state_tuples
 from streaming.zk.types import ZNode
