@@ -102,11 +102,10 @@ def tree(session: ZkSession, *roots: str) -> dict[str, tuple[bytes, int]]:
     return dict(sorted(found.items()))
 
 
-def state_of(session: ZkSession, topic: str, partition: int) -> tuple[Any, ...] | None:
+def state_of(session: ZkSession, topic: str, partition: int) -> tuple[Any, ...]:
     """(leader, leader epoch, ISR, version) in ZooKeeper."""
     znode = session.get(partition_state_path(topic, partition))
-    if znode is None:
-        return None
+    assert znode is not None
     body = orjson.loads(znode.data)
     return body["leader"], body["leader_epoch"], body["isr"], znode.version
 

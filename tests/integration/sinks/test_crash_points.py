@@ -131,7 +131,8 @@ def test_killed_in_a_head_start(new_world, scenario, every):
     """
 
     def ahead(scenario: Scenario) -> World:
-        return new_world(scenario, ahead=True)
+        world: World = new_world(scenario, ahead=True)
+        return world
 
     wanted = killed_between_any_two_steps(ahead, SCENARIOS[scenario], every)
     assert wanted == undisturbed(new_world(SCENARIOS[scenario]))[0]
@@ -234,6 +235,7 @@ def test_killed_while_brokers_answer_for_their_deletions(new_world):
         fold_until(world, job, deleted)
         assert tree(world.session) == left, f"after point {at}"
         job.close()
+    assert left is not None
     assert at > 40, "there were fewer points than steps"
     assert {path.split("/")[3] for path in left if path.startswith("/brokers/topics/")} == {"v"}
 

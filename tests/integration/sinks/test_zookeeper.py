@@ -10,10 +10,10 @@ from streaming.zk.claim import claim_controller
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import TopicZNode, config_bytes, partition_state_bytes, topic_bytes
 from streaming.zk.znodes.controller import ProducerIdBlock, producer_id_block_bytes
-from tests.fixtures.story import OURSELVES
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 from tests.integration.sinks.support import (
     TOPIC_ID,
+    claimed,
     lost,
     state_of,
     story_with_everything,
@@ -145,7 +145,7 @@ def test_a_replaced_controller_writes_nothing_and_tells_nobody(zookeeper, zk_ses
 def test_the_new_term_is_written_beside_a_fenced_old_one(zk_session, sink, job):
     job.story.create("t", [[1, 2]])
     sink.write(job.decide())
-    version = claim_controller(zk_session, OURSELVES, steal=True).epoch_zk_version
+    version = claimed(zk_session)
     job.story.unregister(1)
     job.story.elected(2, version)
     job.story.register({2: 12, 3: 13})

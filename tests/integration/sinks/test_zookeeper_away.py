@@ -7,11 +7,11 @@ import threading
 import pytest
 
 from streaming.embedded.zookeeper import EmbeddedZooKeeper
-from streaming.sinks import zookeeper as module
 from streaming.sinks.batch_events import batch_events
 from streaming.sinks.zookeeper import ZooKeeperSink
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import SessionLost, ZooKeeperUnreachable
+from streaming.zk.fenced import FencedWriter
 from streaming.zk.write_limits import WriteLimits
 from tests.fixtures.waiting import wait_for
 from tests.integration.sinks.support import claimed, lost, state_of, story_with_everything
@@ -83,7 +83,7 @@ def test_a_session_that_is_lost_between_stages_forgets_no_conflict(
     job.story.create("t", [[1]])
     job.story.create("u", [[1, 2]])
     batch = job.decide()
-    real = module.FencedWriter.write
+    real = FencedWriter.write
     calls = []
 
     def write(self, ops):
@@ -92,7 +92,7 @@ def test_a_session_that_is_lost_between_stages_forgets_no_conflict(
             raise SessionLost("as told")
         return real(self, ops)
 
-    monkeypatch.setattr(module.FencedWriter, "write", write)
+    monkeypatch.setattr(FencedWriter, "write", write)
     sink.write(batch)
     assert [(one.topic, one.partition) for one in batch.conflicts] == [("t", None)]
     assert [(one.kind, one.key) for one in batch_events(batch)] == [("topic_removed", "t")]

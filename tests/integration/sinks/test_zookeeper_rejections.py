@@ -141,7 +141,10 @@ def test_a_topic_that_would_be_too_large_is_as_before_and_who_asked_hears_why(wo
     )
 
     znode = world.session.get(topic_path("t"))
-    states = [[1, 0, [1, 2, 3], 1, 0, 0], [1, 0, [1, 3, 2], 1, 0, 0]]
+    states: list[list[int | list[int]] | None] = [
+        [1, 0, [1, 2, 3], 1, 0, 0],
+        [1, 0, [1, 3, 2], 1, 0, 0],
+    ]
     again = observed(
         "t", parse_topic(znode.data), znode.version, Overrides(None, None), states, unwritable=True
     )

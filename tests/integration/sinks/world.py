@@ -18,7 +18,7 @@ from streaming.image.restore import image_of
 from streaming.log.embedded import EmbeddedLogReader
 from streaming.zk.client import ZkSession
 from tests.fixtures.fake_front import FakeFront
-from tests.fixtures.stub_brokers import StubBrokers
+from tests.fixtures.stub_brokers import StubBroker, StubBrokers
 from tests.fixtures.waiting import wait_for
 from tests.integration.sinks.local_job import LocalJob, Points
 from tests.integration.sinks.stories import SCENARIOS, Scenario
@@ -90,6 +90,18 @@ def stubs() -> Iterator[StubBrokers]:
     brokers.close()
 
 
+def make_fresh(stub: StubBroker, scenario: Scenario) -> None:
+    """Let a broker forget the last job and answer as the scenario has it."""
+    wait_for("the last job's end", lambda: not stub.connected)
+    stub.leader_epochs.clear()
+    stub.received.clear()
+    stub.errors = {}
+    stub.silent = False
+    # Such an answer makes no event, so that there are only those of the recorded log.
+    recorded = scenario.answers_recorded
+    stub.stop_error = int(ProtocolError.STALE_BROKER_EPOCH) if recorded else 0
+
+
 @pytest.fixture
 def new_world(shared_zookeeper: str, stubs: StubBrokers) -> Iterator[Callable[..., World]]:
     """Make worlds: those of one scenario differ in nothing but their names."""
@@ -104,14 +116,7 @@ def new_world(shared_zookeeper: str, stubs: StubBrokers) -> Iterator[Callable[..
         data_dir = Path(tempfile.mkdtemp(prefix="hs-"))
         front = FakeFront(data_dir)
         for id_ in stubs.by_id:
-            wait_for("the last job's end", lambda stub=stubs[id_]: not stub.connected)
-            stubs[id_].leader_epochs.clear()
-            stubs[id_].received.clear()
-            stubs[id_].errors = {}
-            stubs[id_].silent = False
-            # Such an answer makes no event, so that there are only those of the recorded log.
-            recorded = scenario.answers_recorded
-            stubs[id_].stop_error = int(ProtocolError.STALE_BROKER_EPOCH) if recorded else 0
+            make_fresh(stubs[id_], scenario)
         front.record(scenario.tell(stubs.ports, version).events)
         world = World(connect, session, stubs, front, data_dir, scenario, ahead)
         worlds.append(world)
