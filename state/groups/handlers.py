@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from state.decisions import Decision
+from state.decisions import Decision, DecisionKind
 from state.events import Event
 from state.groups import ownership, refusals
 from state.groups.buckets import bucket_of_key, group_bucket
@@ -122,14 +122,15 @@ def _only_timers(turn: Turn, group: Group) -> None:
 
 
 def on_group_timer_due(slot: GroupSlot, event: Event, due: GroupTimerDue) -> list[Decision]:
-    """Let the timers of a bucket fire, and tell the clock the next deadline."""
+    """Let the timers of a bucket fire, and tell the clock the next deadline: of all groups once."""
     number = bucket_of_key(event.key)
     bucket = slot.bucket(number)
-    # While it counts as armed for ever past, the groups' own deadlines are not told one by one.
-    bucket.armed_ms = 0
     found = each(slot, event, bucket.due(event.time_ms), _only_timers)
     bucket.armed_ms = None
-    return [*found, *arm(bucket, event.offset, number, bucket.first())]
+    return [
+        *(one for one in found if one.kind is not DecisionKind.ARM_TIMER),
+        *arm(bucket, event.offset, number, bucket.first()),
+    ]
 
 
 def on_offsets_expiration_due(
