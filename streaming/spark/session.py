@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,10 +27,24 @@ def open_spark(settings: Settings, local_fs_jar: Path | None = None) -> SparkSes
     builder = SparkSession.Builder().appName("helmstream")
     for key, value in prepare_launch(settings, local_fs_jar).items():
         builder = builder.config(key, value)
-    spark = builder.getOrCreate()
+    with _sigint_kept():
+        spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("WARN")
     spark.dataSource.register(HelmstreamLogSource)
     return spark
+
+
+@contextmanager
+def _sigint_kept() -> Iterator[None]:
+    """Put back what SIGINT does: a SparkContext that is made in the main thread takes it over, and
+    would raise KeyboardInterrupt in the midst of what its process does to stop in order.
+    """
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, handler)
 
 
 def jvm_pid(spark: SparkSession) -> int:
