@@ -15,6 +15,7 @@ from streaming.paths import DataDir
 from streaming.settings import Settings
 from streaming.sinks.answers import AnswerSink
 from streaming.sinks.appender import SinkAppender
+from streaming.sinks.batch_events import taken_back
 from streaming.sinks.brokers import BrokerSink
 from streaming.sinks.channel import Timing
 from streaming.sinks.decided_so_far import DecidedSoFar
@@ -100,6 +101,7 @@ def open_sinks(
         retention=retention,
         appender=appender,
         doubts=doubts,
+        taken_back=taken_back(unfolded),
     )
     logs = (decisions, outcomes, retention)
     return Sinks(pipeline, link, brokers, answers, zookeeper, *logs, stopped)

@@ -7,10 +7,13 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import groupby
 from typing import Any, overload
 
+import orjson
+
 from state.decisions import DecisionKind
 from state.event_kinds import EventKind
 from state.payloads.partitions import StateCause
-from streaming.log.api import NewRecord
+from state.payloads.topics import topic_removed
+from streaming.log.api import LogRecord, NewRecord
 from streaming.log.events import event
 from streaming.observers.producer_ids import producer_ids_observed
 from streaming.observers.states import state_tuples
@@ -73,6 +76,12 @@ def _removal(refused: SinkDecision) -> dict[str, Any]:
     body = {"topic": refused.extra["topic"], "observed_again": True}
     is_mark = refused.kind is DecisionKind.MARK_TOPIC_DELETION
     return {**body, "unmarked": True} if is_mark else body
+
+
+def taken_back(events: Iterable[LogRecord]) -> list[str]:
+    """Return the topics of which events in the log say that what they hold follows."""
+    removals = (one for one in events if one.kind == EventKind.TOPIC_REMOVED)
+    return [one.key for one in removals if topic_removed(orjson.loads(one.payload)).observed_again]
 
 
 def producer_id_events(lost_writes: Iterable[LostWrite]) -> list[NewRecord]:

@@ -78,8 +78,9 @@ class Pipeline:
         retention: Retention,
         appender: SinkAppender,
         doubts: Doubts,
+        taken_back: Iterable[str],
     ) -> None:
-        """Take the sinks, each ready for use."""
+        """Take the sinks, each ready for use, and the topics to be read again at the start."""
         self._decisions = decisions
         self._decision_log = decision_log
         self._outcomes = outcomes
@@ -92,6 +93,7 @@ class Pipeline:
         self._retention = retention
         self._appender = appender
         self._doubts = doubts
+        self._taken_back = dict.fromkeys(taken_back)
 
     def carry_out(self, batch_id: int | None, folded: FoldedBatch) -> None:
         """Take what was folded together through all steps; batch_id: None in a head start."""
@@ -202,11 +204,18 @@ class Pipeline:
             offsets = self._appender.append_of_batch(events, batch.end_offset)
             for event, offset in zip(events, offsets, strict=True):
                 self._doubts.end(event, offset)
-        refused = [one.topic for one in batch.refused_topics()]
-        if refused:
+        self._have_observed_again(batch)
+
+    def _have_observed_again(self, batch: DecidedBatch) -> None:
+        """Ask for the topics that were taken back, until the front hears it: the last job may have
+        ended between their events and that, and the link may not be up yet.
+        """
+        self._taken_back |= dict.fromkeys(one.topic for one in batch.refused_topics())
+        if self._taken_back:
             rejected = {one.topic for one in batch.rejected if one.partition is None}
-            unwritable = [topic for topic in refused if topic in rejected]
-            self._say(Reobserve(refused, unwritable))
+            unwritable = [topic for topic in self._taken_back if topic in rejected]
+            if self._say(Reobserve(list(self._taken_back), unwritable)):
+                self._taken_back.clear()
 
     def _complete(self, batch: DecidedBatch, started: float) -> None:
         answers = replies(batch, self._doubts)
@@ -237,12 +246,15 @@ class Pipeline:
             queue_lengths=by_broker(self._brokers.queue_lengths()),
         )
 
-    def _say(self, told: FromJob, body: bytes = b"") -> None:
+    def _say(self, told: FromJob, body: bytes = b"") -> bool:
+        """Return whether it was sent."""
         try:
             self._link.send(told.head(), body)
         except LinkDown as error:
             # A front that comes back gets the whole image; those who waited for replies hung up.
             logger.info("the front misses %s: %s", told.kind, error)
+            return False
+        return True
 
 
 def _in_force(batch: DecidedBatch) -> list[SinkDecision]:

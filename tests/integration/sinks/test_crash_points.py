@@ -13,6 +13,7 @@ import orjson
 import pytest
 
 from state.decisions import DecisionKind
+from streaming.link.job_side import JobLink, LinkDown
 from streaming.log.embedded import EmbeddedLogReader
 from streaming.sinks import answers
 from streaming.wire.apis import ApiKey
@@ -322,4 +323,26 @@ def test_a_batch_waits_for_the_front_and_goes_on(new_world):
     wait_for(
         "the last batch", lambda: world.front.heads("batch")[-1]["batch_id"] == job.batch_id - 1
     )
+    job.close()
+
+
+def test_a_front_that_missed_what_to_read_again_is_asked_with_the_next_batch(
+    new_world, monkeypatch
+):
+    wanted, _ = undisturbed(new_world())
+    real = JobLink.send
+    missed: list[list[str]] = []
+
+    def send(link, head, body=b""):
+        if head["type"] == "reobserve" and not missed:
+            missed.append(head["topics"])
+            raise LinkDown("away")
+        real(link, head, body)
+
+    monkeypatch.setattr(JobLink, "send", send)
+    world = new_world()
+    job = world.start()
+    job.run()
+    assert world.outcome(job) == wanted
+    assert missed == [["there"]]
     job.close()

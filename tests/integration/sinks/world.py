@@ -67,7 +67,18 @@ class World:
             "decisions": decisions,
             "states": job.fold.states,
             "events": self.front.events(),
+            "observed again": self.observed_again(job),
         }
+
+    def observed_again(self, job: LocalJob) -> set[str]:
+        """The topics that the front was asked to read again at least once."""
+
+        def has_ended() -> bool:
+            return any(head["end_offset"] == job.folded for head in self.front.heads("batch"))
+
+        wait_for("the last batch", has_ended)
+        told = self.front.heads("reobserve")
+        return {topic for head in told for topic in head["topics"]}
 
     def check_brokers(self, machines: list[Machine]) -> None:
         """Every broker has heard the newest leader epoch of each partition it hosts."""
