@@ -13,6 +13,7 @@ from pathlib import Path
 
 import orjson
 
+from checkpoints.checksums import are_sums, matches, sums_file
 from checkpoints.durable import fsync_folder, read_file
 from checkpoints.read import committed_batches, has_state, planned_batches
 
@@ -27,6 +28,9 @@ _LOST = re.compile(
 _MAY_PASS = re.compile(r"FileNotFoundException: .+ \((?!No such file)")
 """Java names any file so that it cannot open, with the reason: also for want of permission."""
 
+STATE_FORMAT = ("state/0/_metadata/metadata", "state/0/0/_metadata/schema")
+"""Written before the first batch is; of the query's only operator, and of its first partition."""
+
 Read = Callable[[str], object]
 """Takes a file's text apart; raises ValueError."""
 
@@ -36,11 +40,14 @@ def damage(checkpoint: Path) -> str | None:
 
     States themselves Spark alone can read: `lost_states` says whether that failed. Raises OSError
     when a file cannot be read that may be whole.
-    Source: Spark's OffsetSeqLog and CommitLog (a version, then JSON line by line), StreamMetadata.
+    Source: Spark's OffsetSeqLog and CommitLog (a version, then JSON line by line), StreamMetadata,
+    OperatorStateMetadata, StateSchemaCompatibilityChecker.
     """
     for path, read in _needed(checkpoint):
         try:
-            read(read_file(path).decode("utf-8", "replace"))
+            content = read_file(path)
+            read(content.decode("utf-8", "replace"))
+            _check_sums(path, content)
         except FileNotFoundError:
             return f"{path.relative_to(checkpoint)} is missing"
         except ValueError as error:
@@ -82,10 +89,9 @@ def _needed(checkpoint: Path) -> Iterator[tuple[Path, Read]]:
         yield checkpoint / "offsets" / str(batch), _planned
     for batch in committed[-1:]:
         yield checkpoint / "commits" / str(batch), _committed
-    for pattern in ("state/*/_metadata/*", "state/*/*/_metadata/*"):
-        for path in sorted(checkpoint.glob(pattern)):
-            if path.is_file():
-                yield path, _not_empty
+    if committed:
+        for name in STATE_FORMAT:
+            yield checkpoint / name, _not_empty
 
 
 def _planned(text: str) -> None:
@@ -108,3 +114,12 @@ def _lines(text: str, at_least: int) -> None:
 def _not_empty(text: str) -> None:
     if not text:
         raise ValueError("it is empty")
+
+
+def _check_sums(path: Path, content: bytes) -> None:
+    try:
+        sums = read_file(sums_file(path))
+    except FileNotFoundError:
+        return
+    if are_sums(sums) and not matches(content, sums):
+        raise ValueError("it does not match its checksums")

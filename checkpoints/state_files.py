@@ -4,14 +4,13 @@ A job knows them a moment after its start, long before Spark can tell them. What
 expected is not guessed at: Spark reads it then.
 
 Source: Spark's HDFSBackedStateStoreProvider (files of a version), UnsafeRow (rows), lz4-java's
-LZ4BlockOutputStream (frames), Hadoop's ChecksumFileSystem (`.crc` files).
+LZ4BlockOutputStream (frames).
 """
 
 from __future__ import annotations
 
 import logging
 import struct
-import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import orjson
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from checkpoints.checksums import matches, sums_file
 from checkpoints.packing import unpacked
 from checkpoints.read import committed_batches, read_states
 from checkpoints.replay import States
@@ -47,9 +47,6 @@ _LENGTH = struct.Struct(">i")
 _NONE = -1  # in place of a key's length: the end; of a value's: the key is removed
 _KEY = struct.Struct("<8xi4x")  # no null bits set, one int
 _FIELD = struct.Struct("<8xII")  # null bits, then the length and place of the only field
-
-_CRC_HEADER = struct.Struct(">4sI")
-_CRC_MAGIC = b"crc\x00"
 
 
 class StatesUnreadable(Exception):
@@ -155,19 +152,9 @@ def _state(value: bytes) -> bytes:
 def _opened(path: Path) -> bytes:
     """Return a file's content without its frames."""
     packed = path.read_bytes()
-    _check(path, packed)
-    return b"".join(_frames(path, memoryview(packed)))
-
-
-def _check(path: Path, content: bytes) -> None:
-    """Compare a file with the checksums that lie beside it."""
-    sums = path.with_name(f".{path.name}.crc").read_bytes()
-    magic, chunk_bytes = _CRC_HEADER.unpack_from(sums)
-    found = [
-        zlib.crc32(content[at : at + chunk_bytes]) for at in range(0, len(content), chunk_bytes)
-    ]
-    if magic != _CRC_MAGIC or struct.pack(f">{len(found)}I", *found) != sums[_CRC_HEADER.size :]:
+    if not matches(packed, sums_file(path).read_bytes()):
         raise StatesUnreadable(f"{path} does not match its checksums")
+    return b"".join(_frames(path, memoryview(packed)))
 
 
 def _frames(path: Path, data: memoryview) -> Iterator[bytes]:

@@ -30,6 +30,7 @@ from streaming.starting.beginning import begin
 from streaming.starting.head_start import HeadStart
 from streaming.starting.head_starts import HeadStarts
 from tests.fixtures.folding import fold_log
+from tests.fixtures.job_checkpoints import note_state_format
 from tests.fixtures.story import Fold
 from tests.property.state_logs import long_log
 
@@ -101,6 +102,7 @@ class Query:
         self.written = self.batches, fold.states
         head_starts.take(self.batches, rows)
         self.pass_by()
+        note_state_format(self.checkpoint)
         self._write("commits", "v1\n{}")
         self.committed, self.states, self.batches = end, fold.states, self.batches + 1
 

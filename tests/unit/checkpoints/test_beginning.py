@@ -15,6 +15,7 @@ from streaming.log.embedded import EmbeddedLogWriter
 from streaming.paths import DataDir
 from streaming.settings_loader import load_settings
 from streaming.starting.beginning import first_event, knows_no_term
+from tests.fixtures.job_checkpoints import note_state_format
 
 PAUSED = NewRecord(EventKind.CONTROLLER_PAUSED, "", b'{"reason":"r"}')
 ELECTED = NewRecord(EventKind.CONTROLLER_ELECTED, "", b"{}")
@@ -39,6 +40,7 @@ class Folder:
         for name in ("offsets", "commits")[: 1 + committed]:
             (self.checkpoint / name).mkdir(parents=True, exist_ok=True)
             (self.checkpoint / name / str(number)).write_text(texts[name])
+        note_state_format(self.checkpoint)
 
     def begins(self) -> int:
         first = first_event(self.settings, self.folders)

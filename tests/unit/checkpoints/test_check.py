@@ -18,6 +18,7 @@ from streaming.commands.frame import expected_exit_code
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
 from streaming.paths import DataDir
+from tests.fixtures.job_checkpoints import note_state_format
 
 
 @pytest.fixture
@@ -29,6 +30,7 @@ def folders(tmp_path, monkeypatch):
     for name, text in (("offsets", plan), ("commits", "v1\n{}")):
         (folders.checkpoint / name).mkdir()
         (folders.checkpoint / name / "0").write_text(text)
+    note_state_format(folders.checkpoint)
     with EmbeddedLogWriter(folders.events) as writer:
         writer.append([NewRecord("kind", "", b"")])
     monkeypatch.setattr("checkpoints.read.read_states", lambda *_: {})

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import errno
+import shutil
+import struct
+import zlib
 from pathlib import Path
 
 import orjson
 import pytest
 
 from checkpoints.damage import damage, lost_states, move_aside
+
+SCHEMA = "state/0/0/_metadata/schema"
 
 
 def write(path: Path, text: str) -> None:
@@ -30,7 +35,14 @@ def checkpoint(tmp_path) -> Path:
     (folder / "state" / "0" / "0" / "_metadata").mkdir(parents=True)
     (folder / "state" / "0" / "0" / "_metadata" / "schema").write_bytes(b"\0\2v2\xff\xfe")
     write(folder / "helmstream.json", "{}")
+    for path in [path for path in folder.rglob("*") if path.is_file()]:
+        sums_of(path).write_bytes(struct.pack(">4sII", b"crc", 512, zlib.crc32(path.read_bytes())))
     return folder
+
+
+def sums_of(path: Path) -> Path:
+    """Where Hadoop keeps a file's checksums."""
+    return path.with_name(f".{path.name}.crc")
 
 
 def test_a_whole_checkpoint_and_none_are_not_damaged(checkpoint, tmp_path):
@@ -40,6 +52,7 @@ def test_a_whole_checkpoint_and_none_are_not_damaged(checkpoint, tmp_path):
 
 def test_a_source_without_an_offset_is_not_damage(checkpoint):
     write(checkpoint / "offsets" / "9", "v1\n{}\n-")
+    sums_of(checkpoint / "offsets" / "9").unlink()
     assert damage(checkpoint) is None
 
 
@@ -64,9 +77,35 @@ def test_a_file_that_spark_reads_first_is_named_with_what_is_wrong(checkpoint, n
     assert found is None if told is None else (found or "").startswith(told), found
 
 
-def test_a_plan_that_is_missing_is_named(checkpoint):
-    (checkpoint / "offsets" / "8").unlink()
-    assert damage(checkpoint) == "offsets/8 is missing"
+@pytest.mark.parametrize(
+    "name", ["offsets/8", "state/0/_metadata/metadata", "state/0/0/_metadata/schema"]
+)
+def test_what_is_missing_is_named(checkpoint, name):
+    (checkpoint / name).unlink()
+    assert damage(checkpoint) == f"{name} is missing"
+
+
+def test_states_that_are_all_missing_are_named_once_a_batch_is_committed(checkpoint):
+    shutil.rmtree(checkpoint / "state")
+    assert damage(checkpoint) == "state/0/_metadata/metadata is missing"
+    shutil.rmtree(checkpoint / "commits")
+    assert damage(checkpoint) is None
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["metadata", "offsets/8", "commits/8", "state/0/_metadata/metadata", SCHEMA],
+)
+def test_a_file_unlike_its_checksums_is_named(checkpoint, name):
+    """What can be taken apart and is not what was written, Spark refuses too."""
+    path = checkpoint / name
+    path.write_bytes(path.read_bytes()[:-1] + b" }"[: 1 + (name != SCHEMA)])
+    assert damage(checkpoint) == f"{name} cannot be read: it does not match its checksums"
+    sums = sums_of(path)
+    sums.write_bytes(sums.read_bytes()[:7])  # without its header it holds no checksums
+    assert damage(checkpoint) is None
+    sums.unlink()
+    assert damage(checkpoint) is None
 
 
 def test_a_file_that_cannot_be_read_just_now_is_no_damage(checkpoint, monkeypatch):
