@@ -60,6 +60,7 @@ class Tenure:
         another process takes it back with our id, KRaftControls, ClaimForbidden.
         """
         self._check_id_is_ours()
+        self._session.ensure_path("/")  # a chroot that is new, as brokers do
         if (session_id := self._session.session_id) is not None:
             self._rivals.claiming(session_id)
         taken = claim_controller(self._session, self._controller_id, steal=True)

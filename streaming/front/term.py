@@ -221,7 +221,12 @@ class Term:
         """
         if not self._listener.needs_listeners():
             return []
+        said = False
         while not (names := addresses.plaintext_listeners(self._settings, self._registrations())):
+            if not said:
+                where = self._settings.zookeeper_connect
+                logger.info("no broker is registered in ZooKeeper at %s: one is waited for", where)
+                said = True
             self._signals.wait_for_work(self._dirty)
             self._dirty.take()
         return names

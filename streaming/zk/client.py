@@ -17,15 +17,6 @@ class ZkSession(ZkReader):
 
     client = KazooClient
 
-    def connect(self, timeout_ms: int = 15_000) -> None:
-        """Open the session, and create the chroot if the hosts name one, as brokers do.
-
-        Raises ZooKeeperUnreachable after timeout_ms of trying, AuthenticationFailed.
-        """
-        super().connect(timeout_ms)
-        if self.chroot:
-            self._read("/", lambda: self._kazoo.ensure_path_async("/"))
-
     def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False) -> None:
         """Create a znode; raises NodeExists, NodeMissing (the parent), ConnectionLost."""
         self._once(path, self._kazoo.create_async(path, data, ephemeral=ephemeral))
@@ -46,7 +37,7 @@ class ZkSession(ZkReader):
         self._once(path, self._kazoo.delete_async(path, version=version))
 
     def ensure_path(self, path: str) -> None:
-        """Create a znode and its missing parents, all empty."""
+        """Create a znode and its missing parents, all empty; the chroot is one of them."""
         self._read(path, lambda: self._kazoo.ensure_path_async(path))
 
     def multi(self, ops: Sequence[MultiOp]) -> list[OpResult]:

@@ -7,8 +7,11 @@ import pytest
 
 from state.topic_ids import topic_id_from_text, topic_id_to_text
 from streaming.zk.claim import claim_controller
+from streaming.zk.client import ZkSession
 from streaming.zk.znodes import ProducerIdBlock, SecurityProtocol, producer_id_block_bytes
+from tests.fixtures.waiting import wait_for
 from tests.fixtures.znodes import isr_change_bytes, log_dir_event_bytes
+from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 from tests.integration.front.harness import (
     CONTROLLER_ID,
     put_broker,
@@ -205,6 +208,21 @@ def test_many_topics_are_loaded_in_groups(zk_session, start_with_job):
     zk_session.set("/brokers/topics/topic-0777", b'{"version":1,"partitions":{"0":[1],"1":[1]}}')
     changed = front.wait_events("topic_observed", 1_204)[-1]
     assert (changed["topic"], changed["partitions"]) == ("topic-0777", [0, 1])
+
+
+def test_a_chroot_that_is_not_there_is_named_and_not_made(zk_session, start_with_job):
+    """It may be a wrong one; the first broker to start makes it if it is not."""
+    where = f"{zk_session.hosts}/missing"
+    front = start_with_job(where, gateway_listeners="", inter_broker_listener_name="INTERNAL")
+    log = front.data_dir / "log" / "front.log"
+    said = f"no broker is registered in ZooKeeper at {where}: one is waited for"
+    wait_for("what is waited for", lambda: said in log.read_text())
+    assert front.status()["role"] == "claiming"
+    assert zk_session.children("/") == []
+    with ZkSession(where, SESSION_TIMEOUT_MS) as broker:
+        put_broker(broker, 1, listeners=("INTERNAL",))
+        front.wait_role("active")
+    assert log.read_text().count(said) == 1
 
 
 def test_our_endpoints_follow_the_brokers_listeners(zk_session, start_with_job):
