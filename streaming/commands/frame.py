@@ -49,11 +49,12 @@ def expected_exit_code(error: Exception) -> int | None:
     from checkpoints.layout import CheckpointMismatch
     from state.errors import CorruptBlock
     from streaming.log.api import LogError, LogUnavailable
+    from streaming.log.embedded_format import CorruptLog
     from streaming.zk.errors import ZooKeeperError
 
     if isinstance(error, HelmstreamError):
         return error.exit_code
-    if isinstance(error, CheckpointMismatch | CorruptBlock):
+    if isinstance(error, CheckpointMismatch | CorruptBlock | CorruptLog):
         return 2
     if isinstance(error, KazooTimeoutError | ZooKeeperError | LogUnavailable):
         return 4

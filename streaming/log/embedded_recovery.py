@@ -27,8 +27,8 @@ from streaming.log.embedded_format import (
 _OFFSET_AT = 8
 _PARSE_STEP = 4096
 _DURABLE_LOST = (
-    "records up to offset {durable_end} were durable and acknowledged; restore the file, or delete "
-    "the file 'head' in its folder to accept their loss"
+    "records up to offset {durable_end} were durable and acknowledged (to accept the loss of these"
+    " alone, delete the file 'head' in its folder)"
 )
 
 
@@ -75,12 +75,12 @@ def _find_tail(data: memoryview, file: Path, base_offset: int, durable_end: int 
     except BadRecord as bad:
         at, offset, reason = bad.at, bad.offset, bad.reason
         time_ms = rows[-1][1] if rows else time_ms
-    if durable_end is not None and offset < durable_end:
-        why = _DURABLE_LOST.format(durable_end=durable_end - 1)
-        raise CorruptLog(str(file), at, offset, f"{reason}, but {why}")
     if (later := _later_group(data, at, offset)) is not None:
         why = f"a later record proves that everything before offset {later} was durable"
         raise CorruptLog(str(file), at, offset, f"bad record ({reason}), and {why}")
+    if durable_end is not None and offset < durable_end:
+        why = _DURABLE_LOST.format(durable_end=durable_end - 1)
+        raise CorruptLog(str(file), at, offset, f"{reason}, but {why}")
     return Tail(at, offset, time_ms)
 
 

@@ -11,6 +11,7 @@ from streaming.log.api import AppendFailed, NewRecord
 from streaming.log.embedded_format import (
     HARD_RECORD_BYTES_MAX,
     Body,
+    CorruptLog,
     encode_body,
     list_segments,
     pack_record,
@@ -26,6 +27,10 @@ from streaming.process.wall_clock import wall_clock_ms
 SEGMENT_BYTES = 64 * 1024 * 1024
 RECORD_BYTES_MAX = HARD_RECORD_BYTES_MAX
 """A decision about a million partitions takes 68 MB."""
+_TO_GO_ON = (
+    "restore the file, or start with an empty data.dir: the cluster is then loaded again, committed"
+    " offsets are in __consumer_offsets"
+)
 
 
 class EmbeddedLogWriter:
@@ -78,7 +83,11 @@ class EmbeddedLogWriter:
         self._head = Head(self._folder / "head", writable=True)
         file = self._folder / segment_name(bases[-1])
         let_go_of_cache(file)
-        tail = find_tail(file, bases[-1], self._head.end_offset())
+        try:
+            tail = find_tail(file, bases[-1], self._head.end_offset())
+        except CorruptLog as found:
+            reason = f"{found.reason}; {_TO_GO_ON}"
+            raise CorruptLog(found.file, found.position, found.offset, reason) from found
         self._segment = SegmentWriter(file, tail.position)
         self._tail = tail
         self._segment.sync()

@@ -27,7 +27,7 @@ from streaming.embedded.process import ChildDied, NotReady
 from streaming.embedded.spark_jars import SparkJarsMissing
 from streaming.errors import ConfigurationError, NoZooKeeper, PortTaken
 from streaming.log.api import NewRecord
-from streaming.log.embedded import EmbeddedLogWriter
+from streaming.log.embedded import CorruptLog, EmbeddedLogWriter
 from streaming.zk.errors import AuthenticationFailed
 
 COMMANDS = typer.main.get_command(app).commands
@@ -188,6 +188,7 @@ def test_an_unknown_command_is_refused(capsys: pytest.CaptureFixture[str]) -> No
         (KazooTimeoutError("Connection time-out"), 4),
         (AuthenticationFailed("refused"), 4),
         (CheckpointMismatch("slots = 64, now it is 16"), 2),
+        (CorruptLog("0.log", 36, 0, "segment header checksum differs"), 2),
         (OSError(errno.EIO, "Input/output error"), None),
         (ValueError("a fault of ours"), None),
     ],

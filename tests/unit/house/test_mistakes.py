@@ -42,6 +42,10 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("cut").mkdir()
     Path("cut/replay.json").write_text('{"replay.form')
     WriterLock(Path("elsewhere/events")).close()
+    with EmbeddedLogWriter(Path("damaged/events")) as writer:
+        writer.append([NewRecord("topic_observed", "t", b"{}")])
+    (log,) = Path("damaged/events").glob("*.log")
+    log.write_bytes(log.read_bytes()[:-1])
     with EmbeddedLogWriter(Path("cut/decisions")) as writer:
         writer.append([NewRecord("change_group", "0:0", b"{}")])
     return tmp_path
@@ -55,6 +59,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("front --data-dir FILE", 1, "FILE: File exists"),
         ("front --data-dir FILE/x", 1, "FILE/x: Not a directory"),
         ("run --data-dir FILE", 1, "FILE: File exists"),
+        ("front --data-dir damaged", 2, "events/00000000000000000000.log: at byte 32, offset 0: "),
         ("checkpoint reslot --data-dir FILE", 1, "FILE: File exists"),
         ("replay data --local --out FILE", 1, "FILE: Not a directory"),
         ("replay data --local --out cut", 2, "cut/replay.json is damaged"),
