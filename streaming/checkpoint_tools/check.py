@@ -38,9 +38,10 @@ class Check:
 def verify_checkpoint(spark: SparkSession, folders: DataDir) -> list[Check]:
     """Look at a checkpoint and the event log beside it.
 
-    Its files, every machine's bytes, that each topic is in its slot, that the log has what comes
-    next; and where the log reaches back, that the oldest retained batch's machines and the events
-    since give the last batch's machines, byte for byte. Raises OSError when a file cannot be read.
+    Its files, every machine's bytes, that each topic is in its slot, that the log is whole and has
+    what comes next; and where the log reaches back, that the oldest retained batch's machines and
+    the events since give the last batch's machines, byte for byte. Raises OSError when a file
+    cannot be read.
     """
     found: list[Check] = []
     try:
@@ -71,7 +72,7 @@ def _checks(spark: SparkSession, folders: DataDir) -> Iterator[Check]:
         return
     yield _places(last)
     with closing(open_log(folders.event_log)) as reader:
-        yield _next_event(reader, last.offset)
+        yield _whole_log(reader, last.offset)
         yield _folded_again(spark, checkpoint, reader, last)
 
 
@@ -102,8 +103,11 @@ def _places(last: Snapshot) -> Check:
     return Check("places", True, f"{count} topics in {last.layout.slots} slots")
 
 
-def _next_event(reader: LogReader, offset: int) -> Check:
+def _whole_log(reader: LogReader, offset: int) -> Check:
+    """Read every record, also those before the oldest batch; raises LogError at a damaged one."""
     start, end = reader.start_offset(), reader.end_offset()
+    for _ in reader.read(start, end):
+        pass
     return Check("event log", start <= offset <= end, f"has offsets {start} to {end}")
 
 

@@ -12,7 +12,6 @@ import pytest
 
 from checkpoints.layout import check_layout
 from state.routing import Layout
-from streaming.checkpoint_tools import check
 from streaming.checkpoint_tools.check import verify_checkpoint
 from streaming.commands.frame import expected_exit_code
 from streaming.log.api import NewRecord
@@ -37,6 +36,25 @@ def folders(tmp_path, monkeypatch):
     return folders
 
 
+@pytest.mark.parametrize(
+    ("damaged", "told"),
+    [
+        (lambda log: log[:40] + bytes([log[40] ^ 1]) + log[41:], "at byte 32, offset 0: "),
+        (lambda log: log[:-1], "offset 2: file ends, 1 more records were durable"),
+    ],
+    ids=["flipped", "cut"],
+)
+def test_a_damaged_log_is_found_wherever_no_batch_needs_it(folders, damaged, told):
+    with EmbeddedLogWriter(folders.events) as writer:
+        for _ in range(2):
+            writer.append([NewRecord("kind", "", b"")])
+    (log,) = folders.events.glob("*.log")
+    log.write_bytes(damaged(log.read_bytes()))
+    (found,) = (check for check in verify_checkpoint(Mock(), folders) if check.passed is False)
+    assert found.what == "event log"
+    assert told in found.found
+
+
 def eio(*_: object) -> bytes:
     raise OSError(errno.EIO, "Input/output error")
 
@@ -54,7 +72,6 @@ def test_nothing_is_wrong_where_there_is_only_one_batch(folders):
 )
 def test_a_file_that_cannot_be_read_is_named(folders, monkeypatch, reads, name, file):
     monkeypatch.setattr(reads, name, eio)
-    monkeypatch.setattr(check, "_next_event", lambda reader, _: list(reader.read(0, 1)))
     with pytest.raises(OSError, match="Input/output error") as told:
         verify_checkpoint(Mock(), folders)
     assert told.value.filename == str(folders.root / file)
