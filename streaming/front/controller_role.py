@@ -12,7 +12,7 @@ from typing import Protocol
 from state.event_kinds import EventKind
 from streaming.errors import HelmstreamError
 from streaming.front.rivals import Rivals
-from streaming.front.signals import GiveUpRole, RoleLost, Signals
+from streaming.front.signals import GiveUpRole, IdTaken, RoleLost, Signals
 from streaming.log.events import EventAppender, event
 from streaming.observers.notifications import Fenced
 from streaming.process.back_off import BackOff
@@ -213,5 +213,8 @@ class ControllerRole:
 
 
 def loss_level(loss: Exception) -> int:
-    """Return the level at which a loss is logged: that somebody else took the role is no fault."""
-    return logging.INFO if isinstance(loss, RoleLost | Fenced) else logging.WARNING
+    """Return the level at which a loss is logged: that somebody else took the role is no fault, but
+    no role can be taken under an id that is a broker's.
+    """
+    nothing_to_mend = isinstance(loss, RoleLost | Fenced) and not isinstance(loss, IdTaken)
+    return logging.INFO if nothing_to_mend else logging.WARNING

@@ -14,6 +14,10 @@ class RoleLost(Exception):
     """The role is gone: somebody else has it, the session is over, or a write was fenced."""
 
 
+class IdTaken(RoleLost):
+    """A broker has our id, so that the role cannot be taken."""
+
+
 class Signals:
     """The wishes and facts that make the controller's thread move on.
 

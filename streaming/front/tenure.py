@@ -7,7 +7,7 @@ from collections.abc import Callable
 from streaming.front.load_events import Endpoints
 from streaming.front.preparation import own_registration
 from streaming.front.rivals import Rivals
-from streaming.front.signals import RoleLost
+from streaming.front.signals import IdTaken, RoleLost
 from streaming.observers.tree import WatchedTree
 from streaming.zk.claim import (
     ControllerClaim,
@@ -56,8 +56,8 @@ class Tenure:
     def take(self) -> ControllerClaim:
         """Take the role from whoever has it.
 
-        Raises RoleLost when it kept changing hands, or when our id is a broker's, SharedId when
-        another process takes it back with our id, KRaftControls, ClaimForbidden.
+        Raises RoleLost when it kept changing hands, IdTaken when our id is a broker's, SharedId
+        when another process takes it back with our id, KRaftControls, ClaimForbidden.
         """
         self._check_id_is_ours()
         self._session.ensure_path("/")  # a chroot that is new, as brokers do
@@ -116,6 +116,10 @@ class Tenure:
         registered, holder = self._session.get(path), self._session.get(CONTROLLER_PATH)
         owner = None if holder is None else holder.ephemeral_owner
         if registered is not None and registered.ephemeral_owner != owner:
-            raise RoleLost(f"{path} is registered by another process; is it controller.id?")
+            raise IdTaken(
+                f"{path} is registered by another process; if it is there for longer than a session"
+                f" timeout, controller.id = {self._controller_id} is a broker's: set it to an id"
+                " that no broker has"
+            )
         if holder is not None and parse_controller_id(holder.data) == self._controller_id:
             self._rivals.meet(self._controller_id, holder.ephemeral_owner)

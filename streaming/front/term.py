@@ -106,7 +106,7 @@ class Term:
     def connect_and_claim(self) -> ControllerClaim:
         """Open the session and take the role from whoever has it.
 
-        Raises RoleLost when it kept changing hands, or when our id is a broker's, and
+        Raises RoleLost when it kept changing hands, IdTaken when our id is a broker's, and
         ConfigurationError when brokers could not reach us, or we not them, when another process
         takes it back with our id, when a KRaft controller has it, or ZooKeeper forbids the claim.
         """

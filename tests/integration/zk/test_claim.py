@@ -7,6 +7,7 @@ import threading
 import pytest
 
 from streaming.front.rivals import Rivals
+from streaming.front.signals import IdTaken
 from streaming.front.tenure import Tenure
 from streaming.observers.tree import DirtyPaths, WatchedTree
 from streaming.zk.claim import (
@@ -130,6 +131,17 @@ def test_a_role_that_a_kraft_controller_has_is_left_to_it(zk_session):
     assert zk_session.get("/controller_epoch").data == b"8"
     zk_session.delete("/controller")
     assert tenure(zk_session).take().epoch == 9, "the migration was rolled back"
+
+
+def test_a_role_is_not_claimed_under_the_id_of_a_broker(zk_session, other_session):
+    """Who has the role keeps it, and the broker its registration."""
+    other_session.ensure_path("/brokers/ids")
+    other_session.create("/brokers/ids/1000", b"{}", ephemeral=True)
+    claim_controller(zk_session, 7, steal=True)
+    with pytest.raises(IdTaken, match=r"controller\.id = 1000 is a broker's: set it to an id"):
+        tenure(zk_session).take()
+    assert zk_session.get("/controller_epoch").version == 1
+    assert zk_session.get("/brokers/ids/1000").ephemeral_owner == other_session.session_id
 
 
 def test_a_claim_that_zookeeper_forbids_says_so(zookeeper, zk_session):

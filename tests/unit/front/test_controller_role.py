@@ -11,7 +11,7 @@ import pytest
 
 from streaming.front import controller_role as role_module
 from streaming.front.controller_role import PREVIOUS, ControllerRole, RolePhase
-from streaming.front.signals import GiveUpRole, RoleLost, Signals
+from streaming.front.signals import GiveUpRole, IdTaken, RoleLost, Signals
 from streaming.log.api import LogClosed
 from streaming.observers.notifications import Fenced
 from streaming.zk.claim import ControllerClaim
@@ -208,6 +208,7 @@ def test_signals_wake_who_waits_and_the_first_reason_counts():
     [
         (RoleLost("taken"), "INFO"),
         (Fenced("fenced"), "INFO"),
+        (IdTaken("a broker's"), "WARNING"),
         (SessionLost("gone"), "WARNING"),
         (ZooKeeperUnreachable("h:1", 5), "WARNING"),
     ],
