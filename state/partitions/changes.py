@@ -95,6 +95,13 @@ class Changes:
             brokers = self.table.rows.replicas[row, column]
             self._left.append((row, brokers, self.stop_delete[row, column]))
 
+    def stop_unlisted(self, at: Rows, ids: Int32s) -> None:
+        """Have brokers int32[k, V] that rows do not list delete what they have of them."""
+        row, column = np.nonzero(ids != NONE)
+        if len(row):
+            delete = np.ones(len(row), dtype=bool)
+            self._left.append((at[row], ids[row, column], delete))
+
     def complete(self, at: Rows) -> None:
         """Note that reassignments of rows have ended: their lists are what they ended with."""
         if len(at):

@@ -58,8 +58,10 @@ class Slot:
         return self.online(at, self.table.rows.isr[at])
 
     def online_leader(self, at: Rows) -> Bools:
-        """Return bool[k]: the partition has a leader, and it is online."""
-        online: Bools = self.online(at, self.table.rows.leader[at][:, None])[:, 0]
+        """Return bool[k]: the partition has a leader, it is a replica, and it is online."""
+        rows = self.table.rows
+        leader = rows.leader[at][:, None]
+        online: Bools = (self.online(at, leader) & contains(rows.replicas[at], leader))[:, 0]
         return online
 
     def online(self, at: Rows, ids: Int32s) -> Bools:

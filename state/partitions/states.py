@@ -8,7 +8,7 @@ import numpy as np
 
 from state.decisions import Decision, Rule
 from state.events import Event
-from state.matrix import Bools, Rows, any_in_row, contains
+from state.matrix import NONE, Bools, Rows, any_in_row, contains, keep
 from state.partitions import deletion
 from state.partitions.changes import Changes
 from state.partitions.legal import PartitionState, ReplicaState
@@ -132,6 +132,26 @@ def _settle(slot: Slot, changes: Changes, at: Rows) -> None:
     gone = ~slot.registered_replicas(at) | (stopped & ~leaving)
     members = slot.table.spread(at, gone & contains(rows.isr[at], rows.replicas[at]))
     move_replicas(slot, changes, members, ReplicaState.OFFLINE)
+    drop_unlisted(slot, changes, at)
+
+
+def drop_unlisted(slot: Slot, changes: Changes, at: Rows) -> None:
+    """Take brokers that rows do not list out of their ISRs, and have them delete what they have:
+    the write that was to do so met other content (KafkaController.doRemoveReplicasFromIsr is
+    repeated then). They stay while nobody else is in sync, or one of them leads.
+    """
+    rows = slot.table.rows
+    at = at[(rows.controller_epoch[at] <= slot.authority.epoch) & ~slot.table.in_deletion()[at]]
+    isr, leader = rows.isr[at], rows.leader[at]
+    listed = contains(rows.replicas[at], isr)
+    unlisted = (isr != NONE) & ~listed
+    led = (leader == NO_LEADER) | ~contains(np.where(unlisted, isr, NONE), leader[:, None])[:, 0]
+    dropped = any_in_row(unlisted) & any_in_row(listed) & led
+    at, isr, unlisted = at[dropped], isr[dropped], unlisted[dropped]
+    changes.stop_unlisted(at, np.where(unlisted, isr, NONE))
+    slot.table.replace_isr(at, keep(isr, (isr != NONE) & ~unlisted))
+    changes.recipients[at] |= slot.registered_replicas(at)
+    changes.mark_written(at, Rule.REPLICA_LEFT_ISR)
 
 
 def _stop_again(slot: Slot, changes: Changes, at: Rows) -> None:
@@ -148,6 +168,7 @@ def raise_unwritten(slot: Slot, changes: Changes, at: Rows) -> None:
     (Partition.handleAlterPartitionError).
     """
     rows = slot.table.rows
-    leads = (rows.leader[at] != NO_LEADER) & ~slot.table.in_deletion()[at]
+    leads = contains(rows.replicas[at], rows.leader[at][:, None])[:, 0]
+    leads &= ~slot.table.in_deletion()[at]
     quiet = at[~changes.write[at] & leads]
     changes.raise_leader_epoch(quiet, slot.registered_replicas(quiet))

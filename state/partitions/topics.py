@@ -26,7 +26,7 @@ from state.partitions.repair import (
 from state.partitions.rows import observed_columns, select
 from state.partitions.slot import Slot
 from state.partitions.starting import create_partitions, elect_offline, start_rows
-from state.partitions.states import adopt_states, raise_unwritten
+from state.partitions.states import adopt_states, drop_unlisted, raise_unwritten
 from state.partitions.table import Columns, Topic
 from state.payloads.topics import TopicConfigChanged, TopicObserved, TopicRemoved
 from state.topic_ids import NO_TOPIC_ID, topic_id_to_text
@@ -143,6 +143,7 @@ def _take_rows(
         complete_reassignments(slot, changes, taken)
     repair_held(slot, changes, at, columns, late)
     if observed.observed_again:
+        drop_unlisted(slot, changes, at[stored])
         raise_unwritten(slot, changes, at[stored])
     return deletion.finish_with_deletions(slot, changes)
 

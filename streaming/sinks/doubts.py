@@ -8,7 +8,7 @@ anybody.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +20,8 @@ from state.payloads.partitions import StateCause
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import LogRecord, NewRecord
 from streaming.sinks.batch import TOPIC_WRITES, DecidedBatch, SinkDecision
+from streaming.sinks.batch_events import lost_partition_events
+from streaming.sinks.standing_stops import standing_stops, stored_isrs, written_assignments
 
 Subject = tuple[str, int | None]
 """A topic and a partition; None: all partitions of the topic."""
@@ -39,6 +41,7 @@ class Doubts:
         """
         self._ranges: dict[Subject, tuple[int, int]] = {}
         self._rejected: set[Subject] = set()
+        self._in_sync: dict[Subject, list[int] | None] = {}
         for record in unfolded:
             self.end(record, record.offset)
 
@@ -58,12 +61,15 @@ class Doubts:
             first, _ = self._ranges.get(subject, (0, 0))
             self._ranges[subject] = (first, offset)
         self._rejected = (self._rejected - {*subjects}) | {*(subjects if rejected else ())}
+        if subjects:
+            self._in_sync |= stored_isrs(correction)
 
     def forget_before(self, offset: int) -> None:
         """Drop the doubts that ended at or before an offset up to which everything is folded."""
         kept = {one: within for one, within in self._ranges.items() if within[1] > offset}
         self._ranges = kept
         self._rejected &= kept.keys()
+        self._in_sync = {one: isr for one, isr in self._in_sync.items() if one in kept}
 
     def by_rejection(self, topic: str, partition: int) -> bool:
         """Return whether a partition is in doubt because ZooKeeper rejected a write of it."""
@@ -81,16 +87,21 @@ class Doubts:
         first, until = self._ranges.get((topic, None), (0, 0))
         return first < offset < until
 
-    def lose_rows(self, decisions: Iterable[SinkDecision]) -> None:
+    def lose_rows(self, decisions: Collection[SinkDecision]) -> None:
         """Mark the rows that are in doubt as lost, and topic writes in doubt as failed."""
-        topics = {topic for topic, _ in self._ranges}
+        if not self._ranges:
+            return
         for one in decisions:
-            if one.kind in _ABOUT_PARTITIONS and not topics.isdisjoint(one.topics):
-                one.lost |= self._rows(one, topics)
             if one.kind in TOPIC_WRITES and self._covers_topic(one.topic, one.offset):
                 one.failed = True
             if one.kind is DecisionKind.WRITE_PRODUCER_ID_BLOCK:
                 one.failed |= self.cover(*_PRODUCER_IDS, one.offset)
+        topics = {topic for topic, _ in self._ranges}
+        written = written_assignments(decisions)
+        for one in decisions:
+            if one.kind in _ABOUT_PARTITIONS and not topics.isdisjoint(one.topics):
+                stands = standing_stops(one, written, self._in_sync)
+                one.lost |= self._rows(one, topics) & ~stands
 
     def _rows(self, decision: SinkDecision, topics: set[str]) -> npt.NDArray[np.bool_]:
         """Return bool[n]: the row is in doubt; topics: of which anything is."""
@@ -120,6 +131,8 @@ class Doubts:
         loaded_at = batch.loaded_at
         for subject, offset in _lost_subjects(batch):
             self.begin(subject, offset, loaded_at if offset < loaded_at else _UNKNOWN)
+        for correction in lost_partition_events(batch.lost_writes):
+            self._in_sync |= stored_isrs(correction)
         self.lose_rows(batch.decisions)
 
 

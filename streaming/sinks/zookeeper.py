@@ -231,16 +231,18 @@ def _lose(batch: DecidedBatch, op: WriteOp, target: Target, outcome: OpOutcome) 
 
 
 def _lose_partitions_of_failed_topics(decisions: Sequence[SinkDecision]) -> None:
-    """Lose what was decided about a topic on the event whose write of it failed, and after it."""
+    """Lose what was decided about a topic on the event whose write of it failed, and after it. What
+    the same event wrote of the topic before stays.
+    """
     failed: dict[str, int] = {}
     for one in decisions:
+        if one.kind in _RESTING and one.topic in failed:
+            one.failed = True
         if one.kind in TOPIC_BASES and one.failed:
             failed.setdefault(one.topic, one.offset)
     if not failed:
         return
     for one in decisions:
-        if one.kind in _RESTING and failed.get(one.topic, one.offset + 1) <= one.offset:
-            one.failed = True
         if one.kind is DecisionKind.CHANGE_PARTITIONS:
             lost = [failed.get(topic, one.offset + 1) <= one.offset for topic in one.topics]
             one.lost |= np.array(lost)[one.columns["topic"]]

@@ -123,6 +123,83 @@ def test_nothing_ends_of_which_a_partition_was_not_written(zk_session, sink, job
     assert {"topic": "t", "observed_again": True} in removed
 
 
+def stopped(batch):
+    """(partition, broker) of what brokers are told to delete."""
+    return {
+        (partition, broker)
+        for one in batch.of_kind(DecisionKind.STOP_REPLICAS)
+        for partition, broker, delete, lost in zip(
+            *(one.columns[name].tolist() for name in ("partition", "broker", "delete")),
+            one.lost.tolist(),
+            strict=True,
+        )
+        if delete and not lost
+    }
+
+
+def correct(session, sink, job, batch):
+    """Let the job hear what its writes met, and read the topic again; return its batch then."""
+    events = batch_events(batch)
+    job.story.take([(one.kind, one.key, one.payload) for one in events])
+    znode, version = topic(session)
+    leaders = [state_of(session, "t", partition) for partition in sorted(znode.replicas)]
+    job.story.observe(
+        "t",
+        [znode.replicas[partition] for partition in sorted(znode.replicas)],
+        states=[[leader, epoch, isr, 1, 0, at] for leader, epoch, isr, at in leaders],
+        zk_version=version,
+        observed_again=True,
+    )
+    doubts = Doubts()
+    doubts.lose_what_follows(batch)
+    for offset, one in enumerate(events, len(job.story.events) - 1 - len(events)):
+        doubts.end(one, offset)
+    corrected = job.decide()
+    doubts.lose_rows(corrected.decisions)
+    sink.write(corrected)
+    doubts.lose_what_follows(corrected)
+    assert not corrected.lost_writes
+    return corrected
+
+
+@pytest.mark.parametrize("isr", [[1], [1, 2, 3]])
+def test_what_is_taken_back_is_deleted_though_a_partitions_write_met_another(
+    zk_session, sink, job, isr
+):
+    """Also that of the other partitions of the request, whose reassignments end later too."""
+    move(job, [3, 2])
+    move(job, [3, 1], partition=1)
+    job.persist(written := job.decide())
+    sink.write(written)
+    write_state(zk_session, "t", 0, (1, 1, isr))
+    job.story.move("t", {0: None, 1: None})
+    sink.write(batch := job.decide())
+    Doubts().lose_what_follows(batch)
+    assert topic(zk_session)[0].replicas == {0: [2, 1], 1: [1, 2]}
+    in_sync = 3 in isr
+    assert stopped(batch) == ({(1, 3)} if in_sync else {(0, 3), (1, 3)})
+    corrected = correct(zk_session, sink, job, batch)
+    assert stopped(corrected) == ({(0, 3)} if in_sync else set())
+    leader, _, left, _ = state_of(zk_session, "t", 0)
+    assert (leader, set(left)) == (1, {*isr} - {3})
+
+
+def test_a_leader_that_is_taken_back_is_replaced_though_its_write_met_another(
+    zk_session, sink, job
+):
+    move(job, [3, 2])
+    job.story.alter("t", 0, [1, 3], leader_epoch=1, partition_epoch=1)
+    job.persist(written := job.decide())
+    sink.write(written)
+    write_state(zk_session, "t", 0, (3, 1, [3, 1]))
+    job.story.move("t", {0: None})
+    sink.write(batch := job.decide())
+    Doubts().lose_what_follows(batch)
+    assert stopped(batch) == set(), "it leads, and is in sync"
+    assert stopped(correct(zk_session, sink, job, batch)) == {(0, 3)}
+    assert state_of(zk_session, "t", 0)[:3] == (1, 2, [1])
+
+
 def test_who_asked_while_somebody_else_changed_the_topic_is_to_ask_again(zk_session, sink, job):
     zk_session.set("/brokers/topics/t", zk_session.get("/brokers/topics/t").data)
     move(job, [3, 2])

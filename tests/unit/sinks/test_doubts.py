@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import orjson
+import pytest
 
 from state.decisions import DecisionKind
 from streaming.log.api import LogRecord, NewRecord
@@ -97,6 +98,55 @@ def test_batches_before_the_correction_are_in_doubt_and_the_correction_is_not():
     assert len(lost(batch)) == 1
     doubts.forget_before(batch.end_offset)
     assert doubts.subjects() == []
+
+
+def taken_back():
+    """A job whose topic t is to let go of broker 4 again: its batch, and the doubtful offset."""
+    found = job()
+    found.story.register({4: 14})
+    found.story.move("t", {0: [1, 2, 4]})
+    found.persist(found.decide())
+    offset = found.story.move("t", {0: None})
+    return found, offset
+
+
+@pytest.mark.parametrize(("isr", "stands"), [([1], True), ([4, 1], False), (None, False)])
+def test_a_stop_of_what_a_topic_no_longer_lists_stands_unless_it_may_be_in_sync(isr, stands):
+    found, offset = taken_back()
+    batch = found.decide()
+    lose(batch, "t", 0)
+    znode = None if isr is None else state_znode(isr[0], 1, isr, 9)
+    met = LostWrite(offset, DecisionKind.CHANGE_PARTITIONS, "t", 0, znode)
+    batch.lost_writes.append(met)
+    Doubts().lose_what_follows(batch)
+    assert ((offset, "stop_replicas", "t", 0) not in lost(batch)) is stands
+    assert (offset, "change_partitions", "t", 0) in lost(batch)
+
+
+def test_no_stop_stands_whose_topic_was_not_written():
+    found, offset = taken_back()
+    batch = found.decide()
+    (rewritten,) = batch.of_kind(DecisionKind.REWRITE_ASSIGNMENT)
+    rewritten.failed = True
+    batch.lost_writes.append(
+        LostWrite(offset, rewritten.kind, "t", None, state_znode(1, 1, [1], 9))
+    )
+    Doubts().lose_what_follows(batch)
+    assert (offset, "stop_replicas", "t", 0) in lost(batch)
+
+
+@pytest.mark.parametrize(("isr", "stands"), [([1], True), ([4, 1], False)])
+def test_a_stop_decided_while_an_earlier_write_is_in_doubt_stands_as_well(isr, stands):
+    found, offset = taken_back()
+    state = [isr[0], 1, isr, 1, 0, 9]
+    body = {"topic": "t", "cause": "conflict", "partitions": [0], "states": [state]}
+    correction = NewRecord("partition_states_observed", "t", orjson.dumps(body))
+    doubts = Doubts()
+    doubts.begin(("t", 0), offset - 1)
+    doubts.end(correction, offset + 1)
+    batch = found.decide()
+    doubts.lose_rows(batch.decisions)
+    assert ((offset, "stop_replicas", "t", 0) not in lost(batch)) is stands
 
 
 def test_a_doubt_is_kept_until_the_correction_is_folded():

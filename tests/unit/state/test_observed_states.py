@@ -162,3 +162,50 @@ def test_what_another_controller_decided_is_adopted_as_it_is(controller: Control
     assert actions(row) == Action.UPDATE_METADATA
     rows = controller.brokers(registered=[broker(4, 104)])[CHANGE]
     assert [row["leader"] for row in rows] == [3]
+
+
+def test_an_unlisted_member_of_an_adopted_isr_leaves_it_and_is_deleted(
+    controller: Controller,
+) -> None:
+    """What was to stop it was lost with the write that met this state."""
+    said = observe(controller, "conflict", [1, 4, [1, 7, 2], 5, 0, 6])
+    [row] = said[CHANGE]
+    assert (row["leader"], row["isr"], row["leader_epoch"]) == (1, [1, 2], 5)
+    assert (row["recipients"], row["rule"]) == ([1, 2, 3], Rule.REPLICA_LEFT_ISR)
+    [stop] = said[DecisionKind.STOP_REPLICAS]
+    assert (stop["broker"], stop["delete"], stop["leader_epoch"]) == (7, True, 5)
+
+
+def test_an_unlisted_leader_is_replaced_and_deleted(controller: Controller) -> None:
+    controller.brokers(registered=[broker(7, 107)])
+    said = observe(controller, "conflict", [7, 4, [7, 1, 2], 5, 0, 6])
+    [row] = said[CHANGE]
+    assert (row["leader"], row["isr"], row["leader_epoch"]) == (1, [1, 2], 5)
+    [stop] = said[DecisionKind.STOP_REPLICAS]
+    assert (stop["broker"], stop["delete"], stop["leader_epoch"]) == (7, True, 5)
+
+
+def test_an_unlisted_leader_goes_on_while_nobody_else_is_in_sync(controller: Controller) -> None:
+    """Under the epoch that it knows, until it takes somebody into the ISR."""
+    controller.brokers(registered=[broker(7, 107)])
+    said = observe(controller, "conflict", [7, 4, [7], 5, 0, 6])
+    [row] = said[CHANGE]
+    assert (row["leader"], row["isr"], row["leader_epoch"]) == (7, [7], 4)
+    assert DecisionKind.STOP_REPLICAS not in said
+    said = observe(controller, "notification", [7, 4, [7, 3], 5, 0, 7])
+    [row] = said[CHANGE]
+    assert (row["leader"], row["isr"], row["leader_epoch"]) == (3, [3], 5)
+    [stop] = said[DecisionKind.STOP_REPLICAS]
+    assert (stop["broker"], stop["delete"]) == (7, True)
+
+
+def test_a_topic_read_again_lets_go_of_brokers_that_it_does_not_list(
+    controller: Controller,
+) -> None:
+    controller.happen("topic_removed", "t", topic="t", observed_again=True)
+    state = [1, 4, [1, 2, 7], 5, 0, 6]
+    said = controller.topic("t", [[1, 2, 3]], [state], zk_version=1, observed_again=True)
+    [row] = said[CHANGE]
+    assert (row["leader"], row["isr"], row["leader_epoch"]) == (1, [1, 2], 5)
+    [stop] = said[DecisionKind.STOP_REPLICAS]
+    assert (stop["broker"], stop["delete"]) == (7, True)
