@@ -37,6 +37,13 @@ class FrontRuns(HelmstreamError):
     """What is asked for cannot be done beside a front."""
 
 
+def check_log_made(folders: DataDir) -> None:
+    """Raise LogError when there is no event log; before a lock is taken, which would make its
+    folder.
+    """
+    open_log(folders.event_log).close()
+
+
 @contextmanager
 def job_stopped(folders: DataDir) -> Iterator[None]:
     """Hold the job's locks; raises JobLocked or LogLocked, naming the process, when a job runs."""

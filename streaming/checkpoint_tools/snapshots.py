@@ -34,6 +34,12 @@ def is_exported(path: Path) -> bool:
     return path.is_file() or (path / MACHINES_FILE).is_file()
 
 
+def check_machines_at(path: Path) -> None:
+    """Raise CheckpointMismatch when no machines are at `path`."""
+    if not is_exported(path):
+        checkpoint_at(path)
+
+
 def load_snapshot(
     path: Path, spark: Callable[[], SparkSession], batch_id: int | None = None
 ) -> Snapshot:

@@ -29,14 +29,17 @@ def verify(
 ) -> None:
     """Check files, machines and event log, and fold the retained events again.
 
-    Exit code 0 when nothing is wrong, 1 when something is or cannot be read.
+    Exit code 0 when nothing is wrong, 1 when something is or cannot be read, 2 when there is none.
     """
     from streaming.checkpoint_tools.check import verify_checkpoint
+    from streaming.checkpoint_tools.snapshots import checkpoint_at
     from streaming.paths import DataDir
 
     settings = settings_from(config, overrides, data_dir)
+    folders = DataDir(settings.data_dir, settings.event_log_url)
+    checkpoint_at(folders.checkpoint)
     with LazySpark(settings) as spark:
-        checks = verify_checkpoint(spark(), DataDir(settings.data_dir, settings.event_log_url))
+        checks = verify_checkpoint(spark(), folders)
     table = Table("check", "result", "found", box=None, header_style="bold")
     for check in checks:
         table.add_row(check.what, Text(*_PASSED[check.passed]), Text(check.found))
@@ -106,6 +109,7 @@ def rebuild(
     from rich.progress import Progress
 
     from streaming.checkpoint_tools.moves import (
+        check_log_made,
         fold_whole_log,
         front_stopped,
         job_stopped,
@@ -115,6 +119,7 @@ def rebuild(
 
     settings = settings_from(config, overrides, data_dir)
     folders = DataDir(settings.data_dir, settings.event_log_url)
+    check_log_made(folders)
     with LazySpark(settings) as spark, job_stopped(folders), front_stopped(folders):
         with Progress(console=Console(stderr=True)) as bar:
             task = bar.add_task("folding", total=None)
@@ -130,14 +135,17 @@ def rebuild(
 def _replace(
     config: ConfigFiles, overrides: Overrides, data_dir: DataDirOption, source: Path | None
 ) -> None:
-    from streaming.checkpoint_tools.moves import job_stopped, replace_checkpoint
-    from streaming.checkpoint_tools.snapshots import load_snapshot
+    from streaming.checkpoint_tools.moves import check_log_made, job_stopped, replace_checkpoint
+    from streaming.checkpoint_tools.snapshots import check_machines_at, load_snapshot
     from streaming.paths import DataDir
 
     settings = settings_from(config, overrides, data_dir)
     folders = DataDir(settings.data_dir, settings.event_log_url)
+    machines = source or settings.data_dir
+    check_machines_at(machines)
+    check_log_made(folders)
     with LazySpark(settings) as spark, job_stopped(folders):
-        snapshot = load_snapshot(source or settings.data_dir, spark)
+        snapshot = load_snapshot(machines, spark)
         kept = replace_checkpoint(spark(), settings, folders, snapshot)
     _say_replaced(kept, snapshot.offset)
 

@@ -60,7 +60,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("front --data-dir FILE/x", 1, "FILE/x: Not a directory"),
         ("run --data-dir FILE", 1, "FILE: File exists"),
         ("front --data-dir damaged", 2, "events/00000000000000000000.log: at byte 32, offset 0: "),
-        ("checkpoint reslot --data-dir FILE", 1, "FILE: File exists"),
+        ("checkpoint reslot --data-dir FILE", 1, "FILE/events: Not a directory"),
         ("replay data --local --out FILE", 1, "FILE: Not a directory"),
         ("replay data --local --out cut", 2, "cut/replay.json is damaged"),
         ("diff cut cut", 2, "cut/replay.json is damaged"),
@@ -83,6 +83,26 @@ def test_a_mistake_of_a_user_is_said_in_one_line(
     assert said in complaint
     assert complaint.count("\n") == 1
     assert not (here / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "said"),
+    [
+        ("verify", 2, "checkpoint: there is no checkpoint"),
+        ("reslot", 2, "new: there is no checkpoint"),
+        ("import new", 2, "new: there is no checkpoint"),
+        ("import machines.parquet", 1, "new/events holds no log segments"),
+        ("rebuild", 1, "new/events holds no log segments"),
+    ],
+)
+def test_a_checkpoint_of_nothing_is_refused_and_leaves_nothing(
+    command: str, code: int, said: str, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "machines.parquet").touch()
+    (here / "new").mkdir()
+    assert run("checkpoint", *command.split(), "--data-dir", "new") == code
+    assert capsys.readouterr().err.endswith(f"{said}\n")
+    assert not list((here / "new").iterdir())
 
 
 @pytest.mark.parametrize(
