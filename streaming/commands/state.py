@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import orjson
 import typer
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from streaming.commands.options import ConfigFiles, DataDirOption, Overrides, settings_from
-from streaming.commands.output import table_console
+from streaming.commands.output import fits, table_console
 from streaming.commands.spark import LazySpark
 from streaming.errors import ConfigurationError
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from state.step import Machine
 
 Row = dict[str, Any]
+_FIRST = ("partition", "state", "leader", "leader_epoch", "isr", "replicas")
+"""What a terminal shows of a topic's partitions when it is too narrow for all of it."""
 
 
 def state(
@@ -164,10 +166,19 @@ def _show(console: Console, rows: list[Row], title: str, *, as_json: bool) -> No
     if not rows:
         console.print(f"{title}: nothing")
         return
-    table = Table(*rows[0], title=title, title_justify="left", box=None, header_style="bold")
-    for row in rows:
-        table.add_row(*(Text(_text(value)) for value in row.values()))
+    table = _table(rows, title, list(rows[0]))
+    if not fits(console, table) and rows[0].keys() >= {*_FIRST}:
+        table = _table(rows, f"{title} (all columns: --json, or a pipe)", _FIRST)
     console.print(table)
+
+
+def _table(rows: list[Row], title: str, columns: Sequence[str]) -> Table:
+    """Return what is folded, not cropped, where it is too wide."""
+    headers = [Column(name, overflow="fold") for name in columns]
+    table = Table(*headers, title=title, title_justify="left", box=None, header_style="bold")
+    for row in rows:
+        table.add_row(*(Text(_text(row[name])) for name in columns))
+    return table
 
 
 def _text(value: object) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from rich.console import Console
 
 from checkpoints.group_table import group_table
 from checkpoints.machine_format import decode_machine
 from checkpoints.tables import partition_table
 from state.events import Event
-from streaming.commands.state import about, changed_rows, summary_of
+from streaming.commands.state import _show, about, changed_rows, summary_of
 from streaming.errors import ConfigurationError
 from tests.fixtures.folding import fold_log
 from tests.property import group_logs
@@ -119,3 +120,41 @@ def test_groups_are_counted_and_one_is_opened_by_its_name():
         shown = about(machines, row["group"])
         assert list(shown) == [f"group {row['group']}", "members", "offsets"]
         assert (shown["members"], shown["offsets"]) == (row["members"], row["offsets"])
+
+
+PARTITIONS = [
+    {
+        "topic": "a-topic-with-a-name",
+        **{"partition": number, "topic_id": "xVg7K6qyTvmxpuD7RnqU_w", "slot": 3},
+        **{"state": "online", "leader": 1, "leader_epoch": 7, "isr": [1, 2], "replicas": [1, 2, 3]},
+        **{"adding": [], "removing": [], "replica_states": ["online", "online", "offline"]},
+    }
+    for number in range(2)
+]
+
+
+def shown(rows, width: int) -> list[str]:
+    console = Console(width=width, highlight=False)
+    with console.capture() as printed:
+        _show(console, rows, "topic t", as_json=False)
+    return [line.rstrip() for line in printed.get().splitlines()]
+
+
+def test_a_narrow_terminal_shows_the_columns_that_matter_whole():
+    assert shown(PARTITIONS, 80) == [
+        "topic t (all columns: --json, or a pipe)",
+        " partition  state   leader  leader_epoch  isr    replicas",
+        " 0          online  1       7             [1,2]  [1,2,3]",
+        " 1          online  1       7             [1,2]  [1,2,3]",
+    ]
+
+
+def test_a_wide_one_shows_all_of_them():
+    title, names, *rows = shown(PARTITIONS, 200)
+    assert (title, names.split()) == ("topic t", list(PARTITIONS[0]))
+    assert len(rows) == 2
+
+
+def test_what_has_no_fewer_columns_is_folded():
+    lines = shown([{"what": "t-0", "before": "x" * 100}], 40)
+    assert "".join(lines).count("x") == 100
