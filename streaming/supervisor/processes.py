@@ -36,9 +36,15 @@ class HopelessRole(HelmstreamError):
     """A role ended for a reason that starting it again cannot mend."""
 
     def __init__(self, role: str, exit_code: int, log_path: Path) -> None:
-        _, _, reason = log_tail(log_path).rpartition(_ERROR_MARK)
-        super().__init__(f"the {role} cannot run: {reason.strip()} (its log is {log_path})")
+        super().__init__(f"the {role} cannot run: {_reason(log_path)} (its log is {log_path})")
         self.exit_code = exit_code
+
+
+def _reason(log_path: Path) -> str:
+    """Return a role's last words: one line, after which its JVM may have written more."""
+    tail = log_tail(log_path)
+    said = [line for line in tail.splitlines() if line.startswith(_ERROR_MARK)]
+    return said[-1].removeprefix(_ERROR_MARK) if said else tail
 
 
 def keep_bounded(log_path: Path, bytes_max: int = LOG_BYTES_MAX) -> None:
@@ -117,12 +123,13 @@ class Supervised:
             self.start_after = now + self.back_off.pause_s()
 
     def _ended(self, child: ChildProcess, now: float) -> None:
-        logger.warning("%s ended with code %s, see %s", self.role, child.return_code, self.log_path)
         if now - self.started_at > _STABLE_S:
             self.was_stable = True
             self.back_off.reset()
         if child.return_code == ConfigurationError.exit_code and not self.was_stable:
             raise HopelessRole(self.role, child.return_code, self.log_path)
+        ending, log = _ending(child.return_code), self.log_path
+        logger.warning("%s %s, see %s; it is started again", self.role, ending, log)
         self.start_after = now + self.back_off.pause_s()
         self.child = None
 
@@ -131,6 +138,13 @@ class Supervised:
         if self.child is not None and self.child.running:
             self.child.terminate(_STOP_TIMEOUT_S)
         self.child = None
+
+
+def _ending(return_code: int | None) -> str:
+    """Return in words how a process ended; a signal's number comes as a negative code."""
+    if return_code is not None and return_code < 0:
+        return f"was killed by signal {-return_code}"
+    return f"ended with code {return_code}"
 
 
 @dataclass(slots=True)

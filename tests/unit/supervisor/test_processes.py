@@ -47,7 +47,8 @@ def test_a_process_that_cannot_run_as_configured_is_given_up_with_its_reason(
     tmp_path: Path,
 ) -> None:
     role = role_that(
-        "print('error: an earlier one'); print('error: slots was 8, now it is 16'); exit(2)",
+        "print('error: an earlier one'); print('error: slots was 8, now it is 16');"
+        "print('WARN ShutdownHookManager: error: no folder'); exit(2)",
         tmp_path,
     )
     role.start()
@@ -58,6 +59,21 @@ def test_a_process_that_cannot_run_as_configured_is_given_up_with_its_reason(
     log = tmp_path / "job.log"
     reason = f"the job cannot run: slots was 8, now it is 16 (its log is {log})"
     assert str(caught.value) == reason
+
+
+@pytest.mark.parametrize(
+    ("ending", "said"),
+    [("exit(4)", "ended with code 4"), ("os.kill(os.getpid(), 9)", "was killed by signal 9")],
+)
+def test_how_a_process_ended_is_said_and_that_it_is_started_again(
+    ending: str, said: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    role = role_that(f"import os; {ending}", tmp_path)
+    role.start()
+    keep_until_started_again(role)
+    role.stop()
+    see = f"see {tmp_path / 'job.log'}; it is started again"
+    assert {one.getMessage() for one in caplog.records} == {f"job {said}, {see}"}
 
 
 def test_a_process_that_ran_with_its_configuration_before_is_started_again(
