@@ -61,10 +61,14 @@ def _made_with(path: Path) -> dict[str, Any]:
     try:
         made_with = orjson.loads(read_file(path))
     except ValueError as error:
-        raise CheckpointMismatch(f"{path} cannot be read: {error}") from error
+        raise CheckpointMismatch(f"{path} cannot be read: {error}; {_move(path)}") from error
     if not isinstance(made_with, dict) or "slots" not in made_with:
-        raise CheckpointMismatch(f"{path} does not say slots")
+        raise CheckpointMismatch(f"{path} does not say slots; {_move(path)}")
     return made_with
+
+
+def _move(path: Path) -> str:
+    return f"move {path.parent} away: without it the cluster is loaded again"
 
 
 def layout_of(checkpoint: Path) -> Layout:
