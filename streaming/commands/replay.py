@@ -157,6 +157,8 @@ def run_plan(plan: ReplayPlan, reader: RecordedLog, engine: Engine) -> None:
 
     engine.warm()
     first = first_event(plan, reader)
+    if first == plan.end:
+        Console(stderr=True).print(f"there are no events to fold up to offset {first}")
     began = time.monotonic()
     folded: list[int] = []
     with _progress_bar() as bar:

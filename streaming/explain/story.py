@@ -138,7 +138,10 @@ class Explainer:
             for change in islice(changes, count)
         ]
         if not found:
-            raise NothingDecided(f"no change of group {group} is in the decision log")
+            raise NothingDecided(
+                f"no change of group {group} is in the decision log;"
+                f" if it is a topic, name a partition: {group}-0"
+            )
         return found[::-1]
 
     def _changes(

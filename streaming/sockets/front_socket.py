@@ -21,7 +21,8 @@ def ask_front(data_dir: Path, path: Path, request: bytes, timeout_s: float) -> b
         return _ask(path, request, timeout_s)
     except (FileNotFoundError, ConnectionRefusedError) as error:
         raise NotRunning(
-            f"no helmstream is running with data.dir {data_dir}; start one with: helmstream run"
+            f"no helmstream is running with data.dir {data_dir.absolute()};"
+            " start one with: helmstream run"
         ) from error
 
 

@@ -213,7 +213,7 @@ def test_machines_of_before_take_the_place_of_the_log(
 @pytest.mark.parametrize(
     ("arguments", "code", "why"),
     [
-        (["my-topic"], 1, "no change of group my-topic"),
+        (["my-topic"], 1, "if it is a topic, name a partition: my-topic-0"),
         (["my-topic-0", "--group"], 1, "no change of group my-topic-0"),
         (["my-topic-1"], 1, "no change of my-topic-1"),
         (["g-1"], 1, "if a consumer group has that name: --group"),

@@ -59,9 +59,10 @@ def test_an_answer_that_is_no_status_is_named(data_dir: Path, answer: bytes) -> 
     serving.join(10)
 
 
-def test_no_front_is_told_with_what_to_do(data_dir: Path) -> None:
-    with pytest.raises(NotRunning, match="helmstream run"):
-        fetch_status(data_dir, timeout_s=10)
+def test_no_front_is_told_with_where_and_what_to_do(monkeypatch, data_dir: Path) -> None:
+    monkeypatch.chdir(data_dir)
+    with pytest.raises(NotRunning, match=rf"data\.dir {data_dir}/\.here; .*helmstream run"):
+        fetch_status(Path(".here"), timeout_s=10)
 
 
 def test_a_socket_left_by_a_dead_front_is_no_front(data_dir: Path) -> None:

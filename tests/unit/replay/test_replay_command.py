@@ -252,6 +252,13 @@ def test_what_is_wrong_is_said(file, tmp_path, capsys, options, said):
     assert said in capsys.readouterr().err.replace("\n", " ")
 
 
+def test_a_log_without_events_is_told_of(tmp_path, capsys):
+    """A digest over nothing says nothing."""
+    empty = written([], tmp_path / "empty.jsonl")
+    assert run("replay", empty, "--local", "--out", tmp_path / "out") == 0
+    assert "there are no events to fold up to offset 0" in capsys.readouterr().err
+
+
 def test_a_folder_with_something_else_is_left_alone(file, tmp_path, capsys):
     assert run("replay", file, "--local", "--out", tmp_path) == 2
     assert "is not empty and holds no replay" in capsys.readouterr().err
