@@ -15,9 +15,27 @@ _SOCKET_PATH_BYTES_MAX = 103 if sys.platform == "darwin" else 107
 """What the kernel takes as the path of a Unix socket (sun_path, less the byte that ends it)."""
 
 
+def check_writable(data_dir: Path) -> None:
+    """Raise ConfigurationError when the data folder cannot be made, or nothing in it."""
+    there = data_dir
+    while not os.path.lexists(there):
+        there = there.parent
+    if not there.is_dir():
+        wrong = "is not a folder"
+    elif not os.access(there, os.W_OK | os.X_OK):
+        wrong = "cannot be written by this user"
+    else:
+        return
+    raise ConfigurationError(
+        f"data.dir is {str(data_dir)!r}, but {there} {wrong}; allowed is a folder that can be"
+        " written, or a path where one can be made"
+    )
+
+
 def check_data_dir(data_dir: Path) -> None:
-    """Raise ConfigurationError when the front's Unix sockets could not have their place there, or
-    it is a shadow's: our machines would go on from what another controller did, under its epochs.
+    """Raise ConfigurationError when the front's Unix sockets could not have their place there, it
+    cannot be written, or it is a shadow's: our machines would go on from what another controller
+    did, under its epochs.
     """
     folders = DataDir(data_dir)
     length = len(os.fsencode(data_dir))
@@ -27,6 +45,7 @@ def check_data_dir(data_dir: Path) -> None:
             f"data.dir is {str(data_dir)!r}, which has {length} bytes; at most {most} are allowed,"
             " since there are Unix sockets in it"
         )
+    check_writable(data_dir)
     if folders.shadow_mark.exists():
         raise ConfigurationError(
             f"data.dir is {str(data_dir)!r}, in which a shadow has run: what it logged is another"
@@ -39,6 +58,7 @@ def claim_for_shadow(data_dir: Path) -> None:
 
     One that is marked stays a shadow's, though commands for its checkpoint leave `job.lock` in it.
     """
+    check_writable(data_dir)
     folders = DataDir(data_dir)
     if folders.shadow_mark.exists():
         return

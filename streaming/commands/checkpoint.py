@@ -116,9 +116,11 @@ def rebuild(
         replace_checkpoint,
     )
     from streaming.paths import DataDir
+    from streaming.preflight import check_writable
 
     settings = settings_from(config, overrides, data_dir)
     folders = DataDir(settings.data_dir, settings.event_log_url)
+    check_writable(folders.root)
     check_log_made(folders)
     with LazySpark(settings) as spark, job_stopped(folders), front_stopped(folders):
         with Progress(console=Console(stderr=True)) as bar:
@@ -138,9 +140,11 @@ def _replace(
     from streaming.checkpoint_tools.moves import check_log_made, job_stopped, replace_checkpoint
     from streaming.checkpoint_tools.snapshots import check_machines_at, load_snapshot
     from streaming.paths import DataDir
+    from streaming.preflight import check_writable
 
     settings = settings_from(config, overrides, data_dir)
     folders = DataDir(settings.data_dir, settings.event_log_url)
+    check_writable(folders.root)
     machines = source or settings.data_dir
     check_machines_at(machines)
     check_log_made(folders)

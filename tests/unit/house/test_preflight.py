@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import socket
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -50,6 +52,19 @@ def test_a_data_folder_has_room_for_its_sockets() -> None:
                 bound.bind(str(DataDir(longest).control_socket))
         finally:
             shutil.rmtree(longest)
+
+
+@pytest.mark.parametrize("check", [check_data_dir, claim_for_shadow])
+def test_a_data_folder_that_cannot_be_written_or_made_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, check: Callable[[Path], None]
+) -> None:
+    (tmp_path / "nowhere").symlink_to(tmp_path / "gone")
+    with pytest.raises(ConfigurationError, match=r"'.*/nowhere/a', but .*/nowhere is not a folder"):
+        check(tmp_path / "nowhere" / "a")
+    monkeypatch.setattr(os, "access", lambda path, _: path != tmp_path)  # root may do everything
+    with pytest.raises(ConfigurationError, match=rf"'.*/a/b', but {tmp_path} cannot be written"):
+        check(tmp_path / "a" / "b")
+    assert not (tmp_path / "a").exists()
 
 
 def test_a_shadows_folder_is_never_a_controllers(tmp_path: Path) -> None:
