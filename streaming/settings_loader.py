@@ -62,7 +62,7 @@ def load_settings(
     _check_hidden(settings)
     _check_groups(settings)
     _check_sessions(settings)
-    _check_ports(settings)
+    gateway_ports(settings, max(len(settings.gateway_listener_names), 1))
     return settings
 
 
@@ -104,25 +104,25 @@ def _check_sessions(settings: Settings) -> None:
         )
 
 
-def _check_ports(settings: Settings) -> None:
-    first = settings.gateway_port
-    taken = gateway_ports(first, max(len(settings.gateway_listener_names), 1))
-    if first and settings.metrics_port in taken:
-        raise ConfigurationError(
-            f"metrics.port = {settings.metrics_port} is a port of the gateway, which takes one for"
-            f" each listener from gateway.port = {first} on: choose one below or well above"
-        )
+def gateway_ports(settings: Settings, listeners: int) -> list[int]:
+    """The ports that the gateway takes for some listeners: from gateway.port on, or free ones (0).
 
-
-def gateway_ports(first: int, listeners: int) -> range:
-    """The ports that the gateway takes for some listeners from gateway.port on; raises
-    ConfigurationError.
+    Raises ConfigurationError when there are not so many, or metrics are to be served on one.
     """
-    ports = range(first, first + listeners)
-    if ports[-1] > PORT_MAX:
+    first = settings.gateway_port
+    if not first:
+        return [0] * listeners
+    if first + listeners - 1 > PORT_MAX:
         raise ConfigurationError(
             f"gateway.port = {first} leaves no port for each of {listeners} listeners, allowed are"
             f" at most {PORT_MAX - listeners + 1}"
+        )
+    ports = list(range(first, first + listeners))
+    if settings.metrics_port in ports:
+        raise ConfigurationError(
+            f"metrics.port = {settings.metrics_port} is a port of the gateway, which takes one for"
+            f" each of {listeners} listeners from gateway.port = {first} on: choose one below or"
+            " well above"
         )
     return ports
 

@@ -22,10 +22,9 @@ from streaming.settings_loader import gateway_ports
 def listener_addresses(settings: Settings, names: Sequence[str]) -> list[Listener]:
     """Return an address per listener name: gateway.port and those that follow it, or free ports.
 
-    Raises ConfigurationError where there are not so many.
+    Raises ConfigurationError as `gateway_ports`.
     """
-    first = settings.gateway_port
-    ports = gateway_ports(first, len(names)) if first else [0] * len(names)
+    ports = gateway_ports(settings, len(names))
     return [
         Listener(name, settings.gateway_host, port, settings.announced_host)
         for name, port in zip(names, ports, strict=True)

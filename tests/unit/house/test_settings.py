@@ -235,6 +235,10 @@ def test_metrics_are_not_served_on_a_port_of_the_gateway(port: int, free: bool) 
         return
     with pytest.raises(ConfigurationError, match=f"metrics.port = {port} is a port of the gateway"):
         load_settings(overrides=overrides)
+    if port != 9190:
+        unknown = load_settings(overrides=["gateway.port=9190", f"metrics.port={port}"])
+        with pytest.raises(ConfigurationError, match=r"is a port of the gateway.* 2 listeners"):
+            listener_addresses(unknown, ["C", "I"])
 
 
 @pytest.mark.parametrize(("port", "there_are"), [(65534, True), (65535, False)])
