@@ -17,6 +17,7 @@ from streaming.zk.claim import (
     resign_controller,
 )
 from streaming.zk.client import ZkSession
+from streaming.zk.types import ZNode
 from streaming.zk.znodes import (
     CONTROLLER_EPOCH_PATH,
     CONTROLLER_PATH,
@@ -114,8 +115,7 @@ class Tenure:
         """
         path = broker_path(self._controller_id)
         registered, holder = self._session.get(path), self._session.get(CONTROLLER_PATH)
-        owner = None if holder is None else holder.ephemeral_owner
-        if registered is not None and registered.ephemeral_owner != owner:
+        if registered is not None and not _registered_as_holder(registered, holder):
             raise IdTaken(
                 f"{path} is registered by another process; if it is there for longer than a session"
                 f" timeout, controller.id = {self._controller_id} is a broker's: set it to an id"
@@ -123,3 +123,14 @@ class Tenure:
             )
         if holder is not None and parse_controller_id(holder.data) == self._controller_id:
             self._rivals.meet(self._controller_id, holder.ephemeral_owner)
+
+
+def _registered_as_holder(registered: ZNode, holder: ZNode | None) -> bool:
+    """Return whether a registration is that of a front which has the role.
+
+    A front claims first. A broker registers first, also one that has the role itself
+    (KafkaServer.startup, KafkaController.processRegisterBrokerAndReelect).
+    """
+    if holder is None or registered.ephemeral_owner != holder.ephemeral_owner:
+        return False
+    return registered.czxid > holder.czxid

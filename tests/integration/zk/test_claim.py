@@ -144,6 +144,18 @@ def test_a_role_is_not_claimed_under_the_id_of_a_broker(zk_session, other_sessio
     assert zk_session.get("/brokers/ids/1000").ephemeral_owner == other_session.session_id
 
 
+def test_a_broker_that_has_the_role_under_our_id_keeps_it(zk_session, other_session):
+    """It registers before it claims; a front that was killed had claimed first."""
+    other_session.ensure_path("/brokers/ids")
+    other_session.create("/brokers/ids/1000", b"{}", ephemeral=True)
+    claim_controller(other_session, 1000, steal=True)
+    with pytest.raises(IdTaken, match="/brokers/ids/1000 is registered by another process"):
+        tenure(zk_session).take()
+    assert zk_session.get("/controller").ephemeral_owner == other_session.session_id
+    register_broker(other_session, "/brokers/ids/1000", b"{}")
+    assert tenure(zk_session).take().epoch == 2
+
+
 def test_a_claim_that_zookeeper_forbids_says_so(zookeeper, zk_session):
     with ZkSession(zookeeper, SESSION_TIMEOUT_MS, default_acl=((1, "world", "anyone"),)) as other:
         other.create("/controller_epoch", b"8")
