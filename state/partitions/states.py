@@ -127,12 +127,12 @@ def _settle(slot: Slot, changes: Changes, at: Rows) -> None:
     leaving = slot.leaving_leaders(at)
     unled = at[~slot.online_leader(at) & ~any_in_row(leaving)]
     move_partitions(slot, changes, unled, PartitionState.ONLINE)
+    drop_unlisted(slot, changes, at)  # before those that failed: one of them is to stay then
     stopped = rows.replica_state[at] == ReplicaState.OFFLINE
     move_replicas(slot, changes, slot.table.spread(at, stopped & leaving), ReplicaState.ONLINE)
     gone = ~slot.registered_replicas(at) | (stopped & ~leaving)
     members = slot.table.spread(at, gone & contains(rows.isr[at], rows.replicas[at]))
     move_replicas(slot, changes, members, ReplicaState.OFFLINE)
-    drop_unlisted(slot, changes, at)
 
 
 def drop_unlisted(slot: Slot, changes: Changes, at: Rows) -> None:

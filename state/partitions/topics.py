@@ -134,6 +134,8 @@ def _take_rows(
         _tell_id(slot, changes, at[~new])
     stored = observed.states.present
     started = stored | slot.table.in_deletion()[at]
+    if observed.observed_again:
+        drop_unlisted(slot, changes, at[stored])
     start_rows(slot, changes, at[new & started])
     create_partitions(slot, changes, at[new & ~started])
     if not observed.unwritable:
@@ -143,7 +145,7 @@ def _take_rows(
         complete_reassignments(slot, changes, taken)
     repair_held(slot, changes, at, columns, late)
     if observed.observed_again:
-        drop_unlisted(slot, changes, at[stored])
+        drop_unlisted(slot, changes, at[stored])  # leaders that have followers by now
         raise_unwritten(slot, changes, at[stored])
     return deletion.finish_with_deletions(slot, changes)
 

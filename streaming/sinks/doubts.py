@@ -21,7 +21,7 @@ from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import LogRecord, NewRecord
 from streaming.sinks.batch import TOPIC_WRITES, DecidedBatch, SinkDecision
 from streaming.sinks.batch_events import lost_partition_events
-from streaming.sinks.standing_stops import standing_stops, stored_isrs, written_assignments
+from streaming.sinks.standing_stops import standing_stops, stored_states, written_assignments
 
 Subject = tuple[str, int | None]
 """A topic and a partition; None: all partitions of the topic."""
@@ -41,7 +41,7 @@ class Doubts:
         """
         self._ranges: dict[Subject, tuple[int, int]] = {}
         self._rejected: set[Subject] = set()
-        self._in_sync: dict[Subject, list[int] | None] = {}
+        self._stored: dict[Subject, tuple[int, list[int]] | None] = {}
         for record in unfolded:
             self.end(record, record.offset)
 
@@ -62,14 +62,14 @@ class Doubts:
             self._ranges[subject] = (first, offset)
         self._rejected = (self._rejected - {*subjects}) | {*(subjects if rejected else ())}
         if subjects:
-            self._in_sync |= stored_isrs(correction)
+            self._stored |= stored_states(correction)
 
     def forget_before(self, offset: int) -> None:
         """Drop the doubts that ended at or before an offset up to which everything is folded."""
         kept = {one: within for one, within in self._ranges.items() if within[1] > offset}
         self._ranges = kept
         self._rejected &= kept.keys()
-        self._in_sync = {one: isr for one, isr in self._in_sync.items() if one in kept}
+        self._stored = {one: state for one, state in self._stored.items() if one in kept}
 
     def by_rejection(self, topic: str, partition: int) -> bool:
         """Return whether a partition is in doubt because ZooKeeper rejected a write of it."""
@@ -100,7 +100,7 @@ class Doubts:
         written = written_assignments(decisions)
         for one in decisions:
             if one.kind in _ABOUT_PARTITIONS and not topics.isdisjoint(one.topics):
-                stands = standing_stops(one, written, self._in_sync)
+                stands = standing_stops(one, written, self._stored)
                 one.lost |= self._rows(one, topics) & ~stands
 
     def _rows(self, decision: SinkDecision, topics: set[str]) -> npt.NDArray[np.bool_]:
@@ -132,7 +132,7 @@ class Doubts:
         for subject, offset in _lost_subjects(batch):
             self.begin(subject, offset, loaded_at if offset < loaded_at else _UNKNOWN)
         for correction in lost_partition_events(batch.lost_writes):
-            self._in_sync |= stored_isrs(correction)
+            self._stored |= stored_states(correction)
         self.lose_rows(batch.decisions)
 
 

@@ -2,9 +2,9 @@
 
 A broker that the topic's written assignment no longer lists has to delete its replica whatever
 becomes of the state, as with Kafka's controller, which reads the state again and goes on. The
-correction of the state cannot name it: it knows what the topic lists. One that the stored ISR has
-is left to the correction, which takes it out of there first (`states.drop_unlisted`): the data may
-be nowhere else.
+correction of the state cannot name it: it knows what the topic lists. One that leads by the stored
+state, or is in an ISR of which the topic lists nobody, is left to the correction, which sees it
+there (`states.drop_unlisted`): another one has to lead first, and the data may be nowhere else.
 
 The leader epoch of such a stop was not written either. It is the one that the machine had raised
 for it: at least that of the stored state, so no broker takes the stop for an old one.
@@ -21,14 +21,17 @@ import orjson
 from state.bodies import RewriteAssignment
 from state.decisions import DecisionKind
 from state.event_kinds import EventKind
+from state.matrix import NONE
 from streaming.log.api import LogRecord, NewRecord
 from streaming.sinks.batch import SinkDecision
 
 Assignments = Mapping[tuple[int, str], Mapping[str, list[int]]]
 """The replicas of a topic's partitions, by number, as an event on a topic rewrote them."""
 
-InSync = Mapping[tuple[str, int | None], list[int] | None]
-"""The stored ISRs of partitions whose state was not written; None where it cannot be read."""
+Stored = Mapping[tuple[str, int | None], tuple[int, list[int]] | None]
+"""Leader and ISR in stored states of partitions that were not written; None where there is none,
+or it cannot be read.
+"""
 
 
 def written_assignments(decisions: Iterable[SinkDecision]) -> Assignments:
@@ -42,7 +45,7 @@ def written_assignments(decisions: Iterable[SinkDecision]) -> Assignments:
 
 
 def standing_stops(
-    decision: SinkDecision, written: Assignments, in_sync: InSync
+    decision: SinkDecision, written: Assignments, stored: Stored
 ) -> npt.NDArray[np.bool_]:
     """Return bool[n]: the row stands whatever becomes of its partition's state."""
     stands = np.zeros(len(decision.lost), dtype=bool)
@@ -53,16 +56,24 @@ def standing_stops(
         topic, partition = names[columns["topic"][at]], int(columns["partition"][at])
         broker = int(columns["broker"][at])
         listed = written.get((decision.offset, topic), {}).get(str(partition))
-        isr = in_sync.get((topic, partition), [])
-        if listed is not None and isr is not None:
-            stands[at] = broker not in listed and broker not in isr
+        if listed is not None and broker not in listed:
+            state = stored.get((topic, partition), (NONE, []))
+            stands[at] = state is not None and _may_go(broker, listed, *state)
     return stands
 
 
-def stored_isrs(correction: NewRecord | LogRecord) -> InSync:
-    """Return the ISRs that an event says are stored."""
+def _may_go(broker: int, listed: list[int], leader: int, isr: list[int]) -> bool:
+    """Return whether a broker is not needed until the state is corrected."""
+    return broker not in isr or (broker != leader and not set(listed).isdisjoint(isr))
+
+
+def stored_states(correction: NewRecord | LogRecord) -> Stored:
+    """Return what an event says of states that are stored."""
     if correction.kind != EventKind.PARTITION_STATES_OBSERVED:
         return {}
     body = orjson.loads(correction.payload)
     states = zip(body["partitions"], body["states"], strict=True)
-    return {(body["topic"], partition): state[2] if state else None for partition, state in states}
+    return {
+        (body["topic"], partition): (state[0], state[2]) if state else None
+        for partition, state in states
+    }

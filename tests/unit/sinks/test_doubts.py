@@ -110,8 +110,11 @@ def taken_back():
     return found, offset
 
 
-@pytest.mark.parametrize(("isr", "stands"), [([1], True), ([4, 1], False), (None, False)])
-def test_a_stop_of_what_a_topic_no_longer_lists_stands_unless_it_may_be_in_sync(isr, stands):
+@pytest.mark.parametrize(
+    ("isr", "stands"), [([1], True), ([1, 4], True), ([4, 1], False), ([4], False), (None, False)]
+)
+def test_a_stop_of_what_a_topic_no_longer_lists_stands_unless_it_may_be_needed(isr, stands):
+    """The first in the ISR leads."""
     found, offset = taken_back()
     batch = found.decide()
     lose(batch, "t", 0)

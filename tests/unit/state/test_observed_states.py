@@ -209,3 +209,22 @@ def test_a_topic_read_again_lets_go_of_brokers_that_it_does_not_list(
     assert (row["leader"], row["isr"], row["leader_epoch"]) == (1, [1, 2], 5)
     [stop] = said[DecisionKind.STOP_REPLICAS]
     assert (stop["broker"], stop["delete"]) == (7, True)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_of_an_isr_without_live_members_the_one_that_is_listed_stays(
+    controller: Controller, again: bool
+) -> None:
+    """It leads when its broker comes back."""
+    controller.brokers(registered=[broker(7, 107)], unregistered=[1])
+    if again:
+        controller.happen("topic_removed", "t", topic="t", observed_again=True)
+        state = [1, 4, [1, 7], 5, 0, 6]
+        said = controller.topic("t", [[1, 2, 3]], [state], zk_version=1, observed_again=True)
+    else:
+        said = observe(controller, "conflict", [1, 4, [1, 7], 5, 0, 6])
+    [row] = said[CHANGE]
+    assert (row["leader"], row["isr"]) == (-1, [1])
+    assert (7, True) in [(row["broker"], row["delete"]) for row in said[DecisionKind.STOP_REPLICAS]]
+    [row] = controller.brokers(registered=[broker(1, 111)])[CHANGE]
+    assert (row["leader"], row["isr"]) == (1, [1])
