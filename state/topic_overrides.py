@@ -19,12 +19,17 @@ def unclean_of(text: str | None) -> bool | None:
     return None if text is None else text.strip().lower() == "true"
 
 
+def is_whole_number(text: str) -> bool:
+    """Return whether a value is read as a whole number, however large."""
+    return _WHOLE.fullmatch(text.strip()) is not None
+
+
 def min_insync_of(text: str | None) -> int | None:
     """Return how many replicas have to be in sync; None where nothing is said. Raises ValueError
     for what is no number of 32 bits.
     """
     if text is None:
         return None
-    if _WHOLE.fullmatch(text.strip()) is None:
+    if not is_whole_number(text):
         raise ValueError(f"{MIN_INSYNC} is {text!r}, not a whole number")
     return int32(int(text))

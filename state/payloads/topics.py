@@ -19,7 +19,7 @@ from state.limits import PARTITIONS_MAX
 from state.matrix import Int32s
 from state.payloads.partitions import ObservedStates, states_from_json
 from state.topic_ids import topic_id_from_text
-from state.topic_overrides import MIN_INSYNC, min_insync_of
+from state.topic_overrides import MIN_INSYNC, is_whole_number, min_insync_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,10 +140,8 @@ def _partition_count(value: object) -> int:
 
 def _min_insync(configs: dict[str, str]) -> int | None:
     """Return what is said; None for what is no number, which the gateway does not let through."""
-    try:
-        return min_insync_of(configs.get(MIN_INSYNC))
-    except ValueError:
-        return None
+    said = configs.get(MIN_INSYNC)
+    return min_insync_of(said) if said is not None and is_whole_number(said) else None
 
 
 def create_topic_requested(body: dict[str, Any]) -> CreateTopicRequested:
