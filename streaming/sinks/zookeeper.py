@@ -15,14 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from state.decisions import Action, DecisionKind
-from streaming.sinks.batch import (
-    TOPIC_BASES,
-    TOPIC_WRITES,
-    DecidedBatch,
-    LostWrite,
-    SinkDecision,
-)
+from streaming.sinks.batch import DecidedBatch, LostWrite, SinkDecision
 from streaming.sinks.doubts import Doubts
+from streaming.sinks.failed_topics import lose_after_failed_topics
 from streaming.sinks.overtaken import LaterWrites
 from streaming.sinks.reassignments import (
     ended_requests,
@@ -49,7 +44,6 @@ from streaming.zk.write_limits import WriteLimits
 
 logger = logging.getLogger(__name__)
 
-_RESTING = (TOPIC_WRITES - {DecisionKind.CREATE_TOPIC}) | {DecisionKind.DELETE_TOPIC}
 _WRITTEN = {
     DecisionKind.DELETE_TOPIC,
     DecisionKind.REMOVE_REASSIGNMENTS,
@@ -157,7 +151,7 @@ def _write_run(
         ops = [op for one in run if one.kind in stage for op in writes_of(stage, one)]
         while ops:
             ops = _settle(batch, ops, writer.write([op for op, _ in ops]), later)
-        _lose_partitions_of_failed_topics(of_epoch)
+        lose_after_failed_topics(batch, of_epoch)
         if len(batch.lost_writes) > lost_before:
             # A later stage or run might find the version that it expects; this one gave up.
             Doubts().lose_what_rests(batch)
@@ -228,24 +222,6 @@ def _lose(batch: DecidedBatch, op: WriteOp, target: Target, outcome: OpOutcome) 
     logger.warning("%s: %s %s", op.path, outcome.kind, outcome.reason)
     if not noted:  # the folder above a state, and the state's own
         batch.lost_writes.append(_lost_write(target, outcome))
-
-
-def _lose_partitions_of_failed_topics(decisions: Sequence[SinkDecision]) -> None:
-    """Lose what was decided about a topic on the event whose write of it failed, and after it. What
-    the same event wrote of the topic before stays.
-    """
-    failed: dict[str, int] = {}
-    for one in decisions:
-        if one.kind in _RESTING and one.topic in failed:
-            one.failed = True
-        if one.kind in TOPIC_BASES and one.failed:
-            failed.setdefault(one.topic, one.offset)
-    if not failed:
-        return
-    for one in decisions:
-        if one.kind is DecisionKind.CHANGE_PARTITIONS:
-            lost = [failed.get(topic, one.offset + 1) <= one.offset for topic in one.topics]
-            one.lost |= np.array(lost)[one.columns["topic"]]
 
 
 def _lost_write(target: Target, outcome: OpOutcome) -> LostWrite:
