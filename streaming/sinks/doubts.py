@@ -33,13 +33,15 @@ _UNKNOWN = 1 << 62
 
 
 class Doubts:
-    """For each subject, the events [from, until) whose decisions about it do not count."""
+    """For each subject, the ranges of events [from, until) whose decisions about it do not count; a
+    range begins behind the end of the one before.
+    """
 
     def __init__(self, unfolded: Iterable[LogRecord] = ()) -> None:
         """Take the events that a job has still to fold after a restart: what they correct is in
         doubt.
         """
-        self._ranges: dict[Subject, tuple[int, int]] = {}
+        self._ranges: dict[Subject, list[tuple[int, int]]] = {}
         self._rejected: set[Subject] = set()
         self._stored: dict[Subject, tuple[int, list[int]] | None] = {}
         for record in unfolded:
@@ -51,23 +53,29 @@ class Doubts:
 
     def begin(self, subject: Subject, offset: int, until: int = _UNKNOWN) -> None:
         """Doubt what is decided on an event and on all after it until another one."""
-        first, _ = self._ranges.get(subject, (offset, 0))
-        self._ranges[subject] = (min(first, offset), until)
+        ranges = self._ranges.setdefault(subject, [])
+        # What was decided between two doubts counts.
+        is_behind = not ranges or ranges[-1][1] <= offset
+        first = offset if is_behind else min(ranges.pop()[0], offset)
+        ranges.append((first, until))
 
     def end(self, correction: NewRecord | LogRecord, offset: int) -> None:
         """Trust what is decided from the correcting event on, which has this offset."""
         subjects, rejected = _corrected(correction)
         for subject in subjects:
-            first, _ = self._ranges.get(subject, (0, 0))
-            self._ranges[subject] = (first, offset)
+            ranges = self._ranges.setdefault(subject, [(0, offset)])
+            ranges[-1] = (ranges[-1][0], offset)
         self._rejected = (self._rejected - {*subjects}) | {*(subjects if rejected else ())}
         if subjects:
             self._stored |= stored_states(correction)
 
     def forget_before(self, offset: int) -> None:
         """Drop the doubts that ended at or before an offset up to which everything is folded."""
-        kept = {one: within for one, within in self._ranges.items() if within[1] > offset}
-        self._ranges = kept
+        left = {
+            one: [within for within in ranges if within[1] > offset]
+            for one, ranges in self._ranges.items()
+        }
+        kept = self._ranges = {one: ranges for one, ranges in left.items() if ranges}
         self._rejected &= kept.keys()
         self._stored = {one: state for one, state in self._stored.items() if one in kept}
 
@@ -77,15 +85,12 @@ class Doubts:
 
     def cover(self, topic: str, partition: int | None, offset: int) -> bool:
         """Return whether what is decided on an event about a partition is in doubt."""
-        for subject in ((topic, partition), (topic, None)):
-            first, until = self._ranges.get(subject, (0, 0))
-            if first <= offset < until:
-                return True
-        return False
+        subjects: tuple[Subject, Subject] = ((topic, partition), (topic, None))
+        ranges = (within for one in subjects for within in self._ranges.get(one, ()))
+        return any(first <= offset < until for first, until in ranges)
 
     def _covers_topic(self, topic: str, offset: int) -> bool:
-        first, until = self._ranges.get((topic, None), (0, 0))
-        return first < offset < until
+        return any(first < offset < until for first, until in self._ranges.get((topic, None), ()))
 
     def lose_rows(self, decisions: Collection[SinkDecision]) -> None:
         """Mark the rows that are in doubt as lost, and topic writes in doubt as failed."""

@@ -167,6 +167,25 @@ def test_a_doubt_is_kept_until_the_correction_is_folded():
     assert [doubts.cover("t", 0, at) for at in (0, 11, 12)] == [True, True, False]
 
 
+def test_what_is_decided_between_two_doubts_counts():
+    doubts = Doubts()
+    removed = NewRecord("topic_removed", "t", b'{"topic": "t"}')
+    doubts.begin(("t", None), 5)
+    doubts.end(removed, 8)
+    doubts.begin(("t", None), 10)
+    covered = [doubts.cover("t", 0, at) for at in (4, 5, 7, 8, 9, 10, 1 << 60)]
+    assert covered == [False, True, True, False, False, True, True]
+    doubts.end(removed, 12)
+    doubts.forget_before(8)
+    assert [doubts.cover("t", 0, at) for at in (7, 9, 10, 11, 12)] == [
+        False,
+        False,
+        True,
+        True,
+        False,
+    ]
+
+
 def test_a_refused_topic_is_in_doubt_as_a_whole():
     found = job()
     created = found.story.create("new", [[1, 2], [2, 1]])
