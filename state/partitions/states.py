@@ -25,12 +25,14 @@ def on_partition_states_observed(
 ) -> list[Decision]:
     """Adopt what ZooKeeper holds where it is not what we hold, and decide again.
 
-    After a notification only newer versions count. After a conflict the znode is the truth whatever
-    its version, and the partition's leader epoch is bumped: a leader whose ISR change met the
-    conflict waits for a higher one. After a rejected write it is the truth too, but nothing that
-    would be written is decided: that would be rejected as well, without end. Beside another
-    controller nothing of ours is written: what overtook our decision is the truth too, but no
-    leader waits; what is adopted was decided by the other one, and we decide nothing about it.
+    After a notification only newer versions count, and a missing state says nothing
+    (KafkaController.updateLeaderAndIsrCache): it may have been read before we created it. After a
+    conflict the znode is the truth whatever its version, and the partition's leader epoch is
+    bumped: a leader whose ISR change met the conflict waits for a higher one. After a rejected
+    write it is the truth too, but nothing that would be written is decided: that would be rejected
+    as well, without end. Beside another controller nothing of ours is written: what overtook our
+    decision is the truth too, but no leader waits; what is adopted was decided by the other one,
+    and we decide nothing about it.
     """
     if not slot.authority.is_active:
         return []
@@ -38,7 +40,7 @@ def on_partition_states_observed(
     changes = Changes(slot.table, {observed.topic: event.offset})
     found = at >= 0
     present = found & observed.states.present
-    missing = found & ~present
+    missing = found & ~present & (observed.cause != StateCause.NOTIFICATION)
     gone = _drop_states(slot, at[missing], observed.uncreated[missing])
     if observed.cause == StateCause.ADOPTED:
         _take(slot, changes, at, observed.states, present)

@@ -40,6 +40,13 @@ def test_a_notified_state_that_is_not_newer_is_nothing_new(
     assert observe(controller, "notification", [2, 9, [2], 5, 0, version]) == {}
 
 
+def test_a_notified_partition_without_a_state_keeps_the_one_it_got(controller: Controller) -> None:
+    """The notification of an earlier topic of that name may be looked at while it is created."""
+    assert observe(controller, "notification", None) == {}
+    [row] = controller.brokers(unregistered=[3])[CHANGE]
+    assert (row["leader"], row["isr"], row["partition_epoch"]) == (1, [1, 2], 1)
+
+
 def test_a_conflict_is_adopted_and_the_leader_epoch_bumped(controller: Controller) -> None:
     """The leader whose ISR change met the conflict waits for a higher epoch."""
     controller.alter([1, 2])
