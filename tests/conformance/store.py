@@ -73,25 +73,33 @@ class FakeZooKeeper:
         self.multi([Create(path, data)])
 
     def multi(self, ops: Sequence[MultiOp]) -> list[OpResult]:
-        """Do all operations or none; returns (error code, version) for each."""
-        freed = {op.path for op in ops if isinstance(op, Delete)}
-        codes = [self._code(op, freed) for op in ops]
-        failed = next((code for code in codes if code), 0)
-        if failed:
-            return [(code or ZkErrorCode.RUNTIME_INCONSISTENCY, -1) for code in codes]
+        """Do all operations or none, each on what those before it left; returns (error code,
+        version) for each, as ZooKeeper does: it stops at the first that fails.
+        """
+        nodes, written = self.nodes.copy(), len(self.written)
         fence = next(
             (op.version for op in ops if isinstance(op, Check) and _is_epoch(op.path)), None
         )
-        return [self._do(op, fence) for op in ops]
+        results: list[OpResult] = []
+        for op in ops:
+            code = self._code(op)
+            if code:
+                self.nodes = nodes
+                del self.written[written:]
+                undone = [(int(ZkErrorCode.ROLLED_BACK), -1)] * len(results)
+                left = len(ops) - len(results) - 1
+                return [*undone, (code, -1), *[(int(ZkErrorCode.RUNTIME_INCONSISTENCY), -1)] * left]
+            results.append(self._do(op, fence))
+        return results
 
-    def _code(self, op: MultiOp, freed: set[str]) -> int:
+    def _code(self, op: MultiOp) -> int:
         if isinstance(op, Create | SetData) and op.path.endswith("/state"):
             forced = self._forced("create" if isinstance(op, Create) else "update")
             if forced:
                 return forced
         node = self.nodes.get(op.path)
         if isinstance(op, Create):
-            return 0 if node is None or op.path in freed else ZkErrorCode.NODE_EXISTS
+            return 0 if node is None else ZkErrorCode.NODE_EXISTS
         if node is None:
             return ZkErrorCode.NO_NODE
         expected = op.version if isinstance(op, Check) else op.expected_version
