@@ -105,7 +105,8 @@ def test_a_checkpoint_that_cannot_be_read_is_kept_and_said_to_be_so(folder, capl
 
 
 @pytest.mark.parametrize(("kept", "end"), [([ELECTED], 5), ([ELECTED, REMOVED, REMOVED], 1)])
-def test_a_log_that_does_not_lead_on_is_refused_with_what_to_do(folder, kept, end):
+def test_a_log_that_does_not_lead_on_is_refused_with_what_to_do(folder, kept, end, monkeypatch):
+    monkeypatch.setattr("streaming.starting.beginning._HEAD_TIMEOUT_S", 0.2)
     folder.log(*kept, retained_from=len(kept) - 1)
     folder.batch(3, end)
     first, last = len(kept) - 1, len(kept)
