@@ -8,6 +8,7 @@ docs/adr/0019 says why that is safe.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -58,7 +59,7 @@ class DirectSyncs:
             return None
         error, waits = sync_error(group, request), group.state is GroupState.COMPLETING
         if error is ProtocolError.REBALANCE_IN_PROGRESS:
-            return self._answered({"error": error}, timeout_s)
+            return _answered({"error": error})
         leads = waits and group.leader == request.member
         if error is not None or leads:
             return None
@@ -66,7 +67,7 @@ class DirectSyncs:
             return None
         if waits:
             return self._wait(request.group, request.member, timeout_s)
-        return self._answered(_assignment(group, request.member), timeout_s)
+        return _answered(_assignment(group, request.member))
 
     def decided(self, group: str, changes: Iterable[Mapping[str, Any]]) -> None:
         """Answer who waits in a group by what changed in it, once that is true."""
@@ -99,11 +100,6 @@ class DirectSyncs:
         waiting[member] = request_id
         return reply
 
-    def _answered(self, body: dict[str, Any], timeout_s: float) -> Reply:
-        request_id, reply = self._decider.expect(EventKind.SYNC_GROUP_REQUESTED, timeout_s)
-        self._decider.answer([{**body, "request_id": request_id}])
-        return reply
-
     def _give_assignments(self, group: str, waiting: Mapping[str, str]) -> None:
         """Hand out what the image has; a group that went on meanwhile has none."""
         held = self._view.image.groups.get(group)
@@ -119,6 +115,12 @@ class DirectSyncs:
         self._decider.answer(
             {"request_id": request_id, "error": error} for request_id in waiting.values()
         )
+
+
+def _answered(body: dict[str, Any]) -> Reply:
+    reply: Reply = asyncio.get_running_loop().create_future()
+    reply.set_result(body)
+    return reply
 
 
 def _assignment(group: GroupView, name: str) -> dict[str, Any]:
