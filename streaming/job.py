@@ -28,7 +28,7 @@ from streaming.operator import decide
 from streaming.paths import DataDir
 from streaming.process.garbage import collect_rarely
 from streaming.process.open_files import JOB_FILES, allow_open_files
-from streaming.query import TakeBatch, for_each_batch, read_events
+from streaming.query import ProcessBatch, for_each_batch, read_events
 from streaming.router import route
 from streaming.settings import Settings
 from streaming.sinks.assembly import open_sinks
@@ -48,7 +48,7 @@ def start_query(
     spark: SparkSession,
     settings: Settings,
     folders: DataDir,
-    take: TakeBatch,
+    process_batch: ProcessBatch,
     first: int | None = None,
 ) -> StreamingQuery:
     """Start the streaming query: the whole flow. first: the first event that it folds when it has
@@ -57,7 +57,7 @@ def start_query(
     max_events = settings.event_log_batch_max_events
     events = read_events(spark, folders.event_log, max_events, first=first)
     routed = route(events, settings.layout)
-    return for_each_batch(decide(routed), folders.checkpoint, take)
+    return for_each_batch(decide(routed), folders.checkpoint, process_batch)
 
 
 def run_job(settings: Settings, *, standby: bool = False) -> int:
@@ -74,7 +74,7 @@ def run_job(settings: Settings, *, standby: bool = False) -> int:
     with JobLock(folders.job_lock) as lock:
         waited = stand_by(settings, folders, lock, stop) if standby else None
         if waited is None:
-            lock.take()
+            lock.acquire()
         if not stop.is_set():
             _be_the_job(settings, folders, lock, stop, waited)
     return 0
@@ -115,7 +115,9 @@ def _be_the_job(
         if waited is None:
             workers.start()
         head_starts.check()
-        query = start_query(spark(), settings, folders, head_starts.take, beginning.committed)
+        query = start_query(
+            spark(), settings, folders, head_starts.process_batch, beginning.committed
+        )
         stream, keep_ms = settings.decision_stream_url, settings.log_retention_ms
         with published(folders.decisions, stream, keep_ms):
             try:

@@ -29,7 +29,7 @@ from streaming.spark.conf import is_local
 
 logger = logging.getLogger(__name__)
 
-TakeBatch = Callable[[int, pa.Table], None]
+ProcessBatch = Callable[[int, pa.Table], None]
 """Called with the number of a micro-batch and its rows."""
 
 _WARM_UP_TIMEOUT_S = 60
@@ -62,16 +62,16 @@ def read_events(
 
 
 def for_each_batch(
-    decisions: DataFrame, checkpoint: Path, take: TakeBatch, *, until_end: bool = False
+    decisions: DataFrame, checkpoint: Path, process_batch: ProcessBatch, *, until_end: bool = False
 ) -> StreamingQuery:
-    """Start the query that hands the decisions of each micro-batch to `take`, after exactly one
-    action on them; what `take` raises ends it.
+    """Start the query that hands the decisions of each micro-batch to `process_batch`, after
+    exactly one action on them; what that raises ends the query.
 
     until_end: it ends where its source ends by then.
     """
 
     def process(rows: DataFrame, batch_id: int) -> None:
-        take(batch_id, rows.toArrow())
+        process_batch(batch_id, rows.toArrow())
 
     writer = decisions.writeStream.outputMode("append")
     writer = writer.option("checkpointLocation", str(checkpoint)).foreachBatch(process)

@@ -64,7 +64,7 @@ class Brokers:
         broker = self.by_id.get(broker_id)
         return None if broker is None else broker.epoch
 
-    def take(self, changed: BrokerRegistrationsChanged) -> None:
+    def apply(self, changed: BrokerRegistrationsChanged) -> None:
         """Take over who is registered: a broker that bounced is another one."""
         self.unregister((*changed.unregistered, *(broker.id for broker in changed.bounced)))
         self.register((*changed.registered, *changed.bounced, *changed.updated))

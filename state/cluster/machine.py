@@ -107,7 +107,7 @@ def on_broker_registrations_changed(
     """Take over who is registered, and tell the brokers, the new ones everything
     (KafkaController.processBrokerChange).
     """
-    cluster.brokers.take(changed)
+    cluster.brokers.apply(changed)
     if not cluster.authority.is_loaded:
         return []
     introduced = sorted(broker.id for broker in (*changed.registered, *changed.bounced))

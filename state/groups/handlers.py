@@ -40,7 +40,7 @@ from state.groups.payloads.requests import (
     SyncsCame,
 )
 from state.groups.presence import heartbeat
-from state.groups.requests import create, take
+from state.groups.requests import create, handle_request
 from state.groups.slot import GroupSlot
 from state.groups.tables import CoordinatorPhase
 from state.groups.timers import NOTHING, Known, fire
@@ -56,7 +56,7 @@ def on_group_request(slot: GroupSlot, event: Event, request: GroupRequest) -> li
     if group is not None:
         fire(turn, group, event.time_ms)
         turn.now_ms = event.time_ms
-    kept = take(turn, group, request, slot.phase(request.partition))
+    kept = handle_request(turn, group, request, slot.phase(request.partition))
     if kept is not None:
         return finish(bucket, turn, kept, gone=False)
     nobody = Group(request.group, request.partition)

@@ -119,7 +119,7 @@ class GroupImage:
             del self.committing[group]
         view = self.groups.get(group)
         if appended and view is not None:
-            view.take(commit)
+            view.apply_commit(commit)
 
     def is_unstable(self, group: str, partition: TopicPartition) -> bool:
         """Return whether a commit of this partition is on its way or waits for a marker."""

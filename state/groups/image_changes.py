@@ -71,8 +71,8 @@ class GroupView:
             self._unopened.clear()
         return self._offsets
 
-    def take(self, commit: DirectCommit) -> None:
-        """Take a commit, unopened: the next of the same layout replaces it."""
+    def apply_commit(self, commit: DirectCommit) -> None:
+        """Keep a commit unopened: the next of the same layout replaces it."""
         self._unopened.pop(commit.layout, None)
         self._unopened[commit.layout] = commit
 

@@ -25,10 +25,10 @@ from state.groups.turn import Turn
 from state.protocol_errors import ProtocolError
 
 
-def take(
+def handle_request(
     turn: Turn, group: Group | None, request: GroupRequest, phase: CoordinatorPhase
 ) -> Group | None:
-    """Take a request; return the group if there is one afterwards.
+    """Answer or refuse a request, or let it wait; return the group if there is one afterwards.
 
     phase: what we are for the group's partition.
     """

@@ -107,7 +107,7 @@ def on_broker_registrations_changed(
     """
     brokers = slot.brokers
     if not slot.authority.is_active:
-        brokers.take(changed)
+        brokers.apply(changed)
         return []
     changes = Changes(slot.table, event.offset)
     brokers.register((*changed.registered, *changed.updated))

@@ -50,7 +50,7 @@ class JobProgress:
     )
     elections: Counter[str] = field(default_factory=Counter)
 
-    def take_batch(self, batch: BatchCompleted, now_ms: int) -> None:
+    def note_batch(self, batch: BatchCompleted, now_ms: int) -> None:
         """Take what the job says of a batch."""
         self.batch = batch.figures()
         self.batch_time_ms = now_ms
@@ -61,9 +61,9 @@ class JobProgress:
             conflicts=batch.conflicts,
             fenced_batches=int(batch.fenced),
         )
-        self.take_queues(batch.queue_lengths)
+        self.note_queue_lengths(batch.queue_lengths)
 
-    def take_queues(self, queue_lengths: Mapping[str, int] | None) -> None:
+    def note_queue_lengths(self, queue_lengths: Mapping[str, int] | None) -> None:
         """Take how much waits for brokers; None: the job does not say."""
         if queue_lengths is not None:
             self.queue_lengths = queue_lengths
@@ -201,14 +201,14 @@ class JobFeed:
 
     def _take_batch(self, message: Message) -> None:
         batch = BatchCompleted.read(message.head)
-        self.progress.take_batch(batch, self._now_ms())
+        self.progress.note_batch(batch, self._now_ms())
         if batch.rejected:
             self._counters["rejected_writes"] += batch.rejected
         self._listener.batch_completed(batch)
 
     def _take_delivery(self, told: Delivered | ImageTold) -> None:
         self.progress.delivery.update(told.brokers)
-        self.progress.take_queues(told.queue_lengths)
+        self.progress.note_queue_lengths(told.queue_lengths)
 
     def _take_reobserve(self, message: Message) -> None:
         told = Reobserve.read(message.head)

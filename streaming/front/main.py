@@ -66,11 +66,11 @@ def open_log(
     return writer
 
 
-def _when_free(take: Callable[[], Held], standby: bool) -> Held:
+def _when_free(open_log: Callable[[], Held], standby: bool) -> Held:
     waited = False
     while True:
         try:
-            return take()
+            return open_log()
         except LogLocked as locked:
             if not standby:
                 raise

@@ -54,7 +54,7 @@ class Tenure:
         assert self._claim is not None, "a term loads, follows and gives back after its claim"
         return self._claim
 
-    def take(self) -> ControllerClaim:
+    def claim(self) -> ControllerClaim:
         """Take the role from whoever has it.
 
         Raises RoleLost when it kept changing hands, IdTaken when our id is a broker's, SharedId

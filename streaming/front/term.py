@@ -117,7 +117,7 @@ class Term:
         addresses.check_brokers(self._settings, self._endpoints, brokers)
         if cost := addresses.unclean_shutdowns(self._settings, brokers):
             logger.warning("%s", cost)
-        return self._tenure.take()
+        return self._tenure.claim()
 
     def load(self) -> None:
         """Append the election and everything that is in ZooKeeper, and leave watches on it.
@@ -128,7 +128,7 @@ class Term:
         """
         claim = self._tenure.held()
         self._read = None
-        self._dirty.take()  # everything is read below
+        self._dirty.drain()  # everything is read below
         self._log.append([elected(claim, self._endpoints, self._settings)])
         writer = self._observe(claim)
         create_missing(self._session, writer, self._settings.inter_broker_protocol)
@@ -154,7 +154,7 @@ class Term:
         """Append what changes; returns only by raising."""
         while True:
             self._signals.wait_for_work(self._dirty)
-            dirty = self._dirty.take()
+            dirty = self._dirty.drain()
             if dirty.anew:
                 logger.info("everything is loaded again, under the same claim")
                 self.load()
@@ -228,7 +228,7 @@ class Term:
                 logger.info("no broker is registered in ZooKeeper at %s: one is waited for", where)
                 said = True
             self._signals.wait_for_work(self._dirty)
-            self._dirty.take()
+            self._dirty.drain()
         return names
 
     def _registrations(self) -> list[Registration]:

@@ -39,12 +39,14 @@ class Answering:
         self._counters[_COUNTER[api_key]] += 1
         return answer
 
-    def take(self, api_key: int, request_frame: bytes, client_host: str, answer: Answer) -> bool:
-        """Return whether the request is taken by who answers it without a task; raises
+    def try_answer(
+        self, api_key: int, request_frame: bytes, client_host: str, answer: Answer
+    ) -> bool:
+        """Answer a request without a task, perhaps later; return whether that is possible. Raises
         WireError.
         """
-        take = self._apis.soon.get(api_key)
-        taken = take is not None and take(request_frame, client_host, answer)
+        try_answer = self._apis.soon.get(api_key)
+        taken = try_answer is not None and try_answer(request_frame, client_host, answer)
         if taken:
             self._counters[_COUNTER[api_key]] += 1
         return taken

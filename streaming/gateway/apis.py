@@ -100,7 +100,7 @@ def build_apis(
         pass_on=Passing(brokers).handle,
         close=close,
         at_once={key: one.answer for key, one in groups.items() if isinstance(one, AtOnce)},
-        soon={key: one.take for key, one in groups.items() if isinstance(one, Soon)},
+        soon={key: one.try_answer for key, one in groups.items() if isinstance(one, Soon)},
         passed_versions=passed_versions,
     )
 

@@ -69,7 +69,7 @@ class AtOnce:
 Answer: TypeAlias = Callable[[bytes], None]
 """Takes a whole response, its header included; called once, on the gateway's event loop."""
 
-Take: TypeAlias = Callable[[bytes, str, Answer], bool]
+TryAnswer: TypeAlias = Callable[[bytes, str, Answer], bool]
 """Gets a request's frame, the client's host as Java writes it (/127.0.0.1) and whom to give the
 response to, perhaps later; returns whether it does; raises WireError.
 """
@@ -81,7 +81,7 @@ class Soon:
     one.
     """
 
-    take: Take
+    try_answer: TryAnswer
     otherwise: Handler | None = None
 
 
@@ -99,5 +99,5 @@ class Apis:
     pass_on: PassedHandler
     close: Callable[[], Awaitable[None]]
     at_once: Mapping[int, Callable[[bytes], bytes]] = field(default_factory=dict)
-    soon: Mapping[int, Take] = field(default_factory=dict)
+    soon: Mapping[int, TryAnswer] = field(default_factory=dict)
     passed_versions: Mapping[int, int] = field(default_factory=dict)

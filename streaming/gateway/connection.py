@@ -80,7 +80,7 @@ class Connection(asyncio.Protocol):
         self._unread: deque[bytes] = deque()
         self._task: asyncio.Task[None] | None = None
         self._awaited = False  # an answer comes without a task
-        self._taking = False  # and may come at once
+        self._trying = False  # and may come at once
         self._slow: asyncio.TimerHandle | None = None
         self._idle: asyncio.TimerHandle | None = None
         self._heard_s = self._loop.time()
@@ -185,7 +185,7 @@ class Connection(asyncio.Protocol):
         api_key = int.from_bytes(request_frame[:2], "big")
         try:
             answer = self._answering.at_once(api_key, request_frame)
-            taken = answer is None and self._take(api_key, request_frame)
+            taken = answer is None and self._try_answer(api_key, request_frame)
         except Exception as error:
             raise self._closing(error, request_frame) from error
         if answer is not None:
@@ -193,13 +193,15 @@ class Connection(asyncio.Protocol):
         elif not taken:
             self._task = self._loop.create_task(self._serve(request_frame))
 
-    def _take(self, api_key: int, request_frame: bytes) -> bool:
+    def _try_answer(self, api_key: int, request_frame: bytes) -> bool:
         """Return whether the request is taken by who answers it without a task."""
-        self._awaited = self._taking = True
+        self._awaited = self._trying = True
         try:
-            taken = self._answering.take(api_key, request_frame, self._client_host, self._answered)
+            taken = self._answering.try_answer(
+                api_key, request_frame, self._client_host, self._answered
+            )
         finally:
-            self._taking = False
+            self._trying = False
         if not taken:
             self._awaited = False
         return taken
@@ -208,7 +210,7 @@ class Connection(asyncio.Protocol):
         self._awaited = False
         self._send(answer)
         self._heard_s = self._loop.time()
-        if not self._taking:
+        if not self._trying:
             self._go_on()
 
     async def _serve(self, request_frame: bytes) -> None:

@@ -40,7 +40,7 @@ class ProducerIds:
         self._refill_at = 0
         self._refill: asyncio.Task[None] | None = None
 
-    async def take(self) -> int:
+    async def next_id(self) -> int:
         """Return a fresh id; raises NoProducerIds."""
         while not self._ids:
             # The refill is shared: a caller that gives up must not take it from the others.
@@ -99,7 +99,7 @@ class InitProducerId:
         if (error := _request_error(call.body)) != ProtocolError.NONE:
             return _answer(error)
         try:
-            return _answer(ProtocolError.NONE, await self._producer_ids.take())
+            return _answer(ProtocolError.NONE, await self._producer_ids.next_id())
         except NoProducerIds:
             return _answer(ProtocolError.COORDINATOR_LOAD_IN_PROGRESS)
 

@@ -77,7 +77,7 @@ class DirtyPaths:
             self._marks.append(dirty)
         self._on_marked()
 
-    def take(self) -> Dirty:
+    def drain(self) -> Dirty:
         """Return what is marked and start clean again."""
         with self._lock:
             marks, self._marks = self._marks, []

@@ -15,7 +15,7 @@ from streaming.shadow.books import Books
 from streaming.shadow.guesses import Ask
 from streaming.shadow.leadership import assignment_of
 from streaming.shadow.looks import Load, Look, SeenTopic
-from streaming.shadow.our_decisions import take_decisions
+from streaming.shadow.our_decisions import apply_decisions
 from streaming.shadow.partition_book import Decided, PartitionBook
 from streaming.shadow.requests import Requests
 from streaming.shadow.topic_book import TopicBook
@@ -110,7 +110,7 @@ class Comparison:
         """Take our machine's decisions; void: they are not compared, the live controller had no
         reason to decide now.
         """
-        return take_decisions(self._books, decisions, now_ms, void=void)
+        return apply_decisions(self._books, decisions, now_ms, void=void)
 
     def saw(self, look: Look) -> None:
         """Take the results of a look whose inputs were folded."""

@@ -65,7 +65,7 @@ class ShadowLogs:
         )
         self._open.callback(self._retention.close)
 
-    def take(self, batch: FoldedBatch) -> None:
+    def append(self, batch: FoldedBatch) -> None:
         """Append a batch's decisions, and cut what is not kept."""
         self._decisions.append(batch)
         self._retention.folded(batch.end_offset)
@@ -95,7 +95,7 @@ class LocalEngine:
         """Fold up to an event offset and yield what was decided."""
         events = range(self._folded, until)
         for batch in fold_range(self._states, self._reader, events, self._layout):
-            self._logs.take(batch)
+            self._logs.append(batch)
             self._folded = batch.end_offset
             yield batch
 
@@ -164,5 +164,5 @@ class SparkEngine:
 
     def _take(self, batch_id: int, rows: pa.Table) -> None:
         if batch := folded_batch(rows):
-            self._logs.take(batch)
+            self._logs.append(batch)
             self._batches.put(batch)

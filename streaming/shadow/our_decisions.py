@@ -20,10 +20,10 @@ from streaming.shadow.requests import subjects_of
 from streaming.shadow.verdicts import Status, Verdict
 
 
-def take_decisions(
+def apply_decisions(
     books: Books, decisions: Iterable[MergedDecision], now_ms: int, *, void: bool = False
 ) -> list[Verdict]:
-    """Take our machine's decisions; return what those that end a topic show.
+    """Apply our machine's decisions; return what those that end a topic show.
 
     void: they are not compared, the live controller had no reason to decide now.
     """

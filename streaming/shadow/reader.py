@@ -63,7 +63,7 @@ class Inputs:
         done.set_result(self.append(records))
         return done
 
-    def take(self) -> list[NewRecord]:
+    def drain(self) -> list[NewRecord]:
         """Return what was collected."""
         taken, self.records = self.records, []
         return taken
@@ -92,7 +92,7 @@ class ClusterReader:
 
     def look(self) -> Look:
         """Return what changed: results first, then inputs, then whether the controller did."""
-        dirty = self.dirty.take()
+        dirty = self.dirty.drain()
         try:
             return self._look(dirty)
         except BaseException:
@@ -113,11 +113,11 @@ class ClusterReader:
             return self._resigned(look)
         if holder.czxid != self._controller:
             return self._load(holder)
-        look.inputs = self._inputs.take()
-        look.topics = self._topics.take_seen()
+        look.inputs = self._inputs.drain()
+        look.topics = self._topics.drain_seen()
         look.states, self._results = self._results, {}
         look.failed_log_dirs, self._failed = self._failed, set()
-        fresh = self._topics.take_fresh()
+        fresh = self._topics.drain_fresh()
         if fresh:
             self._states.add(self._topics.partitions())
             self.dirty.mark(Dirty(frozenset(fresh)))
@@ -125,7 +125,7 @@ class ClusterReader:
 
     def _observe(self) -> None:
         tree, inputs, counters = self._tree, self._inputs, self.counters
-        inputs.take()
+        inputs.drain()
         self._results.clear()
         self._topics = TopicsReader(tree, self.dirty, inputs, counters)
         self._observers = Observers(
@@ -157,7 +157,7 @@ class ClusterReader:
 
     def _resigned(self, look: Look) -> Look:
         """Nobody is the controller: our machine decides nothing until somebody is."""
-        self._inputs.take()
+        self._inputs.drain()
         if self._controller is None:
             return Look(look.time_ms)
         self._controller = None
@@ -193,8 +193,8 @@ class ClusterReader:
         look.load = Load(
             number, {one: from_state(state) for one, state in held.items()}, before is None
         )
-        look.inputs = self._inputs.take()
-        look.topics = self._topics.take_seen()
+        look.inputs = self._inputs.drain()
+        look.topics = self._topics.drain_seen()
         look.states = self._written_since(held)
         self._controller, self._loaded = holder.czxid, True
         self.dirty.mark(Dirty(frozenset([CONTROLLER_PATH])))  # it may be gone again by now

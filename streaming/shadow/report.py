@@ -33,9 +33,9 @@ class Report:
         self._events = events
         self._all = all_of_them
 
-    def take(self, verdict: Verdict, now_ms: int) -> None:
+    def add(self, verdict: Verdict, now_ms: int) -> None:
         """Count a verdict and write it down."""
-        self.tally.take(verdict)
+        self.tally.add(verdict)
         quiet = verdict.status in {Status.AGREED, Status.PASSED_OVER}
         if not quiet:
             self.recent = [*self.recent[-_RECENT:], verdict]

@@ -55,7 +55,7 @@ class Shadow:
         """What is compared."""
         return self._comparison
 
-    def take(self, look: Look, now_ms: int) -> None:
+    def observe(self, look: Look, now_ms: int) -> None:
         """Take a look at the cluster: its inputs first, then its results."""
         first = False
         if look.load is not None:
@@ -86,7 +86,7 @@ class Shadow:
 
     def _say(self, verdicts: Sequence[Verdict], now_ms: int) -> None:
         for verdict in verdicts:
-            self._report.take(verdict, now_ms)
+            self._report.add(verdict, now_ms)
 
 
 def follow(
@@ -102,7 +102,7 @@ def follow(
         except queue.Empty:
             shadow.settle(wall_clock_ms())
         else:
-            shadow.take(look, wall_clock_ms())
+            shadow.observe(look, wall_clock_ms())
         on_tick()
 
 

@@ -63,12 +63,12 @@ class TopicsReader:
         known = self._known.get(name)
         return None if known is None else known.topic_id
 
-    def take_seen(self) -> dict[str, SeenTopic | None]:
+    def drain_seen(self) -> dict[str, SeenTopic | None]:
         """Return the topics that differ since this was asked last; None: gone."""
         seen, self._seen = self._seen, {}
         return seen
 
-    def take_fresh(self) -> list[str]:
+    def drain_fresh(self) -> list[str]:
         """Return the state znodes that nobody watches yet."""
         fresh, self._fresh = self._fresh, []
         return fresh

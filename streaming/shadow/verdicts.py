@@ -71,7 +71,7 @@ class Tally:
 
     counts: Counter[tuple[Status, str]] = field(default_factory=Counter)
 
-    def take(self, verdict: Verdict) -> None:
+    def add(self, verdict: Verdict) -> None:
         """Count a verdict."""
         self.counts[verdict.status, verdict.kind] += 1
 

@@ -106,7 +106,7 @@ class HeadStart:
         """Whether the query has folded all that was folded here, and decides."""
         return self._compared
 
-    def take(self, batch_id: int, folded: FoldedBatch) -> None:
+    def process_batch(self, batch_id: int, folded: FoldedBatch) -> None:
         """Carry out what is left to be of a micro-batch of the query."""
         self._await_first_batch()
         with self._turn:

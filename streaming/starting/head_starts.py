@@ -28,7 +28,7 @@ _MOST_BYTES = 128 * 1024 * 1024
 
 
 class HeadStarts:
-    """Takes the query's micro-batches (a `TakeBatch`), and decides ahead of it where that pays."""
+    """Processes the query's micro-batches, and decides ahead of it where that pays."""
 
     def __init__(
         self,
@@ -56,12 +56,12 @@ class HeadStarts:
         """Stop, and wait until nothing is carried out any more."""
         self._last.close()
 
-    def take(self, batch_id: int, rows: pa.Table) -> None:
+    def process_batch(self, batch_id: int, rows: pa.Table) -> None:
         """Take a micro-batch of the query. The next one comes when a load is over."""
         folded = folded_batch(rows)
         if folded is None:
             return
-        self._last.take(batch_id, folded)
+        self._last.process_batch(batch_id, folded)
         if folded.loading and self._last.passed:
             self._begin_again(batch_id, folded)
         self._last.await_load()

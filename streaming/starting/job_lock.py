@@ -36,10 +36,10 @@ class JobLock(LockFile):
     """The lock of the job; its holder says {"pid", "host", "jvm": {"pid", "started"}}."""
 
     def __init__(self, path: Path) -> None:
-        """Open the file; `try_take` locks it."""
+        """Open the file; `try_acquire` locks it."""
         super().__init__(path)
 
-    def try_take(self) -> bool:
+    def try_acquire(self) -> bool:
         """Take the lock if it is free, ending what its last holder left; return whether it is ours.
 
         Raises TimeoutExpired of psutil when the JVM of the last holder cannot be ended.
@@ -50,9 +50,9 @@ class JobLock(LockFile):
         self._note({"pid": os.getpid(), "host": socket.gethostname()})
         return True
 
-    def take(self) -> None:
-        """Take the lock; raises JobLocked naming who has it."""
-        if not self.try_take():
+    def acquire(self) -> None:
+        """Acquire the lock; raises JobLocked naming who has it."""
+        if not self.try_acquire():
             raise JobLocked(self._path, self._holder().get("pid", "unknown"))
 
     def note_jvm(self, pid: int) -> None:

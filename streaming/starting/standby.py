@@ -109,7 +109,7 @@ def stand_by(
 
     Raises ConfigurationError where the other job has all cores of the cluster.
     """
-    if lock.try_take():
+    if lock.try_acquire():
         return None
     logger.info("another process is the job: waiting until it is gone")
     spark = open_spark(settings, local_fs_jar())
@@ -140,7 +140,7 @@ def _wait_for_turn(
     """Follow the other job until its lock is ours; False when we are asked to stop before."""
     polls = 0
     while not stop.wait(_POLL_S):
-        if lock.try_take():
+        if lock.try_acquire():
             return True
         if polls % _FOLLOW_EVERY_POLLS == 0:
             _follow(follower)

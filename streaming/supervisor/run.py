@@ -69,7 +69,7 @@ def check_folder_free(settings: Settings) -> None:
     """Raise JobLocked or LogLocked, naming the process, when a data folder has a job or a front."""
     folders = DataDir(settings.data_dir, settings.event_log_url)
     with JobLock(folders.job_lock) as lock:
-        lock.take()
+        lock.acquire()
         WriterLock(folders.events).close()
 
 

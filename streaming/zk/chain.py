@@ -59,7 +59,7 @@ class Chain:
         self.failures = (count + 1 if settled == settled_then else 1, settled)
         return self.failures[0]
 
-    def take(self, results: list[OpResult]) -> Iterator[Settled]:
+    def settle(self, results: list[OpResult]) -> Iterator[Settled]:
         """Settle the next writes as written, one per result of a multi that succeeded."""
         self.limit = None
         for _, version in results:

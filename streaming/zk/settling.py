@@ -74,14 +74,14 @@ class Settling:
         self._unfinished |= chains
         return list(chains.values())
 
-    def take(self, batch: Batch, results: list[OpResult]) -> None:
+    def settle(self, batch: Batch, results: list[OpResult]) -> None:
         """Settle what a multi has made: its first result is that of its check."""
         start = 1
         for chain, count in batch:
-            self._settle(chain, chain.take(results[start : start + count]))
+            self._settle(chain, chain.settle(results[start : start + count]))
             start += count
 
-    def take_straight(self, places: range, results: list[OpResult]) -> None:
+    def settle_straight(self, places: range, results: list[OpResult]) -> None:
         """Settle what a multi has made of writes that are in no chain; the first is its check's."""
         self._outcomes[places.start : places.stop] = map(_written, results[1:])
         self._settled += len(places)

@@ -95,7 +95,7 @@ class WriteCall:
                 break
             failed = first_failure(results)
             if failed is None:
-                self._settling.take_straight(part, results)
+                self._settling.settle_straight(part, results)
                 self._progressed()
             elif failed == 0:
                 fenced = True
@@ -131,7 +131,7 @@ class WriteCall:
         """Take the results of one multi; True when it was fenced."""
         failed = first_failure(results)
         if failed is None:
-            self._settling.take(batch, results)
+            self._settling.settle(batch, results)
             self._progressed()
             self._requeue(batch)
             return False

@@ -100,7 +100,7 @@ class Query:
         fold = Fold(SLOTS, self.states)
         rows = fold.batch(self.log[self.committed : end])
         self.written = self.batches, fold.states
-        head_starts.take(self.batches, rows)
+        head_starts.process_batch(self.batches, rows)
         self.pass_by()
         note_state_format(self.checkpoint)
         self._write("commits", "v1\n{}")

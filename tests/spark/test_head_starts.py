@@ -36,7 +36,7 @@ def test_a_second_load_is_folded_ahead_and_again_by_the_query(spark, tmp_path, c
     job.write(elected)
     every = job.begin_all(Beginning(0, True, 0, {}))
     every.start()
-    query: Any = start_query(spark, job.settings, job.folders, every.take)
+    query: Any = start_query(spark, job.settings, job.folders, every.process_batch)
     try:
         wait_for("the first load", lambda: job.sinks.end() == elected)
         query.processAllAvailable()

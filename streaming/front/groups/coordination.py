@@ -158,9 +158,9 @@ class GroupCoordination:
             self._sessions.asked(group, member, reply)
         return reply
 
-    def take_commit(self, request: bytes, host: str, answer: Answer) -> bool:
-        """Take an OffsetCommit whose answer comes later; False leaves it to be submitted."""
-        return self._commits.take(request, answer)
+    def try_commit(self, request: bytes, host: str, answer: Answer) -> bool:
+        """Begin to answer an OffsetCommit; False leaves it to be submitted."""
+        return self._commits.try_commit(request, answer)
 
     def heard(self, heartbeat: Heartbeat) -> None:
         """Take a heartbeat of a member that is there; it was answered."""

@@ -94,9 +94,9 @@ class GroupDecisions:
         self._since.update(dict.fromkeys(partitions, offset))
         self._expected -= 1
         early, self._early = self._early, []
-        self.take(early)
+        self.apply(early)
 
-    def take(self, decisions: Sequence[tuple[int, bytes]]) -> None:
+    def apply(self, decisions: Sequence[tuple[int, bytes]]) -> None:
         """Take change_group decisions (event offset, body) in order."""
         if self._expected:
             self._early.extend(decisions)

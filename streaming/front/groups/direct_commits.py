@@ -68,8 +68,8 @@ class DirectCommits:
         self._flush: asyncio.TimerHandle | None = None
         self.aside = SteppingAside(self._settle)
 
-    def take(self, request: bytes, answer: Answer) -> bool:
-        """Take a commit, whose answer comes later; False leaves it to be decided."""
+    def try_commit(self, request: bytes, answer: Answer) -> bool:
+        """Begin a commit whose answer comes later; False leaves it to be decided."""
         layout = self._layouts.read(request)
         if layout is None or self.aside.covers(layout.group):
             return False

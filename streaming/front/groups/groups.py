@@ -119,7 +119,7 @@ class Groups:
 
     def decided(self, decisions: Sequence[tuple[int, bytes]]) -> None:
         """Take change_group decisions (event offset, body) in order."""
-        self._coordination.decisions.take(decisions)
+        self._coordination.decisions.apply(decisions)
 
     def batch_completed(self, end_offset: int) -> None:
         """Take how far the job has decided."""

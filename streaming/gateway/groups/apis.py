@@ -16,7 +16,7 @@ def group_apis(requests: GroupRequests) -> Mapping[int, Handler | AtOnce | Soon]
     """Return the handlers of members' and administrators' requests."""
     membership, offsets, overview = Membership(requests), Offsets(requests), Overview(requests)
     return {
-        ApiKey.OFFSET_COMMIT: Soon(requests.service.take_commit, offsets.commit),
+        ApiKey.OFFSET_COMMIT: Soon(requests.service.try_commit, offsets.commit),
         ApiKey.OFFSET_FETCH: offsets.fetch,
         ApiKey.JOIN_GROUP: Soon(membership.join),
         ApiKey.HEARTBEAT: AtOnce(membership.heartbeat),

@@ -95,8 +95,8 @@ class GroupService(Protocol):
     def unknown(self, group: str, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
         """Return the partitions that do not exist, and no offset is committed of."""
 
-    def take_commit(self, request: bytes, host: str, answer: Answer) -> bool:
-        """Take an OffsetCommit whose response comes later; False leaves it to be submitted."""
+    def try_commit(self, request: bytes, host: str, answer: Answer) -> bool:
+        """Begin to answer an OffsetCommit; False leaves it to be submitted."""
 
     def heard(self, heartbeat: Heartbeat) -> None:
         """Take a heartbeat of a member that is there; it was answered."""

@@ -126,11 +126,11 @@ def test_a_role_that_a_kraft_controller_has_is_left_to_it(zk_session):
     zk_session.create("/controller_epoch", b"8")
     zk_session.create("/controller", held)
     with pytest.raises(KRaftControls, match="KRaft controller 3000"):
-        tenure(zk_session).take()
+        tenure(zk_session).claim()
     assert zk_session.get("/controller").data == held
     assert zk_session.get("/controller_epoch").data == b"8"
     zk_session.delete("/controller")
-    assert tenure(zk_session).take().epoch == 9, "the migration was rolled back"
+    assert tenure(zk_session).claim().epoch == 9, "the migration was rolled back"
 
 
 def test_a_role_is_not_claimed_under_the_id_of_a_broker(zk_session, other_session):
@@ -139,7 +139,7 @@ def test_a_role_is_not_claimed_under_the_id_of_a_broker(zk_session, other_sessio
     other_session.create("/brokers/ids/1000", b"{}", ephemeral=True)
     claim_controller(zk_session, 7, steal=True)
     with pytest.raises(IdTaken, match=r"controller\.id = 1000 is a broker's: set it to an id"):
-        tenure(zk_session).take()
+        tenure(zk_session).claim()
     assert zk_session.get("/controller_epoch").version == 1
     assert zk_session.get("/brokers/ids/1000").ephemeral_owner == other_session.session_id
 
@@ -150,10 +150,10 @@ def test_a_broker_that_has_the_role_under_our_id_keeps_it(zk_session, other_sess
     other_session.create("/brokers/ids/1000", b"{}", ephemeral=True)
     claim_controller(other_session, 1000, steal=True)
     with pytest.raises(IdTaken, match="/brokers/ids/1000 is registered by another process"):
-        tenure(zk_session).take()
+        tenure(zk_session).claim()
     assert zk_session.get("/controller").ephemeral_owner == other_session.session_id
     register_broker(other_session, "/brokers/ids/1000", b"{}")
-    assert tenure(zk_session).take().epoch == 2
+    assert tenure(zk_session).claim().epoch == 2
 
 
 def test_a_claim_that_zookeeper_forbids_says_so(zookeeper, zk_session):

@@ -203,7 +203,7 @@ class GroupWorld:
             self.held.append(decision)
             return
         loop = asyncio.get_running_loop()
-        loop.call_soon(self.groups.decisions.take, [decision])
+        loop.call_soon(self.groups.decisions.apply, [decision])
         if self.following:
             loop.call_soon(self.follow)
 

@@ -248,7 +248,7 @@ def test_what_is_taken_in_the_turn_in_which_a_term_ends_is_answered() -> None:
         assert await commit(client, None, 1) == 0
         answers: list[bytes] = []
         request = encode_request(ApiKey.OFFSET_COMMIT, 9, 5, "c", commit_body(None, 2))
-        assert world.groups.take_commit(request, "host", answers.append)
+        assert world.groups.try_commit(request, "host", answers.append)
         world.leader.stop()
         world.groups.resigned()
         await pass_the_loop()

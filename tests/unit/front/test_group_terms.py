@@ -223,7 +223,7 @@ def test_what_was_decided_before_a_take_over_is_not_appended_after_it() -> None:
         world.groups.elected({one: log.epoch for one, log in world.leader.logs.items()})
         await asyncio.sleep(0)
         ends = {one: log.end for one, log in world.leader.logs.items()}
-        world.groups.decisions.take(late)
+        world.groups.decisions.apply(late)
         assert {one: log.end for one, log in world.leader.logs.items()} == ends
         assert GROUP not in world.groups.image.groups
 

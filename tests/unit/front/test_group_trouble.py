@@ -63,7 +63,7 @@ def test_a_change_that_does_not_fit_is_passed_over() -> None:
         await member_of(client)
         decided = world.groups.decisions
         offset = len(world.events)
-        decided.take([(offset, _not_fitting(world)), (offset + 1, _created(world, "another"))])
+        decided.apply([(offset, _not_fitting(world)), (offset + 1, _created(world, "another"))])
         assert world.counters["broken_group_changes"] == 1
         assert "another" in decided.image.groups
         assert (await fetched(client))["committed_offset"] == 12

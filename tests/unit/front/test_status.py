@@ -107,8 +107,8 @@ def test_batches_add_up():
     elected = {"unclean_elected": 2}
     first = BatchCompleted(1, 4, decisions=3, conflicts=1, fenced=True, elections=elected)
     second = BatchCompleted(2, 5, decisions=1)
-    progress.take_batch(first, 9)
-    progress.take_batch(second, 10)
+    progress.note_batch(first, 9)
+    progress.note_batch(second, 10)
     assert progress.totals == {"batches": 2, "decisions": 4, "conflicts": 1, "fenced_batches": 1}
     assert progress.elections == {"unclean_elected": 2}
     assert (progress.batch, progress.batch_time_ms) == (second.figures(), 10)

@@ -9,12 +9,12 @@ def test_all_marks_are_taken_at_once_and_leave_nothing_behind():
     told = []
     dirty = DirtyPaths(lambda: told.append(bool(dirty)))
     assert not dirty
-    assert dirty.take() == Dirty()
+    assert dirty.drain() == Dirty()
     dirty.mark(Dirty(frozenset(["/a", "/b"])))
     dirty.mark(Dirty(frozenset(["/b", "/b/c"]), again=frozenset(["t"])))
     dirty.mark(Dirty(again=frozenset(["u"]), unwritable=frozenset(["u"])))
     assert told == [True] * 3
-    taken = dirty.take()
+    taken = dirty.drain()
     assert taken == Dirty(
         frozenset(["/a", "/b", "/b/c"]), again=frozenset(["t", "u"]), unwritable=frozenset(["u"])
     )
@@ -23,4 +23,4 @@ def test_all_marks_are_taken_at_once_and_leave_nothing_behind():
     dirty.mark(Dirty(anew=True))
     dirty.mark(taken)
     dirty.mark(Dirty(everything=True))
-    assert dirty.take() == Dirty.union([taken, Dirty(everything=True, anew=True)])
+    assert dirty.drain() == Dirty.union([taken, Dirty(everything=True, anew=True)])

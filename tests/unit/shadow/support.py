@@ -58,7 +58,7 @@ class Notes:
     def __init__(self) -> None:
         self.verdicts: list[Verdict] = []
 
-    def take(self, verdict: Verdict, now_ms: int) -> None:
+    def add(self, verdict: Verdict, now_ms: int) -> None:
         self.verdicts.append(verdict)
 
 
@@ -111,7 +111,7 @@ class Beside:
         ]
         look = Look(self.now_ms, records, load=Load(epoch, {("t", 0): held}, first))
         look.states = {("t", number): one for number, one in (states or {}).items()}
-        self.shadow.take(look, self.now_ms)
+        self.shadow.observe(look, self.now_ms)
 
     def brokers(self, **changed: Any) -> NewRecord:
         return event(EventKind.BROKER_REGISTRATIONS_CHANGED, changed)
@@ -147,7 +147,7 @@ class Beside:
         self.now_ms += 1
         states = {} if live is None else {("t", partition): live}
         look = Look(self.now_ms, list(inputs), states, dict(topics or {}), set(log_dirs))
-        self.shadow.take(look, self.now_ms)
+        self.shadow.observe(look, self.now_ms)
 
     def wait(self, ms: int = WINDOW_MS) -> None:
         """Let time pass without anything happening."""

@@ -38,7 +38,7 @@ def test_the_report_names_the_input_of_each_verdict_and_ends_with_sums(
 ) -> None:
     report = Report(tmp_path / "x" / "report.jsonl", events, all_of_them=all_of_them)
     for verdict in (AGREED, MISSED, EXPLAINED):
-        report.take(verdict, 5)
+        report.add(verdict, 5)
     assert report.close(events=3)["divergences"] == 1
     lines = [orjson.loads(line) for line in report.path.read_bytes().splitlines()]
     assert [line.get("status") for line in lines] == [
@@ -58,7 +58,7 @@ def test_the_screen_shows_the_last_differences_and_the_epoch(
 ) -> None:
     report = Report(tmp_path / "report.jsonl", events, all_of_them=False)
     for verdict in (AGREED, MISSED, EXPLAINED):
-        report.take(verdict, 5)
+        report.add(verdict, 5)
     shown = io.StringIO()
     Console(file=shown, width=200).print(panel(Beside().shadow, report))
     report.close()

@@ -22,7 +22,7 @@ def test_every_difference_is_a_row_of_the_document() -> None:
 def test_a_divergence_is_what_is_missed_or_extra_and_not_explained() -> None:
     tally = Tally()
     for status in (Status.AGREED, Status.AGREED, Status.EXPLAINED, Status.MISSED):
-        tally.take(Verdict(status, DecisionKind.DELETE_TOPIC, "t", None, 3, None, None))
+        tally.add(Verdict(status, DecisionKind.DELETE_TOPIC, "t", None, 3, None, None))
     said = orjson.loads(orjson.dumps(tally.as_json()))
     assert (said["divergences"], said["agreed"], said["missed"], said["extra"]) == (1, 2, 1, 0)
     assert said["by_kind"]["agreed"] == {"delete_topic": 2}

@@ -38,11 +38,11 @@ def test_it_decides_until_the_query_keeps_up(job, monkeypatch):
     assert {batch_id for batch_id, _ in job.sinks.carried_out} == {None}
     assert read_ahead(job.folders.checkpoint).first == 0
 
-    head_start.take(0, job.fold.folded(job.log[:20]))
+    head_start.process_batch(0, job.fold.folded(job.log[:20]))
     assert job.sinks.passed_over == [20]
     assert rested.wait(30), "the log is followed by the query alone"
     job.write(30)
-    head_start.take(1, job.fold.folded(job.log[20:30]))
+    head_start.process_batch(1, job.fold.folded(job.log[20:30]))
     batch_id, last = job.sinks.carried_out[-1]
     assert (batch_id, last.end_offset) == (1, 30)
     assert read_ahead(job.folders.checkpoint) is None, "the query has committed what was ahead"
@@ -57,7 +57,7 @@ def test_of_a_batch_that_goes_further_the_rest_is_carried_out(job):
     job.write(20)
     head_start.start()
     wait_for("the head start", lambda: job.sinks.end() == 20)
-    head_start.take(0, job.fold.folded(job.log[:30]))
+    head_start.process_batch(0, job.fold.folded(job.log[:30]))
     batch_id, rest = job.sinks.carried_out[-1]
     assert batch_id == 0
     assert min(rest.time_ms) >= 20
@@ -70,7 +70,7 @@ def test_a_query_that_is_behind_leaves_it_at_work(job, monkeypatch):
     job.write(20)
     head_start.start()
     wait_for("the head start", lambda: job.sinks.end() == 20)
-    head_start.take(0, job.fold.folded(job.log[:1]))
+    head_start.process_batch(0, job.fold.folded(job.log[:1]))
     job.write(30)
     wait_for("the head start", lambda: job.sinks.end() == 30)
     assert {batch_id for batch_id, _ in job.sinks.carried_out} == {None}
@@ -86,7 +86,7 @@ def test_a_query_that_comes_nearer_leaves_it_at_work(job, monkeypatch):
     def step(written: int, folded: int) -> bool:
         job.write(written)
         wait_for("the head start", lambda: job.sinks.end() == written)
-        head_start.take(folded, job.fold.folded(job.log[folded - 1 : folded]))
+        head_start.process_batch(folded, job.fold.folded(job.log[folded - 1 : folded]))
         return head_start._over
 
     assert not any(step(20, folded) for folded in range(1, 6))
@@ -106,7 +106,7 @@ def test_a_query_that_decides_otherwise_is_told_of(job, caplog):
     job.write(20)
     head_start.start()
     wait_for("the head start", lambda: job.sinks.end() == 20)
-    head_start.take(0, Fold(SLOTS).folded([job.log[0], *job.log[3:20]]))
+    head_start.process_batch(0, Fold(SLOTS).folded([job.log[0], *job.log[3:20]]))
     assert "decided otherwise on the events 0 to 20" in caplog.text
 
 
@@ -126,14 +126,16 @@ def test_what_ends_it_ends_the_job(job, caplog):
     wait_for("the failure", failed)
     assert "nothing is decided until the job is started again" in caplog.text
     with pytest.raises(OSError, match="no space left"):
-        head_start.take(0, job.fold.folded(job.log[:5]))
+        head_start.process_batch(0, job.fold.folded(job.log[:5]))
 
 
 def test_the_query_waits_for_the_batch_of_before_a_crash(job):
     note_ahead(job.folders.checkpoint, Ahead(0, 4, 9))
     head_start = job.begin(Beginning(0, True, 4, fold_log(job.log[:4], SLOTS)[0], first_end=9))
     job.write(20)
-    waiting = threading.Thread(target=head_start.take, args=[0, job.fold.folded(job.log[:20])])
+    waiting = threading.Thread(
+        target=head_start.process_batch, args=[0, job.fold.folded(job.log[:20])]
+    )
     waiting.start()
     head_start.start()
     waiting.join(30)
@@ -149,6 +151,6 @@ def test_a_job_that_is_to_end_waits_for_nothing(job):
     head_start.start()
     job.stopped.set()
     with pytest.raises(JobStopping):
-        head_start.take(0, job.fold.folded(job.log[:9]))
+        head_start.process_batch(0, job.fold.folded(job.log[:9]))
     head_start.close()
     assert job.sinks.carried_out == []

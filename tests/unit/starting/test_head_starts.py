@@ -43,7 +43,7 @@ def job(tmp_path, monkeypatch) -> Iterator[Job]:
     every = found.begin_all(Beginning(0, False, 0, {}))
     every.start()
     wait_for("the first head start", lambda: found.sinks.end() == again)
-    every.take(0, found.fold.batch(story.events[:again]))
+    every.process_batch(0, found.fold.batch(story.events[:again]))
     monkeypatch.setattr(
         head_starts, "read_state_files", lambda *_, most_bytes: dict(found.fold.states)
     )
@@ -59,10 +59,10 @@ def decided(job: Job) -> list[object]:
 def test_a_load_is_decided_before_the_query_has_folded_it(job):
     _, again = two_loads()
     job.write(len(job.log))
-    job.head_start.take(1, job.fold.batch(job.log[again : again + 1]))
+    job.head_start.process_batch(1, job.fold.batch(job.log[again : again + 1]))
     assert job.sinks.end() == len(job.log), "the query waits for the end of the load"
     assert [batch_id for batch_id, _ in job.sinks.carried_out[1:]] == [1, None]
-    job.head_start.take(2, job.fold.batch(job.log[again + 1 :]))
+    job.head_start.process_batch(2, job.fold.batch(job.log[again + 1 :]))
     assert job.sinks.passed_over[-1] == len(job.log)
     assert decided(job) == fold_log(job.log, SLOTS)[1]
     job.head_start.check()
@@ -72,13 +72,13 @@ def test_the_query_waits_no_longer_for_a_load_of_which_nothing_comes(job, monkey
     monkeypatch.setattr("streaming.starting.head_start._STILL_S", 0.1)
     _, again = two_loads()
     job.write(again + 2)
-    job.head_start.take(1, job.fold.batch(job.log[again : again + 2]))
+    job.head_start.process_batch(1, job.fold.batch(job.log[again : again + 2]))
     assert job.sinks.end() == again + 2
 
 
 def take_while_more_comes(job, rows, end):
     """Take a batch of the query while one event after another is written; return their end."""
-    waiting = threading.Thread(target=job.head_start.take, args=[1, rows])
+    waiting = threading.Thread(target=job.head_start.process_batch, args=[1, rows])
     waiting.start()
     while waiting.is_alive() and end < len(job.log):
         end += 1
@@ -105,7 +105,7 @@ def test_a_job_that_is_to_end_does_not_wait_for_a_load(job, monkeypatch):
     _, again = two_loads()
     job.write(again + 1)
     rows = job.fold.batch(job.log[again : again + 1])
-    waiting = threading.Thread(target=job.head_start.take, args=[1, rows])
+    waiting = threading.Thread(target=job.head_start.process_batch, args=[1, rows])
     waiting.start()
     job.stopped.set()
     waiting.join(30)
@@ -117,15 +117,15 @@ def test_a_load_that_comes_in_parts_is_decided_ahead_to_its_end(job, monkeypatch
     monkeypatch.setattr("streaming.starting.head_start._STILL_S", 0.1)
     _, again = two_loads()
     job.write(again + 1)
-    job.head_start.take(1, job.fold.batch(job.log[again : again + 1]))
+    job.head_start.process_batch(1, job.fold.batch(job.log[again : again + 1]))
     for end in (again + 2, again + 3):
         job.write(end)
         wait_for("the head start", lambda end=end: job.sinks.end() == end)
-        job.head_start.take(end, job.fold.batch(job.log[end - 1 : end]))
+        job.head_start.process_batch(end, job.fold.batch(job.log[end - 1 : end]))
     job.write(len(job.log))
     wait_for("the rest of the load", lambda: job.sinks.end() == len(job.log))
     assert job.sinks.carried_out[-1][0] is None
-    job.head_start.take(99, job.fold.batch(job.log[again + 3 :]))
+    job.head_start.process_batch(99, job.fold.batch(job.log[again + 3 :]))
     assert job.head_start._last.passed, "the load is over"
     assert decided(job) == fold_log(job.log, SLOTS)[1]
 
@@ -139,7 +139,7 @@ def test_a_job_that_begins_within_a_load_decides_it_to_its_end(tmp_path, monkeyp
     job.begin_all(Beginning(begun, False, begun, dict(job.fold.states))).start()
     job.write(begun + 1)
     wait_for("the head start", lambda: job.sinks.end() == begun + 1)
-    job.head_start.take(1, job.fold.batch(job.log[begun : begun + 1]))
+    job.head_start.process_batch(1, job.fold.batch(job.log[begun : begun + 1]))
     job.write(len(job.log))
     wait_for("the rest of the load", lambda: job.sinks.end() == len(job.log))
     job.close()
@@ -155,14 +155,14 @@ def test_the_query_neither_waits_for_a_load_that_never_ends_nor_leaves_it(job, m
     rows = job.fold.batch(job.log[again : again + 1])
     end = take_while_more_comes(job, rows, end)
     wait_for("the head start", lambda: job.sinks.end() == end)
-    job.head_start.take(2, job.fold.batch(job.log[again + 1 : end]))
+    job.head_start.process_batch(2, job.fold.batch(job.log[again + 1 : end]))
     assert job.head_start._last.passed
 
 
 def test_a_load_within_a_batch_is_decided_by_the_query(job):
     _, again = two_loads()
     job.write(len(job.log))
-    job.head_start.take(1, job.fold.batch(job.log[again:]))
+    job.head_start.process_batch(1, job.fold.batch(job.log[again:]))
     batch_id, folded = job.sinks.carried_out[-1]
     assert (batch_id, folded.end_offset) == (1, len(job.log))
     assert decided(job) == fold_log(job.log, SLOTS)[1]
@@ -178,10 +178,10 @@ def test_a_log_cluster_that_is_away_leaves_the_load_to_the_query(job, monkeypatc
         folders = replace(job.folders, event_log_url=url)
         new = partial(HeadStart, job.settings, folders, job.sinks, stopped=job.stopped)
         monkeypatch.setattr(job.head_start, "_new", new)
-        job.head_start.take(1, job.fold.batch(job.log[again : again + 1]))
+        job.head_start.process_batch(1, job.fold.batch(job.log[again : again + 1]))
     job.head_start.check()
     assert "the query folds the load itself: the log cluster of kafka://" in caplog.text
-    job.head_start.take(2, job.fold.batch(job.log[again + 1 :]))
+    job.head_start.process_batch(2, job.fold.batch(job.log[again + 1 :]))
     assert job.sinks.carried_out[-1][0] == 2
     assert decided(job) == fold_log(job.log, SLOTS)[1]
 
@@ -196,7 +196,7 @@ def test_without_the_states_the_query_folds_the_load(job, monkeypatch, caplog):
     job.write(len(job.log))
     for batch, cut in enumerate((again + 1, len(job.log)), 1):
         begin = again if batch == 1 else again + 1
-        job.head_start.take(batch, job.fold.batch(job.log[begin:cut]))
+        job.head_start.process_batch(batch, job.fold.batch(job.log[begin:cut]))
         assert job.sinks.carried_out[-1][0] == batch
     assert "the query folds the load itself: RocksDB" in caplog.text
     assert decided(job) == fold_log(job.log, SLOTS)[1]

@@ -42,7 +42,7 @@ def folders(tmp_path):
 
 def test_the_lock_is_taken_while_spark_has_no_cores(blocked, folders):
     settings = load_settings(overrides=[f"data.dir={folders.root}"], environment={})
-    lock = Mock(try_take=Mock(side_effect=[False, True]))
+    lock = Mock(try_acquire=Mock(side_effect=[False, True]))
     follower = standby.Follower(blocked, settings, folders)
     workers = WarmWorkers(blocked, 1, clock=iter(range(0, 1_000_000, 1_000)).__next__)
     turns = []
@@ -102,7 +102,7 @@ def test_a_standalone_cluster_has_to_leave_it_some_cores(monkeypatch, conf, refu
     monkeypatch.setattr(standby, "open_spark", lambda *_: spark)
     monkeypatch.setattr(standby, "local_fs_jar", lambda: None)
     monkeypatch.setattr(standby, "warm_up", Mock(side_effect=RuntimeError("warmed up")))
-    lock = Mock(try_take=Mock(return_value=False))
+    lock = Mock(try_acquire=Mock(return_value=False))
     with pytest.raises(
         ConfigurationError if refused else RuntimeError, match=r"spark\.cores|warmed"
     ):

@@ -24,7 +24,7 @@ import sys, time
 from pathlib import Path
 from streaming.starting.job_lock import JobLock
 lock = JobLock(Path(sys.argv[1]))
-lock.take()
+lock.acquire()
 lock.note_jvm(int(sys.argv[2]))
 print("held", flush=True)
 time.sleep(60)
@@ -60,15 +60,15 @@ def test_a_file_system_without_locks_is_told(tmp_path, monkeypatch, number, code
         JobLock(tmp_path / "job.lock") as lock,
         pytest.raises(HelmstreamError, match=r"job\.lock cannot be locked .* with flock") as told,
     ):
-        lock.take()
+        lock.acquire()
     assert told.value.exit_code == code
 
 
 def test_a_second_job_is_refused_and_told_who_is_the_first(tmp_path, holder, jvm):
     with JobLock(tmp_path / "job.lock") as lock:
-        assert not lock.try_take()
+        assert not lock.try_acquire()
         with pytest.raises(JobLocked, match=f"held by process {holder.pid}"):
-            lock.take()
+            lock.acquire()
     assert jvm.poll() is None
 
 
@@ -77,7 +77,7 @@ def test_the_jvm_that_a_killed_job_left_is_ended_by_the_next(tmp_path, holder, j
     holder.wait(WAIT_S)
     assert jvm.poll() is None
     with JobLock(tmp_path / "job.lock") as lock:
-        lock.take()
+        lock.acquire()
         assert jvm.poll() == -signal.SIGKILL, "nobody has reaped it yet"
 
 
@@ -90,29 +90,29 @@ def test_the_jvm_of_a_killed_job_is_known_though_the_wall_clock_was_set_meanwhil
     create_time = psutil.Process.create_time
     monkeypatch.setattr(psutil.Process, "create_time", lambda one: create_time(one) + 3_600)
     with JobLock(tmp_path / "job.lock") as lock:
-        lock.take()
+        lock.acquire()
         assert jvm.poll() == -signal.SIGKILL, "nobody has reaped it yet"
 
 
 def test_a_process_that_only_has_the_number_of_that_jvm_is_left_alone(tmp_path, jvm):
     path = tmp_path / "job.lock"
     with JobLock(path) as lock:
-        lock.take()
+        lock.acquire()
         lock.note_jvm(jvm.pid)
     noted = orjson.loads(path.read_bytes())
     noted["jvm"]["started"] += "1"
     path.write_bytes(orjson.dumps(noted))
     with JobLock(path) as lock:
-        lock.take()
+        lock.acquire()
     assert jvm.poll() is None
 
 
 def test_an_orderly_end_leaves_nothing_to_end(tmp_path, jvm):
     path = tmp_path / "job.lock"
     with JobLock(path) as lock:
-        lock.take()
+        lock.acquire()
         lock.note_jvm(jvm.pid)
         lock.done()
     with JobLock(path) as lock:
-        lock.take()
+        lock.acquire()
     assert jvm.poll() is None

@@ -24,7 +24,7 @@ def run_in(folder: Path, *overrides: str) -> None:
 
 def test_a_folder_that_has_a_job_is_refused(tmp_path: Path) -> None:
     with JobLock(DataDir(tmp_path).job_lock) as lock:
-        lock.take()
+        lock.acquire()
         with pytest.raises(JobLocked, match=f"process {os.getpid()}.* helmstream run --standby"):
             run_in(tmp_path)
     assert not (tmp_path / "log").exists()
