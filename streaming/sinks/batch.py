@@ -28,6 +28,9 @@ TOPIC_WRITES = frozenset(
 TOPIC_BASES = TOPIC_WRITES | {DecisionKind.MARK_TOPIC_DELETION}
 """Decisions whose write has to happen for anything to be true that rests on them."""
 
+PARTITION_CHANGES = frozenset({DecisionKind.CHANGE_PARTITIONS, DecisionKind.STOP_REPLICAS})
+"""Blocks whose rows are written or sent to brokers."""
+
 
 @dataclass(frozen=True, slots=True)
 class LostWrite:
@@ -66,15 +69,15 @@ class BlockHeader(TypedDict):
 class SinkDecision:
     """A decision with what the sinks learn about it.
 
-    columns and extra: the block's content (`BlockHeader`), or {} and the JSON body of its kind
-    (`state.bodies`).
+    columns and content: a block's columns and header (`BlockHeader`, if it is about partitions), or
+    {} and the JSON body of its kind (`state.bodies`).
     lost bool[n]: rows of a block that are not true, because a write did not happen (conflict or
     fenced), so that nobody is told of them. failed: a JSON decision whose write did not happen.
     """
 
     merged: MergedDecision
     columns: dict[str, Column]
-    extra: Any
+    content: Any
     lost: npt.NDArray[np.bool_]
     failed: bool = False
 
@@ -91,19 +94,25 @@ class SinkDecision:
     @property
     def topics(self) -> list[str]:
         """The names of the topics that a block is about."""
-        header: BlockHeader = self.extra
+        header: BlockHeader = self.content
         return header["topics"]
+
+    @property
+    def topic_ids(self) -> list[str | None]:
+        """The ids of these topics; None for one that has none."""
+        header: BlockHeader = self.content
+        return header["topic_ids"]
 
     @property
     def topic(self) -> str:
         """The topic that a JSON decision of a kind about one topic is about."""
-        topic: str = self.extra["topic"]
+        topic: str = self.content["topic"]
         return topic
 
     @property
     def epoch_zk_version(self) -> int | None:
         """The version of /controller_epoch it was decided under; None of a kind that says none."""
-        version: int | None = self.extra.get("epoch_zk_version")
+        version: int | None = self.content.get("epoch_zk_version")
         return version
 
     @property
@@ -116,7 +125,7 @@ class SinkDecision:
     @property
     def completes_load(self) -> bool:
         """Whether it ends a fresh load of the cluster: nothing told before counts."""
-        return self.kind is DecisionKind.UPDATE_BROKERS and bool(self.extra["complete"])
+        return self.kind is DecisionKind.UPDATE_BROKERS and bool(self.content["complete"])
 
 
 @dataclass(slots=True)
@@ -193,9 +202,9 @@ def opened(decisions: Iterable[MergedDecision]) -> list[SinkDecision]:
 
 def _open(decision: MergedDecision) -> SinkDecision:
     if decision.kind in BLOCK_KINDS:
-        columns, extra = decode_block(decision.body)
+        columns, header = decode_block(decision.body)
         count = len(next(iter(columns.values())))
-        return SinkDecision(decision, columns, extra, np.zeros(count, dtype=bool))
+        return SinkDecision(decision, columns, header, np.zeros(count, dtype=bool))
     # What groups decide is carried out by the front: no sink looks into it.
-    extra = {} if decision.kind is DecisionKind.CHANGE_GROUP else orjson.loads(decision.body)
-    return SinkDecision(decision, {}, extra, np.zeros(0, dtype=bool))
+    body = {} if decision.kind is DecisionKind.CHANGE_GROUP else orjson.loads(decision.body)
+    return SinkDecision(decision, {}, body, np.zeros(0, dtype=bool))

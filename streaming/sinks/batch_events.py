@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from itertools import groupby
-from typing import Any, overload
+from typing import Any
 
 import orjson
 
@@ -67,13 +67,12 @@ def topic_removals(batch: DecidedBatch) -> list[NewRecord]:
     of them before it hears how they are.
     """
     return [
-        event(EventKind.TOPIC_REMOVED, _removal(one), one.extra["topic"])
-        for one in batch.refused_topics()
+        event(EventKind.TOPIC_REMOVED, _removal(one), one.topic) for one in batch.refused_topics()
     ]
 
 
 def _removal(refused: SinkDecision) -> dict[str, Any]:
-    body = {"topic": refused.extra["topic"], "observed_again": True}
+    body = {"topic": refused.topic, "observed_again": True}
     is_mark = refused.kind is DecisionKind.MARK_TOPIC_DELETION
     return {**body, "unmarked": True} if is_mark else body
 
@@ -96,7 +95,7 @@ def imbalance_events(batch: DecidedBatch) -> list[NewRecord]:
     return [
         event(
             EventKind.LEADER_IMBALANCE_REPORTED,
-            reports.imbalance(_block(report), _block(proposed.get(report.offset))),
+            reports.imbalance(report, proposed.get(report.offset)),
         )
         for report in batch.of_kind(DecisionKind.REPORT_IMBALANCE)
     ]
@@ -108,18 +107,10 @@ def checked_shutdowns(batch: DecidedBatch) -> list[NewRecord]:
     return [
         event(
             EventKind.CONTROLLED_SHUTDOWN_CHECKED,
-            reports.checked_shutdown(asked.extra, _block(at_risk.get(asked.offset))),
+            reports.checked_shutdown(asked.content, at_risk.get(asked.offset)),
         )
         for asked in batch.of_kind(DecisionKind.CHECK_SHUTDOWN)
     ]
-
-
-@overload
-def _block(decision: SinkDecision) -> reports.Block: ...
-@overload
-def _block(decision: None) -> None: ...
-def _block(decision: SinkDecision | None) -> reports.Block | None:
-    return None if decision is None else (decision.columns, decision.extra)
 
 
 _FOLLOWING: Mapping[EventKind, Callable[[DecidedBatch], list[NewRecord]]] = {

@@ -42,7 +42,7 @@ class DecidedSoFar:
             if kind is DecisionKind.SET_PAUSE:
                 self.paused = orjson.loads(body)["paused"]
         for armed in batch.of_kind(DecisionKind.ARM_TIMER):
-            self._timers[armed.extra["timer"]] = armed.extra["deadline_ms"]
+            self._timers[armed.content["timer"]] = armed.content["deadline_ms"]
 
     def message(self, delivered: Delivered) -> tuple[ImageTold, bytes]:
         """Return the message that tells it, and its body; for who holds the lock.

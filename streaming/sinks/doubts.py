@@ -19,7 +19,7 @@ from state.event_kinds import EventKind
 from state.payloads.partitions import StateCause
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import LogRecord, NewRecord
-from streaming.sinks.batch import TOPIC_WRITES, DecidedBatch, SinkDecision
+from streaming.sinks.batch import PARTITION_CHANGES, TOPIC_WRITES, DecidedBatch, SinkDecision
 from streaming.sinks.batch_events import lost_partition_events
 from streaming.sinks.standing_stops import standing_stops, stored_states, written_assignments
 
@@ -28,7 +28,6 @@ Subject = tuple[str, int | None]
 
 _PRODUCER_IDS: Subject = ("", None)
 
-_ABOUT_PARTITIONS = frozenset({DecisionKind.CHANGE_PARTITIONS, DecisionKind.STOP_REPLICAS})
 _UNKNOWN = 1 << 62
 
 
@@ -104,7 +103,7 @@ class Doubts:
         topics = {topic for topic, _ in self._ranges}
         written = written_assignments(decisions)
         for one in decisions:
-            if one.kind in _ABOUT_PARTITIONS and not topics.isdisjoint(one.topics):
+            if one.kind in PARTITION_CHANGES and not topics.isdisjoint(one.topics):
                 stands = standing_stops(one, written, self._stored)
                 one.lost |= self._rows(one, topics) & ~stands
 
@@ -124,7 +123,7 @@ class Doubts:
         """
         fenced_until = batch.fenced_until
         for one in batch.decisions:
-            if one.kind in _ABOUT_PARTITIONS and one.offset < fenced_until:
+            if one.kind in PARTITION_CHANGES and one.offset < fenced_until:
                 one.lost[:] = True
         self.lose_what_rests(batch)
 

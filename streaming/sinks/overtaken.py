@@ -39,7 +39,7 @@ class LaterWrites:
         for place, one in enumerate(self._batch.decisions):
             self._places[id(one)] = place
             if one.kind is DecisionKind.DELETE_TOPIC:
-                self._deletions[one.extra["topic"]] = place
+                self._deletions[one.topic] = place
             for stage in STAGES:
                 for op, _ in writes_of(stage, one) if one.kind in stage else ():
                     self._writes.setdefault(op.path, []).append((place, op))

@@ -39,5 +39,5 @@ def persisted(batch: DecidedBatch) -> Iterator[tuple[int, DecisionKind, bytes]]:
             yield changes[0].offset, kind, changes[0].merged.body
         elif (stacked := stack_decisions(changes)) is not None:
             columns, topics, topic_ids = stacked
-            extra = {**changes[-1].extra, "topics": topics, "topic_ids": topic_ids}
-            yield changes[-1].offset, kind, encode_block(columns, extra)
+            header = {**changes[-1].content, "topics": topics, "topic_ids": topic_ids}
+            yield changes[-1].offset, kind, encode_block(columns, header)

@@ -122,7 +122,7 @@ class Planner:
         """Return the requests for every registered broker that has to hear of the decisions."""
         decided = without_undone(decisions)
         updates = [one for one in decided if one.kind is DecisionKind.UPDATE_BROKERS]
-        introduced = {broker for update in updates for broker in update.extra["introduced"]}
+        introduced = {broker for update in updates for broker in update.content["introduced"]}
         plan: Plan = {broker: [] for broker in self._image.brokers}
         if updates:
             self._tell_brokers(plan, introduced)

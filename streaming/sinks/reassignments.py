@@ -82,14 +82,14 @@ def ended_requests(batch: DecidedBatch, run: Sequence[SinkDecision]) -> list[End
     rejected = _first_rejected(batch)
     found: list[EndedOf] = []
     for one in run:
-        topic = one.extra.get("topic")
+        topic = one.content.get("topic")
         is_lost = (one.offset, topic) in failed
         is_rejected = is_lost and rejected.get(topic, one.offset + 1) <= one.offset
         if one.kind is DecisionKind.REMOVE_REASSIGNMENTS and (is_rejected or not is_lost):
-            ended: RemoveReassignments = one.extra
+            ended: RemoveReassignments = one.content
             found.append((ended["topic"], ended["partitions"]))
         elif one.kind is DecisionKind.REWRITE_ASSIGNMENT and is_rejected:
-            found.append((one.topic, _targets(one.extra)))
+            found.append((one.topic, _targets(one.content)))
     return found
 
 

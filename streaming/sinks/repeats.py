@@ -69,13 +69,13 @@ def _stops_that_hold(stops: SinkDecision, image: ClusterImage) -> npt.NDArray[np
 
     What is deleted with its topic the machines know until it is done.
     """
-    columns, extra = stops.columns, stops.extra
+    columns, topics = stops.columns, stops.topics
     holds: npt.NDArray[np.bool_] = columns["delete"] & (
         columns["leader_epoch"] != EPOCH_DURING_DELETE
     )
     for at in np.flatnonzero(holds).tolist():
-        name = extra["topics"][columns["topic"][at]]
-        same = image.topic_ids.get(name) == extra["topic_ids"][columns["topic"][at]]
+        name = topics[columns["topic"][at]]
+        same = image.topic_ids.get(name) == stops.topic_ids[columns["topic"][at]]
         rows = image.rows_of(name)
         place = np.flatnonzero(image.columns["partition"][rows] == columns["partition"][at])
         replicas = image.columns["replicas"][rows][place]
@@ -85,7 +85,7 @@ def _stops_that_hold(stops: SinkDecision, image: ClusterImage) -> npt.NDArray[np
 
 def _topics_that_are_gone(changes: SinkDecision, image: ClusterImage) -> npt.NDArray[np.bool_]:
     """Return bool[n]: the row says that its topic goes, and there is none of that name."""
-    names = changes.extra["topics"]
+    names = changes.topics
     known = [name in image.topic_ids or name in image.deleting for name in names]
     gone = ~np.array(known, dtype=bool)
     deleted = acts(changes.columns, Action.DELETED)

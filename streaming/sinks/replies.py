@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
 from state.decisions import DecisionKind
+from state.payloads.admin import NOT_ELECTED, ElectionType
 from state.protocol_errors import ProtocolError
 from state.reply_bodies import (
     AlterPartitionReply,
@@ -16,9 +14,10 @@ from state.reply_bodies import (
     PartitionError,
     PartitionsReply,
 )
-from streaming.sinks.batch import DecidedBatch, SinkDecision
+from streaming.sinks.batch import DecidedBatch
 from streaming.sinks.doubts import Doubts
-from streaming.sinks.unwritten import lost_partitions, places_of
+from streaming.sinks.reports import places
+from streaming.sinks.unwritten import lost_partitions
 
 Rejections = dict[tuple[int, str | None, int | None], str]
 """Why ZooKeeper rejected a write, by event offset, topic and partition."""
@@ -28,13 +27,13 @@ def replies(batch: DecidedBatch, doubts: Doubts) -> list[dict[str, Any]]:
     """Return the replies of a batch, corrected by what could not be written."""
     failed = {one.offset for one in batch.decisions if one.failed}
     rejected = {(one.offset, one.topic, one.partition): one.rejected for one in batch.rejected}
-    unmoved = _partitions(batch.of_kind(DecisionKind.REPORT_REMAINING))
+    unmoved = {one.offset: places(one) for one in batch.of_kind(DecisionKind.REPORT_REMAINING)}
     lost = lost_partitions(batch, only_moves=False)
     for offset, moves in lost_partitions(batch, only_moves=True).items():
         unmoved.setdefault(offset, []).extend(moves)
     answers = []
     for reply in batch.of_kind(DecisionKind.REPLY):
-        body = reply.extra.copy()
+        body = reply.content.copy()
         if reply.offset < batch.fenced_until:
             body["error"] = int(ProtocolError.NOT_CONTROLLER)
         elif body["api"] == ControllerApi.CONTROLLED_SHUTDOWN:
@@ -47,11 +46,6 @@ def replies(batch: DecidedBatch, doubts: Doubts) -> list[dict[str, Any]]:
             _refuse_failed(body, rejected.get((reply.offset, body.get("topic"), None)))
         answers.append(body)
     return answers
-
-
-def _partitions(blocks: Iterable[SinkDecision]) -> dict[int, list[list[Any]]]:
-    """Return [topic, partition] of all rows, by event offset."""
-    return {one.offset: places_of(one, np.ones(len(one.lost), dtype=bool)) for one in blocks}
 
 
 def _refuse_lost(
@@ -79,14 +73,15 @@ def _refuse_lost_elections(
     body: PartitionsReply, offset: int, lost: list[list[Any]], rejected: Rejections
 ) -> None:
     """Answer for elections whose outcome was not written: they are decided about again, or cannot
-    be written. A reply does not say of which type they were: the gateway knows.
+    be written. A reply does not say of which type they were: all get the error of a preferred one,
+    which the gateway replaces by that of the type.
     """
 
     def answer(one: PartitionError) -> PartitionError:
         if [body["topic"], one["partition"]] not in lost:
             return one
         hopeless = (offset, body["topic"], one["partition"]) in rejected
-        error = ProtocolError.PREFERRED_LEADER_NOT_AVAILABLE
+        error = NOT_ELECTED[ElectionType.PREFERRED]
         error = ProtocolError.UNKNOWN_SERVER_ERROR if hopeless else error
         return {**one, "error": int(error)}
 

@@ -2,40 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from state.blocks import Column
 from state.bodies import CheckShutdown
+from streaming.sinks.batch import SinkDecision
 
-Block: TypeAlias = tuple[Mapping[str, Column], Mapping[str, Any]]
-"""Columns and header of a decoded block."""
+_ALL = slice(None)
 
 
-def places(block: Block, *names: str) -> list[list[Any]]:
-    """Return [topic, partition, then the named columns] of each row."""
-    columns, extra = block
-    topics = np.array(extra["topics"], dtype=object)[columns["topic"]].tolist()
-    others = (columns[name].tolist() for name in ("partition", *names))
+def places(
+    block: SinkDecision, *names: str, rows: npt.NDArray[np.bool_] | slice = _ALL
+) -> list[list[Any]]:
+    """Return [topic, partition, then the named columns] of a block's rows, or some of them."""
+    columns = {name: block.columns[name][rows] for name in ("topic", "partition", *names)}
+    topics = np.array(block.topics, dtype=object)[columns.pop("topic")].tolist()
+    others = (column.tolist() for column in columns.values())
     return [list(row) for row in zip(topics, *others, strict=True)]
 
 
-def imbalance(report: Block, proposals: Block | None) -> dict[str, Any]:
+def imbalance(report: SinkDecision, proposals: SinkDecision | None) -> dict[str, Any]:
     """Return the payload of leader_imbalance_reported from report_imbalance and, if there is one,
     propose_elections.
     """
-    columns, _ = report
-    brokers = list(map(str, columns["broker"].tolist()))
+    brokers = list(map(str, report.columns["broker"].tolist()))
     counts = {
-        name: dict(zip(brokers, columns[name].tolist(), strict=True))
+        name: dict(zip(brokers, report.columns[name].tolist(), strict=True))
         for name in ("preferred", "imbalanced")
     }
     return counts | {"proposals": [] if proposals is None else places(proposals, "broker")}
 
 
-def checked_shutdown(request: CheckShutdown, at_risk: Block | None) -> dict[str, Any]:
+def checked_shutdown(request: CheckShutdown, at_risk: SinkDecision | None) -> dict[str, Any]:
     """Return the payload of controlled_shutdown_checked from check_shutdown and, if there is one,
     report_at_risk.
     """

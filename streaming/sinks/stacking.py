@@ -56,11 +56,11 @@ def stack_stops(decisions: Sequence[SinkDecision]) -> Stacked | None:
 
 def _stacked(kept: Sequence[SinkDecision]) -> Stacked:
     """Return the rows that are not lost, in the order of the decisions."""
-    topics = sorted({topic for one in kept for topic in one.extra["topics"]})
+    topics = sorted({topic for one in kept for topic in one.topics})
     place = {topic: index for index, topic in enumerate(topics)}
     ids: dict[str, str | None] = {}
     for one in kept:
-        ids.update(zip(one.extra["topics"], one.extra["topic_ids"], strict=True))
+        ids.update(zip(one.topics, one.topic_ids, strict=True))
     columns = {
         name: stack_column(name, [one.columns[name][~one.lost] for one in kept])
         for name in kept[0].columns
@@ -71,7 +71,7 @@ def _stacked(kept: Sequence[SinkDecision]) -> Stacked:
 
 
 def _topics(decision: SinkDecision, place: dict[str, int]) -> Column:
-    places = np.array([place[topic] for topic in decision.extra["topics"]], dtype=np.int32)
+    places = np.array([place[topic] for topic in decision.topics], dtype=np.int32)
     column: Column = places[decision.columns["topic"]]
     return column
 

@@ -39,7 +39,7 @@ def written_assignments(decisions: Iterable[SinkDecision]) -> Assignments:
     found: dict[tuple[int, str], Mapping[str, list[int]]] = {}
     for one in decisions:
         if one.kind is DecisionKind.REWRITE_ASSIGNMENT and not one.failed:
-            body: RewriteAssignment = one.extra
+            body: RewriteAssignment = one.content
             found[one.offset, body["topic"]] = body["assignment"]
     return found
 

@@ -51,7 +51,7 @@ def delete_topics(
             return
         waiting = _delete(session, writer, batch, waiting)
     for one in waiting:
-        logger.error("topic %s could not be deleted in ZooKeeper", one.extra["topic"])
+        logger.error("topic %s could not be deleted in ZooKeeper", one.topic)
         one.failed = True
 
 
@@ -62,17 +62,17 @@ def lose_replaced(session: ZkSession, decisions: Sequence[SinkDecision]) -> None
     named = {
         _Deleted(*topic)
         for one in decisions
-        for topic in zip(one.extra["topics"], one.extra["topic_ids"], strict=True)
+        for topic in zip(one.topics, one.topic_ids, strict=True)
     }
     meant = _are_meant(session, sorted(named, key=lambda topic: topic.name))
     kept = {topic.name for topic, is_meant in meant.items() if is_meant}
     for one in decisions:
-        replaced = np.array([topic not in kept for topic in one.extra["topics"]], dtype=bool)
+        replaced = np.array([topic not in kept for topic in one.topics], dtype=bool)
         one.lost |= replaced[one.columns["topic"]]
 
 
 def _subject(decision: SinkDecision) -> _Deleted:
-    body: DeleteTopic = decision.extra
+    body: DeleteTopic = decision.content
     return _Deleted(body["topic"], body["topic_id"], body["leftovers"])
 
 
@@ -133,9 +133,9 @@ def _delete(
     )
     _fail_unread(decisions, below)
     found = [one for one in decisions if not one.failed]
-    paths = [(*below[_subject(one)], *_own_paths(one.extra["topic"])) for one in found]
+    paths = [(*below[_subject(one)], *_own_paths(one.topic)) for one in found]
     gone = _deleted(writer, batch, found, paths)
-    done = _deleted(writer, batch, gone, [(topic_deletion_path(o.extra["topic"]),) for o in gone])
+    done = _deleted(writer, batch, gone, [(topic_deletion_path(one.topic),) for one in gone])
     settled = {id(one) for one in done}
     return [one for one in found if not one.failed and id(one) not in settled]
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from state.decisions import DecisionKind
-from streaming.sinks.batch import SinkDecision
+from streaming.sinks.batch import PARTITION_CHANGES, SinkDecision
 
 
 def without_undone(decisions: Iterable[SinkDecision]) -> list[SinkDecision]:
@@ -25,8 +25,9 @@ def _still_there(decisions: list[SinkDecision]) -> list[SinkDecision]:
     kept = []
     for one in reversed(decisions):
         if one.kind is DecisionKind.FORGET_TOPIC:
-            forgotten.add(one.extra["topic"])
-        gone = [at for at, topic in enumerate(one.extra.get("topics", ())) if topic in forgotten]
+            forgotten.add(one.topic)
+        names = one.topics if one.kind in PARTITION_CHANGES else ()
+        gone = [at for at, topic in enumerate(names) if topic in forgotten]
         lost = one.lost | np.isin(one.columns["topic"], gone) if gone else one.lost
         kept.append(replace(one, lost=lost))
     return kept[::-1]
@@ -59,7 +60,7 @@ def _starts(
     change: SinkDecision, brokers: Collection[int]
 ) -> Iterator[tuple[tuple[str, int, int], int]]:
     """Yield ((topic, partition, broker), event offset) of what some brokers are told to host."""
-    columns, names = change.columns, change.extra["topics"]
+    columns, names = change.columns, change.topics
     told = columns["recipients"] & np.isin(columns["replicas"], list(brokers))
     told &= ~change.lost[:, None]
     for row, place in zip(*np.nonzero(told), strict=True):
@@ -71,7 +72,7 @@ def _started_again(
     stops: SinkDecision, started: Mapping[tuple[str, int, int], int]
 ) -> npt.NDArray[np.bool_]:
     """Return bool[n]: a later event starts the replica again."""
-    columns, names = stops.columns, stops.extra["topics"]
+    columns, names = stops.columns, stops.topics
     topics = (names[topic] for topic in columns["topic"].tolist())
     places = zip(topics, columns["partition"].tolist(), columns["broker"].tolist(), strict=True)
     return np.array([started.get(place, -1) > stops.offset for place in places], dtype=bool)

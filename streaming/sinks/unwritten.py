@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from state.decisions import DecisionKind
-from streaming.sinks import reports
-from streaming.sinks.batch import DecidedBatch, SinkDecision
+from streaming.sinks.batch import DecidedBatch
+from streaming.sinks.reports import places
 
 
 def lost_rows(batch: DecidedBatch) -> list[list[Any]]:
@@ -39,11 +36,5 @@ def lost_partitions(batch: DecidedBatch, *, only_moves: bool) -> dict[int, list[
         if only_moves:
             rows = rows & (one.columns["leader"] != one.columns["leader_before"])
         if rows.any():
-            found[one.offset] = places_of(one, rows)
+            found[one.offset] = places(one, rows=rows)
     return found
-
-
-def places_of(decision: SinkDecision, rows: npt.NDArray[np.bool_]) -> list[list[Any]]:
-    """Return [topic, partition] of some rows of a block."""
-    columns = {name: decision.columns[name][rows] for name in ("topic", "partition")}
-    return reports.places((columns, decision.extra))

@@ -67,7 +67,7 @@ def writes_of(stage: Stage, decision: SinkDecision) -> Iterator[Write]:
 
 
 def _create_topic_ops(decision: SinkDecision) -> Iterator[Write]:
-    body: bodies.CreateTopic = decision.extra
+    body: bodies.CreateTopic = decision.content
     znode = TopicZNode(bodies.by_number(body["assignment"]), topic_id=body["topic_id"])
     config = Create(entity_config_path("topics", body["topic"]), config_bytes(body["configs"]))
     yield config, WholeTarget(decision, OnConflict.REPLACE)
@@ -75,7 +75,7 @@ def _create_topic_ops(decision: SinkDecision) -> Iterator[Write]:
 
 
 def _rewrite_ops(decision: SinkDecision) -> Iterator[Write]:
-    body: bodies.RewriteAssignment = decision.extra
+    body: bodies.RewriteAssignment = decision.content
     replicas, adding, removing = map(
         bodies.by_number, (body["assignment"], body["adding"], body["removing"])
     )
@@ -85,7 +85,7 @@ def _rewrite_ops(decision: SinkDecision) -> Iterator[Write]:
 
 
 def _producer_id_ops(decision: SinkDecision) -> Iterator[Write]:
-    body: bodies.WriteProducerIdBlock = decision.extra
+    body: bodies.WriteProducerIdBlock = decision.content
     data = producer_id_block_bytes(
         ProducerIdBlock(body["broker"], body["block_start"], body["block_end"])
     )
@@ -96,17 +96,17 @@ def _producer_id_ops(decision: SinkDecision) -> Iterator[Write]:
 
 
 def _mark_ops(decision: SinkDecision) -> Iterator[Write]:
-    body: bodies.MarkTopicDeletion = decision.extra
+    body: bodies.MarkTopicDeletion = decision.content
     yield Create(topic_deletion_path(body["topic"])), WholeTarget(decision, OnConflict.KEEP)
 
 
 def _unmark_ops(decision: SinkDecision) -> Iterator[Write]:
-    body: bodies.MarkTopicDeletion = decision.extra
+    body: bodies.MarkTopicDeletion = decision.content
     yield Delete(topic_deletion_path(body["topic"])), WholeTarget(decision)
 
 
 def _delete_ops(decision: SinkDecision) -> Iterator[Write]:
-    body: bodies.DeleteAdminZnode = decision.extra
+    body: bodies.DeleteAdminZnode = decision.content
     yield Delete(body["path"], body["expected_version"]), WholeTarget(decision)
 
 
@@ -114,7 +114,7 @@ def _folder_ops(decision: SinkDecision) -> Iterator[Write]:
     """Create the folders above new partitions; one that is there already counts as created."""
     columns = decision.columns
     created = np.flatnonzero(acts(columns, Action.CREATE) & ~decision.lost)
-    topics = decision.extra["topics"]
+    topics = decision.topics
     described = zip(
         created.tolist(),
         columns["topic"][created].tolist(),
@@ -140,7 +140,7 @@ def _state_ops(decision: SinkDecision) -> Iterator[Write]:
         columns["controller_epoch"][rows],
         columns["recovery"][rows],
     )
-    topics = decision.extra["topics"]
+    topics = decision.topics
     described = zip(
         rows.tolist(),
         data,

@@ -226,7 +226,7 @@ def _lose(batch: DecidedBatch, op: WriteOp, target: Target, outcome: OpOutcome) 
 
 def _lost_write(target: Target, outcome: OpOutcome) -> LostWrite:
     decision = target.decision
-    topic, partition, creates = decision.extra.get("topic"), None, False
+    topic, partition, creates = decision.content.get("topic"), None, False
     if isinstance(target, RowTarget):
         columns, row = decision.columns, target.row
         topic = decision.topics[int(columns["topic"][row])]

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import orjson
 
-from state.blocks import decode_block
 from state.decisions import Action, DecisionKind
 from state.merge import MergedDecision
 from state.payloads.admin import REASSIGN_PARTITIONS_PATH
 from streaming.sinks import reports
+from streaming.sinks.batch import opened
 from streaming.sinks.reassignments import without
 from streaming.zk.ops import Check, Create, Delete, SetData, WriteOp
 from streaming.zk.znodes import (
@@ -283,17 +283,17 @@ def _report_remaining(world: World, decision: MergedDecision) -> None:
 
 
 def _propose_elections(world: World, decision: MergedDecision) -> None:
-    world.proposals = decode_block(decision.body)
+    (world.proposals,) = opened([decision])
 
 
 def _report_imbalance(world: World, decision: MergedDecision) -> None:
-    report = decode_block(decision.body)
+    (report,) = opened([decision])
     world.happen("leader_imbalance_reported", **reports.imbalance(report, world.proposals))
     world.proposals = None
 
 
 def _report_at_risk(world: World, decision: MergedDecision) -> None:
-    world.at_risk = decode_block(decision.body)
+    (world.at_risk,) = opened([decision])
 
 
 def _check_shutdown(world: World, decision: MergedDecision) -> None:

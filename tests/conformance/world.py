@@ -21,7 +21,7 @@ from state.events import Event
 from state.merge import MergedDecision, merge
 from state.partitions.slot import Slot
 from state.routing import CLUSTER_KEY, GROUP_SLOTS, Layout, machine_keys, scope
-from streaming.sinks.reports import Block
+from streaming.sinks.batch import SinkDecision
 from tests.conformance import names
 from tests.conformance.store import FakeZooKeeper
 
@@ -67,11 +67,11 @@ class World:
     conflicts: set[tuple[int, str]] = field(default_factory=set)
     answer: dict[str, Any] = field(default_factory=dict)
     epoch_in_batch: int | None = None
-    proposals: Block | None = None
+    proposals: SinkDecision | None = None
     protocol: tuple[int, int] = (3, 9)
     watched: frozenset[str] = frozenset()
     labels: dict[str, str] = field(default_factory=dict)
-    at_risk: Block | None = None
+    at_risk: SinkDecision | None = None
     _pending: list[Event] = field(default_factory=list)
     _offset: int = 0
 

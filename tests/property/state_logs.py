@@ -15,7 +15,6 @@ from typing import Any
 import orjson
 from hypothesis import strategies as st
 
-from state.blocks import decode_block
 from state.cluster.cluster import Cluster
 from state.decisions import DecisionKind
 from state.events import Event
@@ -24,7 +23,7 @@ from state.merge import MergedDecision
 from state.partitions.slot import Slot
 from state.routing import CLUSTER_KEY
 from state.topic_ids import topic_id_to_text
-from streaming.sinks.reports import Block
+from streaming.sinks.batch import SinkDecision, opened
 from tests.property.admin_intents import ADMIN_WEIGHTS
 from tests.property.log_parts import (
     BROKERS,
@@ -67,10 +66,10 @@ class Author:
         self.registered: dict[int, int] = {}
         self.epoch = 0
         self.clock = 0
-        self.reported: Block | None = None
-        self.proposals: Block | None = None
+        self.reported: SinkDecision | None = None
+        self.proposals: SinkDecision | None = None
         self.checked: dict[str, Any] | None = None
-        self.at_risk: Block | None = None
+        self.at_risk: SinkDecision | None = None
 
     def write(self, kind: str, key: str = "", **body: Any) -> None:
         """Append an event and fold it."""
@@ -93,13 +92,13 @@ class Author:
         self.decided += decided
         for decision in decided:
             if decision.kind is DecisionKind.PROPOSE_ELECTIONS:
-                self.proposals = decode_block(decision.body)
+                (self.proposals,) = opened([decision])
             elif decision.kind is DecisionKind.REPORT_IMBALANCE:
-                self.reported = decode_block(decision.body)
+                (self.reported,) = opened([decision])
             elif decision.kind is DecisionKind.CHECK_SHUTDOWN:
                 self.checked = orjson.loads(decision.body)
             elif decision.kind is DecisionKind.REPORT_AT_RISK:
-                self.at_risk = decode_block(decision.body)
+                (self.at_risk,) = opened([decision])
 
     def slot(self) -> Slot:
         """Return the machine that has all topics in this author's fold."""

@@ -185,7 +185,7 @@ def test_a_topic_that_may_not_be_read_costs_only_itself(job, sink, zk_session, p
     for id_ in (1, 2):
         job.story.replicas_deleted(id_, "u", [0])
     batch = done(job, sink)
-    assert [one.extra["topic"] for one in batch.decisions if one.failed] == ["u"]
+    assert [one.topic for one in batch.decisions if one.failed] == ["u"]
     left = zk_session.children("/admin/delete_topics")
     assert (left, zk_session.get("/brokers/topics/t")) == (["u"], None)
 

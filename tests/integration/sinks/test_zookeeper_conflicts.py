@@ -47,7 +47,7 @@ def test_a_topic_that_exists_is_left_alone_and_its_creation_failed(
     assert (refused["error"], accepted["error"]) == (36, 0)
     assert [(one.kind, one.key) for one in batch_events(batch)] == [("topic_removed", "t")]
     changes = batch.of_kind(DecisionKind.CHANGE_PARTITIONS)
-    untold = [one for one in changes if "t" in one.extra["topics"] and not one.lost.any()]
+    untold = [one for one in changes if "t" in one.topics and not one.lost.any()]
     assert untold == [], "nobody hears of partitions that are not there"
 
 

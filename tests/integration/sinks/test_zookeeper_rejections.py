@@ -117,7 +117,7 @@ def test_a_state_that_may_not_even_be_read_leaves_the_partition_offline_in_sight
     assert payload(event)["states"] == [None]
     batch, events, _ = world.run()
     (refused,) = batch.of_kind(DecisionKind.REFUSE_TRANSITION)
-    assert (refused.extra["reasons"], refused.columns["partition"].tolist()) == (
+    assert (refused.content["reasons"], refused.columns["partition"].tolist()) == (
         ["no_stored_state"],
         [0],
     )

@@ -153,4 +153,4 @@ def test_armed_timers_come_from_the_cluster_machine() -> None:
     fold = Fold(2)
     (armed,) = decided_batch(1, fold.folded(story.events)).of_kind(DecisionKind.ARM_TIMER)
     machines = [decode_machine(data) for data in fold.states.values()]
-    assert timers_of(machines) == {armed.extra["timer"]: armed.extra["deadline_ms"]}
+    assert timers_of(machines) == {armed.content["timer"]: armed.content["deadline_ms"]}

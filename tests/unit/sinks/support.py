@@ -45,7 +45,7 @@ def lose(batch: DecidedBatch, topic: str, partition: int, at: int = 0) -> int:
     """Lose one partition's row of the at-th change_partitions that has it; return its offset."""
     having = []
     for one in changes(batch):
-        names = np.array(one.extra["topics"])[one.columns["topic"]]
+        names = np.array(one.topics)[one.columns["topic"]]
         rows = (names == topic) & (one.columns["partition"] == partition)
         if rows.any():
             having.append((one, rows))
@@ -59,7 +59,7 @@ def refuse_creation(batch: DecidedBatch) -> None:
     (created,) = batch.of_kind(DecisionKind.CREATE_TOPIC)
     created.failed = True
     there = ZNode(b"{}", 0, 1, 1, 1, 0)
-    topic = created.extra["topic"]
+    topic = created.topic
     batch.lost_writes.append(LostWrite(created.offset, created.kind, topic, None, there))
 
 

@@ -103,7 +103,7 @@ def test_imbalance_is_summed_over_slots_and_told_to_all():
     found.story.register({2: 12})
     found.story.alter("t", 1, [1, 2], leader_epoch=1, partition_epoch=1)
     found.story.write(
-        "timer_due", timer=timer.extra["timer"], deadline_ms=timer.extra["deadline_ms"]
+        "timer_due", timer=timer.content["timer"], deadline_ms=timer.content["deadline_ms"]
     )
     events = [one for one in batch_events(found.decide()) if one.kind.startswith("leader_imb")]
     assert [body(one) for one in events] == [

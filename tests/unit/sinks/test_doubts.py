@@ -25,7 +25,7 @@ def job():
 def lost(batch):
     """(offset, kind, topic, partition) of lost rows of changes and stops."""
     return {
-        (one.offset, str(one.kind), one.extra["topics"][topic], partition)
+        (one.offset, str(one.kind), one.topics[topic], partition)
         for one in batch.decisions
         if one.columns
         for topic, partition, gone in zip(

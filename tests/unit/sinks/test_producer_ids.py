@@ -26,7 +26,7 @@ def test_producer_id_conflicts_become_one_event():
     found.story.take([(event.kind, event.key, event.payload)])
     found.story.ask_producer_ids(1)
     (write,) = found.decide().of_kind(DecisionKind.WRITE_PRODUCER_ID_BLOCK)
-    assert (write.extra["block_start"], write.extra["expected_version"]) == (6000, 4)
+    assert (write.content["block_start"], write.content["expected_version"]) == (6000, 4)
 
 
 def test_a_block_that_was_promised_is_never_promised_again():
@@ -37,7 +37,7 @@ def test_a_block_that_was_promised_is_never_promised_again():
         found.story.write("producer_id_block_observed", block_end=999, zk_version=1)
         found.story.ask_producer_ids(1)
         (write,) = found.decide().of_kind(DecisionKind.WRITE_PRODUCER_ID_BLOCK)
-        starts.append(write.extra["block_start"])
+        starts.append(write.content["block_start"])
     assert starts == [1000, 2000, 3000]
 
 
@@ -55,7 +55,7 @@ def test_an_empty_producer_id_block_is_filled():
     assert meets_block(found, ZNode(b"", 0, 1, 1, 1, 0)) == {"block_end": -1, "zk_version": 0}
     found.story.ask_producer_ids(1)
     (write,) = found.decide().of_kind(DecisionKind.WRITE_PRODUCER_ID_BLOCK)
-    assert (write.extra["block_start"], write.extra["expected_version"]) == (1000, 0)
+    assert (write.content["block_start"], write.content["expected_version"]) == (1000, 0)
 
 
 def test_a_broken_producer_id_block_is_never_written_over():
@@ -66,7 +66,7 @@ def test_a_broken_producer_id_block_is_never_written_over():
         assert told == {"block_end": -1, "zk_version": -1}
     found.story.ask_producer_ids(1)
     (write,) = found.decide().of_kind(DecisionKind.WRITE_PRODUCER_ID_BLOCK)
-    assert write.extra["expected_version"] == -1, "which creates it, or fails"
+    assert write.content["expected_version"] == -1, "which creates it, or fails"
 
 
 def meets_block(found, znode):

@@ -53,7 +53,7 @@ def move(
 
 
 def topic_writes(run: list[SinkDecision]) -> list[tuple[DecisionKind, str]]:
-    return [(one.kind, one.extra["topic"]) for one in run if one.kind in (COMPLETE, REWRITE)]
+    return [(one.kind, one.topic) for one in run if one.kind in (COMPLETE, REWRITE)]
 
 
 def test_a_topic_that_is_written_after_an_end_begins_a_run() -> None:

@@ -98,8 +98,8 @@ def test_stacked_rows_say_what_the_rows_said_one_by_one(log: list[Event]) -> Non
     told: dict[tuple[str, int], set[int]] = {}
     ids: dict[str, str | None] = {}
     for one in changes(batch):
-        ids.update(zip(one.extra["topics"], one.extra["topic_ids"], strict=True))
-        rows = rows_of((one.columns, one.extra["topics"], one.extra["topic_ids"]))
+        ids.update(zip(one.topics, one.topic_ids, strict=True))
+        rows = rows_of((one.columns, one.topics, one.topic_ids))
         for row, replicas in zip(rows, one.columns["replicas"].tolist(), strict=True):
             subject = row["id"]
             told.setdefault(subject, set()).update(row["told"])

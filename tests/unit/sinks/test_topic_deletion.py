@@ -172,7 +172,8 @@ def test_a_topic_that_took_the_name_is_seen_though_our_server_lags_behind(monkey
 
     monkeypatch.setattr("streaming.sinks.topic_deletion.read_many", read)
     block = SimpleNamespace(
-        extra={"topics": ["t"], "topic_ids": ids[:1]},
+        topics=["t"],
+        topic_ids=ids[:1],
         columns={"topic": np.zeros(2, dtype=np.int32)},
         lost=np.zeros(2, dtype=bool),
     )
