@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Self, TypeVar
 
+from state.decisions import Decision
 from streaming.log.api import NewRecord
 
 _T = TypeVar("_T")
@@ -86,9 +87,9 @@ class Decided(FromJob):
     batch_id: int | None = None
 
     @classmethod
-    def of(cls, batch_id: int | None, decisions: Sequence[tuple[int, str, bytes]]) -> Self:
-        """Return the message that tells decisions, given with their bodies."""
-        return cls([(offset, kind, len(body)) for offset, kind, body in decisions], batch_id)
+    def of(cls, batch_id: int | None, decisions: Sequence[Decision]) -> Self:
+        """Return the message that tells decisions."""
+        return cls([(one.offset, one.kind, len(one.body)) for one in decisions], batch_id)
 
 
 @dataclass(frozen=True, slots=True)

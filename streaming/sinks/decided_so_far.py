@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import orjson
 
-from state.decisions import DecisionKind
+from state.decisions import Decision, DecisionKind
 from streaming.image.cluster_image import ClusterImage
 from streaming.link.from_job import Delivered, ImageTold
 from streaming.sinks.batch import DecidedBatch
@@ -35,12 +35,12 @@ class DecidedSoFar:
         self._timers = timers
         self._without_term = without_term
 
-    def fold(self, batch: DecidedBatch, visible: Iterable[tuple[int, DecisionKind, bytes]]) -> None:
+    def fold(self, batch: DecidedBatch, visible: Iterable[Decision]) -> None:
         """Take what is visible of a batch, as `persisted` gives it; for who holds the lock."""
-        for _, kind, body in visible:
-            self.image.apply(kind, body)
-            if kind is DecisionKind.SET_PAUSE:
-                self.paused = orjson.loads(body)["paused"]
+        for one in visible:
+            self.image.apply(one.kind, one.body)
+            if one.kind is DecisionKind.SET_PAUSE:
+                self.paused = orjson.loads(one.body)["paused"]
         for armed in batch.of_kind(DecisionKind.ARM_TIMER):
             self._timers[armed.content["timer"]] = armed.content["deadline_ms"]
 

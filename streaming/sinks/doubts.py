@@ -125,19 +125,26 @@ class Doubts:
         for one in batch.decisions:
             if one.kind in PARTITION_CHANGES and one.offset < fenced_until:
                 one.lost[:] = True
-        self.lose_what_rests(batch)
+        self.doubt_lost_writes(batch)
+        self.lose_rows(batch.decisions)
 
-    def lose_what_rests(self, batch: DecidedBatch) -> None:
-        """Lose what rests on the writes that a batch has lost so far.
+    def doubt_lost_writes(self, batch: DecidedBatch) -> None:
+        """Doubt what depends on the writes that a batch has lost so far.
 
-        What comes after a fresh load of the cluster in the same batch rests on that.
+        What comes after a fresh load of the cluster in the same batch depends on that.
         """
         loaded_at = batch.loaded_at
         for subject, offset in _lost_subjects(batch):
             self.begin(subject, offset, loaded_at if offset < loaded_at else _UNKNOWN)
         for correction in lost_partition_events(batch.lost_writes):
             self._stored |= stored_states(correction)
-        self.lose_rows(batch.decisions)
+
+
+def drop_dependents(batch: DecidedBatch) -> None:
+    """Mark rows that depend on writes which a batch has lost so far as lost."""
+    of_batch = Doubts()
+    of_batch.doubt_lost_writes(batch)
+    of_batch.lose_rows(batch.decisions)
 
 
 def _lost_subjects(batch: DecidedBatch) -> list[tuple[Subject, int]]:

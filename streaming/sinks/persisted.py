@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from state.blocks import encode_block
-from state.decisions import DecisionKind
+from state.decisions import Decision, DecisionKind
 from streaming.sinks.batch import DecidedBatch
 from streaming.sinks.stacking import stack_decisions
 
@@ -24,20 +24,20 @@ VISIBLE = frozenset(
 """What readers of the image, the clock and the counters in the front need."""
 
 
-def persisted(batch: DecidedBatch) -> Iterator[tuple[int, DecisionKind, bytes]]:
-    """Yield (event offset, kind, body) of the visible decisions that took effect.
+def persisted(batch: DecidedBatch) -> Iterator[Decision]:
+    """Yield the visible decisions that took effect.
 
     Partition changes that follow one another come as one block with the last row of each partition.
     """
     visible = [one for one in batch.decisions if one.kind in VISIBLE and not one.failed]
     for kind, alike in groupby(visible, key=lambda one: one.kind):
         if kind is not DecisionKind.CHANGE_PARTITIONS:
-            yield from ((one.offset, kind, one.merged.body) for one in alike)
+            yield from (Decision(one.offset, kind, one.merged.body) for one in alike)
             continue
         changes = list(alike)
         if len(changes) == 1 and not changes[0].lost.any():
-            yield changes[0].offset, kind, changes[0].merged.body
+            yield Decision(changes[0].offset, kind, changes[0].merged.body)
         elif (stacked := stack_decisions(changes)) is not None:
             columns, topics, topic_ids = stacked
             header = {**changes[-1].content, "topics": topics, "topic_ids": topic_ids}
-            yield changes[-1].offset, kind, encode_block(columns, header)
+            yield Decision(changes[-1].offset, kind, encode_block(columns, header))

@@ -17,10 +17,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterable
-from typing import TypeAlias
+from collections.abc import Iterable, Sequence
 
-from state.decisions import DecisionKind
+from state.decisions import Decision
 from state.merge import MergedDecision
 from streaming.decided_rows import FoldedBatch
 from streaming.link.from_job import (
@@ -55,9 +54,6 @@ from streaming.sinks.unwritten import lost_rows, rejections
 from streaming.sinks.zookeeper import ZooKeeperSink
 
 logger = logging.getLogger(__name__)
-
-Visible: TypeAlias = list[tuple[int, DecisionKind, bytes]]
-"""Decisions that took effect, as `persisted` gives them."""
 
 
 class Pipeline:
@@ -144,11 +140,11 @@ class Pipeline:
             self._fold_and_tell_front(batch, visible)
             self._tell_brokers(batch)
 
-    def _fold_and_tell_front(self, batch: DecidedBatch, visible: Visible) -> None:
+    def _fold_and_tell_front(self, batch: DecidedBatch, visible: Sequence[Decision]) -> None:
         self._decided.fold(batch, visible)
         if visible:
             told = Decided.of(batch.batch_id, visible)
-            self._say(told, pack_parts([body for _, _, body in visible]))
+            self._say(told, pack_parts([one.body for one in visible]))
 
     def _tell_brokers(self, batch: DecidedBatch) -> None:
         in_force = _in_force(batch)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from state.decisions import Action, DecisionKind
 from streaming.sinks.batch import DecidedBatch, LostWrite, SinkDecision
-from streaming.sinks.doubts import Doubts
+from streaming.sinks.doubts import drop_dependents
 from streaming.sinks.failed_topics import lose_after_failed_topics
 from streaming.sinks.overtaken import LaterWrites
 from streaming.sinks.reassignments import (
@@ -154,7 +154,7 @@ def _write_run(
         lose_after_failed_topics(batch, of_epoch)
         if len(batch.lost_writes) > lost_before:
             # A later stage or run might find the version that it expects; this one gave up.
-            Doubts().lose_what_rests(batch)
+            drop_dependents(batch)
 
 
 def _start_again(batch: DecidedBatch, lost: Sequence[tuple[bool, npt.NDArray[np.bool_]]]) -> None:

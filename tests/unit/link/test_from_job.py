@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from state.decisions import Decision, DecisionKind
 from streaming.link.from_job import (
     Append,
     BatchCompleted,
@@ -65,7 +66,8 @@ def test_what_another_version_leaves_out_has_a_default():
 
 def test_sizes_travel_in_the_head():
     assert Append.of(3, [NewRecord("k", "key", b"ab")]) == Append(3, [("k", "key", 2)])
-    assert Decided.of(3, [(9, "set_aside", b"abc")]) == Decided([(9, "set_aside", 3)], 3)
+    decided = Decision(9, DecisionKind.SET_ASIDE, b"abc")
+    assert Decided.of(3, [decided]) == Decided([(9, "set_aside", 3)], 3)
 
 
 def test_the_figures_of_a_batch_are_what_it_says_of_itself():

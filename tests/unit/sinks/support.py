@@ -32,8 +32,8 @@ class Job:
 
     def persist(self, batch: DecidedBatch) -> DecidedBatch:
         """Let the image fold a batch as it is after its writes."""
-        for _, kind, body in persisted(batch):
-            self.image.apply(kind, body)
+        for one in persisted(batch):
+            self.image.apply(one.kind, one.body)
         return batch
 
 

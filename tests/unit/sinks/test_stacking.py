@@ -120,7 +120,7 @@ def test_what_the_image_sees_is_stacked_between_other_decisions():
     job.story.alter("t", 0, [2], partition_epoch=0)
     batch = job.decide()
     seen = list(persisted(batch))
-    kinds = [kind for _, kind, _ in seen]
+    kinds = [one.kind for one in seen]
     assert kinds == [
         DecisionKind.UPDATE_BROKERS,
         DecisionKind.CHANGE_PARTITIONS,
@@ -132,7 +132,7 @@ def test_what_the_image_sees_is_stacked_between_other_decisions():
     job.persist(batch)
     assert len(job.image) == 1
     assert job.image.columns["replicas"].tolist() == [[2, -1, -1]]
-    assert decode_block(seen[-1][2])[1]["topics"] == ["t"]
+    assert decode_block(seen[-1].body)[1]["topics"] == ["t"]
 
 
 def test_a_failed_or_lost_decision_is_seen_by_nobody():
@@ -140,4 +140,4 @@ def test_a_failed_or_lost_decision_is_seen_by_nobody():
     batch = job.decide()
     lose(batch, "t", 0)
     lose(batch, "t", 1)
-    assert [kind for _, kind, _ in persisted(batch)] == [DecisionKind.UPDATE_BROKERS]
+    assert [one.kind for one in persisted(batch)] == [DecisionKind.UPDATE_BROKERS]
