@@ -6,7 +6,7 @@ Those of replies are in `state.reply_bodies`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NotRequired, TypeAlias, TypedDict
+from typing import Any, NotRequired, TypeAlias, TypedDict, final
 
 Assignment: TypeAlias = Mapping[str, list[int]]
 """Broker ids in order, by partition number in digits."""
@@ -147,6 +147,36 @@ class SetAside(TypedDict):
     payload_bytes: int
 
 
+@final
+class UndoAssignment(TypedDict):
+    """Of a write with the assignments of a generation."""
+
+    generation: int
+
+
+@final
+class UndoNewId(TypedDict):
+    """Of a write with a static member's new id: what the member and the group had before."""
+
+    instance: str
+    member: str
+    old_member: str
+    old_leader: str | None
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+
+
+@final
+class UndoTransaction(TypedDict):
+    """Of a write with offsets of a transaction."""
+
+    producer_id: int
+
+
+Undo: TypeAlias = UndoAssignment | UndoNewId | UndoTransaction
+"""What the machine needs to take back a write whose records were refused."""
+
+
 class GroupStep(TypedDict):
     """A step of change_group; with records it is a write."""
 
@@ -154,7 +184,7 @@ class GroupStep(TypedDict):
     replies: list[dict[str, Any]]
     records: NotRequired[list[dict[str, Any]]]
     write: NotRequired[int]
-    undo: NotRequired[dict[str, Any]]
+    undo: NotRequired[Undo]
     quiet: NotRequired[bool]
     producer: NotRequired[tuple[int, int]]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, assert_never
+from typing import assert_never
 
+from state.bodies import UndoNewId
 from state.groups import records, replies
 from state.groups.change_kinds import ChangeKind
 from state.groups.group import Group
@@ -162,7 +163,7 @@ def _return_of_instance(
     """Let a static member go on under a new id, without a rebalance where that is possible."""
     member = group.members[group.instances[instance]]
     old_id = member.id
-    undo = {
+    undo: UndoNewId = {
         "instance": instance,
         "member": request.new_member,
         "old_member": old_id,
@@ -192,7 +193,7 @@ def _return_of_instance(
 
 
 def _keep_generation(
-    turn: Turn, group: Group, request: JoinGroupRequested, undo: dict[str, Any]
+    turn: Turn, group: Group, request: JoinGroupRequested, undo: UndoNewId
 ) -> None:
     """Persist the new id and answer with the present generation.
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+from state.bodies import UndoAssignment, UndoNewId, UndoTransaction
 from state.groups import replies
 from state.groups.change_kinds import ChangeKind
 from state.groups.group import Group
@@ -30,19 +31,19 @@ def refused(turn: Turn, group: Group | None, event: GroupRecordsRefused) -> None
     undo says what it was: the assignments of a generation, the new id of a static member, offsets
     of a transaction; without it, committed offsets.
     """
-    undo = event.undo or {}
-    if "generation" in undo:
+    undo = event.undo
+    if undo is not None and "generation" in undo:
         _refuse_assignment(turn, group, event, undo)
-    elif "instance" in undo:
+    elif undo is not None and "instance" in undo:
         _refuse_new_id(turn, group, event, undo)
-    elif "producer_id" in undo:
+    elif undo is not None and "producer_id" in undo:
         _refuse_transaction(turn, group, event, undo)
     else:
         _refuse_offsets(turn, group, event)
 
 
 def _refuse_assignment(
-    turn: Turn, group: Group | None, event: GroupRecordsRefused, undo: Mapping[str, Any]
+    turn: Turn, group: Group | None, event: GroupRecordsRefused, undo: UndoAssignment
 ) -> None:
     """Empty the assignments and rebalance, if the group is still where the write left it."""
     error = _mapped(METADATA_APPEND_ERRORS, event.error)
@@ -63,7 +64,7 @@ def _refuse_assignment(
 
 
 def _refuse_new_id(
-    turn: Turn, group: Group | None, event: GroupRecordsRefused, undo: Mapping[str, Any]
+    turn: Turn, group: Group | None, event: GroupRecordsRefused, undo: UndoNewId
 ) -> None:
     """Give a static member its old id and timeouts back; the client asks again, without an id.
 
@@ -90,7 +91,7 @@ def _refuse_new_id(
 
 
 def _refuse_transaction(
-    turn: Turn, group: Group | None, event: GroupRecordsRefused, undo: Mapping[str, Any]
+    turn: Turn, group: Group | None, event: GroupRecordsRefused, undo: UndoTransaction
 ) -> None:
     if group is not None:
         producer = undo["producer_id"]

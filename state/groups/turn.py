@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from state.bodies import GroupStep
+from state.bodies import GroupStep, Undo
 from state.groups.change_bodies import Change
 from state.groups.config import GroupConfig
 from state.groups.tables import GroupApi
@@ -61,7 +61,7 @@ class Turn:
         self,
         records: Sequence[dict[str, Any]],
         *,
-        undo: dict[str, Any] | None = None,
+        undo: Undo | None = None,
         quiet: bool = False,
         producer: tuple[int, int] | None = None,
     ) -> Step:

@@ -82,6 +82,8 @@ def test_bodies_have_the_fields_of_their_type_and_no_others() -> None:
         assert misfits(typed, body) == set(), (kind, body)
         for step in body["steps"] if typed is bodies.ChangeGroup else ():
             assert misfits(bodies.GroupStep, step) == set(), step
+            if undo := step.get("undo"):
+                assert any(not misfits(one, undo) for one in get_args(bodies.Undo)), undo
             for change in step["changes"]:
                 changed = CHANGE_BODIES[change["change"]]
                 met.add(changed)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
+from state.bodies import Undo
 from state.groups.offset_rows import OffsetRow, TopicPartition, read_row, read_rows
 from state.groups.payloads.requests import GroupRequest, request_fields
 from state.json_values import (
@@ -180,7 +181,7 @@ class GroupRecordsRefused:
     write: tuple[int, int]
     error: int
     replies: tuple[dict[str, object], ...]
-    undo: dict[str, object] | None
+    undo: Undo | None
     offsets: dict[TopicPartition, OffsetRow | None]
 
 
@@ -196,7 +197,7 @@ def group_records_refused(body: dict[str, Any]) -> GroupRecordsRefused:
         _write(body["write"]),
         int32(body["error"]),
         tuple({**reply, "request_id": text(reply["request_id"])} for reply in body["replies"]),
-        None if body.get("undo") is None else dict(body["undo"]),
+        None if body.get("undo") is None else cast("Undo", dict(body["undo"])),
         held,
     )
 
