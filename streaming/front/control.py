@@ -59,8 +59,10 @@ class ControlServer:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
             async with asyncio.timeout(_TIMEOUT_S):
-                answer = await self._take(await reader.readline())
-                writer.write(orjson.dumps(answer))
+                line = await reader.readline()
+            # Without a bound: a log that is slow takes the event even if nobody waits for it.
+            writer.write(orjson.dumps(await self._take(line)))
+            async with asyncio.timeout(_TIMEOUT_S):
                 await writer.drain()
         except (OSError, TimeoutError, ValueError):
             pass  # whoever asked is gone, or sends no end of it

@@ -16,6 +16,7 @@ from state.errors import MalformedEvent
 from streaming.cli import main
 from streaming.commands import control
 from streaming.errors import NotRunning
+from streaming.front import control as control_server
 from streaming.front.control import ControlServer, order_event
 from streaming.log.api import LogClosed, NewRecord
 from streaming.paths import DataDir
@@ -34,18 +35,26 @@ def data_dir() -> Iterator[Path]:
 
 
 class Log:
+    """What is appended counts from 40 on; takes_s: how long that takes, once begun."""
+
     def __init__(self, error: Exception | None = None) -> None:
         self.records: list[NewRecord] = []
         self.error = error
+        self.takes_s = 0.0
 
     def append(self, records: list[NewRecord]) -> Future[range]:
         appended: Future[range] = Future()
+        appended.set_running_or_notify_cancel()
         if self.error is not None:
             appended.set_exception(self.error)
+            return appended
+        start = 40 + len(self.records)
+        self.records += records
+        offsets = range(start, start + len(records))
+        if self.takes_s:
+            asyncio.get_running_loop().call_later(self.takes_s, appended.set_result, offsets)
         else:
-            start = 40 + len(self.records)
-            self.records += records
-            appended.set_result(range(start, start + len(records)))
+            appended.set_result(offsets)
         return appended
 
 
@@ -128,6 +137,23 @@ def test_a_pause_ends_once(data_dir: Path) -> None:
         "controller_paused",
         "controller_resumed",
     ]
+
+
+def test_an_order_counts_however_long_the_log_takes(
+    data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An append that was begun is not taken back."""
+    monkeypatch.setattr(control_server, "_TIMEOUT_S", 0.5)
+    log = Log()
+    resume, pause = {"order": "resume", "reason": ""}, {"order": "pause", "reason": ""}
+
+    def orders() -> list[int]:
+        log.takes_s = 0.6
+        given = [give_order(data_dir, one, 10) for one in (resume, pause)]
+        log.takes_s = 0
+        return [*given, give_order(data_dir, resume, 10)]
+
+    assert ask(data_dir, log, orders) == ([40, 41, 42], 2)
 
 
 def test_a_log_that_refuses_is_told(data_dir: Path) -> None:
