@@ -20,7 +20,6 @@ from pathlib import Path
 
 from checkpoints.ahead import Ahead, forget_ahead, note_ahead
 from checkpoints.kept_machines import KeptMachines
-from checkpoints.replay import Digest
 from state.events import Event
 from streaming.decided_rows import FoldedBatch, load_goes_on
 from streaming.folding import folded_events
@@ -33,17 +32,15 @@ from streaming.settings import Settings
 from streaming.sinks.appender import JobStopping
 from streaming.sinks.pipeline import Pipeline
 from streaming.starting.beginning import Beginning
+from streaming.starting.catch_up import CatchUp
 from streaming.starting.current_load import CurrentLoad
+from streaming.starting.fold_check import FoldCheck
 
 logger = logging.getLogger(__name__)
 
 _LOG_POLL_S = 0.05
 _LOAD_POLL_S = 0.01
 _END_TIMEOUT_S = 60.0
-_FEW = 100
-"""Events that a query leaves to be folded in its next batch without being behind."""
-_MOST_BATCHES = 20
-"""Of a query that comes no nearer: then it decides all the same."""
 _LONG_S = 60.0
 """After which an operator is told, again and again, that the query is not ready."""
 _STILL_S = 2.0
@@ -74,13 +71,12 @@ class HeadStart:
         self._machines = KeptMachines(beginning.states)
         self._began = self._done = beginning.offset
         self._first_end = beginning.first_end
-        self._query_at = beginning.committed
+        self._catch_up = CatchUp(beginning.committed)
         self._first = beginning.committed if beginning.fresh else None
-        self._gap, self._no_nearer = 0, 0
         self._running = running
         self._load = CurrentLoad(goes_on=beginning.loading)
         self._warn_at_s = time.monotonic() + _LONG_S
-        self._decided, self._decided_again = Digest(), Digest()
+        self._fold_check = FoldCheck()
         self._over = self._compared = self._forgotten = False
         self._failure: Exception | None = None
         self._turn = threading.Lock()  # of those who use the pipeline: this thread, Spark's
@@ -149,16 +145,11 @@ class HeadStart:
                 raise JobStopping("the batch that was begun before is to run again first")
 
     def _take_over(self, batch_id: int, folded: FoldedBatch) -> None:
-        size, self._query_at = folded.end_offset - self._query_at, folded.end_offset
-        before, self._gap = self._gap, self._done - folded.end_offset
-        self._no_nearer = self._no_nearer + 1 if self._gap >= before else 0
-        # What came meanwhile is no more than what it has just folded: it keeps up. Within a load,
-        # of which more is to come, it does so only once it is ahead.
-        most = -1 if self._load.goes_on else max(size, _FEW)
-        if self._gap <= most or self._no_nearer >= _MOST_BATCHES:
+        if self._catch_up.query_folded(
+            folded.end_offset, self._done, load_goes_on=self._load.goes_on
+        ):
             self._end("the query has caught up")
-        again = (one for one in folded.decisions if self._began <= one.offset < self._done)
-        self._decided_again.update(again)
+        self._fold_check.query(folded.decisions, self._began, self._done)
         if self._over and folded.end_offset >= self._done:
             self._compare()
         if folded.end_offset <= self._done:
@@ -184,14 +175,14 @@ class HeadStart:
         as after a restart.
         """
         self._compared = True
-        if self._decided.hexdigest() != self._decided_again.hexdigest():
+        if self._fold_check.differs():
             logger.error(
                 "the query decided otherwise on the events %d to %d than what was carried out"
                 " before it was ready (%d and %d decisions): please report this",
                 self._began,
                 self._done,
-                self._decided_again.decisions,
-                self._decided.decisions,
+                self._fold_check.decided_by_query,
+                self._fold_check.decided_ahead,
             )
 
     def _run(self) -> None:
@@ -209,13 +200,14 @@ class HeadStart:
             self._failure = error  # the job's thread raises it
 
     def _warn(self) -> None:
-        if time.monotonic() < self._warn_at_s or self._done == self._query_at:
+        behind = self._catch_up.behind(self._done)
+        if time.monotonic() < self._warn_at_s or behind == 0:
             return
         self._warn_at_s = time.monotonic() + _LONG_S
         logger.warning(
             "the query is not ready yet: %d events are decided in the job's own process, and will"
             " be folded again",
-            self._done - self._query_at,
+            behind,
         )
 
     def _reader(self) -> HelmstreamLogStreamReader | None:
@@ -271,7 +263,7 @@ class HeadStart:
                 return
             decisions = self._machines.fold_batch(events, self._settings.layout)
             folded = folded_events(decisions, events)
-            self._decided.update(folded.decisions)
+            self._fold_check.ahead(folded.decisions)
             self._note(folded.end_offset)
             self._pipeline.carry_out(None, folded)
             self._first_end, self._done = None, folded.end_offset

@@ -65,7 +65,7 @@ def test_of_a_batch_that_goes_further_the_rest_is_carried_out(job):
 
 
 def test_a_query_that_is_behind_leaves_it_at_work(job, monkeypatch):
-    monkeypatch.setattr("streaming.starting.head_start._FEW", 1)
+    monkeypatch.setattr("streaming.starting.catch_up._FEW", 1)
     head_start = job.begin(Beginning(0, True, 0, {}))
     job.write(20)
     head_start.start()
@@ -78,8 +78,8 @@ def test_a_query_that_is_behind_leaves_it_at_work(job, monkeypatch):
 
 def test_a_query_that_comes_nearer_leaves_it_at_work(job, monkeypatch):
     """However many batches it takes; one that comes no nearer decides in the end."""
-    monkeypatch.setattr("streaming.starting.head_start._FEW", 0)
-    monkeypatch.setattr("streaming.starting.head_start._MOST_BATCHES", 3)
+    monkeypatch.setattr("streaming.starting.catch_up._FEW", 0)
+    monkeypatch.setattr("streaming.starting.catch_up._MOST_BATCHES", 3)
     head_start = job.begin(Beginning(0, True, 0, {}))
     head_start.start()
 
