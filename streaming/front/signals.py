@@ -15,7 +15,7 @@ class RoleLost(Exception):
 
 
 class IdTaken(RoleLost):
-    """A broker has our id, so that the role cannot be taken."""
+    """Another process is registered under our id, perhaps a broker: the role cannot be taken."""
 
 
 class Signals:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from streaming.errors import ConfigurationError
 from streaming.front.load_events import Endpoints
 from streaming.front.preparation import own_registration
 from streaming.front.rivals import Rivals
@@ -22,8 +23,13 @@ from streaming.zk.znodes import (
     CONTROLLER_EPOCH_PATH,
     CONTROLLER_PATH,
     broker_path,
+    parse_broker,
     parse_controller_id,
 )
+
+
+class BrokersId(ConfigurationError):
+    """Our id is that of a broker."""
 
 
 class Tenure:
@@ -54,13 +60,14 @@ class Tenure:
         assert self._claim is not None, "a term loads, follows and gives back after its claim"
         return self._claim
 
-    def claim(self) -> ControllerClaim:
-        """Take the role from whoever has it.
+    def claim(self, endpoints: Endpoints) -> ControllerClaim:
+        """Take the role from whoever has it. endpoints: those we are announced with.
 
-        Raises RoleLost when it kept changing hands, IdTaken when our id is a broker's, SharedId
-        when another process takes it back with our id, KRaftControls, ClaimForbidden.
+        Raises RoleLost when it kept changing hands, BrokersId when our id is a broker's, IdTaken
+        when it may be, SharedId when another process takes it back with our id, KRaftControls,
+        ClaimForbidden.
         """
-        self._check_id_is_ours()
+        self._check_id_is_ours(endpoints)
         self._session.ensure_path("/")  # a chroot that is new, as brokers do
         if (session_id := self._session.session_id) is not None:
             self._rivals.claiming(session_id)
@@ -108,14 +115,21 @@ class Tenure:
             self._session.delete(path)
         return resign_controller(self._session, claim)
 
-    def _check_id_is_ours(self) -> None:
+    def _check_id_is_ours(self, endpoints: Endpoints) -> None:
         """Make sure that no broker has our id, and no other controller.
 
         What a killed front left behind belongs to the session that still has /controller.
         """
         path = broker_path(self._controller_id)
-        registered, holder = self._session.get(path), self._session.get(CONTROLLER_PATH)
+        # In this order: a session that ends in between takes both, and no registration is seen
+        # without its /controller.
+        holder, registered = self._session.get(CONTROLLER_PATH), self._session.get(path)
         if registered is not None and not _registered_as_holder(registered, holder):
+            if elsewhere := _address_elsewhere(registered, endpoints):
+                raise BrokersId(
+                    f"controller.id = {self._controller_id} is the id of a broker at {elsewhere}:"
+                    " set it to an id that no broker has"
+                )
             raise IdTaken(
                 f"{path} is registered by another process; if it is there for longer than a session"
                 f" timeout, controller.id = {self._controller_id} is a broker's: set it to an id"
@@ -123,6 +137,24 @@ class Tenure:
             )
         if holder is not None and parse_controller_id(holder.data) == self._controller_id:
             self._rivals.meet(self._controller_id, holder.ephemeral_owner)
+
+
+def _address_elsewhere(registered: ZNode, endpoints: Endpoints) -> str | None:
+    """Return where a registration says that its process is reached, None when that is one of our
+    endpoints or cannot be read.
+
+    What an earlier session of ours left has our endpoints, unless this node is announced elsewhere
+    since.
+    """
+    try:
+        theirs = [(end.host, end.port) for end in parse_broker(registered.data).endpoints]
+    except ValueError:
+        return None
+    ours = {(end["host"], end["port"]) for end in endpoints}
+    if not theirs or not ours.isdisjoint(theirs):
+        return None
+    host, port = theirs[0]
+    return f"{host}:{port}"
 
 
 def _registered_as_holder(registered: ZNode, holder: ZNode | None) -> bool:

@@ -106,9 +106,10 @@ class Term:
     def connect_and_claim(self) -> ControllerClaim:
         """Open the session and take the role from whoever has it.
 
-        Raises RoleLost when it kept changing hands, IdTaken when our id is a broker's, and
-        ConfigurationError when brokers could not reach us, or we not them, when another process
-        takes it back with our id, when a KRaft controller has it, or ZooKeeper forbids the claim.
+        Raises RoleLost when it kept changing hands, IdTaken when our id may be a broker's, and
+        ConfigurationError when it is, when brokers could not reach us, or we not them, when another
+        process takes the role back with our id, when a KRaft controller has it, or ZooKeeper
+        forbids the claim.
         """
         self._session.connect(self._settings.zookeeper_connection_timeout_ms)
         self._signals.check()
@@ -117,7 +118,7 @@ class Term:
         addresses.check_brokers(self._settings, self._endpoints, brokers)
         if cost := addresses.unclean_shutdowns(self._settings, brokers):
             logger.warning("%s", cost)
-        return self._tenure.claim()
+        return self._tenure.claim(self._endpoints)
 
     def load(self) -> None:
         """Append the election and everything that is in ZooKeeper, and leave watches on it.

@@ -47,6 +47,13 @@ def test_brokers_without_a_plaintext_listener_are_refused(zk_session, start_with
     assert "CLIENT is SASL_SSL at broker 1" in said
 
 
+def test_the_id_of_a_broker_is_refused(zk_session, start_with_job):
+    put_broker(zk_session, 1)
+    put_broker(zk_session, CONTROLLER_ID, port=9093)
+    said = refused(zk_session, start_with_job()).splitlines()[-1]
+    assert said.startswith(f"error: controller.id = {CONTROLLER_ID} is the id of a broker at 127.0")
+
+
 def test_the_role_goes_when_such_a_broker_comes_later(zk_session, start_with_job):
     put_broker(zk_session, 1)
     front = start_with_job()

@@ -8,7 +8,7 @@ import pytest
 
 from streaming.front.rivals import Rivals
 from streaming.front.signals import IdTaken
-from streaming.front.tenure import Tenure
+from streaming.front.tenure import BrokersId, Tenure
 from streaming.observers.tree import DirtyPaths, WatchedTree
 from streaming.zk.claim import (
     BrokenControllerZNode,
@@ -21,8 +21,16 @@ from streaming.zk.claim import (
     resign_controller,
 )
 from streaming.zk.client import ZkSession
-from streaming.zk.znodes import parse_controller_id
+from streaming.zk.znodes import (
+    BrokerZNode,
+    Endpoint,
+    SecurityProtocol,
+    broker_bytes,
+    parse_controller_id,
+)
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
+
+OURS = [{"listener": "CLIENT", "host": "here", "port": 9190, "security_protocol": 0}]
 
 
 @pytest.fixture
@@ -126,11 +134,11 @@ def test_a_role_that_a_kraft_controller_has_is_left_to_it(zk_session):
     zk_session.create("/controller_epoch", b"8")
     zk_session.create("/controller", held)
     with pytest.raises(KRaftControls, match="KRaft controller 3000"):
-        tenure(zk_session).claim()
+        tenure(zk_session).claim(OURS)
     assert zk_session.get("/controller").data == held
     assert zk_session.get("/controller_epoch").data == b"8"
     zk_session.delete("/controller")
-    assert tenure(zk_session).claim().epoch == 9, "the migration was rolled back"
+    assert tenure(zk_session).claim(OURS).epoch == 9, "the migration was rolled back"
 
 
 def test_a_role_is_not_claimed_under_the_id_of_a_broker(zk_session, other_session):
@@ -139,7 +147,7 @@ def test_a_role_is_not_claimed_under_the_id_of_a_broker(zk_session, other_sessio
     other_session.create("/brokers/ids/1000", b"{}", ephemeral=True)
     claim_controller(zk_session, 7, steal=True)
     with pytest.raises(IdTaken, match=r"controller\.id = 1000 is a broker's: set it to an id"):
-        tenure(zk_session).claim()
+        tenure(zk_session).claim(OURS)
     assert zk_session.get("/controller_epoch").version == 1
     assert zk_session.get("/brokers/ids/1000").ephemeral_owner == other_session.session_id
 
@@ -150,10 +158,56 @@ def test_a_broker_that_has_the_role_under_our_id_keeps_it(zk_session, other_sess
     other_session.create("/brokers/ids/1000", b"{}", ephemeral=True)
     claim_controller(other_session, 1000, steal=True)
     with pytest.raises(IdTaken, match="/brokers/ids/1000 is registered by another process"):
-        tenure(zk_session).claim()
+        tenure(zk_session).claim(OURS)
     assert zk_session.get("/controller").ephemeral_owner == other_session.session_id
     register_broker(other_session, "/brokers/ids/1000", b"{}")
-    assert tenure(zk_session).claim().epoch == 2
+    assert tenure(zk_session).claim(OURS).epoch == 2
+
+
+def registration(host, *ports):
+    ends = [Endpoint(f"L{port}", host, port, SecurityProtocol.PLAINTEXT) for port in ports]
+    return broker_bytes(BrokerZNode(ends), 1)
+
+
+@pytest.mark.parametrize(
+    ("content", "error"),
+    [
+        (registration("there", 9190, 9092), BrokersId),
+        (registration("here", 9092), BrokersId),
+        (registration("here", 9092, 9190), IdTaken),
+        (registration("there"), IdTaken),
+        (b"{broken", IdTaken),
+    ],
+)
+def test_whose_id_it_is_is_decided_by_where_it_is_reached(
+    zk_session, other_session, content, error
+):
+    """An earlier session of ours left our endpoints, a broker has its own."""
+    other_session.ensure_path("/brokers/ids")
+    other_session.create("/brokers/ids/1000", content, ephemeral=True)
+    with pytest.raises((BrokersId, IdTaken), match=r"controller\.id = 1000 is ") as caught:
+        tenure(zk_session).claim(OURS)
+    assert caught.type is error
+    assert zk_session.get("/controller") is None
+
+
+def test_the_id_of_a_broker_is_said_with_its_address(zk_session, other_session):
+    """Also that of one which is the controller itself: it registered first."""
+    other_session.ensure_path("/brokers/ids")
+    other_session.create("/brokers/ids/1000", registration("there", 9092), ephemeral=True)
+    claim_controller(other_session, 1000, steal=True)
+    said = r"controller\.id = 1000 is the id of a broker at there:9092: set it to an id that no"
+    with pytest.raises(BrokersId, match=said):
+        tenure(zk_session).claim(OURS)
+    assert BrokersId.exit_code == 2
+    assert zk_session.get("/controller").ephemeral_owner == other_session.session_id
+
+
+def test_a_front_elsewhere_that_has_the_role_under_our_id_is_no_broker(zk_session, other_session):
+    other_session.ensure_path("/brokers/ids")
+    claim_controller(other_session, 1000, steal=True)
+    register_broker(other_session, "/brokers/ids/1000", registration("there", 9190))
+    assert tenure(zk_session).claim(OURS).epoch == 2
 
 
 def test_a_claim_that_zookeeper_forbids_says_so(zookeeper, zk_session):

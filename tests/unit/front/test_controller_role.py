@@ -12,6 +12,7 @@ import pytest
 from streaming.front import controller_role as role_module
 from streaming.front.controller_role import PREVIOUS, ControllerRole, RolePhase
 from streaming.front.signals import GiveUpRole, IdTaken, RoleLost, Signals
+from streaming.front.tenure import BrokersId
 from streaming.log.api import LogClosed
 from streaming.observers.notifications import Fenced
 from streaming.zk.claim import ControllerClaim
@@ -201,6 +202,11 @@ def test_signals_wake_who_waits_and_the_first_reason_counts():
     signals.wait_for_work(["work"])
     signals.stop()
     assert signals.wait_for_job(60.0) is False
+
+
+def test_the_id_of_a_broker_ends_the_thread():
+    with pytest.raises(BrokersId, match="an id that no broker has"):
+        serve("claim", BrokersId("an id that no broker has"))
 
 
 @pytest.mark.parametrize(
