@@ -87,6 +87,7 @@ def _rare(table: PartitionTable) -> dict[str, Any]:
             for offset, name in deleted
         ],
         "unseen": [one.name for one in table.topics if not one.seen],
+        "awaited": sorted(table.awaited),
     }
     return {name: found for name, found in rare.items() if found}
 
@@ -165,4 +166,5 @@ def _table(columns: dict[str, Any], extra: dict[str, Any]) -> PartitionTable:
             name: Deleted(topic_id_from_text(topic_id), *(offset or [0]))
             for name, topic_id, *offset in extra.get("deleted", ())
         },
+        extra.get("awaited", ()),
     )

@@ -21,7 +21,7 @@ from state.partitions.slot import Slot
 from state.partitions.table import COLUMN_NAMES, Columns, PartitionTable, Topic, stack
 from state.routing import GROUP_KEY, Layout, topic_scope
 
-_OF_ONE_SLOT = frozenset({"topics", "deletions", "deleted", "unseen"})
+_OF_ONE_SLOT = frozenset({"topics", "deletions", "deleted", "unseen", "awaited"})
 """Header fields of a slot's state that are its own; the others are the same in all slots."""
 T = TypeVar("T")
 _DISAGREEMENT = (
@@ -88,6 +88,7 @@ def _spread(old: Sequence[Slot], slots: int) -> list[Slot]:
     place = np.array([topic_scope(topic.name) % slots for topic in topics], dtype=np.int64)
     deletions = {name: one for slot in old for name, one in slot.table.deletions.items()}
     deleted = {name: one for slot in old for name, one in slot.table.deleted.items()}
+    awaited = {name: None for slot in old for name in slot.table.awaited}
     found = []
     for key in range(slots):
         chosen = np.flatnonzero(place == key)
@@ -101,6 +102,7 @@ def _spread(old: Sequence[Slot], slots: int) -> list[Slot]:
                     _select(rows, topics, chosen),
                     _of_slot(deletions, key, slots),
                     _of_slot(deleted, key, slots),
+                    _of_slot(awaited, key, slots),
                 ),
             )
         )

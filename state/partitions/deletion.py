@@ -202,14 +202,15 @@ def start_loaded(slot: Slot, offset: int) -> list[Decision]:
     fetchTopicDeletionsInProgress).
 
     Deletions with a replica that is not online are halted; what waits for a reassignment is not,
-    nobody would release it at its end. The marks of topics that do not exist
-    are what a deletion that was cut short left behind: its last znodes go. Where deletion is not
-    allowed all marks go.
+    nobody would release it at its end. The marks of topics that do not exist, and are not being
+    read again, are what a deletion that was cut short left behind: its last znodes go. Where
+    deletion is not allowed all marks go.
     """
     marked = sorted(slot.table.deletions)
     if not slot.config.delete_topics:
         return [unmark(slot, offset, name) for name in marked]
-    unknown = [name for name in marked if slot.table.topic(name) is None]
+    table = slot.table
+    unknown = [name for name in marked if table.topic(name) is None and name not in table.awaited]
     for name in unknown:
         del slot.table.deletions[name]
     rows = slot.table.rows

@@ -35,8 +35,8 @@ def on_topic_deletion_requested(
     (KafkaController.processTopicDeletion).
 
     The name of a topic that does not exist goes, as does every name where deletion is not allowed.
-    What was asked of an earlier topic of that name says nothing about this one. A topic that is
-    queued but not known is being read again.
+    What was asked of an earlier topic of that name says nothing about this one. One that is being
+    read again is queued until it is known.
     """
     if slot.authority.phase is Phase.LOADING:
         deletion.mark(slot, [requested.topic])
@@ -53,7 +53,9 @@ def deletions_requested(
     for event, requested in asked:
         name = requested.topic
         topic = slot.table.topic(name)
-        if not slot.config.delete_topics or _means_nothing(slot, requested):
+        if slot.config.delete_topics and topic is None and name in slot.table.awaited:
+            deletion.mark(slot, [name])
+        elif not slot.config.delete_topics or _means_nothing(slot, requested):
             found.append(deletion.unmark(slot, event.offset, name))
         elif topic is not None and topic.is_meant(requested.topic_id):
             deletion.mark(slot, [name])

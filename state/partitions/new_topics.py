@@ -34,6 +34,7 @@ def is_new(slot: Slot, observed: TopicObserved) -> bool:
         slot.table.topic_index(name) is None
         and name not in slot.table.deletions
         and name not in slot.table.deleted
+        and name not in slot.table.awaited
         and (observed.topic_id != NO_TOPIC_ID or observed.new_topic_id == NO_TOPIC_ID)
         and not observed.states.present.any()
         and not (observed.adding != NONE).any()

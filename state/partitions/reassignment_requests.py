@@ -31,11 +31,16 @@ _NOBODY = Motion((), frozenset(), frozenset())
 def on_alter_reassignments_requested(
     slot: Slot, event: Event, request: AlterReassignmentsRequested
 ) -> list[Decision]:
-    """Set partitions of one topic in motion or take them back, and answer for each of them."""
+    """Set partitions of one topic in motion or take them back, and answer for each of them.
+
+    What ZooKeeper asks of a topic that is being read again is asked again behind that.
+    """
     if not slot.authority.is_active:
         return partitions_reply(
             event, ControllerApi.ALTER_REASSIGNMENTS, request, ProtocolError.NOT_CONTROLLER, []
         )
+    if request.request_id is None and request.topic in slot.table.awaited:
+        return []
     changes = Changes(slot.table, {request.topic: event.offset})
     at = slot.table.find(request.topic, request.partitions)
     motions: dict[int, Motion] = {}

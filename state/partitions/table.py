@@ -148,7 +148,7 @@ def stack(parts: list[Columns]) -> Columns:
 class PartitionTable:
     """All partitions of one slot, with the look-ups that rules ask for."""
 
-    __slots__ = ("_by_name", "_pending", "_rows", "deleted", "deletions", "topics")
+    __slots__ = ("_by_name", "_pending", "_rows", "awaited", "deleted", "deletions", "topics")
 
     def __init__(
         self,
@@ -156,13 +156,16 @@ class PartitionTable:
         rows: Columns | None = None,
         deletions: dict[str, Deletion] | None = None,
         deleted: dict[str, Deleted] | None = None,
+        awaited: Iterable[str] = (),
     ) -> None:
         """Take the topics, their rows (rows.topic are indexes into topics) and, by name, the topics
-        queued for deletion and those that were deleted and are not known to be gone, oldest first.
+        queued for deletion, those that were deleted and are not known to be gone, oldest first, and
+        those that are forgotten until they have been read again.
         """
         self.topics = topics if topics is not None else []
         self.deletions = deletions if deletions is not None else {}
         self.deleted = deleted if deleted is not None else {}
+        self.awaited = set(awaited)
         self._rows = rows if rows is not None else Columns()
         self._pending: list[Columns] = []
         self._by_name = {topic.name: index for index, topic in enumerate(self.topics)}

@@ -43,6 +43,7 @@ def on_topic_observed(slot: Slot, event: Event, observed: TopicObserved) -> list
         return []
     if slot.table.was_deleted(observed.topic, observed.topic_id, event.offset):
         return []
+    slot.table.awaited.discard(observed.topic)
     loading = slot.authority.phase is Phase.LOADING
     if loading and slot.authority.paused:
         observed = replace(observed, new_topic_id=NO_TOPIC_ID, unwritable=True)
@@ -181,9 +182,10 @@ def on_topic_removed(slot: Slot, event: Event, removed: TopicRemoved) -> list[De
     if again or (deleted and removed.topic_id == topic_id_to_text(deleted.topic_id)):
         slot.table.deleted.pop(removed.topic, None)
     gone = deletion.forget_topic(event.offset, removed.topic, observed_again=again)
-    if topic is None and again:
-        return []
     if topic is not None and not _is_meant(removed, topic):
+        return []
+    (slot.table.awaited.add if again else slot.table.awaited.discard)(removed.topic)
+    if topic is None and again:
         return []
     if again or slot.authority.phase is Phase.LOADING:
         _forget_loaded(slot, removed.topic)

@@ -45,9 +45,9 @@ class Row:
 class Watch:
     """What has been seen of a whole run.
 
-    awaited: topics that are read again. deleting: partitions in deletion. lives counts how often a
-    partition's state began anew: its topic went, or its znode did. rows are those of the last
-    event; kept those before a load, which begins with an empty table.
+    awaited: topics that are read again; an election forgets them. deleting: partitions in deletion.
+    lives counts how often a partition's state began anew: its topic went, or its znode did. rows
+    are those of the last event; kept those before a load, which begins with an empty table.
     """
 
     awaited: set[str] = field(default_factory=set)
@@ -83,7 +83,7 @@ class Watch:
             again = orjson.loads(event.payload).get("observed_again")
             (self.awaited.add if again else self.awaited.discard)(event.key)
         self.awaited -= names_of(slot)
-        if event.kind == "resync_completed":
+        if event.kind == "controller_elected":
             self.awaited.clear()
 
     def check_writes(self, rows: dict[Place, Row], written: set[Place]) -> None:

@@ -61,11 +61,16 @@ def remove_topic(author: Author, a: int, b: int, c: int, d: int) -> None:
         observed_again=again,
         unmarked=d % 8 == 0,
     )
-    if found is None:
+    if not again:
         return
     if d % 3 == 0:
         author.change_brokers(c, d, a, b)
-    if d % 5 == 4:
+    if c % 4 == 1:  # somebody writes to the store meanwhile
+        author.write("topic_deletion_requested", topic, topic=topic)
+    elif c % 4 == 3:
+        moved = {"request_id": None, "partitions": [0], "targets": [chosen(d)[:3]]}
+        author.write("alter_reassignments_requested", topic, topic=topic, **moved)
+    if found is None or d % 5 == 4:
         author.write("topic_removed", topic, topic=topic)
     else:
         author.write("topic_observed", topic, **found)

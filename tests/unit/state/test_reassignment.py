@@ -321,24 +321,6 @@ def test_a_topic_that_goes_takes_its_requests_along() -> None:
     assert said[REMOVE]["partitions"] == [[0, None]]
 
 
-def test_a_topic_that_is_read_again_keeps_its_requests() -> None:
-    controller = with_topic()
-    move(controller, [3, 2], request_id=None)
-    said = controller.happen("topic_removed", "t", topic="t", observed_again=True)
-    assert list(said) == [DecisionKind.FORGET_TOPIC]
-
-
-def test_an_end_that_cannot_be_written_waits_for_the_next_occasion() -> None:
-    controller = with_topic()
-    controller.happen("topic_removed", "t", topic="t", observed_again=True)
-    moving = {"adding": [[3]], "removing": [[1]], "zk_version": 4}
-    state = [3, 2, [3, 2], 5, 0, 7]
-    said = controller.topic("t", [[3, 2, 1]], [state], **moving, unwritable=True)
-    assert COMPLETE not in said
-    said = controller.brokers(registered=[broker(4, 104)])
-    assert said[COMPLETE]["assignment"] == {"0": [3, 2]}
-
-
 def test_a_topic_in_deletion_does_not_move() -> None:
     controller = with_topic()
     controller.happen("topic_deletion_requested", "t", topic="t")
