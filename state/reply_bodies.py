@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
-from typing import Literal, NotRequired, TypeAlias, TypedDict
+from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
 
 
 class ControllerApi(StrEnum):
@@ -131,3 +131,12 @@ Reply: TypeAlias = (
     | ProducerIdsReply
 )
 """What stands in a reply."""
+
+
+def partition_errors(reply: Mapping[str, Any]) -> dict[int, int]:
+    """Return the error of each partition that a reply answers for: the reply's own, where there is
+    one, stands for all of them.
+    """
+    listed = reply.get("partitions")
+    answers = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    return {one["partition"]: int(reply["error"] or one["error"]) for one in answers}

@@ -19,15 +19,10 @@ from state.partitions.legal import PartitionState
 from state.partitions.machine import move_partitions
 from state.partitions.reassignment import complete_reassignments
 from state.partitions.slot import Slot
-from state.payloads.admin import ElectionType, ElectLeadersRequested
+from state.payloads.admin import NOT_ELECTED, ElectionType, ElectLeadersRequested
 from state.protocol_errors import ProtocolError
 from state.replies import partitions_reply
 from state.reply_bodies import ControllerApi, PartitionError
-
-_FAILED = {
-    ElectionType.PREFERRED: ProtocolError.PREFERRED_LEADER_NOT_AVAILABLE,
-    ElectionType.UNCLEAN: ProtocolError.ELIGIBLE_LEADERS_NOT_AVAILABLE,
-}
 
 
 def on_elect_leaders_requested(
@@ -59,18 +54,25 @@ def on_elect_leaders_requested(
 
 def _elect(slot: Slot, changes: Changes, at: Rows, election_type: ElectionType) -> Int32s:
     """Elect for rows of one topic and return int32[k] error codes."""
-    needed = _needed(slot, at, election_type)
+    leader = slot.table.rows.leader[at]
+    preferred = preferred_replicas(slot)[at]
+    needed = needs_election(election_type, leader, preferred, slot.brokers.live(leader))
     unclean = election_type is ElectionType.UNCLEAN
     strategy = Strategy.OFFLINE if unclean else Strategy.PREFERRED
     online = PartitionState.ONLINE
     move_partitions(slot, changes, at[needed], online, strategy, force_unclean=unclean)
-    errors = np.where(changes.write[at], ProtocolError.NONE, _FAILED[election_type])
+    errors = np.where(changes.write[at], ProtocolError.NONE, NOT_ELECTED[election_type])
     return np.where(needed, errors, ProtocolError.ELECTION_NOT_NEEDED).astype(np.int32)
 
 
-def _needed(slot: Slot, at: Rows, election_type: ElectionType) -> Bools:
-    leader = slot.table.rows.leader[at]
+def needs_election(
+    election_type: ElectionType, leader: Int32s, preferred: Int32s, live: Bools
+) -> Bools:
+    """Return which partitions such an election is for.
+
+    preferred: the first replica, -1 where there is none. live: whether the leader is a live broker.
+    """
     if election_type is ElectionType.PREFERRED:
-        misled: Bools = leader != preferred_replicas(slot)[at]
+        misled: Bools = leader != preferred
         return misled
-    return ~slot.brokers.live(leader)
+    return ~live

@@ -4,6 +4,7 @@ znodes under /admin (without one).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
@@ -15,6 +16,7 @@ from state.json_values import (
     text,
 )
 from state.matrix import Int32s
+from state.protocol_errors import ProtocolError
 
 PREFERRED_ELECTION_PATH = "/admin/preferred_replica_election"
 
@@ -28,6 +30,13 @@ class ElectionType(StrEnum):
 
     PREFERRED = "preferred"
     UNCLEAN = "unclean"
+
+
+NOT_ELECTED: Mapping[ElectionType, ProtocolError] = {
+    ElectionType.PREFERRED: ProtocolError.PREFERRED_LEADER_NOT_AVAILABLE,
+    ElectionType.UNCLEAN: ProtocolError.ELIGIBLE_LEADERS_NOT_AVAILABLE,
+}
+"""What an election that failed is answered with (KafkaController.processReplicaLeaderElection)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import orjson
 
 from state.decisions import BLOCK_KINDS, DecisionKind
 from state.records import open_rows_of
+from state.reply_bodies import partition_errors
 from streaming.log.api import LogReader, LogRecord
 from streaming.log.decision_writer import record_id
 
@@ -74,10 +75,7 @@ class Change:
 
 def error_of(reply: Said, partition: int) -> int:
     """Return the protocol error that a reply has for a partition, 0 for none."""
-    listed = reply.get("partitions")
-    answers = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-    errors = [one.get("error", 0) for one in answers if one["partition"] == partition]
-    return int(reply["error"] or (errors[0] if errors else 0))
+    return partition_errors(reply).get(partition, int(reply["error"]))
 
 
 def changes_before(reader: LogReader, end: int, topic: str, partition: int) -> Iterator[Change]:

@@ -8,18 +8,16 @@ import numpy as np
 
 from state.event_kinds import EventKind
 from state.matrix import NONE
-from state.payloads.admin import ElectionType
+from state.partitions.admin_elections import needs_election
+from state.payloads.admin import NOT_ELECTED, ElectionType
 from state.protocol_errors import ProtocolError
+from state.reply_bodies import partition_errors
 from streaming.gateway.admin import AdminRequests, in_time
 from streaming.gateway.calls import Call
 from streaming.image.cluster_image import ClusterImage
 from streaming.wire.schema_codec import Body
 
 _TYPES = {0: ElectionType.PREFERRED, 1: ElectionType.UNCLEAN}
-_NOT_AVAILABLE = {
-    ElectionType.PREFERRED: ProtocolError.PREFERRED_LEADER_NOT_AVAILABLE,
-    ElectionType.UNCLEAN: ProtocolError.ELIGIBLE_LEADERS_NOT_AVAILABLE,
-}
 _MESSAGES: dict[int, str] = {
     ProtocolError.UNKNOWN_TOPIC_OR_PARTITION: "The partition does not exist.",
     ProtocolError.INVALID_TOPIC_EXCEPTION: "The topic is being deleted",
@@ -69,38 +67,42 @@ class ElectLeaders:
         payload = {"topic": topic, "election_type": election_type, "partitions": partitions}
         kind = EventKind.ELECT_LEADERS_REQUESTED
         reply = await self._requests.reply(kind, topic, payload)
-        errors = {
-            one["partition"]: _told(one["error"], election_type, call.body)
-            for one in reply.get("partitions", ())
-        }
+        errors = partition_errors(reply)
         return {
             "topic": topic,
             "partition_result": [
-                _result(partition, errors.get(partition, reply["error"]), reply.get("message"))
+                _result(
+                    partition,
+                    _answered(errors.get(partition, reply["error"]), election_type, call.body),
+                    reply.get("message"),
+                )
                 for partition in partitions
             ],
         }
 
 
-def _told(error: int, election_type: ElectionType, asked: Body) -> int:
-    """Return the error of an election as who asked for it is told (DelayedElectLeader). One that
-    could not be written comes as a preferred one, whatever it was.
+def _answered(error: int, election_type: ElectionType, asked: Body) -> int:
+    """Return the error that an election is answered with (DelayedElectLeader). The reply has the
+    error of a preferred one for any that could not be written.
     """
-    if error in _NOT_AVAILABLE.values():
-        return _NOT_AVAILABLE[election_type]
+    if error in NOT_ELECTED.values():
+        return NOT_ELECTED[election_type]
     return in_time(error, asked)
 
 
 def needed(image: ClusterImage, election_type: ElectionType) -> dict[str, list[int]]:
-    """Return the partitions of an image by topic that such an election could change."""
+    """Return the partitions of an image by topic that such an election could change.
+
+    An image does not say which of the registered brokers are shutting down: for an unclean election
+    the partitions that those lead are not listed, though one that is named is elected for.
+    """
     if not len(image):
         return {}
     columns = image.columns
-    if election_type is ElectionType.PREFERRED:
-        first = columns["replicas"][:, 0] if columns["replicas"].shape[1] else np.int32(NONE)
-        rows = columns["leader"] != first
-    else:
-        rows = ~np.isin(columns["leader"], np.array(sorted(image.brokers), dtype=np.int32))
+    leader, replicas = columns["leader"], columns["replicas"]
+    preferred = replicas[:, 0] if replicas.shape[1] else np.full(len(leader), NONE, dtype=np.int32)
+    registered = np.isin(leader, np.array(sorted(image.brokers), dtype=np.int32))
+    rows = needs_election(election_type, leader, preferred, registered)
     topic_of, names = image.topic_of_rows()
     found: dict[str, list[int]] = {}
     for topic, partition in zip(

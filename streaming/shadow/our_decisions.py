@@ -12,11 +12,10 @@ from state.decisions import DecisionKind
 from state.merge import MergedDecision
 from state.partitions.changes import EPOCH_DURING_DELETE
 from state.records import open_body
-from state.reply_bodies import ControllerApi
+from state.reply_bodies import ControllerApi, partition_errors
 from streaming.shadow.books import Books
 from streaming.shadow.leadership import from_row
 from streaming.shadow.partition_book import Decided
-from streaming.shadow.requests import subjects_of
 from streaming.shadow.verdicts import Status, Verdict
 
 
@@ -108,9 +107,10 @@ def _unmarked(books: Books, topic: str) -> None:
 
 
 def _replied(books: Books, reply: Mapping[str, Any]) -> None:
-    for (topic, number), error in subjects_of(reply):
+    for number, error in partition_errors(reply).items():
         if not error:
             continue
+        topic = reply["topic"]
         refusal = f"we answer {reply['api']} with error {error}"
         book = books.partitions.get((topic, number))
         if book is not None:

@@ -13,7 +13,7 @@ from state.protocol_errors import ProtocolError
 from streaming.log.api import NewRecord
 from streaming.log.events import event
 from streaming.shadow.guesses import Ask, AskKind
-from streaming.shadow.leadership import Leadership, Partition
+from streaming.shadow.leadership import to_state
 
 _NOT_STATED = -1
 _NEWEST = 3
@@ -136,14 +136,6 @@ def replicas_deleted(
     return records
 
 
-def subjects_of(reply: Mapping[str, Any]) -> Iterable[tuple[Partition, int]]:
-    """Yield (partition, error) of each partition that a reply answers for."""
-    listed = reply.get("partitions")
-    for one in listed if isinstance(listed, list) else ():
-        if isinstance(one, dict):
-            yield (reply["topic"], one["partition"]), int(reply["error"] or one["error"])
-
-
 def _fail_log_dir(asked: _Asked) -> NewRecord:
     errors = [int(ProtocolError.KAFKA_STORAGE_ERROR)] * len(asked.asks)
     body = _answer(asked.broker, asked.broker_epoch, asked.topic, asked.partitions, errors)
@@ -155,7 +147,7 @@ def _observed(cause: StateCause, asked: _Asked) -> NewRecord:
         "topic": asked.topic,
         "cause": cause,
         "partitions": asked.partitions,
-        "states": [_state(ask.state, asked.controller_epoch) for ask in asked.asks],
+        "states": [to_state(ask.state, asked.controller_epoch) for ask in asked.asks],
     }
     return event(EventKind.PARTITION_STATES_OBSERVED, body, asked.topic)
 
@@ -182,16 +174,3 @@ def _altered(ask: Ask) -> dict[str, Any]:
         "recovery": ask.state.recovery,
         "isr": list(ask.state.isr),
     }
-
-
-def _state(state: Leadership | None, controller_epoch: int) -> list[Any] | None:
-    if state is None:
-        return None
-    return [
-        state.leader,
-        state.leader_epoch,
-        list(state.isr),
-        controller_epoch,
-        state.recovery,
-        state.version,
-    ]

@@ -114,6 +114,18 @@ def test_an_election_that_is_not_written_is_answered_as_its_type_is(kind: int, e
     with_gateway(scenario)
 
 
+def test_elections_of_a_controller_that_was_replaced_are_not_answered_as_held() -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.create("t", [[1, 2]])
+        led_by_the_second(rig)
+        happen = rig.cluster.happen
+        fenced = {"error": ProtocolError.NOT_CONTROLLER}
+        rig.cluster.happen = lambda *about: [reply | fenced for reply in happen(*about)]
+        assert errors(await elect(rig, 2, {"t": [0]})) == {"t": {0: 41}}
+
+    with_gateway(scenario)
+
+
 def test_reassignments_are_answered_whatever_time_they_give() -> None:
     async def scenario(rig: Rig) -> None:
         rig.cluster.create("t", [[1, 2], [2, 1]])
