@@ -77,8 +77,10 @@ def _removal(refused: SinkDecision) -> dict[str, Any]:
     return {**body, "unmarked": True} if is_mark else body
 
 
-def taken_back(events: Iterable[LogRecord]) -> list[str]:
-    """Return the topics of which events in the log say that what they hold follows."""
+def taken_back(events: Iterable[NewRecord | LogRecord]) -> list[str]:
+    """Return the topics of which events say that what they hold follows; those of the observers
+    are about topics that are gone.
+    """
     removals = (one for one in events if one.kind == EventKind.TOPIC_REMOVED)
     return [one.key for one in removals if topic_removed(orjson.loads(one.payload)).observed_again]
 

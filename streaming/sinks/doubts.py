@@ -20,7 +20,7 @@ from state.payloads.partitions import StateCause
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import LogRecord, NewRecord
 from streaming.sinks.batch import PARTITION_CHANGES, TOPIC_WRITES, DecidedBatch, SinkDecision
-from streaming.sinks.batch_events import lost_partition_events
+from streaming.sinks.batch_events import lost_partition_events, taken_back
 from streaming.sinks.standing_stops import standing_stops, stored_states, written_assignments
 
 Subject = tuple[str, int | None]
@@ -160,7 +160,7 @@ def _lost_subjects(batch: DecidedBatch) -> list[tuple[Subject, int]]:
 def _corrected(event: NewRecord | LogRecord) -> tuple[list[Subject], bool]:
     """Return what an event corrects, and whether because a write was rejected."""
     if event.kind == EventKind.TOPIC_REMOVED:
-        return [(event.key, None)], False
+        return [(topic, None) for topic in taken_back([event])], False
     if event.kind == EventKind.PRODUCER_ID_BLOCK_OBSERVED:
         return [_PRODUCER_IDS], False
     if event.kind == EventKind.PARTITION_STATES_OBSERVED:

@@ -13,6 +13,9 @@ from streaming.sinks.doubts import Doubts, forget_doubted
 from streaming.sinks.replies import replies
 from tests.unit.sinks.support import Job, changes, lose, refuse_creation, state_znode
 
+EARLIER, LATER = "xVg7K6qyTvmxpuD7RnqU_w", "yVg7K6qyTvmxpuD7RnqU_w"
+REMOVED = orjson.dumps({"topic": "u", "topic_id": EARLIER})
+
 
 def job():
     started = Job()
@@ -169,7 +172,7 @@ def test_a_doubt_is_kept_until_the_correction_is_folded():
 
 def test_what_is_decided_between_two_doubts_counts():
     doubts = Doubts()
-    removed = NewRecord("topic_removed", "t", b'{"topic": "t"}')
+    removed = NewRecord("topic_removed", "t", b'{"topic":"t","observed_again":true}')
     doubts.begin(("t", None), 5)
     doubts.end(removed, 8)
     doubts.begin(("t", None), 10)
@@ -243,7 +246,7 @@ def test_after_a_restart_the_events_that_are_still_to_fold_say_what_is_in_doubt(
     records = [
         LogRecord(9, 1, "partition_states_observed", "t", orjson.dumps(conflict)),
         LogRecord(10, 1, "partition_states_observed", "t", orjson.dumps(read)),
-        LogRecord(11, 1, "topic_removed", "u", b'{"topic":"u"}'),
+        LogRecord(11, 1, "topic_removed", "u", b'{"topic":"u","observed_again":true}'),
     ]
     doubts = Doubts(records)
     assert sorted(doubts.subjects()) == [("t", 0), ("u", None)]
@@ -255,6 +258,25 @@ def test_after_a_restart_the_events_that_are_still_to_fold_say_what_is_in_doubt(
     forget_doubted(found.image, doubts)
     assert found.image.topic_names() == ["t"]
     assert found.image.columns["partition"].tolist() == [1]
+
+
+def test_after_a_restart_a_topic_of_a_used_name_is_in_no_doubt_by_the_end_of_the_earlier_one():
+    """The observers see it late: the name is in use again."""
+    found = job()
+    found.story.create("u", [[1]], topic_id=EARLIER)
+    found.persist(found.decide())
+    asked = {"request_id": "delete", "topic": "u", "topic_id": EARLIER}
+    found.story.write("delete_topic_requested", "u", **asked)
+    found.persist(found.decide())
+    found.story.replicas_deleted(1, "u", [0])
+    found.story.create("u", [[2]], topic_id=LATER)
+    doubts = Doubts([LogRecord(20, 1, "topic_removed", "u", REMOVED)])
+    forget_doubted(found.image, doubts)
+    batch = found.decide()
+    doubts.lose_rows(batch.decisions)
+    found.persist(batch)
+    assert found.image.topic_ids["u"] == LATER
+    assert found.image.topic_names() == ["t", "u"]
 
 
 def test_producer_ids_are_in_doubt_between_a_conflict_and_its_correction():
