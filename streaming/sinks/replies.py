@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from state.decisions import DecisionKind
+from state.payloads.admin import NOT_ELECTED, ElectionType
 from state.protocol_errors import ProtocolError
 from state.reply_bodies import (
     AlterPartitionReply,
@@ -72,14 +73,15 @@ def _refuse_lost_elections(
     body: PartitionsReply, offset: int, lost: list[list[Any]], rejected: Rejections
 ) -> None:
     """Answer for elections whose outcome was not written: they are decided about again, or cannot
-    be written. A reply does not say of which type they were: the gateway knows.
+    be written. A reply does not say of which type they were: all get the error of a preferred one,
+    which the gateway replaces by that of the type.
     """
 
     def answer(one: PartitionError) -> PartitionError:
         if [body["topic"], one["partition"]] not in lost:
             return one
         hopeless = (offset, body["topic"], one["partition"]) in rejected
-        error = ProtocolError.PREFERRED_LEADER_NOT_AVAILABLE
+        error = NOT_ELECTED[ElectionType.PREFERRED]
         error = ProtocolError.UNKNOWN_SERVER_ERROR if hopeless else error
         return {**one, "error": int(error)}
 
