@@ -70,6 +70,8 @@ def _stops_that_hold(stops: SinkDecision, image: ClusterImage) -> npt.NDArray[np
     What is deleted with its topic the machines know until it is done.
     """
     columns, topics = stops.columns, stops.topics
+    if not len(image):  # it may have no columns
+        return np.zeros(len(stops.lost), dtype=bool)
     holds: npt.NDArray[np.bool_] = columns["delete"] & (
         columns["leader_epoch"] != EPOCH_DURING_DELETE
     )

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from state.decisions import DecisionKind
+from streaming.image.restore import image_of
 from streaming.log.api import LogRecord
 from streaming.log.decision_writer import IdempotentLogWriter, IdentifiedRecord, RecordId
 from streaming.log.embedded import CorruptLog, EmbeddedLogReader, EmbeddedLogWriter
@@ -92,6 +93,20 @@ def test_a_topic_that_is_gone_is_found_and_one_that_is_not_yet_gone_is_not(job: 
     job.story.create("u", [[3]])
     job.go_on()
     assert job.missed(asked) == [], "there is a topic of that name"
+
+
+def test_after_the_last_topic_went_no_stop_of_its_replicas_is_found(job: Logged) -> None:
+    job.end_move()
+    job.go_on()
+    asked = len(job.story.events)
+    for topic in ("t", "u"):
+        job.story.write("delete_topic_requested", topic, request_id="r", topic=topic)
+    for broker, topic, partitions in [(1, "t", [0]), (3, "t", [0]), (1, "u", [0, 1])]:
+        job.story.replicas_deleted(broker, topic, partitions)
+    job.story.replicas_deleted(2, "u", [0, 1])
+    job.go_on()
+    job.image = image_of(job.fold.machines())
+    assert job.missed(0, asked) == []
 
 
 @pytest.mark.parametrize("error", [CorruptLog("s.log", 5, 9, "bad checksum"), OSError("broken")])
