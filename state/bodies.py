@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NotRequired, TypeAlias, TypedDict, final
 
+from state.groups.change_bodies import Change
+
 Assignment: TypeAlias = Mapping[str, list[int]]
 """Broker ids in order, by partition number in digits."""
 
@@ -180,7 +182,7 @@ Undo: TypeAlias = UndoAssignment | UndoNewId | UndoTransaction
 class GroupStep(TypedDict):
     """A step of change_group; with records it is a write."""
 
-    changes: list[dict[str, Any]]
+    changes: list[Change]
     replies: list[dict[str, Any]]
     records: NotRequired[list[dict[str, Any]]]
     write: NotRequired[int]

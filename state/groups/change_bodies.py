@@ -1,11 +1,11 @@
-"""What a change_group decision says of each change, field by field; `at_ms` is the turn's to add.
+"""What a change_group decision says of each change, field by field.
 
 docs/decision-log.md says what the fields mean.
 """
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias, TypedDict
+from typing import Any, Literal, NotRequired, TypeAlias, TypedDict, final
 
 from state.groups.change_kinds import ChangeKind
 
@@ -16,52 +16,64 @@ Partition: TypeAlias = list[Any]
 """[topic, partition]."""
 
 
-class GroupCreated(TypedDict):
+class Dated(TypedDict):
+    """A change, and when it happened, which the turn adds."""
+
+    at_ms: NotRequired[int]
+
+
+class Timeouts(TypedDict):
+    """What a member says of how long it is waited for."""
+
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+
+
+@final
+class GroupCreated(Dated):
     """Nothing is known of a new group yet."""
 
     change: Literal[ChangeKind.GROUP_CREATED]
 
 
-class DescribedMember(TypedDict):
+class DescribedMember(Timeouts):
     """A member that was not there before."""
 
     member: str
     instance: str | None
     client: str
     host: str
-    session_timeout_ms: int
-    rebalance_timeout_ms: int
 
 
-class MemberAdded(DescribedMember):
+@final
+class MemberAdded(Dated, DescribedMember):
     """A member joined; protocol_type: the group's."""
 
     change: Literal[ChangeKind.MEMBER_ADDED]
     protocol_type: str | None
 
 
-class MemberUpdated(TypedDict):
+@final
+class MemberUpdated(Dated, Timeouts):
     """A member joined again."""
 
     change: Literal[ChangeKind.MEMBER_UPDATED]
     member: str
-    session_timeout_ms: int
-    rebalance_timeout_ms: int
 
 
-class MemberReplaced(TypedDict):
+@final
+class MemberReplaced(Dated, Timeouts):
     """A static member came back under a new id."""
 
     change: Literal[ChangeKind.MEMBER_REPLACED]
     instance: str
     member: str
     new_member: str
-    session_timeout_ms: int
-    rebalance_timeout_ms: int
     metadata: str
 
 
-class MemberRemoved(TypedDict):
+@final
+class MemberRemoved(Dated):
     """A member is gone."""
 
     change: Literal[ChangeKind.MEMBER_REMOVED]
@@ -70,14 +82,16 @@ class MemberRemoved(TypedDict):
     reason: str
 
 
-class RebalanceStarted(TypedDict):
+@final
+class RebalanceStarted(Dated):
     """Members are to join again."""
 
     change: Literal[ChangeKind.REBALANCE_STARTED]
     reason: str
 
 
-class GenerationStarted(TypedDict):
+@final
+class GenerationStarted(Dated):
     """Members have joined: [id, instance, metadata] of each."""
 
     change: Literal[ChangeKind.GENERATION_STARTED]
@@ -88,7 +102,8 @@ class GenerationStarted(TypedDict):
     members: list[tuple[str, str | None, str]]
 
 
-class AssignmentDistributed(TypedDict):
+@final
+class AssignmentDistributed(Dated):
     """[member, assignment] of each."""
 
     change: Literal[ChangeKind.ASSIGNMENT_DISTRIBUTED]
@@ -96,7 +111,8 @@ class AssignmentDistributed(TypedDict):
     assignments: list[tuple[str, str]]
 
 
-class GroupEmptied(TypedDict):
+@final
+class GroupEmptied(Dated):
     """The last member is gone."""
 
     change: Literal[ChangeKind.GROUP_EMPTIED]
@@ -121,36 +137,35 @@ class LoadedMetadata(TypedDict):
     members: list[LoadedMember]
 
 
-class LoadedGroup(TypedDict):
-    """A whole group; pending: [producer id, rows] of its open transactions."""
+@final
+class GroupLoaded(Dated):
+    """A group as it was found; pending: [producer id, rows] of its open transactions."""
 
+    change: Literal[ChangeKind.GROUP_LOADED]
     state: str
     metadata: LoadedMetadata
     offsets: list[Row]
     pending: list[tuple[int, list[Row]]]
 
 
-class GroupLoaded(LoadedGroup):
-    """A group as it was found."""
-
-    change: Literal[ChangeKind.GROUP_LOADED]
-
-
-class GroupRemoved(TypedDict):
+@final
+class GroupRemoved(Dated):
     """A group is gone."""
 
     change: Literal[ChangeKind.GROUP_REMOVED]
     reason: str
 
 
-class OffsetsCommitted(TypedDict):
+@final
+class OffsetsCommitted(Dated):
     """Offsets that are visible now."""
 
     change: Literal[ChangeKind.OFFSETS_COMMITTED]
     offsets: list[Row]
 
 
-class TransactionPending(TypedDict):
+@final
+class TransactionPending(Dated):
     """Offsets that an open transaction would commit."""
 
     change: Literal[ChangeKind.TRANSACTION_PENDING]
@@ -158,7 +173,8 @@ class TransactionPending(TypedDict):
     offsets: list[Row]
 
 
-class TransactionCompleted(TypedDict):
+@final
+class TransactionCompleted(Dated):
     """The end of a transaction; offsets: those that became visible."""
 
     change: Literal[ChangeKind.TRANSACTION_COMPLETED]
@@ -167,7 +183,8 @@ class TransactionCompleted(TypedDict):
     offsets: list[Row]
 
 
-class TransactionReverted(TypedDict):
+@final
+class TransactionReverted(Dated):
     """Offsets of a transaction whose records could not be appended."""
 
     change: Literal[ChangeKind.TRANSACTION_REVERTED]
@@ -175,7 +192,8 @@ class TransactionReverted(TypedDict):
     partitions: list[Partition]
 
 
-class OffsetsRemoved(TypedDict):
+@final
+class OffsetsRemoved(Dated):
     """Offsets that were deleted, or expired."""
 
     change: Literal[ChangeKind.OFFSETS_REMOVED]

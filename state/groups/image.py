@@ -13,6 +13,7 @@ from typing import Any
 import orjson
 
 from state.bodies import ChangeGroup, GroupStep
+from state.groups.change_bodies import Change
 from state.groups.change_kinds import ChangeKind
 from state.groups.image_changes import (
     CHANGES,
@@ -25,7 +26,6 @@ from state.groups.offset_rows import TopicPartition, row_values
 
 WriteId = tuple[int, int]
 """Offset of the event and index of the write in its decision."""
-Change = dict[str, Any]
 
 _BROKEN = (LookupError, TypeError, ValueError, AttributeError)
 """What folding a change raises that does not fit the group."""
@@ -177,7 +177,7 @@ class GroupImage:
         elif (known := self.groups.get(group)) is not None:
             # What a write changes may come when the group is gone.
             CHANGES[name](known, change)
-            if name == ChangeKind.OFFSETS_REMOVED:
+            if change["change"] == ChangeKind.OFFSETS_REMOVED:
                 self._prune(group, functools.partial(without_removed, removal=change))
 
     def _prune(self, group: str, rest: Callable[[list[Change]], list[Change]]) -> None:
@@ -192,5 +192,6 @@ def _partitions(step: GroupStep) -> list[TopicPartition]:
     return [
         (topic, partition)
         for change in step["changes"]
-        for topic, partition, *_ in change.get("offsets", ())
+        if "offsets" in change
+        for topic, partition, *_ in change["offsets"]
     ]

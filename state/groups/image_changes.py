@@ -220,19 +220,20 @@ def _offsets_removed(view: GroupView, change: bodies.OffsetsRemoved) -> None:
 
 
 def without_removed(
-    changes: Iterable[dict[str, Any]], removal: Mapping[str, Any]
-) -> list[dict[str, Any]]:
+    changes: Iterable[bodies.Change], removal: bodies.OffsetsRemoved
+) -> list[bodies.Change]:
     """Return changes of a write that is on its way without the offsets that were removed behind it
     (GroupMetadata.removeOffsets, onOffsetCommitAppend).
     """
     gone = {(topic, partition) for topic, partition in removal["partitions"]}
     outlives = ChangeKind.TRANSACTION_PENDING if removal["reason"] == "expired" else None
 
-    def rest(change: dict[str, Any]) -> dict[str, Any]:
+    def rest(change: bodies.Change) -> bodies.Change:
         if "offsets" not in change or change["change"] == outlives:
             return change
-        left = [row for row in change["offsets"] if (row[0], row[1]) not in gone]
-        return {**change, "offsets": left}
+        left = change.copy()
+        left["offsets"] = [row for row in change["offsets"] if (row[0], row[1]) not in gone]
+        return left
 
     return [rest(change) for change in changes]
 

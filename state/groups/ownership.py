@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from state.groups import replies
-from state.groups.change_bodies import LoadedGroup, LoadedMember
+from state.groups.change_bodies import GroupLoaded, LoadedMember
 from state.groups.change_kinds import ChangeKind
 from state.groups.group import Group
 from state.groups.member import Member
@@ -84,7 +84,7 @@ def observed_group(turn: Turn, observed: GroupObserved) -> Group:
         _take_metadata(group, observed.metadata)
     group.store.rows.update(observed.offsets)
     group.store.pending.update(observed.pending)
-    turn.change({"change": ChangeKind.GROUP_LOADED, **loaded_fields(group)})
+    turn.change(loaded_change(group))
     for member in group.members.values():
         touch(turn, group, member)
     if len(group.members) > turn.config.max_size:
@@ -117,8 +117,8 @@ def _member(one: ObservedMember, protocol: str) -> Member:
     )
 
 
-def loaded_fields(group: Group) -> LoadedGroup:
-    """Return a whole group as the change group_loaded, and an image, take it."""
+def loaded_change(group: Group) -> GroupLoaded:
+    """Return the change that an image takes a whole group from."""
     protocol = group.protocol
     members: list[LoadedMember] = [
         {
@@ -134,6 +134,7 @@ def loaded_fields(group: Group) -> LoadedGroup:
         for one in group.members.values()
     ]
     return {
+        "change": ChangeKind.GROUP_LOADED,
         "state": group.state,
         "metadata": {
             "generation": group.generation,

@@ -23,8 +23,9 @@ class Step:
         self.body: GroupStep = {"changes": [], "replies": []}
 
     def change(self, change: Change) -> None:
-        """Note what changed, at the turn's present time."""
-        self.body["changes"].append({**change, "at_ms": self.turn.now_ms})
+        """Keep what changed, and add the turn's present time to it."""
+        change["at_ms"] = self.turn.now_ms
+        self.body["changes"].append(change)
 
     def reply(self, request_id: str, api: GroupApi, error: ProtocolError, **fields: Any) -> None:
         """Note an answer."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from state.event_kinds import EventKind
+from state.groups.change_bodies import Change
 from state.groups.config import offsets_retention_ms
 from state.groups.image import GroupImage
 from state.groups.load import LoadedPartition
@@ -184,7 +185,7 @@ class GroupCoordination:
         self._syncs.forget()
         self._decider.fail_all()
 
-    def _changed(self, group: str, changes: Sequence[dict[str, Any]]) -> None:
+    def _changed(self, group: str, changes: Sequence[Change]) -> None:
         self._sessions.decided(group, changes)
         self._syncs.decided(group, changes)
 

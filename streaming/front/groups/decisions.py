@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import orjson
 
 from state.bodies import ChangeGroup, GroupStep
+from state.groups.change_bodies import Change
 from state.groups.image import Decided, GroupImage, WriteId
 from state.groups.records import COMMITTED_OFFSETS
 from state.protocol_errors import ProtocolError
@@ -30,7 +31,7 @@ from streaming.process.counters import Counters
 logger = logging.getLogger(__name__)
 
 HandReplies = Callable[[Iterable[dict[str, Any]]], None]
-Changed = Callable[[str, Sequence[dict[str, Any]]], None]
+Changed = Callable[[str, Sequence[Change]], None]
 """Takes changes of a group, once they are true."""
 Refuse = Callable[[str, dict[str, Any]], None]
 """Has the log told that a write of a group is refused: the payload of group_records_refused."""
@@ -149,7 +150,7 @@ class GroupDecisions:
         error = ProtocolError.UNKNOWN_SERVER_ERROR
         self._refuse(decided.group, self.image.refused(write, decided.partition, error))
 
-    def _not_folded(self, group: str, change: Mapping[str, Any], error: Exception) -> None:
+    def _not_folded(self, group: str, change: Change, error: Exception) -> None:
         self._counters["broken_group_changes"] += 1
         logger.error("%s of group %r is passed over: %r", change["change"], group, error)
 
@@ -190,7 +191,9 @@ def _encoded(group: str, step: GroupStep) -> list[BatchRecord]:
     for record in step["records"]:
         time_ms = record["timestamp_ms"]
         if record["type"] == COMMITTED_OFFSETS:
-            found.extend(offset_records(group, time_ms, step["changes"][0]["offsets"]))
+            change = step["changes"][0]
+            assert "offsets" in change, f"{change['change']} has no offsets to append"
+            found.extend(offset_records(group, time_ms, change["offsets"]))
         else:
             found.append(BatchRecord(time_ms, *encode_record(group, record)))
     return found

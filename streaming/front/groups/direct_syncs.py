@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from state.event_kinds import EventKind
+from state.groups.change_bodies import Change
 from state.groups.change_kinds import ChangeKind
 from state.groups.image_changes import GroupView
 from state.groups.payloads.requests import sync_group_requested
@@ -69,7 +70,7 @@ class DirectSyncs:
             return self._wait(request.group, request.member, timeout_s)
         return _answered(_assignment(group, request.member))
 
-    def decided(self, group: str, changes: Iterable[Mapping[str, Any]]) -> None:
+    def decided(self, group: str, changes: Iterable[Change]) -> None:
         """Answer who waits in a group by what changed in it, once that is true."""
         for change in changes:
             waiting = self._waiting.get(group)
@@ -80,7 +81,7 @@ class DirectSyncs:
                 self._give_assignments(group, waiting)
             elif kind in _ENDS:
                 self._refuse(self._waiting.pop(group), _ENDS[kind])
-            elif kind in _MEMBER_ENDS and change["member"] in waiting:
+            elif kind in _MEMBER_ENDS and "member" in change and change["member"] in waiting:
                 one = change["member"]
                 self._refuse({one: waiting.pop(one)}, _MEMBER_ENDS[kind])
 

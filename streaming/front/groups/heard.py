@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+
+from state.groups.change_bodies import Timeouts
 
 TOLD_PART = 2
 """Machines are told again when that part of a session is over since a member was heard of as far as
@@ -44,7 +44,7 @@ class MemberHeard:
         of: GroupHeard,
         id_: str,
         instance: str | None,
-        terms: Mapping[str, Any],
+        terms: Timeouts,
         moments: Moments,
     ) -> None:
         """Begin with a member that counts as heard of now; terms: its timeouts, in a change."""

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from state.groups import change_bodies as bodies
 from state.groups.buckets import group_bucket
 from state.groups.change_kinds import ChangeKind
 from streaming.front.groups.heard import (
@@ -27,7 +28,7 @@ class MembersHeard:
 
     def __init__(
         self,
-        moments: Callable[[Mapping[str, Any]], Moments],
+        moments: Callable[[bodies.Dated], Moments],
         on_added: Callable[[MemberHeard], None],
     ) -> None:
         """Begin without groups."""
@@ -36,7 +37,7 @@ class MembersHeard:
         self.asking: Counter[tuple[str, str]] = Counter()
         self._moments = moments
         self._on_added = on_added
-        self._takers: Mapping[str, Callable[[str, Mapping[str, Any]], None]] = {
+        self._takers: Mapping[str, Callable[[str, Any], None]] = {
             ChangeKind.GROUP_LOADED: self._loaded,
             ChangeKind.GROUP_REMOVED: self._group_removed,
             ChangeKind.MEMBER_ADDED: self._added,
@@ -60,7 +61,7 @@ class MembersHeard:
             one.heard_s = now_s
         return one.end_s <= now_s
 
-    def decided(self, group: str, changes: Iterable[Mapping[str, Any]]) -> None:
+    def decided(self, group: str, changes: Iterable[bodies.Change]) -> None:
         """Take changes of a change_group decision once they are true."""
         for change in changes:
             taker = self._takers.get(change["change"])
@@ -134,7 +135,7 @@ class MembersHeard:
         group: GroupHeard,
         id_: str,
         instance: str | None,
-        terms: Mapping[str, Any],
+        terms: bodies.Timeouts,
         moments: Moments,
     ) -> None:
         one = group.members[id_] = MemberHeard(group, id_, instance, terms, moments)
@@ -148,7 +149,7 @@ class MembersHeard:
             one.of = None
         return one
 
-    def _loaded(self, name: str, change: Mapping[str, Any]) -> None:
+    def _loaded(self, name: str, change: bodies.GroupLoaded) -> None:
         self._group_removed(name, change)
         metadata, moments = change["metadata"], self._moments(change)
         if metadata["members"]:
@@ -157,7 +158,7 @@ class MembersHeard:
             for one in metadata["members"]:
                 self._add(group, one["member"], one["instance"], one, moments)
 
-    def _group_removed(self, name: str, change: Mapping[str, Any]) -> None:
+    def _group_removed(self, name: str, change: bodies.GroupRemoved | bodies.GroupLoaded) -> None:
         group = self.groups.pop(name, None)
         if group is None:
             return
@@ -167,11 +168,11 @@ class MembersHeard:
         if not group.bucket.groups:
             del self.buckets[group.bucket.number]
 
-    def _added(self, name: str, change: Mapping[str, Any]) -> None:
+    def _added(self, name: str, change: bodies.MemberAdded) -> None:
         group, moments = self._group(name), self._moments(change)
         self._add(group, change["member"], change["instance"], change, moments)
 
-    def _updated(self, name: str, change: Mapping[str, Any]) -> None:
+    def _updated(self, name: str, change: bodies.MemberUpdated) -> None:
         one = self.get(name, change["member"])
         if one is not None and one.session_s == change["session_timeout_ms"] / 1000:
             one.rebalance_s = change["rebalance_timeout_ms"] / 1000
@@ -179,22 +180,24 @@ class MembersHeard:
         else:
             self._renew(name, change["member"], change["member"], change)
 
-    def _replaced(self, name: str, change: Mapping[str, Any]) -> None:
+    def _replaced(self, name: str, change: bodies.MemberReplaced) -> None:
         old, new = change["member"], change["new_member"]
         self._renew(name, old, new, change)
         group = self.groups.get(name)
         if group is not None and group.syncs is not None:
             group.syncs.rename(old, new)
 
-    def _renew(self, name: str, old: str, new: str, change: Mapping[str, Any]) -> None:
+    def _renew(
+        self, name: str, old: str, new: str, change: bodies.MemberUpdated | bodies.MemberReplaced
+    ) -> None:
         one = self._drop(name, old)
         if one is not None:
             self._add(self._group(name), new, one.instance, change, self._moments(change))
 
-    def _removed(self, name: str, change: Mapping[str, Any]) -> None:
+    def _removed(self, name: str, change: bodies.MemberRemoved) -> None:
         self._drop(name, change["member"])
 
-    def _generation_started(self, name: str, change: Mapping[str, Any]) -> None:
+    def _generation_started(self, name: str, change: bodies.GenerationStarted) -> None:
         group = self.groups.get(name)
         if group is not None:
             group.generation = change["generation"]
@@ -205,7 +208,7 @@ class MembersHeard:
             _, began_s = moments
             group.syncs = SyncsHeard(began_s + waits_s, began_s + waits_s / TOLD_PART)
 
-    def _rebalance_started(self, name: str, change: Mapping[str, Any]) -> None:
+    def _rebalance_started(self, name: str, change: bodies.RebalanceStarted) -> None:
         if (group := self.groups.get(name)) is not None:
             group.syncs = None
 

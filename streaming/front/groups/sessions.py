@@ -17,11 +17,12 @@ import asyncio
 import heapq
 import itertools
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from state.event_kinds import EventKind
 from state.groups.buckets import timer_name
+from state.groups.change_bodies import Change, Dated
 from state.routing import ALL_GROUPS, GROUP_SCOPE, scope
 from streaming.front.event_loop import Handle, Loop
 from streaming.front.groups.heard import BucketHeard, MemberHeard, Moments
@@ -84,7 +85,7 @@ class Sessions:
             del asking[group, member]
         self.heard(group, member)
 
-    def decided(self, group: str, changes: Iterable[Mapping[str, Any]]) -> None:
+    def decided(self, group: str, changes: Iterable[Change]) -> None:
         """Take changes of a change_group decision once they are true: a member counts as heard of
         when it is there, and when a generation begins.
         """
@@ -126,7 +127,7 @@ class Sessions:
         bucket = buckets.get(of - GROUP_SCOPE)
         return () if bucket is None else (bucket,)
 
-    def _moments(self, change: Mapping[str, Any]) -> Moments:
+    def _moments(self, change: Dated) -> Moments:
         now_s = self._loop.time()
         return now_s, now_s - max(self._now_ms() - change["at_ms"], 0) / 1000
 

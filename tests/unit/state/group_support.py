@@ -17,7 +17,7 @@ from state.groups.group import Group
 from state.groups.image import GroupImage
 from state.groups.image_changes import CHANGES, GroupView
 from state.groups.member import NEVER
-from state.groups.ownership import loaded_fields
+from state.groups.ownership import loaded_change
 from state.groups.slot import GroupSlot
 from state.routing import GROUP_KEY
 
@@ -59,7 +59,7 @@ def image_of(slot: GroupSlot) -> GroupImage:
             group = bucket.get(name)
             assert group is not None
             image.groups[name] = view = GroupView()
-            CHANGES["group_loaded"](view, loaded_fields(group))
+            CHANGES["group_loaded"](view, loaded_change(group))
     return image
 
 
