@@ -13,17 +13,17 @@ from state.replies import reply
 from state.reply_bodies import AlterPartitionReply, ControllerApi, IsrAnswer
 
 
-def sender_error(
+def alter_partition_sender_error(
     authority: Authority, brokers: Brokers, request: AlterPartitionRequested
-) -> ProtocolError:
-    """Return why a request counts for nothing: we do not control, or its sender is another
-    incarnation of the broker than the registered one.
+) -> ProtocolError | None:
+    """Return why a request counts for nothing, None if it counts: we do not control, or its sender
+    is another incarnation of the broker than the registered one.
     """
     if not authority.is_active:
         return ProtocolError.NOT_CONTROLLER
     if brokers.epoch(request.broker_id) != request.broker_epoch:
         return ProtocolError.STALE_BROKER_EPOCH
-    return ProtocolError.NONE
+    return None
 
 
 def alter_partition_reply(
@@ -48,9 +48,9 @@ def on_alter_partition_requested(
     cluster: Cluster, event: Event, request: AlterPartitionRequested
 ) -> list[Decision]:
     """Answer for a topic id that nobody knows; for others the topic's slot answers."""
-    error = sender_error(cluster.authority, cluster.brokers, request)
+    error = alter_partition_sender_error(cluster.authority, cluster.brokers, request)
     partitions: list[IsrAnswer] = [
         {"partition": partition, "error": ProtocolError.UNKNOWN_TOPIC_ID}
         for partition in request.partitions.tolist()
     ]
-    return [alter_partition_reply(event, request, error, partitions)]
+    return [alter_partition_reply(event, request, error or ProtocolError.NONE, partitions)]

@@ -21,7 +21,7 @@ def on_producer_ids_requested(
     KafkaController.processAllocateProducerIds).
     """
     error = _producer_ids_error(cluster, request)
-    if error is not ProtocolError.NONE:
+    if error is not None:
         return [reply(event, _answer(request, error))]
     start = cluster.producer_id_end + 1
     write: WriteProducerIdBlock = {
@@ -33,7 +33,7 @@ def on_producer_ids_requested(
     }
     cluster.producer_id_end = start + PRODUCER_ID_BLOCK_SIZE - 1
     cluster.producer_id_version += 1
-    answer = _answer(request, error)
+    answer = _answer(request, ProtocolError.NONE)
     answer["producer_id_start"], answer["producer_id_len"] = start, PRODUCER_ID_BLOCK_SIZE
     return [
         json_decision(event.offset, DecisionKind.WRITE_PRODUCER_ID_BLOCK, write),
@@ -45,15 +45,15 @@ def _answer(request: ProducerIdsRequested, error: ProtocolError) -> ProducerIdsR
     return {"request_id": request.request_id, "api": ControllerApi.PRODUCER_IDS, "error": error}
 
 
-def _producer_ids_error(cluster: Cluster, request: ProducerIdsRequested) -> ProtocolError:
+def _producer_ids_error(cluster: Cluster, request: ProducerIdsRequested) -> ProtocolError | None:
     if not cluster.authority.is_loaded:
         return ProtocolError.NOT_CONTROLLER
     if request.broker_id == cluster.authority.controller_id:
-        return ProtocolError.NONE
+        return None
     epoch = cluster.brokers.epoch(request.broker_id)
     if epoch is None:
         return ProtocolError.BROKER_ID_NOT_REGISTERED
-    return ProtocolError.NONE if epoch == request.broker_epoch else ProtocolError.STALE_BROKER_EPOCH
+    return None if epoch == request.broker_epoch else ProtocolError.STALE_BROKER_EPOCH
 
 
 def on_producer_id_block_observed(

@@ -27,7 +27,7 @@ def on_controlled_shutdown_requested(
     """
     error = shutdown_error(cluster.authority, cluster.brokers, request)
     checks = checks_shutdown(cluster.config, cluster.brokers, request.broker_id)
-    if error is ProtocolError.NONE and checks:
+    if error is None and checks:
         body: CheckShutdown = {
             "request_id": request.request_id,
             "broker_id": request.broker_id,
@@ -54,16 +54,16 @@ def _answer_shutdown(
     cluster: Cluster,
     event: Event,
     request: ControlledShutdownRequested,
-    error: ProtocolError,
+    error: ProtocolError | None,
     *,
     refused: bool,
 ) -> list[Decision]:
-    if error is ProtocolError.NONE and not refused:
+    if error is None and not refused:
         cluster.brokers.start_shutdown(request.broker_id)
     body: ControlledShutdownReply = {
         "request_id": request.request_id,
         "api": ControllerApi.CONTROLLED_SHUTDOWN,
-        "error": error,
+        "error": error or ProtocolError.NONE,
     }
     return [reply(event, body)]
 
@@ -83,12 +83,12 @@ def checks_shutdown(config: ClusterConfig, brokers: Brokers, broker_id: int) -> 
 
 def shutdown_error(
     authority: Authority, brokers: Brokers, request: ControlledShutdownRequested
-) -> ProtocolError:
-    """Return why a broker cannot be let go, whatever becomes of its partitions."""
+) -> ProtocolError | None:
+    """Return why a broker cannot be let go, whatever becomes of its partitions; None if it can."""
     if not authority.is_active:
         return ProtocolError.NOT_CONTROLLER
     if brokers.epoch(request.broker_id) is None:
         return ProtocolError.BROKER_NOT_AVAILABLE
     if not brokers.may_shut_down(request.broker_id, request.broker_epoch):
         return ProtocolError.STALE_BROKER_EPOCH
-    return ProtocolError.NONE
+    return None

@@ -47,10 +47,10 @@ def on_create_topic_requested(
         return [
             _reply(event, request, rejected.error, str(rejected), np.empty((0, 0), dtype=np.int32))
         ]
-    reply = _reply(event, request, ProtocolError.NONE, None, replicas)
+    answer = _reply(event, request, ProtocolError.NONE, None, replicas)
     if request.validate_only:
-        return [reply]
-    return [*_create(slot, event, request, replicas), reply]
+        return [answer]
+    return [*_create(slot, event, request, replicas), answer]
 
 
 def is_legal_name(name: str) -> bool:

@@ -124,13 +124,13 @@ def delete_topics_requested(
                 {
                     "request_id": request.request_id,
                     "api": ControllerApi.DELETE_TOPIC,
-                    "error": error,
+                    "error": error or ProtocolError.NONE,
                     "topic": name,
                     "topic_id": request.topic_id,
                 },
             )
         )
-        if error is ProtocolError.NONE and name not in slot.table.deletions:
+        if error is None and name not in slot.table.deletions:
             marked: MarkTopicDeletion = {"topic": name, **slot.authority.fence()}
             kind = DecisionKind.MARK_TOPIC_DELETION
             marks.append(json_decision(event.offset, kind, marked))
@@ -139,7 +139,7 @@ def delete_topics_requested(
     return [*marks, *_decide(slot, offsets), *answers]
 
 
-def _error(slot: Slot, request: DeleteTopicRequested) -> ProtocolError:
+def _error(slot: Slot, request: DeleteTopicRequested) -> ProtocolError | None:
     if not slot.authority.is_active:
         return ProtocolError.NOT_CONTROLLER
     if not slot.config.delete_topics:
@@ -152,7 +152,7 @@ def _error(slot: Slot, request: DeleteTopicRequested) -> ProtocolError:
     marked = slot.table.deletions.get(request.topic)
     if topic is None or (marked is not None and marked.started):
         return ProtocolError.UNKNOWN_TOPIC_OR_PARTITION
-    return ProtocolError.NONE
+    return None
 
 
 def on_stop_replica_answered(

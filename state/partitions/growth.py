@@ -37,10 +37,10 @@ def on_create_partitions_requested(
         replicas = _replicas(slot, request, existing)
     except Rejected as rejected:
         return [_reply(event, request, rejected.error, str(rejected))]
-    reply = _reply(event, request, ProtocolError.NONE, None)
+    answer = _reply(event, request, ProtocolError.NONE, None)
     if request.validate_only:
-        return [reply]
-    return [*_grow(slot, event, request.topic, replicas), reply]
+        return [answer]
+    return [*_grow(slot, event, request.topic, replicas), answer]
 
 
 def _existing(slot: Slot, topic: str) -> Int32s:

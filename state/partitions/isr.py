@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from state.cluster.alter_partition import alter_partition_reply, sender_error
+from state.cluster.alter_partition import alter_partition_reply, alter_partition_sender_error
 from state.decisions import Decision, Rule
 from state.events import Event
 from state.matrix import (
@@ -83,9 +83,9 @@ def alter_partitions(slot: Slot, asked: Asked) -> list[Decision]:
     found = [
         alter_partition_reply(event, request, top, [])
         for (event, request), top in zip(asked, tops, strict=True)
-        if top is not ProtocolError.NONE
+        if top is not None
     ]
-    good = [one for one, top in zip(asked, tops, strict=True) if top is ProtocolError.NONE]
+    good = [one for one, top in zip(asked, tops, strict=True) if top is None]
     if not good:
         return found
     changes = Changes(slot.table, {request.topic: event.offset for event, request in good})
@@ -123,9 +123,9 @@ def _asked(slot: Slot, requests: Sequence[AlterPartitionRequested]) -> _AskedRow
     )
 
 
-def _request_error(slot: Slot, request: AlterPartitionRequested) -> ProtocolError:
-    error = sender_error(slot.authority, slot.brokers, request)
-    if error is ProtocolError.NONE and not set(request.recovery.tolist()) <= {0, 1}:
+def _request_error(slot: Slot, request: AlterPartitionRequested) -> ProtocolError | None:
+    error = alter_partition_sender_error(slot.authority, slot.brokers, request)
+    if error is None and not set(request.recovery.tolist()) <= {0, 1}:
         return ProtocolError.UNKNOWN_SERVER_ERROR
     return error
 

@@ -25,7 +25,6 @@ from state.payloads.brokers import (
     ControlledShutdownChecked,
     ControlledShutdownRequested,
 )
-from state.protocol_errors import ProtocolError
 
 BELOW_MIN_INSYNC = "below_min_insync_replicas"
 
@@ -74,7 +73,7 @@ def on_controlled_shutdown_allowed(
 
 
 def _may_shut_down(slot: Slot, request: ControlledShutdownRequested) -> bool:
-    return shutdown_error(slot.authority, slot.brokers, request) is ProtocolError.NONE
+    return shutdown_error(slot.authority, slot.brokers, request) is None
 
 
 def _hosted(slot: Slot, broker_id: int) -> Bools:
