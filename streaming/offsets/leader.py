@@ -67,7 +67,7 @@ class OffsetsLeader:
         self._broker_epochs = epochs
         for log in self._logs.values():
             for broker in gone:
-                log.followers.pop(broker, None)
+                log.drop_follower(broker)
             facts = self.facts.get(log.partition)
             if facts is not None and facts.posed and facts.told_epoch != log.epoch:
                 log.change_epoch(facts.told_epoch)
@@ -97,21 +97,9 @@ class OffsetsLeader:
         return done
 
     def fetched(self, log: PartitionLog, broker_id: int, position: int, last_epoch: int) -> None:
-        """Take how far a follower is, whose log has last_epoch at its end; once the log has begun
-        the follower's must be a part of it.
-        """
-        follower = log.follower(broker_id)
-        follower.position, follower.last_epoch = position, last_epoch
-        follower.shared_at_most = position
-        follower.asks(log.end, self._now_s())
+        """Take how far a follower is, as PartitionLog.fetched does, and what that makes safe."""
+        log.fetched(broker_id, position, last_epoch, self._now_s())
         self._settle(log)
-
-    def strayed(self, log: PartitionLog, broker_id: int, shared_at_most: int) -> None:
-        """Take that a follower's log is not a part of ours: until it has cut off what is not, what
-        it has is not known.
-        """
-        follower = log.follower(broker_id)
-        follower.position, follower.shared_at_most = UNKNOWN, shared_at_most
 
     def lost(self) -> list[int]:
         """Return the partitions of which all brokers in sync have lost what was safe."""
@@ -156,10 +144,7 @@ class OffsetsLeader:
         facts = self.facts.get(log.partition)
         if facts is None:
             return
-        if log.begin_if_agreed(facts.in_sync):
-            now_s = self._now_s()
-            for follower in log.followers.values():
-                follower.caught_up_s = now_s
+        if log.begin_if_agreed(facts.in_sync, self._now_s()):
             self._wake()
         elif log.advance(facts.isr):
             waiting = self._pending.get(log.partition, [])

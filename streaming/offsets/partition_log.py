@@ -9,9 +9,11 @@ stands before that, and where leader epochs before that ended, a follower says w
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from streaming.gateway.ports import Paused
 from streaming.offsets.batches import spans, stamped
 from streaming.offsets.producer_epochs import ProducerEpochs
 
@@ -96,8 +98,59 @@ class PartitionLog:
         """Return what is known of a follower."""
         return self.followers.setdefault(broker_id, Follower())
 
+    def drop_follower(self, broker_id: int) -> None:
+        """Forget a follower: it may come back with less than it had."""
+        self.followers.pop(broker_id, None)
+
+    def fetched(self, broker_id: int, position: int, last_epoch: int, now_s: float) -> None:
+        """Note how far a follower is, whose log has last_epoch at its end; once the log has begun
+        the follower's must be a part of it.
+        """
+        follower = self.follower(broker_id)
+        follower.position, follower.last_epoch = position, last_epoch
+        follower.shared_at_most = position
+        follower.asks(self.end, now_s)
+
+    def diverged(self, broker_id: int, shared_at_most: int) -> None:
+        """Note that a follower's log is not a part of ours: until it has cut off what is not, what
+        it has is not known.
+        """
+        follower = self.follower(broker_id)
+        follower.position, follower.shared_at_most = UNKNOWN, shared_at_most
+
+    def has_news_for(self, broker_id: int, records: bytes) -> bool:
+        """Return whether an answer with these records has anything new for a follower, and note
+        that the high watermark goes out with it.
+        """
+        follower = self.follower(broker_id)
+        news = bool(records) or follower.sent_high_watermark < self.high_watermark
+        follower.sent_high_watermark = self.high_watermark
+        return news
+
+    @contextmanager
+    def asking_for(self, wanted: Iterable[int], isr: Iterable[int]) -> Iterator[None]:
+        """Count the brokers that a wanted ISR adds to the present one as members while the block
+        asks for it.
+
+        They count no longer once that is decided, or refused by a pause (Paused); any other
+        failure leaves open whether they join, and they go on counting.
+        """
+        self.joining = frozenset(wanted) - frozenset(isr)
+        try:
+            yield
+        except Paused:
+            self.joining = frozenset()
+            raise
+        self.joining = frozenset()
+
     def change_epoch(self, epoch: int) -> None:
-        """Lead under a newer epoch; followers fetch anew, and say again how far they are."""
+        """Lead under a newer epoch, with the same log.
+
+        What followers have stays known: their logs do not change with the epoch. That they fetch
+        under the newer one is the brokers' doing, which start their fetchers again when it is
+        announced to them (ReplicaManager.makeFollowers); until then replica_fetch refuses what
+        they ask.
+        """
         self.epoch = epoch
 
     def append(self, batch: bytes) -> int:
@@ -173,8 +226,11 @@ class PartitionLog:
         older = self._older_ends.get(last_epoch)
         return older and EpochEnd(older.epoch, min(older.end_offset, base.end_offset))
 
-    def begin_if_agreed(self, in_sync: Collection[int]) -> bool:
-        """Begin once all brokers in sync have shown parts of one log; return whether it did."""
+    def begin_if_agreed(self, in_sync: Collection[int], now_s: float) -> bool:
+        """Begin once all brokers in sync have shown parts of one log; return whether it did.
+
+        Followers have caught up as of then; on a broker those in sync (Replica.resetReplicaState).
+        """
         if self.begun:
             return False
         members = [self.follower(broker) for broker in in_sync]
@@ -194,6 +250,7 @@ class PartitionLog:
         self.start = self.end = self.high_watermark = offset
         for broker, follower in self.followers.items():  # of ours nobody has more
             follower.position = min(follower.position, offset) if broker in in_sync else UNKNOWN
+            follower.caught_up_s = now_s
         return True
 
     def lost_by(self, isr: Collection[int]) -> bool:

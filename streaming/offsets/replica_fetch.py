@@ -145,9 +145,9 @@ class ReplicaFetch:
         epoch, position = request["last_fetched_epoch"], request["fetch_offset"]
         diverging = log.divergence(epoch, position)
         if log.begun and log.lacks_end_of(epoch):
-            self._leader.strayed(log, broker_id, UNKNOWN)
+            log.diverged(broker_id, UNKNOWN)
         elif log.begun and diverging is not None:
-            self._leader.strayed(log, broker_id, diverging.end_offset)
+            log.diverged(broker_id, diverging.end_offset)
         else:
             self._leader.fetched(log, broker_id, position, epoch)
 
@@ -185,10 +185,7 @@ class ReplicaFetch:
         if request["fetch_offset"] < log.start:
             return _Answer(body, older=request["fetch_offset"])
         body["records"] = log.read(request["fetch_offset"], request["partition_max_bytes"])
-        follower = log.follower(broker_id)
-        news = bool(body["records"]) or follower.sent_high_watermark < log.high_watermark
-        follower.sent_high_watermark = log.high_watermark
-        return _Answer(body, news)
+        return _Answer(body, log.has_news_for(broker_id, body["records"]))
 
     async def _add_older(self, asked: _Asked, answer: _Answer) -> None:
         if answer.older is None:

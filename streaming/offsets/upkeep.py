@@ -64,8 +64,6 @@ class IsrUpkeep:
     async def _ask(
         self, leader_id: int, changes: list[tuple[PartitionLog, tuple[int, ...]]]
     ) -> None:
-        for log, isr in changes:
-            log.joining = frozenset(isr) - frozenset(self._leader.facts[log.partition].isr)
         payload = {
             "broker_id": leader_id,
             "broker_epoch": self._leader.broker_epoch(leader_id),
@@ -75,12 +73,12 @@ class IsrUpkeep:
             "partitions": [self._change(log, isr) for log, isr in changes],
         }
         kind = EventKind.ALTER_PARTITION_REQUESTED
-        with contextlib.suppress(Paused):  # any other failure leaves open who joins the ISR
+        with contextlib.suppress(Paused), contextlib.ExitStack() as asking:
+            for log, isr in changes:
+                asking.enter_context(log.asking_for(isr, self._leader.facts[log.partition].isr))
             await self._decider.submit(kind, GROUP_TOPIC, payload, self._timeout_s)
             for log, isr in changes:
                 logger.info("partition %d: the ISR was to be %s", log.partition, list(isr))
-        for log, _ in changes:
-            log.joining = frozenset()
 
     def _change(self, log: PartitionLog, isr: Iterable[int]) -> dict[str, Any]:
         facts = self._leader.facts[log.partition]

@@ -181,7 +181,7 @@ def test_where_an_epoch_ended_a_broker_in_sync_says() -> None:
         with pytest.raises(HistoryUnreadable, match="epoch 4 of partition 0: error 1"):
             await history.epoch_end(0, 4)
         for broker in (1, 2, 3):
-            led.leader.strayed(led.leader.logs[0], broker, 100)
+            led.leader.logs[0].diverged(broker, 100)
         with pytest.raises(HistoryUnreadable, match="no broker in sync has all of partition 0"):
             await history.epoch_end(0, 3)
 

@@ -113,7 +113,7 @@ def test_partitions_that_were_lost_are_named() -> None:
             led.fetch(broker, 9)
         assert led.leader.lost() == [0]
         for broker in (1, 2, 3):
-            led.leader.strayed(led.leader.logs[0], broker, 10)
+            led.leader.logs[0].diverged(broker, 10)
         assert led.leader.lost() == [], "they cut off what nobody else has"
 
     run(scenario)

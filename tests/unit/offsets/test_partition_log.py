@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from streaming.gateway.ports import DecisionTimedOut, Paused
 from streaming.offsets.batches import BatchRecord, encode_batch, spans
 from streaming.offsets.partition_log import UNKNOWN, EpochEnd, PartitionLog
 
 BATCH = encode_batch([BatchRecord(1, b"k", b"v"), BatchRecord(2, b"l", b"w")])
+NOW_S = 7.0
 
 
 def showing(followers: dict[int, tuple[int, int]], epoch: int = 9) -> PartitionLog:
@@ -21,7 +23,7 @@ def showing(followers: dict[int, tuple[int, int]], epoch: int = 9) -> PartitionL
 
 def begun(at: int = 10, epoch: int = 5) -> PartitionLog:
     log = showing({1: (4, at), 2: (4, at)}, epoch)
-    assert log.begin_if_agreed([1, 2])
+    assert log.begin_if_agreed([1, 2], NOW_S)
     return log
 
 
@@ -34,11 +36,11 @@ def learn(log: PartitionLog, last_epoch: int, end: EpochEnd) -> None:
 def test_it_begins_where_the_brokers_in_sync_agree() -> None:
     log = PartitionLog(0, 5)
     log.follower(1).position = 12
-    assert not log.begin_if_agreed([1, 2]), "2 has not said yet"
-    assert not log.begin_if_agreed([]), "nobody to ask"
+    assert not log.begin_if_agreed([1, 2], NOW_S), "2 has not said yet"
+    assert not log.begin_if_agreed([], NOW_S), "nobody to ask"
     log.follower(2).position = 10
     log.follower(3).position = 3
-    assert log.begin_if_agreed([1, 2]), "3 is not in sync"
+    assert log.begin_if_agreed([1, 2], NOW_S), "3 is not in sync"
     assert (log.start, log.end, log.high_watermark) == (10, 10, 10)
     assert log.follower(1).position == 10, "what it has beyond that is none of ours"
     assert log.follower(3).position == UNKNOWN, "nobody has compared it with ours"
@@ -46,47 +48,47 @@ def test_it_begins_where_the_brokers_in_sync_agree() -> None:
 
 def test_who_ends_with_an_older_epoch_must_show_a_part_of_the_newest_log() -> None:
     log = showing({1: (5, 110), 2: (7, 120)})
-    assert not log.begin_if_agreed([1, 2])
+    assert not log.begin_if_agreed([1, 2], NOW_S)
     assert log.witnesses([1, 2]) == [2]
     learn(log, 5, EpochEnd(5, 100))
     assert log.divergence(5, 110) == EpochEnd(5, 100)
-    assert not log.begin_if_agreed([1, 2]), "1 must cut off what it has beyond 100"
+    assert not log.begin_if_agreed([1, 2], NOW_S), "1 must cut off what it has beyond 100"
     log.follower(1).position = 100
-    assert log.begin_if_agreed([1, 2])
+    assert log.begin_if_agreed([1, 2], NOW_S)
     assert (log.end, log.base) == (100, EpochEnd(5, 100))
     assert log.divergence(7, 120) == EpochEnd(5, 100), "2 has what 1 has not"
 
 
 def test_another_reference_says_other_ends() -> None:
     log = showing({1: (5, 110), 2: (7, 120)})
-    assert not log.begin_if_agreed([1, 2])
+    assert not log.begin_if_agreed([1, 2], NOW_S)
     base = log.base
     assert base is not None
     learn(log, 5, EpochEnd(5, 100))
     log.follower(3).position, log.follower(3).last_epoch = 130, 8
-    assert not log.begin_if_agreed([1, 3])
+    assert not log.begin_if_agreed([1, 3], NOW_S)
     assert log.lacks_end_of(5), "2's log does not count any more"
     log.learn_end_of(5, EpochEnd(5, 90), base)
     assert log.lacks_end_of(5), "an answer that comes too late"
     learn(log, 5, EpochEnd(5, 110))
-    assert log.begin_if_agreed([1, 3])
+    assert log.begin_if_agreed([1, 3], NOW_S)
     assert log.end == 110
 
 
 def test_logs_without_epochs_are_compared_by_their_ends_alone() -> None:
     log = showing({1: (UNKNOWN, 110), 2: (7, 120)})
-    assert log.begin_if_agreed([1, 2])
+    assert log.begin_if_agreed([1, 2], NOW_S)
     assert (log.end, log.base) == (110, EpochEnd(7, 110))
     assert log.divergence(UNKNOWN, 110) is None
     assert log.divergence(UNKNOWN, 111) == EpochEnd(UNKNOWN, 110)
     empty = showing({1: (UNKNOWN, 0), 2: (UNKNOWN, 0)})
-    assert empty.begin_if_agreed([1, 2])
+    assert empty.begin_if_agreed([1, 2], NOW_S)
     assert empty.divergence(3, 5) == EpochEnd(UNKNOWN, 0)
 
 
 def test_where_an_epoch_before_ours_ended_only_a_witness_knows() -> None:
     log = showing({2: (7, 120), 3: (7, 120)})
-    assert log.begin_if_agreed([2, 3])
+    assert log.begin_if_agreed([2, 3], NOW_S)
     log.append(BATCH)
     learn(log, 5, EpochEnd(5, 100))
     assert log.divergence(5, 110) == EpochEnd(5, 100)
@@ -102,10 +104,10 @@ def test_where_an_epoch_before_ours_ended_only_a_witness_knows() -> None:
 def test_it_is_lost_when_no_broker_in_sync_has_what_it_goes_on_from() -> None:
     log = begun()
     assert not log.lost_by([1, 2])
-    log.follower(1).shared_at_most = 9
+    log.diverged(1, 9)
     assert not log.lost_by([1, 2]), "2 may have it"
     assert log.lost_by([1])
-    log.follower(2).shared_at_most = UNKNOWN
+    log.diverged(2, UNKNOWN)
     assert log.lost_by([1, 2])
     assert not log.lost_by([])
 
@@ -115,15 +117,57 @@ def test_what_all_in_sync_have_is_safe() -> None:
     assert log.append(BATCH) == 12
     log.follower(1).position = 12
     assert not log.advance([1, 2])
-    log.joining = frozenset({3})
     log.follower(2).position = 12
-    assert not log.advance([1, 2]), "who is asked into the ISR counts already"
-    log.joining = frozenset()
+    with log.asking_for([1, 2, 3], isr=[1, 2]):
+        assert not log.advance([1, 2]), "who is asked into the ISR counts already"
     assert log.advance([1, 2])
     assert log.high_watermark == 12
     log.follower(2).position = 11
     assert not log.advance([1, 2])
     assert log.high_watermark == 12, "it never falls"
+
+
+def test_who_is_asked_into_the_isr_counts_until_it_is_known_how_that_ended() -> None:
+    log = begun()
+    with pytest.raises(Paused), log.asking_for([1, 2, 3], isr=[1, 2]):
+        raise Paused("nothing was decided")
+    assert log.joining == frozenset()
+    with pytest.raises(DecisionTimedOut), log.asking_for([1, 2, 3], isr=[1, 2]):
+        raise DecisionTimedOut("it may yet be decided")
+    assert log.joining == frozenset({3})
+    with log.asking_for([1], isr=[1, 2]):
+        assert log.joining == frozenset(), "what is asked for now counts"
+
+
+def test_all_followers_have_caught_up_when_it_begins() -> None:
+    log = showing({1: (4, 10), 2: (4, 8), 3: (4, 2)})
+    assert log.begin_if_agreed([1, 2], NOW_S)
+    assert {one.caught_up_s for one in log.followers.values()} == {NOW_S}
+
+
+def test_a_follower_that_fetches_has_shown_a_part_of_the_log() -> None:
+    log = begun()
+    log.append(BATCH)
+    log.fetched(1, 12, 5, NOW_S + 1)
+    log.fetched(2, 10, 4, NOW_S + 1)
+    assert (log.follower(1).position, log.follower(1).last_epoch) == (12, 5)
+    assert [log.follower(one).caught_up_s for one in (1, 2)] == [NOW_S + 1, NOW_S]
+    log.diverged(1, 11)
+    assert (log.follower(1).position, log.follower(1).shared_at_most) == (UNKNOWN, 11)
+    log.drop_follower(1)
+    assert log.follower(1).shared_at_most is None
+
+
+def test_records_and_a_new_high_watermark_are_news() -> None:
+    log = begun()
+    assert [log.has_news_for(1, b""), log.has_news_for(1, b"")] == [True, False]
+    assert log.has_news_for(1, BATCH)
+    assert log.has_news_for(2, b""), "another one was not told yet"
+    log.append(BATCH)
+    for broker in (1, 2):
+        log.fetched(broker, 12, 5, NOW_S)
+    assert log.advance([1, 2])
+    assert log.has_news_for(1, b"")
 
 
 def test_batches_carry_offsets_and_the_epoch_of_their_time() -> None:
