@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,28 @@ from state.json_values import (
     text,
 )
 from state.matrix import Int32s, pad_rows
+
+
+class StateValues(NamedTuple):
+    """The content of a partition state znode and its version, in the order in which events have
+    them.
+    """
+
+    leader: int
+    leader_epoch: int
+    isr: Sequence[int]
+    controller_epoch: int
+    recovery: int
+    zk_version: int
+
+    @classmethod
+    def of_json(cls, values: Sequence[Any]) -> Self:
+        """Name the values of a list in an event."""
+        return cls(*values)
+
+    def as_json(self) -> list[Any]:
+        """Return the list; orjson takes no tuple with names."""
+        return [*self]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,22 +63,23 @@ class ObservedStates:
     zk_version: Int32s
 
 
-ABSENT_STATE: list[Any] = [-1, -1, [], -1, 0, -1]
+_ABSENT = StateValues(-1, -1, [], -1, 0, -1)
 """What the columns of ObservedStates hold where the znode is missing."""
 
 
 def states_from_json(states: list[list[Any] | None] | None, count: int) -> ObservedStates:
-    """Read state tuples [leader, leader_epoch, isr, controller_epoch, recovery, zk_version] into
-    columns.
+    """Read states, each the list of a `StateValues`, into columns.
 
-    states: one tuple or null per partition, or null when none exists. Raises ValueError on a wrong
+    states: one list or null per partition, or null when none exists. Raises ValueError on a wrong
     length.
     """
     rows = states if states is not None else [None] * count
     if len(rows) != count:
         raise ValueError(f"{len(rows)} states for {count} partitions")
-    filled = [ABSENT_STATE if row is None else row for row in rows]
-    leader, leader_epoch, isr, controller_epoch, recovery, zk_version = _columns(filled, 6)
+    filled = [_ABSENT if row is None else row for row in rows]
+    leader, leader_epoch, isr, controller_epoch, recovery, zk_version = _columns(
+        filled, len(StateValues._fields)
+    )
     return ObservedStates(
         present=np.array([row is not None for row in rows], dtype=bool),
         leader=int32_array(leader),
@@ -67,7 +91,7 @@ def states_from_json(states: list[list[Any] | None] | None, count: int) -> Obser
     )
 
 
-def _columns(rows: list[list[Any]], width: int) -> list[list[Any]]:
+def _columns(rows: Sequence[Sequence[Any]], width: int) -> list[list[Any]]:
     for row in rows:
         if len(row) != width:
             raise ValueError(f"{row!r} has {len(row)} values, not {width}")

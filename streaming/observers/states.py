@@ -13,7 +13,7 @@ from streaming.zk.znodes import PartitionStates, parse_partition_states, partiti
 logger = logging.getLogger(__name__)
 
 StateTuple = list[int | list[int]]
-"""[leader, leader_epoch, [isr], controller_epoch, recovery, zk_version]."""
+"""`StateValues.as_json`, of which this is the type."""
 
 
 def read_states(
@@ -35,7 +35,10 @@ def read_states(
 
 
 def state_tuples(states: PartitionStates) -> list[StateTuple | None]:
-    """Return columns as one tuple per row, None where no state is present."""
+    """Return columns as one list per row, None where no state is present.
+
+    Written out in the order of `StateValues`: there is one for each partition of a cluster.
+    """
     sizes = (states.isr >= 0).sum(axis=1).tolist()
     rows = zip(
         states.present.tolist(),

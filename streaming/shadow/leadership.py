@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from state.payloads.partitions import StateValues
+
 Partition = tuple[str, int]
 
 
@@ -35,13 +37,20 @@ class Leadership:
 
 
 def from_state(state: Sequence[Any] | None) -> Leadership | None:
-    """Read a state tuple as events carry it: [leader, leader_epoch, isr, controller_epoch,
-    recovery, version].
-    """
+    """Read a state as events have it."""
     if state is None:
         return None
-    leader, leader_epoch, isr, _, recovery, version = state
+    leader, leader_epoch, isr, _, recovery, version = StateValues.of_json(state)
     return Leadership(leader, leader_epoch, tuple(isr), recovery, version)
+
+
+def to_state(found: Leadership | None, controller_epoch: int) -> list[Any] | None:
+    """Return a state as events have it."""
+    if found is None:
+        return None
+    leader, epoch, isr = found.leader, found.leader_epoch, found.isr
+    values = StateValues(leader, epoch, isr, controller_epoch, found.recovery, found.version)
+    return values.as_json()
 
 
 def from_row(row: Mapping[str, Any]) -> Leadership:

@@ -9,6 +9,7 @@ from concurrent.futures import Future
 
 from state.event_kinds import EventKind
 from state.payloads.admin import PREFERRED_ELECTION_PATH, REASSIGN_PARTITIONS_PATH
+from state.payloads.partitions import StateValues
 from streaming.front.load_events import elected, overridable
 from streaming.log.api import NewRecord
 from streaming.log.events import event
@@ -36,7 +37,6 @@ from streaming.zk.znodes import (
 
 logger = logging.getLogger(__name__)
 
-_CONTROLLER_EPOCH = 3  # place in a state tuple
 _NOT_COMPARED = {
     # Asked of our machine when the live controller does it: its own timers are another's.
     "auto_leader_rebalance_enable": False,
@@ -231,10 +231,7 @@ class ClusterReader:
 
 
 def _written_under(state: StateTuple | None, epoch: int) -> bool:
-    if state is None:
-        return False
-    written = state[_CONTROLLER_EPOCH]
-    return isinstance(written, int) and written >= epoch
+    return state is not None and StateValues.of_json(state).controller_epoch >= epoch
 
 
 def _log_dir_event(data: bytes) -> int | None:

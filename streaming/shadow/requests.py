@@ -13,7 +13,7 @@ from state.protocol_errors import ProtocolError
 from streaming.log.api import NewRecord
 from streaming.log.events import event
 from streaming.shadow.guesses import Ask, AskKind
-from streaming.shadow.leadership import Leadership
+from streaming.shadow.leadership import to_state
 
 _NOT_STATED = -1
 _NEWEST = 3
@@ -147,7 +147,7 @@ def _observed(cause: StateCause, asked: _Asked) -> NewRecord:
         "topic": asked.topic,
         "cause": cause,
         "partitions": asked.partitions,
-        "states": [_state(ask.state, asked.controller_epoch) for ask in asked.asks],
+        "states": [to_state(ask.state, asked.controller_epoch) for ask in asked.asks],
     }
     return event(EventKind.PARTITION_STATES_OBSERVED, body, asked.topic)
 
@@ -174,16 +174,3 @@ def _altered(ask: Ask) -> dict[str, Any]:
         "recovery": ask.state.recovery,
         "isr": list(ask.state.isr),
     }
-
-
-def _state(state: Leadership | None, controller_epoch: int) -> list[Any] | None:
-    if state is None:
-        return None
-    return [
-        state.leader,
-        state.leader_epoch,
-        list(state.isr),
-        controller_epoch,
-        state.recovery,
-        state.version,
-    ]

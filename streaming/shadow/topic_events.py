@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from state.event_kinds import EventKind
 from streaming.log.api import NewRecord
 from streaming.log.events import event
-from streaming.shadow.leadership import Leadership
+from streaming.shadow.leadership import Leadership, to_state
 from streaming.shadow.requests import Requests, replicas_deleted
 from streaming.shadow.topic_book import TopicBook, TopicRuling
 
@@ -54,11 +54,6 @@ def _observed_again(book: TopicBook, states: Sequence[Leadership | None]) -> New
         "replicas": [one.replicas for one in live.values()],
         "adding": [one.adding for one in live.values()],
         "removing": [one.removing for one in live.values()],
-        "states": [
-            None
-            if one is None
-            else [one.leader, one.leader_epoch, one.isr, _NOT_KNOWN, one.recovery, one.version]
-            for one in states
-        ],
+        "states": [to_state(one, _NOT_KNOWN) for one in states],
     }
     return event(EventKind.TOPIC_OBSERVED, body, book.name)

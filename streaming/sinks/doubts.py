@@ -8,7 +8,7 @@ anybody.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -42,7 +42,7 @@ class Doubts:
         """
         self._ranges: dict[Subject, list[tuple[int, int]]] = {}
         self._rejected: set[Subject] = set()
-        self._stored: dict[Subject, tuple[int, list[int]] | None] = {}
+        self._stored: dict[Subject, tuple[int, Sequence[int]] | None] = {}
         for record in unfolded:
             self.end(record, record.offset)
 

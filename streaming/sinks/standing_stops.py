@@ -12,7 +12,8 @@ for it: at least that of the stored state, so no broker takes the stop for an ol
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,13 +23,14 @@ from state.bodies import RewriteAssignment
 from state.decisions import DecisionKind
 from state.event_kinds import EventKind
 from state.matrix import NONE
+from state.payloads.partitions import StateValues
 from streaming.log.api import LogRecord, NewRecord
 from streaming.sinks.batch import SinkDecision
 
 Assignments = Mapping[tuple[int, str], Mapping[str, list[int]]]
 """The replicas of a topic's partitions, by number, as an event on a topic rewrote them."""
 
-Stored = Mapping[tuple[str, int | None], tuple[int, list[int]] | None]
+Stored = Mapping[tuple[str, int | None], tuple[int, Sequence[int]] | None]
 """Leader and ISR in stored states of partitions that were not written; None where there is none,
 or it cannot be read.
 """
@@ -62,7 +64,7 @@ def standing_stops(
     return stands
 
 
-def _may_go(broker: int, listed: list[int], leader: int, isr: list[int]) -> bool:
+def _may_go(broker: int, listed: list[int], leader: int, isr: Sequence[int]) -> bool:
     """Return whether a broker is not needed until the state is corrected."""
     return broker not in isr or (broker != leader and not set(listed).isdisjoint(isr))
 
@@ -72,8 +74,12 @@ def stored_states(correction: NewRecord | LogRecord) -> Stored:
     if correction.kind != EventKind.PARTITION_STATES_OBSERVED:
         return {}
     body = orjson.loads(correction.payload)
-    states = zip(body["partitions"], body["states"], strict=True)
     return {
-        (body["topic"], partition): (state[0], state[2]) if state else None
-        for partition, state in states
+        (body["topic"], partition): _leader_and_isr(state) if state else None
+        for partition, state in zip(body["partitions"], body["states"], strict=True)
     }
+
+
+def _leader_and_isr(state: Sequence[Any]) -> tuple[int, Sequence[int]]:
+    values = StateValues.of_json(state)
+    return values.leader, values.isr
