@@ -25,7 +25,7 @@ from state.protocol_errors import ProtocolError
 from state.replies import partitions_reply
 from state.reply_bodies import ControllerApi, ReassignmentAnswer
 
-_NOBODY = Motion((), frozenset(), frozenset())
+_NOBODY = Motion(())
 
 
 def on_alter_reassignments_requested(

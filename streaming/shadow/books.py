@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from streaming.shadow.leadership import Leadership, Motion, Partition
+from state.partitions.reassignment import Motion
+from streaming.shadow.leadership import Leadership, Partition
 from streaming.shadow.partition_book import PartitionBook
 from streaming.shadow.topic_book import TopicBook
 
@@ -37,7 +38,7 @@ class Books:
 
     def reassigning(self, subject: Partition) -> bool:
         """Return whether a partition is being reassigned, or its topic's comparison is open."""
-        return subject[0] in self.open_topics or self.motion(subject).moving
+        return subject[0] in self.open_topics or self.motion(subject).in_progress
 
     def motion(self, subject: Partition) -> Motion:
         """Return how a partition is placed by our machine; nowhere when it is not known."""

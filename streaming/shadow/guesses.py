@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from streaming.shadow.leadership import Leadership, Motion, Partition
+from state.partitions.reassignment import Motion
+from streaming.shadow.leadership import Leadership, Partition
 
 
 class AskKind(StrEnum):

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from state.partitions.reassignment import Motion
 from state.payloads.partitions import StateValues
 
 Partition = tuple[str, int]
@@ -64,38 +65,6 @@ def from_row(row: Mapping[str, Any]) -> Leadership:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Motion:
-    """A partition's replica list, and which of them come and go; ids in order, ascending."""
-
-    replicas: tuple[int, ...]
-    adding: tuple[int, ...] = ()
-    removing: tuple[int, ...] = ()
-
-    @property
-    def moving(self) -> bool:
-        """Whether replicas come or go."""
-        return bool(self.adding or self.removing)
-
-    @property
-    def target(self) -> tuple[int, ...]:
-        """The replicas it ends with."""
-        return tuple(id_ for id_ in self.replicas if id_ not in self.removing)
-
-    @property
-    def origin(self) -> tuple[int, ...]:
-        """The replicas it had before."""
-        return tuple(id_ for id_ in self.replicas if id_ not in self.adding)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return it with names."""
-        return {
-            "replicas": list(self.replicas),
-            "adding": list(self.adding),
-            "removing": list(self.removing),
-        }
-
-
 Assignment = dict[int, Motion]
 """How a topic's partitions are placed, by number."""
 
@@ -108,9 +77,7 @@ def assignment_of(
     """Return an assignment out of lists by partition."""
     return {
         number: Motion(
-            tuple(ids),
-            tuple(sorted(adding.get(number, ()))),
-            tuple(sorted(removing.get(number, ()))),
+            tuple(ids), frozenset(adding.get(number, ())), frozenset(removing.get(number, ()))
         )
         for number, ids in replicas.items()
     }

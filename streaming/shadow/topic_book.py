@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from state.bodies import RewriteAssignment, by_number
+from state.partitions.reassignment import Motion
 from streaming.shadow.leadership import Assignment, assignment_of
 from streaming.shadow.verdicts import Difference, Status, Verdict
 
@@ -108,7 +109,7 @@ class TopicBook:
 
     def deleted_without_us(self) -> Verdict:
         """Return that the topic is gone while our machine waits for replicas of it."""
-        moving = any(one.moving for one in self.mine.values())
+        moving = any(one.in_progress for one in self.mine.values())
         return Verdict(
             Status.EXPLAINED if moving else Status.EXTRA,
             "delete_topic",
@@ -129,11 +130,11 @@ class TopicBook:
             here = self.mine.get(number)
             if here is None or here == there:
                 continue
-            if here.moving and not there.moving and there.replicas == here.target:
+            if here.in_progress and not there.in_progress and there.replicas == here.target:
                 continue  # it ends when all replicas are in sync
-            if here.moving and not there.moving and there.replicas == here.origin:
+            if here.in_progress and not there.in_progress and there.replicas == here.origin:
                 found[number] = None
-            elif here.target != there.target or there.moving:
+            elif here.target != there.target or there.in_progress:
                 found[number] = there.target
         return found
 
@@ -160,4 +161,12 @@ class TopicBook:
 
 
 def _as_json(assignment: Assignment) -> dict[str, Any]:
-    return {str(number): one.as_json() for number, one in sorted(assignment.items())}
+    return {str(number): _motion_as_json(one) for number, one in sorted(assignment.items())}
+
+
+def _motion_as_json(motion: Motion) -> dict[str, list[int]]:
+    return {
+        "replicas": list(motion.replicas),
+        "adding": sorted(motion.adding),
+        "removing": sorted(motion.removing),
+    }

@@ -52,8 +52,8 @@ def _observed_again(book: TopicBook, states: Sequence[Leadership | None]) -> New
         "topic_id": book.topic_id,
         "partitions": list(live),
         "replicas": [one.replicas for one in live.values()],
-        "adding": [one.adding for one in live.values()],
-        "removing": [one.removing for one in live.values()],
+        "adding": [sorted(one.adding) for one in live.values()],
+        "removing": [sorted(one.removing) for one in live.values()],
         "states": [to_state(one, _NOT_KNOWN) for one in states],
     }
     return event(EventKind.TOPIC_OBSERVED, body, book.name)

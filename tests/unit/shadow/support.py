@@ -9,13 +9,14 @@ from checkpoints.machine_format import decode_machine
 from checkpoints.replay import States, fold_batch
 from state.event_kinds import EventKind
 from state.events import Event
+from state.partitions.reassignment import Motion
 from state.partitions.slot import Slot
 from state.routing import GROUP_SLOTS, Layout
 from streaming.decided_rows import FoldedBatch
 from streaming.log.api import NewRecord
 from streaming.log.events import event
 from streaming.shadow.comparison import Comparison
-from streaming.shadow.leadership import Leadership, Motion
+from streaming.shadow.leadership import Leadership
 from streaming.shadow.looks import Load, Look, SeenTopic
 from streaming.shadow.shadow import Shadow
 from streaming.shadow.verdicts import Status, Verdict

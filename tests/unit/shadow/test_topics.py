@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from state.event_kinds import EventKind
+from state.partitions.reassignment import Motion
 from streaming.log.events import event
-from streaming.shadow.leadership import Motion
 from streaming.shadow.verdicts import Difference, Status
 from tests.unit.shadow.support import GRACE_MS, Beside, broker, seen, state
 
-TO_4 = Motion((2, 4, 1, 3), (4,), (1, 3))
+TO_4 = Motion((2, 4, 1, 3), frozenset({4}), frozenset({1, 3}))
 
 
 @pytest.fixture
@@ -139,7 +139,7 @@ def test_a_topic_is_created_again(beside: Beside) -> None:
 
 def test_another_assignment_is_taken_over(beside: Beside) -> None:
     """One that we would refuse: broker 9 is not there."""
-    beside.look(topics={"t": seen(Motion((9, 1, 2, 3), (9,), (1, 2, 3)))})
+    beside.look(topics={"t": seen(Motion((9, 1, 2, 3), frozenset({9}), frozenset({1, 2, 3})))})
     beside.wait()
     [verdict] = beside.notes.verdicts
     assert verdict.status is Status.EXTRA
