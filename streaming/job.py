@@ -39,7 +39,7 @@ from streaming.spark.warm_workers import WarmWorkers
 from streaming.starting.beginning import begin, give_up_if_lost, knows_no_term, unfolded_outcomes
 from streaming.starting.head_starts import HeadStarts
 from streaming.starting.job_lock import JobLock
-from streaming.starting.standby import Follower, stand_by
+from streaming.starting.standby import CheckpointFollower, stand_by
 
 _POLL_S = 0.5
 
@@ -85,7 +85,7 @@ def _be_the_job(
     folders: DataDir,
     lock: JobLock,
     stop: threading.Event,
-    waited: Follower | None,
+    waited: CheckpointFollower | None,
 ) -> None:
     with ExitStack() as closing:
         spark = _Spark(settings, lock)

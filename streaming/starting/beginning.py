@@ -37,7 +37,7 @@ from streaming.log.recorded import open_if_made, open_log
 from streaming.paths import DataDir
 from streaming.settings import Settings
 from streaming.sinks.batch_events import FOLLOWING_KINDS
-from streaming.starting.standby import Follower
+from streaming.starting.standby import CheckpointFollower
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ def begin(
     settings: Settings,
     folders: DataDir,
     spark: Callable[[], SparkSession],
-    waited: Follower | None = None,
+    waited: CheckpointFollower | None = None,
 ) -> Beginning:
     """Return where the job begins; a checkpoint that Spark cannot read is moved aside.
 
@@ -115,7 +115,7 @@ def first_event(settings: Settings, folders: DataDir) -> int:
 
 
 def restored(
-    spark: Callable[[], SparkSession], folders: DataDir, waited: Follower | None = None
+    spark: Callable[[], SparkSession], folders: DataDir, waited: CheckpointFollower | None = None
 ) -> States | None:
     """Return the machines' bytes as the checkpoint has them, which waited may know; none without
     one. When Spark cannot read them either the checkpoint is moved aside, and None returned.

@@ -39,7 +39,7 @@ _CHANGING = (OSError, CheckpointMismatch, LogError, PySparkException, Py4JError)
 """What reading a folder may raise that somebody else writes and tidies up meanwhile."""
 
 
-class Follower:
+class CheckpointFollower:
     """The machines of a checkpoint that another job writes, as of its last committed batch."""
 
     def __init__(self, spark: SparkSession, settings: Settings, folders: DataDir) -> None:
@@ -103,7 +103,7 @@ class Follower:
 
 def stand_by(
     settings: Settings, folders: DataDir, lock: JobLock, stop: threading.Event
-) -> Follower | None:
+) -> CheckpointFollower | None:
     """Wait, with Spark warm, until the lock is ours, and return what is then known of the machines;
     None when it was free.
 
@@ -115,7 +115,7 @@ def stand_by(
     spark = open_spark(settings, local_fs_jar())
     _need_own_cores(spark)
     warm_up(spark, settings)
-    follower = Follower(spark, settings, folders)
+    follower = CheckpointFollower(spark, settings, folders)
     workers = WarmWorkers(spark, settings.shuffle_partitions)
     if _wait_for_turn(lock, follower, workers, stop):
         logger.info("the other job is gone: taking over")
@@ -135,7 +135,7 @@ def _need_own_cores(spark: SparkSession) -> None:
 
 
 def _wait_for_turn(
-    lock: JobLock, follower: Follower, workers: WarmWorkers, stop: threading.Event
+    lock: JobLock, follower: CheckpointFollower, workers: WarmWorkers, stop: threading.Event
 ) -> bool:
     """Follow the other job until its lock is ours; False when we are asked to stop before."""
     polls = 0
@@ -149,7 +149,7 @@ def _wait_for_turn(
     return False
 
 
-def _follow(follower: Follower) -> None:
+def _follow(follower: CheckpointFollower) -> None:
     try:
         follower.catch_up()
     except _CHANGING as error:

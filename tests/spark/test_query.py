@@ -25,7 +25,7 @@ from streaming.router import machine_keys as machine_keys_column
 from streaming.router import route
 from streaming.shadow.engine import LocalEngine, SparkEngine
 from streaming.starting.beginning import unfolded_outcomes
-from streaming.starting.standby import Follower
+from streaming.starting.standby import CheckpointFollower
 from tests.fixtures.folding import fold_log
 from tests.fixtures.waiting import wait_for
 from tests.property.state_logs import long_log
@@ -119,7 +119,7 @@ def test_a_standby_follows_what_is_committed_and_reads_the_checkpoint_once(
 
     first = BATCH_EVENTS // 2
     run = Run(spark, tmp_path, log[:first])
-    follower = Follower(spark, run.settings, run.folders)
+    follower = CheckpointFollower(spark, run.settings, run.folders)
     follower.catch_up()
     assert follower.states() == {}
     run.until_done(Recorder())

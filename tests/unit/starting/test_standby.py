@@ -43,7 +43,7 @@ def folders(tmp_path):
 def test_the_lock_is_taken_while_spark_has_no_cores(blocked, folders):
     settings = load_settings(overrides=[f"data.dir={folders.root}"], environment={})
     lock = Mock(try_acquire=Mock(side_effect=[False, True]))
-    follower = standby.Follower(blocked, settings, folders)
+    follower = standby.CheckpointFollower(blocked, settings, folders)
     workers = WarmWorkers(blocked, 1, clock=iter(range(0, 1_000_000, 1_000)).__next__)
     turns = []
 
@@ -61,9 +61,9 @@ def test_the_lock_is_taken_while_spark_has_no_cores(blocked, folders):
 def test_the_machines_are_handed_over_and_not_kept(blocked, folders, monkeypatch):
     known = {1: b"machine"}
     monkeypatch.setattr(standby, "stored_states", lambda *_: known)
-    monkeypatch.setattr(standby.Follower, "_leads_on", lambda *_: True)
+    monkeypatch.setattr(standby.CheckpointFollower, "_leads_on", lambda *_: True)
     settings = load_settings(overrides=[f"data.dir={folders.root}"], environment={})
-    follower = standby.Follower(blocked, settings, folders)
+    follower = standby.CheckpointFollower(blocked, settings, folders)
     assert follower.states() is known
     assert follower._states is None
 
@@ -79,7 +79,7 @@ def test_a_topic_is_opened_once_for_all_looks(blocked, folders, monkeypatch):
     monkeypatch.setattr(standby, "stored_states", lambda *_: {})
     settings = load_settings(overrides=[f"data.dir={folders.root}"], environment={})
     on_topic = DataDir(folders.root, "kafka://127.0.0.1:1/events")
-    follower = standby.Follower(blocked, settings, on_topic)
+    follower = standby.CheckpointFollower(blocked, settings, on_topic)
     for _ in range(3):
         follower.catch_up()
     opening.assert_called_once()
