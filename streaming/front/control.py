@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ _ORDERS: Mapping[str, EventKind] = {
     "resume": EventKind.CONTROLLER_RESUMED,
     "allow_shutdown": EventKind.CONTROLLED_SHUTDOWN_ALLOWED,
 }
+_OF_A_PAUSE = frozenset({EventKind.CONTROLLER_PAUSED, EventKind.CONTROLLER_RESUMED})
 _TIMEOUT_S = 10.0
 _NOT_PAUSED = (
     "the controller is not paused, or its pause is not carried out yet, or is being ended already"
@@ -36,16 +38,19 @@ class ControlServer:
         self,
         path: Path,
         append: AppendEvents,
+        end_offset: int,
         on_resumed: Callable[[], None],
-        is_paused: Callable[[], bool],
+        is_paused_after: Callable[[int], bool],
     ) -> None:
-        """Append orders with `append`; on_resumed is called when the end of a pause is durable.
-        is_paused: whether all that was decided before a pause is written.
+        """Append orders with `append` to a log that ends at end_offset; on_resumed is called when
+        the end of a pause is durable. is_paused_after: whether all that was decided up to an event
+        is written, and nothing is decided now.
         """
         self._append = append
         self._on_resumed = on_resumed
-        self._is_paused = is_paused
-        self._resumes = False
+        self._is_paused_after = is_paused_after
+        self._under_way = 0  # orders about pauses that are not durable yet
+        self._newest = end_offset - 1  # of those that are: a front before us may have taken one
         self._server = UnixServer(path, self._serve)
 
     async def start(self) -> None:
@@ -69,26 +74,39 @@ class ControlServer:
         finally:
             writer.close()
 
+    def give(self, order: NewRecord) -> asyncio.Future[range]:
+        """Append an order, of an operator or our own; what is about a pause has to be carried out
+        before a pause may end.
+        """
+        appended = asyncio.wrap_future(self._append([order]))
+        if order.kind in _OF_A_PAUSE:
+            self._under_way += 1
+            appended.add_done_callback(partial(self._appended, order.kind))
+        return appended
+
+    def _appended(self, kind: str, appended: asyncio.Future[range]) -> None:
+        self._under_way -= 1
+        if appended.cancelled() or appended.exception() is not None:
+            return
+        self._newest = appended.result().start
+        if kind == EventKind.CONTROLLER_RESUMED:
+            self._on_resumed()
+
     async def _take(self, line: bytes) -> dict[str, Any]:
         try:
-            record = order_event(line)
-            if record.kind == EventKind.CONTROLLER_RESUMED and not self._may_resume():
+            order = order_event(line)
+            if order.kind == EventKind.CONTROLLER_RESUMED and not self._may_resume():
                 return {"error": _NOT_PAUSED}
-            appended = await asyncio.wrap_future(self._append([record]))
+            appended = await self.give(order)
         except (MalformedEvent, LogError) as error:
             return {"error": str(error)}
-        if record.kind == EventKind.CONTROLLER_PAUSED:
-            self._resumes = False
-        elif record.kind == EventKind.CONTROLLER_RESUMED:
-            self._resumes = True
-            self._on_resumed()
         return {"offset": appended.start}
 
     def _may_resume(self) -> bool:
         """Return whether everything may be read again under the same claim: what is decided and not
         written yet would be taken back by what is read before it is.
         """
-        return self._is_paused() and not self._resumes
+        return not self._under_way and self._is_paused_after(self._newest)
 
 
 def order_event(line: bytes) -> NewRecord:

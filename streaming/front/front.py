@@ -84,7 +84,11 @@ class Front:
         self._link = LinkServer(folders.link, self._append, self._feed)
         self._status = StatusServer(folders.status_socket, self.status)
         self._control = ControlServer(
-            folders.control_socket, self._append, self._load_again, lambda: self._feed.paused
+            folders.control_socket,
+            self._append,
+            self._log.end_offset(),
+            on_resumed=self._load_again,
+            is_paused_after=self._feed.is_paused_after,
         )
         self._metrics = _metrics_server(settings, self.status, now_ms)
         self._groups = Groups(
@@ -176,7 +180,7 @@ class Front:
         if without_term:
             logger.warning("the job knows of no election: everything is loaded again")
             if self._feed.paused:
-                self._append([event(EventKind.CONTROLLER_PAUSED, {"reason": _STILL_PAUSED})])
+                self._control.give(event(EventKind.CONTROLLER_PAUSED, {"reason": _STILL_PAUSED}))
             self._load_again()
         self._lease.folded(end_offset)
 

@@ -116,6 +116,7 @@ class JobFeed:
         self.image: ClusterImage | None = None
         self.progress = JobProgress()
         self.paused = False
+        self._completed = 0  # up to where the present job has completed batches
         self._clock = clock
         self._decider = decider
         self._counters = counters
@@ -133,6 +134,12 @@ class JobFeed:
     def has_job(self) -> bool:
         """Return whether a job is connected."""
         return self.progress.pid is not None
+
+    def is_paused_after(self, offset: int) -> bool:
+        """Return whether a job has carried out all up to an event, that one too, and decides
+        nothing now by an operator's wish.
+        """
+        return self.paused and self._completed > offset
 
     def job_connected(self, pid: int) -> None:
         """Take a new job; its image follows."""
@@ -163,6 +170,7 @@ class JobFeed:
         told = ImageTold.read(message.head)
         # A pause is the operator's to end: a job that knows nothing does not know of it either.
         self.paused = told.paused or (told.without_term and self.paused)
+        self._completed = told.end_offset
         self._clock.replace(told.timers)
         self._take_delivery(told)
         if told.query_folds:
@@ -201,6 +209,7 @@ class JobFeed:
 
     def _take_batch(self, message: Message) -> None:
         batch = BatchCompleted.read(message.head)
+        self._completed = batch.end_offset
         self.progress.note_batch(batch, self._now_ms())
         if batch.rejected:
             self._counters["rejected_writes"] += batch.rejected

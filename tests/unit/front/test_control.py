@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,10 @@ from streaming.commands import control
 from streaming.errors import NotRunning
 from streaming.front import control as control_server
 from streaming.front.control import ControlServer, order_event
-from streaming.log.api import LogClosed, NewRecord
+from streaming.log.api import AppendFailed, NewRecord
 from streaming.paths import DataDir
 from streaming.sockets.control_socket import OrderRefused, give_order
+from tests.fixtures.waiting import wait_for
 
 Command = Callable[..., tuple[int, int]]
 LONG_S, SHORT_S = 20.0, 3.0
@@ -34,8 +35,13 @@ def data_dir() -> Iterator[Path]:
         yield Path(folder)
 
 
+FIRST = 40
+"""Offset of the first order."""
+PAUSE, RESUME = ({"order": name, "reason": ""} for name in ("pause", "resume"))
+
+
 class Log:
-    """What is appended counts from 40 on; takes_s: how long that takes, once begun."""
+    """What is appended counts from FIRST on; takes_s: how long that takes, once begun."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.records: list[NewRecord] = []
@@ -48,7 +54,7 @@ class Log:
         if self.error is not None:
             appended.set_exception(self.error)
             return appended
-        start = 40 + len(self.records)
+        start = FIRST + len(self.records)
         self.records += records
         offsets = range(start, start + len(records))
         if self.takes_s:
@@ -58,15 +64,37 @@ class Log:
         return appended
 
 
+class Job:
+    """Has folded what is before `completed`, and is paused by that; `fold` takes the rest."""
+
+    def __init__(self, log: Log, *, paused: bool = True, completed: int = FIRST) -> None:
+        self.log = log
+        self.paused = paused
+        self.completed = completed
+
+    def fold(self) -> None:
+        for one in self.log.records[self.completed - FIRST :]:
+            self.paused = one.kind == "controller_paused"
+        self.completed = FIRST + len(self.log.records)
+
+    def is_paused_after(self, offset: int) -> bool:
+        return self.paused and self.completed > offset
+
+
 def ask(
-    data_dir: Path, log: Log, call: Callable[[], Any], *, paused: bool = True
+    data_dir: Path, log: Log, call: Callable[[], Any], job: Job | None = None
 ) -> tuple[Any, int]:
-    """Call with a server at work; return what it returns and how often a pause ended."""
+    """Call with a server at work, by default for a job that is paused; return what it returns and
+    how often a pause ended.
+    """
     resumed: list[None] = []
+    folded = job or Job(log)
 
     async def scenario() -> Any:
         path = DataDir(data_dir).control_socket
-        server = ControlServer(path, log.append, lambda: resumed.append(None), lambda: paused)
+        server = ControlServer(
+            path, log.append, FIRST, lambda: resumed.append(None), folded.is_paused_after
+        )
         await server.start()
         try:
             return await asyncio.to_thread(call)
@@ -79,16 +107,16 @@ def ask(
 def test_orders_become_events_and_the_end_of_a_pause_is_told(data_dir: Path) -> None:
     log = Log()
     orders = [
-        {"order": "pause", "reason": "r"},
-        {"order": "allow_shutdown", "broker_id": 3},
         {"order": "resume", "reason": ""},
+        {"order": "allow_shutdown", "broker_id": 3},
+        {"order": "pause", "reason": "r"},
     ]
     found, resumed = ask(data_dir, log, lambda: [give_order(data_dir, o, 10) for o in orders])
     assert (found, resumed) == ([40, 41, 42], 1)
     assert [(one.kind, one.key, orjson.loads(one.payload)) for one in log.records] == [
-        ("controller_paused", "", {"reason": "r"}),
-        ("controlled_shutdown_allowed", "", {"broker_id": 3}),
         ("controller_resumed", "", {"reason": ""}),
+        ("controlled_shutdown_allowed", "", {"broker_id": 3}),
+        ("controller_paused", "", {"reason": "r"}),
     ]
 
 
@@ -107,36 +135,63 @@ def test_what_is_no_order_is_refused_and_not_appended(data_dir: Path, order: Any
     assert log.records == []
 
 
-def test_only_a_pause_that_is_carried_out_ends(data_dir: Path) -> None:
-    """What is decided and not written yet would be taken back by what is read before it is."""
+def assert_refused(data_dir: Path) -> None:
+    why = "is not paused, or its pause is not carried out yet, or is being ended already"
+    with pytest.raises(OrderRefused, match=why):
+        give_order(data_dir, RESUME, 10)
+
+
+@pytest.mark.parametrize(("paused", "completed"), [(False, FIRST), (True, FIRST - 1)])
+def test_only_a_pause_that_is_carried_out_ends(
+    data_dir: Path, paused: bool, completed: int
+) -> None:
+    """What is decided and not written yet would be taken back by what is read before it is; what
+    the log had before may be an end of the pause.
+    """
     log = Log()
-
-    def refused() -> None:
-        with pytest.raises(OrderRefused, match="is not paused, or its pause is not carried out"):
-            give_order(data_dir, {"order": "resume", "reason": ""}, 10)
-
-    assert ask(data_dir, log, refused, paused=False) == (None, 0)
+    job = Job(log, paused=paused, completed=completed)
+    assert ask(data_dir, log, lambda: assert_refused(data_dir), job) == (None, 0)
     assert log.records == []
 
 
 def test_a_pause_ends_once(data_dir: Path) -> None:
     """The second end would read everything again while what the first led to is on its way."""
     log = Log()
-    resume, pause = {"order": "resume", "reason": ""}, {"order": "pause", "reason": ""}
+    job = Job(log)
 
-    def twice() -> None:
-        give_order(data_dir, resume, 10)
-        with pytest.raises(OrderRefused, match="is being ended already"):
-            give_order(data_dir, resume, 10)
-        give_order(data_dir, pause, 10)
-        give_order(data_dir, resume, 10)
+    def orders() -> None:
+        give_order(data_dir, RESUME, 10)
+        assert_refused(data_dir)
+        give_order(data_dir, PAUSE, 10)
+        assert_refused(data_dir)  # the job is still paused as it was before
+        job.fold()
+        give_order(data_dir, RESUME, 10)
+        job.fold()
+        assert_refused(data_dir)
 
-    assert ask(data_dir, log, twice) == (None, 2)
+    assert ask(data_dir, log, orders, job) == (None, 2)
     assert [one.kind for one in log.records] == [
         "controller_resumed",
         "controller_paused",
         "controller_resumed",
     ]
+
+
+@pytest.mark.parametrize(("orders", "loads"), [((RESUME, RESUME), 1), ((PAUSE, RESUME), 0)])
+def test_no_pause_ends_while_an_order_is_under_way(
+    data_dir: Path, orders: tuple[dict[str, str], ...], loads: int
+) -> None:
+    log = Log()
+    log.takes_s = 0.5
+
+    def both() -> None:
+        with ThreadPoolExecutor() as threads:
+            first = threads.submit(give_order, data_dir, orders[0], 10)
+            wait_for("the first order", lambda: log.records)
+            assert_refused(data_dir)
+            first.result()
+
+    assert ask(data_dir, log, both) == (None, loads)
 
 
 def test_an_order_counts_however_long_the_log_takes(
@@ -145,23 +200,29 @@ def test_an_order_counts_however_long_the_log_takes(
     """An append that was begun is not taken back."""
     monkeypatch.setattr(control_server, "_TIMEOUT_S", 0.5)
     log = Log()
-    resume, pause = {"order": "resume", "reason": ""}, {"order": "pause", "reason": ""}
+    job = Job(log)
 
     def orders() -> list[int]:
         log.takes_s = 0.6
-        given = [give_order(data_dir, one, 10) for one in (resume, pause)]
+        given = [give_order(data_dir, one, 10) for one in (RESUME, PAUSE)]
         log.takes_s = 0
-        return [*given, give_order(data_dir, resume, 10)]
+        job.fold()
+        return [*given, give_order(data_dir, RESUME, 10)]
 
-    assert ask(data_dir, log, orders) == ([40, 41, 42], 2)
+    assert ask(data_dir, log, orders, job) == ([40, 41, 42], 2)
 
 
-def test_a_log_that_refuses_is_told(data_dir: Path) -> None:
-    def refused() -> None:
-        with pytest.raises(OrderRefused, match="closed"):
-            give_order(data_dir, {"order": "resume", "reason": ""}, 10)
+def test_what_the_log_refuses_may_be_ordered_again(data_dir: Path) -> None:
+    log = Log(AppendFailed("full"))
 
-    assert ask(data_dir, Log(LogClosed("closed")), refused) == (None, 0)
+    def orders() -> int:
+        for one in (PAUSE, RESUME):
+            with pytest.raises(OrderRefused, match="full"):
+                give_order(data_dir, one, 10)
+        log.error = None
+        return give_order(data_dir, RESUME, 10)
+
+    assert ask(data_dir, log, orders) == (FIRST, 1)
 
 
 @pytest.mark.parametrize("line", [b"", b"[]", b"{", b"5\n"])

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
+import orjson
 import pytest
 
 from state.decisions import DecisionKind
@@ -24,11 +25,19 @@ def feed(taken: list[Decisions]) -> JobFeed:
         """Take what is not looked at."""
 
     return JobFeed(
-        cast(Any, SimpleNamespace(arm=nothing)),
+        cast(Any, SimpleNamespace(arm=nothing, replace=nothing)),
         cast(Any, SimpleNamespace(answer=nothing)),
         Counter(),
         lambda: 0,
-        cast(Any, SimpleNamespace(decided=nothing, groups_decided=taken.append)),
+        cast(
+            Any,
+            SimpleNamespace(
+                decided=nothing,
+                groups_decided=taken.append,
+                snapshot=nothing,
+                batch_completed=nothing,
+            ),
+        ),
     )
 
 
@@ -58,3 +67,35 @@ def test_decisions_about_groups_are_taken_in_parts(
     assert [one for part in taken for one in part] == list(enumerate(bodies))
     assert [len(part) for part in taken] == parts
     assert turns == list(range(1, len(parts) + 1)), "others are served after each"
+
+
+def test_a_pause_is_carried_out_with_the_batch_that_it_is_in() -> None:
+    """A job that comes may be behind the one before it, and still paused by an earlier order."""
+    job = feed([])
+
+    def say(head: dict[str, Any], body: bytes = b"") -> None:
+        for _ in job.job_said(Message(head, body)):
+            pass
+
+    def decide(*decided: tuple[int, bool]) -> None:
+        bodies = [orjson.dumps({"paused": paused, "reason": ""}) for _, paused in decided]
+        kind = str(DecisionKind.SET_PAUSE)
+        rows = [[at, kind, len(body)] for (at, _), body in zip(decided, bodies, strict=True)]
+        say({"type": "decisions", "decisions": rows}, pack_parts(bodies))
+
+    def found() -> list[int]:
+        return [offset for offset in (3, 4, 5, 6, 7) if job.is_paused_after(offset)]
+
+    image = {"type": "image", "paused": True, "end_offset": 5}
+    batch = {"type": "batch", "batch_id": 1, "end_offset": 7}
+    say(image)
+    assert found() == [3, 4]
+    decide((5, False), (6, True))
+    assert found() == [3, 4]
+    say(batch)
+    assert found() == [3, 4, 5, 6]
+    say(image)
+    assert found() == [3, 4]
+    decide((5, False))
+    say(batch)
+    assert found() == []

@@ -8,6 +8,7 @@ from typing import Any
 
 from state.event_kinds import EventKind
 from streaming.log.embedded import EmbeddedLogReader
+from tests.fixtures.waiting import wait_on_loop
 from tests.unit.front.front_figures import made_front, say
 
 
@@ -46,3 +47,22 @@ def test_a_pause_goes_on_though_the_job_does_not_know_of_it(tmp_path):
 
 def test_a_pause_ends_with_a_job_that_knows_that_it_did(tmp_path):
     assert told(tmp_path, {"paused": True}, {"paused": False}) == ([], [], False)
+
+
+def test_a_pause_that_the_job_does_not_know_ends_no_sooner_than_it_has_folded_it(tmp_path):
+    async def inner() -> list[bool]:
+        front, log = made_front(tmp_path)
+        front._feed.job_connected(77)
+        found = []
+        say(front, {"type": "image", "paused": True})
+        found.append(front._control._may_resume())
+        say(front, {"type": "image", "without_term": True})
+        found.append(front._control._may_resume())
+        await wait_on_loop("the pause", lambda: not front._control._under_way)
+        found.append(front._control._may_resume())
+        say(front, {"type": "batch", "batch_id": 1, "end_offset": 1})
+        found.append(front._control._may_resume())
+        log.close()
+        return found
+
+    assert asyncio.run(inner()) == [True, False, False, True]
