@@ -3,9 +3,10 @@
 A move that `legal` does not list is refused: it is reported and changes nothing. A leader is
 elected, and a replica taken out of an ISR, only here. What a row is told to be is taken by other
 modules: states found in ZooKeeper (`states`), where loaded rows begin (`starting`), the ISR that
-a leader asks for (`isr`), replica lists (`relist`), and leader epochs that are raised alone
-(`epochs`). Sources: Kafka 3.9's PartitionStateMachine, ReplicaStateMachine and Election; where
-Kafka writes a partition several times in one event, one write holds the outcome.
+a leader asks for (`isr`), replica lists (`relist`), leaders that were not listed before
+(`reassignment`), and leader epochs that are raised alone (`epochs`). Sources: Kafka 3.9's
+PartitionStateMachine, ReplicaStateMachine and Election; where Kafka writes a partition several
+times in one event, one write holds the outcome.
 """
 
 from __future__ import annotations

@@ -41,18 +41,18 @@ class Motion:
     """A partition's replicas while it moves: all, and which of them come and go."""
 
     replicas: tuple[int, ...]
-    adding: frozenset[int] = frozenset()
-    removing: frozenset[int] = frozenset()
+    adding: frozenset[int]
+    removing: frozenset[int]
 
     @property
-    def origin(self) -> tuple[int, ...]:
+    def origin(self) -> list[int]:
         """The replicas it had before."""
-        return tuple(id_ for id_ in self.replicas if id_ not in self.adding)
+        return [id_ for id_ in self.replicas if id_ not in self.adding]
 
     @property
-    def target(self) -> tuple[int, ...]:
+    def target(self) -> list[int]:
         """The replicas it ends with."""
-        return tuple(id_ for id_ in self.replicas if id_ not in self.removing)
+        return [id_ for id_ in self.replicas if id_ not in self.removing]
 
     @property
     def in_progress(self) -> bool:
@@ -95,6 +95,7 @@ def begin(slot: Slot, changes: Changes, at: Rows, motions: Sequence[Motion]) -> 
     unneeded = (present != NONE) & ~contains(lists, present)
     _stop_and_delete(slot, changes, slot.table.spread(at, unneeded))
     _relist(changes, at, lists, motions)
+    _start_leaders(slot, at)
     if any(changed):
         topic = int(rows.topic[at[0]])
         kind = DecisionKind.REWRITE_ASSIGNMENT
@@ -127,6 +128,18 @@ def _relist(changes: Changes, at: Rows, lists: Int32s, motions: Sequence[Motion]
     adding = contains(pad_rows([sorted(one.adding) for one in motions]), lists)
     removing = contains(pad_rows([sorted(one.removing) for one in motions]), lists)
     replace_replicas(changes, at, lists, adding, removing)
+
+
+def _start_leaders(slot: Slot, at: Rows) -> None:
+    """Begin to follow replicas that led rows `at` before they were listed: each of them runs
+    already, so it is not new.
+    """
+    rows = slot.table.rows
+    leads = (rows.replicas[at] == rows.leader[at][:, None]) & (rows.replicas[at] != NONE)
+    leads &= rows.replica_state[at] == ReplicaState.NON_EXISTENT
+    states = rows.replica_state[at]
+    rows.replica_state[at] = np.where(leads, np.int8(ReplicaState.ONLINE), states)
+    rows.state[at[any_in_row(leads) & slot.online_leader(at)]] = PartitionState.ONLINE
 
 
 def _unled(slot: Slot, changes: Changes, at: Rows) -> Bools:
