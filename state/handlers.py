@@ -1,4 +1,4 @@
-"""What a machine's table of stimuli is: which function folds which payload."""
+"""A machine's dispatch table: which function folds which payload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which function of the cluster machine folds which payload: its table of stimuli."""
+"""Which function of the cluster machine folds which payload: its dispatch table."""
 
 from __future__ import annotations
 

@@ -2,47 +2,91 @@
 
 from __future__ import annotations
 
+from state.decisions import Decision
+from state.events import Event
 from state.groups import replies
+from state.groups.buckets import group_bucket
 from state.groups.change_bodies import GroupLoaded, LoadedMember
 from state.groups.change_kinds import ChangeKind
 from state.groups.group import Group
+from state.groups.group_turn import Gone, finish, with_group
 from state.groups.member import Member
 from state.groups.membership import touch
 from state.groups.offset_rows import rows_values
 from state.groups.payloads.ownership import (
     GroupObserved,
+    GroupPartitionsElected,
+    GroupPartitionsLoaded,
     GroupPartitionsResigned,
     ObservedMember,
     ObservedMetadata,
 )
+from state.groups.payloads.requests import SyncsCame
 from state.groups.rebalance import prepare
 from state.groups.slot import GroupSlot, Ownership
 from state.groups.states import GroupState
 from state.groups.tables import CoordinatorPhase
-from state.groups.timers import disarm
+from state.groups.timers import NOTHING, Known, disarm
 from state.groups.turn import Turn
 from state.protocol_errors import ProtocolError
 
 
-def elected(slot: GroupSlot, partitions: tuple[int, ...], epoch: int) -> None:
+def on_group_partitions_elected(
+    slot: GroupSlot, event: Event, became: GroupPartitionsElected
+) -> list[Decision]:
     """Begin to load partitions; those that are owned already stay so, older epochs are ignored."""
-    for partition in partitions:
+    for partition in became.partitions:
         held = slot.partitions.get(partition)
-        if held is None or epoch >= held.epoch:
+        if held is None or became.epoch >= held.epoch:
             owned = held is not None and held.phase is CoordinatorPhase.OWNED
             slot.partitions[partition] = Ownership(
-                epoch, CoordinatorPhase.OWNED if owned else CoordinatorPhase.LOADING
+                became.epoch, CoordinatorPhase.OWNED if owned else CoordinatorPhase.LOADING
             )
+    return []
 
 
-def loaded(slot: GroupSlot, partitions: tuple[int, ...], epoch: int) -> None:
+def on_group_partitions_loaded(
+    slot: GroupSlot, event: Event, done: GroupPartitionsLoaded
+) -> list[Decision]:
     """Serve partitions whose groups have been observed."""
-    for partition in partitions:
-        if slot.partitions.get(partition) == Ownership(epoch, CoordinatorPhase.LOADING):
-            slot.partitions[partition] = Ownership(epoch, CoordinatorPhase.OWNED)
+    for partition in done.partitions:
+        if slot.partitions.get(partition) == Ownership(done.epoch, CoordinatorPhase.LOADING):
+            slot.partitions[partition] = Ownership(done.epoch, CoordinatorPhase.OWNED)
+    return []
 
 
-def resigned(slot: GroupSlot, ended: GroupPartitionsResigned) -> list[int]:
+def on_group_partitions_resigned(
+    slot: GroupSlot, event: Event, ended: GroupPartitionsResigned
+) -> list[Decision]:
+    """Forget the groups of partitions that another broker coordinates."""
+
+    def act(turn: Turn, group: Group) -> Gone:
+        _unload(turn, group)
+        return True
+
+    given_up = _resign(slot, ended)
+    found: list[Decision] = []
+    if given_up:
+        for number in slot.numbers():
+            bucket = slot.bucket(number)
+            for name in bucket.of_partitions(given_up):
+                group = bucket.get(name)
+                assert group is not None
+                known = _everybody(group, event.time_ms) if ended.unheard else NOTHING
+                found += with_group(slot, event, name, act, known)
+            if not bucket.entries:
+                # The clock may have forgotten the timer with the role, and nobody needs it now.
+                bucket.armed_ms = None
+    return found
+
+
+def _everybody(group: Group, now_ms: int) -> Known:
+    """Return that all members of a group were heard of, and have sent their SyncGroup."""
+    synced = SyncsCame(group.name, group.generation, tuple(group.members))
+    return Known(dict.fromkeys(group.members, now_ms), synced)
+
+
+def _resign(slot: GroupSlot, ended: GroupPartitionsResigned) -> list[int]:
     """Give partitions up and return those whose groups are to be forgotten; older epochs are
     ignored.
     """
@@ -64,7 +108,7 @@ def resigned(slot: GroupSlot, ended: GroupPartitionsResigned) -> list[int]:
     return given_up
 
 
-def unload(turn: Turn, group: Group) -> None:
+def _unload(turn: Turn, group: Group) -> None:
     """Answer everybody who waits that another broker coordinates the group."""
     for member in group.members.values():
         if member.join_request is not None:
@@ -75,7 +119,17 @@ def unload(turn: Turn, group: Group) -> None:
     turn.change({"change": ChangeKind.GROUP_REMOVED, "reason": "unloaded"})
 
 
-def observed_group(turn: Turn, observed: GroupObserved) -> Group:
+def on_group_observed(slot: GroupSlot, event: Event, seen: GroupObserved) -> list[Decision]:
+    """Take a group over, while its partition is loading."""
+    held = slot.partitions.get(seen.partition)
+    bucket = slot.bucket(group_bucket(seen.group))
+    if held != (seen.epoch, CoordinatorPhase.LOADING) or seen.group in bucket.entries:
+        return []
+    turn = Turn(event.offset, event.time_ms, slot.config)
+    return finish(bucket, turn, _observed_group(turn, seen), gone=False)
+
+
+def _observed_group(turn: Turn, observed: GroupObserved) -> Group:
     """Return a group as it was found, with sessions that begin now; one that is larger than allowed
     rebalances, so that the members who are too many can commit.
     """

@@ -5,12 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
+from state.decisions import Decision
+from state.events import Event
 from state.groups.group import Group
+from state.groups.group_turn import with_group
 from state.groups.membership import Members, member_error, sender_error, touch
-from state.groups.payloads.requests import Heartbeat, LeaveGroupRequested, LeavingMember
+from state.groups.payloads.requests import (
+    Heartbeat,
+    HeartbeatsReceived,
+    LeaveGroupRequested,
+    LeavingMember,
+)
 from state.groups.rebalance import remove_member, remove_pending
+from state.groups.slot import GroupSlot
 from state.groups.states import GroupState
 from state.groups.tables import HEARTBEAT, LEAVE, GroupApi
+from state.groups.timers import Known
 from state.groups.turn import Turn
 from state.protocol_errors import ProtocolError
 
@@ -45,7 +55,31 @@ def heartbeat_answer(group: Beating, heard: Heartbeat) -> ProtocolError:
     return cell if error is None else error
 
 
-def heartbeat(turn: Turn, group: Group, heard: Heartbeat) -> None:
+def on_heartbeats_received(
+    slot: GroupSlot, event: Event, received: HeartbeatsReceived
+) -> list[Decision]:
+    """Keep members that were heard of, and wait for no SyncGroup that came."""
+    synced = {one.group: one for one in received.synced}
+    of_group: dict[str, list[Heartbeat]] = {one: [] for one in synced}
+    for one in received.heartbeats:
+        of_group.setdefault(one.group, []).append(one)
+
+    def act(turn: Turn, group: Group) -> None:
+        for one in of_group[group.name]:
+            _heartbeat(turn, group, one)
+
+    found: list[Decision] = []
+    for name, heartbeats in of_group.items():
+        heard_ms = {
+            one.member: event.time_ms - one.silent_ms
+            for one in heartbeats
+            if one.silent_ms is not None
+        }
+        found += with_group(slot, event, name, act, Known(heard_ms, synced.get(name)))
+    return found
+
+
+def _heartbeat(turn: Turn, group: Group, heard: Heartbeat) -> None:
     """Keep a member that was heard of; it was answered when it came. When somebody who waits was
     heard of before says nothing: its session begins when it is answered.
     """

@@ -1,10 +1,14 @@
-"""Which request does what, with a group or without one."""
+"""Requests of members and administrators, with a group or without one."""
 
 from __future__ import annotations
 
+from state.decisions import Decision
+from state.events import Event
 from state.groups import presence, replies
+from state.groups.buckets import group_bucket
 from state.groups.change_kinds import ChangeKind
 from state.groups.group import Group
+from state.groups.group_turn import finish
 from state.groups.join import join
 from state.groups.offsets import api_of, commit, delete_group, delete_offsets
 from state.groups.payloads.offsets import (
@@ -19,13 +23,30 @@ from state.groups.payloads.requests import (
     LeaveGroupRequested,
     SyncGroupRequested,
 )
+from state.groups.slot import GroupSlot
 from state.groups.sync import sync
 from state.groups.tables import CoordinatorPhase, GroupApi, status_error
+from state.groups.timers import fire
 from state.groups.turn import Turn
 from state.protocol_errors import ProtocolError
 
 
-def handle_request(
+def on_group_request(slot: GroupSlot, event: Event, request: GroupRequest) -> list[Decision]:
+    """Take a request about one group, which may not exist."""
+    bucket = slot.bucket(group_bucket(request.group))
+    group = bucket.get(request.group)
+    turn = Turn(event.offset, event.time_ms, slot.config)
+    if group is not None:
+        fire(turn, group, event.time_ms)
+        turn.now_ms = event.time_ms
+    kept = _handle(turn, group, request, slot.phase(request.partition))
+    if kept is not None:
+        return finish(bucket, turn, kept, gone=False)
+    nobody = Group(request.group, request.partition)
+    return finish(bucket, turn, group or nobody, gone=True)
+
+
+def _handle(
     turn: Turn, group: Group | None, request: GroupRequest, phase: CoordinatorPhase
 ) -> Group | None:
     """Answer or refuse a request, or let it wait; return the group if there is one afterwards.

@@ -1,4 +1,4 @@
-"""Which function of a slot folds which payload: the slot's table of stimuli."""
+"""Which function of a slot folds which payload: the slot's dispatch table."""
 
 from __future__ import annotations
 

@@ -8,8 +8,8 @@ from typing import Any
 from state.decisions import Decision
 from state.events import Event
 from state.groups.bucket import Bucket
-from state.groups.concern import concern, finish
 from state.groups.group import Group
+from state.groups.group_turn import finish, with_group
 from state.groups.load import LoadedPartition
 from state.groups.member import Member
 from state.groups.offset_rows import OffsetRow, loaded_position
@@ -96,7 +96,7 @@ def _put_group(world: World, step: dict[str, Any]) -> None:
 
 def _meddle_with(world: World, name: str, change: Callable[[Turn, Group], None]) -> None:
     event = Event(world.offset, world.now_ms, "", name, b"")
-    world.meddle(name, lambda slot, _: concern(slot, event, name, change))
+    world.meddle(name, lambda slot, _: with_group(slot, event, name, change))
 
 
 def _force_state(world: World, step: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""One group in the fold: its timers that are due, what is done with it, and what was decided."""
+"""One group folded with an event: due timers fire, the event is applied, decisions come out."""
 
 from __future__ import annotations
 
@@ -20,14 +20,15 @@ Gone: TypeAlias = bool
 """Whether a group is to be forgotten."""
 
 ToGroup: TypeAlias = Callable[[Turn, Group], Gone | None]
-"""What is done with a group; one that says nothing keeps it."""
+"""Applies an event to a group; one that returns None keeps the group."""
 
 
-def concern(
+def with_group(
     slot: GroupSlot, event: Event, name: str, act: ToGroup, known: Known = NOTHING
 ) -> list[Decision]:
-    """Do something with a group that exists, after its timers that are due, which fire by what the
-    event tells of it.
+    """Apply an event to a group, if it exists, and return the decisions.
+
+    Timers that are due fire first. known: what the event says of the time before it.
     """
     bucket = slot.bucket(group_bucket(name))
     group = bucket.get(name)
@@ -39,9 +40,11 @@ def concern(
     return finish(bucket, turn, group, gone=bool(act(turn, group)))
 
 
-def each(slot: GroupSlot, event: Event, names: Iterable[str], act: ToGroup) -> list[Decision]:
-    """Do something with groups, one after the other."""
-    return [decision for name in names for decision in concern(slot, event, name, act)]
+def with_groups(
+    slot: GroupSlot, event: Event, names: Iterable[str], act: ToGroup
+) -> list[Decision]:
+    """Apply an event to groups, one after the other, and return the decisions."""
+    return [decision for name in names for decision in with_group(slot, event, name, act)]
 
 
 def finish(bucket: Bucket, turn: Turn, group: Group, *, gone: Gone) -> list[Decision]:
