@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from state.event_kinds import EventKind
@@ -34,8 +35,6 @@ from streaming.zk.znodes import (
     CLUSTER_ID_PATH,
     CONTROLLER_EPOCH_PATH,
     CONTROLLER_PATH,
-    ISR_CHANGE_PATH,
-    LOG_DIR_EVENT_PATH,
     PRODUCER_ID_BLOCK_PATH,
     parse_cluster_id,
 )
@@ -64,6 +63,16 @@ class TermListener(Protocol):
 
     def deletions_counted(self, topics: int) -> None:
         """Take how many topics are named to be deleted, those that are being deleted too."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Watching:
+    """What reads, and takes notifications away, under one claim since its last load began."""
+
+    topics: TopicsObserver
+    notifications: NotificationsObserver
+    observers: Observers
+    writer: FencedWriter
 
 
 class Term:
@@ -101,7 +110,8 @@ class Term:
         )
         self._endpoints: Endpoints = []
         self._unserved: str | None = None  # what was warned of last
-        self._read: TopicsObserver | None = None
+        self._watching: _Watching | None = None
+        self._read: TopicsObserver | None = None  # once all topics were read
 
     def connect_and_claim(self) -> ControllerClaim:
         """Open the session and take the role from whoever has it.
@@ -131,25 +141,26 @@ class Term:
         self._read = None
         self._dirty.drain()  # everything is read below
         self._log.append([elected(claim, self._endpoints, self._settings)])
-        writer = self._observe(claim)
-        create_missing(self._session, writer, self._settings.inter_broker_protocol)
+        watching = self._watching = self._watch(claim)
+        observers, topics = watching.observers, watching.topics
+        create_missing(self._session, watching.writer, self._settings.inter_broker_protocol)
         self._tenure.check_controller()
-        self._observers.configs.start()
-        self._notifications.discard()
-        self._look_at_brokers()
-        self._observers.configs.look_at_cluster_default()
-        self._topics.look(Dirty(everything=True))
-        self._read = self._topics
-        self._observers.deletions.look()
+        observers.configs.start()
+        watching.notifications.discard()
+        self._look_at_brokers(observers)
+        observers.configs.look_at_cluster_default()
+        topics.look(Dirty(everything=True))
+        self._read = topics
+        observers.deletions.look()
         self._look_at_cluster_id()
         self._log.append(
             [
                 producer_ids_observed(self._session.get(PRODUCER_ID_BLOCK_PATH), self._counters),
-                event(EventKind.RESYNC_COMPLETED, {"topics": len(self._topics)}),
+                event(EventKind.RESYNC_COMPLETED, {"topics": len(topics)}),
             ]
         )
-        self._observers.admin.look(Dirty(everything=True))
-        self._register_ourselves()
+        observers.admin.look(Dirty(everything=True))
+        self._register_ourselves(observers)
 
     def follow(self) -> None:
         """Append what changes; returns only by raising."""
@@ -194,24 +205,24 @@ class Term:
         """End the session; with it goes what it holds."""
         self._session.close()
 
-    def _observe(self, claim: ControllerClaim) -> FencedWriter:
+    def _watch(self, claim: ControllerClaim) -> _Watching:
         limits = WriteLimits.of(self._settings)
         writer = FencedWriter(self._session, claim.epoch_zk_version, limits)
         tree, log, counters = self._tree, self._log, self._counters
         minted = topics_have_ids(self._settings)
         check = self._signals.check
-        self._topics = TopicsObserver(tree, log, counters, check, mint_topic_ids=minted)
-        self._notifications = NotificationsObserver(tree, writer, log, counters)
-        self._observers = Observers(
+        topics = TopicsObserver(tree, log, counters, check, mint_topic_ids=minted)
+        notifications = NotificationsObserver(tree, writer, log, counters)
+        observers = Observers(
             tree,
             log,
-            self._topics,
+            topics,
             controller_id=claim.controller_id,
             defaults=overridable(self._settings),
             counters=counters,
             names_counted=self._listener.deletions_counted,
         )
-        return writer
+        return _Watching(topics, notifications, observers, writer)
 
     def _broker_listeners(self) -> list[str]:
         """Return the names of the brokers' listeners to be announced on, waiting for a first
@@ -235,12 +246,12 @@ class Term:
     def _registrations(self) -> list[Registration]:
         return readable_registrations(self._tree, self._settings.controller_id)
 
-    def _look_at_brokers(self) -> None:
+    def _look_at_brokers(self, observers: Observers) -> None:
         """Raises GiveUpRole when one came that the role would not have been taken beside: whoever
         claims next refuses it.
         """
-        self._observers.brokers.look()
-        brokers = self._observers.brokers.registrations
+        observers.brokers.look()
+        brokers = observers.brokers.registrations
         try:
             addresses.check_brokers(self._settings, self._endpoints, brokers)
         except ConfigurationError as error:
@@ -251,25 +262,23 @@ class Term:
             self._unserved = unserved
 
     def _look(self, dirty: Dirty) -> None:
+        watching = self._watching
+        assert watching is not None, "a term loads before it follows"
         if CONTROLLER_PATH in dirty:
             self._tenure.check_controller()
         if CONTROLLER_EPOCH_PATH in dirty:
             self._tenure.check_epoch()
-        self._observers.look(
-            dirty, brokers=self._look_at_changed_brokers, notifications=self._look_at_notifications
+        watching.observers.look(
+            dirty,
+            brokers=lambda: self._look_at_changed_brokers(watching.observers),
+            notifications=watching.notifications.look,
         )
         if CLUSTER_ID_PATH in dirty:
             self._look_at_cluster_id()
 
-    def _look_at_changed_brokers(self) -> None:
-        self._look_at_brokers()
-        self._register_ourselves()
-
-    def _look_at_notifications(self, dirty: Dirty) -> None:
-        if ISR_CHANGE_PATH in dirty:
-            self._notifications.look_at_isr_changes()
-        if LOG_DIR_EVENT_PATH in dirty:
-            self._notifications.look_at_log_dir_events()
+    def _look_at_changed_brokers(self, observers: Observers) -> None:
+        self._look_at_brokers(observers)
+        self._register_ourselves(observers)
 
     def _look_at_cluster_id(self) -> None:
         znode = self._tree.get(CLUSTER_ID_PATH)
@@ -280,8 +289,8 @@ class Term:
         except ValueError as error:
             logger.warning("%s", error)
 
-    def _register_ourselves(self) -> None:
-        self._tenure.register(self._endpoints, controller_rack(self._observers.brokers.racks))
+    def _register_ourselves(self, observers: Observers) -> None:
+        self._tenure.register(self._endpoints, controller_rack(observers.brokers.racks))
 
     def _on_state(self, state: SessionState) -> None:
         self._signals.set_held(state is SessionState.HELD)

@@ -11,7 +11,7 @@ from state.payloads.partitions import StateCause
 from streaming.log.api import NewRecord
 from streaming.log.events import EventAppender, event
 from streaming.observers.states import read_states
-from streaming.observers.tree import WatchedTree
+from streaming.observers.tree import Dirty, WatchedTree
 from streaming.process.counters import Counters
 from streaming.zk.errors import ZooKeeperError
 from streaming.zk.fenced import FencedWriter
@@ -64,7 +64,14 @@ class NotificationsObserver:
         for path in (ISR_CHANGE_PATH, LOG_DIR_EVENT_PATH):
             self._delete([f"{path}/{name}" for name in self._tree.children(path)])
 
-    def look_at_isr_changes(self) -> None:
+    def look(self, dirty: Dirty) -> None:
+        """Take what may be new; raises Fenced when somebody else is the controller."""
+        if ISR_CHANGE_PATH in dirty:
+            self._look_at_isr_changes()
+        if LOG_DIR_EVENT_PATH in dirty:
+            self._look_at_log_dir_events()
+
+    def _look_at_isr_changes(self) -> None:
         """Append the present states of all partitions that leaders say they changed."""
         paths, changes = self._read(ISR_CHANGE_PATH, parse_isr_change)
         partitions = sorted({partition for change in changes for partition in change})
@@ -91,7 +98,7 @@ class NotificationsObserver:
             ],
         )
 
-    def look_at_log_dir_events(self) -> None:
+    def _look_at_log_dir_events(self) -> None:
         """Append which brokers say that they lost a log directory."""
         paths, brokers = self._read(LOG_DIR_EVENT_PATH, parse_log_dir_event)
         body = {"broker_ids": sorted(set(brokers))}

@@ -6,6 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from dataclasses import dataclass
 
 from state.event_kinds import EventKind
 from state.payloads.admin import PREFERRED_ELECTION_PATH, REASSIGN_PARTITIONS_PATH
@@ -69,6 +70,14 @@ class Inputs:
         return taken
 
 
+@dataclass(frozen=True, slots=True)
+class _Watching:
+    """What reads since the last load began."""
+
+    topics: TopicsReader
+    observers: Observers
+
+
 class ClusterReader:
     """Looks at a live cluster; used by one thread.
 
@@ -88,7 +97,7 @@ class ClusterReader:
         self._loaded = False
         self._results: dict[Partition, Leadership | None] = {}
         self._failed: set[int] = set()
-        self._observe()
+        self._watching = self._watch()
 
     def look(self) -> Look:
         """Return what changed: results first, then inputs, then whether the controller did."""
@@ -101,11 +110,12 @@ class ClusterReader:
 
     def _look(self, dirty: Dirty) -> Look:
         look = Look(wall_clock_ms())
+        topics, observers = self._watching.topics, self._watching.observers
         if self._controller is not None:
             self._results |= self._states.look(dirty)
-            self._observers.look(
+            observers.look(
                 dirty,
-                brokers=self._observers.brokers.look,
+                brokers=observers.brokers.look,
                 notifications=self._look_at_notifications,
             )
         holder = self._tree.get(CONTROLLER_PATH)
@@ -114,28 +124,30 @@ class ClusterReader:
         if holder.czxid != self._controller:
             return self._load(holder)
         look.inputs = self._inputs.drain()
-        look.topics = self._topics.drain_seen()
+        look.topics = topics.drain_seen()
         look.states, self._results = self._results, {}
         look.failed_log_dirs, self._failed = self._failed, set()
-        fresh = self._topics.drain_fresh()
+        fresh = topics.drain_fresh()
         if fresh:
-            self._states.add(self._topics.partitions())
+            self._states.add(topics.partitions())
             self.dirty.mark(Dirty(frozenset(fresh)))
         return look
 
-    def _observe(self) -> None:
+    def _watch(self) -> _Watching:
+        """Start again with nothing known."""
         tree, inputs, counters = self._tree, self._inputs, self.counters
         inputs.drain()
         self._results.clear()
-        self._topics = TopicsReader(tree, self.dirty, inputs, counters)
-        self._observers = Observers(
+        topics = TopicsReader(tree, self.dirty, inputs, counters)
+        observers = Observers(
             tree,
             inputs,
-            self._topics,
+            topics,
             controller_id=self._settings.controller_id,
             defaults=overridable(self._settings),
             counters=counters,
         )
+        return _Watching(topics, observers)
 
     def _look_at_notifications(self, dirty: Dirty) -> None:
         if LOG_DIR_EVENT_PATH in dirty:
@@ -172,36 +184,38 @@ class ClusterReader:
             self._settings.controller_id, number, 0 if epoch is None else epoch.version, 0
         )
         before = self._states.cached() if self._loaded else None
-        self._observe()
+        self._watching = self._watch()
+        topics, observers = self._watching.topics, self._watching.observers
         self._inputs.append(
             [
                 *([_resigned("another controller was elected")] if self._loaded else []),
                 elected(claim, [], self._settings),
             ]
         )
-        self._observers.configs.start()
-        self._observers.brokers.look()
-        self._observers.configs.look_at_cluster_default()
-        held = self._load_topics(number, before)
+        observers.configs.start()
+        observers.brokers.look()
+        observers.configs.look_at_cluster_default()
+        held = self._load_topics(topics, number, before)
         self._tree.children(LOG_DIR_EVENT_PATH)
-        self._observers.deletions.look()
-        body = {"topics": len(self._topics)}
+        observers.deletions.look()
+        body = {"topics": len(topics)}
         self._inputs.append([event(EventKind.RESYNC_COMPLETED, body)])
-        self._observers.admin.look(
-            Dirty(frozenset([PREFERRED_ELECTION_PATH, REASSIGN_PARTITIONS_PATH]))
-        )
+        observers.admin.look(Dirty(frozenset([PREFERRED_ELECTION_PATH, REASSIGN_PARTITIONS_PATH])))
         look.load = Load(
             number, {one: from_state(state) for one, state in held.items()}, before is None
         )
         look.inputs = self._inputs.drain()
-        look.topics = self._topics.drain_seen()
+        look.topics = topics.drain_seen()
         look.states = self._written_since(held)
         self._controller, self._loaded = holder.czxid, True
         self.dirty.mark(Dirty(frozenset([CONTROLLER_PATH])))  # it may be gone again by now
         return look
 
     def _load_topics(
-        self, epoch: int, before: dict[Partition, StateTuple | None] | None
+        self,
+        topics: TopicsReader,
+        epoch: int,
+        before: dict[Partition, StateTuple | None] | None,
     ) -> dict[Partition, StateTuple | None]:
         """Append all topics, and return the states they were appended with.
 
@@ -217,7 +231,7 @@ class ClusterReader:
                 held[one] = (before or {}).get(one) if written else state
             return held
 
-        self._topics.load(states)
+        topics.load(states)
         return held
 
     def _written_since(
