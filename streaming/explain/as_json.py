@@ -21,14 +21,16 @@ def explanation(one: Explanation) -> dict[str, Any]:
         "event": _event(one.change.offset, one.change.time_ms, one.event),
         "decided": dict(one.change.decided),
         "elections": None
-        if one.retold is None
+        if one.reconstruction is None
         else [
-            _election(ballot) for ballot in one.retold.ballots if ballot.partition == one.partition
+            _election(ballot)
+            for ballot in one.reconstruction.ballots
+            if ballot.partition == one.partition
         ],
         "outcome_retained": one.outcome.retained,
         "persisted": None if persisted is None else {**persisted, "lost": one.lost},
-        "brokers": [_broker(broker, one.outcome) for broker in one.told],
-        "brokers_complete": one.told_all_known,
+        "brokers": [_broker(broker, one.outcome) for broker in one.recipients],
+        "brokers_complete": one.recipients_complete,
     }
 
 

@@ -33,25 +33,25 @@ def explanation(one: Explanation) -> RenderableType:
     decided = tree.add(Text("decided", style="bold"))
     for line in sentences(one):
         decided.add(Text(line))
-    for ballot in () if one.retold is None else one.retold.ballots:
+    for ballot in () if one.reconstruction is None else one.reconstruction.ballots:
         if ballot.partition == one.partition:
             tree.add(_election(ballot))
-    if one.retold is None:
+    if one.reconstruction is None:
         tree.add(
             Text(
-                f"{_unretold(one)}: who else could have led is not known",
+                f"{_why_not_reconstructed(one)}: who else could have led is not known",
                 style="dim",
             )
         )
     tree.add(Text.assemble(("written  ", "bold"), _written(one)))
-    if one.told and one.outcome.kept:
+    if one.recipients and one.outcome.kept:
         tree.add(_brokers(one, change.time_ms))
-    if not one.told_all_known:
+    if not one.recipients_complete:
         tree.add(Text("who else was registered, and told, is not known", style="dim"))
     return tree
 
 
-def _unretold(one: Explanation) -> str:
+def _why_not_reconstructed(one: Explanation) -> str:
     if one.has_event_log:
         return "the event log does not reach back to the controller's election"
     return "without the event log"
@@ -88,10 +88,13 @@ def _chapter(one: Explanation) -> RenderableType:
     tree = Tree(_heading(one.change.offset, one.change.time_ms, one.event))
     for line in sentences(one):
         tree.add(Text(line))
-    confirmed = [str(id_) for id_ in one.told if id_ in one.outcome.confirmed_ms]
-    told = [*map(str, one.told), *([] if one.told_all_known else ["others that are not known"])]
-    brokers = f"; confirmed by {', '.join(confirmed) or 'nobody'} of {', '.join(told)}"
-    tree.add(_written(one).append(brokers if one.told and one.outcome.retained else ""))
+    confirmed = [str(id_) for id_ in one.recipients if id_ in one.outcome.confirmed_ms]
+    recipients = [
+        *map(str, one.recipients),
+        *([] if one.recipients_complete else ["others that are not known"]),
+    ]
+    brokers = f"; confirmed by {', '.join(confirmed) or 'nobody'} of {', '.join(recipients)}"
+    tree.add(_written(one).append(brokers if one.recipients and one.outcome.retained else ""))
     return tree
 
 
@@ -180,7 +183,7 @@ def _written(one: Explanation) -> Text:
 def _brokers(one: Explanation, time_ms: int) -> RenderableType:
     table = Table("broker", "sent", "confirmed", box=None, header_style="bold", pad_edge=False)
     unsaid = "not yet" if one.outcome.retained else _NOT_KNOWN
-    for broker in one.told:
+    for broker in one.recipients:
         times = (one.outcome.delivered_ms.get(broker), one.outcome.confirmed_ms.get(broker))
         cells = (unsaid if ms is None else f"after {ms - time_ms} ms" for ms in times)
         table.add_row(str(broker), *cells)

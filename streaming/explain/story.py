@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from checkpoints.retell import Retold, concerns, retell
+from checkpoints.reconstruct import Reconstruction, concerns, reconstruct
 from checkpoints.snapshot import Snapshot
 from state.events import Event
 from state.routing import topic_scope
@@ -31,17 +31,17 @@ class Explanation:
     """One change of a partition, with all that is known about it.
 
     event: None when the event log has let go of it, or is not here (has_event_log).
-    retold: how it was decided; None when neither the log reaches back to an election of the
+    reconstruction: how it was decided; None when neither the log reaches back to an election of the
     controller nor machines of before were given.
-    told: the brokers that had to hear of it, ascending; none when it was not written.
+    recipients: the brokers that it had to be sent to, ascending; none when it was not written.
     """
 
     topic: str
     partition: int
     change: Change
     event: LogRecord | None
-    retold: Retold | None
-    told: tuple[int, ...]
+    reconstruction: Reconstruction | None
+    recipients: tuple[int, ...]
     outcome: Outcome
     has_event_log: bool = True
 
@@ -51,11 +51,11 @@ class Explanation:
         return self.outcome.lost(self.change.offset, self.topic, self.partition)
 
     @property
-    def told_all_known(self) -> bool:
-        """Whether nobody else was told: of everybody who was registered only `retold` knows."""
+    def recipients_complete(self) -> bool:
+        """Whether nobody else was sent it: who was registered, only a reconstruction says."""
         row = self.change.row
         everybody = row is not None and "update_metadata" in row["actions"]
-        return self.retold is not None or self.lost is not None or not everybody
+        return self.reconstruction is not None or self.lost is not None or not everybody
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,30 +164,35 @@ class Explainer:
         return next(iter(events.read(offset, offset + 1)))
 
     def _explained(self, topic: str, partition: int, change: Change) -> Explanation:
-        event, retold = self._retold(topic, change.offset)
-        told = _told(change, None if retold is None else retold.registered)
-        outcome = outcome_of(self._outcomes, change.offset, change.time_ms, told)
+        event, reconstruction = self._reconstruct(topic, change.offset)
+        registered = None if reconstruction is None else reconstruction.registered
+        recipients = _recipients(change, registered)
+        outcome = outcome_of(self._outcomes, change.offset, change.time_ms, recipients)
         if outcome.lost(change.offset, topic, partition) is not None:
-            told = ()
+            recipients = ()
         has_log = self._events is not None
-        return Explanation(topic, partition, change, event, retold, told, outcome, has_log)
+        return Explanation(
+            topic, partition, change, event, reconstruction, recipients, outcome, has_log
+        )
 
-    def _retold(self, topic: str, offset: int) -> tuple[LogRecord | None, Retold | None]:
+    def _reconstruct(
+        self, topic: str, offset: int
+    ) -> tuple[LogRecord | None, Reconstruction | None]:
         events = self._events
         if events is None or self._event_at(offset) is None:
             return None, None
         records = events.read(events.start_offset(), offset + 1)
         relevant = [one.as_event() for one in records if concerns(one.kind, one.key, topic)]
-        retold = retell(relevant, topic)
-        if retold is None and self._retained is not None:
-            retold = self._retold_from(self._retained(offset), relevant, topic)
-        return self._event_at(offset), retold
+        reconstruction = reconstruct(relevant, topic)
+        if reconstruction is None and self._retained is not None:
+            reconstruction = self._reconstruct_from(self._retained(offset), relevant, topic)
+        return self._event_at(offset), reconstruction
 
-    def _retold_from(
+    def _reconstruct_from(
         self, snapshot: Snapshot, events: Sequence[Event], topic: str
-    ) -> Retold | None:
+    ) -> Reconstruction | None:
         before = snapshot.states.get(topic_scope(topic) % snapshot.layout.slots)
-        return retell([one for one in events if one.offset >= snapshot.offset], topic, before)
+        return reconstruct([one for one in events if one.offset >= snapshot.offset], topic, before)
 
 
 def _nothing(topic: str, partition: int, until: str = "") -> NothingDecided:
@@ -206,8 +211,8 @@ def _opened(where: LogLocation) -> RecordedLog | None:
         return None
 
 
-def _told(change: Change, registered: Iterable[int] | None) -> tuple[int, ...]:
-    """Return who had to hear of a change: everybody, or who gets LeaderAndIsr or StopReplica.
+def _recipients(change: Change, registered: Iterable[int] | None) -> tuple[int, ...]:
+    """Return whom a change had to be sent to: everybody, or who gets LeaderAndIsr or StopReplica.
 
     registered: None when it is not known; then those of the latter whose replicas are online.
     """

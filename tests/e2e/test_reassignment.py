@@ -101,12 +101,12 @@ def test_preferred_replicas_lead_again_when_asked(
     demo.broker(3).start()
     wait_for("full ISRs", lambda: all(len(state(session, MOVING, p)["isr"]) == 2 for p in (0, 1)))
     death = wait_for("every broker's word", lambda: explained(demo, "offline_partition_elected"))
-    assert dict(death.retold.ballots[0].candidates) == {
+    assert dict(death.reconstruction.ballots[0].candidates) == {
         3: Finding.NOT_REGISTERED,
         1: Finding.ELECTED,
     }
     assert (death.change.row["leader_before"], death.change.row["partition_epoch"]) == (3, 1)
-    assert death.told == (1, 2)
+    assert death.recipients == (1, 2)
 
     admin.elect_leaders(0, {MOVING: [0]}, timeout_ms=ASK_MS)
     wait_for("one preferred leader", lambda: _leaders(session) == [3, 2])
@@ -123,8 +123,8 @@ def explained(demo: DemoCluster, rule: str) -> Explanation | None:
     with Explainer(demo.folders) as explainer:
         story = explainer.story(MOVING, 0, 99)
     found = [one for one in story if one.change.row is not None and one.change.row["rule"] == rule]
-    confirmed = [one for one in found if set(one.told) == one.outcome.confirmed_ms.keys()]
-    assert all(one.outcome.delivered_ms.keys() >= set(one.told) for one in confirmed)
+    confirmed = [one for one in found if set(one.recipients) == one.outcome.confirmed_ms.keys()]
+    assert all(one.outcome.delivered_ms.keys() >= set(one.recipients) for one in confirmed)
     return confirmed[0] if confirmed else None
 
 

@@ -91,10 +91,12 @@ def test_what_came_of_a_decision_can_be_explained(new_world, monkeypatch):
     def confirmed():
         with Explainer(world.front.folders) as explainer:
             story = explainer.story("t", 0, 9)
-        return all(set(one.told) <= one.outcome.confirmed_ms.keys() for one in story) and story
+        return (
+            all(set(one.recipients) <= one.outcome.confirmed_ms.keys() for one in story) and story
+        )
 
     created, lost, corrected = wait_for("every confirmation", confirmed)
-    assert (created.lost, created.told) == (None, (1, 2, 3))
+    assert (created.lost, created.recipients) == (None, (1, 2, 3))
     assert created.outcome.delivered_ms.keys() == created.outcome.confirmed_ms.keys() == {1, 2, 3}
     assert all(
         created.outcome.delivered_ms[one] <= created.outcome.confirmed_ms[one] for one in (1, 2, 3)
@@ -103,7 +105,7 @@ def test_what_came_of_a_decision_can_be_explained(new_world, monkeypatch):
     assert (corrected.lost, corrected.event.kind) == (None, "partition_states_observed")
     written = (corrected.change.row["leader"], corrected.change.row["partition_epoch"])
     assert written == (2, state_of(world.session, "t", 0)[3])
-    (ballot,) = corrected.retold.ballots
+    (ballot,) = corrected.reconstruction.ballots
     assert dict(ballot.candidates) == {
         1: Finding.NOT_REGISTERED,
         2: Finding.ELECTED,

@@ -1,4 +1,4 @@
-"""Tells again how one event was decided: its topic's slot folded anew, with its elections noted.
+"""Reconstructs how one event was decided: its topic's slot folded anew, its elections noted.
 
 What is decided does not depend on which topics share a slot, so the events about one topic and
 about the whole cluster are all that is needed, and one slot.
@@ -23,7 +23,7 @@ _ONLY_SLOT = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Retold:
+class Reconstruction:
     """How one event was decided about one topic: its elections, all that the slot decided, and who
     was registered then, ascending.
     """
@@ -44,11 +44,13 @@ def of_topic(events: Iterable[Event], topic: str) -> Iterator[Event]:
     return (event for event in events if concerns(event.kind, event.key, topic))
 
 
-def retell(events: Sequence[Event], topic: str, before: bytes | None = None) -> Retold | None:
+def reconstruct(
+    events: Sequence[Event], topic: str, before: bytes | None = None
+) -> Reconstruction | None:
     """Fold the events and return how the last one was decided about a topic.
 
     before: a slot's bytes as of the first event; without it the events must begin with, or before,
-    an election, or nothing can be told: None.
+    an election, or it is not known: None.
     """
     *earlier, last = of_topic(events, topic)
     elected = any(event.kind == EventKind.CONTROLLER_ELECTED for event in (*earlier, last))
@@ -60,4 +62,4 @@ def retell(events: Sequence[Event], topic: str, before: bytes | None = None) -> 
     slot.ballots = []
     decisions = step(slot, last)
     ballots = tuple(one for one in slot.ballots if one.topic == topic)
-    return Retold(ballots, tuple(decisions), tuple(sorted(slot.brokers.by_id)))
+    return Reconstruction(ballots, tuple(decisions), tuple(sorted(slot.brokers.by_id)))

@@ -1,4 +1,4 @@
-"""Telling again how an event was decided: the elections, and why each other replica did not win."""
+"""How an event was decided: the elections, and why each other replica did not win."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from checkpoints.fold import fold_state
-from checkpoints.retell import retell
+from checkpoints.reconstruct import reconstruct
 from state.decisions import Rule
 from state.partitions.ballots import Finding
 from tests.fixtures.story import Story
@@ -25,9 +25,9 @@ def story() -> Story:
 
 
 def findings(story: Story, **more: Any) -> dict[int, Finding]:
-    retold = retell(story.events, "t", **more)
-    assert retold is not None
-    (ballot,) = retold.ballots
+    found = reconstruct(story.events, "t", **more)
+    assert found is not None
+    (ballot,) = found.ballots
     return dict(ballot.candidates)
 
 
@@ -58,25 +58,25 @@ def test_a_dead_leader_is_followed_by_the_first_in_sync(story: Story) -> None:
 def test_nobody_can_lead(story: Story) -> None:
     story.alter("t", 0, [1])
     story.unregister(1)
-    retold = retell(story.events, "t")
-    assert retold is not None
-    (ballot,) = retold.ballots
+    found = reconstruct(story.events, "t")
+    assert found is not None
+    (ballot,) = found.ballots
     assert (ballot.leader, ballot.rule, ballot.unclean_allowed, ballot.isr) == (
         -1,
         Rule.OFFLINE_PARTITION_ELECTED,
         False,
         (1,),
     )
-    assert retold.registered == (2, 3)
+    assert found.registered == (2, 3)
 
 
 def test_an_unclean_election_says_so(story: Story) -> None:
     story.alter("t", 0, [1])
     story.unregister(1)
     story.write("topic_config_changed", "t", topic="t", unclean=True)
-    retold = retell(story.events, "t")
-    assert retold is not None
-    (ballot,) = retold.ballots
+    found = reconstruct(story.events, "t")
+    assert found is not None
+    (ballot,) = found.ballots
     assert (ballot.leader, ballot.rule) == (2, Rule.UNCLEAN_ELECTED)
     assert dict(ballot.candidates)[3] is Finding.LATER_IN_LIST
 
@@ -108,26 +108,26 @@ def test_a_preferred_election_has_one_candidate(story: Story) -> None:
     }
 
 
-def test_what_is_retold_from_a_retained_state_is_the_same(story: Story) -> None:
+def test_what_is_reconstructed_from_a_retained_state_is_the_same(story: Story) -> None:
     """Also where other topics share the slot, and the log's beginning is gone."""
     story.alter("t", 0, [1, 3])
     before, _ = fold_state(0, None, story.events)
     start = len(story.events)
     story.unregister(1)
-    assert retell(story.events[start:], "t") is None
-    retold = retell(story.events[start:], "t", before)
-    assert retold is not None
-    whole = retell(story.events, "t")
+    assert reconstruct(story.events[start:], "t") is None
+    found = reconstruct(story.events[start:], "t", before)
+    assert found is not None
+    whole = reconstruct(story.events, "t")
     assert whole is not None
-    assert retold.ballots == whole.ballots
+    assert found.ballots == whole.ballots
 
 
 def test_deciding_notes_nothing(story: Story) -> None:
-    """What is told again is what was decided, and the state does not know of it."""
+    """What is reconstructed is what was decided, and the state does not know of it."""
     story.unregister(1)
     state, decisions = fold_state(0, None, story.events)
-    retold = retell(story.events, "t")
-    assert retold is not None
+    found = reconstruct(story.events, "t")
+    assert found is not None
     of_last = [one for one in decisions if one.offset == len(story.events) - 1]
-    assert {one.kind for one in retold.decisions} == {one.kind for one in of_last}
+    assert {one.kind for one in found.decisions} == {one.kind for one in of_last}
     assert b"ballot" not in state
