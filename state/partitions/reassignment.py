@@ -41,18 +41,18 @@ class Motion:
     """A partition's replicas while it moves: all, and which of them come and go."""
 
     replicas: tuple[int, ...]
-    adding: frozenset[int]
-    removing: frozenset[int]
+    adding: frozenset[int] = frozenset()
+    removing: frozenset[int] = frozenset()
 
     @property
-    def origin(self) -> list[int]:
+    def origin(self) -> tuple[int, ...]:
         """The replicas it had before."""
-        return [id_ for id_ in self.replicas if id_ not in self.adding]
+        return tuple(id_ for id_ in self.replicas if id_ not in self.adding)
 
     @property
-    def target(self) -> list[int]:
+    def target(self) -> tuple[int, ...]:
         """The replicas it ends with."""
-        return [id_ for id_ in self.replicas if id_ not in self.removing]
+        return tuple(id_ for id_ in self.replicas if id_ not in self.removing)
 
     @property
     def in_progress(self) -> bool:
