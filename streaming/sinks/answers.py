@@ -19,7 +19,7 @@ from streaming.sinks.appender import JobStopping
 from streaming.sinks.channel import Answer
 from streaming.sinks.decided_so_far import DecidedSoFar
 from streaming.sinks.delivery_report import DeliveryReport
-from streaming.sinks.pending import PendingBrokers
+from streaming.sinks.unconfirmed_brokers import UnconfirmedBrokers
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ _PASS_ON_EVERY_S = 0.2
 class AnswerSink:
     """Takes answers on the brokers' thread and works on them on one of its own.
 
-    A broker is cleared as pending only after what it answered is in the event log. An answer that
+    A broker counts as confirmed only after what it answered is in the event log. An answer that
     cannot be taken is logged, and holds up nothing.
     """
 
@@ -38,13 +38,13 @@ class AnswerSink:
         *,
         append: Callable[[list[NewRecord]], int],
         report: DeliveryReport,
-        pending: PendingBrokers,
+        unconfirmed: UnconfirmedBrokers,
         decided: DecidedSoFar,
     ) -> None:
         """Take where events and confirmations go; start the thread."""
         self._append = append
         self._report = report
-        self._pending = pending
+        self._unconfirmed = unconfirmed
         self._decided = decided
         self._work: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._pass_on_at_s: float | None = None
@@ -86,7 +86,7 @@ class AnswerSink:
     def _keep(self) -> None:
         """Keep what was confirmed; a disk that refuses it costs a repetition after a restart."""
         try:
-            self._pending.save()
+            self._unconfirmed.save()
             self._is_kept = True
         except OSError as error:
             if self._is_kept:
@@ -128,7 +128,7 @@ class AnswerSink:
             self._append(events)
 
     def _confirm(self, broker_id: int, end_offset: int, at_ms: int) -> None:
-        self._pending.confirm(broker_id, end_offset)
+        self._unconfirmed.confirm(broker_id, end_offset)
         self._report.confirmed(broker_id, end_offset, at_ms)
         if self._pass_on_at_s is None:
             self._pass_on_at_s = time.monotonic() + _PASS_ON_EVERY_S

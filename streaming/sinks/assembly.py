@@ -22,10 +22,10 @@ from streaming.sinks.decided_so_far import DecidedSoFar
 from streaming.sinks.delivery_report import DeliveryReport
 from streaming.sinks.doubts import Doubts, forget_doubted
 from streaming.sinks.outcome_log import OutcomeLog
-from streaming.sinks.pending import PendingBrokers
 from streaming.sinks.pipeline import Pipeline
 from streaming.sinks.plan import Planner
 from streaming.sinks.retention import Retention
+from streaming.sinks.unconfirmed_brokers import UnconfirmedBrokers
 from streaming.sinks.zookeeper import ZooKeeperSink
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import ZooKeeperError
@@ -73,7 +73,7 @@ def open_sinks(
     """
     decisions = EmbeddedLogWriter(folders.decisions)
     outcomes = EmbeddedLogWriter(folders.outcomes)
-    pending = PendingBrokers(folders.pending)
+    unconfirmed = UnconfirmedBrokers(folders.pending)
 
     ring = _Ring(decided)
     link = JobLink(folders.link, on_connected=ring.send_image)
@@ -82,7 +82,9 @@ def open_sinks(
     forget_doubted(decided.image, doubts)
     outcome_log = OutcomeLog(outcomes)
     report = ring.report = DeliveryReport(outcome_log.append, link.send, ring.queue_lengths)
-    answers = AnswerSink(append=appender.append, report=report, pending=pending, decided=decided)
+    answers = AnswerSink(
+        append=appender.append, report=report, unconfirmed=unconfirmed, decided=decided
+    )
     brokers = ring.brokers = _broker_sink(settings, answers, report)
     zookeeper = _zookeeper_sink(settings, stopped)
     listener, posed_topic = settings.inter_broker_listener_name, settings.posed_topic
@@ -94,7 +96,7 @@ def open_sinks(
         outcomes=outcome_log,
         zookeeper=zookeeper,
         brokers=brokers,
-        pending=pending,
+        unconfirmed=unconfirmed,
         link=link,
         decided=decided,
         planner=Planner(decided.image, listener, posed_topic),

@@ -26,7 +26,7 @@ TOPIC_WRITES = frozenset(
 """Decisions that write a topic's znode."""
 
 TOPIC_BASES = TOPIC_WRITES | {DecisionKind.MARK_TOPIC_DELETION}
-"""Decisions whose write has to happen for anything to be true that rests on them."""
+"""Topic-level writes; if one fails, every decision that depends on it is dropped."""
 
 PARTITION_CHANGES = frozenset({DecisionKind.CHANGE_PARTITIONS, DecisionKind.STOP_REPLICAS})
 """Blocks whose rows are written or sent to brokers."""

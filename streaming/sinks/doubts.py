@@ -21,7 +21,7 @@ from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import LogRecord, NewRecord
 from streaming.sinks.batch import PARTITION_CHANGES, TOPIC_WRITES, DecidedBatch, SinkDecision
 from streaming.sinks.batch_events import lost_partition_events, taken_back
-from streaming.sinks.standing_stops import standing_stops, stored_states, written_assignments
+from streaming.sinks.independent_stops import independent_stops, stored_states, written_assignments
 
 Subject = tuple[str, int | None]
 """A topic and a partition; None: all partitions of the topic."""
@@ -104,7 +104,7 @@ class Doubts:
         written = written_assignments(decisions)
         for one in decisions:
             if one.kind in PARTITION_CHANGES and not topics.isdisjoint(one.topics):
-                stands = standing_stops(one, written, self._stored)
+                stands = independent_stops(one, written, self._stored)
                 one.lost |= self._rows(one, topics) & ~stands
 
     def _rows(self, decision: SinkDecision, topics: set[str]) -> npt.NDArray[np.bool_]:

@@ -8,7 +8,7 @@ from itertools import groupby
 from state.blocks import encode_block
 from state.decisions import Decision, DecisionKind
 from streaming.sinks.batch import DecidedBatch
-from streaming.sinks.stacking import stack_decisions
+from streaming.sinks.block_merging import merge_changes
 
 VISIBLE = frozenset(
     {
@@ -37,7 +37,7 @@ def persisted(batch: DecidedBatch) -> Iterator[Decision]:
         changes = list(alike)
         if len(changes) == 1 and not changes[0].lost.any():
             yield Decision(changes[0].offset, kind, changes[0].merged.body)
-        elif (stacked := stack_decisions(changes)) is not None:
-            columns, topics, topic_ids = stacked
+        elif (merged := merge_changes(changes)) is not None:
+            columns, topics, topic_ids = merged
             header = {**changes[-1].content, "topics": topics, "topic_ids": topic_ids}
             yield Decision(changes[-1].offset, kind, encode_block(columns, header))

@@ -43,14 +43,14 @@ from streaming.sinks.brokers import BrokerSink
 from streaming.sinks.decided_so_far import DecidedSoFar
 from streaming.sinks.doubts import Doubts
 from streaming.sinks.elections import elections
+from streaming.sinks.missed_removals import missed_removals
 from streaming.sinks.outcome_log import OutcomeLog, outcome
-from streaming.sinks.pending import PendingBrokers
 from streaming.sinks.persisted import persisted
 from streaming.sinks.plan import Plan, Planner
-from streaming.sinks.repeats import missed_ends
 from streaming.sinks.replies import replies
 from streaming.sinks.retention import Retention
-from streaming.sinks.unwritten import lost_rows, rejections
+from streaming.sinks.unconfirmed_brokers import UnconfirmedBrokers
+from streaming.sinks.write_failures import lost_rows, rejections
 from streaming.sinks.zookeeper import ZooKeeperSink
 
 logger = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ class Pipeline:
         outcomes: OutcomeLog,
         zookeeper: ZooKeeperSink,
         brokers: BrokerSink,
-        pending: PendingBrokers,
+        unconfirmed: UnconfirmedBrokers,
         link: JobLink,
         decided: DecidedSoFar,
         planner: Planner,
@@ -82,7 +82,7 @@ class Pipeline:
         self._outcomes = outcomes
         self._zookeeper = zookeeper
         self._brokers = brokers
-        self._pending = pending
+        self._unconfirmed = unconfirmed
         self._link = link
         self._decided = decided
         self._planner = planner
@@ -151,20 +151,20 @@ class Pipeline:
         plan = self._planner.plan(in_force)
         if any(one.completes_load for one in in_force):
             # `resend` knew no broker if the job began without machines, or while they loaded.
-            self._add_missed_ends(plan, batch.loaded_at)
+            self._add_missed_removals(plan, batch.loaded_at)
         self._send(plan, min(batch.time_ms, default=0), batch.end_offset)
 
     def _send(self, plan: Plan, start_offset: int, end_offset: int) -> None:
-        self._pending.mark(plan, start_offset, end_offset)
+        self._unconfirmed.mark(plan, start_offset, end_offset)
         behind = self._brokers.deliver(dict(self._decided.image.brokers), plan, end_offset)
         if behind:
             self._brokers.catch_up(self._planner.everything_for(behind), end_offset)
 
     def resend(self, end_offset: int, unfinished: Iterable[MergedDecision] = ()) -> None:
-        """Tell brokers that may have missed something everything again and what went meanwhile, and
-        all of them of topics in deletion (what `unfinished_deletions` found). The last batch may
-        have ended a deletion and used the name again: of that topic nothing is told.
+        """Resend full metadata to unconfirmed brokers, and the removals they may have missed.
 
+        unfinished: deletions of topics that are under way (`unfinished_deletions`), resent to all
+        brokers; the last batch may have ended one and used the name again, which is left out.
         end_offset: up to where the image was folded, which the front is told. A broker that was
         marked by a later batch stays marked: that batch is run again.
         """
@@ -173,25 +173,25 @@ class Pipeline:
         self._zookeeper.lose_replaced(deletions)
         with self._decided.lock:
             missed = [
-                broker for broker in self._decided.image.brokers if self._pending.marked(broker)
+                broker for broker in self._decided.image.brokers if self._unconfirmed.marked(broker)
             ]
             plan = self._planner.everything_for(missed)
-            self._add_missed_ends(plan, end_offset)
+            self._add_missed_removals(plan, end_offset)
             for broker, requests in self._planner.plan(deletions).items():
                 plan.setdefault(broker, []).extend(requests)
             self._send(plan, end_offset, end_offset)
 
-    def _add_missed_ends(self, plan: Plan, until: int) -> None:
-        """Add to what brokers are told what the marked ones may have missed of what went by events
-        before `until`; for a plan that has all of them.
+    def _add_missed_removals(self, plan: Plan, until: int) -> None:
+        """Add the removals by events before `until` that unconfirmed brokers may have missed; for a
+        plan that resends everything to them.
         """
         image = self._decided.image
-        since = self._pending.since(image.brokers)
+        since = self._unconfirmed.since(image.brokers)
         if since is None:
             return
-        missed = missed_ends(self._decision_log, range(since, until), image)
+        missed = missed_removals(self._decision_log, range(since, until), image)
         for broker, requests in self._planner.plan(missed).items():
-            if self._pending.marked(broker):
+            if self._unconfirmed.marked(broker):
                 plan.setdefault(broker, []).extend(requests)
 
     def _append_outcomes(self, batch: DecidedBatch) -> None:

@@ -24,9 +24,9 @@ from streaming.image.brokers import endpoint_on
 from streaming.image.cluster_image import ClusterImage
 from streaming.offsets.posing import as_told
 from streaming.sinks.batch import SinkDecision
+from streaming.sinks.block_merging import merge_changes, merge_stops
 from streaming.sinks.rows import NO_ROWS, image_rows, partition_rows
-from streaming.sinks.stacking import stack_decisions, stack_stops
-from streaming.sinks.undone import without_undone
+from streaming.sinks.superseded import without_superseded
 from streaming.wire.apis import APIS, ApiKey
 from streaming.wire.partition_rows import (
     BrokerNode,
@@ -120,7 +120,7 @@ class Planner:
 
     def plan(self, decisions: Iterable[SinkDecision]) -> Plan:
         """Return the requests for every registered broker that has to hear of the decisions."""
-        decided = without_undone(decisions)
+        decided = without_superseded(decisions)
         updates = [one for one in decided if one.kind is DecisionKind.UPDATE_BROKERS]
         introduced = {broker for update in updates for broker in update.content["introduced"]}
         plan: Plan = {broker: [] for broker in self._image.brokers}
@@ -156,10 +156,10 @@ class Planner:
         self, plan: Plan, introduced: set[int], decided: Sequence[SinkDecision]
     ) -> None:
         changes = [one for one in decided if one.kind is DecisionKind.CHANGE_PARTITIONS]
-        stacked = stack_decisions(changes)
-        if stacked is None:
+        merged = merge_changes(changes)
+        if merged is None:
             return
-        columns, topics, topic_ids = stacked
+        columns, topics, topic_ids = merged
         is_new = acts(columns, Action.IS_NEW)
         rows = partition_rows(columns, columns["topic"], topics, topic_ids, is_new)
         deleted = acts(columns, Action.DELETED)
@@ -189,10 +189,10 @@ class Planner:
             plan[broker].append(metadata)
 
     def _stop_replicas(self, plan: Plan, decided: Sequence[SinkDecision]) -> None:
-        stacked = stack_stops([one for one in decided if one.kind is DecisionKind.STOP_REPLICAS])
-        if stacked is None:
+        merged = merge_stops([one for one in decided if one.kind is DecisionKind.STOP_REPLICAS])
+        if merged is None:
             return
-        columns, rows = stacked[0], stop_rows(*stacked)
+        columns, rows = merged[0], stop_rows(*merged)
         for broker in np.unique(columns["broker"]).tolist():
             for delete in (False, True) if broker in plan else ():
                 at = np.flatnonzero((columns["broker"] == broker) & (columns["delete"] == delete))

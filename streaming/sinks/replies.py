@@ -17,7 +17,7 @@ from state.reply_bodies import (
 from streaming.sinks.batch import DecidedBatch
 from streaming.sinks.doubts import Doubts
 from streaming.sinks.reports import places
-from streaming.sinks.unwritten import lost_partitions
+from streaming.sinks.write_failures import lost_partitions
 
 Rejections = dict[tuple[int, str | None, int | None], str]
 """Why ZooKeeper rejected a write, by event offset, topic and partition."""

@@ -17,8 +17,7 @@ import numpy.typing as npt
 from state.decisions import Action, DecisionKind
 from streaming.sinks.batch import DecidedBatch, LostWrite, SinkDecision
 from streaming.sinks.doubts import drop_dependents
-from streaming.sinks.failed_topics import lose_after_failed_topics
-from streaming.sinks.overtaken import LaterWrites
+from streaming.sinks.later_writes import LaterWrites
 from streaming.sinks.reassignments import (
     ended_requests,
     hold_back_completions,
@@ -26,6 +25,7 @@ from streaming.sinks.reassignments import (
     runs,
 )
 from streaming.sinks.topic_deletion import delete_topics, lose_replaced
+from streaming.sinks.topic_dependents import drop_topic_dependents
 from streaming.sinks.writes import (
     STAGES,
     OnConflict,
@@ -151,7 +151,7 @@ def _write_run(
         ops = [op for one in run if one.kind in stage for op in writes_of(stage, one)]
         while ops:
             ops = _settle(batch, ops, writer.write([op for op, _ in ops]), later)
-        lose_after_failed_topics(batch, of_epoch)
+        drop_topic_dependents(batch, of_epoch)
         if len(batch.lost_writes) > lost_before:
             # A later stage or run might find the version that it expects; this one gave up.
             drop_dependents(batch)

@@ -172,7 +172,7 @@ def _pipeline(loop: ControlLoop) -> Pipeline:
         outcomes=nothing,
         zookeeper=ZooKeeperSink(lambda: session, DEFAULT_LIMITS, stopped=threading.Event().is_set),
         brokers=brokers,
-        pending=nothing,
+        unconfirmed=nothing,
         link=link,
         decided=DecidedSoFar(loop.image, {}),
         planner=Planner(loop.image, LISTENER),

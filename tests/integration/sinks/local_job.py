@@ -137,7 +137,7 @@ class LocalJob(FoldingJob):
         for step, target, method in (
             ("decision log", pipeline, "_log"),
             ("zookeeper", pipeline._zookeeper, "write"),
-            ("mark", pipeline._pending, "mark"),
+            ("mark", pipeline._unconfirmed, "mark"),
             ("deliver", pipeline._brokers, "deliver"),
             ("append", pipeline._appender, "append_of_batch"),
             ("say", pipeline, "_say"),
@@ -194,7 +194,7 @@ class LocalJob(FoldingJob):
     def die(self) -> None:
         """End as a killed process does: nothing that is on its way is finished."""
         for method in ("confirm", "save"):
-            self._patches.setattr(self.sinks.pipeline._pending, method, lambda *_: None)
+            self._patches.setattr(self.sinks.pipeline._unconfirmed, method, lambda *_: None)
         self.close()
 
     def close(self) -> None:

@@ -12,7 +12,7 @@ from streaming.observers.overrides import Overrides
 from streaming.sinks.batch_events import batch_events
 from streaming.sinks.doubts import Doubts
 from streaming.sinks.replies import replies
-from streaming.sinks.unwritten import rejections
+from streaming.sinks.write_failures import rejections
 from streaming.sinks.zookeeper import ZooKeeperSink
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import parse_topic, partition_state_path, topic_path

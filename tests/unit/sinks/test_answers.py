@@ -15,8 +15,8 @@ from streaming.sinks.appender import JobStopping
 from streaming.sinks.channel import Answer
 from streaming.sinks.decided_so_far import DecidedSoFar
 from streaming.sinks.delivery_report import DeliveryReport
-from streaming.sinks.pending import PendingBrokers
 from streaming.sinks.plan import Planner
+from streaming.sinks.unconfirmed_brokers import UnconfirmedBrokers
 from streaming.wire.apis import ApiKey
 from tests.fixtures.story import LISTENER
 from tests.fixtures.waiting import wait_for
@@ -31,15 +31,15 @@ class Ends:
         self.fail: Exception | None = None
         self.told: list[dict[str, object]] = []
         self.path = folder / "pending.json"
-        self.pending = PendingBrokers(self.path)
-        self.pending.mark([2], 0, 10)
-        confirm = self.pending.confirm
+        self.unconfirmed = UnconfirmedBrokers(self.path)
+        self.unconfirmed.mark([2], 0, 10)
+        confirm = self.unconfirmed.confirm
 
         def noted(broker, end) -> None:
             self.happened.append(("cleared", (broker, end)))
             confirm(broker, end)
 
-        self.pending.confirm = noted
+        self.unconfirmed.confirm = noted
         job = Job()
         job.story.elect({1: 11, 2: 12})
         job.story.create("t", [[1, 2]])
@@ -49,7 +49,7 @@ class Ends:
         self.sink = AnswerSink(
             append=self.append,
             report=DeliveryReport(self.outcomes, self.told.append, dict),
-            pending=self.pending,
+            unconfirmed=self.unconfirmed,
             decided=DecidedSoFar(job.image, {}),
         )
 
@@ -87,14 +87,14 @@ def test_what_a_broker_said_is_in_the_log_before_it_counts_as_told(ends):
         ("cleared", (2, 10)),
         ("confirmed", 10),
     ]
-    assert not ends.pending.marked(2)
-    assert not PendingBrokers(ends.path).marked(2)
+    assert not ends.unconfirmed.marked(2)
+    assert not UnconfirmedBrokers(ends.path).marked(2)
 
 
 def test_many_confirmations_are_kept_and_told_at_once(ends, monkeypatch):
     monkeypatch.setattr(answers, "_PASS_ON_EVERY_S", 3600.0)
     saved = []
-    monkeypatch.setattr(ends.pending, "save", lambda: saved.append(True))
+    monkeypatch.setattr(ends.unconfirmed, "save", lambda: saved.append(True))
     for end in range(1, 50):
         ends.sink.confirmed(1, end)
         ends.sink.confirmed(2, end)
@@ -106,19 +106,22 @@ def test_many_confirmations_are_kept_and_told_at_once(ends, monkeypatch):
 
 def test_a_disk_that_keeps_no_confirmations_ends_none_of_the_others(ends, monkeypatch, caplog):
     monkeypatch.setattr(answers, "_PASS_ON_EVERY_S", 0.0)
-    save, full = ends.pending.save, [OSError(errno.ENOSPC, "full"), OSError(errno.ENOSPC, "full")]
+    save, full = (
+        ends.unconfirmed.save,
+        [OSError(errno.ENOSPC, "full"), OSError(errno.ENOSPC, "full")],
+    )
 
     def refused() -> None:
         if full:
             raise full.pop()
         save()
 
-    monkeypatch.setattr(ends.pending, "save", refused)
+    monkeypatch.setattr(ends.unconfirmed, "save", refused)
     for told, (broker, end) in enumerate([(1, 5), (1, 6), (2, 10)], start=1):
         ends.sink.confirmed(broker, end)
         wait_for("word of a confirmation", lambda told=told: len(ends.told) == told, 20.0)
     assert caplog.text.count("is not kept for a restart") == 1
-    assert not PendingBrokers(ends.path).marked(2)
+    assert not UnconfirmedBrokers(ends.path).marked(2)
 
 
 def test_answers_without_news_append_nothing(ends):
@@ -133,7 +136,7 @@ def test_a_job_that_is_to_end_confirms_nothing_it_could_not_append(ends):
     ends.sink.confirmed(2, 10)
     ends.sink.close()
     assert ends.happened == []
-    assert ends.pending.marked(2), "asked again by the next job"
+    assert ends.unconfirmed.marked(2), "asked again by the next job"
 
 
 def test_an_answer_that_cannot_be_taken_does_not_stop_the_others(ends, caplog):

@@ -9,15 +9,15 @@ from state.decisions import Action, DecisionKind
 from state.events import Event
 from state.matrix import unpad
 from streaming.sinks.batch import decided_batch
+from streaming.sinks.block_merging import merge_changes
 from streaming.sinks.persisted import persisted
-from streaming.sinks.stacking import stack_decisions
 from tests.fixtures.story import Fold
 from tests.property.state_logs import LOGS
 from tests.unit.sinks.support import Job, changes, lose
 
 
-def rows_of(stacked):
-    columns, topics, ids = stacked
+def rows_of(merged):
+    columns, topics, ids = merged
     return [
         {
             "id": (topics[columns["topic"][row]], int(columns["partition"][row])),
@@ -43,7 +43,7 @@ def test_the_last_row_stays_with_the_actions_and_recipients_of_all():
     job = started()
     job.story.unregister(1)
     job.story.alter("t", 1, [2], leader_epoch=1, partition_epoch=1)
-    rows = rows_of(stack_decisions(changes(job.decide())))
+    rows = rows_of(merge_changes(changes(job.decide())))
     first, second = rows
     assert (first["id"], first["leader"], first["epoch"], first["isr"]) == (("t", 0), 2, 1, [2, 3])
     assert first["told"] == [1, 2, 3], "creation told all three, the failure two of them"
@@ -60,7 +60,7 @@ def test_topics_are_sorted_and_widths_are_those_of_the_widest():
     job = started([[1, 2, 3]])
     job.story.create("a", [[2]])
     job.story.create("z", [[3, 1]], topic_id="xVg7K6qyTvmxpuD7RnqU_w")
-    columns, topics, ids = stack_decisions(changes(job.decide()))
+    columns, topics, ids = merge_changes(changes(job.decide()))
     assert topics == ["a", "t", "z"]
     assert ids == [None, None, "xVg7K6qyTvmxpuD7RnqU_w"]
     assert columns["topic"].tolist() == [0, 1, 2]
@@ -73,25 +73,25 @@ def test_lost_rows_are_not_there():
     job.story.unregister(1)
     batch = job.decide()
     lose(batch, "t", 0, at=1)
-    first, second = rows_of(stack_decisions(changes(batch)))
+    first, second = rows_of(merge_changes(changes(batch)))
     assert (first["id"], first["leader"], first["epoch"]) == (("t", 0), 1, 0), "as before the loss"
     assert (second["id"], second["leader"], second["isr"]) == (("t", 1), 2, [2, 3])
     for one in changes(batch):
         one.lost[:] = True
-    assert stack_decisions(changes(batch)) is None
-    assert stack_decisions([]) is None
+    assert merge_changes(changes(batch)) is None
+    assert merge_changes([]) is None
 
 
 def test_one_decision_with_a_lost_row_keeps_the_others():
     job = started()
     batch = job.decide()
     lose(batch, "t", 0)
-    (row,) = rows_of(stack_decisions(changes(batch)))
+    (row,) = rows_of(merge_changes(changes(batch)))
     assert row["id"] == ("t", 1)
 
 
 @given(log=LOGS)
-def test_stacked_rows_say_what_the_rows_said_one_by_one(log: list[Event]) -> None:
+def test_merged_rows_say_what_the_rows_said_one_by_one(log: list[Event]) -> None:
     """The same by a loop over rows."""
     batch = decided_batch(1, Fold(4).folded(log))
     last: dict[tuple[str, int], dict] = {}
@@ -108,11 +108,11 @@ def test_stacked_rows_say_what_the_rows_said_one_by_one(log: list[Event]) -> Non
                 row["actions"] |= last[subject]["actions"] & ~Action.DELETED
             last[subject] = row
     expected = [last[one] | {"topic_id": ids[one[0]]} for one in sorted(last)]
-    stacked = stack_decisions(changes(batch))
-    assert ([] if stacked is None else rows_of(stacked)) == expected
+    merged = merge_changes(changes(batch))
+    assert ([] if merged is None else rows_of(merged)) == expected
 
 
-def test_what_the_image_sees_is_stacked_between_other_decisions():
+def test_what_the_image_sees_is_merged_between_other_decisions():
     job = started()
     job.story.unregister(1)
     job.story.remove("t", ((1, 2, 3), (2, 3, 1)))

@@ -1,5 +1,5 @@
-"""Several blocks of a kind as one: of changes the last row of each partition, told to all of its
-recipients; of stops the last row of each replica.
+"""Merges blocks of one kind: the last row of each partition is kept of changes, for the recipients
+of all its rows, and the last row of each replica of stops.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from streaming.sinks.batch import SinkDecision
 
 _DELETED = np.uint8(Action.DELETED)
 
-Stacked = tuple[dict[str, Column], list[str], list[str | None]]
+MergedBlock = tuple[dict[str, Column], list[str], list[str | None]]
+"""Columns, topics and topic ids."""
 
 
-def stack_decisions(decisions: Sequence[SinkDecision]) -> Stacked | None:
+def merge_changes(decisions: Sequence[SinkDecision]) -> MergedBlock | None:
     """Return (columns, topics, topic ids) of the rows that were persisted, sorted by topic and
     partition.
 
@@ -30,13 +31,13 @@ def stack_decisions(decisions: Sequence[SinkDecision]) -> Stacked | None:
     kept = [one for one in decisions if not one.lost.all()]
     if not kept:
         return None
-    columns, topics, topic_ids = _stacked(kept)
+    columns, topics, topic_ids = _kept_rows(kept)
     if len(kept) > 1:
         columns = _last_rows(columns)
     return columns, topics, topic_ids
 
 
-def stack_stops(decisions: Sequence[SinkDecision]) -> Stacked | None:
+def merge_stops(decisions: Sequence[SinkDecision]) -> MergedBlock | None:
     """Return (columns, topics, topic ids) of the stops that hold, sorted by topic and partition.
 
     columns are those of stop_replicas; of several rows for one replica, with deletion or without,
@@ -45,7 +46,7 @@ def stack_stops(decisions: Sequence[SinkDecision]) -> Stacked | None:
     kept = [one for one in decisions if not one.lost.all()]
     if not kept:
         return None
-    columns, topics, topic_ids = _stacked(kept)
+    columns, topics, topic_ids = _kept_rows(kept)
     keys = [columns[name] for name in ("delete", "broker", "partition", "topic")]
     order = np.lexsort(keys)
     ordered = np.stack([key[order] for key in keys])
@@ -54,7 +55,7 @@ def stack_stops(decisions: Sequence[SinkDecision]) -> Stacked | None:
     return {name: column[at] for name, column in columns.items()}, topics, topic_ids
 
 
-def _stacked(kept: Sequence[SinkDecision]) -> Stacked:
+def _kept_rows(kept: Sequence[SinkDecision]) -> MergedBlock:
     """Return the rows that are not lost, in the order of the decisions."""
     topics = sorted({topic for one in kept for topic in one.topics})
     place = {topic: index for index, topic in enumerate(topics)}
@@ -82,12 +83,12 @@ def _last_rows(columns: dict[str, Column]) -> dict[str, Column]:
     ordered = {name: column[order] for name, column in columns.items()}
     starts = np.flatnonzero(np.diff(key[order], prepend=-1))
     last = np.append(starts[1:], len(order)) - 1
-    stacked = {name: column[last] for name, column in ordered.items()}
+    merged = {name: column[last] for name, column in ordered.items()}
     actions = np.bitwise_or.reduceat(ordered["actions"], starts)
-    stacked["actions"] = actions & ~_DELETED | stacked["actions"] & _DELETED
+    merged["actions"] = actions & ~_DELETED | merged["actions"] & _DELETED
     told = np.where(ordered["recipients"], ordered["replicas"], NONE)
-    stacked["recipients"] = _told_to(stacked["replicas"], told, starts, len(order))
-    return stacked
+    merged["recipients"] = _told_to(merged["replicas"], told, starts, len(order))
+    return merged
 
 
 def _told_to(replicas: Column, told: Column, starts: Column, count: int) -> Column:

@@ -1,9 +1,9 @@
 """Which brokers have not confirmed everything that was queued for them, kept across a crash.
 
 A broker is marked before anything is sent and cleared when it has answered all of it. After a
-restart the marked ones are told everything again; that costs traffic and nothing else, since
+restart the marked ones are sent everything again; that costs traffic and nothing else, since
 brokers ignore what they know by epoch. From which event on they may have missed something says
-where to look for what went meanwhile.
+where `missed_removals` has to look.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Mark:
         return Mark(min(self.since, other.since), max(self.until, other.until))
 
 
-class PendingBrokers:
+class UnconfirmedBrokers:
     """The marked brokers, mirrored in a small file: {"pending": {broker: [since, until]}}."""
 
     def __init__(self, path: Path) -> None:

@@ -1,8 +1,7 @@
-"""What brokers may have missed and the image cannot tell them: replicas they were to delete, topics
-that are gone.
+"""Finds removals of replicas and topics that brokers may have missed.
 
 Everything else that a broker may have missed follows from the image. These are found in the
-decision log, and told again where they still hold.
+decision log, and sent again where they still hold.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ _UNREAD = (
 _KINDS = frozenset({DecisionKind.STOP_REPLICAS, DecisionKind.CHANGE_PARTITIONS})
 
 
-def missed_ends(reader: LogReader, events: range, image: ClusterImage) -> list[SinkDecision]:
+def missed_removals(reader: LogReader, events: range, image: ClusterImage) -> list[SinkDecision]:
     """Return the decisions on these events by which replicas or topics went, reduced to the rows
     that still hold; those before a place of the log that cannot be read.
 

@@ -1,11 +1,11 @@
-"""What rests on a topic's failed write is lost, up to where the topic is read again."""
+"""What depends on a topic's failed write is dropped, up to where the topic is read again."""
 
 from __future__ import annotations
 
 import pytest
 
 from state.decisions import DecisionKind
-from streaming.sinks.failed_topics import lose_after_failed_topics
+from streaming.sinks.topic_dependents import drop_topic_dependents
 from tests.unit.sinks.support import Job, changes
 
 
@@ -30,7 +30,7 @@ def decided_with_failure(job: Job):
     """Decide about what was asked for since, of which the first write of a topic failed."""
     batch = job.decide()
     batch.of_kind(DecisionKind.REWRITE_ASSIGNMENT)[0].failed = True
-    lose_after_failed_topics(batch, batch.decisions)
+    drop_topic_dependents(batch, batch.decisions)
     return batch
 
 
@@ -69,5 +69,5 @@ def test_a_write_that_fails_after_that_has_consequences_of_its_own(job):
     batch = job.decide()
     for one in batch.of_kind(DecisionKind.REWRITE_ASSIGNMENT):
         one.failed = True
-    lose_after_failed_topics(batch, batch.decisions)
+    drop_topic_dependents(batch, batch.decisions)
     assert [one.offset for one in changes(batch) if not one.lost.any()] == [again]

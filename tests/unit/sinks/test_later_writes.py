@@ -6,7 +6,7 @@ import pytest
 
 from state.decisions import DecisionKind
 from streaming.sinks.batch import DecidedBatch, SinkDecision
-from streaming.sinks.overtaken import LaterWrites
+from streaming.sinks.later_writes import LaterWrites
 from streaming.sinks.writes import STAGES, writes_of
 from streaming.zk.ops import SetData
 from streaming.zk.types import ZNode

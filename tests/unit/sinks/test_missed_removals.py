@@ -12,7 +12,7 @@ from streaming.image.restore import image_of
 from streaming.log.api import LogRecord
 from streaming.log.decision_writer import IdempotentLogWriter, IdentifiedRecord, RecordId
 from streaming.log.embedded import CorruptLog, EmbeddedLogReader, EmbeddedLogWriter
-from streaming.sinks.repeats import missed_ends
+from streaming.sinks.missed_removals import missed_removals
 from tests.unit.sinks.support import Job
 
 
@@ -41,7 +41,7 @@ class Logged(Job):
 
     def missed(self, since: int, until: int = 1_000) -> list[tuple[DecisionKind, list[int]]]:
         """The kind of each decision that is found, and which of its rows hold."""
-        found = missed_ends(self.reader, range(since, until), self.image)
+        found = missed_removals(self.reader, range(since, until), self.image)
         return [(one.kind, (~one.lost).nonzero()[0].tolist()) for one in found]
 
     def end_move(self) -> int:

@@ -1,4 +1,4 @@
-"""What a batch could not write, by name: for those who asked, and for the outcome log."""
+"""Lists what a batch could not write, by name: for replies and the outcome log."""
 
 from __future__ import annotations
 

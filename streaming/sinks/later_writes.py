@@ -1,4 +1,4 @@
-"""Which writes of a batch were made before a crash and overtaken by later writes of the batch.
+"""Finds writes of a batch that were made before a crash and followed by later writes of the batch.
 
 A batch that is run again starts from its first write, but finds znodes as the last one left them
 that was made before. Within one call the writer sees that; across calls it is found here.

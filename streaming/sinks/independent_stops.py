@@ -1,4 +1,4 @@
-"""Stops that stand although the partition's state that was decided with them was not written.
+"""Stops that do not depend on the write of the partition's state that was decided with them.
 
 A broker that the topic's written assignment no longer lists has to delete its replica whatever
 becomes of the state, as with Kafka's controller, which reads the state again and goes on. The
@@ -46,7 +46,7 @@ def written_assignments(decisions: Iterable[SinkDecision]) -> Assignments:
     return found
 
 
-def standing_stops(
+def independent_stops(
     decision: SinkDecision, written: Assignments, stored: Stored
 ) -> npt.NDArray[np.bool_]:
     """Return bool[n]: the row stands whatever becomes of its partition's state."""

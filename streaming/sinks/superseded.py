@@ -1,4 +1,4 @@
-"""What later decisions of a batch leave of earlier ones, where brokers hear of all at once."""
+"""Drops what later decisions of a batch supersede: brokers are sent all of a batch at once."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from state.decisions import DecisionKind
 from streaming.sinks.batch import PARTITION_CHANGES, SinkDecision
 
 
-def without_undone(decisions: Iterable[SinkDecision]) -> list[SinkDecision]:
-    """Return the decisions with what a later one undoes marked as lost; the ones given stay."""
+def without_superseded(decisions: Iterable[SinkDecision]) -> list[SinkDecision]:
+    """Return copies of the decisions in which what a later one supersedes is marked as lost."""
     return _not_taken_back(_still_there(list(decisions)))
 
 

@@ -1,7 +1,7 @@
-"""What rests on the write of a topic that failed, within the batch that was to write it.
+"""Drops what depends on the failed write of a topic, within the batch that was to write it.
 
 A topic that could not be written is forgotten and read again. What its machine decides from then on
-rests on what the znode holds, and counts: nothing else would tell that it was not written.
+depends on what the znode holds, and counts: nothing else would tell that it was not written.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from state.decisions import DecisionKind
 from streaming.sinks.batch import TOPIC_BASES, TOPIC_WRITES, DecidedBatch, SinkDecision
 
-_RESTING = (TOPIC_WRITES - {DecisionKind.CREATE_TOPIC}) | {DecisionKind.DELETE_TOPIC}
+_DEPENDENT_WRITES = (TOPIC_WRITES - {DecisionKind.CREATE_TOPIC}) | {DecisionKind.DELETE_TOPIC}
 
 
 class _Lives:
@@ -29,14 +29,14 @@ class _Lives:
         return topic, bisect_left(self._forgotten.get(topic, ()), offset)
 
 
-def lose_after_failed_topics(batch: DecidedBatch, decisions: Sequence[SinkDecision]) -> None:
-    """Lose what decisions of a batch say about a topic on the event whose write of it failed, and
+def drop_topic_dependents(batch: DecidedBatch, decisions: Sequence[SinkDecision]) -> None:
+    """Drop what decisions of a batch say about a topic on the event whose write of it failed, and
     after it until it is forgotten. What the same event wrote of the topic before stays.
     """
     lives = _Lives(batch)
     failed: dict[tuple[str, int], int] = {}
     for one in decisions:
-        if one.kind in _RESTING and lives.of(one.topic, one.offset) in failed:
+        if one.kind in _DEPENDENT_WRITES and lives.of(one.topic, one.offset) in failed:
             one.failed = True
         if one.kind in TOPIC_BASES and one.failed:
             failed.setdefault(lives.of(one.topic, one.offset), one.offset)
