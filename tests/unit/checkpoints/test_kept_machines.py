@@ -56,7 +56,7 @@ def test_kept_machines_decide_the_same(least_bytes, fails, monkeypatch):
             raise ZeroDivisionError(f"on {event.offset}")
         return found
 
-    @settings(max_examples=30)
+    @settings(max_examples=settings.default.max_examples // 4)
     @given(log=LOGS, author=GROUP_LOGS, data=st.data())
     def any_log(log, author, data):  # whose making folds, too
         with monkeypatch.context() as patched:
