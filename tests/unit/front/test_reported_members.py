@@ -1,4 +1,4 @@
-"""How often the machines are told of members, in a group of many, while others are silent."""
+"""How often members are reported to the log, in a group of many, while others are silent."""
 
 from __future__ import annotations
 
@@ -19,15 +19,13 @@ EVENT = NewRecord("join_group_requested", "g", b"{}")
 
 
 class Crowd:
-    """Members of one group; told: rows of heartbeats_received so far, by member; scans: how often
-    all of them were looked at.
-    """
+    """Members of one group; reported: rows of heartbeats_received so far, by member."""
 
     def __init__(self) -> None:
         self.time = StandingTime()
         self.sessions = Sessions(self.time, list, lambda: self.time.now_ms, lambda: False)
         self.names = [f"m{number}" for number in range(MEMBERS)]
-        self.told: Counter[str] = Counter()
+        self.reported: Counter[str] = Counter()
         self.events = 0
         changes = [
             {
@@ -43,7 +41,7 @@ class Crowd:
         self.sessions.decided("g", changes)
 
     def beat(self, seconds: int, *silent: str) -> None:
-        """Let time pass in which all but some are heard of."""
+        """Let time pass in which all but some send heartbeats."""
         for _ in range(seconds // BEAT_S):
             self.time.pass_to(self.time.now_ms + BEAT_S * 1000)
             for name in self.names:
@@ -51,18 +49,18 @@ class Crowd:
                     self.sessions.heard("g", name)
 
     def append(self) -> dict[str, int]:
-        """Append an event of the group; return who is told of before it, and how long silent."""
+        """Append an event of the group; return who is reported before it, and how long silent."""
         rows = []
         for record in self.sessions.heartbeats_before([EVENT]):
             assert record.key == str(group_bucket("g"))
             rows += orjson.loads(record.payload)["heartbeats"]
             self.events += 1
-        self.told.update(row[1] for row in rows)
+        self.reported.update(row[1] for row in rows)
         return {row[1]: row[4] for row in rows}
 
 
 @pytest.mark.parametrize("silent", [0, 1, 20])
-def test_members_that_rejoin_are_told_of_once_whoever_is_silent(silent: int) -> None:
+def test_members_that_rejoin_are_reported_once_whoever_is_silent(silent: int) -> None:
     crowd = Crowd()
     quiet = crowd.names[:silent]
     crowd.beat(30, *quiet)
@@ -70,11 +68,11 @@ def test_members_that_rejoin_are_told_of_once_whoever_is_silent(silent: int) -> 
         crowd.time.pass_to(crowd.time.now_ms + 1)
         crowd.sessions.heard("g", name)
         crowd.append()
-    assert crowd.told == dict.fromkeys(crowd.names[silent:], 1)
+    assert crowd.reported == dict.fromkeys(crowd.names[silent:], 1)
     assert crowd.events == 1
 
 
-def test_one_that_was_silent_is_told_of_before_the_next_event() -> None:
+def test_one_that_was_silent_is_reported_before_the_next_event() -> None:
     crowd = Crowd()
     crowd.beat(30, "m0", "m1")
     assert "m0" not in crowd.append()
@@ -84,7 +82,7 @@ def test_one_that_was_silent_is_told_of_before_the_next_event() -> None:
     assert crowd.append() == {}
 
 
-def test_under_steady_events_a_member_is_told_of_a_few_times_a_session() -> None:
+def test_under_steady_events_a_member_is_reported_a_few_times_a_session() -> None:
     """Times of beats are spread, as those of clients are."""
     crowd = Crowd()
     for second in range(10 * SESSION_S):
@@ -93,14 +91,14 @@ def test_under_steady_events_a_member_is_told_of_a_few_times_a_session() -> None
             if (second + number) % (SESSION_S // 3) == 0:
                 crowd.sessions.heard("g", name)
         crowd.append()
-    assert max(crowd.told.values()) <= 41, "a quarter of a session is between two"
-    assert min(crowd.told.values()) >= 10
-    assert crowd.events <= 61, "they are told of together"
+    assert max(crowd.reported.values()) <= 41, "a quarter of a session is between two"
+    assert min(crowd.reported.values()) >= 10
+    assert crowd.events <= 61, "they are reported together"
 
 
-def test_a_member_that_is_silent_for_its_session_is_told_of_as_such() -> None:
+def test_a_member_that_is_silent_for_its_session_is_reported_as_such() -> None:
     crowd = Crowd()
     crowd.beat(SESSION_S, "m0")
     crowd.time.pass_to(crowd.time.now_ms + 10)
-    told = crowd.append()
-    assert (told["m0"], told["m1"]) == (SESSION_S * 1000 + 10, 10)
+    silent_ms = crowd.append()
+    assert (silent_ms["m0"], silent_ms["m1"]) == (SESSION_S * 1000 + 10, 10)

@@ -1,4 +1,4 @@
-"""The members of all groups as decided so far, and when they were heard of."""
+"""The sessions of all members, as change_group decisions begin and end them."""
 
 from __future__ import annotations
 
@@ -9,35 +9,35 @@ from typing import Any
 from state.groups import change_bodies as bodies
 from state.groups.buckets import group_bucket
 from state.groups.change_kinds import ChangeKind
-from streaming.front.groups.heard import (
-    TOLD_PART,
-    BucketHeard,
-    GroupHeard,
-    MemberHeard,
+from streaming.front.groups.member_sessions import (
+    REPORT_PART,
+    BucketSessions,
+    GroupSessions,
+    MemberSession,
     Moments,
-    SyncsHeard,
+    PendingSyncs,
 )
 
 
-class MembersHeard:
-    """Groups and their members by name; buckets by number; asking: who waits for how many replies,
-    by (group, member).
+class SessionTable:
+    """Groups and their members by name, and buckets by number.
 
-    moments: gives the times of a change; on_added: takes each member once.
+    outstanding: how many requests of a member are unanswered, by (group, member). moments: gives
+    the times of a change. on_added: takes each member once.
     """
 
     def __init__(
         self,
         moments: Callable[[bodies.Dated], Moments],
-        on_added: Callable[[MemberHeard], None],
+        on_added: Callable[[MemberSession], None],
     ) -> None:
         """Begin without groups."""
-        self.groups: dict[str, GroupHeard] = {}
-        self.buckets: dict[int, BucketHeard] = {}
-        self.asking: Counter[tuple[str, str]] = Counter()
+        self.groups: dict[str, GroupSessions] = {}
+        self.buckets: dict[int, BucketSessions] = {}
+        self.outstanding: Counter[tuple[str, str]] = Counter()
         self._moments = moments
         self._on_added = on_added
-        self._takers: Mapping[str, Callable[[str, Any], None]] = {
+        self._handlers: Mapping[str, Callable[[str, Any], None]] = {
             ChangeKind.GROUP_LOADED: self._loaded,
             ChangeKind.GROUP_REMOVED: self._group_removed,
             ChangeKind.MEMBER_ADDED: self._added,
@@ -48,105 +48,108 @@ class MembersHeard:
             ChangeKind.REBALANCE_STARTED: self._rebalance_started,
         }
 
-    def get(self, group: str, member: str) -> MemberHeard | None:
+    def get(self, group: str, member: str) -> MemberSession | None:
         """Return a member, None when there is none of that name."""
         known = self.groups.get(group)
         return None if known is None else known.members.get(member)
 
-    def is_silent(self, one: MemberHeard, now_s: float) -> bool:
-        """Return whether a member is there and its session is over; who waits is heard of now."""
-        if one.of is None:
+    def is_silent(self, one: MemberSession, now_s: float) -> bool:
+        """Return whether a member is there and its session is over.
+
+        A member with an outstanding request counts as alive now.
+        """
+        if one.group is None:
             return False
-        if (one.of.name, one.id) in self.asking:
+        if (one.group.name, one.id) in self.outstanding:
             one.heard_s = now_s
         return one.end_s <= now_s
 
     def decided(self, group: str, changes: Iterable[bodies.Change]) -> None:
-        """Take changes of a change_group decision once they are true."""
+        """Apply changes of a change_group decision once they are true."""
         for change in changes:
-            taker = self._takers.get(change["change"])
-            if taker is not None:
-                taker(group, change)
+            handler = self._handlers.get(change["change"])
+            if handler is not None:
+                handler(group, change)
 
     def sync_came(self, name: str, member: str, now_s: float) -> bool:
-        """Note that a member's SyncGroup has come; False when it is too late for that."""
+        """Note that a member has sent SyncGroup; return False when it is too late for that."""
         group = self.groups.get(name)
         if group is None or group.syncs is None:
             return group is not None
         bucket = group.bucket
-        bucket.tell_s = min(bucket.tell_s, group.syncs.tell_s)
-        return group.syncs.take(member, now_s)
+        bucket.report_s = min(bucket.report_s, group.syncs.report_s)
+        return group.syncs.add(member, now_s)
 
-    def tell_syncs(self, bucket: BucketHeard, now_s: float) -> list[list[object]]:
-        """Return rows of whose SyncGroups the machines do not know."""
+    def report_syncs(self, bucket: BucketSessions, now_s: float) -> list[list[object]]:
+        """Return rows of SyncGroups that were answered and that the log does not have."""
         rows: list[list[object]] = []
         for group in bucket.groups.values():
-            if group.syncs is None or not group.syncs.untold:
+            if group.syncs is None or not group.syncs.unreported:
                 continue
-            if told := group.syncs.tell(now_s):
-                rows.append([group.name, group.generation, told])
+            if reported := group.syncs.report(now_s):
+                rows.append([group.name, group.generation, reported])
             else:
-                bucket.tell_s = min(bucket.tell_s, group.syncs.tell_s)
+                bucket.report_s = min(bucket.report_s, group.syncs.report_s)
         return rows
 
-    def tell(self, bucket: BucketHeard, now_s: float) -> list[list[object]]:
-        """Return rows of what the machines do not know of a bucket's members, and of those who are
-        silent once more: their sessions are to be over. Who waits for a reply is there.
+    def report(self, bucket: BucketSessions, now_s: float) -> list[list[object]]:
+        """Return rows of last-heard times of a bucket's members: of those that the log has an
+        earlier one of, and of those whose sessions are over, so that the machine ends them.
         """
         rows: list[list[object]] = []
         for one in bucket.take_due(now_s):
-            group = one.of
+            group = one.group
             if group is None:
                 continue
             silent = self.is_silent(one, now_s)
-            if silent or one.may_be_told(now_s):
-                one.told_s = one.heard_s
+            if silent or one.may_be_reported(now_s):
+                one.reported_s = one.heard_s
                 silent_ms = round((now_s - one.heard_s) * 1000)
                 rows.append([group.name, one.id, one.instance, group.generation, silent_ms])
-            one.rests = silent or one.tell_s <= now_s
-            if not one.rests:
-                bucket.tell_s = min(bucket.tell_s, one.tell_s)
+            one.idle = silent or one.report_s <= now_s
+            if not one.idle:
+                bucket.report_s = min(bucket.report_s, one.report_s)
         return rows
 
-    def look_again(self, one: MemberHeard) -> None:
-        """Take a member into account again of whose times something changed."""
-        if one.of is not None:
-            one.rests = False
-            bucket = one.of.bucket
-            bucket.tell_s = min(bucket.tell_s, one.tell_s)
+    def look_again(self, one: MemberSession) -> None:
+        """Look at a member again whose times have changed."""
+        if one.group is not None:
+            one.idle = False
+            bucket = one.group.bucket
+            bucket.report_s = min(bucket.report_s, one.report_s)
 
     def forget(self) -> None:
         """Forget all groups."""
         self.groups.clear()
         self.buckets.clear()
 
-    def _group(self, name: str) -> GroupHeard:
+    def _group(self, name: str) -> GroupSessions:
         known = self.groups.get(name)
         if known is None:
             number = group_bucket(name)
             bucket = self.buckets.get(number)
             if bucket is None:
-                bucket = self.buckets[number] = BucketHeard(number)
-            known = self.groups[name] = bucket.groups[name] = GroupHeard(name, bucket)
+                bucket = self.buckets[number] = BucketSessions(number)
+            known = self.groups[name] = bucket.groups[name] = GroupSessions(name, bucket)
         return known
 
     def _add(
         self,
-        group: GroupHeard,
+        group: GroupSessions,
         id_: str,
         instance: str | None,
-        terms: bodies.Timeouts,
+        timeouts: bodies.Timeouts,
         moments: Moments,
     ) -> None:
-        one = group.members[id_] = MemberHeard(group, id_, instance, terms, moments)
+        one = group.members[id_] = MemberSession(group, id_, instance, timeouts, moments)
         self.look_again(one)
         self._on_added(one)
 
-    def _drop(self, group: str, member: str) -> MemberHeard | None:
+    def _drop(self, group: str, member: str) -> MemberSession | None:
         known = self.groups.get(group)
         one = None if known is None else known.members.pop(member, None)
         if one is not None:
-            one.of = None
+            one.group = None
         return one
 
     def _loaded(self, name: str, change: bodies.GroupLoaded) -> None:
@@ -163,7 +166,7 @@ class MembersHeard:
         if group is None:
             return
         for one in group.members.values():
-            one.of = None
+            one.group = None
         del group.bucket.groups[name]
         if not group.bucket.groups:
             del self.buckets[group.bucket.number]
@@ -176,7 +179,7 @@ class MembersHeard:
         one = self.get(name, change["member"])
         if one is not None and one.session_s == change["session_timeout_ms"] / 1000:
             one.rebalance_s = change["rebalance_timeout_ms"] / 1000
-            self._count_as_heard(one, self._moments(change))
+            self._restart(one, self._moments(change))
         else:
             self._renew(name, change["member"], change["member"], change)
 
@@ -203,15 +206,15 @@ class MembersHeard:
             group.generation = change["generation"]
             moments = self._moments(change)
             for one in group.members.values():
-                self._count_as_heard(one, moments)
+                self._restart(one, moments)
             waits_s = max((0.0, *(one.rebalance_s for one in group.members.values())))
             _, began_s = moments
-            group.syncs = SyncsHeard(began_s + waits_s, began_s + waits_s / TOLD_PART)
+            group.syncs = PendingSyncs(began_s + waits_s, began_s + waits_s / REPORT_PART)
 
     def _rebalance_started(self, name: str, change: bodies.RebalanceStarted) -> None:
         if (group := self.groups.get(name)) is not None:
             group.syncs = None
 
-    def _count_as_heard(self, one: MemberHeard, moments: Moments) -> None:
-        one.heard_s, one.told_s = moments
+    def _restart(self, one: MemberSession, moments: Moments) -> None:
+        one.heard_s, one.reported_s = moments
         self.look_again(one)
