@@ -20,12 +20,12 @@ from state.event_kinds import EventKind
 from state.protocol_errors import ProtocolError
 from streaming.gateway.ports import Decider, DecisionTimedOut, NotController
 from streaming.internal_topics import GROUP_TOPIC
+from streaming.offsets.isr_maintenance import IsrMaintenance
 from streaming.offsets.leader import OffsetsLeader
-from streaming.offsets.loads import FIRST_PAUSE_S, LONGEST_PAUSE_S, Loads
+from streaming.offsets.partition_loads import FIRST_PAUSE_S, LONGEST_PAUSE_S, PartitionLoads
 from streaming.offsets.partition_log import UNKNOWN
 from streaming.offsets.standing import Standing
 from streaming.offsets.term_over import TermOver
-from streaming.offsets.upkeep import IsrUpkeep
 from streaming.process.back_off import BackOff
 from streaming.process.counters import Counters
 
@@ -59,7 +59,7 @@ class TakeOver:
         self,
         leader: OffsetsLeader,
         decider: Decider,
-        upkeep: IsrUpkeep,
+        isr_maintenance: IsrMaintenance,
         coordinator: Coordinator,
         *,
         standing: Standing,
@@ -72,7 +72,7 @@ class TakeOver:
         self._counters = counters
         self._leader = leader
         self._decider = decider
-        self._upkeep = upkeep
+        self._isr_maintenance = isr_maintenance
         self._coordinator = coordinator
         self._standing = standing
         self._timeout_s = timeout_s
@@ -119,14 +119,14 @@ class TakeOver:
         led = self._leader.logs
         return [one.partition for one in facts if one.leader >= 0 and one.partition not in led]
 
-    def _no_loads(self) -> Loads:
-        return Loads(self._coordinator.load, time.monotonic, self._counters)
+    def _no_loads(self) -> PartitionLoads:
+        return PartitionLoads(self._coordinator.load, time.monotonic, self._counters)
 
     async def _term(self) -> None:
         self._loads = self._no_loads()
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._until_stale())
-            tasks.create_task(_forever(self._upkeep.look))
+            tasks.create_task(_forever(self._isr_maintenance.look))
             while True:
                 if not self._standing.is_controller():
                     raise NotController("the role is lost")

@@ -14,9 +14,9 @@ import pytest
 
 from streaming.offsets.batches import BatchRecord, encode_batch, read_batches, stamped
 from streaming.offsets.history import HistoryUnreadable
+from streaming.offsets.isr_maintenance import IsrMaintenance
 from streaming.offsets.partition_log import UNKNOWN, EpochEnd
 from streaming.offsets.replica_fetch import ReplicaFetch
-from streaming.offsets.upkeep import IsrUpkeep
 from tests.unit.gateway.support import BROKERS
 from tests.unit.offsets.support import GROUP_TOPIC, Led
 
@@ -94,7 +94,9 @@ class Replication(Led):
         self.appended = 0
         self.registered = 200
         self.fetching = ReplicaFetch(self.leader, self.cluster.image, self.older, self.epoch_end)
-        self.upkeep = IsrUpkeep(self.leader, self.cluster, lag_max_s=LAG_S, timeout_s=10.0)
+        self.maintenance = IsrMaintenance(
+            self.leader, self.cluster, lag_max_s=LAG_S, timeout_s=10.0
+        )
 
     @property
     def facts(self) -> Any:
@@ -233,13 +235,13 @@ class Replication(Led):
         if 0 not in self.leader.logs:
             self.take_over()
         self.now_s += self.chance.choice([0.1, 1.0, 20.0])
-        kind = self.chance.choice(["fetch"] * 6 + ["append", "append", "upkeep"])
+        kind = self.chance.choice(["fetch"] * 6 + ["append", "append", "maintenance"])
         if kind == "fetch" and self.alive:
             await self.fetches(self.chance.choice(sorted(self.alive)))
         elif kind == "append" and self.leader.logs[0].begun:
             self.append_ours()
-        elif kind == "upkeep":
-            await self.upkeep.look()
+        elif kind == "maintenance":
+            await self.maintenance.look()
             self.look()
         await asyncio.sleep(0)
         if self.leader.lost():

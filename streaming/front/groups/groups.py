@@ -21,13 +21,13 @@ from streaming.internal_topics import GROUP_TOPIC
 from streaming.log.api import NewRecord
 from streaming.log.events import AppendEvents, event
 from streaming.offsets.history import History
+from streaming.offsets.isr_maintenance import IsrMaintenance
 from streaming.offsets.leader import OffsetsLeader
 from streaming.offsets.replica_fetch import ReplicaFetch
 from streaming.offsets.standing import Standing
 from streaming.offsets.take_over import TakeOver
 from streaming.offsets.txn_markers import TxnMarkers
 from streaming.offsets.txn_verification import TxnVerification
-from streaming.offsets.upkeep import IsrUpkeep
 from streaming.process.counters import Counters
 from streaming.process.wall_clock import wall_clock_ms
 from streaming.settings import Settings
@@ -83,7 +83,7 @@ class Groups:
         self._take_over = TakeOver(
             self.leader,
             decider,
-            IsrUpkeep(self.leader, decider, lag_max_s=lag_max_s, timeout_s=timeout_s),
+            IsrMaintenance(self.leader, decider, lag_max_s=lag_max_s, timeout_s=timeout_s),
             self._coordination,
             standing=standing,
             counters=counters,

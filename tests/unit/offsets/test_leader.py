@@ -12,9 +12,9 @@ import pytest
 from state.protocol_errors import ProtocolError
 from streaming.gateway.ports import DecisionTimedOut, NotController
 from streaming.internal_topics import GROUP_TOPIC
+from streaming.offsets.isr_maintenance import IsrMaintenance
 from streaming.offsets.leader import LeaderStopped
 from streaming.offsets.partition_log import UNKNOWN
-from streaming.offsets.upkeep import IsrUpkeep
 from tests.unit.offsets.support import BATCH, Led
 
 LAG_S = 30.0
@@ -27,8 +27,8 @@ def run(scenario: Callable[[Led], Awaitable[None]]) -> None:
     asyncio.run(play())
 
 
-def upkeep(led: Led) -> IsrUpkeep:
-    return IsrUpkeep(led.leader, led.cluster, lag_max_s=LAG_S, timeout_s=10.0)
+def maintenance(led: Led) -> IsrMaintenance:
+    return IsrMaintenance(led.leader, led.cluster, lag_max_s=LAG_S, timeout_s=10.0)
 
 
 def isr(led: Led) -> tuple[int, ...]:
@@ -145,18 +145,18 @@ def test_a_newer_epoch_goes_on_with_the_same_log() -> None:
 def test_brokers_that_are_late_leave_the_isr_and_come_back() -> None:
     async def scenario(led: Led) -> None:
         led.begin()
-        await upkeep(led).look()
+        await maintenance(led).look()
         assert isr(led) == (1, 2, 3)
         led.leader.append(0, BATCH)
         led.now_s = LAG_S + 1
         for broker in (1, 2):
             led.fetch(broker, 1)
-        await upkeep(led).look()
+        await maintenance(led).look()
         assert isr(led) == (1, 2)
         led.look()
         assert led.leader.logs[0].high_watermark == 1
         led.fetch(3, 1)
-        await upkeep(led).look()
+        await maintenance(led).look()
         assert isr(led) == (1, 2, 3)
 
     run(scenario)
@@ -167,7 +167,7 @@ def test_the_leader_in_zookeeper_stays_in_the_isr() -> None:
         led.begin()
         led.leader.append(0, BATCH)
         led.now_s = LAG_S + 1
-        await upkeep(led).look()
+        await maintenance(led).look()
         assert isr(led) == (1,)
 
     run(scenario)
@@ -180,12 +180,12 @@ def test_a_broker_that_is_asked_into_the_isr_counts_until_that_is_decided() -> N
         led.now_s = LAG_S + 1
         for broker in (1, 2):
             led.fetch(broker, 1)
-        await upkeep(led).look()
+        await maintenance(led).look()
         led.look()
         assert done.done()
         led.fetch(3, 1)
         led.cluster.gate = asyncio.Event()
-        asking = asyncio.create_task(upkeep(led).look())
+        asking = asyncio.create_task(maintenance(led).look())
         await asyncio.sleep(0)
         next_done = led.leader.append(0, BATCH)
         for broker in (1, 2):
@@ -207,12 +207,12 @@ def test_a_broker_that_is_asked_into_the_isr_counts_when_nobody_says_how_it_was_
         led.now_s = LAG_S + 1
         for broker in (1, 2):
             led.fetch(broker, 1)
-        await upkeep(led).look()
+        await maintenance(led).look()
         led.look()
         led.fetch(3, 1)
         done = led.leader.append(0, BATCH)
         with pytest.raises(DecisionTimedOut):
-            await IsrUpkeep(led.leader, led.cluster, lag_max_s=LAG_S, timeout_s=0).look()
+            await IsrMaintenance(led.leader, led.cluster, lag_max_s=LAG_S, timeout_s=0).look()
         for broker in (1, 2):
             led.fetch(broker, 2)
         assert not done.done()
@@ -228,9 +228,9 @@ def test_an_isr_that_is_not_decided_on_is_asked_for_again() -> None:
         led.now_s = LAG_S + 1
         led.cluster.fail = NotController("not now")
         with pytest.raises(NotController):
-            await upkeep(led).look()
+            await maintenance(led).look()
         led.cluster.fail = None
-        await upkeep(led).look()
+        await maintenance(led).look()
         assert isr(led) == (1,)
 
     run(scenario)
@@ -241,7 +241,7 @@ def test_the_isr_is_asked_for_in_the_name_of_zookeepers_leader() -> None:
         led.begin()
         led.leader.append(0, BATCH)
         led.now_s = LAG_S + 1
-        await upkeep(led).look()
+        await maintenance(led).look()
         (asked,) = led.cluster.payloads("alter_partition_requested")
         (change,) = asked["partitions"]
         assert (asked["broker_id"], asked["broker_epoch"], asked["topic"]) == (1, 101, GROUP_TOPIC)

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from streaming.gateway.ports import DecisionTimedOut
-from streaming.offsets import loads, take_over
+from streaming.offsets import partition_loads, take_over
 from streaming.offsets.batches import UnreadableBatch
+from streaming.offsets.isr_maintenance import IsrMaintenance
 from streaming.offsets.standing import Standing
 from streaming.offsets.take_over import TakeOver
-from streaming.offsets.upkeep import IsrUpkeep
 from streaming.process.back_off import BackOff
 from tests.fixtures.waiting import WAIT_S, wait_on_loop
 from tests.unit.gateway.support import BROKERS
@@ -57,7 +57,7 @@ class TakingOver(Led):
         self.take_over = TakeOver(
             self.leader,
             self,
-            IsrUpkeep(self.leader, self, lag_max_s=30.0, timeout_s=WAIT_S),
+            IsrMaintenance(self.leader, self, lag_max_s=30.0, timeout_s=WAIT_S),
             self.told,
             standing=Standing(self.is_controller, lambda: self.job, lambda: self.paused),
             counters=Counter(),
@@ -225,7 +225,7 @@ def test_a_partition_without_a_leader_is_taken_over_when_it_has_one() -> None:
 
 
 def test_a_partition_that_cannot_be_read_costs_only_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loads, "FIRST_PAUSE_S", 0.0)
+    monkeypatch.setattr(partition_loads, "FIRST_PAUSE_S", 0.0)
 
     async def scenario(led: TakingOver) -> None:
         led.told.unreadable = {0}

@@ -7,7 +7,7 @@ from collections import Counter
 
 from streaming.offsets.batches import UnreadableBatch
 from streaming.offsets.history import HistoryUnreadable
-from streaming.offsets.loads import Loads
+from streaming.offsets.partition_loads import PartitionLoads
 from streaming.offsets.partition_log import PartitionLog
 
 
@@ -22,7 +22,7 @@ class Reading:
         self.broken: dict[int, Exception] = {}
         self.read: list[tuple[int, int]] = []
         self.counters: Counter[str] = Counter()
-        self.loads = Loads(self.load, lambda: self.now_s, self.counters)
+        self.loads = PartitionLoads(self.load, lambda: self.now_s, self.counters)
 
     async def load(self, partition: int, end: int) -> None:
         self.read.append((partition, end))

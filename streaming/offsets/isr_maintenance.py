@@ -27,7 +27,7 @@ yet is kept beyond it.
 """
 
 
-class IsrUpkeep:
+class IsrMaintenance:
     """Asks for the ISRs that are wanted, and lets go of records that every replica has."""
 
     def __init__(

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from streaming.gateway.ports import Paused
-from streaming.offsets import upkeep
+from streaming.offsets import isr_maintenance
+from streaming.offsets.isr_maintenance import IsrMaintenance, forget_replicated
 from streaming.offsets.partition_facts import PartitionFacts
 from streaming.offsets.partition_log import PartitionLog
-from streaming.offsets.upkeep import IsrUpkeep, forget_replicated
 from tests.fixtures.waiting import wait_on_loop
 from tests.unit.offsets.support import BATCH, Led
 
@@ -26,7 +26,7 @@ def test_a_pause_only_makes_isrs_wait() -> None:
         led.leader.append(0, BATCH)
         led.now_s = LAG_S + 1
         led.cluster.fail = Paused("paused, says the operator")
-        keeping = IsrUpkeep(led.leader, led.cluster, lag_max_s=LAG_S, timeout_s=10.0)
+        keeping = IsrMaintenance(led.leader, led.cluster, lag_max_s=LAG_S, timeout_s=10.0)
         await keeping.look()
         assert led.leader.logs[0].joining == frozenset()
         led.cluster.fail = None
@@ -37,7 +37,7 @@ def test_a_pause_only_makes_isrs_wait() -> None:
     asyncio.run(scenario())
 
 
-def test_a_topic_that_goes_meanwhile_ends_no_upkeep() -> None:
+def test_a_topic_that_goes_meanwhile_ends_no_maintenance() -> None:
     async def scenario() -> None:
         led = Led()
         for partition in (0, 1):
@@ -46,7 +46,7 @@ def test_a_topic_that_goes_meanwhile_ends_no_upkeep() -> None:
             led.leader.append(partition, BATCH)
         led.now_s = LAG_S + 1
         led.cluster.gate = asyncio.Event()
-        keeping = IsrUpkeep(led.leader, led.cluster, lag_max_s=LAG_S, timeout_s=10.0)
+        keeping = IsrMaintenance(led.leader, led.cluster, lag_max_s=LAG_S, timeout_s=10.0)
         looking = asyncio.create_task(keeping.look())
         await wait_on_loop(
             "the request", lambda: led.cluster.payloads("alter_partition_requested"), poll_s=0
@@ -75,16 +75,16 @@ def test_one_budget_is_for_all_partitions_and_the_largest_give_way(
 ) -> None:
     logs = [holding(number, 1 + number) for number in range(4)]
     posed = [(log, FACTS) for log in logs]
-    monkeypatch.setattr(upkeep, "MEMORY_MAX_BYTES", 10 * len(BATCH))
+    monkeypatch.setattr(isr_maintenance, "MEMORY_MAX_BYTES", 10 * len(BATCH))
     forget_replicated(posed)
     assert [log.memory_bytes // len(BATCH) for log in logs] == [1, 2, 3, 4], "it is not too much"
-    monkeypatch.setattr(upkeep, "MEMORY_MAX_BYTES", 4 * len(BATCH))
+    monkeypatch.setattr(isr_maintenance, "MEMORY_MAX_BYTES", 4 * len(BATCH))
     forget_replicated(posed)
     assert [log.memory_bytes // len(BATCH) for log in logs] == [1, 2, 0, 0]
 
 
 def test_what_is_not_safe_is_kept_beyond_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upkeep, "MEMORY_MAX_BYTES", 0)
+    monkeypatch.setattr(isr_maintenance, "MEMORY_MAX_BYTES", 0)
     log = holding(0, 3)
     log.high_watermark = 1
     forget_replicated([(log, FACTS)])

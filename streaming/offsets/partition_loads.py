@@ -27,7 +27,7 @@ class _Failed:
     not_before_s: float = 0.0
 
 
-class Loads:
+class PartitionLoads:
     """Which partitions of a term are read.
 
     load: reads a partition up to an offset and appends what stands there; before it appends it may
