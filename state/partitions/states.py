@@ -30,9 +30,10 @@ def on_partition_states_observed(
     conflict the znode is the truth whatever its version, and the partition's leader epoch is
     bumped: a leader whose ISR change met the conflict waits for a higher one. After a rejected
     write it is the truth too, but nothing that would be written is decided: that would be rejected
-    as well, without end. Beside another controller nothing of ours is written: what overtook our
-    decision is the truth too, but no leader waits; what is adopted was decided by the other one,
-    and we decide nothing about it.
+    as well, without end. Its replicas are told what is stored: what was decided meanwhile and needs
+    no write, as when a broker starts, was lost too. Beside another controller nothing of ours is
+    written: what overtook our decision is the truth too, but no leader waits; what is adopted was
+    decided by the other one, and we decide nothing about it.
     """
     if not slot.authority.is_active:
         return []
@@ -47,7 +48,8 @@ def on_partition_states_observed(
         return changes.finish(slot.authority, slot.brokers)
     move_partitions(slot, changes, gone, PartitionState.ONLINE)  # refused, so that somebody hears
     if observed.cause == StateCause.REJECTED:
-        _take(slot, changes, at, observed.states, present)
+        taken = _take(slot, changes, at, observed.states, present)
+        changes.recipients[taken] |= slot.online_replicas(taken)
         _stop_again(slot, changes, at[found])
         return changes.finish(slot.authority, slot.brokers)
     conflict = observed.cause == StateCause.CONFLICT

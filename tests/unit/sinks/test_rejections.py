@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from state.decisions import DecisionKind
 from streaming.sinks.batch_events import batch_events, lost_partition_events
 from streaming.sinks.doubts import Doubts
 from streaming.sinks.reassignments import hold_back_completions
 from streaming.sinks.replies import replies
+from tests.property.control_actions import bounce, change_isr, die
+from tests.property.control_checks import WrittenStates, settle
+from tests.property.control_loop import ControlLoop
 from tests.unit.sinks.support import lose, state_znode
 from tests.unit.sinks.test_batch_events import body, conflict, job
 
@@ -137,3 +142,21 @@ def test_an_end_is_held_back_by_a_rejected_partition_and_not_tried_again_at_once
         ("t", 0, NO_AUTH),
         ("t", None, NO_AUTH),
     ]
+
+
+@pytest.mark.parametrize("stays", [False, True])
+def test_who_starts_while_a_write_is_rejected_is_told_what_is_stored(stays):
+    """It is not in sync, so that its start needs no write; it must not bring about another one."""
+    loop = ControlLoop([])
+    states = WrittenStates(loop)
+    change_isr(loop, loop.brokers[1], ("t", 0), [1, 2])
+    settle(loop, states)
+    loop.store.failing = {"update": "NO_AUTH"}
+    die(loop, 1, 0)
+    bounce(loop, 1, 0)
+    loop.run_batch()
+    if not stays:
+        loop.store.failing = {}
+    settle(loop, states)
+    known = loop.brokers[3].replicas["t", 0]
+    assert (loop.brokers[3].starts, known.leader, known.epoch) == (1, 1, 0)

@@ -107,7 +107,7 @@ def test_a_rejected_write_is_taken_back_and_nothing_is_written_before_the_next_o
 ) -> None:
     controller.brokers(unregistered=[1])
     [row] = observe(controller, "rejected", [1, 0, [1, 2, 3], 5, 0, 0])[CHANGE]
-    assert actions(row) == Action.UPDATE_METADATA
+    assert actions(row) == Action.LEADER_AND_ISR | Action.UPDATE_METADATA
     assert (row["leader"], row["isr"], row["leader_epoch"], row["partition_epoch"]) == (
         1,
         [1, 2, 3],
@@ -117,6 +117,20 @@ def test_a_rejected_write_is_taken_back_and_nothing_is_written_before_the_next_o
     [row] = controller.brokers(registered=[broker(4, 104)])[CHANGE]
     assert actions(row) & Action.WRITE
     assert (row["leader"], row["leader_epoch"], row["partition_epoch"]) == (2, 1, 1)
+
+
+def test_after_a_rejected_write_replicas_are_told_what_is_stored_unless_their_disk_failed(
+    controller: Controller,
+) -> None:
+    """One that started meanwhile was not told, and one whose disk failed not asked about it."""
+    controller.happen("log_dir_failure_notified", broker_ids=[1])
+    state = [1, 0, [1, 2, 3], 5, 0, 0]
+    [row] = observe(controller, "rejected", state)[CHANGE]
+    assert (row["recipients"], row["leader_epoch"]) == ([1, 2, 3], 0)
+    answer = {"broker_id": 1, "broker_epoch": 101, "topic": "t", "partitions": [0]}
+    controller.happen("leader_and_isr_answered", "t", **answer, errors=[56])
+    [row] = observe(controller, "rejected", state)[CHANGE]
+    assert (row["recipients"], row["leader_epoch"]) == ([2, 3], 0), "it was asked"
 
 
 def test_a_rejected_isr_is_accepted_again_when_the_leader_asks_again(
