@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from state.cluster import alter_partition, machine, producer_ids, shutdowns
+from state.cluster import alter_partition, delete_topic, machine, producer_ids, shutdowns
 from state.cluster.cluster import Cluster
 from state.handlers import Handlers
 from state.payloads.admin import AdminZnodeObserved
@@ -24,6 +24,7 @@ from state.payloads.controller import (
     TimerDue,
 )
 from state.payloads.partitions import AlterPartitionRequested, LeaderImbalanceReported
+from state.payloads.topics import DeleteTopicRequested
 
 CLUSTER_HANDLERS: Handlers[Cluster] = {
     ControllerElected: machine.on_controller_elected,
@@ -35,6 +36,7 @@ CLUSTER_HANDLERS: Handlers[Cluster] = {
     ProducerIdsRequested: producer_ids.on_producer_ids_requested,
     ProducerIdBlockObserved: producer_ids.on_producer_id_block_observed,
     AlterPartitionRequested: alter_partition.on_alter_partition_requested,
+    DeleteTopicRequested: delete_topic.on_delete_topic_requested,
     TimerDue: machine.on_timer_due,
     LeaderImbalanceReported: machine.on_leader_imbalance_reported,
     ControllerPaused: machine.on_controller_paused,

@@ -8,6 +8,7 @@ import numpy as np
 
 from state.bodies import MarkTopicDeletion
 from state.cluster.authority import Phase
+from state.cluster.delete_topic import delete_topic_reply
 from state.decisions import Decision, DecisionKind, json_decision
 from state.events import Event
 from state.matrix import NONE
@@ -23,8 +24,6 @@ from state.payloads.topics import (
     TopicDeletionWithdrawn,
 )
 from state.protocol_errors import ProtocolError
-from state.replies import reply
-from state.reply_bodies import ControllerApi
 from state.topic_ids import topic_id_to_text
 
 
@@ -118,18 +117,7 @@ def delete_topics_requested(
     for event, request in asked:
         name = request.topic
         error = _error(slot, request)
-        answers.append(
-            reply(
-                event,
-                {
-                    "request_id": request.request_id,
-                    "api": ControllerApi.DELETE_TOPIC,
-                    "error": error or ProtocolError.NONE,
-                    "topic": name,
-                    "topic_id": request.topic_id,
-                },
-            )
-        )
+        answers.append(delete_topic_reply(event, request, error or ProtocolError.NONE))
         if error is None and name not in slot.table.deletions:
             marked: MarkTopicDeletion = {"topic": name, **slot.authority.fence()}
             kind = DecisionKind.MARK_TOPIC_DELETION

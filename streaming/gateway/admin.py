@@ -32,13 +32,22 @@ class AdminRequests:
     async def reply(self, kind: EventKind, topic: str, payload: dict[str, Any]) -> dict[str, Any]:
         """Return the reply to an event about a topic, or {"error": code} when there is none.
 
-        An event without a topic would go to the cluster machine, which has no answer to it.
+        An event without a topic would go to the cluster machine, which knows of no topic.
         """
+        if self.ready() and not topic:
+            return {"error": ProtocolError.UNKNOWN_TOPIC_OR_PARTITION, "message": _NAMELESS}
+        return await self._decided(kind, topic, payload)
+
+    async def reply_to_unknown(self, kind: EventKind, payload: dict[str, Any]) -> dict[str, Any]:
+        """Return the cluster machine's reply to an event about a topic id that nobody knows, or
+        {"error": code} when there is none.
+        """
+        return await self._decided(kind, "", payload | {"topic": ""})
+
+    async def _decided(self, kind: EventKind, key: str, payload: dict[str, Any]) -> dict[str, Any]:
         if not self.ready():
             return {"error": ProtocolError.NOT_CONTROLLER}
-        if not topic:
-            return {"error": ProtocolError.UNKNOWN_TOPIC_OR_PARTITION, "message": _NAMELESS}
-        return await self._deciding.reply(kind, topic, payload)
+        return await self._deciding.reply(kind, key, payload)
 
 
 def in_time(error: int, asked: Body) -> int:

@@ -174,7 +174,10 @@ EXAMPLES: dict[EventKind, list[tuple[str, Body]]] = {
     ],
     EventKind.TOPIC_DELETION_REQUESTED: [("t", {"topic": "t", "topic_id": _ID})],
     EventKind.TOPIC_DELETION_WITHDRAWN: [("t", {"topic": "t", "topic_id": _ID})],
-    EventKind.DELETE_TOPIC_REQUESTED: [("t", {"request_id": "r", "topic": "t", "topic_id": None})],
+    EventKind.DELETE_TOPIC_REQUESTED: [
+        ("t", {"request_id": "r", "topic": "t", "topic_id": None}),
+        ("", {"request_id": "r", "topic": "", "topic_id": _ID}),
+    ],
     EventKind.STOP_REPLICA_ANSWERED: [
         (
             "t",

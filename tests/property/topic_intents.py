@@ -86,6 +86,8 @@ def mark_topic(author: Author, a: int, b: int, c: int, d: int) -> None:
     if held is not None and d % 8 == 7:
         kept = topic_id_to_text(held.topic_id) or topic_id_to_text(bytes([9] * 16))
         author.write("topic_deletion_withdrawn", topic, topic=topic, topic_id=kept)
+    elif topic_id is not None and d % 4 == 0:
+        author.ask("delete_topic_requested", "", topic_id=topic_id)
     elif b % 2:
         author.write("topic_deletion_requested", topic, topic=topic, topic_id=topic_id)
     else:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
+from functools import partial
 from typing import Any
 
 import pytest
 
-from state.topic_ids import topic_id_from_text
+from state.topic_ids import topic_id_from_text, topic_id_to_text
 from streaming.gateway.ports import DecisionTimedOut, NotController
+from streaming.image.cluster_image import ClusterImage
 from streaming.wire.apis import ApiKey
+from tests.fixtures.waiting import wait_on_loop
 from tests.unit.gateway.support import Rig, with_gateway
 
 T_ID = "xVg7K6qyTvmxpuD7RnqU_w"
@@ -50,8 +54,34 @@ def test_topics_are_deleted_by_id() -> None:
         rig.cluster.create("t", [[1, 2]], T_ID)
         found = await delete(rig, 6, (None, T_UUID), (None, STRANGER), (None, None))
         assert found == [("t", T_UUID, 0), (None, STRANGER, 100), (None, None, 100)]
-        [asked] = rig.cluster.payloads("delete_topic_requested")
-        assert (asked["topic"], asked["topic_id"]) == ("t", T_ID)
+        asked = rig.cluster.payloads("delete_topic_requested")
+        unknown = topic_id_to_text(STRANGER.bytes)
+        assert [(one["topic"], one["topic_id"]) for one in asked] == [("t", T_ID), ("", unknown)]
+
+    with_gateway(scenario)
+
+
+def test_a_topic_that_the_image_gets_before_the_answer_is_deleted_by_its_id() -> None:
+    """A job that starts again tells an image without its last batch, which runs again first."""
+
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.create("t", [[1, 2]], T_ID)
+        whole, rig.cluster.known = rig.cluster.known, ClusterImage()
+        rig.cluster.gate = asyncio.Event()
+        answering = asyncio.create_task(delete(rig, 6, (None, T_UUID)))
+        asked = partial(rig.cluster.payloads, "delete_topic_requested")
+        await wait_on_loop("the request to be asked", asked)
+        rig.cluster.known = whole
+        rig.cluster.gate.set()
+        assert await answering == [("t", T_UUID, 0)]
+
+    with_gateway(scenario)
+
+
+def test_an_unknown_id_is_not_decided_by_another_controller() -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.happen("controller_resigned", "", {"reason": "x"})
+        assert await delete(rig, 6, (None, STRANGER)) == [(None, STRANGER, 41)]
 
     with_gateway(scenario)
 

@@ -278,6 +278,7 @@ def test_a_request_for_a_topic_that_waits_to_be_deleted_is_granted_again() -> No
         ("u", None, ProtocolError.UNKNOWN_TOPIC_OR_PARTITION),
         ("u", T_ID, ProtocolError.UNKNOWN_TOPIC_ID),
         ("t", OTHER_ID, ProtocolError.UNKNOWN_TOPIC_ID),
+        ("", OTHER_ID, ProtocolError.UNKNOWN_TOPIC_ID),
     ],
 )
 def test_a_request_for_what_does_not_exist_is_refused(
