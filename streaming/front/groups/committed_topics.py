@@ -119,7 +119,7 @@ class CommittedTopics:
                 )
                 for group, topics in sorted(concerned.items())
             ]
-            await self._commits.aside.until_decided(concerned, lambda: self._append(records))
+            await self._commits.pause.until_decided(concerned, lambda: self._append(records))
         self._known.left(leaving)
 
     def _concerned(self, leaving: Mapping[int, frozenset[str]]) -> Mapping[str, set[str]]:
@@ -127,7 +127,7 @@ class CommittedTopics:
         that asked for what is not decided yet.
         """
         everything = set().union(*leaving.values())
-        asking = dict.fromkeys(self._commits.aside.groups, everything)
+        asking = dict.fromkeys(self._commits.pause.groups, everything)
         having = self._view.image.with_offsets_of(everything)
         found: dict[str, set[str]] = {}
         for group, topics in {**having, **asking}.items():

@@ -92,7 +92,7 @@ class GroupCoordination:
         )
         self.topics = CommittedTopics(self.known, self._commits, append, view, topic_exists)
         self.expiry = OffsetsExpiry(
-            self._commits.aside,
+            self._commits.pause,
             append,
             view,
             settings.offsets_retention_check_interval_ms / 1000,
@@ -140,7 +140,7 @@ class GroupCoordination:
         if not self._standing.has_job():
             raise NoJob(_NO_JOB)
         self._sessions.heard(group, payload.get("member", ""))
-        async with self._commits.aside.until_answered(group):
+        async with self._commits.pause.until_answered(group):
             return await self._decider.submit(kind, group, payload, timeout_s)
 
     def ask(self, kind: EventKind, group: str, payload: dict[str, Any], timeout_s: float) -> Reply:
@@ -149,7 +149,7 @@ class GroupCoordination:
         """
         if not self._standing.has_job():
             raise NoJob(_NO_JOB)
-        assert kind not in _ABOUT_OFFSETS, "commits step aside first"
+        assert kind not in _ABOUT_OFFSETS, "what is about offsets pauses direct commits first"
         reply = None
         if kind is EventKind.SYNC_GROUP_REQUESTED:
             reply = self._syncs.ask(payload, timeout_s)
@@ -169,7 +169,7 @@ class GroupCoordination:
 
     def batch_completed(self, end_offset: int) -> None:
         """Serve partitions of which everything that was loaded is decided."""
-        self._commits.aside.completed(end_offset)
+        self._commits.pause.completed(end_offset)
         for partition in self._terms.completed(end_offset):
             self.topics.served(partition)
 

@@ -1,10 +1,10 @@
 """Commits that are answered without a micro-batch: checked against the image, appended at once.
 
 The image is what members have been told: who it lets commit may commit, whatever the query has
-decided since. The log hears of the newest commits together, once all brokers in sync have them
-(`offsets_appended`). It has to hear of what changes a group's offsets in the order of the records:
-while that is decided, commits of the group are decided too (`aside`). docs/adr/0015 says why that
-is safe.
+decided since. The newest commits go to the log together, once all brokers in sync have them
+(`offsets_appended`). What changes a group's offsets has to be in the log in the order of the
+records: while that is decided, commits of the group are decided too (`pause`). docs/adr/0015 says
+why that is safe.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from state.groups.offset_rows import OffsetRow, TopicPartition
 from state.groups.payloads.requests import Heartbeat
 from state.protocol_errors import ProtocolError
 from streaming.front.groups.direct_commit import Commit, Committer
+from streaming.front.groups.direct_commit_pause import DirectCommitPause
 from streaming.front.groups.known_partitions import KnownPartitions
-from streaming.front.groups.stepping_aside import SteppingAside
 from streaming.front.groups.view import CoordinatorView
 from streaming.gateway.calls import Answer
 from streaming.gateway.ports import COMMIT_TIMEOUT_S, NotReplicated
@@ -34,8 +34,8 @@ from streaming.process.wall_clock import wall_clock_ms
 from streaming.wire.commit_layouts import CommitLayout, CommitLayouts
 
 LOGGED_WITHIN_S = 5.0
-"""The log hears of a commit within this time: of many commits of a partition, the last one. It is
-what clients' auto.commit.interval.ms is by default.
+"""A commit is in the log within this time: of many commits of a partition, the last one. It is what
+clients' auto.commit.interval.ms is by default.
 """
 
 
@@ -64,14 +64,14 @@ class DirectCommits:
         self._committers: WeakKeyDictionary[CommitLayout, Committer] = WeakKeyDictionary()
         self._taken: dict[int, list[tuple[Commit, bytes]]] = {}
         self._appending: defaultdict[int, set[asyncio.Future[None]]] = defaultdict(set)
-        self._untold: dict[str, dict[CommitLayout, Commit]] = {}
-        self._flush: asyncio.TimerHandle | None = None
-        self.aside = SteppingAside(self._settle)
+        self._unlogged: dict[str, dict[CommitLayout, Commit]] = {}
+        self._flush_timer: asyncio.TimerHandle | None = None
+        self.pause = DirectCommitPause(self._settle)
 
     def try_commit(self, request: bytes, answer: Answer) -> bool:
         """Begin a commit whose answer comes later; False leaves it to be decided."""
         layout = self._layouts.read(request)
-        if layout is None or self.aside.covers(layout.group):
+        if layout is None or self.pause.covers(layout.group):
             return False
         committer = self._committer(layout)
         if committer is None or not self._view.standing.decides():
@@ -141,29 +141,29 @@ class DirectCommits:
         for one in commits:
             image.commit_ended(one.layout.group, one, appended=safe)
             if safe and image is self._view.image:
-                self._tell_later(one)
+                self._log_later(one)
             one.end(ProtocolError.NONE if safe else ProtocolError.NOT_COORDINATOR)
 
     def _late(self, commits: Iterable[Commit]) -> None:
         for one in commits:
             one.end(ProtocolError.REQUEST_TIMED_OUT)
 
-    def _tell_later(self, commit: Commit) -> None:
-        of_group = self._untold.setdefault(commit.layout.group, {})
+    def _log_later(self, commit: Commit) -> None:
+        of_group = self._unlogged.setdefault(commit.layout.group, {})
         of_group.pop(commit.layout, None)
         of_group[commit.layout] = commit
-        if self._flush is None:
-            self._flush = self._loop.call_later(LOGGED_WITHIN_S, self.tell)
+        if self._flush_timer is None:
+            self._flush_timer = self._loop.call_later(LOGGED_WITHIN_S, self._log)
 
-    def tell(self, groups: Iterable[str] | None = None) -> None:
-        """Tell the log of what is committed and it has not heard of, of all groups by default."""
+    def _log(self, groups: Iterable[str] | None = None) -> None:
+        """Append the commits that the log does not have, of all groups by default."""
         if groups is None:
             self._cancel()
-        names = list(self._untold if groups is None else groups)
+        names = list(self._unlogged if groups is None else groups)
         records = [
             self._event(name, commits.values())
             for name in names
-            if (commits := self._untold.pop(name, None)) is not None
+            if (commits := self._unlogged.pop(name, None)) is not None
         ]
         if records:
             self._append(records)
@@ -183,7 +183,7 @@ class DirectCommits:
         return event(EventKind.OFFSETS_APPENDED, body, group)
 
     async def _settle(self, groups: Collection[str]) -> None:
-        """Wait for commits of groups that are on their way, and tell the log of them: it hears of
+        """Wait for commits of groups that are on their way, and append them to the log, which gets
         none that is not safe. Raises NotReplicated.
         """
         self._append_taken()
@@ -193,21 +193,21 @@ class DirectCommits:
             _, late = await asyncio.wait(appending, timeout=COMMIT_TIMEOUT_S)
             if late:
                 raise NotReplicated("commits before this request are not on all brokers in sync")
-        self.tell(groups)
+        self._log(groups)
 
     def forget(self) -> None:
-        """What is appended is loaded from the topic: the log need not hear of it. What was taken
+        """What is appended is loaded from the topic, so the log need not have it. What was begun
         and is not appended never will be.
         """
         self._cancel()
         taken, self._taken = self._taken, {}
         for commits in taken.values():
             self._ended(self._view.image, [commit for commit, _ in commits], None)
-        self._untold.clear()
+        self._unlogged.clear()
         self._committers.clear()
-        self.aside.forget()
+        self.pause.forget()
 
     def _cancel(self) -> None:
-        if self._flush is not None:
-            self._flush.cancel()
-            self._flush = None
+        if self._flush_timer is not None:
+            self._flush_timer.cancel()
+            self._flush_timer = None

@@ -1,4 +1,4 @@
-"""Has offsets looked for whose time is over: of all groups once an interval, of some at a time."""
+"""Appends events that let offsets expire: for all groups once an interval, some at a time."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Sequence
 
 from state.event_kinds import EventKind
 from state.groups.buckets import group_bucket
-from streaming.front.groups.stepping_aside import SteppingAside
+from streaming.front.groups.direct_commit_pause import DirectCommitPause
 from streaming.front.groups.view import CoordinatorView
 from streaming.gateway.ports import NotReplicated
 from streaming.log.events import AppendEvents, event
 from streaming.offsets.term_over import TermOver
 
 BUCKETS_AT_ONCE = 256
-"""Their groups step aside together: few enough that their commits can be decided meanwhile."""
+"""Their groups are paused together: few enough that their commits can be decided meanwhile."""
 
 
 class OffsetsExpiry:
@@ -23,19 +23,19 @@ class OffsetsExpiry:
 
     def __init__(
         self,
-        aside: SteppingAside,
+        pause: DirectCommitPause,
         append: AppendEvents,
         view: CoordinatorView,
         interval_s: float,
     ) -> None:
         """interval_s: offsets.retention.check.interval.ms."""
-        self._aside = aside
+        self._pause = pause
         self._append = append
         self._view = view
         self._interval_s = interval_s
 
     async def run(self) -> None:
-        """Look for them until cancelled. What cannot be done now is done the next time."""
+        """Let offsets expire until cancelled. What cannot be done now is done the next time."""
         while True:
             parts = self.parts() or [range(0)]
             for buckets in parts:
@@ -56,8 +56,8 @@ class OffsetsExpiry:
         """
         if not buckets:
             return
-        concerned, known = set(buckets), (*self._view.image.groups, *self._aside.groups)
+        concerned, known = set(buckets), (*self._view.image.groups, *self._pause.groups)
         groups = {one for one in known if group_bucket(one) in concerned}
         kind = EventKind.OFFSETS_EXPIRATION_DUE
         records = [event(kind, {}, str(bucket)) for bucket in buckets]
-        await self._aside.until_decided(groups, lambda: self._append(records))
+        await self._pause.until_decided(groups, lambda: self._append(records))

@@ -178,7 +178,7 @@ def test_requests_that_wait_for_commits_come_before_the_end_of_a_topic() -> None
         direct = asyncio.create_task(commit(client, None, 2))
         await wait_on_loop("a commit", lambda: world.groups.image.committing)
         waiting = asyncio.create_task(commit(other, None, 3, OLD))
-        await wait_on_loop("a group aside", lambda: world.groups._commits.aside.groups)
+        await wait_on_loop("a paused group", lambda: world.groups._commits.pause.groups)
         world.delete_topic("t")
         await pass_the_loop()
         world.resume_following()

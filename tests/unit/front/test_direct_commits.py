@@ -1,4 +1,4 @@
-"""Commits that no batch has to decide: what is appended, what the log hears, who steps aside."""
+"""Commits that no batch has to decide: what is appended, what the log gets, who is paused."""
 
 from __future__ import annotations
 
@@ -193,7 +193,7 @@ def test_too_long_metadata_is_left_to_the_machines() -> None:
     play(scenario, "offset.metadata.max.bytes=1")
 
 
-def test_a_commit_steps_aside_while_a_deletion_is_decided() -> None:
+def test_a_commit_is_decided_while_a_deletion_is() -> None:
     async def scenario(world: GroupWorld, rig: Rig) -> None:
         client, other = await rig.client(), await rig.client()
         assert await commit(client, None, 1) == 0, "the group is there from now on"
@@ -216,7 +216,7 @@ def test_a_commit_steps_aside_while_a_deletion_is_decided() -> None:
     play(scenario)
 
 
-def test_a_group_steps_aside_while_it_is_decided_what_has_expired() -> None:
+def test_a_group_is_paused_while_it_is_decided_what_has_expired() -> None:
     async def scenario(world: GroupWorld, rig: Rig) -> None:
         client = await rig.client()
         joined = await member_of(client)

@@ -1,4 +1,4 @@
-"""Which groups step aside, and for how long; expired offsets are looked for without all of them."""
+"""Which groups are paused, and for how long; expired offsets are looked for without all of them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 from state.groups.buckets import group_bucket
 from state.groups.image import GroupImage
 from streaming.front.groups import offsets_expiry
+from streaming.front.groups.direct_commit_pause import DirectCommitPause
 from streaming.front.groups.offsets_expiry import OffsetsExpiry
-from streaming.front.groups.stepping_aside import SteppingAside
 from streaming.gateway.ports import DecisionTimedOut, NotReplicated
 from streaming.log.api import NewRecord
 from streaming.offsets.term_over import TermOver
@@ -29,7 +29,7 @@ class World:
         self.safe.set()
         self.stuck = False
         self.settled: list[set[str]] = []
-        self.aside = SteppingAside(self._settle)
+        self.pause = DirectCommitPause(self._settle)
 
     async def _settle(self, groups: Collection[str]) -> None:
         await self.safe.wait()
@@ -49,7 +49,7 @@ class World:
 
     async def answered(self, group: str, reply: asyncio.Future[None]) -> None:
         """A request that is answered when the future is."""
-        async with self.aside.until_answered(group):
+        async with self.pause.until_answered(group):
             self.log.append(group)
             await reply
 
@@ -65,60 +65,60 @@ def future() -> asyncio.Future[None]:
     return asyncio.get_running_loop().create_future()
 
 
-def test_a_group_steps_aside_until_its_request_is_answered() -> None:
+def test_a_group_is_paused_until_its_request_is_answered() -> None:
     async def scenario(world: World) -> None:
         reply = future()
         asking = asyncio.create_task(world.answered("g", reply))
         await pass_the_loop()
-        assert (world.aside.covers("g"), world.aside.covers("h")) == (True, False)
+        assert (world.pause.covers("g"), world.pause.covers("h")) == (True, False)
         assert (world.settled, world.log) == ([{"g"}], ["g"])
         reply.set_result(None)
         await asking
-        assert not world.aside.covers("g")
+        assert not world.pause.covers("g")
 
     run(scenario)
 
 
-def test_groups_step_aside_until_events_are_decided() -> None:
+def test_groups_are_paused_until_events_are_decided() -> None:
     async def scenario(world: World) -> None:
-        deciding = asyncio.create_task(world.aside.until_decided(["g", "h"], world.append("x")))
+        deciding = asyncio.create_task(world.pause.until_decided(["g", "h"], world.append("x")))
         await pass_the_loop()
-        assert set(world.aside.groups) == {"g", "h"}
-        world.aside.completed(10)
+        assert set(world.pause.groups) == {"g", "h"}
+        world.pause.completed(10)
         await pass_the_loop()
         assert not deciding.done(), "that was all before it"
-        world.aside.completed(11)
+        world.pause.completed(11)
         await deciding
-        assert not world.aside.groups
+        assert not world.pause.groups
 
     run(scenario)
 
 
 def test_what_is_decided_before_anybody_waits_is_decided() -> None:
     async def scenario(world: World) -> None:
-        world.aside.completed(11)
-        await world.aside.until_decided(["g"], world.append("x"))
-        assert not world.aside.groups
+        world.pause.completed(11)
+        await world.pause.until_decided(["g"], world.append("x"))
+        assert not world.pause.groups
 
     run(scenario)
 
 
-def test_an_answer_opens_the_way_only_past_what_it_came_behind() -> None:
+def test_an_answer_resumes_only_past_what_it_came_behind() -> None:
     """One that is sent while another is under way is not behind it in the log, as far as is known
     here.
     """
 
     async def scenario(world: World) -> None:
-        deciding = asyncio.create_task(world.aside.until_decided(["g"], world.append("x")))
+        deciding = asyncio.create_task(world.pause.until_decided(["g"], world.append("x")))
         reply = future()
         asking = asyncio.create_task(world.answered("g", reply))
         await pass_the_loop()
         reply.set_result(None)
         await asking
-        assert world.aside.covers("g"), "x may be decided yet"
-        world.aside.completed(20)
+        assert world.pause.covers("g"), "x may be decided yet"
+        world.pause.completed(20)
         await deciding
-        assert not world.aside.covers("g")
+        assert not world.pause.covers("g")
 
     run(scenario)
 
@@ -134,44 +134,44 @@ def test_one_that_was_given_up_may_be_decided_until_the_next_one_is() -> None:
             await lost
         with pytest.raises(DecisionTimedOut):
             await world.answered("g", late)
-        assert len(world.aside._requests["g"]) == 2, "of those that were given up the last counts"
+        assert len(world.pause._requests["g"]) == 2, "of those that were given up the last counts"
         at_the_same_time.set_result(None)
         await same
-        assert world.aside.covers("g"), "that was sent before the other was given up"
+        assert world.pause.covers("g"), "that was sent before the other was given up"
         asking = asyncio.create_task(world.answered("g", reply))
         await pass_the_loop()
         reply.set_result(None)
         await asking
-        assert not world.aside.covers("g")
+        assert not world.pause.covers("g")
 
     run(scenario)
 
 
-def test_what_was_not_sent_bars_no_way() -> None:
+def test_what_was_not_sent_pauses_nothing() -> None:
     async def scenario(world: World) -> None:
         world.stuck = True
         with pytest.raises(NotReplicated):
             await world.answered("g", future())
         with pytest.raises(NotReplicated):
-            await world.aside.until_decided(["g"], world.append("x"))
-        assert (world.log, list(world.aside.groups)) == ([], [])
+            await world.pause.until_decided(["g"], world.append("x"))
+        assert (world.log, list(world.pause.groups)) == ([], [])
 
     run(scenario)
 
 
 @pytest.mark.parametrize("settles", [True, False])
-def test_the_end_of_a_term_is_told_and_nothing_is_appended_after_it(settles: bool) -> None:
+def test_the_end_of_a_term_is_raised_and_nothing_is_appended_after_it(settles: bool) -> None:
     async def scenario(world: World) -> None:
         if not settles:
             world.safe.clear()
-        deciding = asyncio.create_task(world.aside.until_decided(["g"], world.append("x")))
+        deciding = asyncio.create_task(world.pause.until_decided(["g"], world.append("x")))
         await pass_the_loop()
-        world.aside.forget()
+        world.pause.forget()
         world.safe.set()
         with pytest.raises(TermOver):
             await deciding
         assert world.log == (["x"] if settles else [])
-        assert not world.aside.groups
+        assert not world.pause.groups
 
     run(scenario)
 
@@ -184,7 +184,7 @@ class Expiring(World):
         self.names = [f"g{number}" for number in range(200)]
         self.image = GroupImage()
         self.image.groups = dict.fromkeys(self.names)  # type: ignore[assignment]
-        self.expiry = OffsetsExpiry(self.aside, self._append, self, 0.0)
+        self.expiry = OffsetsExpiry(self.pause, self._append, self, 0.0)
 
     def _append(self, records: Collection[NewRecord]) -> Future[range]:
         assert {one.kind for one in records} == {"offsets_expiration_due"}
@@ -205,8 +205,8 @@ def test_expired_offsets_are_looked_for_in_parts(monkeypatch: pytest.MonkeyPatch
                     await asyncio.sleep(0)
             assert {int(key) for key in world.log[start:]} == part
             concerned = {name for name in world.names if group_bucket(name) in part}
-            assert set(world.aside.groups) == concerned, "nobody else is held up"
-            world.aside.completed(10 + len(world.log))
+            assert set(world.pause.groups) == concerned, "nobody else is held up"
+            world.pause.completed(10 + len(world.log))
         running.cancel()
         with suppress(asyncio.CancelledError):
             await running
@@ -214,7 +214,7 @@ def test_expired_offsets_are_looked_for_in_parts(monkeypatch: pytest.MonkeyPatch
     asyncio.run(scenario())
 
 
-def test_a_group_that_is_asked_for_and_not_known_yet_steps_aside_too() -> None:
+def test_a_group_that_is_asked_for_and_not_known_yet_is_paused_too() -> None:
     async def scenario() -> None:
         world = Expiring()
         del world.image.groups["g7"]
@@ -223,7 +223,7 @@ def test_a_group_that_is_asked_for_and_not_known_yet_steps_aside_too() -> None:
         deciding = asyncio.create_task(world.expiry.expire([group_bucket("g7")]))
         await pass_the_loop()
         assert {"g7"} in world.settled[1:]
-        world.aside.completed(100)
+        world.pause.completed(100)
         await deciding
         asking.cancel()
 

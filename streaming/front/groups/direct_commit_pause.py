@@ -1,4 +1,4 @@
-"""Groups whose commits are left to be decided, since something about their offsets is decided."""
+"""Groups whose commits go through the log for now, as something about their offsets is decided."""
 
 from __future__ import annotations
 
@@ -27,16 +27,17 @@ class _Request:
     given_up: int | None = None
 
 
-class SteppingAside:
-    """Which groups step aside, each for as long as a request of its own is not known to be decided.
+class DirectCommitPause:
+    """While a group is paused its commits go through the log.
 
-    One that ended without an answer may be decided yet: the next one about the group that is sent
-    after that, and decided, was decided behind it.
+    It is paused as long as a request about its offsets is not known to be decided. One that ended
+    without an answer may be decided yet: the next one about the group that is sent after that, and
+    decided, was decided behind it.
     """
 
     def __init__(self, settle: Callable[[Collection[str]], Awaitable[None]]) -> None:
-        """settle: waits until commits of groups that are on their way are safe, and tells the log
-        of them; when it raises, nothing is sent.
+        """settle: waits until commits of groups that are on their way are safe, and appends what
+        the log does not have of them; when it raises, nothing is sent.
         """
         self._settle = settle
         self._requests: dict[str, list[_Request]] = {}
@@ -46,35 +47,35 @@ class SteppingAside:
         self._term = 0
 
     def covers(self, group: str) -> bool:
-        """Return whether a group steps aside."""
+        """Return whether a group is paused."""
         return group in self._requests
 
     @property
     def groups(self) -> Collection[str]:
-        """The groups that step aside."""
+        """The groups that are paused."""
         return self._requests.keys()
 
     @asynccontextmanager
     async def until_answered(self, group: str) -> AsyncIterator[None]:
-        """Step aside for a group until the request that is submitted inside is answered.
+        """Pause a group until the request that is submitted inside is answered.
 
         Raises what `settle` does.
         """
         request = await self._begin([group])
-        with self._open(request):
+        with self._resume_after(request):
             yield
 
     async def until_decided(
         self, groups: Collection[str], append: Callable[[], Future[range]]
     ) -> None:
-        """Step aside for groups until the events that `append` appends are decided, which come
-        behind all requests about their offsets that are known of now.
+        """Pause groups until the events that `append` appends are decided, which come behind all
+        requests about their offsets that are known of now.
 
         Raises TermOver, and what `settle` does.
         """
         term = self._term
         request = await self._begin(groups)
-        with self._open(request):
+        with self._resume_after(request):
             await asyncio.sleep(0)  # requests that waited for the same are appended in this turn
             self._check(term)
             appended = await asyncio.wrap_future(append())
@@ -97,7 +98,7 @@ class SteppingAside:
         return request
 
     @contextmanager
-    def _open(self, request: _Request) -> Iterator[None]:
+    def _resume_after(self, request: _Request) -> Iterator[None]:
         try:
             yield
         except BaseException:
@@ -111,7 +112,7 @@ class SteppingAside:
             raise TermOver(_OVER)
 
     def _end(self, request: _Request) -> None:
-        """Open the way that a request barred, and those that were given up before it was sent."""
+        """Resume what a request paused, and those that were given up before it was sent."""
 
         def stays(one: _Request) -> bool:
             return one is not request and (one.given_up is None or one.given_up > request.sent)
@@ -138,7 +139,7 @@ class SteppingAside:
                 decided.set_result(None)
 
     def forget(self) -> None:
-        """Let no group step aside: what is decided of this term counts no more."""
+        """Resume all groups: what is decided of this term counts no more."""
         self._term += 1
         self._requests.clear()
         for _, decided in self._undecided:
