@@ -27,6 +27,8 @@ STANDBY = "--standby"
 _FIRST_BACKOFF_S = 0.2
 _LONGEST_BACKOFF_S = 30.0
 _STABLE_S = 30.0
+_PROVEN_S = 600.0
+"""How long a process has run whose configuration works; its first start may wait for minutes."""
 _STOP_TIMEOUT_S = 20.0
 LOG_BYTES_MAX = 64 * 1024 * 1024
 _ERROR_MARK = "error: "  # how a role's last words start
@@ -74,7 +76,7 @@ class Supervised:
     child: ChildProcess | None = None
     starts: int = 0
     started_at: float = 0.0
-    was_stable: bool = False
+    is_proven: bool = False
     back_off: BackOff = field(default_factory=lambda: BackOff(_FIRST_BACKOFF_S, _LONGEST_BACKOFF_S))
     start_after: float = 0.0
     bound_after: float = 0.0
@@ -92,7 +94,7 @@ class Supervised:
         started; keep its log within bounds.
 
         Raises HopelessRole when it ended because of its configuration, unless it has run with that
-        for a while before: then something around it is not as it was, and may be again.
+        for long before: then something around it is not as it was, and may be again.
         """
         now = time.monotonic()
         if now >= self.bound_after:
@@ -123,13 +125,18 @@ class Supervised:
             self.start_after = now + self.back_off.pause_s()
 
     def _ended(self, child: ChildProcess, now: float) -> None:
-        if now - self.started_at > _STABLE_S:
-            self.was_stable = True
+        ran_s = now - self.started_at
+        if ran_s > _STABLE_S:
             self.back_off.reset()
-        if child.return_code == ConfigurationError.exit_code and not self.was_stable:
-            raise HopelessRole(self.role, child.return_code, self.log_path)
+        self.is_proven |= ran_s > _PROVEN_S
         ending, log = _ending(child.return_code), self.log_path
-        logger.warning("%s %s, see %s; it is started again", self.role, ending, log)
+        if child.return_code != ConfigurationError.exit_code:
+            logger.warning("%s %s, see %s; it is started again", self.role, ending, log)
+        elif self.is_proven:
+            said = "%s %s: %s (its log is %s); it is started again"
+            logger.error(said, self.role, ending, _reason(log), log)
+        else:
+            raise HopelessRole(self.role, child.return_code, log)
         self.start_after = now + self.back_off.pause_s()
         self.child = None
 

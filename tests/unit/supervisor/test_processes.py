@@ -77,22 +77,34 @@ def test_how_a_process_ended_is_said_and_that_it_is_started_again(
 
 
 def test_a_process_that_ran_with_its_configuration_before_is_started_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(processes, "_STABLE_S", 0.0)
+    monkeypatch.setattr(processes, "_PROVEN_S", 0.0)
     ran = tmp_path / "ran"
     role = role_that(
         f"import pathlib; ran = pathlib.Path({str(ran)!r});"
-        "exit(2) if ran.exists() else (ran.touch(), exit(1))",
+        "(print('error: no topic yet'), exit(2)) if ran.exists() else (ran.touch(), exit(1))",
         tmp_path,
     )
     role.start()
     assert role.child is not None
     assert role.child.wait(WAIT_S)
     role.keep_running()
-    monkeypatch.setattr(processes, "_STABLE_S", 3600.0)
+    monkeypatch.setattr(processes, "_PROVEN_S", 3600.0)
     keep_until_started_again(role)
     role.stop()
+    said = [one.getMessage() for one in caplog.records if one.levelname == "ERROR"]
+    see = f"(its log is {tmp_path / 'job.log'}); it is started again"
+    assert said[:1] == [f"job ended with code 2: no topic yet {see}"]
+
+
+def test_a_process_that_only_waited_with_its_configuration_is_given_up(tmp_path: Path) -> None:
+    role = role_that("exit(2)", tmp_path)
+    role.start()
+    role.started_at -= 60
+    with pytest.raises(HopelessRole):
+        keep_until_started_again(role)
+    assert role.starts == 1
 
 
 def test_a_log_that_grows_is_moved_aside_while_its_process_goes_on(tmp_path: Path) -> None:
