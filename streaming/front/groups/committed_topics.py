@@ -1,4 +1,4 @@
-"""Topics that groups commit offsets of: which partitions there are, and offsets that have to go.
+"""Removes the offsets of topics that ceased to exist.
 
 A topic that ceased to exist counts as unknown until no group has offsets of it. So nobody commits
 offsets of a new topic of that name before those of the old one are gone, and none of the new one go
@@ -22,11 +22,11 @@ _PAUSE_S = 1.0
 
 
 class CommittedTopics:
-    """Has offsets removed of topics that ceased to exist; lives on the front's event loop.
+    """Appends events that remove such offsets; lives on the front's event loop.
 
     Deletions count for the partitions of `__consumer_offsets` that are ours, from when brokers give
-    them up until the role is lost: before and after, brokers remove such offsets. They are kept in
-    mind while a partition is loaded, again too.
+    them up until the role is lost: before and after, brokers remove such offsets. They are kept
+    while a partition is loaded, and while it is loaded again.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class CommittedTopics:
         """Take topics that ceased to exist."""
         if topics and self._view.standing.is_controller():
             self._held.update(self._view.led)
-            self._known.leave(dict.fromkeys(self._held, topics))
+            self._known.exclude(dict.fromkeys(self._held, topics))
             self._work.set()
 
     def loaded(self, partition: int, topics: set[str]) -> None:
@@ -60,22 +60,22 @@ class CommittedTopics:
         self._found[partition] = topics
 
     def served(self, partition: int) -> None:
-        """Take that a partition's groups are decided; of topics that are gone by now, which may
-        have been deleted while nobody was here, the offsets go.
+        """Remove the offsets of topics that are gone, once a partition's groups are decided: they
+        may have been deleted while this node did not run.
         """
         gone = {one for one in self._found.pop(partition, ()) if self._is_gone(one)}
-        self._known.leave({partition: gone})
+        self._known.exclude({partition: gone})
         self._work.set()
 
     def term_ended(self) -> None:
-        """Nothing is served; it will be loaded again."""
+        """Forget what was loaded; it will be loaded again."""
         self._found.clear()
 
     def role_lost(self) -> None:
-        """What is deleted from now on, brokers see to."""
+        """Forget deletions: from now on brokers remove such offsets."""
         self.term_ended()
         self._held.clear()
-        self._known.leaving.clear()
+        self._known.excluded.clear()
 
     async def run(self) -> None:
         """Remove offsets whenever some have to go; cancel to stop."""
@@ -89,8 +89,8 @@ class CommittedTopics:
                 self._work.set()
 
     def _is_gone(self, topic: str) -> bool:
-        """Return whether a topic is deleted. One that is not in the image may only not be told of
-        yet, or have a znode that nobody can read.
+        """Return whether a topic is deleted. One that is not in the image may be too new for it, or
+        have a znode that cannot be read.
         """
         image = self._known.image
         if image is None or topic in image.topic_ids:
@@ -98,14 +98,14 @@ class CommittedTopics:
         return topic in image.deleting or not self._topic_exists(topic)
 
     async def _remove(self) -> None:
-        leaving = {
+        excluded = {
             partition: frozenset(topics)
-            for partition, topics in self._known.leaving.items()
+            for partition, topics in self._known.excluded.items()
             if topics and self._view.is_served(partition)
         }
-        if not leaving:
+        if not excluded:
             return
-        if concerned := self._concerned(leaving):
+        if concerned := self._concerned(excluded):
             kind = EventKind.COMMITTED_TOPICS_DELETED
             records = [
                 event(
@@ -120,17 +120,17 @@ class CommittedTopics:
                 for group, topics in sorted(concerned.items())
             ]
             await self._commits.pause.until_decided(concerned, lambda: self._append(records))
-        self._known.left(leaving)
+        self._known.include(excluded)
 
-    def _concerned(self, leaving: Mapping[int, frozenset[str]]) -> Mapping[str, set[str]]:
-        """Return the groups that may have such offsets, and of which topics: of all, for a group
-        that asked for what is not decided yet.
+    def _concerned(self, excluded: Mapping[int, frozenset[str]]) -> Mapping[str, set[str]]:
+        """Return the groups that may have such offsets, and of which topics: of all, for a paused
+        group, of which something is not decided yet.
         """
-        everything = set().union(*leaving.values())
-        asking = dict.fromkeys(self._commits.pause.groups, everything)
+        everything = set().union(*excluded.values())
+        paused = dict.fromkeys(self._commits.pause.groups, everything)
         having = self._view.image.with_offsets_of(everything)
         found: dict[str, set[str]] = {}
-        for group, topics in {**having, **asking}.items():
-            if gone := topics & leaving.get(self._view.partition_of(group), frozenset()):
+        for group, topics in {**having, **paused}.items():
+            if gone := topics & excluded.get(self._view.partition_of(group), frozenset()):
                 found[group] = gone
         return found

@@ -1,4 +1,4 @@
-"""Which partitions offsets may be committed of."""
+"""The partitions that offsets may be committed of."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from streaming.image.cluster_image import ClusterImage
 
 
 class KnownPartitions:
-    """The partitions that exist, and topics that do not count although there may be new ones.
+    """The partitions that exist, but for those of topics that are excluded.
 
-    version rises whenever something may have changed. leaving: by partition of `__consumer_offsets`
-    the topics that ceased to exist and whose offsets are not gone yet.
+    version rises whenever something may have changed. excluded: by partition of
+    `__consumer_offsets` the topics that ceased to exist and whose offsets are not gone yet; there
+    may be new ones of these names.
     """
 
     def __init__(self) -> None:
         """Know none."""
         self.version = 0
         self.image: ClusterImage | None = None
-        self.leaving: defaultdict[int, set[str]] = defaultdict(set)
+        self.excluded: defaultdict[int, set[str]] = defaultdict(set)
         self._seen = -1
         self._numbers: dict[str, frozenset[int]] = {}
 
@@ -31,24 +32,24 @@ class KnownPartitions:
             self._numbers.clear()
             self.version += 1
 
-    def leave(self, topics: Mapping[int, Collection[str]]) -> None:
-        """Let topics not count for groups of these partitions of `__consumer_offsets`."""
+    def exclude(self, topics: Mapping[int, Collection[str]]) -> None:
+        """Count topics as unknown for groups of these partitions of `__consumer_offsets`."""
         for partition, names in topics.items():
-            self.leaving[partition].update(names)
+            self.excluded[partition].update(names)
         self.version += 1
 
-    def left(self, topics: Mapping[int, Collection[str]]) -> None:
-        """Let topics count again as the image has them."""
+    def include(self, topics: Mapping[int, Collection[str]]) -> None:
+        """Count topics as the image has them again."""
         for partition, names in topics.items():
-            self.leaving[partition].difference_update(names)
+            self.excluded[partition].difference_update(names)
         self.version += 1
 
     def unknown(
         self, group_partition: int, partitions: Iterable[TopicPartition]
     ) -> list[TopicPartition]:
         """Return those that do not exist, for a group of a partition of `__consumer_offsets`."""
-        leaving = self.leaving.get(group_partition, ())
-        return [one for one in partitions if one[0] in leaving or one[1] not in self._of(one[0])]
+        excluded = self.excluded.get(group_partition, ())
+        return [one for one in partitions if one[0] in excluded or one[1] not in self._of(one[0])]
 
     def _of(self, topic: str) -> Collection[int]:
         known = self._numbers.get(topic)

@@ -43,6 +43,6 @@ def values(rows: dict[TopicPartition, OffsetRow]) -> dict[TopicPartition, tuple[
 async def all_gone(world: GroupWorld) -> None:
     """Wait until the offsets of all deleted topics are gone."""
     async with asyncio.timeout(10):
-        while any(world.groups.known.leaving.values()):
+        while any(world.groups.known.excluded.values()):
             await asyncio.sleep(0.01)
             world.groups.batch_completed(len(world.events))

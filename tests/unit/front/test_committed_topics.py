@@ -264,10 +264,10 @@ def test_offsets_of_deleted_topics_are_left_to_brokers_without_the_role() -> Non
         assert await commit(client, None, 3) == 0
         world.delete_topic("t")
         world.groups.role_lost()
-        assert not any(world.groups.known.leaving.values())
+        assert not any(world.groups.known.excluded.values())
         world.cluster.controller = False
         world.cluster.gone.append("t")
         world.look()
-        assert not any(world.groups.known.leaving.values())
+        assert not any(world.groups.known.excluded.values())
 
     play(scenario)
