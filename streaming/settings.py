@@ -233,7 +233,7 @@ class Settings(BaseModel):
         return configured or (self.controller_listeners if self.gateway_hidden else [])
 
     @property
-    def posed_topic(self) -> str | None:
+    def announced_topic(self) -> str | None:
         """The topic of which brokers are told that this node leads it, None for none."""
         return GROUP_TOPIC if self.groups_takeover_enable else None
 

@@ -45,7 +45,7 @@ def node_config(settings: Settings) -> NodeConfig:
         request_timeout_s=request_timeout_s,
         configs={key: _text(getattr(settings, field)) for key, field in known_keys().items()},
         users=ZkUserConfigs(settings),
-        posed_topic=settings.posed_topic,
+        announced_topic=settings.announced_topic,
         passing=PassingLimits(
             answer_timeout_s=request_timeout_s,
             answer_max_bytes=settings.socket_request_max_bytes,

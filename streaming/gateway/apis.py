@@ -56,7 +56,7 @@ class NodeConfig:
     request_timeout_s: float
     configs: Mapping[str, str]
     users: UserConfigs
-    posed_topic: str | None = None
+    announced_topic: str | None = None
     passing: PassingLimits = field(default_factory=PassingLimits)
     chance: random.Random = field(default_factory=random.SystemRandom)
 
@@ -138,7 +138,9 @@ def _served_here(
         ApiKey.LIST_OFFSETS: not_leader.list_offsets,
         ApiKey.METADATA: Metadata(view, nodes, creation).handle,
         ApiKey.CONTROLLED_SHUTDOWN: ControlledShutdown(deciding).handle,
-        ApiKey.FIND_COORDINATOR: FindCoordinator(view, nodes, creation, node.posed_topic).handle,
+        ApiKey.FIND_COORDINATOR: FindCoordinator(
+            view, nodes, creation, node.announced_topic
+        ).handle,
         ApiKey.LIST_GROUPS: list_groups,
         ApiKey.CREATE_TOPICS: CreateTopics(admin, node.defaults, node.chance).handle,
         ApiKey.DELETE_TOPICS: DeleteTopics(admin).handle,

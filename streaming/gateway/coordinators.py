@@ -43,12 +43,12 @@ class FindCoordinator:
         view: ClusterView,
         nodes: Nodes,
         creation: AutoCreation,
-        posed_topic: str | None = None,
+        announced_topic: str | None = None,
     ) -> None:
         """Take what is known of the cluster and its nodes, who creates topics, and of which topic
         brokers are told that this node leads it.
         """
-        self._posed_topic = posed_topic
+        self._announced_topic = announced_topic
         self._view = view
         self._nodes = nodes
         self._creation = creation
@@ -83,7 +83,7 @@ class FindCoordinator:
             error = ProtocolError.COORDINATOR_NOT_AVAILABLE if share else unknown
         else:
             leader = NO_NODE_ID if image is None else leader_of(image, topic, key)
-            if topic == self._posed_topic and leader != NO_NODE_ID:
+            if topic == self._announced_topic and leader != NO_NODE_ID:
                 leader = self._nodes.controller_id()
             node = nodes.get(leader, NO_NODE)
             found = node is not NO_NODE

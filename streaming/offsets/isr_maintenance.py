@@ -46,13 +46,14 @@ class IsrMaintenance:
         Raises NotController, DecisionTimedOut.
         """
         wanted: dict[int, list[tuple[PartitionLog, tuple[int, ...]]]] = {}
-        posed = [
+        ours = [
             (log, facts)
             for log in self._leader.logs.values()
-            if (facts := self._leader.facts.get(log.partition)) is not None and facts.posed
+            if (facts := self._leader.facts.get(log.partition)) is not None
+            and facts.announced_as_ours
         ]
-        forget_replicated(posed)
-        for log, facts in posed:
+        forget_replicated(ours)
+        for log, facts in ours:
             isr = self._leader.wanted_isr(log, self._lag_max_s)
             if set(isr) != set(facts.isr):
                 wanted.setdefault(facts.leader, []).append((log, isr))
@@ -91,18 +92,18 @@ class IsrMaintenance:
         }
 
 
-def forget_replicated(posed: Sequence[tuple[PartitionLog, PartitionFacts]]) -> None:
+def forget_replicated(ours: Sequence[tuple[PartitionLog, PartitionFacts]]) -> None:
     """Let go of what all online replicas have, and when the rest is too much in all partitions
     together, of what is safe: of the largest partitions first, until it is not.
 
     What was let go of is read from a broker in sync when a replica asks for it.
     """
-    for log, facts in posed:
+    for log, facts in ours:
         positions = [log.follower(broker).position for broker in facts.online]
         if log.begun and positions:
             log.forget_before(min(*positions, log.high_watermark))
-    held_bytes = sum(log.memory_bytes for log, _ in posed)
-    for log, _ in sorted(posed, key=lambda one: -one[0].memory_bytes):
+    held_bytes = sum(log.memory_bytes for log, _ in ours)
+    for log, _ in sorted(ours, key=lambda one: -one[0].memory_bytes):
         if held_bytes <= MEMORY_MAX_BYTES:
             return
         before = log.memory_bytes

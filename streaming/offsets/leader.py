@@ -47,7 +47,7 @@ class OffsetsLeader:
     def lead(self, partitions: Sequence[int]) -> None:
         """Lead partitions from now on, each with a log that has not begun."""
         for partition in partitions:
-            self._logs[partition] = PartitionLog(partition, self.facts[partition].told_epoch)
+            self._logs[partition] = PartitionLog(partition, self.facts[partition].announced_epoch)
 
     def stop(self) -> None:
         """Lead nothing any more; who waits is told."""
@@ -69,8 +69,8 @@ class OffsetsLeader:
             for broker in gone:
                 log.drop_follower(broker)
             facts = self.facts.get(log.partition)
-            if facts is not None and facts.posed and facts.told_epoch != log.epoch:
-                log.change_epoch(facts.told_epoch)
+            if facts is not None and facts.announced_as_ours and facts.announced_epoch != log.epoch:
+                log.change_epoch(facts.announced_epoch)
             self._settle(log)
 
     def broker_epoch(self, broker_id: int) -> int:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from state.matrix import unpad
 from streaming.image.cluster_image import ClusterImage
 from streaming.internal_topics import GROUP_TOPIC
-from streaming.offsets.posing import announced_epoch, is_posed
+from streaming.offsets.announced_leader import announced_epoch, is_announced_as_ours
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionFacts:
-    """One partition: leader and leader_epoch as ZooKeeper has them, told_epoch as brokers know it.
+    """One partition: leader and leader_epoch as ZooKeeper has them.
 
     in_sync: live brokers of the ISR; live: replicas on live brokers; online: those with a log
     directory there.
@@ -30,14 +30,14 @@ class PartitionFacts:
     online: tuple[int, ...]
 
     @property
-    def told_epoch(self) -> int:
+    def announced_epoch(self) -> int:
         """The leader epoch under which brokers fetch from us."""
         return announced_epoch(self.leader_epoch)
 
     @property
-    def posed(self) -> bool:
+    def announced_as_ours(self) -> bool:
         """Whether brokers may have been told that we lead it."""
-        return is_posed(self.leader, self.leader_epoch)
+        return is_announced_as_ours(self.leader, self.leader_epoch)
 
 
 def partition_facts(image: ClusterImage) -> dict[int, PartitionFacts]:

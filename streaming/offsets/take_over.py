@@ -157,7 +157,7 @@ class TakeOver:
         if reply["error"] != ProtocolError.NONE:
             raise TermOver(f"leader epochs were not raised: error {reply['error']}")
         facts = self._leader.facts
-        told = {one: facts[one].told_epoch for one in partitions if one in facts}
+        told = {one: facts[one].announced_epoch for one in partitions if one in facts}
         if stale := [one for one in partitions if told.get(one, UNKNOWN) <= before[one]]:
             raise TermOver(f"partitions {stale} were changed by somebody else meanwhile")
         self._coordinator.elected(told)

@@ -87,7 +87,7 @@ def open_sinks(
     )
     brokers = ring.brokers = _broker_sink(settings, answers, report)
     zookeeper = _zookeeper_sink(settings, stopped)
-    listener, posed_topic = settings.inter_broker_listener_name, settings.posed_topic
+    listener, announced_topic = settings.inter_broker_listener_name, settings.announced_topic
     written = {folders.decisions: decisions, folders.outcomes: outcomes}
     retention = _retention(settings, folders, written)
     pipeline = Pipeline(
@@ -99,7 +99,7 @@ def open_sinks(
         unconfirmed=unconfirmed,
         link=link,
         decided=decided,
-        planner=Planner(decided.image, listener, posed_topic),
+        planner=Planner(decided.image, listener, announced_topic),
         retention=retention,
         appender=appender,
         doubts=doubts,

@@ -22,7 +22,7 @@ from state.matrix import NONE, any_in_row
 from state.partitions.changes import LEADER_DURING_DELETE
 from streaming.image.brokers import endpoint_on
 from streaming.image.cluster_image import ClusterImage
-from streaming.offsets.posing import as_told
+from streaming.offsets.announced_leader import with_announced_leader
 from streaming.sinks.batch import SinkDecision
 from streaming.sinks.block_merging import merge_changes, merge_stops
 from streaming.sinks.rows import NO_ROWS, image_rows, partition_rows
@@ -109,14 +109,16 @@ Plan = dict[int, list[SharedRequest]]
 class Planner:
     """Turns persisted decisions into requests, looking at an image that has folded them already.
 
-    posed_topic: of which brokers are told that this node leads it, None for none.
+    announced_topic: of which brokers are told that this node leads it, None for none.
     """
 
-    def __init__(self, image: ClusterImage, listener: str, posed_topic: str | None = None) -> None:
+    def __init__(
+        self, image: ClusterImage, listener: str, announced_topic: str | None = None
+    ) -> None:
         """Take the image and the listener on which brokers reach leaders (inter-broker)."""
         self._image = image
         self._listener = listener
-        self._posed_topic = posed_topic
+        self._announced_topic = announced_topic
 
     def plan(self, decisions: Iterable[SinkDecision]) -> Plan:
         """Return the requests for every registered broker that has to hear of the decisions."""
@@ -199,20 +201,20 @@ class Planner:
                 if len(at):
                     plan[broker].append(self._request(ApiKey.STOP_REPLICA, rows.select(at)))
 
-    def _as_told(self, rows: PartitionRows) -> PartitionRows:
-        if self._posed_topic is None or self._image.controller_node is None:
+    def _with_announced_leader(self, rows: PartitionRows) -> PartitionRows:
+        if self._announced_topic is None or self._image.controller_node is None:
             return rows
-        return as_told(rows, self._posed_topic, self._image.controller_id)
+        return with_announced_leader(rows, self._announced_topic, self._image.controller_id)
 
     def _metadata(self, rows: PartitionRows) -> SharedRequest:
-        request = self._request(ApiKey.UPDATE_METADATA, self._as_told(rows))
+        request = self._request(ApiKey.UPDATE_METADATA, self._with_announced_leader(rows))
         nodes = [broker.node for _, broker in sorted(self._image.brokers.items())]
         ours = self._image.controller_node
         request.brokers = [*nodes, ours] if ours is not None else nodes
         return request
 
     def _leader_and_isr(self, rows: PartitionRows) -> SharedRequest:
-        rows = self._as_told(rows)
+        rows = self._with_announced_leader(rows)
         request = self._request(ApiKey.LEADER_AND_ISR, rows)
         nodes = {id_: broker.node for id_, broker in self._image.brokers.items()}
         if self._image.controller_node is not None:

@@ -235,7 +235,7 @@ async def coordinating(
 ) -> AsyncIterator[tuple[GroupWorld, Rig]]:
     """A gateway that coordinates groups, all partitions taken over."""
     world = made(*options)
-    node = node_config(world.cluster, posed_topic=GROUP_TOPIC)
+    node = node_config(world.cluster, announced_topic=GROUP_TOPIC)
     apis = build_apis(world.cluster, world.cluster, node, group_apis(world.requests))
     gateway = Gateway(LISTENERS, apis, Limits())
     await gateway.start()

@@ -74,12 +74,12 @@ def test_one_budget_is_for_all_partitions_and_the_largest_give_way(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     logs = [holding(number, 1 + number) for number in range(4)]
-    posed = [(log, FACTS) for log in logs]
+    ours = [(log, FACTS) for log in logs]
     monkeypatch.setattr(isr_maintenance, "MEMORY_MAX_BYTES", 10 * len(BATCH))
-    forget_replicated(posed)
+    forget_replicated(ours)
     assert [log.memory_bytes // len(BATCH) for log in logs] == [1, 2, 3, 4], "it is not too much"
     monkeypatch.setattr(isr_maintenance, "MEMORY_MAX_BYTES", 4 * len(BATCH))
-    forget_replicated(posed)
+    forget_replicated(ours)
     assert [log.memory_bytes // len(BATCH) for log in logs] == [1, 2, 0, 0]
 
 

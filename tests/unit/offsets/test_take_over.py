@@ -82,7 +82,7 @@ class TakingOver(Led):
         return reply
 
     def epoch(self, partition: int = 0) -> int:
-        return self.leader.facts[partition].told_epoch
+        return self.leader.facts[partition].announced_epoch
 
     async def all_follow(self, offset: int = 0) -> None:
         await self.until(lambda: len(self.leader.logs) == 2)
