@@ -12,7 +12,7 @@ from streaming.gateway import not_leader
 from streaming.gateway.admin import AdminRequests
 from streaming.gateway.alter_partition import AlterPartition
 from streaming.gateway.broker_requests import AllocateProducerIds, ControlledShutdown
-from streaming.gateway.calls import Apis, AtOnce, Handler, Soon
+from streaming.gateway.calls import Apis, AtOnce, Deferred, Handler
 from streaming.gateway.configs import ConfigRequests
 from streaming.gateway.coordinators import FindCoordinator
 from streaming.gateway.create_partitions import CreatePartitions
@@ -21,10 +21,10 @@ from streaming.gateway.deciding import Deciding
 from streaming.gateway.delete_topics import DeleteTopics
 from streaming.gateway.describe_cluster import DescribeCluster
 from streaming.gateway.elect_leaders import ElectLeaders
+from streaming.gateway.empty_answers import DescribeLogDirs, list_groups, list_transactions
 from streaming.gateway.features import UpdateFeatures
 from streaming.gateway.metadata import Metadata
 from streaming.gateway.nodes import Nodes
-from streaming.gateway.nothing_here import DescribeLogDirs, list_groups, list_transactions
 from streaming.gateway.passing.apis import OFFSETS_IN_ZOOKEEPER, PASSED_APIS, Passing
 from streaming.gateway.passing.brokers import Brokers
 from streaming.gateway.passing.creation import AutoCreation
@@ -65,7 +65,7 @@ def build_apis(
     view: ClusterView,
     decider: Decider,
     node: NodeConfig,
-    groups: Mapping[int, Handler | AtOnce | Soon] = MappingProxyType({}),
+    groups: Mapping[int, Handler | AtOnce | Deferred] = MappingProxyType({}),
 ) -> Apis:
     """Return all APIs of the controller node, those of `groups` in place of others or beside them;
     call on the gateway's event loop.
@@ -100,16 +100,16 @@ def build_apis(
         pass_on=Passing(brokers).handle,
         close=close,
         at_once={key: one.answer for key, one in groups.items() if isinstance(one, AtOnce)},
-        soon={key: one.try_answer for key, one in groups.items() if isinstance(one, Soon)},
+        deferred={key: one.try_answer for key, one in groups.items() if isinstance(one, Deferred)},
         passed_versions=passed_versions,
     )
 
 
-def _waited_for(groups: Mapping[int, Handler | AtOnce | Soon]) -> dict[int, Handler]:
+def _waited_for(groups: Mapping[int, Handler | AtOnce | Deferred]) -> dict[int, Handler]:
     """Return who answers requests about groups that are waited for, always or at times."""
     found: dict[int, Handler] = {}
     for key, one in groups.items():
-        handler = one.otherwise if isinstance(one, Soon) else one
+        handler = one.otherwise if isinstance(one, Deferred) else one
         if handler is not None and not isinstance(handler, AtOnce):
             found[key] = handler
     return found

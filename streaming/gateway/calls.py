@@ -76,9 +76,9 @@ response to, perhaps later; returns whether it does; raises WireError.
 
 
 @dataclass(frozen=True, slots=True)
-class Soon:
-    """Answers one API without a task; what is not taken is answered by the handler, if there is
-    one.
+class Deferred:
+    """Answers one API without a task, at once or later; what is not taken is answered by the
+    handler, if there is one.
     """
 
     try_answer: TryAnswer
@@ -89,9 +89,10 @@ class Soon:
 class Apis:
     """What the gateway answers.
 
-    handlers: by API key, what is decoded, and at_once, what need not wait; soon: what is tried
-    before the handler. passed: what is not decoded, by API key its name; passed_versions: by API
-    key the one version of what is decoded else. close: to await at the end.
+    By API key: handlers answer what is decoded, at_once what need not wait, and deferred is tried
+    before the handler. passed: the names of APIs whose requests are passed to a broker undecoded;
+    passed_versions: the one version that is, of an API that is decoded otherwise. close: to await
+    at the end.
     """
 
     handlers: Mapping[int, Handler]
@@ -99,5 +100,5 @@ class Apis:
     pass_on: PassedHandler
     close: Callable[[], Awaitable[None]]
     at_once: Mapping[int, Callable[[bytes], bytes]] = field(default_factory=dict)
-    soon: Mapping[int, TryAnswer] = field(default_factory=dict)
+    deferred: Mapping[int, TryAnswer] = field(default_factory=dict)
     passed_versions: Mapping[int, int] = field(default_factory=dict)

@@ -12,7 +12,7 @@ from streaming.front.decider import RequestDecider
 from streaming.front.groups.coordination import GroupCoordination
 from streaming.front.groups.sessions import Sessions
 from streaming.gateway import not_leader
-from streaming.gateway.calls import AtOnce, Call, Handler, Soon
+from streaming.gateway.calls import AtOnce, Call, Deferred, Handler
 from streaming.gateway.groups.apis import group_apis
 from streaming.gateway.groups.requests import GroupRequests
 from streaming.gateway.groups.transactions import Producing, Transactions
@@ -94,7 +94,7 @@ class Groups:
         )
         self._tasks: list[asyncio.Task[None]] = []
 
-    def handlers(self) -> Mapping[int, Handler | AtOnce | Soon]:
+    def handlers(self) -> Mapping[int, Handler | AtOnce | Deferred]:
         """Return what the gateway serves because of groups."""
         if not self._enabled:
             return {}
