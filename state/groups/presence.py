@@ -9,6 +9,7 @@ from state.decisions import Decision
 from state.events import Event
 from state.groups.group import Group
 from state.groups.group_turn import with_group
+from state.groups.member import Member
 from state.groups.membership import Members, member_error, sender_error, touch
 from state.groups.payloads.requests import (
     Heartbeat,
@@ -80,16 +81,27 @@ def on_heartbeats_received(
 
 
 def _heartbeat(turn: Turn, group: Group, heard: Heartbeat) -> None:
-    """Keep a member that was heard of; it was answered when it came. When somebody who waits was
-    heard of before says nothing: its session begins when it is answered.
-    """
-    if heartbeat_answer(group, heard) not in ALIVE:
-        return
-    member = group.members[heard.member]
+    """Keep a member that was heard of; it was answered when it came."""
+    answer = heartbeat_answer(group, heard)
     if heard.silent_ms is None:
-        touch(turn, group, member)
-    elif not (member.is_new or member.waits):
-        group.expect(member, turn.now_ms - heard.silent_ms + member.session_timeout_ms)
+        if answer in ALIVE:
+            touch(turn, group, group.members[heard.member])
+    elif answer in ALIVE or answer is ProtocolError.ILLEGAL_GENERATION:
+        heard_ms = turn.now_ms - heard.silent_ms
+        _expect_again(group, group.members[heard.member], heard_ms, longer=answer not in ALIVE)
+
+
+def _expect_again(group: Group, member: Member, heard_ms: int, *, longer: bool) -> None:
+    """Give a member its session from when it was heard of, but one who waits when it is answered.
+
+    longer: what says so knows an earlier generation only, and not the session that began since.
+    """
+    if member.is_new or member.waits:
+        return
+    deadline_ms = heard_ms + member.session_timeout_ms
+    if longer and member.deadline_ms is not None:
+        deadline_ms = max(deadline_ms, member.deadline_ms)
+    group.expect(member, deadline_ms)
 
 
 def leave(turn: Turn, group: Group, request: LeaveGroupRequested) -> None:

@@ -168,6 +168,32 @@ def test_silence_is_told_once_in_a_session() -> None:
     play(scenario)
 
 
+def test_nobody_goes_who_waits_for_a_generation_that_is_decided_late() -> None:
+    """The front tells of them with the generation before: it knows no other."""
+
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        one, other = await alone(rig), Member(await rig.client())
+        joins = asyncio.create_task(other.join(rebalance_timeout_ms=60_000))
+        await until_told_to_rejoin(one)
+        world.held = []
+        rejoins = asyncio.create_task(one.join(rebalance_timeout_ms=60_000))
+        await wait_on_loop(
+            "a generation", lambda: b"generation_started" in world.decided[-1], poll_s=0
+        )
+        world.pass_ms(SESSION_MS - 500)
+        world.happen("offsets_expiration_due", BUCKET)
+        told = world.payloads("heartbeats_received")[-1]["heartbeats"]
+        assert [row[3:] for row in told] == [[1, 0], [1, 0]], "both wait"
+        world.pass_ms(1_000)
+        world.happen("offsets_expiration_due", BUCKET)
+        assert removals(world) == []
+        world.release()
+        await asyncio.gather(joins, rejoins)
+        assert (one.generation, other.generation) == (2, 2)
+
+    play(scenario)
+
+
 def test_what_was_sent_before_silence_is_told_counts() -> None:
     async def scenario(world: GroupWorld, rig: Rig) -> None:
         one = await alone(rig)

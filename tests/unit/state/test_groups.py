@@ -175,13 +175,32 @@ def test_a_member_that_was_heard_of_stays_while_others_go() -> None:
 
 
 def test_a_member_that_waits_is_kept_by_nothing_that_was_heard_before() -> None:
-    """Neither are sessions of other generations begun anew by it."""
-    coordinator, member = stable()
+    coordinator, _ = stable()
     coordinator.join("g", version=3)
     [_, new] = coordinator.group("g").members.values()
     coordinator.now_ms = 4_000
-    heard(coordinator, ["g", new.id, None, 1, 50], ["g", member, None, 0, 0])
-    assert coordinator.group("g").members[new.id].deadline_ms == new.deadline_ms
+    heard(coordinator, ["g", new.id, None, 1, 50])
+    assert coordinator.group("g").members[new.id].deadline_ms == new.deadline_ms == 303_000
+
+
+@pytest.mark.parametrize(
+    ("generation", "silent_ms", "deadline_ms"),
+    [(1, 0, 14_000), (1, 9_000, 5_000), (0, 0, 14_000), (0, 9_000, 13_000)],
+)
+def test_who_was_heard_of_before_its_generation_was_known_stays_no_shorter_for_it(
+    generation: int, silent_ms: int, deadline_ms: int
+) -> None:
+    """A coordinator that hears of decisions late tells of the generation before."""
+    coordinator, member = stable()
+    coordinator.now_ms = 4_000
+    heard(coordinator, ["g", member, None, generation, silent_ms])
+    assert coordinator.group("g").members[member].deadline_ms == deadline_ms
+
+
+def test_a_heartbeat_of_another_generation_without_its_time_keeps_nobody() -> None:
+    coordinator, member = stable()
+    coordinator.now_ms = 4_000
+    heard(coordinator, ["g", member, None, 0])
     assert coordinator.group("g").members[member].deadline_ms == 13_000
 
 
