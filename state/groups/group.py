@@ -86,7 +86,7 @@ class Group:
         self.members[member.id] = member
         self._count(member)
         self.pending.pop(member.id, None)
-        self.expect(member, member.deadline_ms)
+        self.set_deadline(member, member.deadline_ms)
 
     def drop(self, member: Member) -> None:
         """Take a member out; the next one in order of joining leads in its place."""
@@ -109,8 +109,8 @@ class Group:
         if self.leader == old_id:
             self.leader = new_id
 
-    def expect(self, member: Member, deadline_ms: int | None) -> None:
-        """Give a member up at a time unless it is heard of; None: not before it is answered."""
+    def set_deadline(self, member: Member, deadline_ms: int | None) -> None:
+        """Expire a member then unless a heartbeat comes; None: not before it is answered."""
         member.deadline_ms = deadline_ms
         if self._deadlines is not None:
             self._deadlines.note(member)

@@ -20,7 +20,7 @@ client that hung up cannot be told from one that waits.
 """
 
 
-class Members(Protocol):
+class MembersView(Protocol):
     """Who belongs to a group, as its machine or its image knows it."""
 
     @property
@@ -32,7 +32,7 @@ class Members(Protocol):
         """Members' ids by instance."""
 
 
-def member_error(group: Members, member: str, instance: str | None) -> ProtocolError | None:
+def member_error(group: MembersView, member: str, instance: str | None) -> ProtocolError | None:
     """Return why a request that names a member and maybe its instance is not that member's.
 
     FENCED_INSTANCE_ID: the instance is another member by now.
@@ -46,7 +46,7 @@ def member_error(group: Members, member: str, instance: str | None) -> ProtocolE
     return None if member in group.members else ProtocolError.UNKNOWN_MEMBER_ID
 
 
-def sender_error(group: Members, member: str, instance: str | None) -> ProtocolError | None:
+def sender_error(group: MembersView, member: str, instance: str | None) -> ProtocolError | None:
     """Return what member_error does, for what a client sends as long as it consumes.
 
     Without a member id it comes from nobody: its client has given the membership up and will join;
@@ -71,7 +71,7 @@ def admits(group: Group, member: str, max_size: int) -> bool:
 
 def touch(turn: Turn, group: Group, member: Member) -> None:
     """Give a member another session timeout from now on."""
-    group.expect(member, turn.now_ms + member.session_timeout_ms)
+    group.set_deadline(member, turn.now_ms + member.session_timeout_ms)
 
 
 def forget(turn: Turn, group: Group, member: Member, reason: str) -> None:

@@ -20,7 +20,7 @@ from state.groups.payloads.offsets import (
     TxnOffsetCommitRequested,
 )
 from state.groups.payloads.requests import DeleteGroupRequested
-from state.groups.presence import Beating
+from state.groups.presence import GenerationView
 from state.groups.rebalance import move
 from state.groups.states import GroupState
 from state.groups.subscription import CONSUMER
@@ -65,7 +65,7 @@ def _verification_error(request: Commit) -> ProtocolError | None:
     return OFFSET_APPEND_ERRORS.get(code) or error_of(code)
 
 
-def commit_error(group: Beating, request: Commit) -> ProtocolError | None:
+def commit_error(group: GenerationView, request: Commit) -> ProtocolError | None:
     """Return why a commit is not taken from who sends it, or not in the group's state."""
     error = _committer_error(group, request)
     if error is not None:
@@ -75,7 +75,7 @@ def commit_error(group: Beating, request: Commit) -> ProtocolError | None:
     return cell if isinstance(cell, ProtocolError) else None
 
 
-def _committer_error(group: Beating, request: Commit) -> ProtocolError | None:
+def _committer_error(group: GenerationView, request: Commit) -> ProtocolError | None:
     """Return why a commit is not from a member of the present generation, or from nobody's.
 
     Who is no member (generation -1) may commit while the group is empty, and in transactions always

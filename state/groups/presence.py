@@ -10,7 +10,7 @@ from state.events import Event
 from state.groups.group import Group
 from state.groups.group_turn import with_group
 from state.groups.member import Member
-from state.groups.membership import Members, member_error, sender_error, touch
+from state.groups.membership import MembersView, member_error, sender_error, touch
 from state.groups.payloads.requests import (
     Heartbeat,
     HeartbeatsReceived,
@@ -32,7 +32,7 @@ ALIVE = frozenset({ProtocolError.NONE, ProtocolError.REBALANCE_IN_PROGRESS})
 """Answers to a Heartbeat that comes from a member of the present generation."""
 
 
-class Beating(Members, Protocol):
+class GenerationView(MembersView, Protocol):
     """What a heartbeat is answered from: a group or its image."""
 
     @property
@@ -44,7 +44,7 @@ class Beating(Members, Protocol):
         """The group's generation."""
 
 
-def heartbeat_answer(group: Beating, heard: Heartbeat) -> ProtocolError:
+def heartbeat_answer(group: GenerationView, heard: Heartbeat) -> ProtocolError:
     """Return what the heartbeat of a member is answered with."""
     cell = HEARTBEAT[group.state]
     assert isinstance(cell, ProtocolError)
@@ -101,7 +101,7 @@ def _expect_again(group: Group, member: Member, heard_ms: int, *, longer: bool) 
     deadline_ms = heard_ms + member.session_timeout_ms
     if longer and member.deadline_ms is not None:
         deadline_ms = max(deadline_ms, member.deadline_ms)
-    group.expect(member, deadline_ms)
+    group.set_deadline(member, deadline_ms)
 
 
 def leave(turn: Turn, group: Group, request: LeaveGroupRequested) -> None:

@@ -13,7 +13,7 @@ from state.protocol_errors import ProtocolError
 NO_GENERATION = -1
 
 
-class Agreed(Protocol):
+class ProtocolView(Protocol):
     """What the members of a generation agreed on: a group or its image."""
 
     @property
@@ -78,7 +78,7 @@ def sync_fields() -> dict[str, Any]:
     return {"protocol_type": None, "protocol": None, "assignment": ""}
 
 
-def assignment_fields(group: Agreed, assignment: str) -> dict[str, Any]:
+def assignment_fields(group: ProtocolView, assignment: str) -> dict[str, Any]:
     """Return the fields of a SyncGroup reply with a member's assignment."""
     return {
         "protocol_type": group.protocol_type,

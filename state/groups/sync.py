@@ -10,7 +10,7 @@ from state.groups.group import Group
 from state.groups.member import Member
 from state.groups.membership import await_sync, member_error, touch
 from state.groups.payloads.requests import SyncGroupRequested
-from state.groups.presence import Beating
+from state.groups.presence import GenerationView
 from state.groups.rebalance import move, sync_received
 from state.groups.states import GroupState
 from state.groups.tables import SYNC, Act
@@ -18,7 +18,7 @@ from state.groups.turn import Step, Turn
 from state.protocol_errors import ProtocolError
 
 
-class Syncing(Beating, replies.Agreed, Protocol):
+class SyncView(GenerationView, replies.ProtocolView, Protocol):
     """What a SyncGroup is checked against: a group or its image."""
 
 
@@ -41,14 +41,14 @@ def sync(turn: Turn, group: Group, request: SyncGroupRequested) -> None:
         _distribute(turn, group, request.assignments)
 
 
-def sync_error(group: Syncing, request: SyncGroupRequested) -> ProtocolError | None:
+def sync_error(group: SyncView, request: SyncGroupRequested) -> ProtocolError | None:
     """Return why a SyncGroup is refused, None for one that waits or is given an assignment."""
     error = None if group.state is GroupState.DEAD else _sender_error(group, request)
     cell = SYNC[group.state]
     return cell if error is None and isinstance(cell, ProtocolError) else error
 
 
-def _sender_error(group: Syncing, request: SyncGroupRequested) -> ProtocolError | None:
+def _sender_error(group: SyncView, request: SyncGroupRequested) -> ProtocolError | None:
     error = member_error(group, request.member, request.instance)
     if error is not None:
         return error

@@ -52,7 +52,7 @@ def disarm(group: Group) -> None:
     group.join_timer = None
     group.sync_deadline_ms = None
     for member in group.members.values():
-        group.expect(member, None)
+        group.set_deadline(member, None)
 
 
 def _fire_first(turn: Turn, group: Group, deadline_ms: int, known: Known) -> None:
@@ -79,8 +79,8 @@ def _end_session(
 ) -> None:
     later_ms = heard_ms.get(member.id, -NEVER) + member.session_timeout_ms
     if later_ms > deadline_ms:
-        group.expect(member, later_ms)
+        group.set_deadline(member, later_ms)
         return
-    group.expect(member, None)
+    group.set_deadline(member, None)
     if not member.waits:
         remove_member(turn, group, member, "session_expired")

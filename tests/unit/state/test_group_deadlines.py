@@ -1,4 +1,4 @@
-"""Who is given up first: what a group keeps is what looking at all its members would find."""
+"""Who expires first: what a group keeps is what looking at all its members would find."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ NAMES = st.sampled_from("abcde")
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("add"), NAMES, TIMES, st.booleans()),
-        st.tuples(st.just("expect"), NAMES, st.none() | TIMES),
+        st.tuples(st.just("set deadline"), NAMES, st.none() | TIMES),
         st.tuples(st.just("begin"), NAMES),
         st.tuples(st.just("drop"), NAMES),
         st.tuples(st.just("rename"), NAMES, NAMES),
@@ -40,8 +40,8 @@ def do(group: Group, step: tuple[Any, ...]) -> None:
     match step:
         case ("add", name, at, is_new) if name not in group.members:
             group.add(member(name, at, is_new=is_new), "consumer")
-        case ("expect", name, at) if name in group.members:
-            group.expect(group.members[name], at)
+        case ("set deadline", name, at) if name in group.members:
+            group.set_deadline(group.members[name], at)
         case ("begin", name) if name in group.members:
             group.members[name].is_new = False
         case ("drop", name) if name in group.members:
@@ -110,7 +110,7 @@ def test_one_members_news_costs_the_same_in_a_large_group(count: int) -> None:
     tracer = sys.gettrace()
     sys.settrace(count_lines)
     try:
-        group.expect(group.members["m7"], 5_000)
+        group.set_deadline(group.members["m7"], 5_000)
         group.deadlines_ms()
     finally:
         sys.settrace(tracer)
