@@ -5,10 +5,11 @@ Those of replies are in `state.reply_bodies`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NotRequired, TypeAlias, TypedDict, final
+from collections.abc import Iterable, Mapping
+from typing import Any, NotRequired, TypeAlias, TypedDict, cast, final
 
 from state.groups.change_bodies import Change
+from state.json_values import objects
 
 Assignment: TypeAlias = Mapping[str, list[int]]
 """Broker ids in order, by partition number in digits."""
@@ -31,13 +32,29 @@ class Claim(Fence):
     controller_epoch: int
 
 
+class EndpointBody(TypedDict):
+    """Where a node is reached on one of its listeners; the protocol by Kafka's number."""
+
+    listener: str
+    host: str
+    port: int
+    security_protocol: int
+
+
+def endpoint_bodies(values: Iterable[object]) -> tuple[EndpointBody, ...]:
+    """Return the endpoints of a list as they came: no decision looks into them. Raises TypeError
+    for one that is no object.
+    """
+    return cast("tuple[EndpointBody, ...]", objects(values))
+
+
 class RegisteredBroker(TypedDict):
     """A registered broker; its epoch is the czxid of its registration."""
 
     id: int
     epoch: int
     rack: str | None
-    endpoints: list[dict[str, Any]]
+    endpoints: list[EndpointBody]
 
 
 class UpdateBrokers(Claim):
@@ -47,7 +64,7 @@ class UpdateBrokers(Claim):
     introduced: list[int]
     complete: bool
     controller_id: int
-    controller_endpoints: list[dict[str, Any]]
+    controller_endpoints: list[EndpointBody]
 
 
 class CreateTopic(Claim):

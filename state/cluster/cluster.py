@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
+from state.bodies import EndpointBody
 from state.cluster.authority import Authority
 from state.cluster.brokers import Brokers
 from state.cluster.config import ClusterConfig
@@ -23,7 +23,7 @@ class Cluster:
     authority: Authority = field(default_factory=Authority)
     config: ClusterConfig = field(default_factory=ClusterConfig)
     brokers: Brokers = field(default_factory=Brokers)
-    endpoints: tuple[dict[str, Any], ...] = ()
+    endpoints: tuple[EndpointBody, ...] = ()
     producer_id_end: int = -1
     producer_id_version: int = -1
     timers: dict[str, int] = field(default_factory=dict)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from state.bodies import EndpointBody, endpoint_bodies
 from state.json_values import (
     int32,
     int32_tuple,
     int64,
-    objects,
     optional_text,
     text,
 )
@@ -22,7 +22,7 @@ class BrokerRegistration:
     id: int
     epoch: int
     rack: str | None
-    endpoints: tuple[dict[str, Any], ...]
+    endpoints: tuple[EndpointBody, ...]
 
 
 def _broker(body: dict[str, Any]) -> BrokerRegistration:
@@ -30,7 +30,7 @@ def _broker(body: dict[str, Any]) -> BrokerRegistration:
         id=int32(body["id"]),
         epoch=int64(body["epoch"]),
         rack=optional_text(body.get("rack")),
-        endpoints=objects(body["endpoints"]),
+        endpoints=endpoint_bodies(body["endpoints"]),
     )
 
 

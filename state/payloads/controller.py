@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from state.bodies import EndpointBody, endpoint_bodies
 from state.cluster.config import checked_config
 from state.json_values import (
     int32,
     int64,
-    objects,
     text,
 )
 
@@ -24,7 +24,7 @@ class ControllerElected:
     controller_id: int
     epoch: int
     epoch_zk_version: int
-    endpoints: tuple[dict[str, Any], ...]
+    endpoints: tuple[EndpointBody, ...]
     config: dict[str, object]
 
 
@@ -34,7 +34,7 @@ def controller_elected(body: dict[str, Any]) -> ControllerElected:
         controller_id=int32(body["controller_id"]),
         epoch=int32(body["epoch"]),
         epoch_zk_version=int32(body["epoch_zk_version"]),
-        endpoints=objects(body["endpoints"]),
+        endpoints=endpoint_bodies(body["endpoints"]),
         config=checked_config(dict(body["config"])),
     )
 

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Sequence
-from typing import Any
 
 from streaming.errors import ConfigurationError
-from streaming.front.load_events import Endpoints
 from streaming.observers.brokers import Registration
 from streaming.settings import Settings
-from streaming.zk.znodes import SecurityProtocol
+from streaming.wire.endpoints import Endpoint, SecurityProtocol
 
 
 def check_announced_host(settings: Settings) -> None:
@@ -53,7 +51,7 @@ def plaintext_listeners(settings: Settings, brokers: Sequence[Registration]) -> 
 
 
 def check_brokers(
-    settings: Settings, announced: Endpoints, brokers: Sequence[Registration]
+    settings: Settings, announced: Sequence[Endpoint], brokers: Sequence[Registration]
 ) -> None:
     """Raise ConfigurationError when it is not known on which listeners brokers hear the controller
     and reach each other, when they could not be told there or could not answer, when clients would
@@ -78,24 +76,24 @@ def unclean_shutdowns(settings: Settings, brokers: Sequence[Registration]) -> st
     """
     for broker in brokers:
         end = _end_on(settings.inter_broker_listener_name, broker)
-        if end is not None and _protocol(end) is not SecurityProtocol.PLAINTEXT:
+        if end is not None and end.security_protocol is not SecurityProtocol.PLAINTEXT:
             return (
-                f"broker {broker['id']} asks for its controlled shutdown on {end['listener']},"
-                f" which is {_protocol(end).name}, and this node speaks PLAINTEXT only: each"
-                " shutdown of such a broker will be an unclean one"
+                f"broker {broker.id} asks for its controlled shutdown on {end.listener}, which is"
+                f" {end.security_protocol.name}, and this node speaks PLAINTEXT only: each shutdown"
+                " of such a broker will be an unclean one"
             )
     return None
 
 
 def unserved_listeners(
-    settings: Settings, announced: Endpoints, brokers: Sequence[Registration]
+    settings: Settings, announced: Sequence[Endpoint], brokers: Sequence[Registration]
 ) -> str | None:
     """Return in words on which listeners this node would be announced if it started now, beside
     those it is announced on; None for none.
     """
     if settings.gateway_listener_names:
         return None
-    ours = {end["listener"] for end in announced}
+    ours = {end.listener for end in announced}
     missing = [name for name in _plaintext(brokers) if name not in ours]
     if not missing:
         return None
@@ -106,7 +104,7 @@ def unserved_listeners(
 
 
 def _check_listener(settings: Settings, brokers: Sequence[Registration]) -> None:
-    names = {broker["id"]: [end["listener"] for end in broker["endpoints"]] for broker in brokers}
+    names = {broker.id: [end.listener for end in broker.endpoints] for broker in brokers}
     for key, name in (
         ("control.plane", settings.control_plane_listener_name),
         ("inter.broker", settings.inter_broker_listener_name),
@@ -126,48 +124,51 @@ def _check_listener(settings: Settings, brokers: Sequence[Registration]) -> None
             )
 
 
-def _end_on(name: str, broker: Registration) -> dict[str, Any] | None:
+def _end_on(name: str, broker: Registration) -> Endpoint | None:
     """Return a broker's endpoint on a listener, "" for its only one. Without one nobody can tell it
     anything, and the others need a controller.
     """
-    ends = (end for end in broker["endpoints"] if not name or end["listener"] == name)
+    ends = (end for end in broker.endpoints if not name or end.listener == name)
     return next(ends, None)
 
 
 def _check_hearing(settings: Settings, broker: Registration) -> None:
     end = _end_on(settings.controller_listener, broker)
-    if end is not None and _protocol(end) is not SecurityProtocol.PLAINTEXT:
+    if end is not None and end.security_protocol is not SecurityProtocol.PLAINTEXT:
         raise ConfigurationError(
-            f"broker {broker['id']} hears the controller on {end['listener']}, which is"
-            f" {_protocol(end).name}; allowed: PLAINTEXT; if the brokers have such a listener, let"
-            " them use it among themselves and set inter.broker.listener.name to it, or for the"
-            " controller alone (control.plane.listener.name), which costs controlled shutdowns"
+            f"broker {broker.id} hears the controller on {end.listener}, which is"
+            f" {end.security_protocol.name}; allowed: PLAINTEXT; if the brokers have such a"
+            " listener, let them use it among themselves and set inter.broker.listener.name to it,"
+            " or for the controller alone (control.plane.listener.name), which costs controlled"
+            " shutdowns"
         )
 
 
-def _check_conversation(settings: Settings, announced: Endpoints, broker: Registration) -> None:
+def _check_conversation(
+    settings: Settings, announced: Sequence[Endpoint], broker: Registration
+) -> None:
     """The controller is looked for where it is heard, and on the inter-broker listener."""
-    ours = sorted(end["listener"] for end in announced)
+    ours = sorted(end.listener for end in announced)
     for name in settings.controller_listeners or [""]:
         end = _end_on(name, broker)
-        if end is None or _protocol(end) is not SecurityProtocol.PLAINTEXT:
+        if end is None or end.security_protocol is not SecurityProtocol.PLAINTEXT:
             continue
-        if end["listener"] not in ours:
+        if end.listener not in ours:
             raise ConfigurationError(
-                f"gateway.listeners = {settings.gateway_listeners!r}: broker {broker['id']} looks"
-                f" for the controller on {end['listener']}, and this node is announced on"
+                f"gateway.listeners = {settings.gateway_listeners!r}: broker {broker.id} looks"
+                f" for the controller on {end.listener}, and this node is announced on"
                 f" {_listed(ours)}; add it, or leave gateway.listeners empty and start again"
             )
 
 
 def _check_protocols(
-    settings: Settings, announced: Endpoints, brokers: Sequence[Registration]
+    settings: Settings, announced: Sequence[Endpoint], brokers: Sequence[Registration]
 ) -> None:
     """Each broker is announced with its own protocol: to its clients a port of the same listener
     speaks that too.
     """
     configured = settings.gateway_listener_names
-    ours = {*configured, *(end["listener"] for end in announced)}
+    ours = {*configured, *(end.listener for end in announced)}
     told = next((words for name, words in _secured(brokers).items() if name in ours), None)
     if told is None:
         return
@@ -191,7 +192,7 @@ def _check_protocols(
 def _plaintext(brokers: Sequence[Registration]) -> list[str]:
     """Return the listeners that are PLAINTEXT at every broker that has them, in order."""
     secured = _secured(brokers)
-    names = dict.fromkeys(end["listener"] for broker in brokers for end in broker["endpoints"])
+    names = dict.fromkeys(end.listener for broker in brokers for end in broker.endpoints)
     return [name for name in names if name not in secured]
 
 
@@ -199,26 +200,22 @@ def _secured(brokers: Sequence[Registration]) -> dict[str, str]:
     """Return the listeners that are not PLAINTEXT at some broker, by name, and where in words."""
     found: dict[str, str] = {}
     for broker in brokers:
-        for end in broker["endpoints"]:
-            listener, protocol = end["listener"], _protocol(end)
+        for end in broker.endpoints:
+            listener, protocol = end.listener, end.security_protocol
             if protocol is not SecurityProtocol.PLAINTEXT:
-                found.setdefault(
-                    listener, f"{listener} is {protocol.name} at broker {broker['id']}"
-                )
+                found.setdefault(listener, f"{listener} is {protocol.name} at broker {broker.id}")
     return found
 
 
-def _protocol(end: dict[str, Any]) -> SecurityProtocol:
-    return SecurityProtocol(end["security_protocol"])
-
-
-def _check_loopback(settings: Settings, announced: Endpoints, broker: Registration) -> None:
-    loopback = {end["listener"] for end in announced if _is_loopback(end["host"])}
-    for end in broker["endpoints"]:
-        if end["listener"] in loopback and not _is_loopback(end["host"]):
+def _check_loopback(
+    settings: Settings, announced: Sequence[Endpoint], broker: Registration
+) -> None:
+    loopback = {end.listener for end in announced if _is_loopback(end.host)}
+    for end in broker.endpoints:
+        if end.listener in loopback and not _is_loopback(end.host):
             raise ConfigurationError(
                 f"{_announced(settings)} is reached from this machine only, and broker"
-                f" {broker['id']} is at {end['host']}:{end['port']} ({end['listener']}): set"
+                f" {broker.id} is at {end.host}:{end.port} ({end.listener}): set"
                 " gateway.host to an address that the gateway is to bind (0.0.0.0: all), and"
                 " gateway.advertised.host to one under which brokers and clients reach it"
             )

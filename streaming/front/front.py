@@ -34,6 +34,7 @@ from streaming.paths import DataDir
 from streaming.process.counters import Counters
 from streaming.process.wall_clock import wall_clock_ms
 from streaming.settings import Settings
+from streaming.wire.endpoints import Endpoint
 
 if TYPE_CHECKING:
     from streaming.front.metrics import MetricsServer
@@ -144,7 +145,7 @@ class Front:
         """Return whether the gateway waits for the brokers' listener names."""
         return not self._gateway.started
 
-    def endpoints(self, broker_listeners: Sequence[str]) -> list[dict[str, Any]]:
+    def endpoints(self, broker_listeners: Sequence[str]) -> list[Endpoint]:
         """Return where brokers and clients reach us; on the controller's thread."""
         if not self._gateway.started:
             starting = self._gateway.start(broker_listeners)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from streaming.front.load_events import topics_have_ids
 from streaming.front.user_configs import ZkUserConfigs
@@ -17,6 +16,7 @@ from streaming.gateway.server import Gateway, Listener
 from streaming.process.open_files import admissible_connections
 from streaming.settings import Settings, known_keys
 from streaming.settings_loader import gateway_ports
+from streaming.wire.endpoints import Endpoint
 
 
 def listener_addresses(settings: Settings, names: Sequence[str]) -> list[Listener]:
@@ -106,12 +106,12 @@ class FrontGateway:
         if self._gateway is not None:
             await self._gateway.stop()
 
-    def endpoints(self) -> list[dict[str, Any]]:
-        """Return what is announced of what was bound, as a registration's endpoints."""
+    def endpoints(self) -> list[Endpoint]:
+        """Return what is announced of what was bound."""
         bound = [] if self._gateway is None else self._gateway.endpoints()
         if not self._settings.gateway_hidden:
             return bound
-        return [end for end in bound if end["listener"] in self._settings.controller_listeners]
+        return [end for end in bound if end.listener in self._settings.controller_listeners]
 
     def counters(self) -> dict[str, int]:
         """Return what was served so far."""

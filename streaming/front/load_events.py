@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from state.event_kinds import EventKind
@@ -9,11 +10,8 @@ from state.topic_overrides import MIN_INSYNC, UNCLEAN
 from streaming.log.api import NewRecord
 from streaming.log.events import event
 from streaming.settings import Settings
+from streaming.wire.endpoints import Endpoint, endpoint_json
 from streaming.zk.claim import ControllerClaim
-
-Endpoints = list[dict[str, Any]]
-"""[{listener, host, port, security_protocol}], as in a broker's registration."""
-
 
 _RECOVERY_SINCE = (3, 2)
 TOPIC_IDS_SINCE = (2, 8)
@@ -32,8 +30,8 @@ def topics_have_ids(settings: Settings) -> bool:
     return settings.inter_broker_protocol >= TOPIC_IDS_SINCE
 
 
-def elected(claim: ControllerClaim, endpoints: Endpoints, settings: Settings) -> NewRecord:
-    """Return controller_elected, with the settings that decisions depend on."""
+def elected(claim: ControllerClaim, endpoints: Sequence[Endpoint], settings: Settings) -> NewRecord:
+    """Return controller_elected, with our endpoints and the settings that decisions depend on."""
     config = {
         **overridable(settings),
         "leader.recovery.supported": settings.inter_broker_protocol >= _RECOVERY_SINCE,
@@ -51,7 +49,7 @@ def elected(claim: ControllerClaim, endpoints: Endpoints, settings: Settings) ->
         "controller_id": claim.controller_id,
         "epoch": claim.epoch,
         "epoch_zk_version": claim.epoch_zk_version,
-        "endpoints": endpoints,
+        "endpoints": [endpoint_json(end) for end in endpoints],
         "config": config,
     }
     return event(EventKind.CONTROLLER_ELECTED, body)

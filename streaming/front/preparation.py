@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from streaming.observers.notifications import write_fenced
 from streaming.process.wall_clock import wall_clock_ms
+from streaming.wire.endpoints import Endpoint
 from streaming.zk.client import ZkSession
 from streaming.zk.fenced import FencedWriter
 from streaming.zk.multiread import read_many
@@ -23,9 +23,7 @@ from streaming.zk.znodes import (
     LOG_DIR_EVENT_PATH,
     TOPICS_PATH,
     BrokerZNode,
-    Endpoint,
     Feature,
-    SecurityProtocol,
     broker_bytes,
     feature_bytes,
     parse_feature,
@@ -84,14 +82,8 @@ def feature_write(present: ZNode | None, protocol: tuple[int, int]) -> WriteOp |
     return SetData(FEATURE_PATH, feature_bytes(wanted), present.version)
 
 
-def own_registration(endpoints: Sequence[Mapping[str, Any]], rack: str | None) -> bytes | None:
+def own_registration(endpoints: Sequence[Endpoint], rack: str | None) -> bytes | None:
     """Return our own broker znode, None when we have no endpoint to announce."""
     if not endpoints:
         return None
-    ends = [
-        Endpoint(
-            end["listener"], end["host"], end["port"], SecurityProtocol(end["security_protocol"])
-        )
-        for end in endpoints
-    ]
-    return broker_bytes(BrokerZNode(ends, rack), wall_clock_ms())
+    return broker_bytes(BrokerZNode(endpoints, rack), wall_clock_ms())

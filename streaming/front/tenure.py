@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from streaming.errors import ConfigurationError
-from streaming.front.load_events import Endpoints
 from streaming.front.preparation import own_registration
 from streaming.front.rivals import Rivals
 from streaming.front.signals import IdTaken, RoleLost
 from streaming.observers.tree import WatchedTree
+from streaming.wire.endpoints import Endpoint
 from streaming.zk.claim import (
     ControllerClaim,
     ControllerTaken,
@@ -60,7 +60,7 @@ class Tenure:
         assert self._claim is not None, "a term loads, follows and gives back after its claim"
         return self._claim
 
-    def claim(self, endpoints: Endpoints) -> ControllerClaim:
+    def claim(self, endpoints: Sequence[Endpoint]) -> ControllerClaim:
         """Take the role from whoever has it. endpoints: those we are announced with.
 
         Raises RoleLost when it kept changing hands, BrokersId when our id is a broker's, IdTaken
@@ -94,7 +94,7 @@ class Tenure:
         if znode is None or znode.version != self.held().epoch_zk_version:
             raise RoleLost(f"{CONTROLLER_EPOCH_PATH} was counted up by somebody else")
 
-    def register(self, endpoints: Endpoints, rack: str | None) -> None:
+    def register(self, endpoints: Sequence[Endpoint], rack: str | None) -> None:
         """Register as a broker: brokers before 3.1 look the controller up among them.
 
         Done again when the rack is another one: old tools place replicas by registrations.
@@ -115,7 +115,7 @@ class Tenure:
             self._session.delete(path)
         return resign_controller(self._session, claim)
 
-    def _check_id_is_ours(self, endpoints: Endpoints) -> None:
+    def _check_id_is_ours(self, endpoints: Sequence[Endpoint]) -> None:
         """Make sure that no broker has our id, and no other controller.
 
         What a killed front left behind belongs to the session that still has /controller.
@@ -139,7 +139,7 @@ class Tenure:
             self._rivals.meet(self._controller_id, holder.ephemeral_owner)
 
 
-def _address_elsewhere(registered: ZNode, endpoints: Endpoints) -> str | None:
+def _address_elsewhere(registered: ZNode, endpoints: Sequence[Endpoint]) -> str | None:
     """Return where a registration says that its process is reached, None when that is one of our
     endpoints or cannot be read.
 
@@ -150,7 +150,7 @@ def _address_elsewhere(registered: ZNode, endpoints: Endpoints) -> str | None:
         theirs = [(end.host, end.port) for end in parse_broker(registered.data).endpoints]
     except ValueError:
         return None
-    ours = {(end["host"], end["port"]) for end in endpoints}
+    ours = {(end.host, end.port) for end in endpoints}
     if not theirs or not ours.isdisjoint(theirs):
         return None
     host, port = theirs[0]

@@ -10,7 +10,7 @@ from typing import Protocol
 from state.event_kinds import EventKind
 from streaming.errors import ConfigurationError
 from streaming.front import addresses
-from streaming.front.load_events import Endpoints, elected, overridable, topics_have_ids
+from streaming.front.load_events import elected, overridable, topics_have_ids
 from streaming.front.preparation import create_missing
 from streaming.front.rivals import Rivals
 from streaming.front.signals import GiveUpRole, Signals
@@ -25,6 +25,7 @@ from streaming.observers.topics import TopicsObserver
 from streaming.observers.tree import Dirty, DirtyPaths, WatchedTree
 from streaming.process.counters import Counters
 from streaming.settings import Settings
+from streaming.wire.endpoints import Endpoint
 from streaming.zk.claim import ControllerClaim
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import ZooKeeperUnreachable
@@ -45,8 +46,8 @@ logger = logging.getLogger(__name__)
 class TermListener(Protocol):
     """Who is told what a term found out."""
 
-    def endpoints(self, broker_listeners: Sequence[str]) -> Endpoints:
-        """Return where brokers and clients reach us, as a registration's endpoints.
+    def endpoints(self, broker_listeners: Sequence[str]) -> Sequence[Endpoint]:
+        """Return where brokers and clients reach us.
 
         broker_listeners: names of the brokers' listeners; empty when needs_listeners is False. May
         block for a moment.
@@ -108,7 +109,7 @@ class Term:
         self._tenure = Tenure(
             self._session, self._tree, settings.controller_id, rivals, listener.holder_seen
         )
-        self._endpoints: Endpoints = []
+        self._endpoints: Sequence[Endpoint] = ()
         self._unserved: str | None = None  # what was warned of last
         self._watching: _Watching | None = None
         self._read: TopicsObserver | None = None  # once all topics were read

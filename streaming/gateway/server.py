@@ -8,13 +8,12 @@ import socket
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from streaming.gateway.answering import Answering
 from streaming.gateway.calls import Apis, BoundListener
 from streaming.gateway.connection import Connection, Limits
 from streaming.preflight import bind_failure
-from streaming.wire.partition_rows import PLAINTEXT
+from streaming.wire.endpoints import Endpoint, SecurityProtocol
 
 logger = logging.getLogger(__name__)
 
@@ -88,15 +87,15 @@ class Gateway:
         self._servers.append(server)
         self._bound.append(bound)
 
-    def endpoints(self) -> list[dict[str, Any]]:
+    def endpoints(self) -> list[Endpoint]:
         """Return what was bound, as it is announced (controller_elected carries it)."""
         return [
-            {
-                "listener": bound.name,
-                "host": bound.host,
-                "port": bound.port,
-                "security_protocol": PLAINTEXT,
-            }
+            Endpoint(
+                listener=bound.name,
+                host=bound.host,
+                port=bound.port,
+                security_protocol=SecurityProtocol.PLAINTEXT,
+            )
             for bound in self._bound
         ]
 

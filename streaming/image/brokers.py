@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from state import bodies
-from streaming.wire.partition_rows import BrokerNode, Endpoint
+from streaming.wire.endpoints import Endpoint, endpoint_json, endpoint_of
+from streaming.wire.partition_rows import BrokerNode
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,7 @@ class RegisteredBroker:
     node: BrokerNode
     epoch: int
 
-    def registration(self) -> dict[str, Any]:
+    def registration(self) -> bodies.RegisteredBroker:
         """Return the registration as events and decisions carry it."""
         return {
             "id": self.node.id,
@@ -27,33 +28,17 @@ class RegisteredBroker:
         }
 
 
-def endpoints(node: BrokerNode) -> list[dict[str, Any]]:
+def endpoints(node: BrokerNode) -> list[bodies.EndpointBody]:
     """Return a node's endpoints as registrations carry them."""
-    return [
-        {
-            "listener": end.listener,
-            "host": end.host,
-            "port": end.port,
-            "security_protocol": end.security_protocol,
-        }
-        for end in node.endpoints
-    ]
+    return [endpoint_json(end) for end in node.endpoints]
 
 
 def broker_node(registration: Mapping[str, Any]) -> BrokerNode:
-    """Return a registration's broker; raises KeyError when an endpoint lacks a field."""
+    """Return a registration's broker; errors as `endpoint_of`."""
     return BrokerNode(
         id=registration["id"],
         rack=registration["rack"],
-        endpoints=tuple(
-            Endpoint(
-                port=end["port"],
-                host=end["host"],
-                listener=end["listener"],
-                security_protocol=end["security_protocol"],
-            )
-            for end in registration["endpoints"]
-        ),
+        endpoints=tuple(endpoint_of(end) for end in registration["endpoints"]),
     )
 
 

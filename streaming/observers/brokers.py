@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from state.json_values import int32
 from streaming.log.events import EventAppender, event
 from streaming.observers.tree import WatchedTree
 from streaming.process.counters import Counters
+from streaming.wire.endpoints import Endpoint, endpoint_json
 from streaming.zk.types import ZNode
 from streaming.zk.znodes import BROKER_IDS_PATH, broker_path, parse_broker
 
@@ -20,7 +22,26 @@ logger = logging.getLogger(__name__)
 
 _ID = re.compile("[0-9]{1,19}")
 
-Registration = dict[str, Any]
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """A broker's znode; its czxid is the epoch."""
+
+    id: int
+    epoch: int
+    rack: str | None
+    endpoints: Sequence[Endpoint]
+    features: Mapping[str, Mapping[str, int]]
+
+    def body(self) -> dict[str, Any]:
+        """Return the registration as events carry it."""
+        return {
+            "id": self.id,
+            "epoch": self.epoch,
+            "rack": self.rack,
+            "endpoints": [endpoint_json(end) for end in self.endpoints],
+            "features": {name: dict(levels) for name, levels in self.features.items()},
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +79,7 @@ class BrokersObserver:
     @property
     def racks(self) -> dict[int, str | None]:
         """The racks of the brokers appended as registered, by id."""
-        return {id_: one["rack"] for id_, one in self._known.items()}
+        return {id_: one.rack for id_, one in self._known.items()}
 
     @property
     def registrations(self) -> list[Registration]:
@@ -98,20 +119,20 @@ class BrokersObserver:
         return {
             id_
             for id_, czxid in found.broken.items()
-            if id_ in self._known and self._known[id_]["epoch"] == czxid
+            if id_ in self._known and self._known[id_].epoch == czxid
         }
 
     def _difference(self, found: _Look) -> dict[str, list[Any]]:
         before, now = self._known, found.registrations
         both = sorted(before.keys() & now.keys())
-        bounced = [id_ for id_ in both if now[id_]["epoch"] != before[id_]["epoch"]]
+        bounced = [id_ for id_ in both if now[id_].epoch != before[id_].epoch]
         updated = [id_ for id_ in both if id_ not in bounced and now[id_] != before[id_]]
         gone = before.keys() - now.keys() - self._unreadable_updates(found)
         return {
-            "registered": [now[id_] for id_ in sorted(now.keys() - before.keys())],
+            "registered": [now[id_].body() for id_ in sorted(now.keys() - before.keys())],
             "unregistered": sorted(gone),
-            "bounced": [now[id_] for id_ in bounced],
-            "updated": [now[id_] for id_ in updated],
+            "bounced": [now[id_].body() for id_ in bounced],
+            "updated": [now[id_].body() for id_ in updated],
         }
 
 
@@ -136,20 +157,8 @@ def readable_registrations(tree: WatchedTree, controller_id: int) -> list[Regist
 
 
 def registration(broker_id: int, znode: ZNode) -> Registration:
-    """Return a broker's znode as events carry it, its czxid as the epoch; raises ValueError."""
+    """Return what a broker's znode says; raises ValueError."""
     broker = parse_broker(znode.data)
-    return {
-        "id": int32(broker_id),
-        "epoch": znode.czxid,
-        "rack": broker.rack,
-        "endpoints": [
-            {
-                "listener": end.listener,
-                "host": end.host,
-                "port": end.port,
-                "security_protocol": int(end.security_protocol),
-            }
-            for end in broker.endpoints
-        ],
-        "features": {name: dict(levels) for name, levels in broker.features.items()},
-    }
+    return Registration(
+        int32(broker_id), znode.czxid, broker.rack, broker.endpoints, broker.features
+    )

@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from streaming.wire.endpoints import Endpoint
+
 _INT64 = struct.Struct(">q")
 _PER_TOPIC = frozenset({"topic_names", "topic_ids"})
-
-PLAINTEXT = 0
-"""Kafka's SecurityProtocol id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +59,6 @@ class LiveLeader:
     id: int
     host: str
     port: int
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """One listener of a broker; security_protocol is Kafka's id (PLAINTEXT 0 ... SASL_SSL 3)."""
-
-    port: int
-    host: str
-    listener: str
-    security_protocol: int
 
 
 @dataclass(frozen=True, slots=True)

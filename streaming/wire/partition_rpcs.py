@@ -12,14 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from streaming.wire.apis import APIS, ApiKey
-from streaming.wire.partition_rows import (
-    PLAINTEXT,
-    BrokerNode,
-    EncodedBody,
-    Endpoint,
-    LiveLeader,
-    PartitionRows,
-)
+from streaming.wire.endpoints import SecurityProtocol
+from streaming.wire.partition_rows import BrokerNode, EncodedBody, LiveLeader, PartitionRows
 from streaming.wire.primitives import array_length, empty_tags, nullable_string, string
 from streaming.wire.row_encoder import (
     ArrayFormat,
@@ -32,7 +26,6 @@ from streaming.wire.row_encoder import (
 __all__ = [
     "BrokerNode",
     "EncodedBody",
-    "Endpoint",
     "LiveLeader",
     "PartitionRows",
     "encode_leader_and_isr",
@@ -179,7 +172,7 @@ def _live_broker(broker: BrokerNode, version: int, flexible: bool) -> bytes:
 
 def _only_address(broker: BrokerNode) -> bytes:
     for endpoint in broker.endpoints:
-        if endpoint.security_protocol == PLAINTEXT:
+        if endpoint.security_protocol is SecurityProtocol.PLAINTEXT:
             return string(endpoint.host, False) + _INT32.pack(endpoint.port)
     raise ValueError(f"broker {broker.id} has no PLAINTEXT endpoint for UpdateMetadata version 0")
 

@@ -22,14 +22,13 @@ import numpy as np
 
 from streaming.process.wall_clock import wall_clock_ms
 from streaming.wire.apis import ApiKey
+from streaming.wire.endpoints import Endpoint, SecurityProtocol
 from streaming.wire.frames import frame
 from streaming.zk.client import ZkSession
 from streaming.zk.ops import Create, Delete
 from streaming.zk.znodes import (
     BROKER_IDS_PATH,
     BrokerZNode,
-    Endpoint,
-    SecurityProtocol,
     broker_bytes,
     broker_path,
 )
@@ -123,7 +122,12 @@ class StubBrokers:
         assert all(code == 0 for code, _ in results), results
 
     def _znode(self, broker_id: int) -> bytes:
-        end = Endpoint(self._listener, HOST, self._ports[broker_id], SecurityProtocol.PLAINTEXT)
+        end = Endpoint(
+            listener=self._listener,
+            host=HOST,
+            port=self._ports[broker_id],
+            security_protocol=SecurityProtocol.PLAINTEXT,
+        )
         return broker_bytes(BrokerZNode([end]), wall_clock_ms())
 
     def _take(self, broker_id: int, request: memoryview) -> bytes:

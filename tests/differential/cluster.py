@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Protocol
 
 from streaming.wire.apis import ApiKey
+from streaming.wire.endpoints import Endpoint, SecurityProtocol
 from streaming.wire.requests import Request
 from streaming.zk.client import ZkSession
 from streaming.zk.ops import Create, Delete, MultiOp
@@ -16,8 +17,6 @@ from streaming.zk.znodes import (
     ISR_CHANGE_PATH,
     LOG_DIR_EVENT_PATH,
     BrokerZNode,
-    Endpoint,
-    SecurityProtocol,
     broker_bytes,
     broker_path,
     parse_topic,
@@ -199,7 +198,12 @@ class Cluster:
 
     def _registration(self, broker_id: int) -> Create:
         port = self.stubs[broker_id].port
-        end = Endpoint(LISTENER, "127.0.0.1", port, SecurityProtocol.PLAINTEXT)
+        end = Endpoint(
+            listener=LISTENER,
+            host="127.0.0.1",
+            port=port,
+            security_protocol=SecurityProtocol.PLAINTEXT,
+        )
         return Create(broker_path(broker_id), broker_bytes(BrokerZNode([end]), 1), ephemeral=True)
 
     def _read_epochs(self, ids: Iterable[int]) -> None:

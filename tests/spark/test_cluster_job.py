@@ -19,14 +19,13 @@ from streaming.paths import DataDir
 from streaming.sockets.status_socket import fetch_status
 from streaming.supervisor.processes import FRONT, JOB, role_command
 from streaming.wire.apis import ApiKey
+from streaming.wire.endpoints import Endpoint, SecurityProtocol
 from streaming.zk.client import ZkSession
 from streaming.zk.ops import Create, Delete
 from streaming.zk.znodes import (
     BROKER_IDS_PATH,
     CONTROLLER_PATH,
     BrokerZNode,
-    Endpoint,
-    SecurityProtocol,
     TopicZNode,
     broker_bytes,
     broker_path,
@@ -124,7 +123,12 @@ class Installation:
         self.stubs.start(*BROKERS)
         self.session.ensure_path(BROKER_IDS_PATH)
         for id_, port in self.stubs.ports.items():
-            end = Endpoint(LISTENER, "127.0.0.1", port, SecurityProtocol.PLAINTEXT)
+            end = Endpoint(
+                listener=LISTENER,
+                host="127.0.0.1",
+                port=port,
+                security_protocol=SecurityProtocol.PLAINTEXT,
+            )
             znode = broker_bytes(BrokerZNode([end]), 1)
             self._write(Create(broker_path(id_), znode, ephemeral=True))
 

@@ -8,8 +8,8 @@ from streaming.gateway.passing.pool import BrokerFailed, BrokerPool, PassingLimi
 from streaming.gateway.passing.versions import BrokerVersions, Ranges, common_ranges, our_range
 from streaming.gateway.ports import ImageView
 from streaming.image.brokers import RegisteredBroker, endpoint_on
+from streaming.wire.endpoints import SecurityProtocol
 from streaming.wire.exchange import CLIENT_ID
-from streaming.wire.partition_rows import PLAINTEXT
 from streaming.wire.requests import encode_request
 from streaming.wire.responses import decode_response
 from streaming.wire.schema_codec import Body
@@ -94,7 +94,7 @@ class Brokers:
                 for broker_id, broker in sorted(registered.items())
                 if broker_id != self._node_id
                 and (end := endpoint_on(broker.node, listener)) is not None
-                and end.security_protocol == PLAINTEXT
+                and end.security_protocol is SecurityProtocol.PLAINTEXT
             }
         return self._targets_on[listener]
 

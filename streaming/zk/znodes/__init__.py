@@ -1,12 +1,6 @@
 """The byte formats of Kafka's znodes, exactly as Kafka 3.9 writes them."""
 
-from streaming.zk.znodes.broker import (
-    BrokerZNode,
-    Endpoint,
-    SecurityProtocol,
-    broker_bytes,
-    parse_broker,
-)
+from streaming.zk.znodes.broker import BrokerZNode, broker_bytes, parse_broker
 from streaming.zk.znodes.controller import (
     CLUSTER_ID_PATH,
     CONTROLLER_EPOCH_PATH,
@@ -73,11 +67,9 @@ __all__ = [
     "PRODUCER_ID_BLOCK_PATH",
     "TOPICS_PATH",
     "BrokerZNode",
-    "Endpoint",
     "Feature",
     "PartitionStates",
     "ProducerIdBlock",
-    "SecurityProtocol",
     "TopicZNode",
     "broker_bytes",
     "broker_path",

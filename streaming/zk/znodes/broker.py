@@ -4,33 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import Any
 
 import orjson
 
 from state.json_values import int32, optional_text, text
+from streaming.wire.endpoints import Endpoint, SecurityProtocol
 
 _PORT_MAX = 65_535
-
-
-class SecurityProtocol(IntEnum):
-    """Kafka's security protocols by their wire number."""
-
-    PLAINTEXT = 0
-    SSL = 1
-    SASL_PLAINTEXT = 2
-    SASL_SSL = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """One advertised listener of a broker."""
-
-    listener: str
-    host: str
-    port: int
-    security_protocol: SecurityProtocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +78,8 @@ def parse_broker(data: bytes) -> BrokerZNode:
 
 
 def _plain_endpoint(host: str, port: int) -> Endpoint:
-    return Endpoint("PLAINTEXT", host, port, SecurityProtocol.PLAINTEXT)
+    plain = SecurityProtocol.PLAINTEXT
+    return Endpoint(listener=plain.name, host=host, port=port, security_protocol=plain)
 
 
 def _endpoint(written: str, protocols: Mapping[str, str]) -> Endpoint:
@@ -109,7 +91,12 @@ def _endpoint(written: str, protocols: Mapping[str, str]) -> Endpoint:
     protocol = protocols.get(listener, listener)
     if protocol not in SecurityProtocol.__members__:
         raise ValueError(f"security protocol {protocol!r} is not one of {[*SecurityProtocol]}")
-    return Endpoint(listener, host, _port(int(port)), SecurityProtocol[protocol])
+    return Endpoint(
+        listener=listener,
+        host=host,
+        port=_port(int(port)),
+        security_protocol=SecurityProtocol[protocol],
+    )
 
 
 def _port(number: int) -> int:

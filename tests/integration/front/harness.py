@@ -20,11 +20,10 @@ from streaming.log.api import LogError
 from streaming.log.embedded import EmbeddedLogReader
 from streaming.paths import DataDir
 from streaming.sockets.status_socket import fetch_status
+from streaming.wire.endpoints import Endpoint, SecurityProtocol
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import (
     BrokerZNode,
-    Endpoint,
-    SecurityProtocol,
     TopicZNode,
     broker_bytes,
     broker_path,
@@ -216,7 +215,7 @@ def put_broker(
     """
     plain = dict.fromkeys(listeners, SecurityProtocol.PLAINTEXT)
     ends = [
-        Endpoint(name, host, port, protocol)
+        Endpoint(listener=name, host=host, port=port, security_protocol=protocol)
         for name, protocol in (plain | dict(protocols or {})).items()
     ]
     session.ensure_path("/brokers/ids")

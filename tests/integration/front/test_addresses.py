@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from streaming.zk.znodes import SecurityProtocol, parse_broker
+from streaming.wire.endpoints import SecurityProtocol
+from streaming.zk.znodes import parse_broker
 from tests.integration.front.harness import CONTROLLER_ID, put_broker
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - what an operator binds

@@ -6,9 +6,10 @@ import orjson
 import pytest
 
 from state.topic_ids import topic_id_from_text, topic_id_to_text
+from streaming.wire.endpoints import SecurityProtocol
 from streaming.zk.claim import claim_controller
 from streaming.zk.client import ZkSession
-from streaming.zk.znodes import ProducerIdBlock, SecurityProtocol, producer_id_block_bytes
+from streaming.zk.znodes import ProducerIdBlock, producer_id_block_bytes
 from tests.fixtures.waiting import wait_for
 from tests.fixtures.znodes import isr_change_bytes, log_dir_event_bytes
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS

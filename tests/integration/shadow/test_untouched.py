@@ -15,6 +15,7 @@ import pytest
 
 from streaming.embedded.zookeeper import EmbeddedZooKeeper
 from streaming.log.embedded import EmbeddedLogReader
+from streaming.wire.endpoints import Endpoint, SecurityProtocol
 from streaming.zk.client import ZkSession
 from streaming.zk.ops import Delete, SetData
 from streaming.zk.znodes import (
@@ -24,8 +25,6 @@ from streaming.zk.znodes import (
     CONTROLLER_PATH,
     DELETE_TOPICS_PATH,
     BrokerZNode,
-    Endpoint,
-    SecurityProtocol,
     TopicZNode,
     broker_bytes,
     broker_path,
@@ -68,7 +67,12 @@ def cluster(zk_session: ZkSession, stub_brokers: Any) -> Iterator[ZkSession]:
         zk_session.ensure_path(path)
     stub_brokers.start(1, 2, 3)
     for id_, stub in stub_brokers.by_id.items():
-        end = Endpoint("INTERNAL", "127.0.0.1", stub.port, SecurityProtocol.PLAINTEXT)
+        end = Endpoint(
+            listener="INTERNAL",
+            host="127.0.0.1",
+            port=stub.port,
+            security_protocol=SecurityProtocol.PLAINTEXT,
+        )
         zk_session.create(broker_path(id_), broker_bytes(BrokerZNode([end]), 1), ephemeral=True)
     zk_session.create(CONTROLLER_EPOCH_PATH, b"7")
     zk_session.create(CONTROLLER_PATH, controller_bytes(1, 1), ephemeral=True)

@@ -10,6 +10,7 @@ from streaming.front.rivals import Rivals
 from streaming.front.signals import IdTaken
 from streaming.front.tenure import BrokersId, Tenure
 from streaming.observers.tree import DirtyPaths, WatchedTree
+from streaming.wire.endpoints import Endpoint, SecurityProtocol
 from streaming.zk.claim import (
     BrokenControllerZNode,
     ClaimForbidden,
@@ -23,14 +24,23 @@ from streaming.zk.claim import (
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import (
     BrokerZNode,
-    Endpoint,
-    SecurityProtocol,
     broker_bytes,
     parse_controller_id,
 )
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 
-OURS = [{"listener": "CLIENT", "host": "here", "port": 9190, "security_protocol": 0}]
+
+def plain(host, port):
+    """An endpoint on a listener of its own."""
+    return Endpoint(
+        listener=f"L{port}",
+        host=host,
+        port=port,
+        security_protocol=SecurityProtocol.PLAINTEXT,
+    )
+
+
+OURS = [plain("here", 9190)]
 
 
 @pytest.fixture
@@ -165,8 +175,7 @@ def test_a_broker_that_has_the_role_under_our_id_keeps_it(zk_session, other_sess
 
 
 def registration(host, *ports):
-    ends = [Endpoint(f"L{port}", host, port, SecurityProtocol.PLAINTEXT) for port in ports]
-    return broker_bytes(BrokerZNode(ends), 1)
+    return broker_bytes(BrokerZNode([plain(host, port) for port in ports]), 1)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -17,26 +16,30 @@ from streaming.front.addresses import (
     unserved_listeners,
 )
 from streaming.front.gateway import FrontGateway
+from streaming.observers.brokers import Registration
 from streaming.settings import Settings
 from streaming.settings_loader import load_settings
+from streaming.wire.endpoints import Endpoint, SecurityProtocol
 
 
 def settings(*overrides: str) -> Settings:
     return load_settings(overrides=overrides, environment={})
 
 
-def end(listener: str, host: str, protocol: int = 0) -> dict[str, Any]:
-    return {"listener": listener, "host": host, "port": 9092, "security_protocol": protocol}
+def end(listener: str, host: str, protocol: int = 0) -> Endpoint:
+    return Endpoint(
+        listener=listener, host=host, port=9092, security_protocol=SecurityProtocol(protocol)
+    )
 
 
 OURS = [end("CLIENT", "controller.example"), end("INTERNAL", "controller.example")]
 
 
-def broker(id_: int, *endpoints: dict[str, Any]) -> dict[str, Any]:
-    return {"id": id_, "epoch": 7, "rack": None, "endpoints": list(endpoints), "features": {}}
+def broker(id_: int, *endpoints: Endpoint) -> Registration:
+    return Registration(id_, 7, None, endpoints, {})
 
 
-def refusal(given: Settings, announced: list[dict[str, Any]], *brokers: dict[str, Any]) -> str:
+def refusal(given: Settings, announced: list[Endpoint], *brokers: Registration) -> str:
     with pytest.raises(ConfigurationError) as caught:
         check_brokers(given, announced, brokers)
     return str(caught.value)
@@ -267,7 +270,7 @@ def test_a_hidden_gateway_is_announced_where_brokers_look_for_it_only() -> None:
         gateway = FrontGateway(given, Mock(), Mock(), {})
         await gateway.start(given.gateway_listener_names)
         try:
-            return [one["listener"] for one in gateway.endpoints()]
+            return [one.listener for one in gateway.endpoints()]
         finally:
             await gateway.stop()
 

@@ -230,7 +230,7 @@ class Rig:
         self._clients: list[Client] = []
 
     def port(self, listener: str = "CLIENT") -> int:
-        (port,) = [e["port"] for e in self.gateway.endpoints() if e["listener"] == listener]
+        (port,) = [e.port for e in self.gateway.endpoints() if e.listener == listener]
         return port
 
     async def client(self, listener: str = "CLIENT", **options: Any) -> Client:

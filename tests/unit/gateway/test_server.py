@@ -9,7 +9,6 @@ import struct
 import threading
 from collections.abc import Collection
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
@@ -19,6 +18,7 @@ from streaming.gateway.calls import Apis
 from streaming.gateway.connection import Limits
 from streaming.gateway.server import Gateway, Listener
 from streaming.wire.apis import ApiKey
+from streaming.wire.endpoints import Endpoint
 from streaming.wire.frames import frame
 from streaming.wire.requests import Request, decode_request, encode_request
 from streaming.wire.responses import decode_response
@@ -67,7 +67,7 @@ def test_requests_sent_without_waiting_are_answered_in_their_order() -> None:
 
 def test_clients_that_come_all_at_once_need_not_try_again() -> None:
     async def scenario(rig: Rig) -> None:
-        port = rig.gateway.endpoints()[0]["port"]
+        port = rig.gateway.endpoints()[0].port
         # The loop has no turn meanwhile: all of them must find room in the queue.
         came = [socket.create_connection(("127.0.0.1", port), timeout=0.9) for _ in range(300)]
         try:
@@ -305,12 +305,12 @@ def test_stopping_ends_connections_that_wait_for_a_decision() -> None:
 def test_endpoints_name_each_listener_with_the_port_that_was_bound() -> None:
     async def scenario(rig: Rig) -> None:
         ends = rig.gateway.endpoints()
-        assert [(e["listener"], e["host"]) for e in ends] == [
+        assert [(e.listener, e.host) for e in ends] == [
             ("CLIENT", "127.0.0.1"),
             ("INTERNAL", "127.0.0.1"),
         ]
-        assert ends[0]["port"] != ends[1]["port"]
-        assert all(end["port"] > 0 and end["security_protocol"] == 0 for end in ends)
+        assert ends[0].port != ends[1].port
+        assert all(end.port > 0 and end.security_protocol == 0 for end in ends)
 
     with_gateway(scenario)
 
@@ -325,7 +325,7 @@ def test_a_taken_port_is_named_and_nothing_stays_bound() -> None:
                 await gateway.start()
             (first, *_) = gateway.endpoints()
             with pytest.raises(ConnectionRefusedError):
-                await asyncio.open_connection("127.0.0.1", first["port"])
+                await asyncio.open_connection("127.0.0.1", first.port)
 
     asyncio.run(run())
 
@@ -334,7 +334,7 @@ def test_the_advertised_host_is_announced_and_answered_instead_of_the_bound_one(
     listeners = [replace(one, advertised_host="controller.example") for one in LISTENERS]
 
     async def scenario(rig: Rig) -> None:
-        ends = [(end["listener"], end["host"], end["port"]) for end in rig.gateway.endpoints()]
+        ends = [(end.listener, end.host, end.port) for end in rig.gateway.endpoints()]
         ports = {name: rig.port(name) for name in ("CLIENT", "INTERNAL")}
         assert ends == [(name, "controller.example", port) for name, port in ports.items()]
         for name, port in ports.items():
@@ -346,14 +346,14 @@ def test_the_advertised_host_is_announced_and_answered_instead_of_the_bound_one(
 
 
 def test_one_listener_name_binds_one_address() -> None:
-    async def run() -> list[dict[str, Any]]:
+    async def run() -> list[Endpoint]:
         gateway = Gateway([Listener("PLAINTEXT", "localhost", 0)], NO_APIS, Limits())
         await gateway.start()
         ends = gateway.endpoints()
-        _, writer = await asyncio.open_connection("localhost", ends[0]["port"])
+        _, writer = await asyncio.open_connection("localhost", ends[0].port)
         writer.close()
         await gateway.stop()
         return ends
 
     (end,) = asyncio.run(run())
-    assert end["host"] == "localhost"
+    assert end.host == "localhost"

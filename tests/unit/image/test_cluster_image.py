@@ -13,7 +13,8 @@ from state.decisions import Action, DecisionKind
 from state.errors import CorruptBlock
 from streaming.image.cluster_image import ClusterImage
 from streaming.image.partition_columns import PARTITION_COLUMNS
-from streaming.wire.partition_rows import BrokerNode, Endpoint
+from streaming.wire.endpoints import Endpoint, SecurityProtocol
+from streaming.wire.partition_rows import BrokerNode
 
 ID = "xVg7K6qyTvmxpuD7RnqU_w"
 OTHER_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
@@ -163,7 +164,9 @@ def test_brokers_are_replaced_as_a_whole_and_a_complete_update_starts_anew():
     image = ClusterImage()
     image.upsert(block((0, 0, 1, [1])), ["t"], [ID])
     image.apply(DecisionKind.UPDATE_BROKERS, orjson.dumps(brokers_body(1, 2)))
-    node = BrokerNode(1, "r", (Endpoint(9, "h", "L", 3),))
+    sasl_ssl = SecurityProtocol.SASL_SSL
+    end = Endpoint(listener="L", host="h", port=9, security_protocol=sasl_ssl)
+    node = BrokerNode(1, "r", (end,))
     assert image.brokers.keys() == {1, 2}
     assert (image.brokers[1].node, image.brokers[1].epoch) == (node, 51)
     assert image.controller_node == BrokerNode(1000, "r", node.endpoints)

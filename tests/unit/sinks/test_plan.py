@@ -8,7 +8,8 @@ from state.decisions import DecisionKind
 from streaming.image.brokers import endpoint_on
 from streaming.sinks.plan import Planner
 from streaming.wire.apis import ApiKey
-from streaming.wire.partition_rows import BrokerNode, Endpoint
+from streaming.wire.endpoints import Endpoint, SecurityProtocol
+from streaming.wire.partition_rows import BrokerNode
 from streaming.wire.requests import decode_request, encode_request_header
 from tests.fixtures.story import LISTENER, OURSELVES
 from tests.fixtures.stub_brokers import NEWEST, leader_and_isr_states, metadata_states
@@ -219,7 +220,11 @@ def test_a_broker_without_the_listener_is_no_live_leader():
 
 
 def test_the_listener_is_the_named_one_or_the_first():
-    ends = (Endpoint(1, "a", "CLIENT", 0), Endpoint(2, "b", "INTERNAL", 0))
+    plain = SecurityProtocol.PLAINTEXT
+    ends = (
+        Endpoint(listener="CLIENT", host="a", port=1, security_protocol=plain),
+        Endpoint(listener="INTERNAL", host="b", port=2, security_protocol=plain),
+    )
     node = BrokerNode(5, None, ends)
     assert endpoint_on(node, "INTERNAL") is ends[1]
     assert endpoint_on(node, "") is None  # which of the two is nobody's guess

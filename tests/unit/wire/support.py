@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from streaming.wire.endpoints import Endpoint, SecurityProtocol
 from streaming.wire.partition_rpcs import (
     BrokerNode,
     EncodedBody,
-    Endpoint,
     LiveLeader,
     PartitionRows,
     encode_leader_and_isr,
@@ -22,13 +22,25 @@ from streaming.wire.partition_rpcs import (
 
 GOLDEN = Path(__file__).parent / "golden"
 CONTROLLER = {"controller_id": 1000, "controller_epoch": 7, "broker_epoch": 0x10000002A}
+
+
+def end(
+    listener: str, host: str, port: int, protocol: SecurityProtocol = SecurityProtocol.PLAINTEXT
+) -> Endpoint:
+    """A broker's endpoint."""
+    return Endpoint(listener=listener, host=host, port=port, security_protocol=protocol)
+
+
 BROKERS = (
     BrokerNode(
         1,
         "az-a",
-        (Endpoint(9092, "kafka-1", "CLIENT", 0), Endpoint(9093, "kafka-1", "INTERNAL", 3)),
+        (
+            end("CLIENT", "kafka-1", 9092),
+            end("INTERNAL", "kafka-1", 9093, SecurityProtocol.SASL_SSL),
+        ),
     ),
-    BrokerNode(2, None, (Endpoint(9092, "kafka-2", "CLIENT", 0),)),
+    BrokerNode(2, None, (end("CLIENT", "kafka-2", 9092),)),
 )
 LEADERS = (LiveLeader(1, "kafka-1", 9093), LiveLeader(2, "kafka-2", 9094))
 VERSIONS = {"LeaderAndIsr": 7, "UpdateMetadata": 8, "StopReplica": 4}

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from streaming.wire.apis import ApiKey
+from streaming.wire.endpoints import SecurityProtocol
 from streaming.wire.partition_rpcs import (
     BrokerNode,
-    Endpoint,
     encode_stop_replica,
     encode_update_metadata,
 )
@@ -25,6 +25,7 @@ from tests.unit.wire.support import (
     RPC_VERSIONS,
     VERSIONS,
     encode,
+    end,
     golden_bytes,
     golden_rows,
 )
@@ -126,6 +127,6 @@ def test_long_arrays_take_a_longer_compact_length():
 
 
 def test_update_metadata_0_needs_a_plaintext_endpoint():
-    secured = BrokerNode(3, None, (Endpoint(9093, "kafka-3", "INTERNAL", 1),))
+    secured = BrokerNode(3, None, (end("INTERNAL", "kafka-3", 9093, SecurityProtocol.SSL),))
     with pytest.raises(ValueError, match="broker 3 has no PLAINTEXT endpoint"):
         encode_update_metadata(0, **CONTROLLER, rows=golden_rows(), live_brokers=[secured])

@@ -8,12 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from streaming.wire.endpoints import Endpoint, SecurityProtocol
 from streaming.zk.znodes import (
     BrokerZNode,
-    Endpoint,
     Feature,
     ProducerIdBlock,
-    SecurityProtocol,
     TopicZNode,
     broker_bytes,
     config_bytes,
@@ -99,7 +98,9 @@ LISTENERS = ["CLIENT", "INTERNAL"]
 
 def broker_of(version: int, rack: str | None, names: list[str]) -> BrokerZNode:
     endpoints = [
-        Endpoint(name, f"h{port}", port, SecurityProtocol.PLAINTEXT)
+        Endpoint(
+            listener=name, host=f"h{port}", port=port, security_protocol=SecurityProtocol.PLAINTEXT
+        )
         for port, name in enumerate(names, start=9092)
     ]
     return BrokerZNode(endpoints, rack, version=version)
@@ -134,9 +135,15 @@ def test_broker_with_five_listeners_is_read_with_their_protocols():
 
 def test_broker_version_1_and_ipv6():
     first = parse_broker(b'{"version":1,"host":"a","port":9092,"jmx_port":9999,"timestamp":"2"}')
-    assert first.endpoints == [Endpoint("PLAINTEXT", "a", 9092, SecurityProtocol.PLAINTEXT)]
+    assert first.endpoints == [
+        Endpoint(
+            listener="PLAINTEXT", host="a", port=9092, security_protocol=SecurityProtocol.PLAINTEXT
+        )
+    ]
     second = parse_broker(b'{"version":2,"jmx_port":-1,"endpoints":["SSL://[::1]:9093"]}')
-    assert second.endpoints == [Endpoint("SSL", "::1", 9093, SecurityProtocol.SSL)]
+    assert second.endpoints == [
+        Endpoint(listener="SSL", host="::1", port=9093, security_protocol=SecurityProtocol.SSL)
+    ]
 
 
 @pytest.mark.parametrize(

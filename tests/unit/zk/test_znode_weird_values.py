@@ -57,7 +57,7 @@ def topic(content: object) -> list[NewRecord]:
 
 
 def broker(content: object) -> list[NewRecord]:
-    body = {"registered": [registration(1, znode(content))]}
+    body = {"registered": [registration(1, znode(content)).body()]}
     return [event(EventKind.BROKER_REGISTRATIONS_CHANGED, body)]
 
 
