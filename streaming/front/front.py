@@ -29,7 +29,7 @@ from streaming.image.cluster_image import ClusterImage
 from streaming.link.from_job import BatchCompleted
 from streaming.log.api import LogWriter, NewRecord
 from streaming.log.events import event
-from streaming.offsets.standing import Standing
+from streaming.offsets.node_role import NodeRole
 from streaming.paths import DataDir
 from streaming.process.counters import Counters
 from streaming.process.wall_clock import wall_clock_ms
@@ -98,7 +98,7 @@ class Front:
             self._append,
             self.image,
             now_ms,
-            standing=Standing(self.is_controller, self._feed.has_job, lambda: self._feed.paused),
+            node_role=NodeRole(self.is_controller, self._feed.has_job, lambda: self._feed.paused),
             topic_exists=self.topic_exists,
             counters=self._counters,
         )

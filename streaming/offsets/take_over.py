@@ -22,9 +22,9 @@ from streaming.gateway.ports import Decider, DecisionTimedOut, NotController
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.isr_maintenance import IsrMaintenance
 from streaming.offsets.leader import OffsetsLeader
+from streaming.offsets.node_role import NodeRole
 from streaming.offsets.partition_loads import FIRST_PAUSE_S, LONGEST_PAUSE_S, PartitionLoads
 from streaming.offsets.partition_log import UNKNOWN
-from streaming.offsets.standing import Standing
 from streaming.offsets.term_over import TermOver
 from streaming.process.back_off import BackOff
 from streaming.process.counters import Counters
@@ -62,7 +62,7 @@ class TakeOver:
         isr_maintenance: IsrMaintenance,
         coordinator: Coordinator,
         *,
-        standing: Standing,
+        node_role: NodeRole,
         counters: Counters,
         timeout_s: float,
     ) -> None:
@@ -74,7 +74,7 @@ class TakeOver:
         self._decider = decider
         self._isr_maintenance = isr_maintenance
         self._coordinator = coordinator
-        self._standing = standing
+        self._node_role = node_role
         self._timeout_s = timeout_s
         self._stale = asyncio.Event()
         self._back_off = BackOff(FIRST_PAUSE_S, LONGEST_PAUSE_S)
@@ -93,7 +93,7 @@ class TakeOver:
         """Take over whenever it is possible; cancel to stop."""
         while True:
             self._stale.clear()
-            if self._standing.decides() and self._to_take():
+            if self._node_role.decides() and self._to_take():
                 try:
                     await self._term()
                 except* _ENDS_A_TERM as errors:
@@ -113,7 +113,7 @@ class TakeOver:
 
     def _to_take(self) -> list[int]:
         """Return the partitions that have a leader and are not led by us; none during a pause."""
-        if self._standing.is_paused():
+        if self._node_role.is_paused():
             return []
         facts = self._leader.facts.values()
         led = self._leader.logs
@@ -128,7 +128,7 @@ class TakeOver:
             tasks.create_task(self._until_stale())
             tasks.create_task(_forever(self._isr_maintenance.look))
             while True:
-                if not self._standing.is_controller():
+                if not self._node_role.is_controller():
                     raise NotController("the role is lost")
                 if lost := self._leader.lost():
                     logger.error("partitions %s: all brokers in sync came back with less", lost)

@@ -49,7 +49,7 @@ class CommittedTopics:
 
     def deleted(self, topics: Collection[str]) -> None:
         """Take topics that ceased to exist."""
-        if topics and self._view.standing.is_controller():
+        if topics and self._view.node_role.is_controller():
             self._held.update(self._view.led)
             self._known.exclude(dict.fromkeys(self._held, topics))
             self._work.set()

@@ -32,7 +32,7 @@ from streaming.log.events import AppendEvents, event
 from streaming.offsets.history import History
 from streaming.offsets.leader import OffsetsLeader
 from streaming.offsets.loading import fold_records
-from streaming.offsets.standing import Standing
+from streaming.offsets.node_role import NodeRole
 from streaming.process.counters import Counters
 from streaming.settings import Settings
 
@@ -62,7 +62,7 @@ class GroupCoordination:
         append: AppendEvents,
         sessions: Sessions,
         *,
-        standing: Standing,
+        node_role: NodeRole,
         topic_exists: Callable[[str], bool],
         counters: Counters,
     ) -> None:
@@ -71,15 +71,15 @@ class GroupCoordination:
         self._leader = leader
         self._history = history
         self._append = append
-        self._standing = standing
+        self._node_role = node_role
         self._counters = counters
-        self._decider = RequestDecider(append, standing.is_controller, counters)
+        self._decider = RequestDecider(append, node_role.is_controller, counters)
         self._sessions = sessions
         self._terms = GroupTerms()
         self.decisions = GroupDecisions(
             leader, self._decider.answer, self._changed, self._refused, counters
         )
-        self._view = view = CoordinatorView(leader, self._terms, self.decisions, standing)
+        self._view = view = CoordinatorView(leader, self._terms, self.decisions, node_role)
         self._syncs = DirectSyncs(self._decider, sessions, view)
         self.known = KnownPartitions()
         self._commits = DirectCommits(
@@ -137,7 +137,7 @@ class GroupCoordination:
         """
         if kind not in _ABOUT_OFFSETS:
             return await self.ask(kind, group, payload, timeout_s)
-        if not self._standing.has_job():
+        if not self._node_role.has_job():
             raise NoJob(_NO_JOB)
         self._sessions.heard(group, payload.get("member", ""))
         async with self._commits.pause.until_answered(group):
@@ -147,7 +147,7 @@ class GroupCoordination:
         """Append an event that is not about offsets, unless the image answers it, and return what
         its reply will be; raises NotController, NoJob.
         """
-        if not self._standing.has_job():
+        if not self._node_role.has_job():
             raise NoJob(_NO_JOB)
         assert kind not in _ABOUT_OFFSETS, "what is about offsets pauses direct commits first"
         reply = None

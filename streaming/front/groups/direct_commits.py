@@ -74,7 +74,7 @@ class DirectCommits:
         if layout is None or self.pause.covers(layout.group):
             return False
         committer = self._committer(layout)
-        if committer is None or not self._view.standing.decides():
+        if committer is None or not self._view.node_role.decides():
             return False
         image, partition = self._view.image, committer.partition
         if not may_commit(image, self._view.phase(partition), committer.request):

@@ -23,8 +23,8 @@ from streaming.log.events import AppendEvents, event
 from streaming.offsets.history import History
 from streaming.offsets.isr_maintenance import IsrMaintenance
 from streaming.offsets.leader import OffsetsLeader
+from streaming.offsets.node_role import NodeRole
 from streaming.offsets.replica_fetch import ReplicaFetch
-from streaming.offsets.standing import Standing
 from streaming.offsets.take_over import TakeOver
 from streaming.offsets.txn_markers import TxnMarkers
 from streaming.offsets.txn_verification import TxnVerification
@@ -48,7 +48,7 @@ class Groups:
         image: Callable[[], ClusterImage | None],
         log_time_ms: Callable[[], int],
         *,
-        standing: Standing,
+        node_role: NodeRole,
         topic_exists: Callable[[str], bool],
         counters: Counters,
     ) -> None:
@@ -68,14 +68,14 @@ class Groups:
         self._markers = TxnMarkers(
             self.leader, transactions.settled, self._transaction_completed, wall_clock_ms
         )
-        self._sessions = Sessions(loop, append, log_time_ms, decides=standing.decides)
+        self._sessions = Sessions(loop, append, log_time_ms, decides=node_role.decides)
         self._coordination = GroupCoordination(
             settings,
             self.leader,
             self._history,
             append,
             self._sessions,
-            standing=standing,
+            node_role=node_role,
             topic_exists=topic_exists,
             counters=counters,
         )
@@ -85,7 +85,7 @@ class Groups:
             decider,
             IsrMaintenance(self.leader, decider, lag_max_s=lag_max_s, timeout_s=timeout_s),
             self._coordination,
-            standing=standing,
+            node_role=node_role,
             counters=counters,
             timeout_s=timeout_s,
         )

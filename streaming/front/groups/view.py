@@ -10,7 +10,7 @@ from streaming.front.groups.decisions import GroupDecisions
 from streaming.front.groups.terms import GroupTerms
 from streaming.gateway.coordinators import coordinator_partition
 from streaming.offsets.leader import OffsetsLeader
-from streaming.offsets.standing import Standing
+from streaming.offsets.node_role import NodeRole
 
 
 class CoordinatorView:
@@ -21,13 +21,13 @@ class CoordinatorView:
         leader: OffsetsLeader,
         terms: GroupTerms,
         decisions: GroupDecisions,
-        standing: Standing,
+        node_role: NodeRole,
     ) -> None:
         """Look at parts that others change."""
         self._leader = leader
         self._terms = terms
         self._decisions = decisions
-        self.standing = standing
+        self.node_role = node_role
 
     @property
     def image(self) -> GroupImage:
@@ -52,7 +52,7 @@ class CoordinatorView:
         """Return what this node is for a partition: brokers name us before we know its groups."""
         if self._terms.is_served(partition):
             return CoordinatorPhase.OWNED
-        known = self.standing.is_controller() and partition in self._leader.facts
+        known = self.node_role.is_controller() and partition in self._leader.facts
         return CoordinatorPhase.LOADING if known else CoordinatorPhase.NONE
 
     def phases(self) -> list[CoordinatorPhase]:

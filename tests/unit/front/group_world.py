@@ -29,7 +29,7 @@ from streaming.internal_topics import GROUP_TOPIC
 from streaming.log.api import NewRecord
 from streaming.offsets.history import History
 from streaming.offsets.leader import OffsetsLeader
-from streaming.offsets.standing import Standing
+from streaming.offsets.node_role import NodeRole
 from streaming.settings_loader import load_settings
 from tests.fixtures.documented_events import assert_documented
 from tests.unit.front.standing_time import StandingTime
@@ -67,11 +67,11 @@ class GroupWorld:
         self.leader.look_at(self.cluster.known)
         settings = load_settings(overrides=["group.initial.rebalance.delay.ms=0", *options])
         history = History(self.leader, self.cluster.image, "INTERNAL", TIMEOUT_S)
-        self.standing = Standing(
+        self.node_role = NodeRole(
             self.cluster.is_controller, lambda: self.has_job, is_paused=lambda: False
         )
         self.sessions = Sessions(
-            self.time, self.append, lambda: self.time.now_ms, decides=self.standing.decides
+            self.time, self.append, lambda: self.time.now_ms, decides=self.node_role.decides
         )
         self.groups = GroupCoordination(
             settings,
@@ -79,7 +79,7 @@ class GroupWorld:
             history,
             self.append,
             self.sessions,
-            standing=self.standing,
+            node_role=self.node_role,
             topic_exists=self.in_zookeeper.__contains__,
             counters=self.counters,
         )

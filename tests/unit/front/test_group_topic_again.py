@@ -30,7 +30,7 @@ class FrontWorld(GroupWorld):
             self.append,
             self.cluster.image,
             lambda: self.time.now_ms,
-            standing=self.standing,
+            node_role=self.node_role,
             topic_exists=self.in_zookeeper.__contains__,
             counters=self.counters,
         )

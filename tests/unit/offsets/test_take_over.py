@@ -13,7 +13,7 @@ from streaming.gateway.ports import DecisionTimedOut
 from streaming.offsets import partition_loads, take_over
 from streaming.offsets.batches import UnreadableBatch
 from streaming.offsets.isr_maintenance import IsrMaintenance
-from streaming.offsets.standing import Standing
+from streaming.offsets.node_role import NodeRole
 from streaming.offsets.take_over import TakeOver
 from streaming.process.back_off import BackOff
 from tests.fixtures.waiting import WAIT_S, wait_on_loop
@@ -59,7 +59,7 @@ class TakingOver(Led):
             self,
             IsrMaintenance(self.leader, self, lag_max_s=30.0, timeout_s=WAIT_S),
             self.told,
-            standing=Standing(self.is_controller, lambda: self.job, lambda: self.paused),
+            node_role=NodeRole(self.is_controller, lambda: self.job, lambda: self.paused),
             counters=Counter(),
             timeout_s=WAIT_S,
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class NodeRole:
     """What this node is now.
 
     is_controller: whether it holds the role; has_job: whether a job is connected, which decides;
