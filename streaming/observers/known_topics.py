@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import ItemsView, Iterable, KeysView, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from state.event_kinds import EventKind
 from streaming.log.api import NewRecord
@@ -27,26 +27,69 @@ class KnownTopic:
     topic_id: str | None
 
 
+T = TypeVar("T", bound=KnownTopic)
+
+
+class KnownTopics(Generic[T]):
+    """The topics as they were read last, by name."""
+
+    def __init__(self) -> None:
+        """Start with no topic known."""
+        self._topics: dict[str, T] = {}
+
+    def __len__(self) -> int:
+        """Return the number of topics."""
+        return len(self._topics)
+
+    def __contains__(self, name: str) -> bool:
+        """Return whether a topic of that name was read."""
+        return name in self._topics
+
+    def names(self) -> KeysView[str]:
+        """Return the names of all topics."""
+        return self._topics.keys()
+
+    def items(self) -> ItemsView[str, T]:
+        """Return all topics with their names."""
+        return self._topics.items()
+
+    def get(self, name: str) -> T | None:
+        """Return what was read last of a topic, None for nothing."""
+        return self._topics.get(name)
+
+    def topic_id(self, name: str) -> str | None:
+        """Return the id that a topic was read with; None when it has none or is not known."""
+        known = self._topics.get(name)
+        return None if known is None else known.topic_id
+
+    def know(self, name: str, topic: T) -> None:
+        """Take what was just read of a topic."""
+        self._topics[name] = topic
+
+    def forget(self, name: str) -> T | None:
+        """Drop a topic that is gone and return what was known of it, None for nothing."""
+        return self._topics.pop(name, None)
+
+    def config_changes(
+        self, session: ZkReader, counters: Counters, names: Iterable[str]
+    ) -> list[NewRecord]:
+        """Read the configuration of those topics that are known again, note their overrides, and
+        return topic_config_changed events where they differ; errors as `topic_overrides`.
+        """
+        known = sorted(set(names) & self._topics.keys())
+        records = []
+        for name, own in zip(known, topic_overrides(session, counters, known), strict=True):
+            if own != self._topics[name].own:
+                self._topics[name].own = own
+                body = {"topic": name, **_said(own)}
+                records.append(event(EventKind.TOPIC_CONFIG_CHANGED, body, name))
+        return records
+
+
 def read_topic(name: str, znode: ZNode) -> TopicZNode:
     """Return a topic as its znode has it; raises ValueError, for a name that none may have too."""
     topic_name(name)
     return parse_topic(znode.data)
-
-
-def overrides_changed(
-    session: ZkReader, counters: Counters, known: Mapping[str, KnownTopic], topics: Iterable[str]
-) -> list[NewRecord]:
-    """Read the configuration of those topics that are known again, note their overrides, and return
-    topic_config_changed events where they differ; errors as `topic_overrides`.
-    """
-    names = sorted(set(topics) & known.keys())
-    records = []
-    for name, own in zip(names, topic_overrides(session, counters, names), strict=True):
-        if own != known[name].own:
-            known[name].own = own
-            body = {"topic": name, **_said(own)}
-            records.append(event(EventKind.TOPIC_CONFIG_CHANGED, body, name))
-    return records
 
 
 def removed(name: str, known: KnownTopic | None) -> NewRecord:

@@ -11,8 +11,8 @@ from streaming.log.api import NewRecord
 from streaming.log.events import EventAppender
 from streaming.observers.known_topics import (
     KnownTopic,
+    KnownTopics,
     observed,
-    overrides_changed,
     read_topic,
     removed,
 )
@@ -56,7 +56,7 @@ class TopicsObserver:
         self._counters = counters
         self._check = check
         self._mint_topic_ids = mint_topic_ids
-        self._known: dict[str, KnownTopic] = {}
+        self._known = KnownTopics[KnownTopic]()
         self._listed: frozenset[str] = frozenset()
         self._broken: dict[str, tuple[int, int]] = {}  # czxid and version that cannot be read
 
@@ -74,8 +74,7 @@ class TopicsObserver:
 
     def topic_id(self, name: str) -> str | None:
         """Return the id that a topic was appended with; None when it has none or is not known."""
-        known = self._known.get(name)
-        return None if known is None else known.topic_id
+        return self._known.topic_id(name)
 
     def look(self, dirty: Dirty) -> None:
         """Read what may differ, and append the topics that do; returns when all is durable."""
@@ -84,7 +83,7 @@ class TopicsObserver:
             return
         listed = self._tree.children(TOPICS_PATH)
         self._listed = frozenset(listed)
-        gone = self._forget((self._known.keys() | dirty.again) - self._listed, dirty.again)
+        gone = self._forget((self._known.names() | dirty.again) - self._listed, dirty.again)
         if gone:
             self._log.append(gone)
         changed = {*dirty.below(TOPICS_PATH), *dirty.again}
@@ -93,8 +92,7 @@ class TopicsObserver:
 
     def configs_changed(self, topics: Iterable[str]) -> None:
         """Read the configuration of topics again and append overrides that differ."""
-        session = self._tree.session
-        records = overrides_changed(session, self._counters, self._known, topics)
+        records = self._known.config_changes(self._tree.session, self._counters, topics)
         if records:
             self._log.append(records)
 
@@ -114,8 +112,8 @@ class TopicsObserver:
         """Return that topics are gone which were appended. So are those that were to be appended
         again: until one of both is, readers see them as they were.
         """
-        gone = sorted((self._known.keys() | again) & set(names))
-        return [removed(name, self._known.pop(name, None)) for name in gone]
+        gone = sorted((self._known.names() | again) & set(names))
+        return [removed(name, self._known.forget(name)) for name in gone]
 
     def _changes(self, names: Sequence[str], dirty: Dirty) -> Iterator[NewRecord]:
         znodes = self._tree.get_many([topic_path(name) for name in names])
@@ -138,7 +136,7 @@ class TopicsObserver:
             known = self._known.get(name)
             if known is not None and known.czxid != znode.czxid and name not in dirty.again:
                 yield removed(name, known)
-            self._known[name] = KnownTopic(znode.czxid, znode.version, own, topic.topic_id)
+            self._known.know(name, KnownTopic(znode.czxid, znode.version, own, topic.topic_id))
             of_topic = [next(states) for _ in topic.replicas]
             fixed = name in dirty.unwritable
             mint = self._mint_topic_ids and not topic.topic_id and not fixed

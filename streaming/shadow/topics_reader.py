@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from streaming.log.events import EventAppender
-from streaming.observers.known_topics import KnownTopic, observed, overrides_changed, read_topic
+from streaming.observers.known_topics import KnownTopic, KnownTopics, observed, read_topic
 from streaming.observers.overrides import Overrides, topic_overrides
 from streaming.observers.states import StateTuple
 from streaming.observers.tree import Dirty, DirtyPaths, WatchedTree
@@ -46,7 +46,7 @@ class TopicsReader:
         self._dirty = dirty
         self._inputs = inputs
         self._counters = counters
-        self._known: dict[str, _Known] = {}
+        self._known = KnownTopics[_Known]()
         self._seen: dict[str, SeenTopic | None] = {}
         self._fresh: list[str] = []
 
@@ -60,8 +60,7 @@ class TopicsReader:
 
     def topic_id(self, name: str) -> str | None:
         """Return the id that a topic was read with."""
-        known = self._known.get(name)
-        return None if known is None else known.topic_id
+        return self._known.topic_id(name)
 
     def drain_seen(self) -> dict[str, SeenTopic | None]:
         """Return the topics that differ since this was asked last; None: gone."""
@@ -97,7 +96,7 @@ class TopicsReader:
         changed = [name for name in dirty.below(TOPICS_PATH) if "/" not in name]
         if TOPICS_PATH in dirty:
             names = self._tree.children(TOPICS_PATH)
-            for gone in sorted(self._known.keys() - set(names)):
+            for gone in sorted(self._known.names() - set(names)):
                 self._forget(gone)
             new = [name for name in names if dirty.everything or name not in self._known]
             changed = sorted({*changed, *new} & set(names))
@@ -106,8 +105,7 @@ class TopicsReader:
 
     def configs_changed(self, topics: Iterable[str]) -> None:
         """Read the configuration of topics again and append overrides that differ."""
-        session = self._tree.session
-        records = overrides_changed(session, self._counters, self._known, topics)
+        records = self._known.config_changes(self._tree.session, self._counters, topics)
         if records:
             self._inputs.append(records)
 
@@ -132,12 +130,12 @@ class TopicsReader:
         numbers = frozenset(topic.replicas)
         new = numbers if before is None else numbers - before.partitions
         self._fresh += [partition_state_path(name, number) for number in sorted(new)]
-        self._known[name] = _Known(znode.czxid, znode.version, own, topic.topic_id, numbers)
+        self._known.know(name, _Known(znode.czxid, znode.version, own, topic.topic_id, numbers))
         assignment = assignment_of(topic.replicas, topic.adding, topic.removing)
         self._seen[name] = SeenTopic(topic.topic_id, assignment)
 
     def _forget(self, name: str) -> None:
-        del self._known[name]
+        self._known.forget(name)
         self._seen[name] = None
 
     def _read(self, names: Sequence[str]) -> list[tuple[str, ZNode, TopicZNode, Overrides]]:
