@@ -1,4 +1,4 @@
-"""What is answered to requests that only read, and to heartbeats, from the image.
+"""Answers from the image: to requests that only read, and to heartbeats.
 
 The rules are Kafka's GroupCoordinator and GroupMetadataManager; the gateway and whoever else reads
 use these, and the machines use the same tables.
@@ -68,7 +68,7 @@ class DescribedGroup:
 
 def describe_group(image: GroupImage, phase: CoordinatorPhase, group: str) -> DescribedGroup:
     """Return the description of a group; one that is not there is Dead. Protocol, metadata and
-    assignments are told of stable groups only.
+    assignments are those of stable groups only.
     """
     error = status_error(GroupApi.DESCRIBE_GROUPS, group, phase)
     if error is not None:

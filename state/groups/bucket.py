@@ -40,7 +40,7 @@ _EMPTY_MS = "empty_ms"
 class Entry:
     """One group: its bytes, or the group where it was opened.
 
-    deadline_ms: of its first timer; latest_ms: by when the clock must tell of the first one that
+    deadline_ms: of its first timer; latest_ms: by when the clock must ring for the first one that
     ends no session. commit_ms, expire_ms: the first time of a commit, and of an expiry that a
     commit brought with it; NEVER where there is none. removable: it is empty and has no offsets.
     transactions: it has offsets of open transactions. empty_ms: when a group that had members
@@ -68,7 +68,7 @@ class Entry:
 
 
 class Bucket:
-    """Groups by name, in the order they came, and by when the clock was told to ring."""
+    """Groups by name, in the order they came; armed_ms: when the timer rings at the latest."""
 
     __slots__ = ("armed_ms", "entries")
 
@@ -125,7 +125,7 @@ class Bucket:
         return sorted(name for name, one in self.entries.items() if one.deadline_ms <= now_ms)
 
     def first(self) -> str | None:
-        """Return the group that must hear of its timer first; None without groups."""
+        """Return the group that the clock must ring for first; None without groups."""
         return min(self.entries, key=lambda name: self.entries[name].latest_ms, default=None)
 
     def of_partitions(self, partitions: Iterable[int]) -> list[str]:
@@ -158,12 +158,12 @@ def decode_bucket(data: bytes) -> Bucket:
     lengths = [columns[name].tolist() for name in ("members", "offsets")]
     if start + sum(map(sum, lengths)) != len(data):
         raise CorruptBlock(f"a bucket of {len(data)} bytes does not end with its last group")
-    told = [*_COLUMNS, *([_EMPTY_MS] if _EMPTY_MS in columns else [])]
-    rows = zip(*(columns[name].tolist() for name in told), strict=True)
+    names = [*_COLUMNS, *([_EMPTY_MS] if _EMPTY_MS in columns else [])]
+    rows = zip(*(columns[name].tolist() for name in names), strict=True)
     entries: dict[str, Entry] = {}
     for name, values, length, rest in zip(extra["groups"], rows, *lengths, strict=True):
         middle, end = start + length, start + length + rest
-        fields: dict[str, Any] = dict(zip(told, values, strict=True))
+        fields: dict[str, Any] = dict(zip(names, values, strict=True))
         entries[name] = Entry(members=data[start:middle], offsets=data[middle:end], **fields)
         start = end
     return Bucket(extra["armed_ms"], entries)

@@ -1,4 +1,4 @@
-"""The names of what changes in a group."""
+"""The kinds of changes to a group."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A consumer group: its members, what it waits for, and its offsets."""
+"""A consumer group: its members, timers and offsets."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from state.groups.states import GroupState
 from state.groups.subscription import CONSUMER, subscribed_topics
 
 SLACK_MS = 1_000
-"""How late a timer that nobody waits for may ring at most, so that many of them cost one batch."""
+"""How late a timer that no request waits for may ring, so that many of them cost one batch."""
 
 SLACK_PART = 10
 """And at most this part of the shortest session."""
@@ -191,7 +191,7 @@ class Group:
 
     @property
     def deadlines(self) -> Deadlines:
-        """Whom it gives up first."""
+        """The deadlines of members and of given-out ids, in order."""
         if self._deadlines is None:
             self._deadlines = Deadlines(self.members.values(), self.pending)
         return self._deadlines
@@ -202,28 +202,28 @@ class Group:
         return self.deadlines_ms()[0]
 
     def deadlines_ms(self) -> tuple[int, int]:
-        """Return when the first of its timers is due, and when the first is that the clock tells
-        of; NEVER when none is armed.
+        """Return when the first of its timers is due, and when the first of those is that the clock
+        rings for; NEVER when none is armed.
 
-        The clock tells of no session: who hears of members knows when one ends. A new member sends
-        no heartbeats.
+        The clock rings for no session: the front, which keeps them, appends a tick when one is
+        over. A new member sends no heartbeats, so for that one the clock does.
         """
-        told = self.deadlines.first_new_ms()
+        clock_ms = self.deadlines.first_new_ms()
         if self.join_timer is not None:
-            told = min(told, self.join_timer.deadline_ms)
+            clock_ms = min(clock_ms, self.join_timer.deadline_ms)
         if self.sync_deadline_ms is not None:
-            told = min(told, self.sync_deadline_ms)
+            clock_ms = min(clock_ms, self.sync_deadline_ms)
         if (given := self.deadlines.first_given()) is not None:
-            told = min(told, self.pending[given])
+            clock_ms = min(clock_ms, self.pending[given])
         member = self.deadlines.first_member()
         if member is None or member.deadline_ms is None:
-            return told, told
-        return min(told, member.deadline_ms), told
+            return clock_ms, clock_ms
+        return min(clock_ms, member.deadline_ms), clock_ms
 
     @property
     def slack_ms(self) -> int:
-        """How much later than its timer is due the group may hear of it: a little while nobody
-        waits for it.
+        """How late the clock may ring for the group's timer: a little, while no request waits for
+        it.
         """
         if self.join_timer is not None or self.sync_deadline_ms is not None:
             return 0

@@ -71,7 +71,7 @@ def described(turn: Turn, group: Group) -> list[Decision]:
 
 
 def arm(bucket: Bucket, offset: int, number: int, name: str | None) -> list[Decision]:
-    """Tell the clock of a group's timer, unless it rings early enough."""
+    """Arm the bucket's timer for a group, unless it rings early enough."""
     if name is None:
         return []
     latest_ms = bucket.entries[name].latest_ms

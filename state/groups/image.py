@@ -50,8 +50,8 @@ class GroupImage:
     """Every group by name, and the writes that are on their way, with the group of each.
 
     writing: the ids of those of a group. committing: commits that are appended without a decision,
-    by group. on_error: is told of a group's change that cannot be folded; if it returns, the change
-    is passed over.
+    by group. on_error: called with a change that cannot be folded; if it returns, the change is
+    skipped.
     """
 
     groups: dict[str, GroupView] = field(default_factory=dict)
@@ -88,8 +88,8 @@ class GroupImage:
         self._fold(group, step)
 
     def refused(self, write: WriteId, partition: int, error: int) -> dict[str, Any]:
-        """Drop a write; return the payload of the group_records_refused that tells of it: with what
-        stays committed of what it was about.
+        """Drop a write; return the payload of the group_records_refused about it, with what stays
+        committed of its partitions.
 
         partition: of `__consumer_offsets`. error: the protocol's code for what went wrong.
         """

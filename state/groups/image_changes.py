@@ -26,7 +26,7 @@ class MemberView:
 
 
 class DirectCommit(Protocol):
-    """A commit that was answered from the image; the log is told of it later.
+    """A commit that was answered from the image; it is appended to the log later.
 
     layout: equal for commits of the same partitions.
     """
@@ -185,11 +185,11 @@ def _offsets_committed(
     for topic, number, *values in change["offsets"]:
         partition, row = (topic, number), OffsetRow._make(values)
         held = offsets.get(partition)
-        if held is None or held.position <= row.position or _is_told_of(held, row):
+        if held is None or held.position <= row.position or _is_logged(held, row):
             offsets[partition] = row
 
 
-def _is_told_of(held: OffsetRow, row: OffsetRow) -> bool:
+def _is_logged(held: OffsetRow, row: OffsetRow) -> bool:
     """Return whether a row is what the log has of one that was committed past it."""
     return held.position == UNLOGGED and held[:-1] == row[:-1]
 

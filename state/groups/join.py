@@ -119,7 +119,7 @@ def _join_known(turn: Turn, group: Group, request: JoinGroupRequested) -> None:
 
 
 def _rejoin_or_repeat(turn: Turn, group: Group, request: JoinGroupRequested, act: Act) -> None:
-    """Rebalance for a member that asks for it, or tell it again what the generation is.
+    """Rebalance for a member that asks for it, or answer with the present generation again.
 
     A leader that joins a stable group asks for new assignments; others ask by other metadata.
     """

@@ -1,4 +1,4 @@
-"""Kinds of events about consumer groups, and whom their keys name."""
+"""Kinds of events about consumer groups, by what their keys name: a group, a bucket, or nothing."""
 
 from __future__ import annotations
 

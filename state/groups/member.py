@@ -1,4 +1,4 @@
-"""A member of a consumer group, and which one is to be given up first."""
+"""A member of a consumer group, and the deadlines of all members in order."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Member:
     """A member of a group.
 
     metadata and assignment are base64. join_request, sync_request: id of the request that waits.
-    deadline_ms: when it is given up unless heard of; None while it waits for the others. is_new:
-    its first generation has not begun, so it can be given up while it waits. pending_sync: its
+    deadline_ms: when it expires unless a heartbeat comes; None while it waits for the others.
+    is_new: its first generation has not begun, so it can expire while it waits. pending_sync: its
     SyncGroup of this generation has not come. order: its place among the group's, as they joined.
     """
 
@@ -95,7 +95,7 @@ class Deadlines:
         heappush(self._given, (self._pending[member_id], self._noted, member_id))
 
     def first_member(self) -> Member | None:
-        """Return who is to be given up first; None when nobody is."""
+        """Return the member whose session expires first; None without any."""
         heap = self._members
         while heap and heap[0][3].deadline_ms != heap[0][0]:
             heappop(heap)
@@ -109,7 +109,7 @@ class Deadlines:
         return heap[0][0] if heap else NEVER
 
     def first_given(self) -> str | None:
-        """Return the id given out that is to be forgotten first; None without any."""
+        """Return the given-out id that expires first; None without any."""
         heap = self._given
         while heap and self._pending.get(heap[0][2]) != heap[0][0]:
             heappop(heap)

@@ -15,7 +15,7 @@ TopicPartition: TypeAlias = tuple[str, int]
 LOADED_BEFORE = 1 << 62
 
 UNLOGGED = LOADED_BEFORE
-"""Position of a row that is committed and that the event log has not, or not yet told: after all
+"""Position of a row that is committed and that the event log does not have, or not yet: after all
 that is decided.
 """
 

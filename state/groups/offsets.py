@@ -138,7 +138,7 @@ def _storable(turn: Turn, request: Commit) -> tuple[Rows, list[TopicPartition]]:
 
 
 def _keep_pending(turn: Turn, group: Group, request: TxnOffsetCommitRequested, rows: Rows) -> Step:
-    """Keep rows until the end of the transaction is told."""
+    """Keep rows until the transaction ends."""
     group.store.pending.setdefault(request.producer_id, {}).update(rows)
     step = turn.write(
         records.committed_offsets(turn.now_ms),
@@ -195,7 +195,7 @@ def complete_transaction(turn: Turn, group: Group, done: TransactionCompleted) -
 
 
 def delete_offsets(turn: Turn, group: Group, request: OffsetDeleteRequested) -> bool:
-    """Delete offsets of topics that nobody is subscribed to; return whether the group is gone."""
+    """Delete offsets of topics without a subscribed member; return whether the group is gone."""
     cell = OFFSET_DELETE[group.state]
     if cell is Act.DELETE_UNSUBSCRIBED and group.protocol_type != CONSUMER:
         cell = ProtocolError.NON_EMPTY_GROUP

@@ -1,4 +1,4 @@
-"""Becoming and ceasing to be coordinator of partitions, and taking over what they hold."""
+"""Becoming and ceasing to be coordinator of partitions, and loading their groups."""
 
 from __future__ import annotations
 
@@ -72,16 +72,16 @@ def on_group_partitions_resigned(
             for name in bucket.of_partitions(given_up):
                 group = bucket.get(name)
                 assert group is not None
-                known = _everybody(group, event.time_ms) if ended.unheard else NOTHING
+                known = _everybody_alive(group, event.time_ms) if ended.unheard else NOTHING
                 found += with_group(slot, event, name, act, known)
             if not bucket.entries:
-                # The clock may have forgotten the timer with the role, and nobody needs it now.
+                # The clock may have dropped the timer with the role, and no group needs it now.
                 bucket.armed_ms = None
     return found
 
 
-def _everybody(group: Group, now_ms: int) -> Known:
-    """Return that all members of a group were heard of, and have sent their SyncGroup."""
+def _everybody_alive(group: Group, now_ms: int) -> Known:
+    """Return that all members of a group are alive and have sent SyncGroup."""
     synced = SyncsCame(group.name, group.generation, tuple(group.members))
     return Known(dict.fromkeys(group.members, now_ms), synced)
 
@@ -109,7 +109,7 @@ def _resign(slot: GroupSlot, ended: GroupPartitionsResigned) -> list[int]:
 
 
 def _unload(turn: Turn, group: Group) -> None:
-    """Answer everybody who waits that another broker coordinates the group."""
+    """Refuse all waiting requests, as another broker coordinates the group."""
     for member in group.members.values():
         if member.join_request is not None:
             replies.refuse_join(turn, member.join_request, ProtocolError.NOT_COORDINATOR, member.id)

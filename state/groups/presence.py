@@ -1,4 +1,4 @@
-"""Heartbeat and LeaveGroup: members that are there, and members that go."""
+"""Heartbeat and LeaveGroup: members that stay, and members that leave."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def heartbeat_answer(group: GenerationView, heard: Heartbeat) -> ProtocolError:
 def on_heartbeats_received(
     slot: GroupSlot, event: Event, received: HeartbeatsReceived
 ) -> list[Decision]:
-    """Keep members that were heard of, and wait for no SyncGroup that came."""
+    """Extend the sessions of members that were heard from, and note SyncGroups that came."""
     synced = {one.group: one for one in received.synced}
     of_group: dict[str, list[Heartbeat]] = {one: [] for one in synced}
     for one in received.heartbeats:
@@ -81,20 +81,22 @@ def on_heartbeats_received(
 
 
 def _heartbeat(turn: Turn, group: Group, heard: Heartbeat) -> None:
-    """Keep a member that was heard of; it was answered when it came."""
+    """Extend a member's session; the heartbeat was answered when it came."""
     answer = heartbeat_answer(group, heard)
     if heard.silent_ms is None:
         if answer in ALIVE:
             touch(turn, group, group.members[heard.member])
     elif answer in ALIVE or answer is ProtocolError.ILLEGAL_GENERATION:
         heard_ms = turn.now_ms - heard.silent_ms
-        _expect_again(group, group.members[heard.member], heard_ms, longer=answer not in ALIVE)
+        _extend_session(group, group.members[heard.member], heard_ms, longer=answer not in ALIVE)
 
 
-def _expect_again(group: Group, member: Member, heard_ms: int, *, longer: bool) -> None:
-    """Give a member its session from when it was heard of, but one who waits when it is answered.
+def _extend_session(group: Group, member: Member, heard_ms: int, *, longer: bool) -> None:
+    """Let a member's session run from its last-heard time.
 
-    longer: what says so knows an earlier generation only, and not the session that began since.
+    For a member blocked in JoinGroup or SyncGroup the last-heard time is ignored; its session
+    starts when it is answered. longer: the heartbeat is of an earlier generation, so the session
+    that began since is not cut short.
     """
     if member.is_new or member.waits:
         return

@@ -1,4 +1,4 @@
-"""From one generation to the next: preparing, joining, assigning, and giving up who is absent."""
+"""From one generation to the next: preparing, joining, assigning, and removing absent members."""
 
 from __future__ import annotations
 
@@ -191,8 +191,8 @@ def remove_member(turn: Turn, group: Group, member: Member, reason: str, because
     if group.state is GroupState.PREPARING:
         maybe_complete_join(turn, group)
     elif group.state in (GroupState.STABLE, GroupState.COMPLETING):
-        told = f"{reason}: {because}" if because else reason
-        maybe_prepare(turn, group, f"member {member.id} removed: {told}")
+        why = f"{reason}: {because}" if because else reason
+        maybe_prepare(turn, group, f"member {member.id} removed: {why}")
 
 
 def remove_pending(turn: Turn, group: Group, member: str) -> None:

@@ -9,7 +9,7 @@ from state.groups.group import Group
 from state.groups.offset_rows import TopicPartition
 
 COMMITTED_OFFSETS = "committed_offsets"
-"""The type of what stands for the records of all offsets that a step's first change tells."""
+"""The type of a record that stands for those of all offsets in its step's first change."""
 
 
 def group_metadata(group: Group, timestamp_ms: int) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def group_tombstone(timestamp_ms: int) -> dict[str, Any]:
 
 
 def committed_offsets(timestamp_ms: int) -> list[dict[str, Any]]:
-    """Return what stands for the records of a step's offsets: they are told in its change."""
+    """Return what stands for the records of a step's offsets, which are in its first change."""
     return [{"type": COMMITTED_OFFSETS, "timestamp_ms": timestamp_ms}]
 
 

@@ -1,4 +1,4 @@
-"""The bodies of replies to members."""
+"""The bodies of replies to JoinGroup and SyncGroup."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SyncGroup: the leader's assignments, and handing them out."""
+"""SyncGroup: taking the leader's assignments, and handing them out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is answered to each request: by the group's state, and where the group is not served at all.
+"""Answers to each request by the group's state, and where the group is not served at all.
 
 A cell is the error to answer with, or what to do. Source: Kafka's GroupCoordinator; what its
 `validateGroupStatus` refuses is in LOADING_ANSWERS and `status_error`.
@@ -63,7 +63,7 @@ JOIN_KNOWN = _row(
     Act.REPEAT_UNLESS_LEADER_OR_CHANGED,
     _AWAY,
 )
-"""JoinGroup of a member: it joins again, or hears again what the generation is."""
+"""JoinGroup of a member: it joins again, or gets the present generation again."""
 
 SYNC = _row(
     _E.UNKNOWN_MEMBER_ID,
@@ -142,7 +142,7 @@ METADATA_APPEND_ERRORS: Mapping[int, ProtocolError] = {
     _E.RECORD_LIST_TOO_LARGE: _E.UNKNOWN_SERVER_ERROR,
     _E.INVALID_FETCH_SIZE: _E.UNKNOWN_SERVER_ERROR,
 }
-"""What clients hear when a group's record could not be appended; other errors as they are."""
+"""What is answered when a group's record could not be appended; other errors as they are."""
 
 OFFSET_APPEND_ERRORS: Mapping[int, ProtocolError] = {
     _E.NETWORK_EXCEPTION: _E.COORDINATOR_LOAD_IN_PROGRESS,
@@ -155,4 +155,4 @@ OFFSET_APPEND_ERRORS: Mapping[int, ProtocolError] = {
     _E.RECORD_LIST_TOO_LARGE: _E.INVALID_COMMIT_OFFSET_SIZE,
     _E.INVALID_FETCH_SIZE: _E.INVALID_COMMIT_OFFSET_SIZE,
 }
-"""What clients hear when committed offsets could not be appended; other errors as they are."""
+"""What is answered when committed offsets could not be appended; other errors as they are."""

@@ -13,7 +13,7 @@ from state.groups.turn import Turn
 
 
 def on_group_timer_due(slot: GroupSlot, event: Event, due: GroupTimerDue) -> list[Decision]:
-    """Let the timers of a bucket fire, and tell the clock the next deadline: of all groups once."""
+    """Let the timers of a bucket fire, and arm its timer once, for the next deadline."""
     number = bucket_of_key(event.key)
     bucket = slot.bucket(number)
     found = with_groups(slot, event, bucket.due(event.time_ms), _only_timers)
@@ -37,4 +37,4 @@ def on_group_coordinator_configured(
 
 
 def _only_timers(turn: Turn, group: Group) -> None:
-    """Nothing: the timers that are due fire before."""
+    """Do nothing: the timers that are due fire before."""

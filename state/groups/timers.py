@@ -21,7 +21,7 @@ from state.groups.turn import Turn
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What an event tells of the time before it, so that timers do not end what it tells of.
+    """What an event says of the time before it, so that timers do not fire against it.
 
     heard_ms: by member id until when a member was never silent for a session. synced: whose
     SyncGroup came before the deadline.

@@ -1,4 +1,4 @@
-"""Offsets: what is committed, and what came of the records."""
+"""Payloads about offsets: commits, deletions, transactions, and records that were refused."""
 
 from __future__ import annotations
 

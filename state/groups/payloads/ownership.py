@@ -1,4 +1,4 @@
-"""Which groups we coordinate, under which configuration, and what their topic holds."""
+"""Payloads about partitions that are coordinated here: ownership, configuration, loaded groups."""
 
 from __future__ import annotations
 
@@ -128,8 +128,8 @@ def group_partitions_loaded(body: dict[str, Any]) -> GroupPartitionsLoaded:
 class GroupPartitionsResigned:
     """We are no longer coordinator of these partitions; epoch is None when it is not known.
 
-    unheard: nobody can say who was heard of lately, so no session ends by it, nor whether the topic
-    is the same, so epochs begin anew.
+    unheard: last-heard times are not known, so no session ends by it, nor whether the topic is the
+    same, so epochs begin anew.
     """
 
     partitions: tuple[int, ...]

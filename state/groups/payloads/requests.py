@@ -1,4 +1,4 @@
-"""What is asked of a group, and who of its members was heard of."""
+"""Payloads of requests about one group, and of heartbeats."""
 
 from __future__ import annotations
 
@@ -142,10 +142,10 @@ def delete_group_requested(body: dict[str, Any]) -> DeleteGroupRequested:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """A member that was heard of.
+    """A heartbeat of a member, or another request that counts as one.
 
-    silent_ms: how long before the event that was the last time; the member was not silent for a
-    session until then. None: at the event's time, and nothing is said of before.
+    silent_ms: how long before the event the last one came; the member was not silent for a session
+    until then. None: at the event's time, and nothing is said of before.
     """
 
     group: str
@@ -166,7 +166,7 @@ class SyncsCame:
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatsReceived:
-    """Who of the members of groups of one bucket was heard of, since the last such event."""
+    """Heartbeats, and SyncGroups, of members of one bucket's groups since the last such event."""
 
     heartbeats: tuple[Heartbeat, ...]
     synced: tuple[SyncsCame, ...] = ()
