@@ -1,4 +1,4 @@
-"""What requests of administrators share."""
+"""What the APIs of administrators share."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _NAMELESS = "The name of a topic cannot be empty."
 class AdminRequests:
     """Has requests about topics decided.
 
-    The decision is awaited whatever time a request gives: that is for brokers to hear of what was
-    done, and Kafka looks at it when all is checked and written (ZkAdminManager).
+    The decision is awaited whatever the timeout of a request: that is for brokers to learn of the
+    change, and Kafka looks at it once everything is checked and written (ZkAdminManager).
     """
 
     def __init__(self, view: ClusterView, deciding: Deciding) -> None:
@@ -51,8 +51,8 @@ class AdminRequests:
 
 
 def in_time(error: int, asked: Body) -> int:
-    """Return the error of a change as who asked for it is told: REQUEST_TIMED_OUT in place of NONE
-    when brokers were given no time to hear of it. A dry run needs none.
+    """Return the error that a change is answered with: REQUEST_TIMED_OUT in place of NONE when its
+    timeout leaves brokers no time to learn of it. A dry run needs none.
     """
     waits = asked["timeout_ms"] > 0 or asked.get("validate_only", False)
     return error if waits or error != ProtocolError.NONE else ProtocolError.REQUEST_TIMED_OUT

@@ -29,7 +29,7 @@ _BROKER_EPOCHS_SINCE = 3
 class _Topic:
     """One topic of the request. key is "" when nobody knows the topic's id: the cluster machine
     answers then. partitions: the event's partitions by number; refused: the errors of those that no
-    event can be about, a number below 0 or an ISR that cannot be.
+    event can hold, a number below 0 or an impossible ISR.
     """
 
     key: str
@@ -78,8 +78,8 @@ class AlterPartition:
         """Return the reply about a topic.
 
         Its id is looked up again behind the answer that nobody knows it: a job that has started
-        again tells an image without its last batch, which runs again before anything is answered.
-        A leader that hears of an unknown id does not ask again (Partition's
+        again sends an image without its last batch, which runs again before anything is answered. A
+        leader that gets UNKNOWN_TOPIC_ID does not ask again (Partition's
         handleAlterPartitionError).
         """
         reply = await self._asked(call, topic)
@@ -121,7 +121,7 @@ def _take(topic: _Topic, asked: dict[str, Any]) -> None:
 
 
 def _error(topic: _Topic, asked: dict[str, Any]) -> ProtocolError:
-    """Return why no event can be about a partition; its reader would set all of it aside."""
+    """Return why no event can hold a partition: its reader would set the whole event aside."""
     if asked["partition"] < 0:
         return (
             ProtocolError.UNKNOWN_TOPIC_OR_PARTITION

@@ -44,7 +44,7 @@ from streaming.wire.apis import ApiKey
 
 @dataclass(frozen=True, slots=True)
 class NodeConfig:
-    """What the controller node is told about itself.
+    """What the answers of the controller node depend on.
 
     request_timeout_s is the longest wait for a decision, configs are what tools may read of it by
     name, users where their configurations are kept, chance is where placement takes its random
@@ -106,7 +106,7 @@ def build_apis(
 
 
 def _waited_for(groups: Mapping[int, Handler | AtOnce | Deferred]) -> dict[int, Handler]:
-    """Return who answers requests about groups that are waited for, always or at times."""
+    """Return the handlers of APIs about groups that answer in a task, always or at times."""
     found: dict[int, Handler] = {}
     for key, one in groups.items():
         handler = one.otherwise if isinstance(one, Deferred) else one
@@ -116,7 +116,7 @@ def _waited_for(groups: Mapping[int, Handler | AtOnce | Deferred]) -> dict[int, 
 
 
 def _ranges(here: Iterable[int], passed: Mapping[int, int]) -> dict[int, tuple[int, int]]:
-    """Return the versions that are served; passed: by key, the one below ours, of brokers."""
+    """Return the served versions by key; passed: the one below ours that brokers answer."""
     ranges = {key: our_range(key) for key in here}
     return ranges | {key: (first, ranges[key][1]) for key, first in passed.items()}
 

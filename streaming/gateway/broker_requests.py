@@ -9,7 +9,7 @@ from streaming.wire.schema_codec import Body
 
 
 class ControlledShutdown:
-    """Answers ControlledShutdown: what the broker still leads when it could not be relieved."""
+    """Answers ControlledShutdown with the partitions that the broker still leads."""
 
     def __init__(self, deciding: Deciding) -> None:
         """Take who decides."""

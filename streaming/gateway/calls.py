@@ -42,8 +42,8 @@ class HangUp(Exception):
 
 
 def shortened(message: str | None) -> str | None:
-    """Return a message as clients are told it: one that repeats what they sent may be longer than
-    an answer can hold.
+    """Return a message as clients get it: one that repeats what they sent may be longer than an
+    answer can hold.
     """
     if message is None or len(message) <= _MESSAGE_CHARACTERS_MAX:
         return message
@@ -70,8 +70,8 @@ Answer: TypeAlias = Callable[[bytes], None]
 """Takes a whole response, its header included; called once, on the gateway's event loop."""
 
 TryAnswer: TypeAlias = Callable[[bytes, str, Answer], bool]
-"""Gets a request's frame, the client's host as Java writes it (/127.0.0.1) and whom to give the
-response to, perhaps later; returns whether it does; raises WireError.
+"""Gets a request's frame, the client's host as Java writes it (/127.0.0.1) and what takes the
+response, perhaps later; returns whether it answers the request; raises WireError.
 """
 
 

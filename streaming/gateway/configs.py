@@ -1,4 +1,5 @@
-"""DescribeConfigs, AlterConfigs and IncrementalAlterConfigs: every resource where it belongs.
+"""DescribeConfigs, AlterConfigs and IncrementalAlterConfigs: each resource is answered by the node
+that has it.
 
 Brokers keep configs in ZooKeeper and answer for topics, clients and defaults, whichever of them is
 asked; a broker's own configs are known and changed by that broker alone.
@@ -42,7 +43,7 @@ class ConfigRequests:
     """Answers the three APIs about configs (ConfigHelper, ZkAdminManager)."""
 
     def __init__(self, brokers: Brokers, node_id: int, own: Mapping[str, str]) -> None:
-        """Take who answers, and this node's id and configs, which tools can read here."""
+        """Take the brokers, and this node's id and configs, which tools can read here."""
         self._brokers = brokers
         self._node_id = node_id
         self._own = own
@@ -56,7 +57,9 @@ class ConfigRequests:
         return await self._answer(call, "responses")
 
     async def _answer(self, call: Call, field: str) -> Body | bytes:
-        """Pass on what belongs to one place as it is; take apart and put together what does not."""
+        """Pass a request on as it is if one node has all its resources; else split it, and join the
+        answers.
+        """
         places: dict[_Place, list[Body]] = {}
         for resource in call.body["resources"]:
             places.setdefault(self._place(call, resource), []).append(resource)
@@ -138,9 +141,9 @@ class ConfigRequests:
 
 
 def _sets(config: Body) -> bool:
-    """Return whether a value is set; AlterConfigs knows nothing else.
+    """Return whether a value is set, as every entry of AlterConfigs does.
 
-    Tools delete throttles at every node, and here there never is one.
+    Tools delete throttles at every node; this one never has any.
     """
     return bool(config.get("config_operation", _SET) != _DELETE)
 

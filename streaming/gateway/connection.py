@@ -33,7 +33,7 @@ class Limits:
 
 
 class _Closing(Exception):
-    """The connection must be closed; counter says which count it belongs to."""
+    """The connection must be closed; counter: the name of what counts it."""
 
     def __init__(self, counter: str, reason: str) -> None:
         super().__init__(reason)
@@ -67,7 +67,7 @@ class Connection(asyncio.Protocol):
         on_end: Callable[[Connection], None],
     ) -> None:
         """Take what answers, what a client may take, what to count in, whether it may come in, and
-        who is told when it has ended and nothing of it is under way.
+        what to call when it has ended and nothing of it is under way.
         """
         self._answering = answering
         self._limits = limits
@@ -104,7 +104,7 @@ class Connection(asyncio.Protocol):
         self._look_idle()
 
     def connection_lost(self, error: Exception | None) -> None:
-        """End; a request that is being answered is not taken back."""
+        """End; a request that is being answered is not cancelled."""
         for handle in (self._slow, self._idle):
             if handle is not None:
                 handle.cancel()
@@ -114,7 +114,7 @@ class Connection(asyncio.Protocol):
                 self._on_end(self)
 
     async def stop(self) -> None:
-        """Hang up, and give up what is under way."""
+        """Hang up, and cancel what is under way."""
         self._transport.abort()
         if self._task is not None:
             self._task.cancel()
@@ -194,7 +194,7 @@ class Connection(asyncio.Protocol):
             self._task = self._loop.create_task(self._serve(request_frame))
 
     def _try_answer(self, api_key: int, request_frame: bytes) -> bool:
-        """Return whether the request is taken by who answers it without a task."""
+        """Return whether the request is answered without a task."""
         self._awaited = self._trying = True
         try:
             taken = self._answering.try_answer(

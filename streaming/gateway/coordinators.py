@@ -45,8 +45,8 @@ class FindCoordinator:
         creation: AutoCreation,
         announced_topic: str | None = None,
     ) -> None:
-        """Take what is known of the cluster and its nodes, who creates topics, and of which topic
-        brokers are told that this node leads it.
+        """Take what is known of the cluster and its nodes, who creates topics, and the topic that
+        this node is announced as leader of.
         """
         self._announced_topic = announced_topic
         self._view = view

@@ -1,4 +1,4 @@
-"""Has requests decided, and tells failures as error codes."""
+"""Has requests decided, and answers failures with error codes."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ class Deciding:
         paused: ProtocolError = ProtocolError.NOT_CONTROLLER,
     ) -> None:
         """Take who decides, how long a request waits for it, and what is answered during a pause:
-        brokers ask the controller again, whoever it is then.
+        on NOT_CONTROLLER brokers look for the controller and ask again.
         """
         self._decider = decider
         self._timeout_s = timeout_s
         self._paused = paused
 
     async def reply(self, kind: EventKind, key: str, payload: dict[str, Any]) -> dict[str, Any]:
-        """Return the reply, or {"error": code} when there is none: NOT_CONTROLLER makes who asked
-        look for the controller, REQUEST_TIMED_OUT ask again.
+        """Return the reply, or {"error": code} when there is none: on NOT_CONTROLLER clients look
+        for the controller, on REQUEST_TIMED_OUT they ask again.
         """
         try:
             return await self._decider.submit(kind, key, payload, self._timeout_s)

@@ -68,7 +68,7 @@ class DeleteTopics:
         """Return the topic's name, None when nobody knows its id, and the reply.
 
         The id is looked up again behind the answer that nobody knows it: a job that has started
-        again tells an image without its last batch, which runs again before anything is answered.
+        again sends an image without its last batch, which runs again before anything is answered.
         Java's Admin client does not ask again.
         """
         reply: dict[str, Any] = {"error": ProtocolError.UNKNOWN_TOPIC_ID}

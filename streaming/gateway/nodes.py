@@ -53,8 +53,8 @@ class Nodes:
                 if end.listener == listener.name:
                     nodes[broker_id] = Node(broker_id, end.host, end.port, broker.node.rack)
         if self._view.is_controller():
-            told = image.controller_node
-            rack = None if told is None else told.rack
+            ours = image.controller_node
+            rack = None if ours is None else ours.rack
             nodes.pop(self._node_id, None)
             nodes[self._node_id] = Node(self._node_id, listener.host, listener.port, rack)
         return nodes

@@ -21,7 +21,7 @@ _NOTHING = -1
 async def produce(call: Call) -> Body:
     """Refuse every record batch.
 
-    Raises HangUp for acks=0, where a broker has no other way to say no either.
+    Raises HangUp for acks=0, which has no response: a broker closes the connection too.
     """
     if call.body["acks"] == _NO_ACKS:
         raise HangUp("produce with acks=0 to partitions that this node does not lead")

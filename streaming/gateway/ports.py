@@ -19,7 +19,7 @@ class DecisionTimedOut(Exception):
 
 
 class NotReplicated(Exception):
-    """Nothing was appended: what it has to come behind is not on all brokers in sync yet."""
+    """Nothing was appended: what it has to follow is not on all brokers in sync yet."""
 
 
 class NotController(Exception):
@@ -31,7 +31,7 @@ class NoJob(Exception):
 
 
 class Paused(NotController):
-    """An operator wants nothing of the kind decided now; the message says so."""
+    """An operator has paused decisions of this kind; the message says so."""
 
 
 class Decider(Protocol):

@@ -51,7 +51,7 @@ class ProducerIds:
         return producer_id
 
     async def close(self) -> None:
-        """Give up a refill that is under way."""
+        """Cancel a refill that is under way."""
         if self._refill is not None:
             self._refill.cancel()
             await asyncio.gather(self._refill, return_exceptions=True)

@@ -29,7 +29,7 @@ class AlterPartitionReassignments:
         self._requests = requests
 
     async def handle(self, call: Call) -> Body:
-        """Answer when all topics were decided; who is not the controller answers nothing else."""
+        """Answer when all topics were decided; without the role the error is the whole answer."""
         asked: dict[str, Targets] = {}
         for topic in call.body["topics"]:
             targets = {one["partition_index"]: one["replicas"] for one in topic["partitions"]}

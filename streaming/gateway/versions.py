@@ -18,7 +18,7 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
 class Versions:
-    """Answers ApiVersions with what is served here, and with what brokers serve for us."""
+    """Answers ApiVersions with what is served here, and with what is passed on to brokers."""
 
     def __init__(
         self, served: Mapping[int, Range], passed: Mapping[int, Range], brokers: Brokers
@@ -37,7 +37,7 @@ class Versions:
             return {"error_code": ProtocolError.INVALID_REQUEST, "api_keys": []}
         theirs = await self._brokers.common_versions(call.listener.name)
         # A client keeps to this answer while it is connected. One that comes before the brokers
-        # are known is told all; a version that a broker lacks closes the connection, as there.
+        # are known gets all; a version that a broker lacks closes the connection, as there.
         passed = common_ranges([self._passed, theirs]) if theirs else self._passed
         ranges = {**self._served, **passed}
         return {

@@ -1,1 +1,1 @@
-"""Requests of consumers and of who looks after groups, answered while this node coordinates."""
+"""Requests of consumers and administrators about groups, answered while this node coordinates."""

@@ -1,4 +1,4 @@
-"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup: a member's life."""
+"""JoinGroup, SyncGroup, Heartbeat and LeaveGroup: what members ask."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class Membership:
         return True
 
     def sync(self, request: bytes, host: str, answer: Answer) -> bool:
-        """Answer SyncGroup, once the leader has said who gets what."""
+        """Answer SyncGroup, once the leader has sent the assignment."""
         decoded = decode_request(request, (ApiKey.SYNC_GROUP,))
         header, body = decoded.header, decoded.body
         payload = {
@@ -197,7 +197,7 @@ _known_heartbeat = functools.lru_cache(maxsize=_HEARTBEATS_MAX)(_read_heartbeat)
 
 @functools.cache
 def _heartbeat_response(version: int, error: int) -> bytes:
-    """There are few different ones, and thousands a second."""
+    """Return a response without its id: there are few different ones, and thousands a second."""
     return encode_response(ApiKey.HEARTBEAT, version, 0, {"error_code": error})
 
 

@@ -146,12 +146,12 @@ def _without_loading(reply: Mapping[str, Any]) -> dict[str, Any]:
     Source: KafkaApis.handleTxnOffsetCommitRequest.
     """
 
-    def told(error: int) -> int:
+    def softened(error: int) -> int:
         loading = error == ProtocolError.COORDINATOR_LOAD_IN_PROGRESS
         return ProtocolError.COORDINATOR_NOT_AVAILABLE if loading else error
 
-    rows = [[*partition, told(error)] for *partition, error in reply.get("partitions", [])]
-    return {**reply, "error": told(reply["error"]), "partitions": rows}
+    rows = [[*partition, softened(error)] for *partition, error in reply.get("partitions", [])]
+    return {**reply, "error": softened(reply["error"]), "partitions": rows}
 
 
 def _partitions(topics: Iterable[Mapping[str, Any]], field: str) -> list[tuple[str, int]]:

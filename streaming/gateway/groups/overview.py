@@ -27,13 +27,13 @@ class Overview:
         return {"groups": [self._describe(group, asked) for group in call.body["groups"]]}
 
     def _describe(self, group: str, operations_asked: bool) -> Body:
-        """Return one group, what may be done with it unless it is refused
+        """Return one group, with its authorized operations unless it is refused
         (KafkaApis.handleDescribeGroupsRequest).
         """
         service = self._requests.service
         phase = service.phase(service.partition_of(group))
         found = describe_group(service.image, phase, group)
-        told = operations_asked and found.error is ProtocolError.NONE
+        shown = operations_asked and found.error is ProtocolError.NONE
         return {
             "error_code": found.error,
             "group_id": found.group,
@@ -51,7 +51,7 @@ class Overview:
                 }
                 for one in found.members
             ],
-            "authorized_operations": GROUP_OPERATIONS if told else NOT_ASKED,
+            "authorized_operations": GROUP_OPERATIONS if shown else NOT_ASKED,
         }
 
     async def list(self, call: Call) -> Body:

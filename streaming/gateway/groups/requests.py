@@ -1,8 +1,8 @@
 """Requests about groups on their way to the machines and back.
 
 A request is an event; its answer comes with a decision, for JoinGroup and SyncGroup perhaps only
-when others have joined. What waits here is a future by request id: who hangs up leaves an id behind
-that the machines answer to nobody.
+when others have joined. What waits here is a future by request id: a client that hangs up leaves an
+id behind, whose answer is dropped.
 """
 
 from __future__ import annotations
@@ -93,17 +93,17 @@ class GroupService(Protocol):
         """
 
     def unknown(self, group: str, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Return the partitions that do not exist, and no offset is committed of."""
+        """Return the partitions that neither exist nor have a committed offset."""
 
     def try_commit(self, request: bytes, host: str, answer: Answer) -> bool:
         """Begin to answer an OffsetCommit; False leaves it to be submitted."""
 
     def heard(self, heartbeat: Heartbeat) -> None:
-        """Take a heartbeat of a member that is there; it was answered."""
+        """Take a heartbeat of a known member, which was answered."""
 
 
 class GroupRequests:
-    """Has requests decided, and tells failures as the error codes that clients understand."""
+    """Has requests decided, and answers failures with error codes that clients understand."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class GroupRequests:
         self._groups_max = groups_max
 
     def status(self, api: GroupApi, group: str | None) -> ProtocolError | None:
-        """Return what is answered without asking anybody, None when it is to be decided."""
+        """Return what is answered without a decision, None when one is needed."""
         partition = -1 if group is None else self.service.partition_of(group)
         return status_error(api, group, self.service.phase(partition))
 
@@ -130,8 +130,8 @@ class GroupRequests:
     ) -> dict[str, Any]:
         """Return the reply to a request about a group, or {"error": code} alone.
 
-        Of a commit without partitions that exist no coordinator hears (KafkaApis), so it begins no
-        group.
+        A commit without partitions that exist does not reach the coordinator (KafkaApis), so it
+        begins no group.
         """
         asked = self._asked(api, group, call.version, payload)
         if group is None or isinstance(asked, ProtocolError):
@@ -152,7 +152,7 @@ class GroupRequests:
         if api is GroupApi.OFFSET_COMMIT:
             timeout_s = min(timeout_s, COMMIT_TIMEOUT_S)
         elif api is GroupApi.TXN_OFFSET_COMMIT:
-            timeout_s = math.inf  # a marker waits until it is decided, whoever waits no more
+            timeout_s = math.inf  # a marker waits until it is decided, even if its client is gone
         try:
             return await self.service.submit(_EVENTS[api], group, asked, timeout_s)
         except _FAILURES as failure:
@@ -168,7 +168,7 @@ class GroupRequests:
         waits_s: float,
         on_reply: OnReply,
     ) -> None:
-        """Tell the reply to a request that is not about offsets, as `reply` returns it: at once or
+        """Give the reply to a request that is not about offsets, as `reply` returns it: at once or
         later, without a task.
 
         waits_s: how long the answer may be held back by the group itself.

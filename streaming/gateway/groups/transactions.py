@@ -61,7 +61,7 @@ class Transactions:
 
     def _ended(self, producer_id: int, task: asyncio.Task[Reply]) -> None:
         if not task.cancelled():
-            task.exception()  # nobody may be there to hear of it any more
+            task.exception()  # its caller may be gone
         of_producer = self._under_way[producer_id]
         of_producer.discard(task)
         if not of_producer:

@@ -18,16 +18,16 @@ from streaming.wire.errors import WireError
 
 
 class AutoCreation:
-    """Asks a broker what the client asked us, so that it does what it would have done."""
+    """Asks a broker what the client asked us: it creates the topic if its settings say so."""
 
     def __init__(self, brokers: Brokers) -> None:
-        """Take who creates."""
+        """Take the brokers, which create topics."""
         self._brokers = brokers
 
     async def of_topics(self, listener: str, topics: Sequence[str]) -> dict[str, int]:
         """Return what a broker says of topics that are not there yet: an error code by name.
 
-        A topic it does not tell of, and all of them when nobody answers, are left out.
+        A topic that its answer lacks, and all of them when no broker answers, are left out.
         """
         body = {
             "topics": [{"name": name} for name in topics],
@@ -37,7 +37,7 @@ class AutoCreation:
             answer = await self._brokers.ask(listener, ApiKey.METADATA, body)
         except (BrokerFailed, WireError):
             return {}
-        # Whatever it knows already, we shall know in a moment.
+        # A topic that it knows already reaches our image in a moment.
         return {
             topic["name"]: topic["error_code"] or ProtocolError.LEADER_NOT_AVAILABLE
             for topic in answer["topics"]

@@ -46,7 +46,7 @@ def our_range(api_key: int) -> Range:
 class BrokerVersions:
     """The version tables of brokers, each registration's own.
 
-    A broker that does not answer counts for nothing until it is asked again.
+    A broker that does not answer is left out until it is asked again.
     """
 
     def __init__(self, exchange: Callable[[Target, bytes], Awaitable[bytes]]) -> None:
@@ -82,7 +82,7 @@ class BrokerVersions:
         return common_ranges([table for table in found if table is not None])
 
     async def close(self) -> None:
-        """Give up what is being asked."""
+        """Cancel what is being asked."""
         for task in self._asking.values():
             task.cancel()
         await asyncio.gather(*self._asking.values(), return_exceptions=True)

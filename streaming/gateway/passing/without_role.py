@@ -1,7 +1,7 @@
-"""Has the controller in office answer for the cluster while this node has not the role.
+"""Passes requests about the cluster to the active controller while that is not this node.
 
 Clients that know this node go on asking it: some read only the controller's id from its answer and
-ask again, here, until they are told one.
+ask again, here, until the answer names one.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ class WithoutRole:
     """Passes requests about the cluster on to the controller while that is not this node."""
 
     def __init__(self, view: ClusterView, brokers: Brokers) -> None:
-        """Take who tells about the role, and who answers without it."""
+        """Take the view, which says who has the role, and the brokers, which answer without it."""
         self._view = view
         self._brokers = brokers
 
     def around(self, handler: Handler) -> Handler:
         """Return the handler of an API that this node answers itself while it has the role.
 
-        It also answers while no broker does or none has heard of another controller: with the nodes
-        it knew last, and no controller.
+        It also answers while no broker does or none knows of another controller: with the nodes it
+        knew last, and no controller.
         """
 
         async def handle(call: Call) -> Body | bytes:
@@ -47,5 +47,5 @@ class WithoutRole:
     async def _ask_controller(self, call: Call) -> bytes:
         """Raises BrokerFailed, also when brokers still name this node."""
         listener = call.listener.name
-        told = await self._brokers.ask(listener, ApiKey.METADATA, _NO_TOPICS)
-        return await self._brokers.pass_on(listener, call.frame, told["controller_id"])
+        metadata = await self._brokers.ask(listener, ApiKey.METADATA, _NO_TOPICS)
+        return await self._brokers.pass_on(listener, call.frame, metadata["controller_id"])
