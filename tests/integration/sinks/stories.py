@@ -60,7 +60,7 @@ def story_of_partitions(ports: Ports, version: int) -> Story:
     story.shut_down(2)
     story.unregister(2)
     story.remove("u", [[2], [3]])
-    story.create("u", [[4, 1]])
+    story.create("v", [[4, 1]])
     armed_ms = story.events[2].time_ms + FIRST_REBALANCE_DELAY_MS
     story.write("timer_due", timer=LEADER_REBALANCE_TIMER, deadline_ms=armed_ms)
     return story
