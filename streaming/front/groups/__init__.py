@@ -1,1 +1,1 @@
-"""What of the front coordinates consumer groups."""
+"""The group coordinator's part in the front: what needs no decision, and carrying decisions out."""

@@ -1,4 +1,4 @@
-"""Which groups this node coordinates, and what of them is decided, loaded, and asked for."""
+"""Puts the coordinator's parts in the front together: requests, decisions, loading, resigning."""
 
 from __future__ import annotations
 
@@ -174,12 +174,12 @@ class GroupCoordination:
             self.topics.served(partition)
 
     def job_gone(self) -> None:
-        """Tell everybody who waits: what was not decided is asked for again, once it is back."""
+        """Fail pending requests: clients send them again, once the job is back."""
         self._syncs.forget()
         self._decider.fail_all(NoJob, _NO_JOB)
 
     def role_lost(self) -> None:
-        """Tell everybody who waits."""
+        """Fail pending requests."""
         self.topics.role_lost()
         self._terms.unserved()
         self._syncs.forget()
@@ -196,7 +196,7 @@ class GroupCoordination:
         """Partitions (number: leader epoch) are led by us, and not loaded."""
         numbers = list(partitions)
         self._terms.elected(partitions)
-        term = self.decisions.expect()
+        term = self.decisions.hold_back()
         appended = asyncio.wrap_future(self._append(election(partitions, self._config)))
         appended.add_done_callback(lambda done: self._taken_over(term, numbers, done))
         logger.info("leading __consumer_offsets: %s", partitions)
@@ -227,9 +227,9 @@ class GroupCoordination:
             await asyncio.wrap_future(self._append(records[start : start + _CHUNK_EVENTS]))
         self.topics.loaded(partition, loaded.topics())
         body = {"partitions": [partition], "epoch": elected}
-        told = self._append([event(EventKind.GROUP_PARTITIONS_LOADED, body)])
+        appended = self._append([event(EventKind.GROUP_PARTITIONS_LOADED, body)])
         self._leader.logs[partition].producers.load(loaded.epochs)
-        self._terms.loaded(partition, (await asyncio.wrap_future(told)).start)
+        self._terms.loaded(partition, (await asyncio.wrap_future(appended)).start)
         logger.info("partition %d: %d groups in %d bytes", partition, len(records), size)
 
     def resigned(self) -> None:

@@ -1,11 +1,11 @@
 """Carries decisions about groups out: records are appended, then their changes and replies hold.
 
-Decisions come in order, and records of a partition are appended in that order, so nobody hears of
-anything before all brokers in sync have it. Those that were decided before a partition was taken
-over are passed over: what counts is what was loaded from it since.
+Decisions come in order, and records of a partition are appended in that order, so no reply is sent
+before all brokers in sync have its records. Those that were decided before a partition was taken
+over are skipped: what counts is what was loaded from it since.
 
 What goes wrong about a group costs that group only: a write that cannot be encoded is refused, a
-change that cannot be folded is passed over.
+change that cannot be folded is skipped.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HandReplies = Callable[[Iterable[dict[str, Any]]], None]
 Changed = Callable[[str, Sequence[Change]], None]
 """Takes changes of a group, once they are true."""
 Refuse = Callable[[str, dict[str, Any]], None]
-"""Has the log told that a write of a group is refused: the payload of group_records_refused."""
+"""Appends that a write of a group is refused: takes the payload of group_records_refused."""
 
 _BATCH_MAX_RECORDS = 5_000
 
@@ -59,8 +59,8 @@ class GroupDecisions:
         refuse: Refuse,
         counters: Counters,
     ) -> None:
-        """Take where records are appended, who hands replies to those who wait, who is told before
-        what changed in a group, and who of writes that are not appended.
+        """answer: hands replies to waiting requests. changed: takes the changes of a group before
+        that. refuse: takes writes that cannot be appended.
         """
         self._leader = leader
         self._answer = answer
@@ -69,7 +69,7 @@ class GroupDecisions:
         self._counters = counters
         self._since: dict[int, int] = {}
         self._term = 0
-        self._expected = 0
+        self._take_overs = 0
         self._early: list[tuple[int, bytes]] = []
         self._waiting: dict[WriteId, list[dict[str, Any]]] = {}
         self.image = GroupImage(on_error=self._not_folded)
@@ -80,12 +80,12 @@ class GroupDecisions:
         self._since.clear()
         self._waiting.clear()
         self._early.clear()
-        self._expected = 0
+        self._take_overs = 0
         self._term += 1
 
-    def expect(self) -> int:
+    def hold_back(self) -> int:
         """Hold decisions back until `taken_over` says which of them count; return the term."""
-        self._expected += 1
+        self._take_overs += 1
         return self._term
 
     def taken_over(self, term: int, partitions: Iterable[int], offset: int) -> None:
@@ -93,13 +93,13 @@ class GroupDecisions:
         if term != self._term:
             return
         self._since.update(dict.fromkeys(partitions, offset))
-        self._expected -= 1
+        self._take_overs -= 1
         early, self._early = self._early, []
         self.apply(early)
 
     def apply(self, decisions: Sequence[tuple[int, bytes]]) -> None:
         """Take change_group decisions (event offset, body) in order."""
-        if self._expected:
+        if self._take_overs:
             self._early.extend(decisions)
             return
         batches: dict[int, list[_Batch]] = {}
@@ -143,7 +143,7 @@ class GroupDecisions:
         self._waiting[write] = []
 
     def _not_written(self, write: WriteId, decided: Decided, step: GroupStep) -> None:
-        """Have the machine take back what it changed, and answer who waits for it."""
+        """Have the machine take back what it changed, and answer what waits for it."""
         self._counters["unwritable_group_records"] += 1
         if step.get("quiet"):
             return
@@ -159,7 +159,7 @@ class GroupDecisions:
         try:
             done = self._leader.append(partition, encode_batch(batch.records, batch.producer))
         except LeaderStopped:
-            return  # it is taken over again, and who waits was told
+            return  # it is taken over again, and pending requests have failed
         if batch.producer is not None:
             self._leader.logs[partition].producers.committed(*batch.producer)
         done.add_done_callback(lambda future: self._appended(image, batch, future))

@@ -1,9 +1,9 @@
 """SyncGroups that are answered without a micro-batch: of members that do not lead.
 
-The image is what members have been told, so who it has in a generation gets that generation's
-assignment, once its leader's SyncGroup is decided. Until then the request waits here. The machines
-hear whose came with the heartbeats, before they would give somebody up for it (`Sessions`).
-docs/adr/0019 says why that is safe.
+The image is what members have been told, so a member that it has in a generation gets that
+generation's assignment, once its leader's SyncGroup is decided. Until then the request waits here.
+Which members have sent it is reported with the heartbeats, before the machine would remove them for
+sending none (`Sessions`). docs/adr/0019 says why that is safe.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _ENDS: Mapping[str, ProtocolError] = {
     ChangeKind.GROUP_EMPTIED: _GONE,
     ChangeKind.GROUP_REMOVED: _GONE,
 }
-"""What everybody who waits in a group hears when there will be no assignment."""
+"""The error for all waiting requests of a group when there will be no assignment."""
 _MEMBER_ENDS: Mapping[str, ProtocolError] = {
     ChangeKind.MEMBER_REMOVED: _GONE,
     ChangeKind.MEMBER_REPLACED: ProtocolError.FENCED_INSTANCE_ID,
@@ -43,7 +43,7 @@ class DirectSyncs:
     """Takes what it can of SyncGroup; lives on the front's event loop."""
 
     def __init__(self, decider: RequestDecider, sessions: Sessions, view: CoordinatorView) -> None:
-        """decider: who waits is kept there."""
+        """decider: has the replies of waiting requests."""
         self._decider = decider
         self._sessions = sessions
         self._view = view
@@ -71,7 +71,7 @@ class DirectSyncs:
         return _answered(_assignment(group, request.member))
 
     def decided(self, group: str, changes: Iterable[Change]) -> None:
-        """Answer who waits in a group by what changed in it, once that is true."""
+        """Answer waiting requests of a group by its changes, once these are true."""
         for change in changes:
             waiting = self._waiting.get(group)
             if waiting is None:
@@ -86,7 +86,7 @@ class DirectSyncs:
                 self._refuse({one: waiting.pop(one)}, _MEMBER_ENDS[kind])
 
     def forget(self) -> None:
-        """Forget who waits; they were told."""
+        """Drop all waiting requests; their callers have already been answered."""
         self._waiting.clear()
 
     def _wait(self, group: str, member: str, timeout_s: float) -> Reply:

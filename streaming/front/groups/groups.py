@@ -1,4 +1,4 @@
-"""All parts of the front that coordinate groups, put together; nothing of it runs unless asked."""
+"""Builds the parts of the front that coordinate groups, and starts them if that is enabled."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Groups:
         }
 
     def heartbeats_before(self, records: Sequence[NewRecord]) -> Sequence[NewRecord]:
-        """Return the events to append before these: who of the members was heard of."""
+        """Return the events to append before these: last-heard times of members."""
         return self._sessions.heartbeats_before(records)
 
     def look_at(self, image: ClusterImage, gone: Collection[str]) -> None:
@@ -126,7 +126,7 @@ class Groups:
         self._coordination.batch_completed(end_offset)
 
     def job_gone(self) -> None:
-        """Tell everybody who waits for what nobody decides."""
+        """Fail pending requests: no job is left to decide them."""
         self._coordination.job_gone()
 
     def job_came_back(self) -> None:
@@ -134,8 +134,8 @@ class Groups:
         self._take_over.restart()
 
     def role_lost(self) -> None:
-        """Tell everybody who waits that another node coordinates now; a claim that follows at once
-        begins anew too.
+        """Fail pending requests: another node coordinates now. A claim that follows at once takes
+        everything over again too.
         """
         self._coordination.role_lost()
         self._take_over.restart()
@@ -168,7 +168,7 @@ class Groups:
         }
 
     def start(self, on_failure: Callable[[BaseException], None]) -> None:
-        """Begin to take groups over; on_failure is told of what must not happen."""
+        """Begin to take groups over; on_failure is called with what must not happen."""
         if self._enabled:
             for work in (
                 self._take_over.run(),
@@ -180,7 +180,7 @@ class Groups:
                 self._tasks.append(task)
 
     async def stop(self) -> None:
-        """Stop leading. What failed was told when it did: the rest of the front is stopped too."""
+        """Stop leading. Failures were reported when they happened: they end the whole front."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -188,7 +188,7 @@ class Groups:
         await self._verification.close()
 
     async def _fetched(self, call: Call) -> Body:
-        """Answer followers; consumers are told that we lead nothing that they may read."""
+        """Answer followers; consumers get NOT_LEADER_OR_FOLLOWER, as they may read none of it."""
         state = call.body["replica_state"]
         replica = call.body["replica_id"] if state is None else state["replica_id"]
         if replica > _CONSUMER:

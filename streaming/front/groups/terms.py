@@ -79,8 +79,10 @@ def election(partitions: Mapping[int, int], config: Mapping[str, int]) -> list[N
 
 
 def resignation(partitions: Sequence[int]) -> NewRecord:
-    """Return the event that ends what was before; who was heard of until then may have gone with a
-    front that ended, so nobody's session ends by it, and the topic's epochs with the topic.
+    """Return group_partitions_resigned for the previous term.
+
+    Heartbeat times are unknown, so no session expires by it; nor is it known whether the topic is
+    the same, so its epochs begin anew.
     """
     body = {"partitions": partitions, "epoch": None, "unheard": True}
     return event(EventKind.GROUP_PARTITIONS_RESIGNED, body)

@@ -1,4 +1,4 @@
-"""What this node coordinates now, for the parts of the front that only look."""
+"""What this node coordinates now, for parts of the front that only read it."""
 
 from __future__ import annotations
 

@@ -290,7 +290,7 @@ def test_this_node_is_found_as_coordinator(version: int) -> None:
 def test_decisions_that_come_before_it_is_known_which_count_are_kept() -> None:
     async def scenario(world: GroupWorld, rig: Rig) -> None:
         client = await rig.client()
-        decisions, term = world.groups.decisions, world.groups.decisions.expect()
+        decisions, term = world.groups.decisions, world.groups.decisions.hold_back()
         asking = asyncio.create_task(commit(client, None))
         await wait_on_loop("a commit", lambda: world.payloads("offset_commit_requested"))
         body = {"key_type": 0, "coordinator_keys": [GROUP]}
