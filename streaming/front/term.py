@@ -150,7 +150,7 @@ class Term:
         watching.notifications.discard()
         self._look_at_brokers(observers)
         observers.configs.look_at_cluster_default()
-        topics.look(Dirty(everything=True))
+        topics.look(Dirty(reread_all=True))
         self._read = topics
         observers.deletions.look()
         self._look_at_cluster_id()
@@ -160,7 +160,7 @@ class Term:
                 event(EventKind.RESYNC_COMPLETED, {"topics": len(topics)}),
             ]
         )
-        observers.admin.look(Dirty(everything=True))
+        observers.admin.look(Dirty(reread_all=True))
         self._register_ourselves(observers)
 
     def follow(self) -> None:
@@ -168,7 +168,7 @@ class Term:
         while True:
             self._signals.wait_for_work(self._dirty)
             dirty = self._dirty.drain()
-            if dirty.anew:
+            if dirty.reload:
                 logger.info("everything is loaded again, under the same claim")
                 self.load()
                 continue
@@ -185,11 +185,11 @@ class Term:
 
     def observe_again(self, topics: Iterable[str], unwritable: Iterable[str]) -> None:
         """Append topics as they are, even if they did not change; from any thread."""
-        self._dirty.mark(Dirty(again=frozenset(topics), unwritable=frozenset(unwritable)))
+        self._dirty.mark(Dirty(reappend=frozenset(topics), unwritable=frozenset(unwritable)))
 
     def load_again(self) -> None:
         """Append an election and everything again, as after a claim, soon; from any thread."""
-        self._dirty.mark(Dirty(anew=True))
+        self._dirty.mark(Dirty(reload=True))
 
     def topic_exists(self, name: str) -> bool:
         """Return whether a topic's znode was there when the topics were last listed, or they are

@@ -43,8 +43,8 @@ class AdminObserver:
         """Read the requests that may be new and append them; returns when all is durable."""
         if PREFERRED_ELECTION_PATH in dirty:
             self._look_at(PREFERRED_ELECTION_PATH, elections)
-        if again := dirty.again - dirty.unwritable:
-            self._ask_again(again)
+        if reappended := dirty.reappend - dirty.unwritable:
+            self._ask_again(reappended)
         if REASSIGN_PARTITIONS_PATH in dirty:
             self._look_at(REASSIGN_PARTITIONS_PATH, reassignments)
 

@@ -60,4 +60,4 @@ class Observers:
         self.admin.look(dirty)
         if DELETE_TOPICS_PATH in dirty:
             self.deletions.look()
-        self.deletions.withdraw_again(dirty.again)
+        self.deletions.withdraw_again(dirty.reappend)

@@ -79,15 +79,15 @@ class TopicsObserver:
     def look(self, dirty: Dirty) -> None:
         """Read what may differ, and append the topics that do; returns when all is durable."""
         if TOPICS_PATH not in dirty:
-            self._observe(sorted({*dirty.below(TOPICS_PATH), *dirty.again}), dirty)
+            self._observe(sorted({*dirty.below(TOPICS_PATH), *dirty.reappend}), dirty)
             return
         listed = self._tree.children(TOPICS_PATH)
         self._listed = frozenset(listed)
-        gone = self._forget((self._known.names() | dirty.again) - self._listed, dirty.again)
+        gone = self._forget((self._known.names() | dirty.reappend) - self._listed, dirty.reappend)
         if gone:
             self._log.append(gone)
-        changed = {*dirty.below(TOPICS_PATH), *dirty.again}
-        fresh = [n for n in listed if dirty.everything or n in changed or n not in self._known]
+        changed = {*dirty.below(TOPICS_PATH), *dirty.reappend}
+        fresh = [n for n in listed if dirty.reread_all or n in changed or n not in self._known]
         self._observe(fresh, dirty)
 
     def configs_changed(self, topics: Iterable[str]) -> None:
@@ -108,11 +108,11 @@ class TopicsObserver:
         for append in appends:
             append.result()
 
-    def _forget(self, names: Iterable[str], again: frozenset[str]) -> list[NewRecord]:
+    def _forget(self, names: Iterable[str], reappend: frozenset[str]) -> list[NewRecord]:
         """Return that topics are gone which were appended. So are those that were to be appended
         again: until one of both is, readers see them as they were.
         """
-        gone = sorted((self._known.names() | again) & set(names))
+        gone = sorted((self._known.names() | reappend) & set(names))
         return [removed(name, self._known.forget(name)) for name in gone]
 
     def _changes(self, names: Sequence[str], dirty: Dirty) -> Iterator[NewRecord]:
@@ -120,7 +120,7 @@ class TopicsObserver:
         changed = [
             (name, znode, topic)
             for name, znode in zip(names, znodes, strict=True)
-            if znode is not None and self._differs(name, znode, dirty.again)
+            if znode is not None and self._differs(name, znode, dirty.reappend)
             if (topic := self._parsed(name, znode)) is not None
         ]
         overridden = topic_overrides(
@@ -131,10 +131,10 @@ class TopicsObserver:
         # All is read: from here on nothing can fail between what is yielded and what is known.
         # A topic that is gone has no watch any more; forgotten, it is read when it is listed again.
         missing = [name for name, znode in zip(names, znodes, strict=True) if znode is None]
-        yield from self._forget(missing, dirty.again)
+        yield from self._forget(missing, dirty.reappend)
         for (name, znode, topic), own in zip(changed, overridden, strict=True):
             known = self._known.get(name)
-            if known is not None and known.czxid != znode.czxid and name not in dirty.again:
+            if known is not None and known.czxid != znode.czxid and name not in dirty.reappend:
                 yield removed(name, known)
             self._known.know(name, KnownTopic(znode.czxid, znode.version, own, topic.topic_id))
             of_topic = [next(states) for _ in topic.replicas]
@@ -147,13 +147,13 @@ class TopicsObserver:
                 own,
                 of_topic,
                 new_topic_id=mint_topic_id() if mint else None,
-                observed_again=name in dirty.again,
+                observed_again=name in dirty.reappend,
                 unwritable=fixed,
             )
 
-    def _differs(self, name: str, znode: ZNode, again: frozenset[str]) -> bool:
+    def _differs(self, name: str, znode: ZNode, reappend: frozenset[str]) -> bool:
         identity = (znode.czxid, znode.version)
-        known = None if name in again else self._known.get(name)
+        known = None if name in reappend else self._known.get(name)
         appended = known is not None and (known.czxid, known.version) == identity
         return not appended and self._broken.get(name) != identity
 

@@ -22,20 +22,21 @@ PATHS_IN_FLIGHT = 500
 class Dirty:
     """What one look must read again.
 
-    paths: znodes whose watch fired. everything: all watches were dropped with the connection.
-    again: topics to be appended even if they are as they were appended last; unwritable: those of
-    them that ZooKeeper takes no write of. anew: everything is to be appended, by new observers.
+    paths: znodes whose watch fired. reread_all: all watches were dropped with the connection.
+    reappend: topics to be appended even if they are as they were appended last; unwritable: those
+    of them that ZooKeeper takes no write of. reload: everything is to be appended, by new
+    observers.
     """
 
     paths: frozenset[str] = frozenset()
-    everything: bool = False
-    again: frozenset[str] = frozenset()
+    reread_all: bool = False
+    reappend: frozenset[str] = frozenset()
     unwritable: frozenset[str] = frozenset()
-    anew: bool = False
+    reload: bool = False
 
     def __contains__(self, path: str) -> bool:
         """Return whether a znode may differ."""
-        return self.everything or path in self.paths
+        return self.reread_all or path in self.paths
 
     def below(self, path: str) -> list[str]:
         """Return the names of marked children of a path, sorted."""
@@ -47,10 +48,10 @@ class Dirty:
         """Return what all of them must read again."""
         return cls(
             frozenset().union(*(one.paths for one in marks)),
-            any(one.everything for one in marks),
-            frozenset().union(*(one.again for one in marks)),
+            any(one.reread_all for one in marks),
+            frozenset().union(*(one.reappend for one in marks)),
             frozenset().union(*(one.unwritable for one in marks)),
-            any(one.anew for one in marks),
+            any(one.reload for one in marks),
         )
 
 
@@ -138,7 +139,7 @@ class WatchedTree:
 
     def _on_state(self, state: SessionState) -> None:
         if state is SessionState.HELD:
-            self._dirty.mark(Dirty(everything=True))
+            self._dirty.mark(Dirty(reread_all=True))
 
 
 def _znode(pending: Pending[Any], timeout_s: float) -> ZNode | None:

@@ -105,7 +105,7 @@ class ClusterReader:
         try:
             return self._look(dirty)
         except BaseException:
-            self.dirty.mark(Dirty(everything=True))
+            self.dirty.mark(Dirty(reread_all=True))
             raise
 
     def _look(self, dirty: Dirty) -> Look:

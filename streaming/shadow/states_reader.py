@@ -54,7 +54,7 @@ class StatesReader:
         """Return the states that differ from how they were read last."""
         paths = (
             list(self._subjects)
-            if dirty.everything
+            if dirty.reread_all
             else sorted(dirty.paths & self._subjects.keys())
         )
         found: dict[Partition, Leadership | None] = {}

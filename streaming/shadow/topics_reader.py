@@ -98,7 +98,7 @@ class TopicsReader:
             names = self._tree.children(TOPICS_PATH)
             for gone in sorted(self._known.names() - set(names)):
                 self._forget(gone)
-            new = [name for name in names if dirty.everything or name not in self._known]
+            new = [name for name in names if dirty.reread_all or name not in self._known]
             changed = sorted({*changed, *new} & set(names))
         for name, znode, topic, own in self._read(changed):
             self._take(name, znode, topic, own)

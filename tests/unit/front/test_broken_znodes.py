@@ -174,7 +174,7 @@ def test_a_topic_with_a_name_that_none_may_have_is_passed_over(
     counters = Counter[str]()
     observer = TopicsObserver(tree, Log(), counters)
     with caplog.at_level(logging.WARNING):
-        observer.look(Dirty(everything=True))
+        observer.look(Dirty(reread_all=True))
     assert (len(observer), observer.is_listed(LONG)) == (0, True)
     assert counters == {"broken_topic_znodes": 1}
 

@@ -26,11 +26,11 @@ def test_a_topic_that_nobody_can_read_is_listed() -> None:
     counters: Counter[str] = Counter()
     observer = TopicsObserver(tree, log=None, counters=counters)
     assert not observer.is_listed("t")
-    observer.look(Dirty(everything=True))
+    observer.look(Dirty(reread_all=True))
     assert counters["broken_topic_znodes"] == 1
     assert observer.is_listed("t") and "t" not in observer
     tree.children = lambda path: []
-    observer.look(Dirty(everything=True))
+    observer.look(Dirty(reread_all=True))
     assert not observer.is_listed("t")
 
 
@@ -48,9 +48,9 @@ def test_a_topic_that_is_gone_when_it_is_to_be_observed_again_is_removed(path, m
     )
     log = Log()
     observer = TopicsObserver(tree, log, Counter())
-    observer.look(Dirty(everything=True))
+    observer.look(Dirty(reread_all=True))
     found.clear()
-    observer.look(Dirty(paths=frozenset([path]), again=frozenset(["t", "unseen"])))
+    observer.look(Dirty(paths=frozenset([path]), reappend=frozenset(["t", "unseen"])))
     assert [(one.kind, orjson.loads(one.payload)) for one in log.records[1:]] == [
         ("topic_removed", {"topic": "t", "topic_id": "xVg7K6qyTvmxpuD7RnqU_w"}),
         ("topic_removed", {"topic": "unseen", "topic_id": None}),
@@ -68,8 +68,8 @@ def test_what_the_job_wants_observed_again_says_so(monkeypatch) -> None:
     )
     log = Log()
     observer = TopicsObserver(tree, log, Counter())
-    observer.look(Dirty(everything=True))
-    observer.look(Dirty(again=frozenset(["t"])))
+    observer.look(Dirty(reread_all=True))
+    observer.look(Dirty(reappend=frozenset(["t"])))
     first, again = [orjson.loads(one.payload) for one in log.records]
     assert again == first | {"observed_again": True}
 

@@ -54,23 +54,23 @@ def following() -> World:
 
 def test_what_is_still_asked_of_topics_that_are_decided_about_again_is_asked_again():
     world = following()
-    assert world.look(Dirty(again=frozenset("t"))) == [asked("t", [2], [3])]
+    assert world.look(Dirty(reappend=frozenset("t"))) == [asked("t", [2], [3])]
     world.ask(reassignment_bytes({("t", 1): [3], ("u", 0): [2]}), version=1)
     assert world.look(NEW) == []
-    assert world.look(Dirty(again=frozenset("tx"))) == [asked("t", [3])]
-    assert world.look(Dirty(again=frozenset("x"))) == [], "the request stays"
+    assert world.look(Dirty(reappend=frozenset("tx"))) == [asked("t", [3])]
+    assert world.look(Dirty(reappend=frozenset("x"))) == [], "the request stays"
 
 
 def test_of_topics_that_cannot_be_written_nothing_is_asked_again():
-    again = Dirty(again=frozenset("tu"), unwritable=frozenset("t"))
+    again = Dirty(reappend=frozenset("tu"), unwritable=frozenset("t"))
     assert following().look(again) == [asked("u", [2])]
 
 
 def test_a_new_request_is_not_taken_for_the_one_before():
     world = following()
     world.ask(reassignment_bytes({("t", 0): [4]}), czxid=8)
-    assert world.look(Dirty(NEW.paths, again=frozenset("t"))) == [asked("t", [4])]
+    assert world.look(Dirty(NEW.paths, reappend=frozenset("t"))) == [asked("t", [4])]
     world.ask(b"{", czxid=8, version=1)
-    assert world.look(Dirty(again=frozenset("t"))) == []
+    assert world.look(Dirty(reappend=frozenset("t"))) == []
     world.request = None
-    assert world.look(Dirty(again=frozenset("t"))) == []
+    assert world.look(Dirty(reappend=frozenset("t"))) == []

@@ -56,7 +56,7 @@ class World:
 
 
 def test_after_a_broken_connection_everybody_looks_in_order():
-    assert World().looks_at(Dirty(everything=True)) == [
+    assert World().looks_at(Dirty(reread_all=True)) == [
         CONFIG_CHANGES_PATH,
         "brokers",
         "topics",

@@ -11,16 +11,16 @@ def test_all_marks_are_taken_at_once_and_leave_nothing_behind():
     assert not dirty
     assert dirty.drain() == Dirty()
     dirty.mark(Dirty(frozenset(["/a", "/b"])))
-    dirty.mark(Dirty(frozenset(["/b", "/b/c"]), again=frozenset(["t"])))
-    dirty.mark(Dirty(again=frozenset(["u"]), unwritable=frozenset(["u"])))
+    dirty.mark(Dirty(frozenset(["/b", "/b/c"]), reappend=frozenset(["t"])))
+    dirty.mark(Dirty(reappend=frozenset(["u"]), unwritable=frozenset(["u"])))
     assert told == [True] * 3
     taken = dirty.drain()
     assert taken == Dirty(
-        frozenset(["/a", "/b", "/b/c"]), again=frozenset(["t", "u"]), unwritable=frozenset(["u"])
+        frozenset(["/a", "/b", "/b/c"]), reappend=frozenset(["t", "u"]), unwritable=frozenset(["u"])
     )
     assert taken.below("/b") == ["c"]
     assert not dirty
-    dirty.mark(Dirty(anew=True))
+    dirty.mark(Dirty(reload=True))
     dirty.mark(taken)
-    dirty.mark(Dirty(everything=True))
-    assert dirty.drain() == Dirty.union([taken, Dirty(everything=True, anew=True)])
+    dirty.mark(Dirty(reread_all=True))
+    assert dirty.drain() == Dirty.union([taken, Dirty(reread_all=True, reload=True)])
