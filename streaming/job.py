@@ -101,7 +101,10 @@ def _be_the_job(
             without_term=knows_no_term(machines),
         )
         unfolded = unfolded_outcomes(folders.event_log, beginning.offset)
-        sinks = open_sinks(settings, folders, decided, unfolded=unfolded, stopped=stop)
+        folded = beginning.offset
+        sinks = open_sinks(
+            settings, folders, decided, folded=folded, unfolded=unfolded, stopped=stop
+        )
         closing.callback(sinks.close)
         head_starts = HeadStarts(settings, folders, sinks.pipeline, beginning, stop)
         closing.callback(head_starts.close)

@@ -63,13 +63,14 @@ def open_sinks(
     folders: DataDir,
     decided: DecidedSoFar,
     *,
+    folded: int,
     unfolded: Sequence[LogRecord],
     stopped: threading.Event,
 ) -> Sinks:
     """Open logs, ZooKeeper session and broker channels; the link still has to be started.
 
-    decided: as of where the job begins; unfolded: the events after it. Once stopped is set nothing
-    is waited for. Raises ZooKeeperUnreachable, LogLocked.
+    decided: as of where the job begins, which is the event `folded`; unfolded: outcomes from there
+    on. Once stopped is set nothing is waited for. Raises ZooKeeperUnreachable, LogLocked.
     """
     decisions = EmbeddedLogWriter(folders.decisions)
     outcomes = EmbeddedLogWriter(folders.outcomes)
@@ -79,7 +80,7 @@ def open_sinks(
     link = JobLink(folders.link, on_connected=ring.send_image)
     appender = SinkAppender(link, stopped.is_set, unfolded)
     doubts = Doubts(unfolded)
-    forget_doubted(decided.image, doubts)
+    forget_doubted(decided.image, doubts, folded)
     outcome_log = OutcomeLog(outcomes)
     report = ring.report = DeliveryReport(outcome_log.append, link.send, ring.queue_lengths)
     answers = AnswerSink(

@@ -72,7 +72,7 @@ def topic_removals(batch: DecidedBatch) -> list[NewRecord]:
 
 
 def _removal(refused: SinkDecision) -> dict[str, Any]:
-    body = {"topic": refused.topic, "observed_again": True}
+    body = {"topic": refused.topic, "observed_again": True, "since": refused.offset}
     is_mark = refused.kind is DecisionKind.MARK_TOPIC_DELETION
     return {**body, "unmarked": True} if is_mark else body
 
@@ -83,6 +83,16 @@ def taken_back(events: Iterable[NewRecord | LogRecord]) -> list[str]:
     """
     removals = (one for one in events if one.kind == EventKind.TOPIC_REMOVED)
     return [one.key for one in removals if topic_removed(orjson.loads(one.payload)).observed_again]
+
+
+def refused_since(event: NewRecord | LogRecord) -> int | None:
+    """Return the event whose write was refused, by which a topic was taken back; None where an
+    event says none.
+    """
+    if event.kind != EventKind.TOPIC_REMOVED:
+        return None
+    since: int | None = orjson.loads(event.payload).get("since")
+    return since
 
 
 def producer_id_events(lost_writes: Iterable[LostWrite]) -> list[NewRecord]:

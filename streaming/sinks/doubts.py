@@ -20,7 +20,7 @@ from state.payloads.partitions import StateCause
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import LogRecord, NewRecord
 from streaming.sinks.batch import PARTITION_CHANGES, TOPIC_WRITES, DecidedBatch, SinkDecision
-from streaming.sinks.batch_events import lost_partition_events, taken_back
+from streaming.sinks.batch_events import lost_partition_events, refused_since, taken_back
 from streaming.sinks.independent_stops import independent_stops, stored_states, written_assignments
 
 Subject = tuple[str, int | None]
@@ -38,12 +38,15 @@ class Doubts:
 
     def __init__(self, unfolded: Iterable[LogRecord] = ()) -> None:
         """Take the events that a job has still to fold after a restart: what they correct is in
-        doubt.
+        doubt, from the beginning where they do not say from where on.
         """
         self._ranges: dict[Subject, list[tuple[int, int]]] = {}
         self._rejected: set[Subject] = set()
         self._stored: dict[Subject, tuple[int, Sequence[int]] | None] = {}
         for record in unfolded:
+            since = refused_since(record)
+            if since is not None:
+                self.begin((record.key, None), since)
             self.end(record, record.offset)
 
     def subjects(self) -> list[Subject]:
@@ -171,9 +174,13 @@ def _corrected(event: NewRecord | LogRecord) -> tuple[list[Subject], bool]:
     return [], False
 
 
-def forget_doubted(image: ClusterImage, doubts: Doubts) -> None:
-    """Take what is in doubt out of an image that was made from the machines."""
+def forget_doubted(image: ClusterImage, doubts: Doubts, folded: int) -> None:
+    """Take what is in doubt out of an image that was made from the machines; folded: the first
+    event that they have still to fold.
+    """
     for topic, partition in doubts.subjects():
+        if not doubts.cover(topic, partition, folded - 1):
+            continue
         if partition is None:
             image.forget_topics([topic])
         else:

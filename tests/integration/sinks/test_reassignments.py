@@ -120,7 +120,7 @@ def test_nothing_ends_of_which_a_partition_was_not_written(zk_session, sink, job
     assert topic(zk_session)[0].adding == {0: [3]}
     assert zk_session.get(PLAN) is not None
     removed = [orjson.loads(one.payload) for one in batch_events(batch) if one.key == "t"]
-    assert {"topic": "t", "observed_again": True} in removed
+    assert {"topic": "t", "observed_again": True, "since": completion.offset} in removed
 
 
 def stopped(batch):

@@ -127,7 +127,7 @@ def test_a_state_that_may_not_even_be_read_leaves_the_partition_offline_in_sight
 def test_a_topic_that_would_be_too_large_is_as_before_and_who_asked_hears_why(world):
     before = tree(world.session)
     world.job.story.register({2_000_000_000 + number: 11 + number for number in range(3)})
-    world.job.story.write(
+    asked = world.job.story.write(
         "create_partitions_requested", "t", request_id="c", topic="t", partitions=PARTITIONS_MAX
     )
     world.job.story.unregister(1)
@@ -137,7 +137,7 @@ def test_a_topic_that_would_be_too_large_is_as_before_and_who_asked_hears_why(wo
     assert len(world.job.image) == 2
     assert (event.kind, payload(event)) == (
         "topic_removed",
-        {"topic": "t", "observed_again": True},
+        {"topic": "t", "observed_again": True, "since": asked},
     )
 
     znode = world.session.get(topic_path("t"))

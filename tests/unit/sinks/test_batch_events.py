@@ -226,7 +226,7 @@ def test_leaders_that_nobody_can_take_over_remain():
 
 def test_a_topic_that_exists_is_refused_and_forgotten():
     found = job()
-    found.story.create("new", [[1]])
+    created = found.story.create("new", [[1]])
     batch = found.decide()
     refuse_creation(batch)
     (answer,) = replies(batch, Doubts())
@@ -235,7 +235,7 @@ def test_a_topic_that_exists_is_refused_and_forgotten():
     assert (event.kind, event.key, body(event)) == (
         "topic_removed",
         "new",
-        {"topic": "new", "observed_again": True},
+        {"topic": "new", "observed_again": True, "since": created},
     )
 
 

@@ -255,9 +255,27 @@ def test_after_a_restart_the_events_that_are_still_to_fold_say_what_is_in_doubt(
     found = job()
     found.story.create("u", [[1]])
     found.persist(found.decide())
-    forget_doubted(found.image, doubts)
+    forget_doubted(found.image, doubts, folded=9)
     assert found.image.topic_names() == ["t"]
     assert found.image.columns["partition"].tolist() == [1]
+
+
+def test_after_a_restart_a_topic_is_in_doubt_from_its_refused_write_on():
+    """What was decided about it before was written: the stop, which nobody got, is to be sent."""
+    found, folded = taken_back()
+    found.story.move("t", {1: [2, 3, 4]})
+    batch = found.decide()
+    first, second = batch.of_kind(DecisionKind.REWRITE_ASSIGNMENT)
+    said = {"topic": "t", "observed_again": True, "since": second.offset}
+    doubts = Doubts([LogRecord(batch.end_offset + 3, 1, "topic_removed", "t", orjson.dumps(said))])
+    doubts.lose_rows(batch.decisions)
+    assert not first.failed
+    assert {offset for offset, *_ in lost(batch)} == {second.offset}
+    assert any(one.offset == first.offset for one in batch.of_kind(DecisionKind.STOP_REPLICAS))
+    forget_doubted(found.image, doubts, folded)
+    assert found.image.topic_names() == ["t"], "its machine has folded nothing that is in doubt"
+    forget_doubted(found.image, doubts, second.offset + 1)
+    assert found.image.topic_names() == []
 
 
 def test_after_a_restart_a_topic_of_a_used_name_is_in_no_doubt_by_the_end_of_the_earlier_one():
@@ -271,7 +289,7 @@ def test_after_a_restart_a_topic_of_a_used_name_is_in_no_doubt_by_the_end_of_the
     found.story.replicas_deleted(1, "u", [0])
     found.story.create("u", [[2]], topic_id=LATER)
     doubts = Doubts([LogRecord(20, 1, "topic_removed", "u", REMOVED)])
-    forget_doubted(found.image, doubts)
+    forget_doubted(found.image, doubts, folded=19)
     batch = found.decide()
     doubts.lose_rows(batch.decisions)
     found.persist(batch)
