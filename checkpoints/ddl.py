@@ -1,4 +1,4 @@
-"""The schema of a table as Spark wants it told."""
+"""The schema of a table in Spark's DDL."""
 
 from __future__ import annotations
 

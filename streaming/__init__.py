@@ -1,1 +1,1 @@
-"""The doors and the hallway: event log, Spark query, sinks, observers, gateway and command line."""
+"""All that has side effects: event log, Spark query, sinks, observers, gateway, command line."""

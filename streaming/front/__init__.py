@@ -1,1 +1,1 @@
-"""The front: the process that holds the controller role, the event log's writer and the doors."""
+"""The front process: it holds the controller role, writes the event log and serves clients."""

@@ -1,1 +1,1 @@
-"""The logs of the house: one total order of records with durable appends and exact re-reads."""
+"""Logs in files or Kafka topics: one total order of records, durable appends, exact re-reads."""

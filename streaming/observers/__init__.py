@@ -1,1 +1,1 @@
-"""The eyes: what ZooKeeper says, read again whenever it may differ, appended as events."""
+"""What ZooKeeper holds, read again whenever it may have changed, and appended as events."""
