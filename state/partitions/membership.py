@@ -17,6 +17,7 @@ from state.partitions.changes import Changes
 from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.machine import move_partitions, move_replicas
 from state.partitions.reassignment import complete_reassignments, resume_reassignments
+from state.partitions.recall import recall_unlisted
 from state.partitions.repair import repair_waiting
 from state.partitions.slot import Slot
 from state.partitions.starting import elect_offline, start_rows
@@ -92,6 +93,7 @@ def on_resync_completed(slot: Slot, event: Event, completed: ResyncCompleted) ->
     marks = deletion.start_loaded(slot, event.offset)
     everything = np.arange(len(slot.table.rows))
     start_rows(slot, changes, everything)
+    recall_unlisted(slot, changes, everything)
     resume_reassignments(slot, changes, everything)
     rows = slot.table.rows
     changes.metadata |= rows.has_state
@@ -136,7 +138,9 @@ def _start_brokers(slot: Slot, changes: Changes, ids: list[int]) -> None:
         slot.table.rows.offline_dir[hosted] = False
         serving = ~slot.table.in_deletion()[:, None]
         move_replicas(slot, changes, hosted & serving, ReplicaState.ONLINE)
-        elect_offline(slot, changes, np.arange(len(slot.table.rows)))
+        everything = np.arange(len(slot.table.rows))
+        recall_unlisted(slot, changes, everything)
+        elect_offline(slot, changes, everything)
         deletion.release_hosted(slot, hosted)
         rows = slot.table.rows
         awaited = _hosted(slot, ids) & ~rows.removing

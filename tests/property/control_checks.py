@@ -71,8 +71,9 @@ def settle(loop: ControlLoop, states: WrittenStates) -> None:
 
 def restore(loop: ControlLoop, states: WrittenStates) -> None:
     """Have every broker there again, and all replicas in sync."""
+    unaware = unaware_leaders(loop)
     for broker in loop.brokers.values():
-        if not broker.alive or broker.leaving:
+        if not broker.alive or broker.leaving or broker in unaware:
             start(loop, broker, "bounced" if broker.alive else "registered")
     settle(loop, states)
     for _ in range(BATCHES_UNTIL_SETTLED):
@@ -86,16 +87,31 @@ def restore(loop: ControlLoop, states: WrittenStates) -> None:
 
 
 def has_left_its_data(loop: ControlLoop) -> bool:
-    """Whether nobody who has a partition's data is listed, or leads it any more: a broker that the
-    topic does not list is not told to lead when it comes back, which is an open case.
+    """Whether nobody who is in sync is listed, or led last: such a broker is not told to lead when
+    it comes back, as another controller may have had it delete its replica.
     """
+    states = {place: stored_state(loop, place) for place in served_places(loop)}
+    return any(
+        state is not None
+        and state["leader"] < 0
+        and {*state["isr"]}.isdisjoint(assigned(loop, place))
+        for place, state in states.items()
+    )
+
+
+def unaware_leaders(loop: ControlLoop) -> list[Broker]:
+    """The leaders that are there, that their topic does not list and that do not know of it: they
+    restarted before we knew that they lead, and are not told until the next broker comes.
+    """
+    found = []
     for place in served_places(loop):
-        state = stored_state(loop, place) or {"leader": -1, "isr": ()}
-        known = loop.brokers[state["leader"]].replicas.get(place) if state["leader"] >= 0 else None
-        unlisted = {*state["isr"]}.isdisjoint(assigned(loop, place))
-        if unlisted and (known is None or known.epoch != state["leader_epoch"]):
-            return True
-    return False
+        state = stored_state(loop, place) or {"leader": -1}
+        broker = loop.brokers.get(state["leader"])
+        if broker is not None and broker.alive and broker.id not in assigned(loop, place):
+            known = broker.replicas.get(place)
+            if known is None or known.epoch != state["leader_epoch"]:
+                found.append(broker)
+    return found
 
 
 def check_agreement(loop: ControlLoop) -> None:

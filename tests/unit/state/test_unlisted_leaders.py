@@ -4,17 +4,31 @@ from __future__ import annotations
 
 from typing import Any
 
-from state.decisions import DecisionKind
+import pytest
+
+from state.decisions import DecisionKind, Rule
 from state.partitions.legal import PartitionState
 from tests.unit.state.support import Controller, broker
 
 CHANGE, REFUSE = DecisionKind.CHANGE_PARTITIONS, DecisionKind.REFUSE_TRANSITION
 COMPLETE, STOP = DecisionKind.COMPLETE_REASSIGNMENT, DecisionKind.STOP_REPLICAS
+REWRITE = DecisionKind.REWRITE_ASSIGNMENT
+STATE = [3, 4, [3], 5, 0, 7]
 
 
 def led_by_3(controller: Controller) -> None:
     """Topic t on brokers 1 and 2, of which none is in sync."""
-    controller.topic("t", [[1, 2]], [[3, 4, [3], 5, 0, 7]])
+    controller.topic("t", [[1, 2]], [STATE])
+
+
+def check_recalled(said: dict[DecisionKind, Any]) -> None:
+    """Broker 3 is listed as one that is to go, and told to lead."""
+    written = said[REWRITE]
+    assert (written["assignment"], written["adding"]) == ({"0": [1, 2, 3]}, {})
+    assert written["removing"] == {"0": [3]}
+    [row] = said[CHANGE]
+    assert (row["leader"], row["isr"], row["leader_epoch"]) == (3, [3], 5)
+    assert (row["rule"], sorted(row["recipients"])) == (Rule.OFFLINE_PARTITION_ELECTED, [1, 2, 3])
 
 
 def move(controller: Controller, target: list[int], **more: Any) -> dict[DecisionKind, Any]:
@@ -62,3 +76,67 @@ def test_a_move_to_a_leader_that_was_not_listed_ends_at_once() -> None:
     controller.brokers(unregistered=[3])
     [row] = controller.brokers(registered=[broker(3, 203)])[CHANGE]
     assert (row["leader"], row["recipients"]) == (3, [3])
+
+
+def test_a_leader_that_is_not_listed_is_told_to_lead_when_it_comes_back() -> None:
+    controller = Controller((1, 2, 3))
+    led_by_3(controller)
+    controller.brokers(unregistered=[3])
+    said = controller.brokers(registered=[broker(3, 203)])
+    assert REFUSE not in said
+    check_recalled(said)
+    assert controller.row("t", 0)["state"] == PartitionState.ONLINE
+    said = controller.alter([3, 1, 2], broker_id=3, broker_epoch=203)
+    assert said[COMPLETE]["assignment"] == {"0": [1, 2]}
+    assert [(row["broker"], row["delete"]) for row in said[STOP]] == [(3, True)]
+    [row] = said[CHANGE]
+    assert (row["leader"], row["isr"], row["leader_epoch"]) == (1, [1, 2], 6)
+
+
+def test_a_leader_that_is_not_listed_is_told_to_lead_when_it_bounced() -> None:
+    controller = Controller((1, 2, 3))
+    led_by_3(controller)
+    check_recalled(controller.brokers(bounced=[broker(3, 203)]))
+
+
+def test_a_leader_that_is_not_listed_is_told_to_lead_after_a_load() -> None:
+    controller = Controller((1, 2, 3))
+    controller.elect(6)
+    controller.brokers(registered=[broker(id_, 100 + id_) for id_ in (1, 2, 3)])
+    led_by_3(controller)
+    check_recalled(controller.happen("resync_completed", topics=1))
+
+
+@pytest.mark.parametrize(
+    ("leader", "epoch"),
+    [
+        pytest.param(-1, 5, id="another controller may have had it delete its replica"),
+        pytest.param(3, 9, id="another controller is the newer one"),
+    ],
+)
+def test_other_brokers_that_are_not_listed_are_not_told_to_lead(leader: int, epoch: int) -> None:
+    controller = Controller((2, 3))
+    controller.elect(6)
+    controller.brokers(registered=[broker(2, 102)])
+    controller.topic("t", [[1, 2]], [[leader, 4, [3], epoch, 0, 7]])
+    controller.happen("resync_completed", topics=1)
+    said = controller.brokers(registered=[broker(3, 103)])
+    assert REWRITE not in said
+    assert controller.row("t", 0)["leader"] == leader
+
+
+def test_a_leader_that_is_not_listed_is_not_told_to_lead_a_topic_that_is_to_be_deleted() -> None:
+    controller = Controller((1, 2))
+    led_by_3(controller)
+    controller.happen("topic_deletion_requested", "t", topic="t")
+    assert REWRITE not in controller.brokers(registered=[broker(3, 103)])
+
+
+def test_a_move_goes_on_with_a_leader_that_was_not_listed() -> None:
+    controller = Controller((1, 2, 3))
+    moving = {"adding": [[4]], "removing": [[2]]}
+    controller.topic("t", [[1, 4, 2]], [STATE], **moving)
+    said = controller.brokers(bounced=[broker(3, 203)])
+    written = said[REWRITE]
+    assert written["assignment"] == {"0": [1, 4, 2, 3]}
+    assert (written["adding"], written["removing"]) == ({"0": [4]}, {"0": [2, 3]})
