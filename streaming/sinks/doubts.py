@@ -43,10 +43,12 @@ class Doubts:
         self._ranges: dict[Subject, list[tuple[int, int]]] = {}
         self._rejected: set[Subject] = set()
         self._stored: dict[Subject, tuple[int, Sequence[int]] | None] = {}
+        self._refused: dict[str, int] = {}
         for record in unfolded:
             since = refused_since(record)
             if since is not None:
                 self.begin((record.key, None), since)
+                self._refused[record.key] = since
             self.end(record, record.offset)
 
     def subjects(self) -> list[Subject]:
@@ -90,6 +92,12 @@ class Doubts:
         subjects: tuple[Subject, Subject] = ((topic, partition), (topic, None))
         ranges = (within for one in subjects for within in self._ranges.get(one, ()))
         return any(first <= offset < until for first, until in ranges)
+
+    def was_written(self, topic: str, offset: int) -> bool:
+        """Return whether the job before wrote a topic as decided on an event, by what it said of a
+        later write of the topic, which was refused.
+        """
+        return offset < self._refused.get(topic, 0) and not self.cover(topic, None, offset)
 
     def _covers_topic(self, topic: str, offset: int) -> bool:
         return any(first < offset < until for first, until in self._ranges.get((topic, None), ()))

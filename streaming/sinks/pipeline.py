@@ -99,7 +99,7 @@ class Pipeline:
             self._query_folded(batch.end_offset)
         self._log(batch)
         self._doubts.lose_rows(batch.decisions)
-        self._zookeeper.write(batch)
+        self._zookeeper.write(batch, self._doubts)
         self._doubts.lose_what_follows(batch)
         batch.written_at_ms = wall_clock_ms()
         self._tell(batch)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from state.decisions import Action, DecisionKind
 from streaming.sinks.batch import DecidedBatch, LostWrite, SinkDecision
-from streaming.sinks.doubts import drop_dependents
+from streaming.sinks.doubts import Doubts, drop_dependents
 from streaming.sinks.later_writes import LaterWrites
 from streaming.sinks.reassignments import (
     ended_requests,
@@ -75,19 +75,20 @@ class ZooKeeperSink:
         """Close the session."""
         self._session.close()
 
-    def write(self, batch: DecidedBatch) -> None:
+    def write(self, batch: DecidedBatch, doubts: Doubts | None = None) -> None:
         """Make all writes of a batch and note on it which did not happen, what was lost by that and
         whether it was fenced.
 
-        Rows that are lost already are not written. Repeating the call after a crash finds what is
-        written already. A session that is lost is replaced and the writes repeated, however long
-        ZooKeeper is away; raises ZooKeeperUnreachable when the job is to end meanwhile.
+        doubts: know what a job before this one could not write. Rows that are lost already are not
+        written. Repeating the call after a crash finds what is written already. A session that is
+        lost is replaced and the writes repeated, however long ZooKeeper is away; raises
+        ZooKeeperUnreachable when the job is to end meanwhile.
         """
         lost = [(one.failed, one.lost.copy()) for one in batch.decisions]
 
         def write() -> None:
             _start_again(batch, lost)
-            self._write(batch)
+            self._write(batch, doubts or Doubts())
 
         self._patiently(f"writing batch {batch.batch_id}", write)
 
@@ -117,9 +118,9 @@ class ZooKeeperSink:
                     raise
                 logger.warning("batches wait for ZooKeeper: %s", error)
 
-    def _write(self, batch: DecidedBatch) -> None:
+    def _write(self, batch: DecidedBatch, doubts: Doubts) -> None:
         written = [one for one in batch.decisions if one.kind in _WRITTEN]
-        later = LaterWrites(batch)
+        later = LaterWrites(batch, doubts)
         for version, decisions in groupby(written, key=lambda one: one.fence):
             writer = FencedWriter(self._session, version, self._limits)
             of_epoch = list(decisions)

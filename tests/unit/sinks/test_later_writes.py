@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import orjson
 import pytest
 
 from state.decisions import DecisionKind
+from streaming.log.api import LogRecord
 from streaming.sinks.batch import DecidedBatch, SinkDecision
+from streaming.sinks.doubts import Doubts
 from streaming.sinks.later_writes import LaterWrites
 from streaming.sinks.writes import STAGES, writes_of
 from streaming.zk.ops import SetData
@@ -44,7 +47,7 @@ def test_what_a_later_write_leaves_is_ours(batch: DecidedBatch) -> None:
     [start] = batch.of_kind(DecisionKind.REWRITE_ASSIGNMENT)
     [end] = batch.of_kind(DecisionKind.COMPLETE_REASSIGNMENT)
     op = write_of(end)
-    later = LaterWrites(batch)
+    later = LaterWrites(batch, Doubts())
     left = op.expected_version + 1
     assert later.explain(start, TOPIC, znode(op.data, left))
     assert not later.explain(start, TOPIC, znode(op.data, left + 1))
@@ -52,10 +55,21 @@ def test_what_a_later_write_leaves_is_ours(batch: DecidedBatch) -> None:
     assert not later.explain(end, TOPIC, znode(op.data, left))
 
 
+def test_a_topic_was_written_before_what_the_job_before_found_refused(batch: DecidedBatch) -> None:
+    [start] = batch.of_kind(DecisionKind.REWRITE_ASSIGNMENT)
+    [end] = batch.of_kind(DecisionKind.COMPLETE_REASSIGNMENT)
+    said = orjson.dumps({"topic": "t", "observed_again": True, "since": end.offset})
+    later = LaterWrites(batch, Doubts([LogRecord(99, 1, "topic_removed", "t", said)]))
+    of_others = znode(b"{}", 7)
+    assert later.explain(start, TOPIC, of_others)
+    assert not later.explain(start, STATE, of_others)
+    assert not later.explain(end, TOPIC, of_others)
+
+
 def test_a_topic_that_is_deleted_later_may_be_gone(batch: DecidedBatch) -> None:
     changes = batch.of_kind(DecisionKind.CHANGE_PARTITIONS)
     [deletion] = batch.of_kind(DecisionKind.DELETE_TOPIC)
-    later = LaterWrites(batch)
+    later = LaterWrites(batch, Doubts())
     assert later.explain(changes[0], STATE, None)
     assert later.explain(changes[0], TOPIC, None)
     assert not later.explain(changes[0], "/brokers/topics/tt", None)
