@@ -185,7 +185,7 @@ class Author:
             self.sync(self.clients[-6:].index(mine[0]), 8, c)
 
     def heartbeat(self, a: int, b: int, c: int) -> None:
-        """Some clients of a group are heard of."""
+        """Some clients of a group send heartbeats."""
         group = GROUPS[a % 3]
         beats = [
             [one.group, one.member, one.instance, one.generation]
@@ -195,8 +195,8 @@ class Author:
         self.write("heartbeats_received", str(group_bucket(group)), heartbeats=beats)
 
     def idle(self, a: int, b: int, c: int) -> None:
-        """Time passes, all along which some members of each group are heard of; the log is told of
-        these before anything else, then that other sessions are over.
+        """Time passes, all along which some members of each group are heard from; these are
+        reported before anything else, then that other sessions are over.
         """
         passed_ms = (300, 1_900, 2_100, 5_200, 40_000)[b % 5]
         synced = {name: self._synced(name, b, c) for name in self.image.groups}

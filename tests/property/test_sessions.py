@@ -1,4 +1,4 @@
-"""Sessions that the front keeps: nobody is given up who was heard of, and everybody who was not.
+"""Sessions that the front keeps: no member expires that was heard from, and all that were not.
 
 The machines fold what the front appends, at times that the log gives late; what they decide reaches
 the front later still. Clients live, are silent for a while, or for good.
@@ -27,7 +27,7 @@ from tests.unit.front.standing_time import StandingTime
 SESSION_MS = 3_000
 """Of loaded_metadata."""
 LATE_MS = 1_250
-"""How much later than at the end of its session a member is given up at most, the log's and the
+"""How much later than at the end of its session a member expires at most, the log's and the
 decisions' delays included.
 """
 CLOCK_STEPS_MS = (50, 3_000, 60_000, 3_600_000)
@@ -76,12 +76,12 @@ class Told:
                     self._check(**orjson.loads(decision.body))
 
     def _check(self, group: str, steps: list[dict[str, Any]], partition: int) -> None:
-        """Nobody is given up who was heard of; hand the decision over, late."""
+        """Assert that only silent members expire; hand the decision over, late."""
         changes = [change for step in steps for change in step["changes"]]
         for change in changes:
             if change["change"] == "member_removed":
                 assert change["reason"] == "session_expired"
-                assert change["at_ms"] >= self.heard_ms[group] + SESSION_MS, "it was heard of"
+                assert change["at_ms"] >= self.heard_ms[group] + SESSION_MS, "it was heard from"
                 silent_ms = self.time.now_ms + self.stamp_ms - self.heard_ms[group]
                 assert silent_ms >= SESSION_MS * 15 / 16, "by the time that passed too"
         at_s = self.time.time() + self.decided_ms / 1000
@@ -146,7 +146,7 @@ def test_however_the_log_is_cut_the_same_sessions_end(
 
 
 @given(beats=st.lists(st.integers(1, SESSION_MS - 1), max_size=40))
-def test_nothing_is_appended_while_everybody_is_heard_of(beats: list[int]) -> None:
+def test_nothing_is_appended_while_all_members_are_heard_from(beats: list[int]) -> None:
     told = Told(0, 0)
     appended = len(told.events)
     for passed_ms in beats:

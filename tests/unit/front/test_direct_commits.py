@@ -101,7 +101,7 @@ def test_a_commit_that_waits_too_long_is_answered_once(monkeypatch: pytest.Monke
     play(scenario)
 
 
-def test_the_log_hears_of_the_last_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_log_gets_the_last_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(direct_commits, "LOGGED_WITHIN_S", 3_600.0)
 
     async def scenario(world: GroupWorld, rig: Rig) -> None:
@@ -116,7 +116,7 @@ def test_the_log_hears_of_the_last_of_many(monkeypatch: pytest.MonkeyPatch) -> N
     play(scenario)
 
 
-def test_the_log_hears_of_a_commit_before_long(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_log_gets_a_commit_before_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(direct_commits, "LOGGED_WITHIN_S", 0.01)
 
     async def scenario(world: GroupWorld, rig: Rig) -> None:

@@ -145,7 +145,7 @@ def test_nobody_waits_for_what_is_decided_no_more(ends: str, error: ProtocolErro
     play(scenario)
 
 
-def test_nobody_who_has_synced_is_given_up_for_it() -> None:
+def test_no_member_that_has_synced_is_removed_for_it() -> None:
     """Of those that have not, the machines hear at the deadline."""
 
     async def scenario(world: GroupWorld, rig: Rig) -> None:
@@ -154,13 +154,13 @@ def test_nobody_who_has_synced_is_given_up_for_it() -> None:
         assert (await follower.ask_sync())["error_code"] == 0
         await idle(world, 3 * REBALANCE_MS, leader, follower)
         assert removals(world) == []
-        told = [one["synced"] for one in world.payloads("heartbeats_received") if "synced" in one]
-        assert told == [[[GROUP, leader.generation, [follower.id]]]]
+        synced = [one["synced"] for one in world.payloads("heartbeats_received") if "synced" in one]
+        assert synced == [[[GROUP, leader.generation, [follower.id]]]]
 
     play(scenario)
 
 
-def test_a_member_that_has_not_synced_by_the_deadline_is_given_up_alone() -> None:
+def test_a_member_that_has_not_synced_by_the_deadline_is_removed_alone() -> None:
     async def scenario(world: GroupWorld, rig: Rig) -> None:
         leader, follower = await joined_pair(rig)
         began_ms = world.time.now_ms
@@ -190,7 +190,7 @@ def test_one_that_comes_behind_the_deadline_is_decided() -> None:
     play(scenario)
 
 
-def test_a_static_member_that_comes_back_keeps_what_the_machines_were_not_told() -> None:
+def test_a_static_member_that_comes_back_keeps_what_was_not_reported() -> None:
     async def scenario(world: GroupWorld, rig: Rig) -> None:
         leader, follower = await joined_pair(rig, instance="i")
         await assign(leader, leader, follower)

@@ -24,7 +24,7 @@ NEIGHBOUR = next(name for name in (f"g{n}" for n in range(10**6)) if group_bucke
 
 
 async def idle(world: GroupWorld, ms: int, *heard: Member) -> None:
-    """Let time pass in which some members are heard of each third of a session."""
+    """Let time pass in which some members send a heartbeat each third of a session."""
     end_ms = world.time.now_ms + ms
     while world.time.now_ms < end_ms:
         for one in heard:
@@ -43,7 +43,7 @@ def removals(world: GroupWorld) -> list[tuple[str, str, int]]:
     ]
 
 
-def test_nothing_is_appended_while_everybody_is_heard_of() -> None:
+def test_nothing_is_appended_while_all_members_are_heard_from() -> None:
     async def scenario(world: GroupWorld, rig: Rig) -> None:
         members = [await alone(rig), await alone(rig, NEIGHBOUR), await alone(rig, "elsewhere")]
         await idle(world, LEFT_OVER_MS, *members)
@@ -93,22 +93,22 @@ def test_a_commit_is_as_good_as_a_heartbeat() -> None:
 
 
 @pytest.mark.parametrize("kind", ["offsets_expiration_due", "group_timer_due"])
-def test_no_event_of_the_bucket_ends_the_session_of_who_was_heard_of(kind: str) -> None:
+def test_no_event_of_the_bucket_ends_the_session_of_a_member_that_was_heard_from(kind: str) -> None:
     async def scenario(world: GroupWorld, rig: Rig) -> None:
         one = await alone(rig)
         await idle(world, 5 * SESSION_MS - 100, one)
         world.happen(kind, BUCKET)
         assert removals(world) == []
         assert world.payloads("heartbeats_received")
-        told = len(world.events)
+        before = len(world.events)
         world.happen(kind, BUCKET)
-        assert len(world.events) == told + 1, "it is told once"
+        assert len(world.events) == before + 1, "it is reported once"
 
     play(scenario)
 
 
-def test_a_rebalance_that_ends_does_not_end_sessions_of_who_was_heard_of() -> None:
-    """A static member that does not rejoin stays while it is heard of; its neighbour too."""
+def test_a_rebalance_that_ends_does_not_end_sessions_of_members_that_were_heard_from() -> None:
+    """A static member that does not rejoin stays while it is heard from; its neighbour too."""
 
     async def scenario(world: GroupWorld, rig: Rig) -> None:
         still = Member(await rig.client())
@@ -149,7 +149,7 @@ def test_a_member_that_waits_is_not_silent() -> None:
     play(scenario)
 
 
-def test_silence_is_told_once_in_a_session() -> None:
+def test_silence_is_reported_once_in_a_session() -> None:
     """The decision that the member is gone may take its time."""
 
     async def scenario(world: GroupWorld, rig: Rig) -> None:
@@ -194,7 +194,7 @@ def test_nobody_goes_who_waits_for_a_generation_that_is_decided_late() -> None:
     play(scenario)
 
 
-def test_what_was_sent_before_silence_is_told_counts() -> None:
+def test_what_was_sent_before_silence_is_reported_counts() -> None:
     async def scenario(world: GroupWorld, rig: Rig) -> None:
         one = await alone(rig)
         await idle(world, LEFT_OVER_MS, one)
@@ -206,7 +206,7 @@ def test_what_was_sent_before_silence_is_told_counts() -> None:
     play(scenario)
 
 
-def test_members_are_heard_of_while_the_job_is_away() -> None:
+def test_last_heard_times_are_kept_while_the_job_is_away() -> None:
     async def scenario(world: GroupWorld, rig: Rig) -> None:
         one, silent = await alone(rig), await alone(rig, NEIGHBOUR)
         await idle(world, LEFT_OVER_MS, one, silent)
@@ -222,7 +222,7 @@ def test_members_are_heard_of_while_the_job_is_away() -> None:
 
 
 def test_sessions_begin_when_groups_are_loaded() -> None:
-    """Even where nobody can say who was heard of before, as after a restart of the front."""
+    """Even where last-heard times are not known, as after a restart of the front."""
 
     async def scenario(world: GroupWorld, rig: Rig) -> None:
         one = await alone(rig)
