@@ -11,8 +11,8 @@ from state import bodies, reply_bodies
 from state.decisions import BLOCK_KINDS, DecisionKind
 from state.groups import change_bodies
 from state.groups.change_kinds import ChangeKind
-from tests.property import group_logs
-from tests.property.state_logs import author_of, random_intents
+from tests.logs import group_logs
+from tests.logs.state_logs import author_of, random_intents
 
 LOGS = 20
 BODIES: dict[str, type[Any]] = {

@@ -18,8 +18,8 @@ from state.groups.image import GroupImage
 from state.groups.states import GroupState
 from state.merge import decision_digest_input
 from tests.fixtures.folding import fold_log
-from tests.property.group_logs import LOGS, Author, authored, random_intents
-from tests.property.group_parts import GROUPS, LONGEST_WAIT_MS
+from tests.logs.group_logs import LOGS, Author, authored, random_intents
+from tests.logs.group_parts import GROUPS, LONGEST_WAIT_MS
 from tests.unit.state.group_support import image_of
 
 LONG = [authored(random_intents(seed, 400)) for seed in range(2)]

@@ -32,7 +32,7 @@ from streaming.starting.head_starts import HeadStarts
 from tests.fixtures.folding import fold_log
 from tests.fixtures.job_checkpoints import note_state_format
 from tests.fixtures.story import Fold
-from tests.property.state_logs import long_log
+from tests.logs.state_logs import long_log
 
 SLOTS = 3
 BATCH_EVENTS = 12

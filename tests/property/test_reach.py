@@ -16,8 +16,8 @@ from state.decisions import DecisionKind, Rule
 from state.event_kinds import EventKind
 from state.groups import kinds as group_kinds
 from state.groups.image_changes import CHANGES
-from tests.property import group_logs
-from tests.property.state_logs import Author, author_of, random_intents
+from tests.logs import group_logs
+from tests.logs.state_logs import Author, author_of, random_intents
 
 LOGS = 50
 LEAST = 3

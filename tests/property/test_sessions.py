@@ -21,7 +21,7 @@ from streaming.front.groups.sessions import Sessions
 from streaming.log.api import NewRecord
 from streaming.log.log_clock import LogClock
 from tests.fixtures.folding import fold_log
-from tests.property.group_parts import loaded_metadata
+from tests.logs.group_parts import loaded_metadata
 from tests.unit.front.standing_time import StandingTime
 
 SESSION_MS = 3_000

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from state.partitions.reassignment import in_motion
-from tests.property.log_parts import BROKERS, TOPICS, deleting
-from tests.property.partition_intents import catch_up
-from tests.property.state_logs import INTENTS, SEEDS, Author, Intent, author_of, random_intents
-from tests.property.topic_intents import answer_deletions
+from tests.logs.log_parts import BROKERS, TOPICS, deleting
+from tests.logs.partition_intents import catch_up
+from tests.logs.state_logs import INTENTS, SEEDS, Author, Intent, author_of, random_intents
+from tests.logs.topic_intents import answer_deletions
 
 MARKS = st.lists(st.integers(0, 5), min_size=1, max_size=3)
 

@@ -22,8 +22,8 @@ from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.reassignment import in_motion
 from state.partitions.slot import Slot
 from state.routing import GROUP_SLOTS, Layout
-from tests.property.log_parts import OURSELVES, lists_of
-from tests.property.state_logs import PLAUSIBLE_LOGS
+from tests.logs.log_parts import OURSELVES, lists_of
+from tests.logs.state_logs import PLAUSIBLE_LOGS
 
 ADOPTING = {"topic_observed", "partition_states_observed", "controller_elected"}
 TOPIC_WRITES = {DecisionKind.REWRITE_ASSIGNMENT, DecisionKind.COMPLETE_REASSIGNMENT}

@@ -16,7 +16,7 @@ from state.merge import decision_digest_input
 from state.partitions import table
 from state.topic_ids import topic_id_to_text
 from tests.fixtures.folding import fold_log
-from tests.property.state_logs import LOGS, author_of
+from tests.logs.state_logs import LOGS, author_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -87,7 +87,7 @@ DIGEST = """
 import hashlib
 from state.merge import decision_digest_input
 from tests.fixtures.folding import fold_log
-from tests.property.state_logs import authored, random_intents
+from tests.logs.state_logs import authored, random_intents
 events = authored(random_intents(7, 300))
 states, decisions = fold_log(events, 4, range(0, len(events), 9))
 digest = hashlib.sha256()

@@ -20,7 +20,7 @@ from state.routing import CLUSTER_KEY, GROUP_KEY
 from state.step import fold, new_machine
 from tests.fixtures.documented_events import assert_documented
 from tests.fixtures.json_places import Place, places, replaced
-from tests.property.one_of_each import CLUSTER, EXAMPLES
+from tests.logs.one_of_each import CLUSTER, EXAMPLES
 
 WEIRD: tuple[Any, ...] = (
     None,

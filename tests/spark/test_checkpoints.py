@@ -32,8 +32,8 @@ from streaming.settings import Settings
 from streaming.settings_loader import load_settings
 from tests.fixtures.folding import fold_log
 from tests.fixtures.frozen import EVENTS, SLOTS, unpack_frozen_data
-from tests.property.group_logs import authored, random_intents
-from tests.property.state_logs import long_log
+from tests.logs.group_logs import authored, random_intents
+from tests.logs.state_logs import long_log
 
 CUT = 40
 BATCH = 15

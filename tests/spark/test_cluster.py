@@ -27,7 +27,7 @@ from tests.fixtures.spark_cluster import (
     standalone,
     submit,
 )
-from tests.property.state_logs import long_log
+from tests.logs.state_logs import long_log
 from tests.spark.query_run import recorded
 
 SLOTS, PARTITIONS = 4, 2

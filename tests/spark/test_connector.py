@@ -17,7 +17,7 @@ from streaming.log.kafka_reader import KafkaLogReader
 from streaming.log.kafka_topic import to_headers
 from streaming.log.kafka_writer import KafkaLogWriter
 from streaming.log.location import KafkaTopic
-from tests.property.state_logs import long_log
+from tests.logs.state_logs import long_log
 
 READ_S = 240
 # What the connector makes tokens for secured clusters with need not be of its version, in which not

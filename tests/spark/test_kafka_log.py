@@ -17,7 +17,7 @@ from streaming.replay.plan import ReplayPlan
 from streaming.replay.spark import replay_through_spark
 from tests.fixtures.folding import fold_log
 from tests.fixtures.waiting import wait_for
-from tests.property.state_logs import long_log
+from tests.logs.state_logs import long_log
 from tests.spark.query_run import Recorder, settings_of
 
 pytestmark = [

@@ -14,7 +14,7 @@ from streaming.log.embedded import EmbeddedLogWriter
 from streaming.paths import DataDir
 from streaming.starting.beginning import first_event, give_up_if_lost, restored
 from tests.fixtures.folding import fold_log
-from tests.property.state_logs import long_log
+from tests.logs.state_logs import long_log
 from tests.spark.query_run import Recorder, Run, settings_of
 
 pytestmark = pytest.mark.spark

@@ -16,7 +16,7 @@ from streaming.paths import DataDir
 from tests.fixtures.digests import digest_of
 from tests.fixtures.folding import fold_log
 from tests.fixtures.spark_cluster import kill_driver, standalone, submit
-from tests.property.state_logs import long_log
+from tests.logs.state_logs import long_log
 from tests.spark.query_run import recorded
 
 ROOT = Path(__file__).parents[2]

@@ -28,7 +28,7 @@ from streaming.starting.beginning import unfolded_outcomes
 from streaming.starting.standby import CheckpointFollower
 from tests.fixtures.folding import fold_log
 from tests.fixtures.waiting import wait_for
-from tests.property.state_logs import long_log
+from tests.logs.state_logs import long_log
 from tests.spark.query_run import BATCH_EVENTS, Recorder, Run, recorded, settings_of
 
 

@@ -29,7 +29,7 @@ from streaming.replay.spark import replay_through_spark
 from streaming.settings_loader import load_settings
 from tests.fixtures.folding import fold_log
 from tests.fixtures.unavailable import unavailable_partition
-from tests.property.state_logs import long_log
+from tests.logs.state_logs import long_log
 
 UNCLEAN = "unclean.leader.election.enable"
 

@@ -11,7 +11,7 @@ import pytest
 
 from checkpoints.read import read_states
 from checkpoints.state_files import StatesUnreadable, read_state_files
-from tests.property.state_logs import long_log
+from tests.logs.state_logs import long_log
 from tests.spark.query_run import Recorder, Run
 
 pytestmark = pytest.mark.spark

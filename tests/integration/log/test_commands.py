@@ -13,7 +13,7 @@ from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
 from streaming.log.kafka_writer import KafkaLogWriter
 from tests.fixtures.folding import fold_log
-from tests.property.state_logs import long_log
+from tests.logs.state_logs import long_log
 
 pytestmark = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
 

@@ -6,7 +6,7 @@ from checkpoints.compare import compare
 from state.decisions import Decision, DecisionKind, json_decision
 from state.merge import MergedDecision, merge
 from tests.fixtures.folding import fold_log
-from tests.property.state_logs import long_log
+from tests.logs.state_logs import long_log
 
 
 def of(*decisions: Decision) -> list[MergedDecision]:

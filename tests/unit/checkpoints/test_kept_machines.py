@@ -15,8 +15,8 @@ from state import step as step_module
 from state.events import Event
 from state.merge import MergedDecision
 from state.routing import GROUP_SLOTS, Layout
-from tests.property.group_logs import LOGS as GROUP_LOGS
-from tests.property.state_logs import LOGS
+from tests.logs.group_logs import LOGS as GROUP_LOGS
+from tests.logs.state_logs import LOGS
 
 LAYOUT = Layout(4, GROUP_SLOTS)
 FATAL = 7

@@ -13,8 +13,8 @@ from state.events import Event
 from streaming.commands.state import _show, about, changed_rows, summary_of
 from streaming.errors import ConfigurationError
 from tests.fixtures.folding import fold_log
-from tests.property import group_logs
-from tests.property.state_logs import long_log
+from tests.logs import group_logs
+from tests.logs.state_logs import long_log
 
 SLOTS = 4
 COUNTS = ("partitions", "offline", "under_replicated", "reassigning")

@@ -19,7 +19,7 @@ from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
 from tests.fixtures.folding import fold_log
 from tests.fixtures.waiting import WAIT_S, wait_for
-from tests.property.state_logs import long_log
+from tests.logs.state_logs import long_log
 
 EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "leaders_per_broker.py"
 

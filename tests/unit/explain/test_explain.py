@@ -14,7 +14,7 @@ from state.routing import GROUP_SLOTS, Layout
 from streaming.explain import changes
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
-from tests.property.group_logs import Author
+from tests.logs.group_logs import Author
 from tests.unit.explain.recording import PORTS, Recording, explained, run
 
 

@@ -17,7 +17,7 @@ from streaming.sinks.batch import decided_batch
 from streaming.sinks.decided_so_far import DecidedSoFar
 from streaming.sinks.persisted import persisted
 from tests.fixtures.story import Fold, Story
-from tests.property.state_logs import PLAUSIBLE_LOGS
+from tests.logs.state_logs import PLAUSIBLE_LOGS
 
 
 def partitions(image: ClusterImage) -> dict:

@@ -15,7 +15,7 @@ from streaming.folding import fold_range
 from streaming.log.api import NewRecord, OffsetOutOfRange
 from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
 from tests.fixtures.story import SCHEMA, Fold
-from tests.property.state_logs import long_log
+from tests.logs.state_logs import long_log
 
 SLOTS = 4
 LAYOUT = Layout(SLOTS, GROUP_SLOTS)

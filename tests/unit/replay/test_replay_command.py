@@ -21,7 +21,7 @@ from streaming.log.json_lines import write_json_lines
 from streaming.replay import local
 from tests.fixtures.folding import fold_log
 from tests.fixtures.unavailable import unavailable_partition
-from tests.property.state_logs import long_log
+from tests.logs.state_logs import long_log
 
 ROOT = Path(__file__).parents[3]
 

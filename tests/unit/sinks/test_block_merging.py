@@ -12,7 +12,7 @@ from streaming.sinks.batch import decided_batch
 from streaming.sinks.block_merging import merge_changes
 from streaming.sinks.persisted import persisted
 from tests.fixtures.story import Fold
-from tests.property.state_logs import LOGS
+from tests.logs.state_logs import LOGS
 from tests.unit.sinks.support import Job, changes, lose
 
 

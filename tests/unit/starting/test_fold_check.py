@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from streaming.starting.fold_check import FoldCheck
 from tests.fixtures.folding import fold_log
-from tests.property.state_logs import long_log
+from tests.logs.state_logs import long_log
 
 SLOTS = 3
 DECISIONS = fold_log(long_log(5, plausible=True)[:20], SLOTS)[1]

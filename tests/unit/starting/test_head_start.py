@@ -17,7 +17,7 @@ from tests.fixtures.folding import fold_log
 from tests.fixtures.starting_job import SLOTS, Job
 from tests.fixtures.story import Fold
 from tests.fixtures.waiting import wait_for
-from tests.property.state_logs import long_log
+from tests.logs.state_logs import long_log
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from state.groups.payloads.requests import GroupRequest
 from state.partitions.handlers import SLOT_HANDLERS
 from state.payloads.topics import TopicRemoved
 from state.routing import ALL, CLUSTER, GROUP_SLOTS, Layout, machine_keys, scope
-from tests.property.log_parts import POISON
+from tests.logs.log_parts import POISON
 from tests.unit.state.support import Controller
 
 

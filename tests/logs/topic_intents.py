@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from state.matrix import unpad
 from state.topic_ids import topic_id_to_text
-from tests.property.log_parts import BROKERS, OURSELVES, TOPICS, chosen, deleting, some_of, state_of
+from tests.logs.log_parts import BROKERS, OURSELVES, TOPICS, chosen, deleting, some_of, state_of
 
 if TYPE_CHECKING:
-    from tests.property.state_logs import Author
+    from tests.logs.state_logs import Author
 
 
 def observe_topic(author: Author, a: int, b: int, c: int, d: int) -> None:

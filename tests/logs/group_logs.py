@@ -19,7 +19,7 @@ from state.groups.buckets import bucket_of_timer, group_bucket, timer_name
 from state.groups.image import GroupImage
 from state.groups.slot import GroupSlot
 from state.routing import GROUP_KEY
-from tests.property.group_parts import (
+from tests.logs.group_parts import (
     CONFIG,
     GROUPS,
     INSTANCES,
@@ -30,8 +30,8 @@ from tests.property.group_parts import (
     Client,
     loaded,
 )
-from tests.property.group_writes import Writes
-from tests.property.machines import Machines
+from tests.logs.group_writes import Writes
+from tests.logs.machines import Machines
 from tests.unit.state.group_support import session_ends
 
 Intent = tuple[str, int, int, int]

@@ -24,8 +24,8 @@ from state.partitions.slot import Slot
 from state.routing import CLUSTER_KEY
 from state.topic_ids import topic_id_to_text
 from streaming.sinks.batch import SinkDecision, opened
-from tests.property.admin_intents import ADMIN_WEIGHTS
-from tests.property.log_parts import (
+from tests.logs.admin_intents import ADMIN_WEIGHTS
+from tests.logs.log_parts import (
     BROKERS,
     OURSELVES,
     POISON,
@@ -36,9 +36,9 @@ from tests.property.log_parts import (
     state_of,
     written_by_another,
 )
-from tests.property.machines import Machines
-from tests.property.partition_intents import PARTITION_WEIGHTS
-from tests.property.topic_intents import TOPIC_WEIGHTS
+from tests.logs.machines import Machines
+from tests.logs.partition_intents import PARTITION_WEIGHTS
+from tests.logs.topic_intents import TOPIC_WEIGHTS
 
 Intent = tuple[str, int, int, int, int]
 Play = Callable[["Author", int, int, int, int], None]

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from state.groups.image import GroupImage, WriteId
-from tests.property.group_parts import REFUSALS
+from tests.logs.group_parts import REFUSALS
 
 Step = dict[str, Any]
 

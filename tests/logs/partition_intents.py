@@ -10,10 +10,10 @@ import numpy as np
 from state.matrix import NONE, unpad
 from state.partitions.slot import Slot
 from state.topic_ids import topic_id_to_text
-from tests.property.log_parts import BROKERS, state_of, written_by_another
+from tests.logs.log_parts import BROKERS, state_of, written_by_another
 
 if TYPE_CHECKING:
-    from tests.property.state_logs import Author
+    from tests.logs.state_logs import Author
 
 CAUSES = ("notification", "conflict", "read", "overtaken")
 ONLY_OTHERS_DECIDE_AFTER = ("rejected", "adopted")

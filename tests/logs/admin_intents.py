@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from state.cluster.rebalance import LEADER_REBALANCE_TIMER
 from streaming.sinks import reports
-from tests.property.log_parts import BROKERS
+from tests.logs.log_parts import BROKERS
 
 if TYPE_CHECKING:
-    from tests.property.state_logs import Author
+    from tests.logs.state_logs import Author
 
 
 def _partitions(author: Author, topic: str, first: int, count: int) -> list[int]:
