@@ -12,9 +12,10 @@ from typing import Any
 from state.reply_bodies import ControllerApi
 from streaming.image.brokers import RegisteredBroker
 from streaming.image.cluster_image import ClusterImage
-from streaming.log.api import NewRecord
+from streaming.log.api import LogRecord, NewRecord
 from streaming.sinks.answer_events import deletion_events
 from streaming.sinks.appender import SinkAppender
+from streaming.sinks.batch_events import taken_back
 from streaming.sinks.decided_so_far import DecidedSoFar
 from streaming.sinks.doubts import Doubts
 from streaming.sinks.pipeline import Pipeline
@@ -58,7 +59,7 @@ class ControlLoop:
         self.asked: dict[tuple[Place, int], list[int]] = {}
         self.unnoticed: list[Place] = []
         self._answers: list[NewRecord] = []
-        self._pipeline = _pipeline(self)
+        self._pipeline = self._opened()
         self.log.elect({id_: 10 + id_ for id_ in BROKERS}, epoch_zk_version=EPOCH_VERSION)
         for topic, replicas in TOPICS.items():
             self.log.create(topic, replicas)
@@ -70,12 +71,12 @@ class ControlLoop:
     def is_settled(self) -> bool:
         return len(self.log.events) == self.folded and not self._answers
 
-    def run_batch(self) -> None:
-        """Fold what is in the log, and carry out what is decided."""
-        if self.folded == len(self.log.events):
+    def run_batch(self, end: int | None = None) -> None:
+        """Fold what is in the log, up to an end, and carry out what is decided."""
+        events = self.log.events[self.folded : end]
+        if not events:
             return
-        events = self.log.events[self.folded :]
-        self.folded = len(self.log.events)
+        self.folded += len(events)
         self.batches += 1
         self._pipeline.carry_out(self.batches, self.fold.folded(events))
 
@@ -120,6 +121,9 @@ class ControlLoop:
             world: Any = self
             self.log.write("topic_observed", topic, **topic_now(world, topic), observed_again=True)
 
+    def _opened(self) -> Pipeline:
+        return pipeline(self)
+
     def _append(self, events: list[NewRecord]) -> int:
         start = len(self.log.events)
         self.log.take([(one.kind, one.key, one.payload) for one in events])
@@ -153,8 +157,11 @@ def _zookeeper() -> MemorySession:
     return store
 
 
-def _pipeline(loop: ControlLoop) -> Pipeline:
-    """The real sinks; what is kept for a restart is not kept."""
+def pipeline(loop: ControlLoop, unfolded: Sequence[LogRecord] = (), **kept: Any) -> Pipeline:
+    """The real sinks; what is kept for a restart is not kept, unless it is given.
+
+    unfolded: what came of batches that the job has still to fold.
+    """
     link: Any = loop
     nothing: Any = SimpleNamespace(
         append=lambda _: None,
@@ -166,18 +173,18 @@ def _pipeline(loop: ControlLoop) -> Pipeline:
     )
     brokers: Any = SimpleNamespace(deliver=loop.deliver, queue_lengths=dict)
     session: Any = loop.store
+    stopped = threading.Event().is_set
+    not_kept = dict.fromkeys(("decisions", "decision_log", "unconfirmed"), nothing)
     return Pipeline(
-        decisions=nothing,
-        decision_log=nothing,
+        **not_kept | kept,
         outcomes=nothing,
-        zookeeper=ZooKeeperSink(lambda: session, DEFAULT_LIMITS, stopped=threading.Event().is_set),
+        zookeeper=ZooKeeperSink(lambda: session, DEFAULT_LIMITS, stopped=stopped),
         brokers=brokers,
-        unconfirmed=nothing,
         link=link,
         decided=DecidedSoFar(loop.image, {}),
         planner=Planner(loop.image, LISTENER),
         retention=nothing,
-        appender=SinkAppender(link, threading.Event().is_set),
+        appender=SinkAppender(link, stopped, unfolded),
         doubts=loop.doubts,
-        taken_back=(),
+        taken_back=taken_back(unfolded),
     )
