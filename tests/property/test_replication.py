@@ -11,6 +11,7 @@ import random
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from streaming.offsets.batches import BatchRecord, encode_batch, read_batches, stamped
 from streaming.offsets.history import HistoryUnreadable
@@ -296,7 +297,7 @@ class Replication(Led):
         assert one[-1][1] == b"%d" % self.appended
 
 
-@pytest.mark.parametrize("start", range(0, 200, 50))
+@pytest.mark.parametrize("start", range(0, 4_000, 1_000))
 def test_what_was_acknowledged_is_on_every_broker_that_may_lead(start: int) -> None:
-    for seed in range(start, start + 50):
+    for seed in range(start, start + settings.default.max_examples // 2):
         asyncio.run(Replication(seed).play())
