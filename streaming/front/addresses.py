@@ -26,6 +26,18 @@ def check_announced_host(settings: Settings) -> None:
         )
 
 
+def first_endpoint(settings: Settings) -> Endpoint:
+    """Return where this node is going to be announced whatever listeners brokers have, under no
+    listener's name.
+    """
+    return Endpoint(
+        listener="",
+        host=settings.announced_host,
+        port=settings.gateway_port,
+        security_protocol=SecurityProtocol.PLAINTEXT,
+    )
+
+
 def plaintext_listeners(settings: Settings, brokers: Sequence[Registration]) -> list[str]:
     """Return the names of the listeners that are PLAINTEXT at every broker that has them, in order
     of broker and listener: where this node can be announced, as it speaks nothing else.

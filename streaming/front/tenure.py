@@ -60,6 +60,30 @@ class Tenure:
         assert self._claim is not None, "a term loads, follows and gives back after its claim"
         return self._claim
 
+    def check_id(self, endpoints: Sequence[Endpoint]) -> ZNode | None:
+        """Make sure that no broker has our id, and return /controller as it was read for that.
+
+        endpoints: those we are announced with. What a killed front left behind belongs to the
+        session that still has /controller. Raises BrokersId when our id is a broker's, IdTaken when
+        it may be.
+        """
+        path = broker_path(self._controller_id)
+        # In this order: a session that ends in between takes both, and no registration is seen
+        # without its /controller.
+        holder, registered = self._session.get(CONTROLLER_PATH), self._session.get(path)
+        if registered is not None and not _registered_as_holder(registered, holder):
+            if elsewhere := _address_elsewhere(registered, endpoints):
+                raise BrokersId(
+                    f"controller.id = {self._controller_id} is the id of a broker at {elsewhere}:"
+                    " set it to an id that no broker has"
+                )
+            raise IdTaken(
+                f"{path} is registered by another process; if it is there for longer than a session"
+                f" timeout, controller.id = {self._controller_id} is a broker's: set it to an id"
+                " that no broker has"
+            )
+        return holder
+
     def claim(self, endpoints: Sequence[Endpoint]) -> ControllerClaim:
         """Take the role from whoever has it. endpoints: those we are announced with.
 
@@ -67,7 +91,9 @@ class Tenure:
         when it may be, SharedId when another process takes it back with our id, KRaftControls,
         ClaimForbidden.
         """
-        self._check_id_is_ours(endpoints)
+        holder = self.check_id(endpoints)
+        if holder is not None and parse_controller_id(holder.data) == self._controller_id:
+            self._rivals.meet(self._controller_id, holder.ephemeral_owner)
         self._session.ensure_path("/")  # a chroot that is new, as brokers do
         if (session_id := self._session.session_id) is not None:
             self._rivals.claiming(session_id)
@@ -114,29 +140,6 @@ class Tenure:
         if present is not None and present.ephemeral_owner == claim.claimed_by:
             self._session.delete(path)
         return resign_controller(self._session, claim)
-
-    def _check_id_is_ours(self, endpoints: Sequence[Endpoint]) -> None:
-        """Make sure that no broker has our id, and no other controller.
-
-        What a killed front left behind belongs to the session that still has /controller.
-        """
-        path = broker_path(self._controller_id)
-        # In this order: a session that ends in between takes both, and no registration is seen
-        # without its /controller.
-        holder, registered = self._session.get(CONTROLLER_PATH), self._session.get(path)
-        if registered is not None and not _registered_as_holder(registered, holder):
-            if elsewhere := _address_elsewhere(registered, endpoints):
-                raise BrokersId(
-                    f"controller.id = {self._controller_id} is the id of a broker at {elsewhere}:"
-                    " set it to an id that no broker has"
-                )
-            raise IdTaken(
-                f"{path} is registered by another process; if it is there for longer than a session"
-                f" timeout, controller.id = {self._controller_id} is a broker's: set it to an id"
-                " that no broker has"
-            )
-        if holder is not None and parse_controller_id(holder.data) == self._controller_id:
-            self._rivals.meet(self._controller_id, holder.ephemeral_owner)
 
 
 def _address_elsewhere(registered: ZNode, endpoints: Sequence[Endpoint]) -> str | None:

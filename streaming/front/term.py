@@ -230,12 +230,14 @@ class Term:
         broker.
 
         Before there is one nobody needs a controller, and the first one to start may well be it
-        for a moment. Raises ConfigurationError.
+        for a moment. One that has our id is none of them. Raises ConfigurationError, also when
+        there is such a broker, and IdTaken when there may be.
         """
         if not self._listener.needs_listeners():
             return []
         said = False
         while not (names := addresses.plaintext_listeners(self._settings, self._registrations())):
+            self._tenure.check_id([addresses.first_endpoint(self._settings)])
             if not said:
                 where = self._settings.zookeeper_connect
                 logger.info("no broker is registered in ZooKeeper at %s: one is waited for", where)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from streaming.embedded.ports import free_ports
 from streaming.wire.endpoints import SecurityProtocol
-from streaming.zk.znodes import parse_broker
+from streaming.zk.znodes import broker_path, parse_broker
 from tests.integration.front.harness import CONTROLLER_ID, put_broker
 
 EVERYWHERE = "0.0.0.0"  # noqa: S104 - what an operator binds
@@ -53,6 +54,24 @@ def test_the_id_of_a_broker_is_refused(zk_session, start_with_job):
     put_broker(zk_session, CONTROLLER_ID, port=9093)
     said = refused(zk_session, start_with_job()).splitlines()[-1]
     assert said.startswith(f"error: controller.id = {CONTROLLER_ID} is the id of a broker at 127.0")
+
+
+def test_the_id_of_the_only_broker_is_refused(zk_session, start_with_job):
+    """Also where a first broker is waited for, to know its listeners."""
+    front = start_with_job(gateway_listeners="")
+    put_broker(zk_session, CONTROLLER_ID, port=9093)
+    last = refused(zk_session, front).splitlines()[-1]
+    assert last.endswith("broker at 127.0.0.1:9093: set it to an id that no broker has")
+
+
+def test_what_an_earlier_session_left_is_waited_for(zk_session, start_with_job):
+    (port,) = free_ports(1)
+    put_broker(zk_session, CONTROLLER_ID, port=port)
+    front = start_with_job(gateway_listeners="", gateway_port=port)
+    front.wait_status("a loss", lambda status: status["counters"].get("controller_losses"))
+    zk_session.delete(broker_path(CONTROLLER_ID))
+    put_broker(zk_session, 1)
+    front.wait_role("active")
 
 
 def test_the_role_goes_when_such_a_broker_comes_later(zk_session, start_with_job):
