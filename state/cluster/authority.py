@@ -61,10 +61,14 @@ class Authority:
             self.phase = Phase.PAUSED
 
     def resume(self) -> None:
-        """Let the next load end the pause: what happened meanwhile was passed over."""
-        self.paused = False
-        if self.phase is Phase.PAUSED:
+        """Let the next load end the pause: what happened meanwhile was passed over.
+
+        A load that is under way has passed over some of it too. It comes to nothing: what it ended
+        with would be decided, and not written yet when the next one reads.
+        """
+        if self.paused and self.phase in (Phase.LOADING, Phase.PAUSED):
             self.phase = Phase.NONE
+        self.paused = False
 
 
 def elected_authority(elected: ControllerElected, before: Authority) -> Authority:

@@ -85,6 +85,8 @@ def on_resync_completed(
     """Tell all brokers who is registered, and arm the rebalance timer
     (KafkaController.onControllerFailover).
     """
+    if cluster.authority.phase is not Phase.LOADING:
+        return []
     cluster.authority.complete_load()
     found = [
         _update_brokers(cluster, event, introduced=sorted(cluster.brokers.by_id), complete=True)

@@ -82,6 +82,8 @@ def on_resync_completed(slot: Slot, event: Event, completed: ResyncCompleted) ->
     """Start both state machines on what was loaded (ReplicaStateMachine.startup,
     PartitionStateMachine.startup); during a pause only tell what was loaded.
     """
+    if slot.authority.phase is not Phase.LOADING:
+        return []
     slot.authority.complete_load()
     if slot.authority.paused:
         deletion.keep_begun(slot)

@@ -112,6 +112,22 @@ def test_a_pause_ordered_during_a_load_begins_with_its_end() -> None:
     assert phases(controller) == {Phase.PAUSED}
 
 
+def test_a_load_within_which_the_pause_ends_is_left_to_the_load_after_it(
+    paused: Controller,
+) -> None:
+    """That one would read before what this one decides is written."""
+    paused.elect(6)
+    paused.brokers(registered=[broker(2, 102)])
+    paused.happen("controller_resumed", reason="done")
+    assert phases(paused) == {Phase.NONE}
+    assert paused.topic("t", [[1, 2, 3]], [[1, 0, [1, 2, 3], 5, 0, 0]]) == {}
+    assert paused.happen("resync_completed", topics=1) == {}
+    assert phases(paused) == {Phase.NONE}
+    load(paused, 6, (2,))
+    assert phases(paused) == {Phase.ACTIVE}
+    assert (paused.row("t", 0)["leader"], paused.row("t", 0)["isr"]) == (2, [2])
+
+
 def test_a_topic_that_is_to_be_repaired_is_told_as_it_is_until_the_load_after_the_pause(
     paused: Controller,
 ) -> None:
@@ -136,6 +152,9 @@ def test_an_end_without_a_pause_changes_nothing() -> None:
     controller = Controller()
     controller.happen("controller_resumed", reason="nothing")
     assert phases(controller) == {Phase.ACTIVE}
+    controller.elect(6)
+    controller.happen("controller_resumed", reason="nothing")
+    assert phases(controller) == {Phase.LOADING}
 
 
 def test_no_timer_is_left_armed(paused: Controller) -> None:
