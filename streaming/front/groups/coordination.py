@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from state.event_kinds import EventKind
-from state.groups.change_bodies import Change
+from state.groups.change_bodies import Change, Timeouts
 from state.groups.config import offsets_retention_ms
 from state.groups.image import GroupImage
 from state.groups.load import LoadedPartition
@@ -155,7 +155,14 @@ class GroupCoordination:
             reply = self._syncs.ask(payload, timeout_s)
         if reply is None:
             reply = self._decider.ask(kind, group, payload, timeout_s)
-        if member := payload.get("member") or payload.get("new_member"):
+        member: str = payload.get("member") or payload.get("new_member") or ""
+        if kind is EventKind.JOIN_GROUP_REQUESTED:
+            timeouts = Timeouts(
+                session_timeout_ms=payload["session_timeout_ms"],
+                rebalance_timeout_ms=payload["rebalance_timeout_ms"],
+            )
+            self._sessions.joins(group, member, payload["instance"], timeouts, reply)
+        elif member:
             self._sessions.asked(group, member, reply)
         return reply
 

@@ -81,9 +81,11 @@ class MemberSession:
 
 
 class GroupSessions:
-    """The members of a group; syncs: None while no SyncGroup is awaited."""
+    """The members of a group; syncs: None while no SyncGroup is awaited. joining: who has an
+    unanswered JoinGroup under an id that no decision has named yet.
+    """
 
-    __slots__ = ("bucket", "generation", "members", "name", "syncs")
+    __slots__ = ("bucket", "generation", "joining", "members", "name", "syncs")
 
     def __init__(self, name: str, bucket: BucketSessions) -> None:
         """Begin without members."""
@@ -91,6 +93,7 @@ class GroupSessions:
         self.bucket = bucket
         self.generation = 0
         self.members: dict[str, MemberSession] = {}
+        self.joining: dict[str, MemberSession] = {}
         self.syncs: PendingSyncs | None = None
 
 
@@ -118,7 +121,11 @@ class BucketSessions:
         if self.report_s > now_s:
             return woken
         self.report_s = math.inf
-        return [one for group in self.groups.values() for one in group.members.values()]
+        return [
+            one
+            for group in self.groups.values()
+            for one in (*group.members.values(), *group.joining.values())
+        ]
 
 
 @dataclass(slots=True)

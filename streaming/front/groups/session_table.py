@@ -71,6 +71,33 @@ class SessionTable:
             if handler is not None:
                 handler(group, change)
 
+    def joins(
+        self, name: str, member: str, instance: str | None, timeouts: bodies.Timeouts, now_s: float
+    ) -> None:
+        """Note that somebody has sent JoinGroup, under an id that may not be known yet.
+
+        The machine knows it with the event and may begin a session then, which is over before its
+        decision is here if that is late. A static member's new id goes on with the session timeout
+        of the old one at first (GroupCoordinator.updateStaticMemberAndRebalance).
+        """
+        group = self._group(name)
+        if member in group.members or member in group.joining:
+            return
+        one = MemberSession(group, member, instance, timeouts, (now_s, now_s))
+        if instance is not None:
+            same = (old.session_s for old in group.members.values() if old.instance == instance)
+            one.session_s = min((one.session_s, *same))
+        group.joining[member] = one
+        self.look_again(one)
+
+    def answered(self, name: str, member: str) -> None:
+        """Note that nobody waits for an answer to this member any more."""
+        group = self.groups.get(name)
+        if group is None or not _end_joining(group, member):
+            return
+        if not (group.members or group.joining or group.generation):
+            self._forget(group)
+
     def sync_came(self, name: str, member: str, now_s: float) -> bool:
         """Note that a member has sent SyncGroup; return False when it is too late for that."""
         group = self.groups.get(name)
@@ -141,6 +168,7 @@ class SessionTable:
         timeouts: bodies.Timeouts,
         moments: Moments,
     ) -> None:
+        _end_joining(group, id_)
         one = group.members[id_] = MemberSession(group, id_, instance, timeouts, moments)
         self.look_again(one)
         self._on_added(one)
@@ -162,12 +190,21 @@ class SessionTable:
                 self._add(group, one["member"], one["instance"], one, moments)
 
     def _group_removed(self, name: str, change: bodies.GroupRemoved | bodies.GroupLoaded) -> None:
-        group = self.groups.pop(name, None)
+        group = self.groups.get(name)
         if group is None:
             return
         for one in group.members.values():
             one.group = None
-        del group.bucket.groups[name]
+        if not group.joining:
+            self._forget(group)
+            return
+        # Who joins now is to be a member of the next group of that name.
+        group.members.clear()
+        group.generation, group.syncs = 0, None
+
+    def _forget(self, group: GroupSessions) -> None:
+        del self.groups[group.name]
+        del group.bucket.groups[group.name]
         if not group.bucket.groups:
             del self.buckets[group.bucket.number]
 
@@ -218,3 +255,12 @@ class SessionTable:
     def _restart(self, one: MemberSession, moments: Moments) -> None:
         one.heard_s, one.reported_s = moments
         self.look_again(one)
+
+
+def _end_joining(group: GroupSessions, member: str) -> bool:
+    """Return whether somebody was joining under that id, who is not any more."""
+    one = group.joining.pop(member, None)
+    if one is None:
+        return False
+    one.group = None
+    return True

@@ -22,7 +22,7 @@ from typing import Any
 
 from state.event_kinds import EventKind
 from state.groups.buckets import timer_name
-from state.groups.change_bodies import Change, Dated
+from state.groups.change_bodies import Change, Dated, Timeouts
 from state.routing import ALL_GROUPS, GROUP_SCOPE, scope
 from streaming.front.event_loop import Handle, Loop
 from streaming.front.groups.member_sessions import BucketSessions, MemberSession, Moments
@@ -72,6 +72,20 @@ class Sessions:
         self._table.outstanding[group, member] += 1
         reply.add_done_callback(lambda _: self._answered(group, member))
 
+    def joins(
+        self,
+        group: str,
+        member: str,
+        instance: str | None,
+        timeouts: Timeouts,
+        reply: asyncio.Future[Any],
+    ) -> None:
+        """Note that somebody has sent JoinGroup, maybe under an id that is not known yet: it counts
+        as alive until that is answered.
+        """
+        self._table.joins(group, member, instance, timeouts, self._loop.time())
+        self.asked(group, member, reply)
+
     def sync_came(self, group: str, member: str) -> bool:
         """Note that a member has sent SyncGroup, which is reported before the machine removes the
         member for sending none; return False when it is too late for that.
@@ -83,6 +97,7 @@ class Sessions:
         outstanding[group, member] -= 1
         if not outstanding[group, member]:
             del outstanding[group, member]
+            self._table.answered(group, member)
         self.heard(group, member)
 
     def decided(self, group: str, changes: Iterable[Change]) -> None:

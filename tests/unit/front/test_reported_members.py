@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
+from typing import Any
 
 import orjson
 import pytest
 
 from state.groups.buckets import group_bucket
+from state.groups.change_bodies import Timeouts
 from streaming.front.groups.sessions import Sessions
 from streaming.log.api import NewRecord
 from tests.unit.front.standing_time import StandingTime
@@ -16,6 +19,10 @@ MEMBERS = 200
 SESSION_S = 45
 BEAT_S = 3
 EVENT = NewRecord("join_group_requested", "g", b"{}")
+
+
+def timeouts(session_s: int) -> Timeouts:
+    return {"session_timeout_ms": session_s * 1000, "rebalance_timeout_ms": session_s * 1000}
 
 
 class Crowd:
@@ -27,16 +34,19 @@ class Crowd:
         self.names = [f"m{number}" for number in range(MEMBERS)]
         self.reported: Counter[str] = Counter()
         self.events = 0
-        changes = [
+        self.add(*self.names)
+
+    def add(self, *names: str, instance: str | None = None, session_s: int = SESSION_S) -> None:
+        """Let members be added."""
+        changes: list[Any] = [
             {
                 "change": "member_added",
                 "member": name,
-                "instance": None,
-                "session_timeout_ms": SESSION_S * 1000,
-                "rebalance_timeout_ms": SESSION_S * 1000,
+                "instance": instance,
                 "at_ms": self.time.now_ms,
+                **timeouts(session_s),
             }
-            for name in self.names
+            for name in names
         ]
         self.sessions.decided("g", changes)
 
@@ -102,3 +112,42 @@ def test_a_member_that_is_silent_for_its_session_is_reported_as_such() -> None:
     crowd.time.pass_to(crowd.time.now_ms + 10)
     silent_ms = crowd.append()
     assert (silent_ms["m0"], silent_ms["m1"]) == (SESSION_S * 1000 + 10, 10)
+
+
+def test_one_that_joins_is_reported_by_the_id_it_is_to_have_until_it_is_answered() -> None:
+    async def scenario() -> None:
+        crowd = Crowd()
+        reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        crowd.sessions.joins("g", "new", None, timeouts(6), reply)
+        crowd.time.pass_to(crowd.time.now_ms + 3_000)
+        assert crowd.append() == {"new": 0}
+        reply.set_result({})
+        await asyncio.sleep(0)
+        crowd.time.pass_to(crowd.time.now_ms + 3_000)
+        assert crowd.append() == {}
+
+    asyncio.run(scenario())
+
+
+def test_a_static_member_that_joins_is_reported_in_time_for_its_old_session_timeout() -> None:
+    async def scenario() -> None:
+        crowd = Crowd()
+        crowd.add("old", instance="i", session_s=6)
+        reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        crowd.sessions.joins("g", "new", "i", timeouts(SESSION_S), reply)
+        crowd.time.pass_to(crowd.time.now_ms + 3_000)
+        assert crowd.append() == {"new": 0}
+
+    asyncio.run(scenario())
+
+
+def test_one_that_joins_a_group_that_is_removed_is_of_the_next_one() -> None:
+    async def scenario() -> None:
+        crowd = Crowd()
+        reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        crowd.sessions.joins("g", "new", None, timeouts(6), reply)
+        crowd.sessions.decided("g", [{"change": "group_removed"}])
+        crowd.time.pass_to(crowd.time.now_ms + 3_000)
+        assert crowd.append() == {"new": 0}
+
+    asyncio.run(scenario())

@@ -194,6 +194,51 @@ def test_nobody_goes_who_waits_for_a_generation_that_is_decided_late() -> None:
     play(scenario)
 
 
+async def joins_decided_late(world: GroupWorld, rig: Rig, instance: str | None) -> Member:
+    """Let a member join without an id, and events pass until its generation is known."""
+    world.held = []
+    one = Member(await rig.client())
+    joins = asyncio.create_task(one.join(instance=instance, rebalance_timeout_ms=60_000))
+    kinds = (b"generation_started", b"member_replaced")
+    await wait_on_loop(
+        "a session",
+        lambda: any(kind in body for body in world.decided[-1:] for kind in kinds),
+        poll_s=0,
+    )
+    for passed_ms in (SESSION_MS + 500, SESSION_MS // 2, SESSION_MS // 2):
+        world.pass_ms(passed_ms)
+        world.happen("offsets_expiration_due", BUCKET)
+    assert removals(world) == []
+    world.release()
+    await joins
+    return one
+
+
+def test_a_new_member_stays_whose_generation_is_decided_late() -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        one = await joins_decided_late(world, rig, None)
+        assert await one.beat() == 0
+
+    play(scenario)
+
+
+def test_a_static_member_stays_whose_new_id_is_decided_late() -> None:
+    """A process that still has the old id keeps nobody."""
+
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        old = Member(await rig.client())
+        await old.join(instance="i")
+        await old.sync()
+        one = await joins_decided_late(world, rig, "i")
+        assert (one.generation, await one.beat()) == (1, 0)
+        for _ in range(4):
+            assert await old.beat() == ProtocolError.UNKNOWN_MEMBER_ID
+            world.pass_ms(SESSION_MS // 3)
+        assert [member for member, _, _ in removals(world)] == [one.id]
+
+    play(scenario)
+
+
 def test_what_was_sent_before_silence_is_reported_counts() -> None:
     async def scenario(world: GroupWorld, rig: Rig) -> None:
         one = await alone(rig)

@@ -95,7 +95,7 @@ def test_requests_of_tools_and_of_members_wait_alike(tmp_path, monkeypatch):
             play_job(front)
             front._decider.ask(EventKind.DELETE_TOPIC_REQUESTED, "t", {"topic": "t"}, 20)
             assert front.status()["waiting_requests"] == 1
-            front._groups._coordination.ask(EventKind.JOIN_GROUP_REQUESTED, "g", {}, 20)
+            front._groups._coordination.ask(EventKind.LEAVE_GROUP_REQUESTED, "g", {}, 20)
             assert front.status()["waiting_requests"] == 2
             await pass_the_loop()
 
