@@ -1,8 +1,8 @@
-"""Leader epochs raised by two: one to tell brokers, and a newer one kept in ZooKeeper.
+"""Leader epochs raised by two: one to announce to brokers, and a newer one kept in ZooKeeper.
 
-A node outside the cluster that poses as leader of a topic's partitions is told to brokers one
-leader epoch behind ZooKeeper's. Two are needed at first: the told one must be newer than what
-brokers know, and ZooKeeper's newer than the told one, so that brokers follow the leader that
+A node outside the cluster that is announced as leader of a topic's partitions is so one
+leader epoch behind ZooKeeper's. Two are needed at first: the announced one must be newer than what
+brokers know, and ZooKeeper's newer than that, so that brokers follow the leader that
 ZooKeeper names as soon as another controller announces it.
 """
 

@@ -256,7 +256,7 @@ def _by_broker(counts: dict[str, Any]) -> dict[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class RaiseLeaderEpochsRequested:
-    """The node that poses as leader of a topic's partitions needs leader epochs of its own."""
+    """The node announced as leader of a topic's partitions needs leader epochs of its own."""
 
     request_id: str
     topic: str

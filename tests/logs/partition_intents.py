@@ -138,7 +138,7 @@ def _take_all_in(author: Author, at: list[int], a: int, *, together: int = 1) ->
 
 
 def raise_leader_epochs(author: Author, a: int, b: int, c: int, d: int) -> None:
-    """Who poses as leader of a topic's partitions needs leader epochs."""
+    """The announced leader of a topic's partitions needs leader epochs."""
     author.ask("raise_leader_epochs_requested", author.a_topic(a))
 
 

@@ -7,6 +7,7 @@ import socket
 import orjson
 import pytest
 
+from streaming.embedded.ports import free_ports
 from streaming.zk.claim import claim_controller
 from streaming.zk.client import ZkSession
 from streaming.zk.ops import Create, Delete, SetData
@@ -245,10 +246,13 @@ def test_a_front_without_zookeeper_waits_for_it(zookeeper_server, start_with_job
     assert kinds(front)[0] == "controller_elected"
 
 
-def test_a_broker_with_our_id_keeps_it(zookeeper, zk_session, start_with_job):
+def test_a_registration_with_our_address_keeps_our_id_while_it_is_there(
+    zookeeper, zk_session, start_with_job
+):
+    (port,) = free_ports(1)
     with ZkSession(zookeeper, SESSION_TIMEOUT_MS) as broker:
-        epoch = put_broker(broker, CONTROLLER_ID)
-        front = start_with_job()
+        epoch = put_broker(broker, CONTROLLER_ID, port=port)
+        front = start_with_job(gateway_port=port)
         wait_for("a refusal", lambda: front.status()["counters"].get("controller_losses", 0) >= 1)
         assert zk_session.get(f"/brokers/ids/{CONTROLLER_ID}").czxid == epoch
         assert zk_session.get("/controller") is None

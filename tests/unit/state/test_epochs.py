@@ -1,4 +1,4 @@
-"""Leader epochs raised by two for a node that poses as leader."""
+"""Leader epochs raised by two for an announced leader."""
 
 from __future__ import annotations
 

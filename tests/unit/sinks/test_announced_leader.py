@@ -1,4 +1,4 @@
-"""What brokers are told of a topic that this node poses as leader of."""
+"""What brokers are told of a topic whose leader this node is announced to be."""
 
 from __future__ import annotations
 
