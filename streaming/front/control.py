@@ -39,12 +39,12 @@ class ControlServer:
         path: Path,
         append: AppendEvents,
         end_offset: int,
-        on_resumed: Callable[[], None],
+        on_resumed: Callable[[int], None],
         is_paused_after: Callable[[int], bool],
     ) -> None:
-        """Append orders with `append` to a log that ends at end_offset; on_resumed is called when
-        the end of a pause is durable. is_paused_after: whether all that was decided up to an event
-        is written, and nothing is decided now.
+        """Append orders with `append` to a log that ends at end_offset; on_resumed is called with
+        the offset of a pause's end once that is durable. is_paused_after: whether all that was
+        decided up to an event is written, and nothing is decided now.
         """
         self._append = append
         self._on_resumed = on_resumed
@@ -90,7 +90,7 @@ class ControlServer:
             return
         self._newest = appended.result().start
         if kind == EventKind.CONTROLLER_RESUMED:
-            self._on_resumed()
+            self._on_resumed(self._newest)
 
     async def _take(self, line: bytes) -> dict[str, Any]:
         try:

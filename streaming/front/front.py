@@ -182,7 +182,7 @@ class Front:
             logger.warning("the job knows of no election: everything is loaded again")
             if self._feed.paused:
                 self._control.give(event(EventKind.CONTROLLER_PAUSED, {"reason": _STILL_PAUSED}))
-            self._load_again()
+            self._load_again(self._log.end_offset() - 1)
         self._lease.folded(end_offset)
 
     def decided(self, image: ClusterImage | None, gone: Collection[str]) -> None:
@@ -305,9 +305,9 @@ class Front:
         if self._term is not None:
             self._term.close()
 
-    def _load_again(self) -> None:
+    def _load_again(self, after: int) -> None:
         if self._term is not None:
-            self._term.load_again()
+            self._term.load_again(after)
 
 
 def _metrics_server(

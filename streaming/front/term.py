@@ -113,6 +113,8 @@ class Term:
         self._unserved: str | None = None  # what was warned of last
         self._watching: _Watching | None = None
         self._read: TopicsObserver | None = None  # once all topics were read
+        self._elected_at = -1  # offset of the election that the last load began with
+        self._load_after = -1  # a load has to begin behind that offset
 
     def connect_and_claim(self) -> ControllerClaim:
         """Open the session and take the role from whoever has it.
@@ -141,7 +143,8 @@ class Term:
         claim = self._tenure.held()
         self._read = None
         self._dirty.drain()  # everything is read below
-        self._log.append([elected(claim, self._endpoints, self._settings)])
+        appended = self._log.append([elected(claim, self._endpoints, self._settings)])
+        self._elected_at = appended.start
         watching = self._watching = self._watch(claim)
         observers, topics = watching.observers, watching.topics
         create_missing(self._session, watching.writer, self._settings.inter_broker_protocol)
@@ -168,7 +171,7 @@ class Term:
         while True:
             self._signals.wait_for_work(self._dirty)
             dirty = self._dirty.drain()
-            if dirty.reload:
+            if dirty.reload and self._elected_at <= self._load_after:
                 logger.info("everything is loaded again, under the same claim")
                 self.load()
                 continue
@@ -187,8 +190,14 @@ class Term:
         """Append topics as they are, even if they did not change; from any thread."""
         self._dirty.mark(Dirty(reappend=frozenset(topics), unwritable=frozenset(unwritable)))
 
-    def load_again(self) -> None:
-        """Append an election and everything again, as after a claim, soon; from any thread."""
+    def load_again(self, after: int) -> None:
+        """Append an election and everything again, as after a claim, soon, unless a load began
+        behind that offset; from any thread.
+
+        Without need there is none: what is decided in between and not written yet would be read as
+        it was before.
+        """
+        self._load_after = max(self._load_after, after)
         self._dirty.mark(Dirty(reload=True))
 
     def topic_exists(self, name: str) -> bool:

@@ -87,14 +87,12 @@ def ask(
     """Call with a server at work, by default for a job that is paused; return what it returns and
     how often a pause ended.
     """
-    resumed: list[None] = []
+    resumed: list[int] = []
     folded = job or Job(log)
 
     async def scenario() -> Any:
         path = DataDir(data_dir).control_socket
-        server = ControlServer(
-            path, log.append, FIRST, lambda: resumed.append(None), folded.is_paused_after
-        )
+        server = ControlServer(path, log.append, FIRST, resumed.append, folded.is_paused_after)
         await server.start()
         try:
             return await asyncio.to_thread(call)

@@ -18,7 +18,7 @@ def told(folder, *heads: dict[str, Any]) -> tuple[list[str], list[str], bool]:
 
     async def inner() -> bool:
         front, log = made_front(folder)
-        front._term = SimpleNamespace(load_again=lambda: asked.append("load again"))
+        front._term = SimpleNamespace(load_again=lambda _: asked.append("load again"))
         front._feed.job_connected(77)
         for head in heads:
             say(front, {"type": "image", **head})
