@@ -80,6 +80,12 @@ class ControlLoop:
         self.batches += 1
         self._pipeline.carry_out(self.batches, self.fold.folded(events))
 
+    def catch_up(self) -> None:
+        """Let all that is under way arrive."""
+        while self.unnoticed:
+            self.notice(self.unnoticed.pop(0))
+        self.take_answers()
+
     def take_answers(self, count: int | None = None) -> None:
         """Append what brokers answered, the oldest first."""
         self._append(self._answers[:count])

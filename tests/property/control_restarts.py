@@ -111,6 +111,7 @@ class RestartingLoop(ControlLoop):
             self._reach("after the commit")
         except JobEndedError:
             self.fold.states, self.folded = before
+            self.go_on_without_job()
             self.restart()
             self.run_batch(end)
 
@@ -127,6 +128,9 @@ class RestartingLoop(ControlLoop):
         self._marks = KeptMarks(self._marks.kept)
         self._pipeline = self._opened()
         self._pipeline.resend(began, unfinished_deletions(machines))
+
+    def go_on_without_job(self) -> None:
+        """Let happen what happens while there is no job."""
 
     def deliver_late(self) -> None:
         """Have all brokers take what waits for them."""

@@ -1,0 +1,52 @@
+"""The job ends at any step of a batch and begins again, names of topics are used again, and brokers
+take their requests late: in the end everybody agrees, as in `test_control_loop`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from tests.property.control_actions import ACTIONS, FREQUENT
+from tests.property.control_checks import (
+    WrittenStates,
+    check_agreement,
+    check_whole,
+    has_left_its_data,
+    restore,
+    settle,
+    unaware_leaders,
+)
+from tests.property.control_names import NAME_ACTIONS, ObservedLoop
+from tests.property.control_restarts import STEPS
+from tests.property.test_control_loop import ASKING
+
+ALL: Mapping[str, Callable[[Any, int, int], None]] = ACTIONS | NAME_ACTIONS
+NAMES_OF_ACTIONS = [*FREQUENT, *ALL, *[*NAME_ACTIONS] * 4, *["renew"] * 25]
+ACTION = st.tuples(st.sampled_from(NAMES_OF_ACTIONS), st.integers(0, 63), st.integers(0, 255))
+BATCH = st.tuples(st.lists(ACTION, max_size=6), st.sampled_from(["", *STEPS]))
+
+
+@given(asking=ASKING, batches=st.lists(BATCH, min_size=8, max_size=14))
+@settings(derandomize=True, max_examples=3 * settings.default.max_examples // 5)
+def test_everybody_agrees_whenever_the_job_ended(
+    asking: tuple[int, ...], batches: list[tuple[list[tuple[str, int, int]], str]]
+) -> None:
+    loop = ObservedLoop(asking)
+    states = WrittenStates(loop)
+    for batch, step in batches:
+        for name, a, b in batch:
+            ALL[name](loop, a, b)
+        loop.ends_at = step
+        states.run_batch()
+    loop.ends_at = ""
+    settle(loop, states)
+    assume(not has_left_its_data(loop) and not unaware_leaders(loop))
+    check_agreement(loop)
+    restore(loop, states)
+    assume(not has_left_its_data(loop))
+    check_agreement(loop)
+    check_whole(loop)
