@@ -60,11 +60,11 @@ def independent_stops(
         listed = written.get((decision.offset, topic), {}).get(str(partition))
         if listed is not None and broker not in listed:
             state = stored.get((topic, partition), (NONE, []))
-            stands[at] = state is not None and _may_go(broker, listed, *state)
+            stands[at] = state is not None and may_go(broker, listed, *state)
     return stands
 
 
-def _may_go(broker: int, listed: list[int], leader: int, isr: Sequence[int]) -> bool:
+def may_go(broker: int, listed: list[int], leader: int, isr: Sequence[int]) -> bool:
     """Return whether a broker is not needed until the state is corrected."""
     return broker not in isr or (broker != leader and not set(listed).isdisjoint(isr))
 

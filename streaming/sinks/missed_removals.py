@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from state.decisions import Action, DecisionKind, acts
+from state.matrix import unpad
 from state.merge import MergedDecision
 from state.partitions.changes import EPOCH_DURING_DELETE
 from streaming.image.cluster_image import ClusterImage
@@ -20,6 +21,7 @@ from streaming.log.api import LogError, LogReader
 from streaming.log.decision_writer import record_id
 from streaming.log.recorded import first_where
 from streaming.sinks.batch import SinkDecision, opened
+from streaming.sinks.independent_stops import may_go
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +66,8 @@ def _decided_on(reader: LogReader, events: range) -> Iterator[MergedDecision]:
 
 
 def _stops_that_hold(stops: SinkDecision, image: ClusterImage) -> npt.NDArray[np.bool_]:
-    """Return bool[n]: the replica is to be deleted, and its broker is none of the partition's.
+    """Return bool[n]: the replica is to be deleted, and its broker is none of the partition's and
+    not needed by it: the stop may be of a write that was lost. It is decided again when it is due.
 
     What is deleted with its topic the machines know until it is done.
     """
@@ -77,11 +80,17 @@ def _stops_that_hold(stops: SinkDecision, image: ClusterImage) -> npt.NDArray[np
     for at in np.flatnonzero(holds).tolist():
         name = topics[columns["topic"][at]]
         same = image.topic_ids.get(name) == stops.topic_ids[columns["topic"][at]]
-        rows = image.rows_of(name)
-        place = np.flatnonzero(image.columns["partition"][rows] == columns["partition"][at])
-        replicas = image.columns["replicas"][rows][place]
-        holds[at] = same and len(place) > 0 and columns["broker"][at] not in replicas
+        rows, broker = image.rows_of(name), int(columns["broker"][at])
+        is_named = image.columns["partition"][rows] == columns["partition"][at]
+        places = (rows.start + np.flatnonzero(is_named)).tolist()
+        holds[at] = same and any(_may_go_from(image, row, broker) for row in places)
     return holds
+
+
+def _may_go_from(image: ClusterImage, row: int, broker: int) -> bool:
+    listed, isr = (unpad(image.columns[name][row]) for name in ("replicas", "isr"))
+    leader = int(image.columns["leader"][row])
+    return broker not in listed and may_go(broker, listed, leader, isr)
 
 
 def _topics_that_are_gone(changes: SinkDecision, image: ClusterImage) -> npt.NDArray[np.bool_]:

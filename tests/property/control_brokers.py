@@ -85,11 +85,25 @@ class Broker:
                 case ApiKey.LEADER_AND_ISR:
                     self._lead_or_follow(place, request.rows, row)
                 case ApiKey.STOP_REPLICA:
-                    self._stop_replica(place, int(request.rows.leader_epoch[row]))
+                    if self._is_stopped(place, int(request.rows.leader_epoch[row])):
+                        del self.replicas[place]
                 case ApiKey.UPDATE_METADATA:
                     self._hear(place, request.rows, row)
             errors.append({"topic_name": place[0], "partition_index": place[1], "error_code": 0})
         return Answer(self.id, self.epoch, request, {"error_code": 0, "partition_errors": errors})
+
+    def would_delete(self, request: SharedRequest) -> list[Place]:
+        """The replicas that a request has it delete, other than those of topics that go."""
+        if request.api is not ApiKey.STOP_REPLICA:
+            return []
+        rows, epochs = request.rows, request.rows.leader_epoch.tolist()
+        return [
+            place
+            for place, row in _places(rows)
+            if rows.delete_partition[row]
+            and epochs[row] != EPOCH_DURING_DELETE
+            and self._is_stopped(place, epochs[row])
+        ]
 
     def _lead_or_follow(self, place: Place, rows: PartitionRows, row: int) -> None:
         """ReplicaManager.becomeLeaderOrFollower: an epoch that is known already says nothing."""
@@ -99,12 +113,11 @@ class Broker:
             version = int(rows.partition_epoch[row])
             self.replicas[place] = Replica(int(rows.leader[row]), epoch, version, assigned)
 
-    def _stop_replica(self, place: Place, epoch: int) -> None:
+    def _is_stopped(self, place: Place, epoch: int) -> bool:
         """ReplicaManager.stopReplicas: an old epoch stops nothing."""
         known = self.replicas.get(place)
         any_epoch = epoch in (_NO_EPOCH, EPOCH_DURING_DELETE)
-        if known is not None and (any_epoch or epoch >= known.epoch):
-            del self.replicas[place]
+        return known is not None and (any_epoch or epoch >= known.epoch)
 
     def _hear(self, place: Place, rows: PartitionRows, row: int) -> None:
         leader = int(rows.leader[row])

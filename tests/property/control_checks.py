@@ -7,14 +7,12 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-import orjson
-
 from state.matrix import unpad
 from state.partitions.slot import Slot
 from streaming.zk.znodes.paths import partition_state_path
 from tests.property.control_actions import change_isr, fetching, places, start, topics
 from tests.property.control_brokers import Broker, Place
-from tests.property.control_loop import ControlLoop
+from tests.property.control_loop import ControlLoop, stored_state
 from tests.property.test_state_invariants import Row, rows_of
 
 BATCHES_UNTIL_SETTLED = 40
@@ -54,11 +52,6 @@ class WrittenStates:
         safe = any({*after["isr"]} <= one and after["leader"] in {-1, *one} for one in in_sync)
         assert safe, ("LOST: leader or ISR was not in sync", place, before, after, asked)
         assert after["leader_epoch"] >= before["leader_epoch"]
-
-
-def stored_state(loop: ControlLoop, place: Place) -> dict[str, Any] | None:
-    node = loop.store.get(partition_state_path(*place))
-    return None if node is None else orjson.loads(node.data) | {"version": node.version}
 
 
 def settle(loop: ControlLoop, states: WrittenStates) -> None:

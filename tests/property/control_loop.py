@@ -9,6 +9,8 @@ from collections.abc import Collection, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
+import orjson
+
 from state.reply_bodies import ControllerApi
 from streaming.image.brokers import RegisteredBroker
 from streaming.image.cluster_image import ClusterImage
@@ -16,16 +18,22 @@ from streaming.log.api import LogRecord, NewRecord
 from streaming.sinks.answer_events import deletion_events
 from streaming.sinks.appender import SinkAppender
 from streaming.sinks.batch_events import taken_back
+from streaming.sinks.channel import Answer
 from streaming.sinks.decided_so_far import DecidedSoFar
 from streaming.sinks.doubts import Doubts
 from streaming.sinks.pipeline import Pipeline
-from streaming.sinks.plan import Plan, Planner
+from streaming.sinks.plan import Plan, Planner, SharedRequest
 from streaming.sinks.zookeeper import ZooKeeperSink
 from streaming.wire.apis import ApiKey
 from streaming.zk.write_limits import DEFAULT_LIMITS
 from streaming.zk.znodes import epoch_bytes
 from streaming.zk.znodes.controller import CONTROLLER_EPOCH_PATH
-from streaming.zk.znodes.paths import CONFIG_CHANGES_PATH, DELETE_TOPICS_PATH, TOPICS_PATH
+from streaming.zk.znodes.paths import (
+    CONFIG_CHANGES_PATH,
+    DELETE_TOPICS_PATH,
+    TOPICS_PATH,
+    partition_state_path,
+)
 from tests.conformance.observe import states_now, topic_now
 from tests.fixtures.story import LISTENER, Fold, Story
 from tests.property.control_brokers import Broker, Place
@@ -110,10 +118,21 @@ class ControlLoop:
         for id_, requests in sorted(plan.items()):
             broker = self.brokers[id_]
             if broker.alive and registered[id_].epoch == broker.epoch:
-                answers = [broker.take(one) for one in requests]
+                answers = [self.hand(broker, one) for one in requests]
                 of_stops = [one for one in answers if one.request.api is ApiKey.STOP_REPLICA]
                 self._answers += [event for one in of_stops for event in deletion_events(one)]
         return ()
+
+    def hand(self, broker: Broker, request: SharedRequest) -> Answer:
+        """Have a broker do as it is told, which is never to delete what nobody else may have."""
+        for place in broker.would_delete(request):
+            state = stored_state(self, place)
+            needed = state is not None and (
+                broker.id == state["leader"] or state["isr"] == [broker.id]
+            )
+            going = place[0] in self.store.children(DELETE_TOPICS_PATH)
+            assert going or not needed, ("LOST: deletes what it has", broker, place, state)
+        return broker.take(request)
 
     def append(self, events: list[NewRecord]) -> int:
         """Append what came of a batch (JobLink)."""
@@ -151,6 +170,11 @@ class ControlLoop:
         if done and broker.leaving:
             broker.stop()
             self.log.unregister(broker.id)
+
+
+def stored_state(loop: ControlLoop, place: Place) -> dict[str, Any] | None:
+    node = loop.store.get(partition_state_path(*place))
+    return None if node is None else orjson.loads(node.data) | {"version": node.version}
 
 
 def _zookeeper() -> MemorySession:

@@ -191,7 +191,7 @@ class RestartingLoop(ControlLoop):
         broker = self.brokers[queued.broker]
         if not broker.alive or broker.epoch != queued.epoch:
             return
-        answers = [broker.take(one) for one in queued.requests]
+        answers = [self.hand(broker, one) for one in queued.requests]
         of_stops = [one for one in answers if one.request.api is ApiKey.STOP_REPLICA]
         self._answers += [event for one in of_stops for event in deletion_events(one)]
         if self._answers:

@@ -16,10 +16,9 @@ from tests.property.control_checks import (
     has_left_its_data,
     restore,
     settle,
-    stored_state,
     unaware_leaders,
 )
-from tests.property.control_loop import BROKERS, ControlLoop
+from tests.property.control_loop import BROKERS, ControlLoop, stored_state
 
 # No other controller takes over: in the midst of a move that was cancelled that is an open case.
 ACTION = st.tuples(st.sampled_from([*FREQUENT, *ACTIONS]), st.integers(0, 63), st.integers(0, 255))
@@ -48,9 +47,8 @@ def test_everybody_agrees_in_the_end(
     check_whole(loop)
 
 
-def cancelled_while_4_alone_is_in_sync() -> tuple[ControlLoop, WrittenStates]:
-    """A cluster where 4 leads although its move was cancelled: it wrote its ISR just before."""
-    loop = ControlLoop(())
+def cancel_while_4_alone_is_in_sync(loop: ControlLoop) -> WrittenStates:
+    """Have 4 lead, write an ISR of its own, and its move cancelled before that is noticed."""
     states = WrittenStates(loop)
     loop.log.move("t", {0: [4, 2]})
     settle(loop, states)
@@ -61,6 +59,13 @@ def cancelled_while_4_alone_is_in_sync() -> tuple[ControlLoop, WrittenStates]:
     assert loop.brokers[4].leads() == [PLACE]
     change_isr(loop, loop.brokers[4], PLACE, [4])
     move_place(loop, PLACE, b=0)
+    return states
+
+
+def cancelled_while_4_alone_is_in_sync() -> tuple[ControlLoop, WrittenStates]:
+    """A cluster where 4 leads although its move was cancelled."""
+    loop = ControlLoop(())
+    states = cancel_while_4_alone_is_in_sync(loop)
     settle(loop, states)
     assert sorted(assigned(loop, PLACE)) == [1, 2, 3]
     check_leads(loop, 4)

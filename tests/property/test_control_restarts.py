@@ -21,8 +21,12 @@ from tests.property.control_checks import (
     unaware_leaders,
 )
 from tests.property.control_names import NAME_ACTIONS, ObservedLoop
-from tests.property.control_restarts import STEPS
-from tests.property.test_control_loop import ASKING
+from tests.property.control_restarts import STEPS, RestartingLoop
+from tests.property.test_control_loop import (
+    ASKING,
+    cancel_while_4_alone_is_in_sync,
+    check_leads,
+)
 
 ALL: Mapping[str, Callable[[Any, int, int], None]] = ACTIONS | NAME_ACTIONS
 NAMES_OF_ACTIONS = [*FREQUENT, *ALL, *[*NAME_ACTIONS] * 4, *["renew"] * 25]
@@ -50,3 +54,18 @@ def test_everybody_agrees_whenever_the_job_ended(
     assume(not has_left_its_data(loop))
     check_agreement(loop)
     check_whole(loop)
+
+
+def test_a_job_that_restarts_leaves_who_alone_is_in_sync_its_replica() -> None:
+    """The removal that the cancelled move decided was lost, but is in the decision log."""
+    loop = RestartingLoop(())
+    states = cancel_while_4_alone_is_in_sync(loop)
+    loop.slow = {4}
+    loop.log.create("other", [[4]])  # of which 4 has not confirmed that it knows
+    states.run_batch()
+    loop.ends_at = "after the commit"
+    states.run_batch()
+    assert not loop.ends_at
+    loop.slow = set()
+    settle(loop, states)
+    check_leads(loop, 4)

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from state.decisions import DecisionKind
+from state.matrix import NONE
 from streaming.image.restore import image_of
 from streaming.log.api import LogRecord
 from streaming.log.decision_writer import IdempotentLogWriter, IdentifiedRecord, RecordId
@@ -74,6 +75,26 @@ def test_a_replica_that_is_assigned_again_is_there_to_stay(job: Logged) -> None:
     job.story.move("t", {0: [1, 3, 2]})
     job.go_on()
     assert job.missed(0) == []
+
+
+@pytest.mark.parametrize(
+    ("leader", "isr", "rows"),
+    [
+        pytest.param(2, [2], [], id="nobody else has the data"),
+        pytest.param(2, [2, 1], [], id="it leads until another one is elected"),
+        pytest.param(-1, [2], [], id="it led last"),
+        pytest.param(1, [1], [0], id="others have taken over"),
+    ],
+)
+def test_a_replica_that_is_needed_by_the_stored_state_is_left(
+    job: Logged, leader: int, isr: list[int], rows: list[int]
+) -> None:
+    ended = job.end_move()
+    job.go_on()
+    rows_of_t = job.image.rows_of("t")
+    job.image.columns["leader"][rows_of_t] = leader
+    job.image.columns["isr"][rows_of_t] = [*isr, NONE][:2]
+    assert job.missed(ended) == [(DecisionKind.STOP_REPLICAS, rows)] * bool(rows)
 
 
 def test_stops_that_delete_nothing_are_not_repeated(job: Logged) -> None:
