@@ -155,8 +155,18 @@ class GroupCoordination:
             reply = self._syncs.ask(payload, timeout_s)
         if reply is None:
             reply = self._decider.ask(kind, group, payload, timeout_s)
+        self._note_asked(kind, group, payload, reply)
+        return reply
+
+    def _note_asked(
+        self, kind: EventKind, group: str, payload: dict[str, Any], reply: Reply
+    ) -> None:
+        """Note that a member waits for an answer. Who wants a session that is shorter than allowed
+        is refused by the machine, which begins none.
+        """
         member: str = payload.get("member") or payload.get("new_member") or ""
-        if kind is EventKind.JOIN_GROUP_REQUESTED:
+        least_ms = self._config["group.min.session.timeout.ms"]
+        if kind is EventKind.JOIN_GROUP_REQUESTED and payload["session_timeout_ms"] >= least_ms:
             timeouts = Timeouts(
                 session_timeout_ms=payload["session_timeout_ms"],
                 rebalance_timeout_ms=payload["rebalance_timeout_ms"],
@@ -164,7 +174,6 @@ class GroupCoordination:
             self._sessions.joins(group, member, payload["instance"], timeouts, reply)
         elif member:
             self._sessions.asked(group, member, reply)
-        return reply
 
     def try_commit(self, request: bytes, host: str, answer: Answer) -> bool:
         """Begin to answer an OffsetCommit; False leaves it to be submitted."""

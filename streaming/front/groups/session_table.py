@@ -230,9 +230,18 @@ class SessionTable:
     def _renew(
         self, name: str, old: str, new: str, change: bodies.MemberUpdated | bodies.MemberReplaced
     ) -> None:
+        """Begin a session of another length. The machine's lasts as long as the old one until the
+        member is heard from (GroupCoordinator.updateStaticMemberAndRebalance), so of a longer one
+        the log is to hear as early as of the old one.
+        """
         one = self._drop(name, old)
-        if one is not None:
-            self._add(self._group(name), new, one.instance, change, self._moments(change))
+        if one is None:
+            return
+        group, moments = self._group(name), self._moments(change)
+        longer_s = change["session_timeout_ms"] / 1000 - one.session_s
+        heard_s, reported_s = moments
+        reported_s -= max(longer_s, 0.0) / REPORT_PART
+        self._add(group, new, one.instance, change, (heard_s, reported_s))
 
     def _removed(self, name: str, change: bodies.MemberRemoved) -> None:
         self._drop(name, change["member"])

@@ -10,9 +10,10 @@ import pytest
 from state.groups.buckets import group_bucket
 from state.groups.tables import CoordinatorPhase
 from state.protocol_errors import ProtocolError
+from streaming.wire.apis import ApiKey
 from tests.fixtures.waiting import wait_on_loop
 from tests.unit.front.group_members import Member, alone, pair, until_told_to_rejoin
-from tests.unit.front.group_requests import GROUP, commit, play
+from tests.unit.front.group_requests import GROUP, commit, joining, play
 from tests.unit.front.group_world import GroupWorld
 from tests.unit.gateway.support import Rig
 
@@ -235,6 +236,35 @@ def test_a_static_member_stays_whose_new_id_is_decided_late() -> None:
             assert await old.beat() == ProtocolError.UNKNOWN_MEMBER_ID
             world.pass_ms(SESSION_MS // 3)
         assert [member for member, _, _ in removals(world)] == [one.id]
+
+    play(scenario)
+
+
+def test_a_static_member_stays_that_comes_back_with_a_longer_session() -> None:
+    """Its first session still has the length of the old one."""
+
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        old, one = Member(await rig.client()), Member(await rig.client())
+        await old.join(instance="i", session_timeout_ms=SESSION_MS)
+        await old.sync()
+        await one.join(instance="i", session_timeout_ms=SESSION_MS * 5)
+        await idle(world, SESSION_MS + 1_000, one)
+        world.happen("offsets_expiration_due", BUCKET)
+        assert removals(world) == []
+
+    play(scenario)
+
+
+def test_a_session_that_is_shorter_than_allowed_is_not_kept() -> None:
+    """The machine refuses who asks for it, so there is nothing to report to it."""
+
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        body = joining() | {"session_timeout_ms": -5}
+        answer = await (await rig.client()).ask(ApiKey.JOIN_GROUP, 3, body)
+        assert answer["error_code"] == ProtocolError.INVALID_SESSION_TIMEOUT
+        kinds = [event.kind for event in world.events]
+        assert "join_group_requested" in kinds
+        assert "heartbeats_received" not in kinds
 
     play(scenario)
 
