@@ -16,7 +16,7 @@ from state.change_columns import CHANGE_COLUMNS
 from state.cluster.authority import Authority
 from state.cluster.brokers import Brokers
 from state.decisions import ELECTIONS, Action, Decision, DecisionKind, Rule
-from state.matrix import NONE, Bools, Int32s, Rows, any_in_row, unpad_rows
+from state.matrix import NONE, Bools, Int32s, Rows, any_in_row, contains, unpad_rows
 from state.partitions.assignment import assignment_decision, reassignment_end
 from state.partitions.event_blocks import EventBlocks
 from state.partitions.refusals import Refusals
@@ -95,12 +95,13 @@ class Changes:
             brokers = self.table.rows.replicas[row, column]
             self._left.append((row, brokers, self.stop_delete[row, column]))
 
-    def stop_unlisted(self, at: Rows, ids: Int32s) -> None:
-        """Have brokers int32[k, V] that rows do not list delete what they have of them."""
-        row, column = np.nonzero(ids != NONE)
+    def stop_unlisted(self, at: Rows) -> None:
+        """Have members of the rows' ISRs that the rows do not list delete what they have."""
+        isr = self.table.rows.isr[at]
+        row, column = np.nonzero((isr != NONE) & ~contains(self.table.rows.replicas[at], isr))
         if len(row):
             delete = np.ones(len(row), dtype=bool)
-            self._left.append((at[row], ids[row, column], delete))
+            self._left.append((at[row], isr[row, column], delete))
 
     def complete(self, at: Rows) -> None:
         """Note that reassignments of rows have ended: their lists are what they ended with."""

@@ -4,8 +4,9 @@ A topic is marked when it is named under `/admin/delete_topics`. Its deletion st
 halted or being reassigned: its partitions cease to exist, brokers are told so, and every replica
 that is online is deleted by its broker. A replica that is not online, or that its broker could not
 delete, halts the deletion until a broker with a replica of the topic comes back. When all replicas
-are deleted the topic's znodes go, and it is forgotten. Source: Kafka 3.9's TopicDeletionManager;
-docs/differences.md says where this one does better.
+are deleted the topic's znodes go, and it is forgotten. A broker that is in sync but not listed is
+stopped too, and not waited for. Source: Kafka 3.9's TopicDeletionManager; docs/differences.md says
+where this one does better.
 """
 
 from __future__ import annotations
@@ -142,6 +143,7 @@ def _start(slot: Slot, changes: Changes, names: list[str]) -> None:
     rows = slot.table.rows
     unseen = [name for name in names if not slot.table.deletions[name].started]
     at = np.flatnonzero(slot.table.is_of(unseen))
+    changes.stop_unlisted(at)  # the next topic of that name would find what they have
     move_partitions(slot, changes, at, PartitionState.OFFLINE)
     move_partitions(slot, changes, at, PartitionState.NON_EXISTENT)
     for name in unseen:

@@ -151,9 +151,9 @@ def drop_unlisted(slot: Slot, changes: Changes, at: Rows) -> None:
     unlisted = (isr != NONE) & ~listed
     led = (leader == NO_LEADER) | ~contains(np.where(unlisted, isr, NONE), leader[:, None])[:, 0]
     dropped = any_in_row(unlisted) & any_in_row(listed) & led
-    at, isr, unlisted = at[dropped], isr[dropped], unlisted[dropped]
-    changes.stop_unlisted(at, np.where(unlisted, isr, NONE))
-    slot.table.replace_isr(at, keep(isr, (isr != NONE) & ~unlisted))
+    at = at[dropped]
+    changes.stop_unlisted(at)
+    slot.table.replace_isr(at, keep(isr[dropped], listed[dropped]))
     changes.recipients[at] |= slot.registered_replicas(at)
     changes.mark_written(at, Rule.REPLICA_LEFT_ISR)
 
@@ -164,6 +164,7 @@ def _stop_again(slot: Slot, changes: Changes, at: Rows) -> None:
     stopped = slot.table.spread(at, states == ReplicaState.DELETION_STARTED)
     changes.stop |= stopped
     changes.stop_delete |= stopped
+    changes.stop_unlisted(at[slot.table.rows.state[at] == PartitionState.NON_EXISTENT])
 
 
 def raise_unwritten(slot: Slot, changes: Changes, at: Rows) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from state.cluster.cluster import Cluster
 from state.cluster.machine import brokers_body
 from state.groups.slot import GroupSlot
@@ -62,6 +64,7 @@ def unfinished_deletions(machines: Iterable[Machine]) -> list[MergedDecision]:
             changes.metadata |= machine.table.in_deletion() & rows.has_state
             changes.stop |= rows.replica_state == ReplicaState.DELETION_STARTED
             changes.stop_delete |= changes.stop
+            changes.stop_unlisted(np.flatnonzero(rows.state == PartitionState.NON_EXISTENT))
             found.extend(changes.finish(machine.authority, machine.brokers))
     return merge(found)
 

@@ -24,9 +24,7 @@ GONE = "u"
 case: what is said of the old topic is not told apart from the new one, as neither has an id.
 """
 AGAIN = "v"
-"""A topic with an id, whose name is used again. It is not moved: who is alone in sync while a topic
-does not list it is not told to delete its replica with the topic, which is an open case.
-"""
+"""A topic with an id, whose name is used again."""
 
 
 def topics(loop: ControlLoop) -> dict[str, TopicZNode]:
@@ -177,8 +175,6 @@ def move(loop: ControlLoop, a: int, b: int) -> None:
 
 def move_place(loop: ControlLoop, place: Place, b: int) -> None:
     topic, partition = place
-    if topic == AGAIN:
-        return
     loop.log.move(topic, {partition: TARGETS[b // 2 % len(TARGETS)] if b % 2 else None})
 
 

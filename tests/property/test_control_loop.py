@@ -12,6 +12,7 @@ from tests.property.control_checks import (
     WrittenStates,
     assigned,
     check_agreement,
+    check_nobody_is_left,
     check_whole,
     has_left_its_data,
     restore,
@@ -56,6 +57,8 @@ def cancel_while_4_alone_is_in_sync(loop: ControlLoop) -> WrittenStates:
     settle(loop, states)
     end(loop, loop.brokers[1])
     settle(loop, states)
+    start(loop, loop.brokers[1], "registered")
+    settle(loop, states)
     assert loop.brokers[4].leads() == [PLACE]
     change_isr(loop, loop.brokers[4], PLACE, [4])
     move_place(loop, PLACE, b=0)
@@ -94,3 +97,24 @@ def test_a_broker_that_alone_is_in_sync_leads_when_it_comes_back_until_others_ar
     check_whole(loop)
     assert sorted(assigned(loop, PLACE)) == [1, 2, 3]
     assert PLACE not in loop.brokers[4].replicas
+
+
+def delete_place(loop: ControlLoop) -> None:
+    topic = PLACE[0]
+    asked = {"topic": topic, "topic_id": None}
+    loop.log.write("delete_topic_requested", topic, request_id="delete", **asked)
+
+
+def test_an_unlisted_leader_deletes_its_replica_with_the_topic() -> None:
+    loop, states = cancelled_while_4_alone_is_in_sync()
+    delete_place(loop)
+    settle(loop, states)
+    check_nobody_is_left(loop)
+
+
+def test_who_turns_out_to_lead_unlisted_a_topic_that_goes_deletes_its_replica() -> None:
+    loop = ControlLoop(())
+    states = cancel_while_4_alone_is_in_sync(loop)
+    delete_place(loop)
+    settle(loop, states)
+    check_nobody_is_left(loop)

@@ -14,6 +14,7 @@ from tests.property.control_actions import ACTIONS, FREQUENT
 from tests.property.control_checks import (
     WrittenStates,
     check_agreement,
+    check_nobody_is_left,
     check_whole,
     has_left_its_data,
     restore,
@@ -26,6 +27,7 @@ from tests.property.test_control_loop import (
     ASKING,
     cancel_while_4_alone_is_in_sync,
     check_leads,
+    delete_place,
 )
 
 ALL: Mapping[str, Callable[[Any, int, int], None]] = ACTIONS | NAME_ACTIONS
@@ -69,3 +71,17 @@ def test_a_job_that_restarts_leaves_who_alone_is_in_sync_its_replica() -> None:
     loop.slow = set()
     settle(loop, states)
     check_leads(loop, 4)
+
+
+def test_an_unlisted_leader_deletes_its_replica_with_the_topic_though_the_job_restarts() -> None:
+    loop = RestartingLoop(())
+    states = cancel_while_4_alone_is_in_sync(loop)
+    settle(loop, states)
+    loop.slow = {4}
+    delete_place(loop)
+    loop.ends_at = "after the commit"
+    states.run_batch()
+    assert not loop.ends_at
+    loop.slow = set()
+    settle(loop, states)
+    check_nobody_is_left(loop)

@@ -7,12 +7,13 @@ from typing import Any
 import pytest
 
 from state.decisions import DecisionKind, Rule
+from state.partitions.changes import EPOCH_DURING_DELETE
 from state.partitions.legal import PartitionState
-from tests.unit.state.support import Controller, broker
+from tests.unit.state.support import Controller, answer, broker
 
 CHANGE, REFUSE = DecisionKind.CHANGE_PARTITIONS, DecisionKind.REFUSE_TRANSITION
 COMPLETE, STOP = DecisionKind.COMPLETE_REASSIGNMENT, DecisionKind.STOP_REPLICAS
-REWRITE = DecisionKind.REWRITE_ASSIGNMENT
+REWRITE, DELETE = DecisionKind.REWRITE_ASSIGNMENT, DecisionKind.DELETE_TOPIC
 STATE = [3, 4, [3], 5, 0, 7]
 
 
@@ -130,6 +131,38 @@ def test_a_leader_that_is_not_listed_is_not_told_to_lead_a_topic_that_is_to_be_d
     led_by_3(controller)
     controller.happen("topic_deletion_requested", "t", topic="t")
     assert REWRITE not in controller.brokers(registered=[broker(3, 103)])
+
+
+def stopped_with_topic(said: dict[DecisionKind, Any]) -> list[int]:
+    rows = said[STOP]
+    assert all((row["delete"], row["leader_epoch"]) == (True, EPOCH_DURING_DELETE) for row in rows)
+    return sorted(row["broker"] for row in rows)
+
+
+def test_a_leader_that_is_not_listed_deletes_what_it_has_with_the_topic() -> None:
+    controller = Controller((1, 2, 3))
+    led_by_3(controller)
+    said = controller.happen("topic_deletion_requested", "t", topic="t")
+    assert stopped_with_topic(said) == [1, 2, 3]
+    assert DELETE not in answer(controller, 1)
+    assert answer(controller, 3) == {}
+    assert DELETE in answer(controller, 2), "it is not waited for"
+
+
+def test_who_turns_out_to_lead_a_topic_in_deletion_deletes_what_it_has() -> None:
+    controller = Controller((1, 2, 3))
+    controller.topic("t", [[1, 2]], [[1, 4, [1, 2], 5, 0, 6]])
+    said = controller.happen("topic_deletion_requested", "t", topic="t")
+    assert stopped_with_topic(said) == [1, 2]
+    said = controller.happen(
+        "partition_states_observed",
+        "t",
+        topic="t",
+        cause="conflict",
+        partitions=[0],
+        states=[STATE],
+    )
+    assert stopped_with_topic(said) == [1, 2, 3]
 
 
 def test_a_move_goes_on_with_a_leader_that_was_not_listed() -> None:
