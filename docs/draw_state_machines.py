@@ -39,7 +39,8 @@ When the deletion of a topic starts, its partitions go Offline and NonExistent, 
 and DeletionStarted, and from there where their broker's answer says. One that is not online, or
 that could not be deleted, is DeletionIneligible and halts the deletion. When the others are done it
 goes Offline; a broker of the topic that comes back lets it be tried again. When all are
-DeletionSuccessful the topic is gone.
+DeletionSuccessful the topic is gone. Who is in sync but not listed is stopped too, and not waited
+for.
 """
 
 
