@@ -64,11 +64,6 @@ class ClusterImage:
         return len(self.keys)
 
     @property
-    def awaits_topics(self) -> bool:
-        """Whether there are topics that have to be observed again."""
-        return bool(self._outdated)
-
-    @property
     def keys(self) -> Keys:
         """int64[n]: topic number << 32 | partition, ascending."""
         return self._partitions.keys

@@ -90,7 +90,6 @@ class Pipeline:
         self._appender = appender
         self._doubts = doubts
         self._taken_back = dict.fromkeys(taken_back)
-        self._removals_in_doubt_until = 0
 
     def carry_out(self, batch_id: int | None, folded: FoldedBatch) -> None:
         """Take what was folded together through all steps; batch_id: None in a head start."""
@@ -178,9 +177,6 @@ class Pipeline:
             ]
             plan = self._planner.everything_for(missed)
             self._add_missed_removals(plan, end_offset)
-            if self._doubts.subjects():
-                self._removals_in_doubt_until = end_offset
-                self._unconfirmed.keep(missed)
             for broker, requests in self._planner.plan(deletions).items():
                 plan.setdefault(broker, []).extend(requests)
             self._send(plan, end_offset, end_offset)
@@ -197,21 +193,6 @@ class Pipeline:
         for broker, requests in self._planner.plan(missed).items():
             if self._unconfirmed.marked(broker):
                 plan.setdefault(broker, []).extend(requests)
-
-    def _send_doubted_removals(self, end_offset: int) -> None:
-        """Send the removals that brokers may have missed before the job began, once it is known
-        what became of the partitions that were in doubt then: the image lacked them.
-        """
-        image = self._decided.image
-        until = self._removals_in_doubt_until
-        if not until or self._doubts.subjects() or image.awaits_topics:
-            return
-        self._removals_in_doubt_until = 0
-        plan: Plan = {}
-        with self._decided.lock:
-            self._add_missed_removals(plan, until)
-            self._unconfirmed.keep(())
-            self._send(plan, end_offset, end_offset)
 
     def _append_outcomes(self, batch: DecidedBatch) -> None:
         events = batch_events(batch)
@@ -244,7 +225,6 @@ class Pipeline:
         self._decided.end_offset = batch.end_offset
         self._say(completed)
         self._doubts.forget_before(batch.end_offset)
-        self._send_doubted_removals(batch.end_offset)
 
     def _completed(self, batch: DecidedBatch, started: float) -> BatchCompleted:
         return BatchCompleted(

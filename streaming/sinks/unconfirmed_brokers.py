@@ -38,7 +38,6 @@ class UnconfirmedBrokers:
         self._path = path
         self._lock = threading.Lock()
         self._known = True
-        self._kept: frozenset[int] = frozenset()
         try:
             stored = orjson.loads(path.read_bytes())["pending"]
             self._marked = {int(broker): Mark(*mark) for broker, mark in stored.items()}
@@ -77,11 +76,6 @@ class UnconfirmedBrokers:
                 self._known = True
                 self._save(sync=True)
 
-    def keep(self, broker_ids: Iterable[int]) -> None:
-        """Leave these brokers marked whatever they confirm, until another call names others."""
-        with self._lock:
-            self._kept = frozenset(broker_ids)
-
     def confirm(self, broker_id: int, end_offset: int) -> None:
         """Clear a broker that has confirmed all it was marked for, up to end_offset; what it has
         not is marked from there on. Kept by the next `save` or `mark`: losing it in a crash costs
@@ -89,7 +83,7 @@ class UnconfirmedBrokers:
         """
         with self._lock:
             mark = self._marked.get(broker_id)
-            if mark is None or broker_id in self._kept:
+            if mark is None:
                 return
             if mark.until <= end_offset:
                 del self._marked[broker_id]

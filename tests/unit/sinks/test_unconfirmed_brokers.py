@@ -48,19 +48,6 @@ def test_a_mark_outlives_a_crash_of_the_machine_and_a_confirmation_need_not(path
     assert synced == [path.parent]
 
 
-def test_a_kept_mark_outlasts_confirmations(unconfirmed, path):
-    unconfirmed.mark([1, 2], 5, 10)
-    unconfirmed.keep([1])
-    unconfirmed.confirm(1, 10)
-    unconfirmed.confirm(2, 10)
-    unconfirmed.save()
-    assert marked(path, 1, 2) == [True, False]
-    assert unconfirmed.since([1]) == 5
-    unconfirmed.keep([])
-    unconfirmed.confirm(1, 10)
-    assert not unconfirmed.marked(1)
-
-
 def test_confirming_an_older_offset_leaves_a_newer_mark(path):
     unconfirmed = UnconfirmedBrokers(path)
     unconfirmed.mark([1], 0, 10)
