@@ -69,6 +69,17 @@ class Controller:
         body = {"topic": name, "partitions": numbers, "replicas": replicas, "states": states}
         return self.happen("topic_observed", name, **body, **more)
 
+    def found(self, cause: str, state: list[Any] | None) -> dict[DecisionKind, Any]:
+        """Read the state of t-0 again."""
+        return self.happen(
+            "partition_states_observed",
+            "t",
+            topic="t",
+            cause=cause,
+            partitions=[0],
+            states=[state],
+        )
+
     def alter(self, isr: list[int], **wrong: Any) -> dict[DecisionKind, Any]:
         """Partition 0 of topic t gets an ISR from broker 1, with what is said to be wrong."""
         row = self.row("t", 0)

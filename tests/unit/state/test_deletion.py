@@ -350,14 +350,7 @@ def test_a_load_drops_marks_where_deletion_is_not_allowed() -> None:
 def test_a_lost_write_is_followed_by_a_second_order_to_delete() -> None:
     controller = with_topic()
     mark(controller)
-    said = controller.happen(
-        "partition_states_observed",
-        "t",
-        topic="t",
-        cause="conflict",
-        partitions=[0],
-        states=[[1, 0, [1, 2], 5, 0, 4]],
-    )
+    said = controller.found("conflict", [1, 0, [1, 2], 5, 0, 4])
     assert stops(said) == dict.fromkeys((1, 2, 3), (True, -2))
     assert controller.row("t", 0)["state"] == PartitionState.NON_EXISTENT
 

@@ -264,14 +264,7 @@ def test_a_leaders_own_write_can_end_it() -> None:
     move(controller, [1, 3])
     row = controller.row("t", 0)
     found = [1, row["leader_epoch"], [1, 2, 3], 5, 0, row["zk_version"] + 1]
-    said = controller.happen(
-        "partition_states_observed",
-        "t",
-        topic="t",
-        cause="notification",
-        partitions=[0],
-        states=[found],
-    )
+    said = controller.found("notification", found)
     assert said[COMPLETE]["assignment"] == {"0": [1, 3]}
 
 
@@ -279,14 +272,7 @@ def test_a_conflict_tells_the_motion_again() -> None:
     controller = with_topic()
     move(controller, [1, 3])
     found = [1, 4, [1], 5, 0, 12]
-    said = controller.happen(
-        "partition_states_observed",
-        "t",
-        topic="t",
-        cause="conflict",
-        partitions=[0],
-        states=[found],
-    )
+    said = controller.found("conflict", found)
     [row] = said[CHANGE]
     assert (row["leader_epoch"], sorted(row["recipients"])) == (5, [1, 2, 3])
     assert actions(row) & Action.IS_NEW

@@ -154,14 +154,7 @@ def test_who_turns_out_to_lead_a_topic_in_deletion_deletes_what_it_has() -> None
     controller.topic("t", [[1, 2]], [[1, 4, [1, 2], 5, 0, 6]])
     said = controller.happen("topic_deletion_requested", "t", topic="t")
     assert stopped_with_topic(said) == [1, 2]
-    said = controller.happen(
-        "partition_states_observed",
-        "t",
-        topic="t",
-        cause="conflict",
-        partitions=[0],
-        states=[STATE],
-    )
+    said = controller.found("conflict", STATE)
     assert stopped_with_topic(said) == [1, 2, 3]
 
 
