@@ -1,7 +1,7 @@
 """What differs between two sequences of decisions about the same log.
 
-Decisions are compared as the single records that `state.records` opens: by event, kind and what
-they are about. Ordinals are not compared, since one decision more moves all that follow.
+Decisions are compared as the single records that `state.opened_decisions` opens: by event, kind and
+what they are about. Ordinals are not compared, since one decision more moves all that follow.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from state.matrix import NONE
 from state.merge import MergedDecision
-from state.records import open_body
+from state.opened_decisions import open_body
 
 Record: TypeAlias = dict[str, Any]
 _PARTS_OF_SUBJECT = ("replica", "broker")

@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from state.records import open_body
+from state.opened_decisions import open_body
 from streaming.log.api import LogRecord, OffsetOutOfRange
 from streaming.log.decision_reader import each_once
 from streaming.log.decision_writer import RecordId, record_id

@@ -9,8 +9,8 @@ from state.events import Event
 from state.matrix import Bools, Rows, any_in_row
 from state.partitions import deletion
 from state.partitions.changes import Changes
+from state.partitions.cluster_events import fail_replicas
 from state.partitions.legal import ReplicaState
-from state.partitions.membership import fail_replicas
 from state.partitions.reassignment import complete_reassignments
 from state.partitions.slot import Slot
 from state.payloads.brokers import LogDirFailureNotified

@@ -3,7 +3,7 @@
 A move that `legal` does not list is refused: it is reported and changes nothing. A leader is
 elected, and a replica taken out of an ISR, only here. What a row is told to be is taken by other
 modules: states found in ZooKeeper (`states`), where loaded rows begin (`starting`), the ISR that
-a leader asks for (`isr`), replica lists (`relist`), leaders that were not listed before
+a leader asks for (`isr`), replica lists (`replica_lists`), leaders that were not listed before
 (`reassignment`), and leader epochs that are raised alone (`epochs`). Sources: Kafka 3.9's
 PartitionStateMachine, ReplicaStateMachine and Election; where Kafka writes a partition several
 times in one event, one write holds the outcome.
@@ -37,8 +37,8 @@ from state.partitions.legal import (
     legal_partition_moves,
     legal_replica_moves,
 )
-from state.partitions.relist import replace_replicas
 from state.partitions.removal_order import last_to_leave
+from state.partitions.replica_lists import replace_replicas
 from state.partitions.slot import Slot
 from state.partitions.table import NO_LEADER
 

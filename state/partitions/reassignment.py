@@ -31,7 +31,7 @@ from state.partitions.changes import Changes
 from state.partitions.election import Strategy
 from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.machine import move_partitions, move_replicas
-from state.partitions.relist import replace_replicas
+from state.partitions.replica_lists import replace_replicas
 from state.partitions.slot import Slot
 from state.partitions.table import NO_LEADER, Columns
 
@@ -80,7 +80,7 @@ def motion_of(rows: Columns, row: int) -> Motion:
     )
 
 
-def begin(slot: Slot, changes: Changes, at: Rows, motions: Sequence[Motion]) -> None:
+def begin_reassignments(slot: Slot, changes: Changes, at: Rows, motions: Sequence[Motion]) -> None:
     """Set the rows of one topic in motion, and bring them as far as they get at once.
 
     Replicas of an earlier motion that the new one has no use for are stopped and deleted; where one

@@ -17,7 +17,7 @@ from state.matrix import NONE
 from state.partitions import deletion
 from state.partitions.assignment import reassignment_end
 from state.partitions.changes import Changes
-from state.partitions.reassignment import Motion, begin, motion_of
+from state.partitions.reassignment import Motion, begin_reassignments, motion_of
 from state.partitions.rejected import Rejected
 from state.partitions.slot import Slot
 from state.payloads.admin import AlterReassignmentsRequested
@@ -60,7 +60,9 @@ def on_alter_reassignments_requested(
         accepted = answers[-1]["error"] == ProtocolError.NONE
         if accepted is not by_znode:
             ended[partition] = None
-    begin(slot, changes, np.array(list(motions), dtype=np.intp), list(motions.values()))
+    begin_reassignments(
+        slot, changes, np.array(list(motions), dtype=np.intp), list(motions.values())
+    )
     found = deletion.finish_with_deletions(slot, changes)
     if ended:
         found.append(reassignment_end(slot.authority, event.offset, request.topic, ended))

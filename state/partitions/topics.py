@@ -11,17 +11,17 @@ from state.matrix import Rows
 from state.partitions import deletion
 from state.partitions.assignment import assignment_decision, reassignment_end
 from state.partitions.changes import Changes
-from state.partitions.reassignment import (
-    complete_reassignments,
-    in_motion,
-    resume_reassignments,
-)
-from state.partitions.repair import (
+from state.partitions.own_id import (
     held_unrepaired,
     joining,
     leaving,
     repair_held,
     without_controller,
+)
+from state.partitions.reassignment import (
+    complete_reassignments,
+    in_motion,
+    resume_reassignments,
 )
 from state.partitions.rows import observed_columns, select
 from state.partitions.slot import Slot

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from state.records import open_body
+from state.opened_decisions import open_body
 from streaming.commands.options import ConfigFiles, DataDirOption, Overrides, settings_from
 from streaming.errors import ConfigurationError
 from streaming.log.api import LogReader, LogRecord

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from state.decisions import BLOCK_KINDS, DecisionKind
-from state.records import open_rows_of
+from state.opened_decisions import open_rows_of
 from state.reply_bodies import partition_errors
 from streaming.log.api import LogReader, LogRecord
 from streaming.log.decision_writer import record_id

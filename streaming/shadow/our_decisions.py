@@ -10,8 +10,8 @@ import orjson
 from state.bodies import RewriteAssignment
 from state.decisions import DecisionKind
 from state.merge import MergedDecision
+from state.opened_decisions import open_body
 from state.partitions.changes import EPOCH_DURING_DELETE
-from state.records import open_body
 from state.reply_bodies import ControllerApi, partition_errors
 from streaming.shadow.books import Books
 from streaming.shadow.leadership import from_row

@@ -17,9 +17,9 @@ import pytest
 from checkpoints.machine_format import decode_machine
 from state.events import Event
 from state.merge import MergedDecision
+from state.opened_decisions import open_body
 from state.partitions.slot import Slot
 from state.protocol_errors import ProtocolError
-from state.records import open_body
 from streaming.commands.tap import open_decision
 from streaming.log.api import LogRecord
 from streaming.log.json_lines import JsonLinesReader

@@ -17,8 +17,8 @@ from checkpoints.machine_format import decode_machine
 from checkpoints.replay import States, fold_batch
 from state.decisions import DecisionKind
 from state.events import Event
+from state.opened_decisions import open_body
 from state.partitions.slot import Slot
-from state.records import open_body
 from state.routing import GROUP_SLOTS, Layout
 from streaming.log.api import NewRecord
 from streaming.shadow.comparison import Comparison

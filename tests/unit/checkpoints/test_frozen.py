@@ -7,8 +7,8 @@ from pathlib import Path
 from checkpoints.machine_format import decode_machine
 from checkpoints.reslot import reslot
 from checkpoints.snapshot import read_snapshot
+from state.opened_decisions import open_body
 from state.partitions.slot import Slot
-from state.records import open_body
 from state.routing import Layout
 from streaming.log.decision_reader import OpenDecisions
 from streaming.log.embedded import EmbeddedLogReader

@@ -11,7 +11,7 @@ from checkpoints.what_if import WHAT_IF_KEYS, in_events, rewritten, under_settin
 from state.cluster.config import CONFIG, ClusterConfig
 from state.events import Event
 from state.groups.config import CONFIG_KEYS
-from state.records import open_body
+from state.opened_decisions import open_body
 from streaming.errors import ConfigurationError
 from streaming.replay.settings_in_log import what_if_from
 from tests.fixtures.folding import fold_log

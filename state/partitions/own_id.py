@@ -25,8 +25,8 @@ from state.partitions.assignment import assignment_decision
 from state.partitions.changes import Changes
 from state.partitions.legal import ReplicaState
 from state.partitions.machine import move_replicas
-from state.partitions.reassignment import begin, motion_of
-from state.partitions.relist import replace_replicas
+from state.partitions.reassignment import begin_reassignments, motion_of
+from state.partitions.replica_lists import replace_replicas
 from state.partitions.slot import Slot
 from state.partitions.table import Columns
 from state.payloads.topics import TopicObserved
@@ -155,7 +155,7 @@ def repair_held(slot: Slot, changes: Changes, at: Rows, columns: Columns, late: 
     come = (columns.replicas != NONE) & ~contains(rows.replicas[at], columns.replicas)
     columns.adding |= come & (late & rows.has_state[at])[:, None]
     motions = [motion_of(columns, row) for row in np.flatnonzero(late).tolist()]
-    begin(slot, changes, at[late], motions)
+    begin_reassignments(slot, changes, at[late], motions)
 
 
 def _as_repaired_before(

@@ -1,4 +1,6 @@
-"""What happens to partitions when brokers come, go or bounce, and when we become the controller."""
+"""What events about the cluster do to partitions: the controller is elected, loads, pauses or
+resigns, its configuration changes, brokers come, go or bounce.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,12 @@ from state.partitions import deletion
 from state.partitions.changes import Changes
 from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.machine import move_partitions, move_replicas
+from state.partitions.own_id import repair_waiting
 from state.partitions.reassignment import complete_reassignments, resume_reassignments
-from state.partitions.recall import recall_unlisted
-from state.partitions.repair import repair_waiting
 from state.partitions.slot import Slot
 from state.partitions.starting import elect_offline, start_rows
 from state.partitions.table import PartitionTable
+from state.partitions.unlisted_leaders import recall_unlisted
 from state.payloads.brokers import BrokerRegistrationsChanged
 from state.payloads.controller import (
     ClusterConfigChanged,

@@ -8,7 +8,7 @@ from state.matrix import NONE, Int32s, Rows, any_in_row, contains, first_where
 from state.partitions.changes import Changes
 from state.partitions.legal import PartitionState
 from state.partitions.machine import move_partitions
-from state.partitions.reassignment import Motion, begin, motion_of
+from state.partitions.reassignment import Motion, begin_reassignments, motion_of
 from state.partitions.slot import Slot
 from state.partitions.table import Columns
 
@@ -25,7 +25,9 @@ def recall_unlisted(slot: Slot, changes: Changes, at: Rows) -> None:
     for topic in np.unique(rows.topic[at]).tolist():
         of_topic = rows.topic[at] == topic
         recalled = zip(at[of_topic].tolist(), ids[of_topic].tolist(), strict=True)
-        begin(slot, changes, at[of_topic], [_with_leaving(rows, *one) for one in recalled])
+        begin_reassignments(
+            slot, changes, at[of_topic], [_with_leaving(rows, *one) for one in recalled]
+        )
     move_partitions(slot, changes, at, PartitionState.ONLINE)
 
 
