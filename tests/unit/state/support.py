@@ -45,12 +45,21 @@ class Controller:
             config={name.replace("_", "."): value for name, value in config.items()},
         )
 
-    def happen(self, kind: str, key: str = "", **body: Any) -> dict[DecisionKind, Any]:
-        """Fold an event and return the decisions by kind: rows, or JSON objects."""
+    def happen(
+        self, kind: str, key: str = "", *, several: DecisionKind | None = None, **body: Any
+    ) -> dict[DecisionKind, Any]:
+        """Fold an event and return the decisions by kind: rows, or JSON objects.
+
+        Of the kind `several` there may be more than one JSON object: a list.
+        """
         event = Event(self.offset, 1_000 + self.offset, kind, key, orjson.dumps(body))
         self.offset += 1
         said: dict[DecisionKind, Any] = {}
         for decision in fold_batch(self.states, [event], Layout(1, GROUP_SLOTS)):
+            if decision.kind is several:
+                said.setdefault(several, []).append(orjson.loads(decision.body))
+                continue
+            assert decision.kind not in said, f"several decisions of kind {decision.kind}"
             block = decision.kind in BLOCK_KINDS
             said[decision.kind] = (
                 rows_of(decision.body)[0] if block else orjson.loads(decision.body)

@@ -289,11 +289,11 @@ def test_a_request_for_what_does_not_exist_is_refused(
     assert said[REPLY]["error"] == error
 
 
-def reload(controller: Controller, live: tuple[int, ...], **config: Any) -> dict[DecisionKind, Any]:
+def reload(controller: Controller, live: tuple[int, ...]) -> dict[DecisionKind, Any]:
     """Load again, with topic t as it was written and a mark on it."""
     row = controller.row("t", 0)
     state = [row["leader"], row["leader_epoch"], row["isr"], 5, 0, row["zk_version"]]
-    controller.elect(6, **config)
+    controller.elect(6)
     controller.brokers(registered=[broker(id_, 100 + id_) for id_ in live])
     mark(controller)
     controller.topic("t", [[1, 2, 3]], [state], topic_id=T_ID)
@@ -341,9 +341,14 @@ def test_a_load_finishes_a_deletion_that_was_cut_short() -> None:
 
 
 def test_a_load_drops_marks_where_deletion_is_not_allowed() -> None:
-    controller = with_topic()
-    said = reload(controller, (1, 2, 3), delete_topic_enable=False)
-    assert said[UNMARK] == {"topic": "t", "epoch_zk_version": 6}
+    controller = Controller()
+    controller.elect(6, delete_topic_enable=False)
+    controller.brokers(registered=[broker(id_, 100 + id_) for id_ in (1, 2, 3)])
+    for topic in ("t", "u"):
+        mark(controller, topic)
+        controller.topic(topic, [[1, 2, 3]])
+    said = controller.happen("resync_completed", topics=2, several=UNMARK)
+    assert said[UNMARK] == [{"topic": topic, "epoch_zk_version": 6} for topic in ("t", "u")]
     assert STOP not in said
 
 

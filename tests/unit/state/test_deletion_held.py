@@ -10,9 +10,10 @@ from state.decisions import Action, DecisionKind
 from state.protocol_errors import ProtocolError
 from tests.unit.state.support import Controller, Said, actions, broker
 
-CHANGE, STOP, REPLY = (
+CHANGE, STOP, REMOVE, REPLY = (
     DecisionKind.CHANGE_PARTITIONS,
     DecisionKind.STOP_REPLICAS,
+    DecisionKind.REMOVE_REASSIGNMENTS,
     DecisionKind.REPLY,
 )
 STATE = [1, 0, [1, 2], 5, 0, 0]
@@ -29,8 +30,8 @@ def withdraw(controller: Controller, topic_id: str = ID) -> Said:
     return controller.happen("topic_deletion_withdrawn", "t", topic="t", topic_id=topic_id)
 
 
-def move(controller: Controller, partition: int, target: list[int] | None) -> Said:
-    asked = {"partitions": [partition], "targets": [target]}
+def move(controller: Controller, partition: int, target: list[int] | None, **more: Any) -> Said:
+    asked = {"partitions": [partition], "targets": [target]} | more
     return controller.happen(
         "alter_reassignments_requested", "t", request_id="r", topic="t", **asked
     )
@@ -51,7 +52,7 @@ def test_what_a_deletion_waits_for_can_be_taken_back(target: list[int] | None) -
     controller = Controller((1, 2))
     moving(controller)
     assert mark(controller) == {}
-    said = move(controller, 0, target)
+    said = move(controller, 0, target, several=REMOVE)
     assert [one["error"] for one in said[REPLY]["partitions"]] == [ProtocolError.NONE]
     assert deleted_on(said) >= {1, 2}
     assert controller.slot.table.deletions["t"].started
@@ -99,7 +100,8 @@ def test_a_deletion_that_waits_is_over_when_its_mark_goes() -> None:
     said = controller.alter([1, 2, 3])
     assert deleted_on(said) == {2}, "of partition 0, which has moved"
     assert controller.row("t", 0)["replicas"] == [1, 3]
-    assert move(controller, 1, [2, 1])[REPLY]["partitions"][0]["error"] == ProtocolError.NONE
+    said = move(controller, 1, [2, 1], several=REMOVE)
+    assert said[REPLY]["partitions"][0]["error"] == ProtocolError.NONE
 
 
 def test_a_mark_that_goes_while_its_topic_is_read_again_is_said_to_go_behind_it() -> None:

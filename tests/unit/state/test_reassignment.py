@@ -94,14 +94,15 @@ def test_a_leader_that_stays_gets_a_new_epoch() -> None:
 
 def test_another_order_is_taken_at_once() -> None:
     controller = with_topic()
-    said = move(controller, [2, 1])
+    said = move(controller, [2, 1], several=REMOVE)
+    assert [one["partitions"] for one in said[REMOVE]] == [[[0, [2, 1]]], [[0, None]]]
     assert said[COMPLETE]["assignment"] == said[REWRITE]["assignment"] == {"0": [2, 1]}
     [row] = said[CHANGE]
     assert (row["leader"], row["leader_epoch"], row["rule"]) == (1, 4, Rule.LEADER_EPOCH_BUMPED)
 
 
 def test_what_is_there_already_is_written_again_as_kafka_does() -> None:
-    said = move(with_topic(), [1, 2])
+    said = move(with_topic(), [1, 2], several=REMOVE)
     assert REWRITE not in said
     assert said[COMPLETE]["expected_version"] == 9
     [row] = said[CHANGE]
@@ -112,7 +113,7 @@ def test_a_motion_is_taken_back() -> None:
     controller = with_topic()
     move(controller, [3, 4])
     controller.alter([1, 2, 3])
-    said = move(controller, None)
+    said = move(controller, None, several=REMOVE)
     assert said[REWRITE]["assignment"] == said[COMPLETE]["assignment"] == {"0": [1, 2]}
     assert [(one["broker"], one["delete"]) for one in said[STOP]] == [(3, True), (4, True)]
     [row] = said[CHANGE]
@@ -216,7 +217,7 @@ def test_each_partition_has_its_own_answer() -> None:
 def test_a_partition_that_never_had_a_leader_goes_at_once() -> None:
     controller = Controller((1, 2))
     controller.topic("t", [[9]])
-    said = move(controller, [2, 1])
+    said = move(controller, [2, 1], several=REMOVE)
     assert said[COMPLETE]["assignment"] == {"0": [2, 1]}
     [row] = said[CHANGE]
     assert (row["leader"], row["isr"]) == (2, [2, 1])

@@ -110,13 +110,16 @@ def test_a_list_of_nobody_but_us_waits_for_a_broker(loading: bool) -> None:
         "0": [8],
         "1": [1000],
     }
-    said = controller.brokers(registered=[broker(2, 102)])
+    several = None if loading else REWRITE
+    said = controller.brokers(registered=[broker(2, 102)], several=several)
     if loading:
-        said = controller.happen("resync_completed", topics=2)
+        said = controller.happen("resync_completed", topics=2, several=REWRITE)
     rows = [(row["name"], row["leader"], row["replicas"]) for row in said[CHANGE]]
     assert rows == [("t-0", 2, [2]), ("u-1", 2, [2])]
-    rewrite = said[REWRITE]
-    assert (rewrite["topic"], rewrite["assignment"]) == ("u", {"0": [8], "1": [2]})
+    assert {one["topic"]: one["assignment"] for one in said[REWRITE]} == {
+        "t": {"0": [2]},
+        "u": {"0": [8], "1": [2]},
+    }
     assert controller.slot.table.topics[0].zk_version == 5
     assert REWRITE not in controller.brokers(registered=[broker(3, 103)])
 

@@ -31,9 +31,9 @@ def elect(controller: Controller, kind: str, *partitions: int, by: str | None = 
     return controller.happen("elect_leaders_requested", "t", **body)
 
 
-def move(controller: Controller, *target: int) -> Any:
+def move(controller: Controller, *target: int, several: DecisionKind | None = None) -> Any:
     body = {"request_id": "r", "topic": "t", "partitions": [0], "targets": [list(target)]}
-    return controller.happen("alter_reassignments_requested", "t", **body)
+    return controller.happen("alter_reassignments_requested", "t", several=several, **body)
 
 
 def leave(controller: Controller, id_: int) -> Any:
@@ -129,7 +129,7 @@ def test_partition_is_reassigned_whose_leader_is_offline() -> None:
     controller.topic("t", [[1, 2, 3]])
     controller.brokers(unregistered=[1])
     assert controller.row("t", 0)["leader"] == 2
-    said = move(controller, 3, 2)
+    said = move(controller, 3, 2, several=DecisionKind.REMOVE_REASSIGNMENTS)
     [row] = said[CHANGE]
     assert (row["leader"], row["replicas"]) == (2, [3, 2]), "a leader that stays is kept"
     assert row["rule"] == Rule.LEADER_EPOCH_BUMPED

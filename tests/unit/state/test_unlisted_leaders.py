@@ -68,7 +68,7 @@ def test_a_leader_that_is_listed_again_while_it_is_down_leads_when_it_comes_back
 def test_a_move_to_a_leader_that_was_not_listed_ends_at_once() -> None:
     controller = Controller((1, 2, 3))
     led_by_3(controller)
-    said = move(controller, [3])
+    said = move(controller, [3], several=DecisionKind.REMOVE_REASSIGNMENTS)
     assert REFUSE not in said
     assert said[COMPLETE]["assignment"] == {"0": [3]}
     assert sorted((row["broker"], row["delete"]) for row in said[STOP]) == [(1, True), (2, True)]
