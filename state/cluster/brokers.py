@@ -19,7 +19,14 @@ class Brokers:
     down (Kafka's liveOrShuttingDownBrokerIds and liveBrokerIds).
     """
 
-    __slots__ = ("_live", "_registered", "by_id", "shutdown_allowed", "shutting_down")
+    __slots__ = (
+        "_live",
+        "_registered",
+        "_shutting_down_ids",
+        "by_id",
+        "shutdown_allowed",
+        "shutting_down",
+    )
 
     def __init__(
         self,
@@ -36,11 +43,17 @@ class Brokers:
     def _refresh(self) -> None:
         self._registered = np.array(sorted(self.by_id), dtype=np.int32)
         self._live = np.array(sorted(self.by_id.keys() - self.shutting_down), dtype=np.int32)
+        self._shutting_down_ids = np.array(sorted(self.shutting_down), dtype=np.int32)
 
     @property
     def live_ids(self) -> Int32s:
         """int32[k]: ids of live brokers, ascending."""
         return self._live
+
+    @property
+    def shutting_down_ids(self) -> Int32s:
+        """int32[k]: ids of brokers that are shutting down, ascending."""
+        return self._shutting_down_ids
 
     @property
     def racks(self) -> dict[int, str | None]:

@@ -27,7 +27,7 @@ class Finding(StrEnum):
     NOT_REGISTERED = "its broker is not registered"
     SHUTTING_DOWN = "its broker is shutting down"
     LOG_DIR_FAILED = "its log directory has failed"
-    LEAVING = "the reassignment takes it away"
+    BEING_REMOVED = "the reassignment takes it away"
     NOT_IN_SYNC = "not in the ISR"
     NOT_PREFERRED = "not the preferred replica"
     LATER_IN_LIST = "could lead, but comes later in the replica list"
@@ -98,7 +98,6 @@ def _findings(
 ) -> list[list[Finding]]:
     rows = slot.table.rows
     replicas = rows.replicas[at]
-    leaving = np.array(sorted(slot.brokers.shutting_down), dtype=np.int32)
     in_sync = contains(rows.isr[at], replicas) | unclean[:, None]
     if rule is Rule.NEW_PARTITION_ELECTED:
         in_sync = np.ones(replicas.shape, dtype=bool)
@@ -107,9 +106,9 @@ def _findings(
     conditions = [
         (replicas == leader[:, None], Finding.ELECTED),
         (~slot.brokers.registered(replicas), Finding.NOT_REGISTERED),
-        (np.isin(replicas, leaving), Finding.SHUTTING_DOWN),
+        (np.isin(replicas, slot.brokers.shutting_down_ids), Finding.SHUTTING_DOWN),
         (rows.offline_dir[at], Finding.LOG_DIR_FAILED),
-        (rows.removing[at] & (rule is Rule.REASSIGNED_PARTITION_ELECTED), Finding.LEAVING),
+        (rows.removing[at] & (rule is Rule.REASSIGNED_PARTITION_ELECTED), Finding.BEING_REMOVED),
         (~in_sync, Finding.NOT_IN_SYNC),
         (others, Finding.NOT_PREFERRED),
     ]

@@ -87,9 +87,9 @@ class Changes:
         self.recipients[at] |= recipients
         self.mark_written(at, Rule.LEADER_EPOCH_BUMPED)
 
-    def keep_stops(self, at: Rows, leaving: Bools) -> None:
+    def keep_stops(self, at: Rows, dropped: Bools) -> None:
         """Remember what is to be stopped of replicas bool[k, R] that leave their lists now."""
-        row, column = np.nonzero(leaving & self.stop[at])
+        row, column = np.nonzero(dropped & self.stop[at])
         row = at[row]
         if len(row):
             brokers = self.table.rows.replicas[row, column]

@@ -164,11 +164,11 @@ def _elected(slot: Slot, at: Rows, strategy: Strategy, *, force_unclean: bool) -
             return _Elected(leader, isr, assignment != NONE, clean)
         case Strategy.CONTROLLED_SHUTDOWN:
             registered = slot.registered_replicas(at)
-            leaving = np.array(sorted(slot.brokers.shutting_down), dtype=np.int32)
+            shutting_down = slot.brokers.shutting_down_ids
             leader = election.controlled_shutdown_leader(
-                assignment, isr, registered, np.isin(assignment, leaving)
+                assignment, isr, registered, np.isin(assignment, shutting_down)
             )
-            left = keep(isr, ~np.isin(isr, leaving) & (isr != NONE))
+            left = keep(isr, ~np.isin(isr, shutting_down) & (isr != NONE))
             return _Elected(leader, left, registered, clean)
 
 
@@ -237,15 +237,15 @@ def _remove_from_isr(slot: Slot, changes: Changes, at: Rows, mask: Bools) -> Non
     """
     rows = slot.table.rows
     gone = np.where(mask, rows.replicas[at], NONE)
-    leaving = contains(gone, rows.isr[at])
-    hit = any_in_row(leaving)
+    leaving_isr = contains(gone, rows.isr[at])
+    hit = any_in_row(leaving_isr)
     changes.recipients[at] |= (rows.replicas[at] != NONE) & ~mask
-    at, gone, leaving = at[hit], gone[hit], leaving[hit]
+    at, gone, leaving_isr = at[hit], gone[hit], leaving_isr[hit]
     isr = rows.isr[at]
-    emptied = lengths(isr) == count_in_row(leaving)
+    emptied = lengths(isr) == count_in_row(leaving_isr)
     stays = emptied[:, None] & (isr == last_to_leave(isr)[:, None])
     lost = contains(gone, rows.leader[at][:, None])[:, 0]
-    slot.table.replace_isr(at, keep(isr, (isr != NONE) & (~leaving | stays)))
+    slot.table.replace_isr(at, keep(isr, (isr != NONE) & (~leaving_isr | stays)))
     rows.leader[at[lost]] = NO_LEADER
     changes.mark_written(
         at, np.where(lost, Rule.LEADER_LOST, Rule.REPLICA_LEFT_ISR).astype(np.int8)

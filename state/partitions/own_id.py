@@ -39,8 +39,8 @@ def without_controller(slot: Slot, observed: TopicObserved) -> tuple[Int32s, boo
     A broker that creates a topic by itself draws replicas from its metadata, which lists us. The
     place goes to a registered broker that is not in the list yet; with none left it is dropped, and
     so it is where we are to be removed: where a leader was told of us, by a reassignment
-    (`leaving`). A list of nobody else waits for a broker (`repair_waiting`). A topic that cannot be
-    written stays as it is.
+    (`own_id_to_remove`). A list of nobody else waits for a broker (`repair_waiting`). A topic that
+    cannot be written stays as it is.
     """
     replicas = observed.replicas.copy()
     ours = replicas == slot.authority.controller_id
@@ -110,7 +110,7 @@ def _instead(racks: Mapping[int, str | None], replicas: list[int], partition: in
     return best[partition % len(best)] if best else None
 
 
-def joining(observed: TopicObserved, replicas: Int32s) -> Bools:
+def added_for_own_id(observed: TopicObserved, replicas: Int32s) -> Bools:
     """Return bool[n, R]: the replica took our place in a partition that has a state, so it is to be
     added as by a reassignment.
 
@@ -118,11 +118,11 @@ def joining(observed: TopicObserved, replicas: Int32s) -> Bools:
     knows (ReplicaManager.becomeLeaderOrFollower), and refuses a replica it was not told of.
     """
     known = contains(observed.replicas, replicas) | contains(observed.states.isr, replicas)
-    joins: Bools = observed.states.present[:, None] & (replicas != NONE) & ~known
-    return joins
+    added: Bools = observed.states.present[:, None] & (replicas != NONE) & ~known
+    return added
 
 
-def leaving(slot: Slot, observed: TopicObserved, replicas: Int32s) -> Bools:
+def own_id_to_remove(slot: Slot, observed: TopicObserved, replicas: Int32s) -> Bools:
     """Return bool[n, R]: our place among replicas, which is to be removed as by a reassignment.
 
     A leader that was told of us hears so with a higher epoch: with the one it knows it would keep
@@ -130,8 +130,8 @@ def leaving(slot: Slot, observed: TopicObserved, replicas: Int32s) -> Bools:
     """
     ours = replicas == slot.authority.controller_id
     others = any_in_row((replicas != NONE) & ~ours)
-    leaves: Bools = ours & (observed.states.present & others)[:, None]
-    return leaves & (not observed.unwritable)
+    to_remove: Bools = ours & (observed.states.present & others)[:, None]
+    return to_remove & (not observed.unwritable)
 
 
 def held_unrepaired(slot: Slot, at: Rows, columns: Columns) -> Bools:

@@ -42,14 +42,14 @@ class Slot:
         rows = self.table.rows
         return self.brokers.registered(rows.replicas[at]) & ~rows.offline_dir[at]
 
-    def leaving_leaders(self, at: Rows) -> Bools:
+    def shutting_down_leaders(self, at: Rows) -> Bools:
         """Return bool[k, R]: the replica leads, and its broker is shutting down: it goes on until
         another one can.
         """
         rows = self.table.rows
         leads = rows.replicas[at] == rows.leader[at][:, None]
-        leaving: Bools = leads & self.registered_replicas(at) & ~self.online_replicas(at)
-        return leaving
+        shutting_down: Bools = leads & self.registered_replicas(at) & ~self.online_replicas(at)
+        return shutting_down
 
     def online_members(self, at: Rows) -> Bools:
         """Return bool[k, W]: the ISR member's broker is live and its log directory is not known to

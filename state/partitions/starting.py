@@ -34,18 +34,18 @@ def start_rows(slot: Slot, changes: Changes, at: Rows) -> None:
         return
     rows = slot.table.rows
     assigned = rows.replicas[at] != NONE
-    leaving = slot.leaving_leaders(at)
-    online = slot.online_replicas(at) | leaving
+    shutting_down = slot.shutting_down_leaders(at)
+    online = slot.online_replicas(at) | shutting_down
     states = np.where(online, ReplicaState.ONLINE, ReplicaState.DELETION_INELIGIBLE)
     rows.replica_state[at] = np.where(assigned, states, ReplicaState.NON_EXISTENT)
     move_replicas(slot, changes, slot.table.spread(at, online), ReplicaState.ONLINE)
     offline = slot.table.spread(at, assigned & ~online)
     move_replicas(slot, changes, offline, ReplicaState.OFFLINE)
-    is_led = slot.online_leader(at) | any_in_row(leaving)
+    is_led = slot.online_leader(at) | any_in_row(shutting_down)
     led = np.where(is_led, PartitionState.ONLINE, PartitionState.OFFLINE)
     rows.state[at] = np.where(rows.has_state[at], led, PartitionState.NEW)
     elect_offline(slot, changes, at)
-    relieve_leaving(slot, changes, at)
+    elect_for_shutting_down(slot, changes, at)
 
 
 def elect_offline(slot: Slot, changes: Changes, at: Rows) -> None:
@@ -58,9 +58,9 @@ def elect_offline(slot: Slot, changes: Changes, at: Rows) -> None:
     move_partitions(slot, changes, at[waiting], PartitionState.ONLINE)
 
 
-def relieve_leaving(slot: Slot, changes: Changes, at: Rows) -> None:
+def elect_for_shutting_down(slot: Slot, changes: Changes, at: Rows) -> None:
     """Try to elect for those of rows `at` whose leader is shutting down; where nobody else in sync
     can lead it goes on (KafkaController.doControlledShutdown).
     """
-    at = at[any_in_row(slot.leaving_leaders(at)) & ~slot.table.in_deletion()[at]]
+    at = at[any_in_row(slot.shutting_down_leaders(at)) & ~slot.table.in_deletion()[at]]
     move_partitions(slot, changes, at, PartitionState.ONLINE, Strategy.CONTROLLED_SHUTDOWN)

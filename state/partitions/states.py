@@ -15,7 +15,7 @@ from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.machine import move_partitions, move_replicas
 from state.partitions.reassignment import complete_reassignments, resume_reassignments
 from state.partitions.slot import Slot
-from state.partitions.starting import relieve_leaving
+from state.partitions.starting import elect_for_shutting_down
 from state.partitions.table import NO_LEADER, NO_VERSION
 from state.payloads.partitions import ObservedStates, PartitionStatesObserved, StateCause
 
@@ -114,7 +114,7 @@ def _take(slot: Slot, changes: Changes, at: Rows, states: ObservedStates, use: B
     changes.metadata[taken] = True
     changes.rule[taken] = Rule.STATE_OBSERVED
     serving = taken[~slot.table.in_deletion()[taken]]
-    led = slot.online_leader(serving) | any_in_row(slot.leaving_leaders(serving))
+    led = slot.online_leader(serving) | any_in_row(slot.shutting_down_leaders(serving))
     rows.state[serving] = np.where(led, PartitionState.ONLINE, PartitionState.OFFLINE)
     return taken
 
@@ -127,14 +127,16 @@ def _settle(slot: Slot, changes: Changes, at: Rows) -> None:
         return
     rows = slot.table.rows
     at = at[~slot.table.in_deletion()[at]]
-    relieve_leaving(slot, changes, at)
-    leaving = slot.leaving_leaders(at)
-    unled = at[~slot.online_leader(at) & ~any_in_row(leaving)]
+    elect_for_shutting_down(slot, changes, at)
+    shutting_down = slot.shutting_down_leaders(at)
+    unled = at[~slot.online_leader(at) & ~any_in_row(shutting_down)]
     move_partitions(slot, changes, unled, PartitionState.ONLINE)
     drop_unlisted(slot, changes, at)  # before those that failed: one of them is to stay then
     stopped = rows.replica_state[at] == ReplicaState.OFFLINE
-    move_replicas(slot, changes, slot.table.spread(at, stopped & leaving), ReplicaState.ONLINE)
-    gone = ~slot.registered_replicas(at) | (stopped & ~leaving)
+    move_replicas(
+        slot, changes, slot.table.spread(at, stopped & shutting_down), ReplicaState.ONLINE
+    )
+    gone = ~slot.registered_replicas(at) | (stopped & ~shutting_down)
     members = slot.table.spread(at, gone & contains(rows.isr[at], rows.replicas[at]))
     move_replicas(slot, changes, members, ReplicaState.OFFLINE)
 

@@ -12,9 +12,9 @@ from state.partitions import deletion
 from state.partitions.assignment import assignment_decision, reassignment_end
 from state.partitions.changes import Changes
 from state.partitions.own_id import (
+    added_for_own_id,
     held_unrepaired,
-    joining,
-    leaving,
+    own_id_to_remove,
     repair_held,
     without_controller,
 )
@@ -52,10 +52,10 @@ def on_topic_observed(slot: Slot, event: Event, observed: TopicObserved) -> list
     rewritten = (repaired or known.unwritten) and not observed.unwritable
     columns = observed_columns(observed, replicas, known.index)
     if repaired:
-        columns.adding |= joining(observed, replicas)
-    leaves = leaving(slot, observed, replicas)
-    columns.adding &= ~leaves
-    columns.removing |= leaves
+        columns.adding |= added_for_own_id(observed, replicas)
+    ours = own_id_to_remove(slot, observed, replicas)
+    columns.adding &= ~ours
+    columns.removing |= ours
     if not loading and not observed.unwritable and _grows_in_deletion(slot, observed):
         return [_rewrite(slot, event, known)]
     if loading:

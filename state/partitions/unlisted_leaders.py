@@ -26,7 +26,7 @@ def recall_unlisted(slot: Slot, changes: Changes, at: Rows) -> None:
         of_topic = rows.topic[at] == topic
         recalled = zip(at[of_topic].tolist(), ids[of_topic].tolist(), strict=True)
         begin_reassignments(
-            slot, changes, at[of_topic], [_with_leaving(rows, *one) for one in recalled]
+            slot, changes, at[of_topic], [_with_removed(rows, *one) for one in recalled]
         )
     move_partitions(slot, changes, at, PartitionState.ONLINE)
 
@@ -47,7 +47,7 @@ def _unlisted(slot: Slot, at: Rows) -> tuple[Rows, Int32s]:
     return at[alone], ids[alone]
 
 
-def _with_leaving(rows: Columns, row: int, id_: int) -> Motion:
+def _with_removed(rows: Columns, row: int, id_: int) -> Motion:
     """Return how a row's replicas are moving, with one more that goes."""
     now = motion_of(rows, row)
     return Motion((*now.replicas, id_), now.adding, now.removing | {id_})
