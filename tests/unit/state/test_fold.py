@@ -17,7 +17,7 @@ from state.groups.handlers import GROUP_HANDLERS
 from state.groups.payloads.requests import GroupRequest
 from state.partitions.handlers import SLOT_HANDLERS
 from state.payloads.topics import TopicRemoved
-from state.routing import ALL, CLUSTER, GROUP_SLOTS, Layout, machine_keys, scope
+from state.routing import GROUP_SLOTS, Layout, machine_keys, scope
 from tests.logs.log_parts import POISON
 from tests.unit.state.support import Controller
 
@@ -51,18 +51,6 @@ def test_a_machine_that_fails_goes_on_as_if_the_event_had_not_happened(
     assert [(one.offset, one.kind) for one in decisions] == [(20, DecisionKind.SET_ASIDE)]
     assert orjson.loads(decisions[0].body)["reason"] == "ZeroDivisionError: on purpose"
     assert decode_machine(data).table.topics[0].unclean is True
-
-
-def test_which_machines_fold_an_event() -> None:
-    assert scope("controller_elected", "") == ALL
-    assert scope("producer_ids_requested", "") == CLUSTER
-    assert scope("alter_partition_requested", "") == CLUSTER
-    assert scope("no_such_kind", "") == CLUSTER
-    assert scope("topic_observed", "t") == scope("no_such_kind", "t") >= 0
-    three = Layout(3, GROUP_SLOTS)
-    assert machine_keys(ALL, three) == (-1, 0, 1, 2)
-    assert machine_keys(CLUSTER, three) == (-1,)
-    assert machine_keys(7, three) == (1,)
 
 
 @pytest.mark.parametrize("handlers", [CLUSTER_HANDLERS, SLOT_HANDLERS, GROUP_HANDLERS])
