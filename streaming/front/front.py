@@ -16,7 +16,7 @@ from streaming.front.controller_role import ControllerRole, RolePhase
 from streaming.front.decider import RequestDecider
 from streaming.front.event_log import EventLog
 from streaming.front.gateway import FrontGateway
-from streaming.front.groups.groups import Groups
+from streaming.front.groups.assembly import Groups
 from streaming.front.job_feed import JobFeed
 from streaming.front.lease_watch import LeaseWatch
 from streaming.front.link_server import LinkServer

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from streaming.front.load_events import topics_have_ids
 from streaming.front.user_configs import ZkUserConfigs
 from streaming.gateway.apis import NodeConfig, build_apis
-from streaming.gateway.calls import AtOnce, Deferred, Handler
+from streaming.gateway.calls import AtOnce, Handler, WithoutTask
 from streaming.gateway.connection import Limits
 from streaming.gateway.create_topics import TopicDefaults
 from streaming.gateway.passing.pool import PassingLimits
@@ -69,7 +69,7 @@ class FrontGateway:
         settings: Settings,
         view: ClusterView,
         decider: Decider,
-        groups: Mapping[int, Handler | AtOnce | Deferred],
+        groups: Mapping[int, Handler | AtOnce | WithoutTask],
     ) -> None:
         """Remember what to serve, groups beside the rest; nothing is bound yet."""
         self._settings = settings

@@ -19,7 +19,7 @@ from streaming.front.controller_role import ControllerRole
 from streaming.front.decider import RequestDecider
 from streaming.front.event_log import EventLog
 from streaming.front.gateway import FrontGateway
-from streaming.front.groups.groups import Groups
+from streaming.front.groups.assembly import Groups
 from streaming.front.job_feed import JobFeed, JobProgress
 from streaming.front.lease import Lease
 from streaming.front.signals import Signals

@@ -45,7 +45,7 @@ class Answering:
         """Answer a request without a task, perhaps later; return whether that is possible. Raises
         WireError.
         """
-        try_answer = self._apis.deferred.get(api_key)
+        try_answer = self._apis.without_task.get(api_key)
         taken = try_answer is not None and try_answer(request_frame, client_host, answer)
         if taken:
             self._counters[_COUNTER[api_key]] += 1

@@ -1,4 +1,10 @@
-"""The one table of what the gateway serves: API key -> handler."""
+"""What the gateway serves, by API key: the handlers of the controller's APIs, put together with the
+other three tables.
+
+Those are of APIs about groups (`groups/apis.py`), with Fetch and WriteTxnMarkers of
+`__consumer_offsets` beside them (streaming.front.groups.assembly), and of APIs that brokers answer
+(`passing/apis.py`).
+"""
 
 from __future__ import annotations
 
@@ -12,7 +18,7 @@ from streaming.gateway import not_leader
 from streaming.gateway.admin import AdminRequests
 from streaming.gateway.alter_partition import AlterPartition
 from streaming.gateway.broker_requests import AllocateProducerIds, ControlledShutdown
-from streaming.gateway.calls import Apis, AtOnce, Deferred, Handler
+from streaming.gateway.calls import Apis, AtOnce, Handler, WithoutTask
 from streaming.gateway.configs import ConfigRequests
 from streaming.gateway.coordinators import FindCoordinator
 from streaming.gateway.create_partitions import CreatePartitions
@@ -65,7 +71,7 @@ def build_apis(
     view: ClusterView,
     decider: Decider,
     node: NodeConfig,
-    groups: Mapping[int, Handler | AtOnce | Deferred] = MappingProxyType({}),
+    groups: Mapping[int, Handler | AtOnce | WithoutTask] = MappingProxyType({}),
 ) -> Apis:
     """Return all APIs of the controller node, those of `groups` in place of others or beside them;
     call on the gateway's event loop.
@@ -100,16 +106,18 @@ def build_apis(
         pass_on=Passing(brokers).handle,
         close=close,
         at_once={key: one.answer for key, one in groups.items() if isinstance(one, AtOnce)},
-        deferred={key: one.try_answer for key, one in groups.items() if isinstance(one, Deferred)},
+        without_task={
+            key: one.try_answer for key, one in groups.items() if isinstance(one, WithoutTask)
+        },
         passed_versions=passed_versions,
     )
 
 
-def _waited_for(groups: Mapping[int, Handler | AtOnce | Deferred]) -> dict[int, Handler]:
+def _waited_for(groups: Mapping[int, Handler | AtOnce | WithoutTask]) -> dict[int, Handler]:
     """Return the handlers of APIs about groups that answer in a task, always or at times."""
     found: dict[int, Handler] = {}
     for key, one in groups.items():
-        handler = one.otherwise if isinstance(one, Deferred) else one
+        handler = one.otherwise if isinstance(one, WithoutTask) else one
         if handler is not None and not isinstance(handler, AtOnce):
             found[key] = handler
     return found

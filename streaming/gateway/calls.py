@@ -76,7 +76,7 @@ response, perhaps later; returns whether it answers the request; raises WireErro
 
 
 @dataclass(frozen=True, slots=True)
-class Deferred:
+class WithoutTask:
     """Answers one API without a task, at once or later; what is not taken is answered by the
     handler, if there is one.
     """
@@ -89,10 +89,10 @@ class Deferred:
 class Apis:
     """What the gateway answers.
 
-    By API key: handlers answer what is decoded, at_once what need not wait, and deferred is tried
-    before the handler. passed: the names of APIs whose requests are passed to a broker undecoded;
-    passed_versions: the one version that is, of an API that is decoded otherwise. close: to await
-    at the end.
+    By API key: handlers answer what is decoded, at_once what need not wait, and without_task is
+    tried before the handler. passed: the names of APIs whose requests are passed to a broker
+    undecoded; passed_versions: the one version that is, of an API that is decoded otherwise.
+    close: to await at the end.
     """
 
     handlers: Mapping[int, Handler]
@@ -100,5 +100,5 @@ class Apis:
     pass_on: PassedHandler
     close: Callable[[], Awaitable[None]]
     at_once: Mapping[int, Callable[[bytes], bytes]] = field(default_factory=dict)
-    deferred: Mapping[int, TryAnswer] = field(default_factory=dict)
+    without_task: Mapping[int, TryAnswer] = field(default_factory=dict)
     passed_versions: Mapping[int, int] = field(default_factory=dict)

@@ -17,6 +17,7 @@ from typing import Any
 
 from state.protocol_errors import ProtocolError
 from state.topic_ids import topic_id_to_text
+from streaming.gateway import not_leader
 from streaming.gateway.calls import Call
 from streaming.image.cluster_image import ClusterImage
 from streaming.internal_topics import GROUP_TOPIC
@@ -40,6 +41,7 @@ _LAST_EPOCHS_SINCE = 12
 _NOT_LED = int(ProtocolError.NOT_LEADER_OR_FOLLOWER)
 _LATER = int(ProtocolError.UNKNOWN_LEADER_EPOCH)
 _NOTHING = -1
+_CONSUMER = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,15 @@ class ReplicaFetch:
         self._find_epoch_end = find_epoch_end
         self._too_old: set[int] = set()
 
-    async def handle(self, call: Call, broker_id: int) -> Body:
+    async def handle(self, call: Call) -> Body:
+        """Answer followers; consumers get NOT_LEADER_OR_FOLLOWER, as they may read none of it."""
+        state = call.body["replica_state"]
+        replica = call.body["replica_id"] if state is None else state["replica_id"]
+        if replica > _CONSUMER:
+            return await self._follow(call, replica)
+        return await not_leader.fetch(call)
+
+    async def _follow(self, call: Call, broker_id: int) -> Body:
         """Answer when there is news for the broker, or max_wait_ms is over."""
         if call.version < _LAST_EPOCHS_SINCE and broker_id not in self._too_old:
             self._too_old.add(broker_id)

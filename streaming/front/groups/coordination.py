@@ -1,4 +1,4 @@
-"""Puts the coordinator's parts in the front together: requests, decisions, loading, resigning."""
+"""The coordinator of groups in the front: has requests decided, loads partitions, resigns."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from state.groups.tables import CoordinatorPhase
-from streaming.front.groups.groups import Groups
+from streaming.front.groups.assembly import Groups
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets import take_over
 from streaming.settings_loader import load_settings

@@ -16,6 +16,7 @@ from tests.unit.gateway.support import FakeCluster
 
 BATCH = encode_batch([BatchRecord(1, b"k", b"v")])
 FETCH_VERSION = 17
+_REPLICA_STATE_SINCE = 15
 OLDER = 0
 """A leader epoch before ours."""
 
@@ -54,7 +55,9 @@ class Led:
         for broker in (1, 2, 3):
             self.fetch(broker, offset)
 
-    def asked(self, partition: dict[str, Any], version: int = FETCH_VERSION) -> Call:
+    def asked(
+        self, partition: dict[str, Any], version: int = FETCH_VERSION, broker: int = 2
+    ) -> Call:
         """A Fetch of one partition; what is not said has the value of a follower in step."""
         log = self.leader.logs[0]
         one = {
@@ -67,5 +70,8 @@ class Led:
         named = {"topic": GROUP_TOPIC, "topic_id": UUID(bytes=self.topic_id)}
         topic = {**named, "partitions": [one | partition]}
         header = RequestHeader(ApiKey.FETCH, version, 1, "broker")
-        body = {"max_wait_ms": 20, "topics": [topic]}
+        since = version >= _REPLICA_STATE_SINCE
+        state = {"replica_id": broker, "replica_epoch": -1} if since else None
+        body = {"replica_id": -1 if since else broker, "replica_state": state}
+        body |= {"max_wait_ms": 20, "topics": [topic]}
         return Call(header, body, BoundListener("INTERNAL", "127.0.0.1", 0), b"")

@@ -40,7 +40,7 @@ class Fetching(Led):
         return self.ends[last_epoch]
 
     async def ask(self, version: int = FETCH_VERSION, **partition: Any) -> dict[str, Any]:
-        body = await self.replica_fetch.handle(self.asked(partition, version), 2)
+        body = await self.replica_fetch.handle(self.asked(partition, version))
         answer: dict[str, Any] = body["responses"][0]["partitions"][0]
         return answer
 
@@ -188,10 +188,21 @@ def test_old_protocols_and_other_partitions_are_not_led() -> None:
     run(scenario)
 
 
+def test_consumers_may_read_nothing() -> None:
+    async def scenario(led: Fetching) -> None:
+        led.begin()
+        for version in (12, FETCH_VERSION):
+            body = await led.replica_fetch.handle(led.asked({}, version, broker=-1))
+            (answer,) = body["responses"][0]["partitions"]
+            assert answer["error_code"] == ProtocolError.NOT_LEADER_OR_FOLLOWER
+
+    run(scenario)
+
+
 def test_a_broker_that_has_no_replica_counts_for_nothing() -> None:
     async def scenario(led: Fetching) -> None:
         led.fetch(1, 5)
-        await led.replica_fetch.handle(led.asked({"fetch_offset": 5}), 4)
+        await led.replica_fetch.handle(led.asked({"fetch_offset": 5}, broker=4))
         assert 4 not in led.leader.logs[0].followers
 
     run(scenario)

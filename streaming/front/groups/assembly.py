@@ -1,4 +1,6 @@
-"""Builds the parts of the front that coordinate groups, and starts them if that is enabled."""
+"""Builds the parts of the front that coordinate groups, wires them, and starts them if that is
+enabled.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +13,7 @@ from state.event_kinds import EventKind
 from streaming.front.decider import RequestDecider
 from streaming.front.groups.coordination import GroupCoordination
 from streaming.front.groups.sessions import Sessions
-from streaming.gateway import not_leader
-from streaming.gateway.calls import AtOnce, Call, Deferred, Handler
+from streaming.gateway.calls import AtOnce, Handler, WithoutTask
 from streaming.gateway.groups.apis import group_apis
 from streaming.gateway.groups.requests import GroupRequests
 from streaming.gateway.groups.transactions import Producing, Transactions
@@ -32,9 +33,6 @@ from streaming.process.counters import Counters
 from streaming.process.wall_clock import wall_clock_ms
 from streaming.settings import Settings
 from streaming.wire.apis import ApiKey
-from streaming.wire.schema_codec import Body
-
-_CONSUMER = -1
 
 
 class Groups:
@@ -94,13 +92,13 @@ class Groups:
         )
         self._tasks: list[asyncio.Task[None]] = []
 
-    def handlers(self) -> Mapping[int, Handler | AtOnce | Deferred]:
+    def handlers(self) -> Mapping[int, Handler | AtOnce | WithoutTask]:
         """Return what the gateway serves because of groups."""
         if not self._enabled:
             return {}
         return {
             **group_apis(self._requests),
-            ApiKey.FETCH: self._fetched,
+            ApiKey.FETCH: self._fetch.handle,
             ApiKey.WRITE_TXN_MARKERS: self._markers.handle,
         }
 
@@ -186,14 +184,6 @@ class Groups:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self._history.close()
         await self._verification.close()
-
-    async def _fetched(self, call: Call) -> Body:
-        """Answer followers; consumers get NOT_LEADER_OR_FOLLOWER, as they may read none of it."""
-        state = call.body["replica_state"]
-        replica = call.body["replica_id"] if state is None else state["replica_id"]
-        if replica > _CONSUMER:
-            return await self._fetch.handle(call, replica)
-        return await not_leader.fetch(call)
 
     async def _verify(self, producing: Producing) -> int:
         """Return what stands against a commit: its transaction's coordinator says so, or a newer
