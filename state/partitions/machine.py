@@ -37,17 +37,11 @@ from state.partitions.legal import (
     legal_partition_moves,
     legal_replica_moves,
 )
+from state.partitions.refusals import RefusalReason
 from state.partitions.removal_order import last_to_leave
 from state.partitions.replica_lists import replace_replicas
 from state.partitions.slot import Slot
 from state.partitions.table import NO_LEADER
-
-ILLEGAL_MOVE = "illegal_move"
-NEWER_CONTROLLER = "stored_by_newer_controller"
-NO_STATE = "no_stored_state"
-NO_CANDIDATE = "no_candidate"
-NO_LIVE_REPLICA = "no_live_replica"
-WOULD_LEAD = "new_replica_is_leader"
 
 
 def move_partitions(
@@ -67,7 +61,7 @@ def move_partitions(
         return
     rows = slot.table.rows
     legal = legal_partition_moves(rows.state[at], target)
-    changes.refusals.add_partitions(at[~legal], target, ILLEGAL_MOVE)
+    changes.refusals.add_partitions(at[~legal], target, RefusalReason.ILLEGAL_MOVE)
     at = at[legal]
     if target is not PartitionState.ONLINE:
         rows.state[at] = target
@@ -85,7 +79,7 @@ def _initialise(slot: Slot, changes: Changes, at: Rows) -> None:
     leader = election.new_partition_leader(rows.replicas[at], live)
     led = leader != NONE
     note_election(slot, at, Rule.NEW_PARTITION_ELECTED, leader)
-    changes.refusals.add_partitions(at[~led], PartitionState.ONLINE, NO_LIVE_REPLICA)
+    changes.refusals.add_partitions(at[~led], PartitionState.ONLINE, RefusalReason.NO_LIVE_REPLICA)
     at, live = at[led], live[led]
     rows.leader[at] = leader[led]
     rows.leader_epoch[at] = 0
@@ -108,7 +102,7 @@ def _elect(
     note_election(
         slot, at, strategy.value, found.leader, found.unclean, force_unclean=force_unclean
     )
-    changes.refusals.add_partitions(at[~led], PartitionState.ONLINE, NO_CANDIDATE)
+    changes.refusals.add_partitions(at[~led], PartitionState.ONLINE, RefusalReason.NO_CANDIDATE)
     at, unclean = at[led], found.unclean[led]
     rows.leader[at] = found.leader[led]
     slot.table.replace_isr(at, found.isr[led])
@@ -124,8 +118,8 @@ def _readable(slot: Slot, changes: Changes, at: Rows, target: int) -> Rows:
     rows = slot.table.rows
     stored = rows.has_state[at] | changes.create[at]
     ours = rows.controller_epoch[at] <= slot.authority.epoch
-    changes.refusals.add_partitions(at[~stored], target, NO_STATE)
-    changes.refusals.add_partitions(at[stored & ~ours], target, NEWER_CONTROLLER)
+    changes.refusals.add_partitions(at[~stored], target, RefusalReason.NO_STATE)
+    changes.refusals.add_partitions(at[stored & ~ours], target, RefusalReason.NEWER_CONTROLLER)
     return at[stored & ours]
 
 
@@ -179,7 +173,7 @@ def move_replicas(slot: Slot, changes: Changes, mask: Bools, target: ReplicaStat
         return
     asked = mask[at]
     legal = legal_replica_moves(slot.table.rows.replica_state[at], target)
-    changes.refusals.add_replicas(at, asked & ~legal, target, ILLEGAL_MOVE)
+    changes.refusals.add_replicas(at, asked & ~legal, target, RefusalReason.ILLEGAL_MOVE)
     granted = asked & legal
     moved = any_in_row(granted)
     _REPLICA_MOVES[target](slot, changes, at[moved], granted[moved])
@@ -195,7 +189,7 @@ def _to_new(slot: Slot, changes: Changes, at: Rows, mask: Bools) -> None:
     rows = slot.table.rows
     led = rows.has_state[at][:, None]
     leads = mask & (rows.replicas[at] == rows.leader[at][:, None]) & led
-    changes.refusals.add_replicas(at, leads, ReplicaState.NEW, WOULD_LEAD)
+    changes.refusals.add_replicas(at, leads, ReplicaState.NEW, RefusalReason.WOULD_LEAD)
     mask = mask & ~leads
     started = _start_replicas(changes, at, mask & led)
     changes.is_new[started] = True
@@ -226,7 +220,9 @@ def _to_offline(slot: Slot, changes: Changes, at: Rows, mask: Bools) -> None:
     changes.metadata[stored] = True
     changes.rule[stored[changes.rule[stored] == Rule.NONE]] = Rule.REPLICA_STOPPED
     ours = rows.controller_epoch[stored] <= slot.authority.epoch
-    changes.refusals.add_partitions(stored[~ours], PartitionState.OFFLINE, NEWER_CONTROLLER)
+    changes.refusals.add_partitions(
+        stored[~ours], PartitionState.OFFLINE, RefusalReason.NEWER_CONTROLLER
+    )
     _remove_from_isr(slot, changes, stored[ours], mask[known][ours])
     _set_states(slot, at, mask, ReplicaState.OFFLINE)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,18 @@ import numpy.typing as npt
 from state.blocks import Column
 from state.matrix import NONE, Bools, Int32s, Rows
 from state.partitions.table import PartitionTable
+
+
+class RefusalReason(StrEnum):
+    """Why a move was refused, as the decision log names it."""
+
+    ILLEGAL_MOVE = "illegal_move"
+    NEWER_CONTROLLER = "stored_by_newer_controller"
+    NO_STATE = "no_stored_state"
+    NO_CANDIDATE = "no_candidate"
+    NO_LIVE_REPLICA = "no_live_replica"
+    WOULD_LEAD = "new_replica_is_leader"
+    BELOW_MIN_INSYNC = "below_min_insync_replicas"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +37,7 @@ class Refusal:
     replica: Int32s
     current: npt.NDArray[np.int8]
     target: int
-    reason: str
+    reason: RefusalReason
 
     def only(self, mask: Bools) -> Refusal:
         """Return the refusal of some of the rows."""
@@ -41,13 +54,13 @@ class Refusals:
         self._table = table
         self._found: list[Refusal] = []
 
-    def add_partitions(self, at: Rows, target: int, reason: str) -> None:
+    def add_partitions(self, at: Rows, target: int, reason: RefusalReason) -> None:
         """Report partition moves that are not made."""
         if len(at):
             replica = np.full(len(at), NONE, dtype=np.int32)
             self._found.append(Refusal(at, replica, self._table.rows.state[at], target, reason))
 
-    def add_replicas(self, at: Rows, mask: Bools, target: int, reason: str) -> None:
+    def add_replicas(self, at: Rows, mask: Bools, target: int, reason: RefusalReason) -> None:
         """Report replica moves that are not made: mask bool[k, R] of rows `at`."""
         if mask.any():
             rows = self._table.rows
@@ -72,7 +85,7 @@ class Refusals:
     def _block(self, refusals: Sequence[Refusal]) -> tuple[Rows, dict[str, Column], dict[str, Any]]:
         refusals = [refusal for refusal in refusals if len(refusal.rows)]
         at = np.concatenate([refusal.rows for refusal in refusals])
-        reasons = sorted({refusal.reason for refusal in refusals})
+        reasons = sorted({refusal.reason.value for refusal in refusals})
         columns: dict[str, Column] = {
             "partition": self._table.rows.partition[at],
             "replica": np.concatenate([refusal.replica for refusal in refusals]),

@@ -19,14 +19,13 @@ from state.partitions.election import Strategy
 from state.partitions.event_blocks import topic_column
 from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.machine import move_partitions, move_replicas
+from state.partitions.refusals import RefusalReason
 from state.partitions.slot import Slot
 from state.payloads.brokers import (
     ControlledShutdownAllowed,
     ControlledShutdownChecked,
     ControlledShutdownRequested,
 )
-
-BELOW_MIN_INSYNC = "below_min_insync_replicas"
 
 
 def on_controlled_shutdown_requested(
@@ -59,7 +58,9 @@ def on_controlled_shutdown_checked(
     mask = _hosted(slot, checked.request.broker_id)
     mask &= np.isin(np.arange(len(mask)), _named(slot, checked.at_risk))[:, None]
     at = np.flatnonzero(any_in_row(mask))
-    changes.refusals.add_replicas(at, mask[at], ReplicaState.OFFLINE, BELOW_MIN_INSYNC)
+    changes.refusals.add_replicas(
+        at, mask[at], ReplicaState.OFFLINE, RefusalReason.BELOW_MIN_INSYNC
+    )
     found = changes.finish(slot.authority, slot.brokers)
     return [*found, *_listed(slot, event, DecisionKind.REPORT_REMAINING, at)]
 

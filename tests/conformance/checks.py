@@ -8,7 +8,7 @@ import orjson
 
 from state.matrix import unpad
 from state.partitions.legal import PartitionState, ReplicaState
-from state.partitions.machine import ILLEGAL_MOVE
+from state.partitions.refusals import RefusalReason
 from state.protocol_errors import ProtocolError
 from streaming.zk.znodes import partition_state_path
 from tests.conformance import names
@@ -36,7 +36,7 @@ def check(world: World, then: dict[str, Any]) -> Findings:
         found.expect(f"errors.{fact}", expected, _errors(world, fact))
     for fact, expected in then.get("result", {}).items():
         check_result(world, found, fact, expected)
-    refused = any(refusal["reason"] == ILLEGAL_MOVE for refusal in world.refusals)
+    refused = any(refusal["reason"] == RefusalReason.ILLEGAL_MOVE for refusal in world.refusals)
     if world.strict:
         found.expect("strict_transitions", False, refused)
     if "invalid_transition" in then:

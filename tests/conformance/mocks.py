@@ -17,11 +17,11 @@ from __future__ import annotations
 
 from state.decisions import Action, DecisionKind, Rule
 from state.merge import MergedDecision
-from state.partitions import machine
+from state.partitions.refusals import RefusalReason
 from tests.conformance.rows import rows_of
 from tests.conformance.world import World
 
-_STORED = {machine.NO_STATE, machine.NEWER_CONTROLLER, machine.NO_CANDIDATE}
+_STORED = {RefusalReason.NO_STATE, RefusalReason.NEWER_CONTROLLER, RefusalReason.NO_CANDIDATE}
 
 
 def count_calls(world: World, decisions: list[MergedDecision]) -> None:

@@ -13,6 +13,7 @@ from state.decisions import Decision, DecisionKind, Rule
 from state.partitions import deletion
 from state.partitions.changes import Changes
 from state.partitions.legal import ReplicaState
+from state.partitions.refusals import RefusalReason
 from state.partitions.slot import Slot
 from tests.unit.state.support import Controller
 
@@ -31,8 +32,8 @@ def everything_about(slot: Slot, name: str, offset: int | Mapping[str, int]) -> 
     changes = Changes(slot.table, offset)
     changes.mark_written(at, Rule.LEADER_EPOCH_BUMPED)
     changes.stop[at] = True
-    changes.refusals.add_partitions(at[:1], 1, "first")
-    changes.refusals.add_partitions(at[1:], 2, "second")
+    changes.refusals.add_partitions(at[:1], 1, RefusalReason.ILLEGAL_MOVE)
+    changes.refusals.add_partitions(at[1:], 2, RefusalReason.NO_STATE)
     changes.complete(at)
     return changes.finish(slot.authority, slot.brokers)
 

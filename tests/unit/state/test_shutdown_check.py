@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from state.decisions import DecisionKind
-from state.partitions.shutdown import BELOW_MIN_INSYNC
+from state.partitions.refusals import RefusalReason
 from state.protocol_errors import ProtocolError
 from tests.unit.state.support import Controller, broker
 
@@ -55,8 +55,8 @@ def test_what_would_fall_below_min_insync_replicas_keeps_the_broker() -> None:
     assert said[REPLY]["error"] == ProtocolError.NONE
     assert names(said[REMAINING]) == ["t-1", "t-2"]
     assert [(row["name"], row["replica"], row["reason"]) for row in said[REFUSE]] == [
-        ("t-1", 1, BELOW_MIN_INSYNC),
-        ("t-2", 1, BELOW_MIN_INSYNC),
+        ("t-1", 1, RefusalReason.BELOW_MIN_INSYNC),
+        ("t-2", 1, RefusalReason.BELOW_MIN_INSYNC),
     ]
     assert (
         controller.slot.brokers.shutting_down == controller.cluster.brokers.shutting_down == set()
