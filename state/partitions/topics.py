@@ -174,33 +174,51 @@ def on_topic_removed(slot: Slot, event: Event, removed: TopicRemoved) -> list[De
 
     What is said of an earlier topic of that name says nothing about this one.
     """
-    topic = slot.table.topic(removed.topic)
-    again = removed.observed_again
     if removed.unmarked:
         slot.table.deletions.pop(removed.topic, None)
-    deleted = slot.table.deleted.get(removed.topic)
-    if again or (deleted and removed.topic_id == topic_id_to_text(deleted.topic_id)):
-        slot.table.deleted.pop(removed.topic, None)
-    gone = deletion.forget_topic(event.offset, removed.topic, observed_again=again)
-    if topic is not None and not _is_meant(removed, topic):
-        return []
-    (slot.table.awaited.add if again else slot.table.awaited.discard)(removed.topic)
-    if topic is None and again:
-        return []
-    if again or slot.authority.phase is Phase.LOADING:
-        _forget_loaded(slot, removed.topic)
-        return [gone]
-    found = [gone]
-    if slot.authority.is_active:
-        found += _ended_with(slot, event, removed.topic)
-    slot.table.remove_topics([removed.topic])
-    return found
+    if removed.observed_again:
+        return _taken_back(slot, event, removed)
+    return _gone(slot, event, removed)
 
 
-def _is_meant(removed: TopicRemoved, topic: Topic) -> bool:
+def _taken_back(slot: Slot, event: Event, removed: TopicRemoved) -> list[Decision]:
+    """Forget a topic that is not as we believed until it is observed again, as it will be.
+
+    That observation counts even if a topic of that name and id was deleted: whatever id the event
+    gives, the deletion is forgotten.
+    """
+    table, name = slot.table, removed.topic
+    topic = table.topic(name)
+    table.deleted.pop(name, None)
     # A write of ours that did not happen says no id, and is of what we made last.
-    is_ours = removed.observed_again and removed.topic_id is None
-    return is_ours or topic.is_meant(removed.topic_id)
+    is_ours = removed.topic_id is None
+    if topic is not None and not is_ours and not topic.is_meant(removed.topic_id):
+        return []
+    table.awaited.add(name)
+    if topic is None:
+        return []
+    _forget_loaded(slot, name)
+    return [deletion.forget_topic(event.offset, name, observed_again=True)]
+
+
+def _gone(slot: Slot, event: Event, removed: TopicRemoved) -> list[Decision]:
+    """Forget a topic that does not exist any more, and end what was asked for about it."""
+    table, name = slot.table, removed.topic
+    deleted = table.deleted.get(name)
+    if deleted is not None and removed.topic_id == topic_id_to_text(deleted.topic_id):
+        del table.deleted[name]
+    topic = table.topic(name)
+    if topic is not None and not topic.is_meant(removed.topic_id):
+        return []
+    table.awaited.discard(name)
+    found = [deletion.forget_topic(event.offset, name)]
+    if slot.authority.phase is Phase.LOADING:
+        _forget_loaded(slot, name)
+        return found
+    if slot.authority.is_active:
+        found += _ended_with(slot, event, name)
+    table.remove_topics([name])
+    return found
 
 
 def _ended_with(slot: Slot, event: Event, name: str) -> list[Decision]:
