@@ -40,9 +40,9 @@ def next_step(
         if total and report.imbalanced.get(broker, 0) * 100 > limit * total
     }
     over.update(rebalancing)
-    proposed = [one for one in report.proposals if one[2] in over]
+    proposed = [one for one in report.proposals if one.broker in over]
     room = config.rebalance_partitions_max
     elections: dict[str, list[int]] = {}
-    for topic, partition, _ in proposed[:room]:
-        elections.setdefault(topic, []).append(partition)
-    return Step(elections, tuple(sorted({broker for _, _, broker in proposed[room:]})))
+    for one in proposed[:room]:
+        elections.setdefault(one.topic, []).append(one.partition)
+    return Step(elections, tuple(sorted({one.broker for one in proposed[room:]})))

@@ -225,17 +225,24 @@ def stop_replica_answered(body: dict[str, Any]) -> StopReplicaAnswered:
     return _answered(StopReplicaAnswered, body)
 
 
+class Proposal(NamedTuple):
+    """A partition that could be given back to its preferred replica now, on this broker."""
+
+    topic: str
+    partition: int
+    broker: int
+
+
 @dataclass(frozen=True, slots=True)
 class LeaderImbalanceReported:
     """Per broker: partitions that prefer it as leader, and how many of those are led by another.
 
-    proposals: (topic, partition, broker) of partitions that could be given back to their preferred
-    replica now, in that order; of each broker only the first ones.
+    proposals: in the order in which partitions are given back; of each broker only the first ones.
     """
 
     preferred: dict[int, int]
     imbalanced: dict[int, int]
-    proposals: tuple[tuple[str, int, int], ...]
+    proposals: tuple[Proposal, ...]
 
 
 def leader_imbalance_reported(body: dict[str, Any]) -> LeaderImbalanceReported:
@@ -244,7 +251,7 @@ def leader_imbalance_reported(body: dict[str, Any]) -> LeaderImbalanceReported:
         preferred=_by_broker(body["preferred"]),
         imbalanced=_by_broker(body["imbalanced"]),
         proposals=tuple(
-            (text(topic), int32(partition), int32(broker))
+            Proposal(text(topic), int32(partition), int32(broker))
             for topic, partition, broker in body.get("proposals", ())
         ),
     )
