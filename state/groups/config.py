@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+from state.json_values import config_number
+
 
 @dataclass(frozen=True, slots=True)
 class GroupConfig:
@@ -18,7 +20,9 @@ class GroupConfig:
     offsets_retention_ms: int = 10_080 * 60_000
 
     def configured(self, config: dict[str, Any]) -> GroupConfig:
-        """Return a copy with the values of a group_coordinator_configured event."""
+        """Return a copy with the values of a group_coordinator_configured event; config has passed
+        `checked_group_config`.
+        """
         fields = {_FIELDS[key]: value for key, value in config.items()}
         return replace(self, **fields)
 
@@ -34,6 +38,13 @@ _FIELDS = {
 
 CONFIG_KEYS = tuple(_FIELDS)
 """What of Kafka's configuration decisions depend on."""
+
+
+def checked_group_config(config: dict[str, object]) -> dict[str, object]:
+    """Return the keys that decisions depend on; raises TypeError, ValueError as
+    `config_number` does.
+    """
+    return {key: config_number(key, config[key]) for key in CONFIG_KEYS if key in config}
 
 
 def offsets_retention_ms(minutes: int) -> int:

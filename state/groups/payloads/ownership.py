@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from state.groups.config import CONFIG_KEYS
+from state.groups.config import checked_group_config
 from state.groups.offset_rows import OffsetRow, TopicPartition, read_rows
 from state.json_values import (
     base64_text,
-    config_number,
     int32,
     int32_tuple,
     int64,
@@ -155,14 +154,7 @@ class GroupCoordinatorConfigured:
 
 def group_coordinator_configured(body: dict[str, Any]) -> GroupCoordinatorConfigured:
     """Read group_coordinator_configured."""
-    return GroupCoordinatorConfigured(checked_config(body["config"]))
-
-
-def checked_config(config: dict[str, object]) -> dict[str, object]:
-    """Return the keys that decisions depend on; raises TypeError, ValueError as
-    `config_number` does.
-    """
-    return {key: config_number(key, config[key]) for key in CONFIG_KEYS if key in config}
+    return GroupCoordinatorConfigured(checked_group_config(body["config"]))
 
 
 @dataclass(frozen=True, slots=True)
