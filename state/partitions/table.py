@@ -19,7 +19,7 @@ from state.topic_ids import NO_TOPIC_ID, topic_id_to_text
 
 NO_VERSION = -1
 NO_LEADER = -1
-DELETED_FOR = 1_000_000
+DELETED_FOR_EVENTS = 1_000_000
 """For how many events after its deletion what was read of a topic before may still come."""
 
 
@@ -67,7 +67,7 @@ class Deleted:
 
     def counts(self, offset: int) -> bool:
         """Return whether an event with this offset may still tell what was read before."""
-        return offset - self.offset <= DELETED_FOR
+        return offset - self.offset <= DELETED_FOR_EVENTS
 
 
 def _int32s() -> Int32s:

@@ -72,7 +72,7 @@ def test_how_long_a_deletion_is_remembered_depends_on_the_log_alone(
     deleted: list[str], late: list[str], limit: int, data: st.DataObject
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table, "DELETED_FOR", limit)
+        patch.setattr(table, "DELETED_FOR_EVENTS", limit)
         log = deletions(deleted, late)
         cuts = data.draw(st.sets(st.integers(1, len(log))), label="cuts")
         many = fold_log(log, 4)

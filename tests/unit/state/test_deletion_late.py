@@ -11,7 +11,7 @@ from checkpoints.reslot import reslot
 from checkpoints.snapshot import Snapshot
 from state.blocks import decode_block, encode_block
 from state.decisions import DecisionKind
-from state.partitions.table import DELETED_FOR, Deleted, PartitionTable, Topic
+from state.partitions.table import DELETED_FOR_EVENTS, Deleted, PartitionTable, Topic
 from state.routing import Layout, topic_scope
 from tests.unit.state.support import Controller, answer
 
@@ -152,14 +152,14 @@ def test_that_a_topic_was_not_seen_yet_is_written_and_read() -> None:
 def test_a_deletion_is_remembered_for_so_many_events() -> None:
     controller = with_deleted()
     deleted_at = controller.offset - 1
-    controller.offset = deleted_at + DELETED_FOR
+    controller.offset = deleted_at + DELETED_FOR_EVENTS
     assert controller.topic("t", [[1, 2]], [STATE], topic_id=ID) == {}
     assert CHANGE in controller.topic("t", [[1, 2]], [STATE], topic_id=ID)
 
 
 def test_what_does_not_count_any_more_goes_with_the_next_deletion() -> None:
     table = PartitionTable()
-    for name, offset in (("a", 0), ("b", 1), ("a", 2), ("c", DELETED_FOR + 2)):
+    for name, offset in (("a", 0), ("b", 1), ("a", 2), ("c", DELETED_FOR_EVENTS + 2)):
         table.note_deleted(Topic(name, bytes(range(16)), None, 0), offset)
     assert list(table.deleted) == ["a", "c"]
 
