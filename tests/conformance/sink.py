@@ -15,6 +15,7 @@ import orjson
 from state.decisions import Action, DecisionKind
 from state.merge import MergedDecision
 from state.payloads.admin import REASSIGN_PARTITIONS_PATH
+from state.protocol_errors import ProtocolError
 from streaming.sinks import reports
 from streaming.sinks.batch import opened
 from streaming.sinks.reassignments import without
@@ -257,7 +258,14 @@ def _ask(world: World, broker: int, api: str, partition: str, fields: dict[str, 
     if api == "StopReplica" and fields["delete_partition"] and _answers(world, broker):
         _answer(world, "stop_replica_answered", broker, topic, int(number), error=0)
     if api == "LeaderAndIsr" and (broker, topic, int(number)) in world.failed_disks:
-        _answer(world, "leader_and_isr_answered", broker, topic, int(number), error=56)
+        _answer(
+            world,
+            "leader_and_isr_answered",
+            broker,
+            topic,
+            int(number),
+            error=ProtocolError.KAFKA_STORAGE_ERROR,
+        )
 
 
 def _answers(world: World, broker: int) -> bool:

@@ -18,6 +18,7 @@ from state.events import Event
 from state.groups.buckets import bucket_of_timer, group_bucket, timer_name
 from state.groups.image import GroupImage
 from state.groups.slot import GroupSlot
+from state.protocol_errors import ProtocolError
 from state.routing import GROUP_KEY
 from tests.logs.group_parts import (
     CONFIG,
@@ -91,8 +92,15 @@ class Author:
                 client.member, client.generation = reply["member"], reply["generation"]
                 client.leads = reply["leader"] == reply["member"]
                 client.others = tuple(member for member, _, _ in reply["members"])
-            elif reply["error"] in (25, 79, 81, 82):
-                client.member = reply["member"] if reply["error"] == 79 else ""
+            elif reply["error"] in (
+                ProtocolError.UNKNOWN_MEMBER_ID,
+                ProtocolError.MEMBER_ID_REQUIRED,
+                ProtocolError.GROUP_MAX_SIZE_REACHED,
+                ProtocolError.FENCED_INSTANCE_ID,
+            ):
+                client.member = (
+                    reply["member"] if reply["error"] == ProtocolError.MEMBER_ID_REQUIRED else ""
+                )
 
     def slot(self) -> GroupSlot:
         """Return the machine that has all groups in this author's fold."""

@@ -5,12 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from state.protocol_errors import ProtocolError
 from tests.unit.state.group_support import metadata
 
 GROUPS = ("g", "h", "quite another", "group of a simple consumer")
 PARTITIONS = {name: number % 3 for number, name in enumerate(GROUPS)}
 INSTANCES = ("i1", "i2", None, None, None)
-REFUSALS = (3, 6, 7, 10, 19, 56)
+REFUSALS = (
+    ProtocolError.UNKNOWN_TOPIC_OR_PARTITION,
+    ProtocolError.NOT_LEADER_OR_FOLLOWER,
+    ProtocolError.REQUEST_TIMED_OUT,
+    ProtocolError.MESSAGE_TOO_LARGE,
+    ProtocolError.NOT_ENOUGH_REPLICAS,
+    ProtocolError.KAFKA_STORAGE_ERROR,
+)
 CONFIG = {
     "group.min.session.timeout.ms": 1_000,
     "group.max.session.timeout.ms": 60_000,

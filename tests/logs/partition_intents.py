@@ -9,6 +9,7 @@ import numpy as np
 
 from state.matrix import NONE, unpad
 from state.partitions.slot import Slot
+from state.protocol_errors import ProtocolError
 from state.topic_ids import topic_id_to_text
 from tests.logs.log_parts import BROKERS, state_of, written_by_another
 
@@ -18,6 +19,13 @@ if TYPE_CHECKING:
 CAUSES = ("notification", "conflict", "read", "overtaken")
 ONLY_OTHERS_DECIDE_AFTER = ("rejected", "adopted")
 """What is taken then may have a dead member in its ISR: nothing may be decided about it."""
+ANSWERS = (
+    ProtocolError.NONE,
+    ProtocolError.NONE,
+    ProtocolError.KAFKA_STORAGE_ERROR,
+    ProtocolError.UNKNOWN_TOPIC_OR_PARTITION,
+)
+"""What a broker answers for its replicas, as often as it is listed."""
 
 
 def _led_alike(slot: Slot, row: int) -> list[int]:
@@ -151,9 +159,12 @@ def lose_disk(author: Author, a: int, b: int, c: int, d: int) -> None:
     number = hosts[a % len(hosts)] if hosts else author.a_broker(a)
     at = at[(rows.replicas[at] == number).any(axis=1)]
     failed = (rows.offline_dir[at] & (rows.replicas[at] == number)).any(axis=1).tolist()
-    errors = [(0, 0, 56, 3)[(c >> place) % 4] for place in range(len(at))]
+    errors = [ANSWERS[(c >> place) % 4] for place in range(len(at))]
     if author.plausible:  # what has failed stays so until the broker comes back
-        errors = [56 if lost else error for lost, error in zip(failed, errors, strict=True)]
+        errors = [
+            ProtocolError.KAFKA_STORAGE_ERROR if lost else error
+            for lost, error in zip(failed, errors, strict=True)
+        ]
     author.write("log_dir_failure_notified", broker_ids=[number])
     author.write(
         "leader_and_isr_answered",
@@ -162,7 +173,7 @@ def lose_disk(author: Author, a: int, b: int, c: int, d: int) -> None:
         broker_epoch=author.epoch_of(number) - (d % 16 == 0),
         topic=topic,
         partitions=[*rows.partition[at].tolist(), 90],
-        errors=[*errors, 56],
+        errors=[*errors, ProtocolError.KAFKA_STORAGE_ERROR],
     )
 
 

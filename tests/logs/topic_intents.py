@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from state.matrix import unpad
+from state.protocol_errors import ProtocolError
 from state.topic_ids import topic_id_to_text
 from tests.logs.log_parts import BROKERS, OURSELVES, TOPICS, chosen, deleting, some_of, state_of
 
@@ -99,7 +100,10 @@ def answer_deletions(author: Author, a: int, b: int, c: int, d: int) -> None:
     asked = [number for number in BROKERS if deleting(author.slot(), number)]
     for number in asked if d % 2 else asked[:1]:
         for topic, partitions in deleting(author.slot(), number).items():
-            errors = [56 if b >> partition & 1 and c % 8 == 0 else 0 for partition in partitions]
+            errors = [
+                ProtocolError.KAFKA_STORAGE_ERROR if b >> partition & 1 and c % 8 == 0 else 0
+                for partition in partitions
+            ]
             author.write(
                 "stop_replica_answered",
                 topic,

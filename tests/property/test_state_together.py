@@ -13,6 +13,7 @@ from checkpoints.machine_format import decode_machine, encode_machine
 from state.decisions import DecisionKind
 from state.events import Event
 from state.merge import merge
+from state.protocol_errors import ProtocolError
 from state.step import step
 from tests.unit.state.support import OURSELVES, Controller
 
@@ -211,7 +212,7 @@ def deletions(draw: st.DrawFn) -> tuple[str, dict[str, Any]]:
         "broker_id": broker,
         "broker_epoch": 100 if draw(SELDOM) else 100 + broker,
         "partitions": numbers,
-        "errors": [56 * draw(SELDOM) for _ in numbers],
+        "errors": [ProtocolError.KAFKA_STORAGE_ERROR if draw(SELDOM) else 0 for _ in numbers],
     }
 
 

@@ -14,6 +14,7 @@ from kafka.errors import TopicAlreadyExistsError
 from rich.console import Console
 
 from state.decisions import DecisionKind
+from state.protocol_errors import ProtocolError
 from streaming.commands.status import render_status
 from streaming.embedded.ports import free_ports
 from streaming.image.cluster_image import ClusterImage
@@ -222,7 +223,7 @@ def test_a_request_is_decided_by_the_job(front, start_job, zk_session):
         "api": "create_topic",
         "topic": "made",
         "topic_id": request["topic_id"],
-        "error": 36,
+        "error": ProtocolError.TOPIC_ALREADY_EXISTS,
         "message": "there",
         "partitions": 3,
         "replication_factor": 1,

@@ -6,6 +6,7 @@ import orjson
 import pytest
 
 from state.partitions.ballots import Finding
+from state.protocol_errors import ProtocolError
 from streaming.explain.story import Explainer
 from streaming.sinks import channel
 from streaming.wire.apis import ApiKey
@@ -128,7 +129,7 @@ def test_a_replaced_controller_tells_brokers_nothing_and_the_front_what_happened
     assert [head["fenced"] for head in world.front.heads("batch")] == [False, True]
     assert {broker: heard(world, broker) for broker in (1, 2, 3)} == before
     (said,) = world.front.heads("replies")[1:]
-    assert {reply["error"] for reply in said["replies"]} == {41}
+    assert {reply["error"] for reply in said["replies"]} == {ProtocolError.NOT_CONTROLLER}
     assert not any(job.sinks.brokers.queue_lengths().values())
 
 
@@ -178,7 +179,7 @@ def test_a_front_that_comes_back_gets_the_image_and_the_timers_of_now(new_world,
 
 def test_storage_errors_come_back_as_events_and_are_decided_about(new_world, monkeypatch):
     world = begun(new_world, monkeypatch, lambda told, ports: None)
-    world.stubs[1].errors = {("t", 0): 56}
+    world.stubs[1].errors = {("t", 0): ProtocolError.KAFKA_STORAGE_ERROR}
     job = world.start()
     job.run()
     wait_for("the event", lambda: world.front.events()[-1][0] == "leader_and_isr_answered")
@@ -197,7 +198,10 @@ def test_a_refused_topic_is_observed_again(new_world, monkeypatch):
     assert observed_again["topics"] == ["there"]
     assert world.front.events()[-1][:2] == ("topic_removed", "there")
     answers = wait_for("the answers", lambda: world.front.heads("replies"))[0]["replies"]
-    assert [answer["error"] for answer in answers] == [0, 36]
+    assert [answer["error"] for answer in answers] == [
+        ProtocolError.NONE,
+        ProtocolError.TOPIC_ALREADY_EXISTS,
+    ]
 
 
 def test_outcomes_say_when_a_batch_was_written_and_confirmed(new_world, monkeypatch):

@@ -7,6 +7,7 @@ import pytest
 from kazoo.security import make_acl
 
 from state.decisions import DecisionKind
+from state.protocol_errors import ProtocolError
 from streaming.sinks.batch_events import batch_events
 from streaming.sinks.doubts import Doubts
 from streaming.sinks.replies import replies
@@ -204,7 +205,7 @@ def test_who_asked_while_somebody_else_changed_the_topic_is_to_ask_again(zk_sess
     move(job, [3, 2])
     sink.write(batch := job.decide())
     (answer,) = replies(batch, Doubts())
-    assert answer["error"] == 41
+    assert answer["error"] == ProtocolError.NOT_CONTROLLER
     assert all(one.lost.all() for one in batch.of_kind(DecisionKind.CHANGE_PARTITIONS))
     assert state_of(zk_session, "t", 0)[1] == 0
 

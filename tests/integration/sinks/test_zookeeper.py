@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from state.decisions import DecisionKind
+from state.protocol_errors import ProtocolError
 from streaming.sinks.batch_events import batch_events
 from streaming.sinks.doubts import Doubts
 from streaming.sinks.replies import replies
@@ -139,7 +140,7 @@ def test_a_replaced_controller_writes_nothing_and_tells_nobody(zookeeper, zk_ses
     for kind in (DecisionKind.CHANGE_PARTITIONS, DecisionKind.STOP_REPLICAS):
         assert all(one.lost.all() for one in batch.of_kind(kind))
     assert batch_events(batch) == []
-    assert {one["error"] for one in replies(batch, doubts)} == {41}
+    assert {one["error"] for one in replies(batch, doubts)} == {ProtocolError.NOT_CONTROLLER}
 
 
 def test_the_new_term_is_written_beside_a_fenced_old_one(zk_session, sink, job):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from state.decisions import DecisionKind
+from state.protocol_errors import ProtocolError
 from state.reply_bodies import ControllerApi
 from streaming.sinks.batch_events import batch_events
 from streaming.sinks.doubts import Doubts
@@ -44,7 +45,7 @@ def test_a_topic_that_exists_is_left_alone_and_its_creation_failed(
         assert found["/config/topics/t"] == (config_bytes({"cleanup.policy": "compact"}), 0)
     assert state_of(zk_session, "u", 0) == (-1, 1, [1], 1)
     refused, accepted = replies(batch, doubts)
-    assert (refused["error"], accepted["error"]) == (36, 0)
+    assert (refused["error"], accepted["error"]) == (ProtocolError.TOPIC_ALREADY_EXISTS, 0)
     assert [(one.kind, one.key) for one in batch_events(batch)] == [("topic_removed", "t")]
     changes = batch.of_kind(DecisionKind.CHANGE_PARTITIONS)
     untold = [one for one in changes if "t" in one.topics and not one.lost.any()]
@@ -65,7 +66,11 @@ def test_a_conflict_costs_the_others_nothing_and_says_what_is_there(zk_session, 
     assert state_of(zk_session, "t", 2) == (1, 0, [1], 1)
     (event,) = batch_events(batch)
     assert b'"cause":"conflict","partitions":[0],"states":[[1,0,[1,3],1,0,1]]' in event.payload
-    assert [one["partitions"][0]["error"] for one in replies(batch, Doubts())] == [95, 0, 0]
+    assert [one["partitions"][0]["error"] for one in replies(batch, Doubts())] == [
+        ProtocolError.INVALID_UPDATE_VERSION,
+        ProtocolError.NONE,
+        ProtocolError.NONE,
+    ]
     job.story.take([(event.kind, event.key, event.payload)])
     sink.write(batch := job.decide())
     assert not batch.lost_writes
@@ -159,7 +164,10 @@ def test_producer_ids_that_rest_on_a_lost_block_are_not_given_out(
     sink.write(batch := job.decide())
     assert tree(zk_session)[PRODUCER_ID_BLOCK_PATH] == (theirs, 0)
     answers = [one for one in replies(batch, Doubts()) if one["api"] == ControllerApi.PRODUCER_IDS]
-    assert [one["error"] for one in answers] == [-1, -1]
+    assert [one["error"] for one in answers] == [
+        ProtocolError.UNKNOWN_SERVER_ERROR,
+        ProtocolError.UNKNOWN_SERVER_ERROR,
+    ]
 
 
 def test_a_missing_znode_is_a_conflict_of_its_own(zk_session, sink, job):

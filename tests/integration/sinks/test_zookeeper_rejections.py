@@ -7,6 +7,7 @@ import pytest
 
 from state.decisions import DecisionKind
 from state.limits import PARTITIONS_MAX
+from state.protocol_errors import ProtocolError
 from streaming.observers.known_topics import observed
 from streaming.observers.overrides import Overrides
 from streaming.sinks.batch_events import batch_events
@@ -102,7 +103,9 @@ def test_a_leader_asks_again_and_is_heard_when_the_state_may_be_written(world):
     world.replace(partition_state_path("t", 0), (*OWNER, TO_BE_READ))
     world.job.story.alter("t", 0, [1, 2])
     _, _, (answer,) = world.run()
-    assert answer["partitions"] == [{"partition": 0, "error": 55}]
+    assert answer["partitions"] == [
+        {"partition": 0, "error": ProtocolError.OPERATION_NOT_ATTEMPTED}
+    ]
     world.replace(partition_state_path("t", 0), FREE)
     world.job.story.alter("t", 0, [1, 2])
     _, _, (answer,) = world.run()
@@ -132,7 +135,10 @@ def test_a_topic_that_would_be_too_large_is_as_before_and_who_asked_hears_why(wo
     )
     world.job.story.unregister(1)
     batch, (event,), (answer,) = world.run()
-    assert (answer["error"], "ZooKeeper takes at most" in answer["message"]) == (-1, True)
+    assert (answer["error"], "ZooKeeper takes at most" in answer["message"]) == (
+        ProtocolError.UNKNOWN_SERVER_ERROR,
+        True,
+    )
     assert tree(world.session) == before, "no folder of a partition that is not there"
     assert len(world.job.image) == 2
     assert (event.kind, payload(event)) == (

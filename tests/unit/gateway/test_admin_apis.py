@@ -46,7 +46,7 @@ def test_partitions_are_added_where_the_client_says(version: int) -> None:
         rig.cluster.create("t", [[1, 2]])
         found = await grow(rig, version, more("t", 3, [2, 3], [3, 1]), more("none", 2))
         assert (found["t"]["error_code"], found["t"]["error_message"]) == (0, None)
-        assert found["none"]["error_code"] == 3
+        assert found["none"]["error_code"] == ProtocolError.UNKNOWN_TOPIC_OR_PARTITION
         rows = rig.cluster.known.rows_of("t")
         assert rig.cluster.known.columns["replicas"][rows].tolist() == [[1, 2], [2, 3], [3, 1]]
 
@@ -57,7 +57,10 @@ def test_growth_is_refused_for_topics_named_twice_and_beyond_all_measure() -> No
     async def scenario(rig: Rig) -> None:
         rig.cluster.create("t", [[1]])
         found = await grow(rig, 3, more("t", 2), more("t", 3), more("u", 50_001))
-        assert {name: one["error_code"] for name, one in found.items()} == {"t": 42, "u": 37}
+        assert {name: one["error_code"] for name, one in found.items()} == {
+            "t": ProtocolError.INVALID_REQUEST,
+            "u": ProtocolError.INVALID_PARTITIONS,
+        }
         assert rig.cluster.payloads("create_partitions_requested") == []
 
     with_gateway(scenario)
@@ -69,9 +72,15 @@ def test_without_a_time_for_brokers_only_growth_is_timed_out(timeout_ms: int) ->
         rig.cluster.create("t", [[1, 2]])
         asked = (more("t", 2), more("none", 2))
         found = await grow(rig, 3, *asked, timeout_ms=timeout_ms, validate_only=True)
-        assert {name: one["error_code"] for name, one in found.items()} == {"t": 0, "none": 3}
+        assert {name: one["error_code"] for name, one in found.items()} == {
+            "t": ProtocolError.NONE,
+            "none": ProtocolError.UNKNOWN_TOPIC_OR_PARTITION,
+        }
         found = await grow(rig, 3, *asked, timeout_ms=timeout_ms)
-        assert {name: one["error_code"] for name, one in found.items()} == {"t": 7, "none": 3}
+        assert {name: one["error_code"] for name, one in found.items()} == {
+            "t": ProtocolError.REQUEST_TIMED_OUT,
+            "none": ProtocolError.UNKNOWN_TOPIC_OR_PARTITION,
+        }
         rows = rig.cluster.known.rows_of("t")
         assert len(rig.cluster.known.columns["replicas"][rows]) == 2
 
@@ -90,13 +99,21 @@ def test_without_a_time_for_brokers_only_those_that_are_elected_for_are_timed_ou
         rig.cluster.create("t", [[1, 2], [2, 1]])
         led_by_the_second(rig)
         answer = await elect(rig, 2, {"t": [0, 1]}, timeout_ms=0)
-        assert errors(answer) == {"t": {0: 7, 1: 84}}
+        assert errors(answer) == {
+            "t": {0: ProtocolError.REQUEST_TIMED_OUT, 1: ProtocolError.ELECTION_NOT_NEEDED}
+        }
         assert rig.cluster.known.columns["leader"].tolist() == [1, 2]
 
     with_gateway(scenario)
 
 
-@pytest.mark.parametrize(("kind", "error"), [(0, 80), (1, 83)])
+@pytest.mark.parametrize(
+    ("kind", "error"),
+    [
+        (0, ProtocolError.PREFERRED_LEADER_NOT_AVAILABLE),
+        (1, ProtocolError.ELIGIBLE_LEADERS_NOT_AVAILABLE),
+    ],
+)
 def test_an_election_that_is_not_written_is_answered_as_its_type_is(kind: int, error: int) -> None:
     async def scenario(rig: Rig) -> None:
         rig.cluster.create("t", [[1, 2]])
@@ -121,7 +138,7 @@ def test_elections_of_a_controller_that_was_replaced_are_not_answered_as_held() 
         happen = rig.cluster.happen
         fenced = {"error": ProtocolError.NOT_CONTROLLER}
         rig.cluster.happen = lambda *about: [reply | fenced for reply in happen(*about)]
-        assert errors(await elect(rig, 2, {"t": [0]})) == {"t": {0: 41}}
+        assert errors(await elect(rig, 2, {"t": [0]})) == {"t": {0: ProtocolError.NOT_CONTROLLER}}
 
     with_gateway(scenario)
 
@@ -131,13 +148,20 @@ def test_reassignments_are_answered_whatever_time_they_give() -> None:
         rig.cluster.create("t", [[1, 2], [2, 1]])
         answer = await alter(rig, 0, t={0: [3, 2], 7: [3]})
         [entry] = answer["responses"]
-        assert [one["error_code"] for one in entry["partitions"]] == [0, 3]
+        assert [one["error_code"] for one in entry["partitions"]] == [
+            ProtocolError.NONE,
+            ProtocolError.UNKNOWN_TOPIC_OR_PARTITION,
+        ]
 
     with_gateway(scenario)
 
 
 @pytest.mark.parametrize(
-    ("failure", "error"), [(NotController("gone"), 41), (DecisionTimedOut("late"), 7)]
+    ("failure", "error"),
+    [
+        (NotController("gone"), ProtocolError.NOT_CONTROLLER),
+        (DecisionTimedOut("late"), ProtocolError.REQUEST_TIMED_OUT),
+    ],
 )
 def test_what_is_not_decided_is_an_error(failure: Exception, error: int) -> None:
     async def scenario(rig: Rig) -> None:
@@ -152,9 +176,12 @@ def test_what_is_not_decided_is_an_error(failure: Exception, error: int) -> None
 def test_another_controller_is_to_be_asked() -> None:
     async def scenario(rig: Rig) -> None:
         rig.cluster.controller = False
-        assert (await grow(rig, 3, more("t", 2)))["t"]["error_code"] == 41
+        assert (await grow(rig, 3, more("t", 2)))["t"]["error_code"] == ProtocolError.NOT_CONTROLLER
         answer = await elect(rig, 2, {"t": [0]})
-        assert (answer["error_code"], errors(answer)) == (41, {"t": {0: 41}})
+        assert (answer["error_code"], errors(answer)) == (
+            ProtocolError.NOT_CONTROLLER,
+            {"t": {0: ProtocolError.NOT_CONTROLLER}},
+        )
 
     with_gateway(scenario)
 
@@ -166,7 +193,14 @@ def test_elections_answer_every_partition(version: int) -> None:
         down = {"unregistered": [1]}
         rig.cluster.happen("broker_registrations_changed", "", down)
         answer = await elect(rig, version, {"t": [0, 1, 1, 5], "none": [0]})
-        assert errors(answer) == {"t": {0: 80, 1: 84, 5: 3}, "none": {0: 3}}
+        assert errors(answer) == {
+            "t": {
+                0: ProtocolError.PREFERRED_LEADER_NOT_AVAILABLE,
+                1: ProtocolError.ELECTION_NOT_NEEDED,
+                5: ProtocolError.UNKNOWN_TOPIC_OR_PARTITION,
+            },
+            "none": {0: ProtocolError.UNKNOWN_TOPIC_OR_PARTITION},
+        }
         (of_t,) = [one for one in answer["replica_election_results"] if one["topic"] == "t"]
         messages = {one["partition_id"]: one["error_message"] for one in of_t["partition_result"]}
         assert "preferred" in messages[0]
@@ -188,7 +222,7 @@ def test_asked_for_all_partitions_only_those_in_need_are_tried(kind: int) -> Non
 
 def test_there_are_two_types_of_elections() -> None:
     async def scenario(rig: Rig) -> None:
-        assert (await elect(rig, 2, {"t": [0]}, 7))["error_code"] == 42
+        assert (await elect(rig, 2, {"t": [0]}, 7))["error_code"] == ProtocolError.INVALID_REQUEST
 
     with_gateway(scenario)
 
@@ -237,7 +271,12 @@ def test_reassignments_are_answered_listed_and_taken_back() -> None:
             (topic["name"], one["partition_index"]): one["error_code"]
             for topic in answer["responses"]
             for one in topic["partitions"]
-        } == {("t", 0): 0, ("t", 7): 3, ("u", 0): 0, ("none", 0): 85}
+        } == {
+            ("t", 0): ProtocolError.NONE,
+            ("t", 7): ProtocolError.UNKNOWN_TOPIC_OR_PARTITION,
+            ("u", 0): ProtocolError.NONE,
+            ("none", 0): ProtocolError.NO_REASSIGNMENT_IN_PROGRESS,
+        }
         moving = {("t", 0): ([3, 2, 1], [3], [1]), ("u", 0): ([2, 1], [2], [1])}
         assert await in_motion(rig) == moving
         assert await in_motion(rig, {"t": [0, 1], "none": [0]}) == {("t", 0): moving["t", 0]}
@@ -251,17 +290,32 @@ def test_a_topic_without_a_name_is_unknown_and_the_others_have_their_answers() -
     async def scenario(rig: Rig) -> None:
         rig.cluster.create("t", [[1, 2]])
         found = await grow(rig, 3, more("", 2), more("t", 2))
-        assert {name: one["error_code"] for name, one in found.items()} == {"": 3, "t": 0}
-        assert errors(await elect(rig, 2, {"": [0], "t": [0]})) == {"": {0: 3}, "t": {0: 84}}
+        assert {name: one["error_code"] for name, one in found.items()} == {
+            "": ProtocolError.UNKNOWN_TOPIC_OR_PARTITION,
+            "t": ProtocolError.NONE,
+        }
+        assert errors(await elect(rig, 2, {"": [0], "t": [0]})) == {
+            "": {0: ProtocolError.UNKNOWN_TOPIC_OR_PARTITION},
+            "t": {0: ProtocolError.ELECTION_NOT_NEEDED},
+        }
         answer = await alter(rig, **{"": {0: [1], 4: None}, "t": {0: [3, 2]}})
         assert answer["error_code"] == 0
         assert [
             [(one["partition_index"], one["error_code"]) for one in topic["partitions"]]
             for topic in answer["responses"]
-        ] == [[(0, 3), (4, 3)], [(0, 0)]]
+        ] == [
+            [
+                (0, ProtocolError.UNKNOWN_TOPIC_OR_PARTITION),
+                (4, ProtocolError.UNKNOWN_TOPIC_OR_PARTITION),
+            ],
+            [(0, 0)],
+        ]
         body = {"topics": [{"name": "", "topic_id": None}], "timeout_ms": 30_000}
         [deleted] = (await rig.ask(ApiKey.DELETE_TOPICS, 6, body))["responses"]
-        assert (deleted["name"], deleted["error_code"]) == ("", 3)
+        assert (deleted["name"], deleted["error_code"]) == (
+            "",
+            ProtocolError.UNKNOWN_TOPIC_OR_PARTITION,
+        )
 
     with_gateway(scenario)
 
@@ -277,11 +331,11 @@ def test_nothing_is_in_motion_at_first() -> None:
 def test_reassignments_are_for_the_controller() -> None:
     async def scenario(rig: Rig) -> None:
         rig.cluster.controller = False
-        assert (await alter(rig, t={0: [1]}))["error_code"] == 41
-        assert (await alter(rig))["error_code"] == 41
+        assert (await alter(rig, t={0: [1]}))["error_code"] == ProtocolError.NOT_CONTROLLER
+        assert (await alter(rig))["error_code"] == ProtocolError.NOT_CONTROLLER
         body = {"timeout_ms": 1000, "topics": None}
         answer = await rig.ask(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, body)
-        assert answer["error_code"] == 41
+        assert answer["error_code"] == ProtocolError.NOT_CONTROLLER
 
     with_gateway(scenario)
 

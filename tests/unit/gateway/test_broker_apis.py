@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from state.limits import REPLICAS_MAX
+from state.protocol_errors import ProtocolError
 from state.topic_ids import topic_id_from_text
 from streaming.gateway.ports import DecisionTimedOut, NotController
 from streaming.image.cluster_image import ClusterImage
@@ -91,7 +92,18 @@ def test_alter_partition_of_unknown_topics_and_partitions(version: int) -> None:
             {p["partition_index"]: p["error_code"] for p in topic["partitions"]}
             for topic in answer["topics"]
         ]
-        assert errors == [{0: 3 if version < 2 else 100}, {-1: 3, 7: 3, 0: 0}]
+        assert errors == [
+            {
+                0: ProtocolError.UNKNOWN_TOPIC_OR_PARTITION
+                if version < 2
+                else ProtocolError.UNKNOWN_TOPIC_ID
+            },
+            {
+                -1: ProtocolError.UNKNOWN_TOPIC_OR_PARTITION,
+                7: ProtocolError.UNKNOWN_TOPIC_OR_PARTITION,
+                0: ProtocolError.NONE,
+            },
+        ]
         keys = [e.key for e in rig.cluster.events if e.kind == "alter_partition_requested"]
         assert keys == ["gone" if version < 2 else "", "a"]
 
@@ -128,13 +140,15 @@ def test_an_isr_that_cannot_be_is_refused_here(version: int) -> None:
         asked = [partition(version, number, isr) for number, isr in enumerate(isrs)]
         answer = await alter(rig, version, named(rig, version, "a", asked))
         [found] = [topic["partitions"] for topic in answer["topics"]]
-        refused = 42 if version >= 1 else 95
+        refused = (
+            ProtocolError.INVALID_REQUEST if version >= 1 else ProtocolError.INVALID_UPDATE_VERSION
+        )
         errors = {p["partition_index"]: p["error_code"] for p in found}
         assert errors == {3: 0, 0: refused, 1: refused, 2: refused}
         [event] = rig.cluster.payloads("alter_partition_requested")
         assert [row["partition"] for row in event["partitions"]] == [3]
         answer = await alter(rig, version, named(rig, version, "a", asked[:2]), epoch=1)
-        assert answer["error_code"] == 77
+        assert answer["error_code"] == ProtocolError.STALE_BROKER_EPOCH
 
     with_gateway(scenario)
 
@@ -157,7 +171,10 @@ def test_a_stale_broker_epoch_concerns_the_whole_request(version: int) -> None:
         asked = named(rig, version, "a", [partition(version, 0, [1])])
         for topics in ((asked,), ()):
             answer = await alter(rig, version, *topics, epoch=EPOCH - 1)
-            assert (answer["error_code"], answer["topics"]) == (77, [])
+            assert (answer["error_code"], answer["topics"]) == (
+                ProtocolError.STALE_BROKER_EPOCH,
+                [],
+            )
         assert (await alter(rig, version))["error_code"] == 0
 
     with_gateway(scenario)
@@ -169,17 +186,21 @@ def test_leader_recovery_state_is_told_from_version_1_on(version: int) -> None:
         rig.cluster.create("a", [[1, 2]])
         recovering = partition(version, 0, [1, 2], leader_recovery_state=1)
         answer = await alter(rig, version, named(rig, version, "a", [recovering]))
-        assert answer["topics"][0]["partitions"][0]["error_code"] == 42
+        assert answer["topics"][0]["partitions"][0]["error_code"] == ProtocolError.INVALID_REQUEST
         strange = partition(version, 0, [1, 2], leader_recovery_state=9)
         answer = await alter(rig, version, named(rig, version, "a", [strange]))
-        assert answer["error_code"] == -1
+        assert answer["error_code"] == ProtocolError.UNKNOWN_SERVER_ERROR
 
     with_gateway(scenario)
 
 
 @pytest.mark.parametrize("version", range(4))
 @pytest.mark.parametrize(
-    ("failure", "error"), [(NotController("x"), 41), (DecisionTimedOut("x"), 7)]
+    ("failure", "error"),
+    [
+        (NotController("x"), ProtocolError.NOT_CONTROLLER),
+        (DecisionTimedOut("x"), ProtocolError.REQUEST_TIMED_OUT),
+    ],
 )
 def test_alter_partition_that_cannot_be_decided(
     version: int, failure: Exception, error: int
@@ -197,7 +218,7 @@ def test_alter_partition_that_cannot_be_decided(
 def test_alter_partition_without_the_role_or_an_image(lost: str) -> None:
     async def scenario(rig: Rig) -> None:
         setattr(rig.cluster, lost, False)
-        assert (await alter(rig, 3))["error_code"] == 41
+        assert (await alter(rig, 3))["error_code"] == ProtocolError.NOT_CONTROLLER
 
     with_gateway(scenario)
 
@@ -217,11 +238,14 @@ def test_controlled_shutdown(version: int) -> None:
         assert payload["broker_epoch"] == (EPOCH if version >= 2 else -1)
         assert payload["version"] == version
         answer = await rig.ask(key, version, {"broker_id": 77}, "INTERNAL")
-        assert answer["error_code"] == 8
+        assert answer["error_code"] == ProtocolError.BROKER_NOT_AVAILABLE
         if version >= 2:
             answer = await rig.ask(key, version, body | {"broker_epoch": 1}, "INTERNAL")
-            assert answer["error_code"] == 77
-        for failure, error in ((NotController("x"), 41), (DecisionTimedOut("x"), 7)):
+            assert answer["error_code"] == ProtocolError.STALE_BROKER_EPOCH
+        for failure, error in (
+            (NotController("x"), ProtocolError.NOT_CONTROLLER),
+            (DecisionTimedOut("x"), ProtocolError.REQUEST_TIMED_OUT),
+        ):
             rig.cluster.fail = failure
             answer = await rig.ask(key, version, body, "INTERNAL")
             assert answer == {"error_code": error, "remaining_partitions": []}
@@ -240,7 +264,10 @@ def test_allocate_producer_ids() -> None:
         assert await ask(1, 101) == (0, 1000, 1000)
         assert await ask(2, 102) == (0, 2000, 1000)
         assert await ask(2, 101) == (77, 0, 0)
-        for failure, error in ((NotController("x"), 41), (DecisionTimedOut("x"), 7)):
+        for failure, error in (
+            (NotController("x"), ProtocolError.NOT_CONTROLLER),
+            (DecisionTimedOut("x"), ProtocolError.REQUEST_TIMED_OUT),
+        ):
             rig.cluster.fail = failure
             assert await ask(1, 101) == (error, 0, 0)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from state.protocol_errors import ProtocolError
 from streaming.gateway.coordinators import coordinator_partition, java_string_hash
 from streaming.gateway.passing.apis import PASSED_APIS
 from streaming.gateway.ports import DecisionTimedOut, NotController
@@ -41,7 +42,9 @@ def test_malformed_client_software_is_refused_from_version_3_on(name: str, field
     async def scenario(rig: Rig) -> None:
         for version in versions(ApiKey.API_VERSIONS):
             answer = await rig.ask(ApiKey.API_VERSIONS, version, SOFTWARE | {field: name})
-            assert answer["error_code"] == (42 if version >= 3 else 0)
+            assert answer["error_code"] == (
+                ProtocolError.INVALID_REQUEST if version >= 3 else ProtocolError.NONE
+            )
 
     with_gateway(scenario)
 
@@ -76,7 +79,10 @@ def test_describe_cluster(version: int) -> None:
     with_gateway(scenario)
 
 
-@pytest.mark.parametrize(("endpoint_type", "error"), [(2, 114), (7, 115)])
+@pytest.mark.parametrize(
+    ("endpoint_type", "error"),
+    [(2, ProtocolError.MISMATCHED_ENDPOINT_TYPE), (7, ProtocolError.UNSUPPORTED_ENDPOINT_TYPE)],
+)
 def test_describe_cluster_of_other_endpoint_types(endpoint_type: int, error: int) -> None:
     async def scenario(rig: Rig) -> None:
         answer = await rig.ask(ApiKey.DESCRIBE_CLUSTER, 1, {"endpoint_type": endpoint_type})
@@ -198,7 +204,10 @@ def test_init_producer_id_of_transactional_producers_sends_them_to_the_coordinat
     version: int,
 ) -> None:
     async def scenario(rig: Rig) -> None:
-        for transactional_id, error in (("tx", 16), ("", 42)):
+        for transactional_id, error in (
+            ("tx", ProtocolError.NOT_COORDINATOR),
+            ("", ProtocolError.INVALID_REQUEST),
+        ):
             body = {"transactional_id": transactional_id, "transaction_timeout_ms": 0}
             answer = await rig.ask(ApiKey.INIT_PRODUCER_ID, version, body)
             assert (answer["error_code"], answer["producer_id"]) == (error, -1)
@@ -210,7 +219,11 @@ def test_init_producer_id_of_transactional_producers_sends_them_to_the_coordinat
 @pytest.mark.parametrize("version", range(3, 6))
 def test_a_producer_id_and_its_epoch_come_together(version: int) -> None:
     async def scenario(rig: Rig) -> None:
-        for producer_id, epoch, error in ((5, -1, 42), (-1, 5, 42), (5, 5, 0)):
+        for producer_id, epoch, error in (
+            (5, -1, ProtocolError.INVALID_REQUEST),
+            (-1, 5, ProtocolError.INVALID_REQUEST),
+            (5, 5, ProtocolError.NONE),
+        ):
             body = {"transactional_id": None, "producer_id": producer_id, "producer_epoch": epoch}
             answer = await rig.ask(ApiKey.INIT_PRODUCER_ID, version, body)
             assert answer["error_code"] == error
@@ -260,7 +273,10 @@ def test_without_a_block_producers_are_asked_to_retry_and_can(failure: Exception
     async def scenario(rig: Rig) -> None:
         rig.cluster.fail = failure
         answer = await rig.ask(ApiKey.INIT_PRODUCER_ID, 4, {"transactional_id": None})
-        assert (answer["error_code"], answer["producer_epoch"]) == (14, -1)
+        assert (answer["error_code"], answer["producer_epoch"]) == (
+            ProtocolError.COORDINATOR_LOAD_IN_PROGRESS,
+            -1,
+        )
         rig.cluster.fail = None
         answer = await rig.ask(ApiKey.INIT_PRODUCER_ID, 4, {"transactional_id": None})
         assert (answer["error_code"], answer["producer_id"]) == (0, 0)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from state.protocol_errors import ProtocolError
 from streaming.wire.apis import APIS, ApiKey
 from tests.unit.gateway.stub_broker import RANGES, StubBroker, answering, brokers
 from tests.unit.gateway.support import Rig, with_gateway
@@ -170,14 +171,21 @@ def test_a_topic_that_may_be_created_by_asking_is_left_to_a_broker(said: int, to
                 body = {"topics": [{"name": name} for name in names]}
                 answer = await rig.ask(key, version, body)
                 errors = {one["name"]: one["error_code"] for one in answer["topics"]}
-                assert errors == {"known": 0, "new": told, "not legal": 17, "other": told}
+                assert errors == {
+                    "known": ProtocolError.NONE,
+                    "new": told,
+                    "not legal": ProtocolError.INVALID_TOPIC_EXCEPTION,
+                    "other": told,
+                }
                 [passed] = stub.bodies(key)
                 assert [one["name"] for one in passed["topics"]] == ["new", "other"]
                 assert passed["allow_auto_topic_creation"]
                 stub.requests.clear()
             asked = {"topics": [{"name": "new"}], "allow_auto_topic_creation": False}
             answer = await rig.ask(key, 12, asked)
-            assert [one["error_code"] for one in answer["topics"]] == [3]
+            assert [one["error_code"] for one in answer["topics"]] == [
+                ProtocolError.UNKNOWN_TOPIC_OR_PARTITION
+            ]
             await rig.ask(key, 12, {"topics": None})
             assert not stub.requests
 
@@ -187,14 +195,21 @@ def test_a_topic_that_may_be_created_by_asking_is_left_to_a_broker(said: int, to
 def test_a_missing_coordinators_topic_is_left_to_a_broker_to_create() -> None:
     async def scenario(rig: Rig) -> None:
         key = ApiKey.FIND_COORDINATOR
-        fields = {"error_code": 15, "node_id": -1, "host": "", "port": -1}
+        fields = {
+            "error_code": ProtocolError.COORDINATOR_NOT_AVAILABLE,
+            "node_id": -1,
+            "host": "",
+            "port": -1,
+        }
         stub = StubBroker(1, ranges=RANGES | {key: (0, 3)}, answer=answering(key, **fields))
         async with brokers(rig, stub):
             for version in range(7):
                 body = {"key": "g", "coordinator_keys": ["g", "h"]}
                 answer = await rig.ask(key, version, body)
                 found = answer["coordinators"] if version >= 4 else [answer]
-                assert [one["error_code"] for one in found] == [15] * (2 if version >= 4 else 1)
+                assert [one["error_code"] for one in found] == [
+                    ProtocolError.COORDINATOR_NOT_AVAILABLE
+                ] * (2 if version >= 4 else 1)
                 [passed] = stub.bodies(key)
                 assert (passed["key"], passed["key_type"]) == ("g", 0)
                 stub.requests.clear()
@@ -216,9 +231,11 @@ def test_features_cannot_be_finalized() -> None:
         for version in range(2):
             answer = await rig.ask(key, version, body)
             assert answer["error_code"] == 0
-            assert [(one["feature"], one["error_code"]) for one in answer["results"]] == [("x", 42)]
+            assert [(one["feature"], one["error_code"]) for one in answer["results"]] == [
+                ("x", ProtocolError.INVALID_REQUEST)
+            ]
         rig.cluster.controller = False
-        assert (await rig.ask(key, 1, body))["error_code"] == 41
+        assert (await rig.ask(key, 1, body))["error_code"] == ProtocolError.NOT_CONTROLLER
 
     with_gateway(scenario)
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from state.limits import PARTITIONS_MAX
+from state.protocol_errors import ProtocolError
 from state.topic_ids import topic_id_from_text
 from streaming.gateway import create_topics
 from streaming.gateway.ports import DecisionTimedOut, NotController
@@ -128,7 +129,11 @@ def test_refusals_concern_one_topic_and_keep_the_order(name: str) -> None:
 def test_a_topic_named_twice_is_refused_both_times() -> None:
     async def scenario(rig: Rig) -> None:
         results = await create(rig, 7, topic("a", 1, 1), topic("b", 1, 1), topic("a", 2, 1))
-        assert [(r["name"], r["error_code"]) for r in results] == [("a", 42), ("b", 0), ("a", 42)]
+        assert [(r["name"], r["error_code"]) for r in results] == [
+            ("a", ProtocolError.INVALID_REQUEST),
+            ("b", 0),
+            ("a", ProtocolError.INVALID_REQUEST),
+        ]
         assert rig.cluster.known.topic_names() == ["b"]
 
     with_gateway(scenario)
@@ -161,7 +166,12 @@ def test_without_a_time_for_brokers_only_what_is_done_is_timed_out(timeout_ms: i
         rig.cluster.create("taken", [[1]])
         asked = [topic("t", 1, 1), topic("taken", 1, 1), topic("x", 1, 4), topic("a/b", 1, 1)]
         results = await create(rig, 7, *asked, timeout_ms=timeout_ms)
-        assert [r["error_code"] for r in results] == [7, 36, 38, 17]
+        assert [r["error_code"] for r in results] == [
+            ProtocolError.REQUEST_TIMED_OUT,
+            ProtocolError.TOPIC_ALREADY_EXISTS,
+            ProtocolError.INVALID_REPLICATION_FACTOR,
+            ProtocolError.INVALID_TOPIC_EXCEPTION,
+        ]
         assert rig.cluster.known.topic_names() == ["t", "taken"]
 
     with_gateway(scenario)
@@ -172,13 +182,20 @@ def test_a_dry_run_is_answered_whatever_time_it_gives() -> None:
         rig.cluster.create("taken", [[1]])
         asked = [topic("t", 1, 1), topic("taken", 1, 1)]
         results = await create(rig, 7, *asked, timeout_ms=0, validate_only=True)
-        assert [r["error_code"] for r in results] == [0, 36]
+        assert [r["error_code"] for r in results] == [
+            ProtocolError.NONE,
+            ProtocolError.TOPIC_ALREADY_EXISTS,
+        ]
 
     with_gateway(scenario)
 
 
 @pytest.mark.parametrize(
-    ("failure", "error"), [(NotController("x"), 41), (DecisionTimedOut("x"), 7)]
+    ("failure", "error"),
+    [
+        (NotController("x"), ProtocolError.NOT_CONTROLLER),
+        (DecisionTimedOut("x"), ProtocolError.REQUEST_TIMED_OUT),
+    ],
 )
 def test_what_cannot_be_decided(failure: Exception, error: int) -> None:
     async def scenario(rig: Rig) -> None:
@@ -195,7 +212,10 @@ def test_not_the_controller(version: int, lost: str) -> None:
     async def scenario(rig: Rig) -> None:
         setattr(rig.cluster, lost, False)
         results = await create(rig, version, topic("a", 1, 1), topic("bad name", 1, 1))
-        assert [r["error_code"] for r in results] == [41, 41]
+        assert [r["error_code"] for r in results] == [
+            ProtocolError.NOT_CONTROLLER,
+            ProtocolError.NOT_CONTROLLER,
+        ]
         assert rig.cluster.payloads("create_topic_requested") == []
 
     with_gateway(scenario)

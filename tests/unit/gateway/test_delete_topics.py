@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from state.protocol_errors import ProtocolError
 from state.topic_ids import topic_id_from_text, topic_id_to_text
 from streaming.gateway.ports import DecisionTimedOut, NotController
 from streaming.image.cluster_image import ClusterImage
@@ -90,7 +91,10 @@ def test_a_request_with_a_name_and_an_id_is_refused_as_a_whole() -> None:
     async def scenario(rig: Rig) -> None:
         rig.cluster.create("t", [[1, 2]], T_ID)
         found = await delete(rig, 6, ("t", None), ("t", T_UUID))
-        assert [error for _, _, error in found] == [42, 42]
+        assert [error for _, _, error in found] == [
+            ProtocolError.INVALID_REQUEST,
+            ProtocolError.INVALID_REQUEST,
+        ]
         assert rig.cluster.payloads("delete_topic_requested") == []
 
     with_gateway(scenario)
@@ -105,7 +109,14 @@ def test_a_topic_that_is_named_twice_is_asked_for_once() -> None:
     with_gateway(scenario)
 
 
-@pytest.mark.parametrize(("version", "error"), [(2, 42), (3, 73), (6, 73)])
+@pytest.mark.parametrize(
+    ("version", "error"),
+    [
+        (2, ProtocolError.INVALID_REQUEST),
+        (3, ProtocolError.TOPIC_DELETION_DISABLED),
+        (6, ProtocolError.TOPIC_DELETION_DISABLED),
+    ],
+)
 def test_deletion_may_be_switched_off(version: int, error: int) -> None:
     async def scenario(rig: Rig) -> None:
         rig.cluster.create("t", [[1, 2]], T_ID)
@@ -121,13 +132,20 @@ def test_without_a_time_for_brokers_only_what_is_done_is_timed_out(timeout_ms: i
     async def scenario(rig: Rig) -> None:
         rig.cluster.create("t", [[1, 2]], T_ID)
         found = await delete(rig, 6, ("t", None), ("none", None), timeout_ms=timeout_ms)
-        assert [error for *_, error in found] == [7, 3]
+        assert [error for *_, error in found] == [
+            ProtocolError.REQUEST_TIMED_OUT,
+            ProtocolError.UNKNOWN_TOPIC_OR_PARTITION,
+        ]
 
     with_gateway(scenario)
 
 
 @pytest.mark.parametrize(
-    ("failure", "error"), [(NotController("gone"), 41), (DecisionTimedOut("late"), 7)]
+    ("failure", "error"),
+    [
+        (NotController("gone"), ProtocolError.NOT_CONTROLLER),
+        (DecisionTimedOut("late"), ProtocolError.REQUEST_TIMED_OUT),
+    ],
 )
 def test_what_is_not_decided_is_an_error(failure: Exception, error: int) -> None:
     async def scenario(rig: Rig) -> None:
@@ -142,6 +160,9 @@ def test_another_controller_is_to_be_asked() -> None:
     async def scenario(rig: Rig) -> None:
         rig.cluster.controller = False
         found = await delete(rig, 6, ("t", None), (None, T_UUID))
-        assert [error for *_, error in found] == [41, 41]
+        assert [error for *_, error in found] == [
+            ProtocolError.NOT_CONTROLLER,
+            ProtocolError.NOT_CONTROLLER,
+        ]
 
     with_gateway(scenario)

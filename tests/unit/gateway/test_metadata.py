@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from state.protocol_errors import ProtocolError
 from state.topic_ids import topic_id_from_text
 from streaming.image.cluster_image import ClusterImage
 from streaming.wire.apis import ApiKey
@@ -75,10 +76,14 @@ def test_a_leader_without_the_listener(version: int) -> None:
         three_topics(rig.cluster)
         outside = await rig.ask(ApiKey.METADATA, version, body(version, ["led"]))
         first, second = outside["topics"][0]["partitions"]
-        assert second["error_code"] == (72 if version >= 6 else 5)
+        assert second["error_code"] == (
+            ProtocolError.LISTENER_NOT_FOUND if version >= 6 else ProtocolError.LEADER_NOT_AVAILABLE
+        )
         assert second["leader_id"] == -1
         # Version 0 leaves out what cannot be reached, and says so.
-        assert first["error_code"] == (9 if version == 0 else 0)
+        assert first["error_code"] == (
+            ProtocolError.REPLICA_NOT_AVAILABLE if version == 0 else ProtocolError.NONE
+        )
         assert first["replica_nodes"] == ([1] if version == 0 else [1, 3])
         assert first["isr_nodes"] == ([1] if version == 0 else [1, 3])
         inside = await rig.ask(ApiKey.METADATA, version, body(version, ["led"]), "INTERNAL")
@@ -100,9 +105,12 @@ def test_brokers_that_left(version: int) -> None:
         assert [node["node_id"] for node in answer["brokers"]] == [1, 1000]
         topics = by_name(answer)
         (alone,), (pair,) = (topics[name]["partitions"] for name in ("alone", "pair"))
-        assert (alone["error_code"], alone["leader_id"]) == (5, -1)
+        assert (alone["error_code"], alone["leader_id"]) == (ProtocolError.LEADER_NOT_AVAILABLE, -1)
         assert alone["isr_nodes"] == ([] if version == 0 else [2])
-        assert (pair["error_code"], pair["leader_id"]) == (9 if version == 0 else 0, 1)
+        assert (pair["error_code"], pair["leader_id"]) == (
+            ProtocolError.REPLICA_NOT_AVAILABLE if version == 0 else ProtocolError.NONE,
+            1,
+        )
         assert pair["leader_epoch"] == (1 if version >= 7 else -1)
         assert pair["isr_nodes"] == [1]
         assert pair["offline_replicas"] == ([2] if version >= 5 else [])
@@ -149,7 +157,11 @@ def test_topics_by_id() -> None:
         asked = [{"topic_id": i, "name": None} for i in (unknown, topic_id, unknown)]
         answer = await rig.ask(ApiKey.METADATA, 12, {"topics": asked})
         first, second = answer["topics"]
-        assert (first["error_code"], first["name"], first["topic_id"]) == (100, None, unknown)
+        assert (first["error_code"], first["name"], first["topic_id"]) == (
+            ProtocolError.UNKNOWN_TOPIC_ID,
+            None,
+            unknown,
+        )
         assert (second["error_code"], second["name"], second["topic_id"]) == (0, "t", topic_id)
         assert len(second["partitions"]) == 2
 
@@ -168,7 +180,10 @@ def test_topics_that_a_version_cannot_ask_for(version: int, topic: dict[str, Any
     async def scenario(rig: Rig) -> None:
         answer = await rig.ask(ApiKey.METADATA, version, {"topics": [topic]})
         (answered,) = answer["topics"]
-        assert (answered["error_code"], answered["name"]) == (42, topic["name"] or "")
+        assert (answered["error_code"], answered["name"]) == (
+            ProtocolError.INVALID_REQUEST,
+            topic["name"] or "",
+        )
         assert answered["topic_id"] == topic["topic_id"]
 
     with_gateway(scenario)
@@ -200,7 +215,9 @@ def test_before_the_first_image_no_node_is_named(version: int) -> None:
         rig.cluster.has_image = False
         answer = await rig.ask(ApiKey.METADATA, version, body(version, ["t"]))
         assert (answer["brokers"], answer["controller_id"]) == ([], -1)
-        assert [(t["name"], t["error_code"]) for t in answer["topics"]] == [("t", 5)]
+        assert [(t["name"], t["error_code"]) for t in answer["topics"]] == [
+            ("t", ProtocolError.LEADER_NOT_AVAILABLE)
+        ]
         everything = await rig.ask(ApiKey.METADATA, version, body(version, None))
         assert everything["topics"] == []
 
@@ -235,10 +252,12 @@ def test_a_deleted_topic_is_unknown_again_and_an_empty_cluster_has_none() -> Non
         topic_id = uuid.UUID(bytes=topic_id_from_text(rig.cluster.create("t", [[1]])))
         rig.cluster.remove("t")
         answer = await rig.ask(ApiKey.METADATA, 12, body(12, ["t"]))
-        assert [t["error_code"] for t in answer["topics"]] == [3]
+        assert [t["error_code"] for t in answer["topics"]] == [
+            ProtocolError.UNKNOWN_TOPIC_OR_PARTITION
+        ]
         asked = {"topics": [{"topic_id": topic_id, "name": None}]}
         answer = await rig.ask(ApiKey.METADATA, 12, asked)
-        assert [t["error_code"] for t in answer["topics"]] == [100]
+        assert [t["error_code"] for t in answer["topics"]] == [ProtocolError.UNKNOWN_TOPIC_ID]
         answer = await rig.ask(ApiKey.METADATA, 12, body(12, None))
         assert answer["topics"] == []
 

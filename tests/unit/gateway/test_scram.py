@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from state.protocol_errors import ProtocolError
 from streaming.wire.apis import ApiKey
 from tests.unit.gateway.support import Rig, with_gateway
 
@@ -57,10 +58,12 @@ def test_all_changes_of_a_user_are_made_or_none() -> None:
     async def scenario(rig: Rig) -> None:
         assert await alter(rig, [setting("a"), setting("b", SHA_512)]) == {"a": 0, "b": 0}
         both = await alter(rig, [setting("a", SHA_512)], [deletion("a"), deletion("b")])
-        assert both == {"a": 0, "b": 91}
+        assert both == {"a": 0, "b": ProtocolError.RESOURCE_NOT_FOUND}
         found = {user: list(configs) for user, configs in rig.cluster.users.configs.items()}
         assert found == {"a": ["SCRAM-SHA-512"], "b": ["SCRAM-SHA-512"]}
-        assert await alter(rig, [], [deletion("nobody")]) == {"nobody": 91}
+        assert await alter(rig, [], [deletion("nobody")]) == {
+            "nobody": ProtocolError.RESOURCE_NOT_FOUND
+        }
 
     with_gateway(scenario)
 
@@ -68,16 +71,16 @@ def test_all_changes_of_a_user_are_made_or_none() -> None:
 @pytest.mark.parametrize(
     ("upsertions", "deletions", "error"),
     [
-        ([setting("")], [], 93),
-        ([], [deletion("")], 93),
-        ([setting("u", 0)], [], 33),
-        ([setting("u", 3)], [], 33),
-        ([], [deletion("u", 9)], 33),
-        ([setting("u", iterations=4095)], [], 93),
-        ([setting("u", iterations=16385)], [], 93),
-        ([setting("u"), setting("u")], [], 92),
-        ([setting("u")], [deletion("u")], 92),
-        ([setting("u"), setting("u", 3)], [], 33),
+        ([setting("")], [], ProtocolError.UNACCEPTABLE_CREDENTIAL),
+        ([], [deletion("")], ProtocolError.UNACCEPTABLE_CREDENTIAL),
+        ([setting("u", 0)], [], ProtocolError.UNSUPPORTED_SASL_MECHANISM),
+        ([setting("u", 3)], [], ProtocolError.UNSUPPORTED_SASL_MECHANISM),
+        ([], [deletion("u", 9)], ProtocolError.UNSUPPORTED_SASL_MECHANISM),
+        ([setting("u", iterations=4095)], [], ProtocolError.UNACCEPTABLE_CREDENTIAL),
+        ([setting("u", iterations=16385)], [], ProtocolError.UNACCEPTABLE_CREDENTIAL),
+        ([setting("u"), setting("u")], [], ProtocolError.DUPLICATE_RESOURCE),
+        ([setting("u")], [deletion("u")], ProtocolError.DUPLICATE_RESOURCE),
+        ([setting("u"), setting("u", 3)], [], ProtocolError.UNSUPPORTED_SASL_MECHANISM),
     ],
 )
 def test_what_is_refused_changes_nothing_and_costs_nobody_else(
@@ -95,8 +98,8 @@ def test_what_is_refused_changes_nothing_and_costs_nobody_else(
 def test_what_cannot_be_kept_and_who_is_not_the_controller() -> None:
     async def scenario(rig: Rig) -> None:
         rig.cluster.users.fail = OSError("ZooKeeper is away")
-        assert await alter(rig, [setting("u")]) == {"u": -1}
+        assert await alter(rig, [setting("u")]) == {"u": ProtocolError.UNKNOWN_SERVER_ERROR}
         rig.cluster.controller = False
-        assert await alter(rig, [setting("u")]) == {"u": 41}
+        assert await alter(rig, [setting("u")]) == {"u": ProtocolError.NOT_CONTROLLER}
 
     with_gateway(scenario)

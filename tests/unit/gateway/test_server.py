@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import pytest
 
+from state.protocol_errors import ProtocolError
 from streaming.errors import PortTaken
 from streaming.gateway import answering
 from streaming.gateway.calls import Apis
@@ -145,7 +146,7 @@ def test_an_unknown_version_of_api_versions_is_answered_in_version_0(version: in
         client.writer.write(frame(struct.pack(">hhih", 18, version, 77, -1) + b"whatever"))
         correlation_id, answer = decode_response(18, 0, await client.read_frame())
         assert correlation_id == 77
-        assert answer["error_code"] == 35
+        assert answer["error_code"] == ProtocolError.UNSUPPORTED_VERSION
         assert answer["api_keys"] == [{"api_key": 18, "min_version": 0, "max_version": 4}]
         again = await client.ask(ApiKey.API_VERSIONS, 4, VERSIONS_BODY)
         assert again["error_code"] == 0

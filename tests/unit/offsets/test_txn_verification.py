@@ -57,13 +57,21 @@ def verifying(
 @pytest.mark.parametrize(
     ("error", "of_partition", "told"),
     [
-        (0, 0, ProtocolError.NONE),
-        (0, 48, ProtocolError.INVALID_TXN_STATE),
-        (0, 90, ProtocolError.INVALID_PRODUCER_EPOCH),
-        (0, 120, ProtocolError.TRANSACTION_ABORTABLE),
-        (0, 999, ProtocolError.UNKNOWN_SERVER_ERROR),
-        (16, 0, ProtocolError.NOT_COORDINATOR),
-        (31, 0, ProtocolError.INVALID_TXN_STATE),
+        (ProtocolError.NONE, ProtocolError.NONE, ProtocolError.NONE),
+        (ProtocolError.NONE, ProtocolError.INVALID_TXN_STATE, ProtocolError.INVALID_TXN_STATE),
+        (ProtocolError.NONE, ProtocolError.PRODUCER_FENCED, ProtocolError.INVALID_PRODUCER_EPOCH),
+        (
+            ProtocolError.NONE,
+            ProtocolError.TRANSACTION_ABORTABLE,
+            ProtocolError.TRANSACTION_ABORTABLE,
+        ),
+        (ProtocolError.NONE, 999, ProtocolError.UNKNOWN_SERVER_ERROR),
+        (ProtocolError.NOT_COORDINATOR, ProtocolError.NONE, ProtocolError.NOT_COORDINATOR),
+        (
+            ProtocolError.CLUSTER_AUTHORIZATION_FAILED,
+            ProtocolError.NONE,
+            ProtocolError.INVALID_TXN_STATE,
+        ),
     ],
 )
 def test_what_the_coordinator_says_is_told_as_producers_know_it(

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import orjson
 import pytest
 
+from state.protocol_errors import ProtocolError
 from streaming.sinks import answers
 from streaming.sinks.answers import AnswerSink
 from streaming.sinks.appender import JobStopping
@@ -158,9 +159,13 @@ def test_a_refused_replica_is_told_unless_it_was_to_be_expected(ends, caplog, er
 @pytest.mark.parametrize(
     ("error", "level", "said"),
     [
-        (11, logging.WARNING, "broker 2 knows a newer controller"),
-        (77, logging.INFO, "broker 2 has registered again"),
-        (-1, logging.ERROR, "broker 2: "),
+        (
+            ProtocolError.STALE_CONTROLLER_EPOCH,
+            logging.WARNING,
+            "broker 2 knows a newer controller",
+        ),
+        (ProtocolError.STALE_BROKER_EPOCH, logging.INFO, "broker 2 has registered again"),
+        (ProtocolError.UNKNOWN_SERVER_ERROR, logging.ERROR, "broker 2: "),
     ],
 )
 def test_errors_of_a_whole_request_are_told_by_how_bad_they_are(ends, caplog, error, level, said):

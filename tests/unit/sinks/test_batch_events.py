@@ -183,7 +183,10 @@ def test_an_isr_that_rests_on_a_lost_write_is_refused_though_nothing_was_to_writ
     doubts = Doubts()
     doubts.begin(("t", 0), asked_again - 1)
     answers = replies(found.decide(), doubts)
-    assert [one["partitions"][0]["error"] for one in answers] == [95, 95]
+    assert [one["partitions"][0]["error"] for one in answers] == [
+        ProtocolError.INVALID_UPDATE_VERSION,
+        ProtocolError.INVALID_UPDATE_VERSION,
+    ]
 
 
 def test_a_request_about_no_known_topic_is_answered_as_decided():
@@ -201,7 +204,7 @@ def test_a_request_about_no_known_topic_is_answered_as_decided():
         ],
     )
     (answer,) = replies(found.decide(), Doubts())
-    assert answer["partitions"] == [{"partition": 4, "error": 100}]
+    assert answer["partitions"] == [{"partition": 4, "error": ProtocolError.UNKNOWN_TOPIC_ID}]
 
 
 def test_leaders_that_did_not_move_remain_with_the_broker():
@@ -230,7 +233,10 @@ def test_a_topic_that_exists_is_refused_and_forgotten():
     batch = found.decide()
     refuse_creation(batch)
     (answer,) = replies(batch, Doubts())
-    assert (answer["error"], answer["message"]) == (36, "Topic 'new' already exists.")
+    assert (answer["error"], answer["message"]) == (
+        ProtocolError.TOPIC_ALREADY_EXISTS,
+        "Topic 'new' already exists.",
+    )
     (event,) = batch_events(batch)
     assert (event.kind, event.key, body(event)) == (
         "topic_removed",
@@ -251,10 +257,10 @@ def test_who_asked_a_controller_that_was_replaced_hears_that_it_was():
         one.lost[:] = True
         one.failed = one.kind in (DecisionKind.CREATE_TOPIC, DecisionKind.WRITE_PRODUCER_ID_BLOCK)
     assert {one["api"]: one["error"] for one in replies(batch, Doubts())} == {
-        "create_topic": 41,
-        "alter_partition": 41,
-        "controlled_shutdown": 41,
-        "producer_ids": 41,
+        "create_topic": ProtocolError.NOT_CONTROLLER,
+        "alter_partition": ProtocolError.NOT_CONTROLLER,
+        "controlled_shutdown": ProtocolError.NOT_CONTROLLER,
+        "producer_ids": ProtocolError.NOT_CONTROLLER,
     }
     assert batch_events(batch) == [], "a topic that was not created does not exist elsewhere"
     assert batch.refused_topics() == []
@@ -281,7 +287,7 @@ def answered(found, errors, *, flat=False, error_code=0, broker=2, topic="t"):
 @pytest.mark.parametrize("topic_id, flat", [(None, True), (TOPIC_ID, True), (TOPIC_ID, False)])
 def test_storage_errors_become_an_event_in_both_forms_of_the_answer(flat, topic_id):
     found = job(topic_id=topic_id)
-    answer = answered(found, {0: 56, 1: 0}, flat=flat)
+    answer = answered(found, {0: ProtocolError.KAFKA_STORAGE_ERROR, 1: 0}, flat=flat)
     (event,) = answer_events(answer, found.image)
     assert (event.kind, event.key) == ("leader_and_isr_answered", "t")
     assert body(event) == {
@@ -289,7 +295,7 @@ def test_storage_errors_become_an_event_in_both_forms_of_the_answer(flat, topic_
         "broker_epoch": 102,
         "topic": "t",
         "partitions": [0, 1],
-        "errors": [56, 0],
+        "errors": [ProtocolError.KAFKA_STORAGE_ERROR, ProtocolError.NONE],
     }
 
 
@@ -298,7 +304,9 @@ def test_a_failed_disk_is_told_of_its_own_topic_where_none_has_an_id(topic):
     found = job()
     found.story.create("u", ((2, 1, 3),))
     found.persist(found.decide())
-    (event,) = answer_events(answered(found, {0: 56}, topic=topic), found.image)
+    (event,) = answer_events(
+        answered(found, {0: ProtocolError.KAFKA_STORAGE_ERROR}, topic=topic), found.image
+    )
     assert (event.key, body(event)["topic"]) == (topic, topic)
 
 
@@ -306,7 +314,9 @@ def test_healthy_answers_say_nothing_new_until_something_was_ill():
     found = job(topic_id=TOPIC_ID)
     healthy = answered(found, {0: 0, 1: 0}, flat=False)
     assert answer_events(healthy, found.image) == []
-    (ill,) = answer_events(answered(found, {0: 56, 1: 0}, flat=False), found.image)
+    (ill,) = answer_events(
+        answered(found, {0: ProtocolError.KAFKA_STORAGE_ERROR, 1: 0}, flat=False), found.image
+    )
     found.story.take([(ill.kind, ill.key, ill.payload)])
     found.persist(found.decide())
     (well,) = answer_events(healthy, found.image)
@@ -321,7 +331,9 @@ def test_answers_that_were_not_opened_say_what_healthy_ones_do():
     opened = answered(found, {0: 0, 1: 0}, flat=False)
     shut = Answer(2, 102, opened.request, NO_ERRORS)
     assert answer_events(shut, found.image) == []
-    (ill,) = answer_events(answered(found, {0: 56, 1: 0}, flat=False), found.image)
+    (ill,) = answer_events(
+        answered(found, {0: ProtocolError.KAFKA_STORAGE_ERROR, 1: 0}, flat=False), found.image
+    )
     found.story.take([(ill.kind, ill.key, ill.payload)])
     found.persist(found.decide())
     assert answer_events(shut, found.image) == answer_events(opened, found.image) != []
@@ -329,8 +341,29 @@ def test_answers_that_were_not_opened_say_what_healthy_ones_do():
 
 def test_stale_epochs_and_other_requests_are_no_events():
     found = job(topic_id=TOPIC_ID)
-    assert answer_events(answered(found, {0: 56}, flat=False, error_code=11), found.image) == []
-    assert answer_events(answered(found, {0: 11, 1: 11}, flat=False), found.image) == []
+    assert (
+        answer_events(
+            answered(
+                found,
+                {0: ProtocolError.KAFKA_STORAGE_ERROR},
+                flat=False,
+                error_code=ProtocolError.STALE_CONTROLLER_EPOCH,
+            ),
+            found.image,
+        )
+        == []
+    )
+    assert (
+        answer_events(
+            answered(
+                found,
+                {0: ProtocolError.STALE_CONTROLLER_EPOCH, 1: ProtocolError.STALE_CONTROLLER_EPOCH},
+                flat=False,
+            ),
+            found.image,
+        )
+        == []
+    )
     metadata = Planner(found.image, LISTENER).everything_for([2])[2][0]
     assert answer_events(Answer(2, 102, metadata, {"error_code": 0}), found.image) == []
 
@@ -346,7 +379,7 @@ def test_an_answer_about_a_topic_that_is_gone_by_now():
 
 def test_an_answer_of_a_broker_that_has_left_or_come_back_since():
     found = job()
-    answer = answered(found, {0: 56, 1: 0}, flat=False)
+    answer = answered(found, {0: ProtocolError.KAFKA_STORAGE_ERROR, 1: 0}, flat=False)
     assert len(answer_events(answer, found.image)) == 1
     found.story.unregister(2)
     found.persist(found.decide())

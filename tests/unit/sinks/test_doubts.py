@@ -6,6 +6,7 @@ import orjson
 import pytest
 
 from state.decisions import DecisionKind
+from state.protocol_errors import ProtocolError
 from streaming.log.api import LogRecord, NewRecord
 from streaming.sinks.batch import LostWrite
 from streaming.sinks.batch_events import batch_events
@@ -316,4 +317,7 @@ def test_producer_ids_are_in_doubt_between_a_conflict_and_its_correction():
     doubts.lose_rows(batch.decisions)
     writes = batch.of_kind(DecisionKind.WRITE_PRODUCER_ID_BLOCK)
     assert [one.failed for one in writes] == [True, False]
-    assert [one["error"] for one in replies(batch, doubts)] == [-1, 0]
+    assert [one["error"] for one in replies(batch, doubts)] == [
+        ProtocolError.UNKNOWN_SERVER_ERROR,
+        ProtocolError.NONE,
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from state.decisions import DecisionKind
+from state.protocol_errors import ProtocolError
 from streaming.sinks.batch_events import batch_events
 from streaming.sinks.doubts import Doubts
 from streaming.sinks.replies import replies
@@ -22,7 +23,10 @@ def test_producer_id_conflicts_become_one_event():
         batch.lost_writes.append(conflict(None, None, current, one.kind, one.offset))
     (event,) = batch_events(batch)
     assert body(event) == {"block_end": 5999, "zk_version": 4}
-    assert [reply["error"] for reply in replies(batch, Doubts())] == [-1, -1]
+    assert [reply["error"] for reply in replies(batch, Doubts())] == [
+        ProtocolError.UNKNOWN_SERVER_ERROR,
+        ProtocolError.UNKNOWN_SERVER_ERROR,
+    ]
     found.story.take([(event.kind, event.key, event.payload)])
     found.story.ask_producer_ids(1)
     (write,) = found.decide().of_kind(DecisionKind.WRITE_PRODUCER_ID_BLOCK)
@@ -77,6 +81,8 @@ def meets_block(found, znode):
     write.failed = True
     batch.lost_writes.append(conflict(None, None, znode, write.kind, write.offset))
     (event,) = batch_events(batch)
-    assert [reply["error"] for reply in replies(batch, Doubts())] == [-1]
+    assert [reply["error"] for reply in replies(batch, Doubts())] == [
+        ProtocolError.UNKNOWN_SERVER_ERROR
+    ]
     found.story.take([(event.kind, event.key, event.payload)])
     return body(event)

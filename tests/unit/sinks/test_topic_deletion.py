@@ -9,13 +9,14 @@ import orjson
 import pytest
 
 from state.events import Event, parse_payload
+from state.protocol_errors import ProtocolError
 from streaming.image.cluster_image import ClusterImage
 from streaming.image.restore import image_of, unfinished_deletions
 from streaming.sinks.answer_events import answer_events
 from streaming.sinks.batch import opened
 from streaming.sinks.channel import Answer
 from streaming.sinks.plan import Planner, SharedRequest
-from streaming.sinks.topic_deletion import lose_replaced
+from streaming.sinks.topic_deletion import lose_undeleted
 from streaming.wire.apis import ApiKey
 from streaming.zk.znodes import TopicZNode, topic_bytes, topic_deletion_path, topic_path
 from tests.fixtures.story import LISTENER
@@ -80,9 +81,17 @@ def test_a_deletion_and_another_change_in_one_batch_are_told_apart():
 @pytest.mark.parametrize(
     ("errors", "whole", "said"),
     [
-        ({0: 0, 1: 56}, 0, [0, 56]),
-        ({0: 0}, 0, [0, -1]),
-        ({}, -1, [-1, -1]),
+        (
+            {0: ProtocolError.NONE, 1: ProtocolError.KAFKA_STORAGE_ERROR},
+            ProtocolError.NONE,
+            [ProtocolError.NONE, ProtocolError.KAFKA_STORAGE_ERROR],
+        ),
+        (
+            {0: ProtocolError.NONE},
+            ProtocolError.NONE,
+            [ProtocolError.NONE, ProtocolError.UNKNOWN_SERVER_ERROR],
+        ),
+        ({}, ProtocolError.UNKNOWN_SERVER_ERROR, [ProtocolError.UNKNOWN_SERVER_ERROR] * 2),
     ],
 )
 def test_answers_about_deleted_replicas_become_an_event(errors, whole, said):
@@ -161,7 +170,7 @@ def test_the_image_names_what_is_being_deleted_until_it_is_gone():
 
 
 def test_a_topic_that_took_the_name_is_seen_though_our_server_lags_behind(monkeypatch):
-    """lose_replaced reads by a session of the job, deletions are seen by one of the front."""
+    """lose_undeleted reads by a session of the job, deletions are seen by one of the front."""
     ids = ["xVg7K6qyTvmxpuD7RnqU_w", "xVg7K6qyTvmxpuD7RnqU_Q"]
     session = SimpleNamespace(topic_id=ids[0])
     session.sync = lambda: setattr(session, "topic_id", ids[1])
@@ -177,5 +186,5 @@ def test_a_topic_that_took_the_name_is_seen_though_our_server_lags_behind(monkey
         columns={"topic": np.zeros(2, dtype=np.int32)},
         lost=np.zeros(2, dtype=bool),
     )
-    lose_replaced(session, [block])
+    lose_undeleted(session, [block])
     assert block.lost.all()

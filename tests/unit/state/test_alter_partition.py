@@ -102,7 +102,9 @@ def test_a_replica_on_a_failed_disk_may_not_join_until_it_is_known_to_work_again
     controller: Controller,
 ) -> None:
     answer = {"broker_id": 3, "broker_epoch": 103, "topic": "t", "partitions": [0]}
-    controller.happen("leader_and_isr_answered", "t", **answer, errors=[56])
+    controller.happen(
+        "leader_and_isr_answered", "t", **answer, errors=[ProtocolError.KAFKA_STORAGE_ERROR]
+    )
     assert controller.row("t", 0)["isr"] == [1]
     assert errors(controller.alter([1, 3])) == ("NONE", ["INELIGIBLE_REPLICA"])
     assert controller.row("t", 0)["isr"] == [1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from state.decisions import Action, DecisionKind, Rule
 from state.partitions.legal import PartitionState
+from state.protocol_errors import ProtocolError
 from tests.unit.state.support import Controller, actions, broker
 
 CHANGE, STOP = DecisionKind.CHANGE_PARTITIONS, DecisionKind.STOP_REPLICAS
@@ -127,11 +128,11 @@ def test_controlled_shutdown_answers_who_may_not() -> None:
         said = controller.happen("controlled_shutdown_requested", **body)
         return int(said[DecisionKind.REPLY]["error"])
 
-    assert error(9, 1) == 8
-    assert error(1, 100) == 77
+    assert error(9, 1) == ProtocolError.BROKER_NOT_AVAILABLE
+    assert error(1, 100) == ProtocolError.STALE_BROKER_EPOCH
     assert error(1, -1) == 0
     controller.happen("controller_resigned", reason="test")
-    assert error(1, 101) == 41
+    assert error(1, 101) == ProtocolError.NOT_CONTROLLER
 
 
 def test_a_replica_on_a_failed_disk_loses_its_lead() -> None:
@@ -139,7 +140,12 @@ def test_a_replica_on_a_failed_disk_loses_its_lead() -> None:
     controller.topic("t", [[1, 2]])
     [asked] = controller.happen("log_dir_failure_notified", broker_ids=[1])[CHANGE]
     assert (asked["recipients"], actions(asked)) == ([1], Action.LEADER_AND_ISR)
-    answer = {"broker_id": 1, "topic": "t", "partitions": [0], "errors": [56]}
+    answer = {
+        "broker_id": 1,
+        "topic": "t",
+        "partitions": [0],
+        "errors": [ProtocolError.KAFKA_STORAGE_ERROR],
+    }
     assert controller.happen("leader_and_isr_answered", "t", broker_epoch=100, **answer) == {}
     said = controller.happen("leader_and_isr_answered", "t", broker_epoch=101, **answer)
     [row] = said[CHANGE]

@@ -137,7 +137,12 @@ def test_an_error_halts_until_a_broker_of_the_topic_returns() -> None:
 
 def test_a_failed_disk_halts_a_deletion() -> None:
     controller = with_topic()
-    failed = {"broker_id": 2, "broker_epoch": 102, "partitions": [0], "errors": [56]}
+    failed = {
+        "broker_id": 2,
+        "broker_epoch": 102,
+        "partitions": [0],
+        "errors": [ProtocolError.KAFKA_STORAGE_ERROR],
+    }
     controller.happen("leader_and_isr_answered", "t", topic="t", **failed)
     assert stops(mark(controller)).keys() == {1, 3}
     assert controller.slot.table.deletions["t"].halted
@@ -147,7 +152,7 @@ def test_late_and_foreign_answers_say_nothing() -> None:
     controller = with_topic()
     assert answer(controller, 1) == {}
     mark(controller)
-    answer(controller, 2, error=-1)
+    answer(controller, 2, error=ProtocolError.UNKNOWN_SERVER_ERROR)
     before = controller.states[0]
     assert answer(controller, 2) == {}
     assert answer(controller, 1, epoch=7) == {}

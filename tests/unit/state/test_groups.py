@@ -355,7 +355,13 @@ def test_a_loaded_group_that_is_too_large_rebalances() -> None:
 def test_a_refusal_of_a_group_that_is_gone_is_answered_all_the_same() -> None:
     coordinator = Coordinator()
     reply = {"request_id": "r9", "api": "offset_commit", "error": 0, "partitions": []}
-    body = {"partition": 4, "write": [3, 0], "error": 19, "undo": None, "offsets": []}
+    body = {
+        "partition": 4,
+        "write": [3, 0],
+        "error": ProtocolError.NOT_ENOUGH_REPLICAS,
+        "undo": None,
+        "offsets": [],
+    }
     coordinator.happen("group_records_refused", "g", group="g", replies=[reply], **body)
     assert coordinator.answer("r9")["error"] == ProtocolError.COORDINATOR_NOT_AVAILABLE
 

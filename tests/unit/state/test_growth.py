@@ -110,11 +110,13 @@ def test_a_topic_in_motion_does_not_grow() -> None:
 def test_too_few_brokers_and_incomplete_racks_are_refused() -> None:
     controller = three()
     controller.brokers(unregistered=[2, 3])
-    assert grow(controller, 4)[DecisionKind.REPLY]["error"] == 38
+    assert (
+        grow(controller, 4)[DecisionKind.REPLY]["error"] == ProtocolError.INVALID_REPLICATION_FACTOR
+    )
     controller.brokers(
         registered=[{"id": 2, "epoch": 400, "rack": "a", "endpoints": []}],
     )
-    assert grow(controller, 4)[DecisionKind.REPLY]["error"] == -1
+    assert grow(controller, 4)[DecisionKind.REPLY]["error"] == ProtocolError.UNKNOWN_SERVER_ERROR
 
 
 def test_nobody_grows_topics_without_being_the_controller() -> None:

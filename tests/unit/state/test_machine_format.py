@@ -13,6 +13,7 @@ from state.cluster.machine import Cluster
 from state.errors import CorruptBlock
 from state.partitions.slot import Slot
 from state.partitions.table import Deleted, Deletion
+from state.protocol_errors import ProtocolError
 from state.routing import CLUSTER_KEY
 from state.step import new_machine
 from state.topic_ids import topic_id_from_text, topic_id_to_text
@@ -38,7 +39,12 @@ def sample() -> Controller:
     controller.alter([3, 1])
     leave = {"request_id": "r", "broker_id": 2, "broker_epoch": 102, "version": 3}
     controller.happen("controlled_shutdown_requested", **leave)
-    failed = {"broker_id": 4, "broker_epoch": 104, "partitions": [0], "errors": [56]}
+    failed = {
+        "broker_id": 4,
+        "broker_epoch": 104,
+        "partitions": [0],
+        "errors": [ProtocolError.KAFKA_STORAGE_ERROR],
+    }
     controller.happen("leader_and_isr_answered", "u", topic="u", **failed)
     asked = {"request_id": "r", "broker_id": 1, "broker_epoch": 101}
     controller.happen("producer_ids_requested", **asked)

@@ -8,6 +8,7 @@ import pytest
 
 from state.decisions import Action, DecisionKind, Rule
 from state.partitions.legal import PartitionState
+from state.protocol_errors import ProtocolError
 from tests.unit.state.support import Controller, actions, broker
 
 CHANGE = DecisionKind.CHANGE_PARTITIONS
@@ -128,7 +129,9 @@ def test_after_a_rejected_write_replicas_are_told_what_is_stored_unless_their_di
     [row] = observe(controller, "rejected", state)[CHANGE]
     assert (row["recipients"], row["leader_epoch"]) == ([1, 2, 3], 0)
     answer = {"broker_id": 1, "broker_epoch": 101, "topic": "t", "partitions": [0]}
-    controller.happen("leader_and_isr_answered", "t", **answer, errors=[56])
+    controller.happen(
+        "leader_and_isr_answered", "t", **answer, errors=[ProtocolError.KAFKA_STORAGE_ERROR]
+    )
     [row] = observe(controller, "rejected", state)[CHANGE]
     assert (row["recipients"], row["leader_epoch"]) == ([2, 3], 0), "it was asked"
 

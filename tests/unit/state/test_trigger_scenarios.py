@@ -85,7 +85,9 @@ def test_leader_and_isr_response_received() -> None:
     controller = Controller()
     controller.topic("t", [[1, 2, 3], [2, 3]])
     answer = {"broker_id": 1, "broker_epoch": 101, "topic": "t", "partitions": [0]}
-    [row] = controller.happen("leader_and_isr_answered", "t", **answer, errors=[56])[CHANGE]
+    [row] = controller.happen(
+        "leader_and_isr_answered", "t", **answer, errors=[ProtocolError.KAFKA_STORAGE_ERROR]
+    )[CHANGE]
     assert (row["name"], row["leader"], row["isr"]) == ("t-0", 2, [2, 3])
 
 
@@ -133,7 +135,13 @@ def test_partition_is_reassigned_whose_leader_is_offline() -> None:
     [row] = said[CHANGE]
     assert (row["leader"], row["replicas"]) == (2, [3, 2]), "a leader that stays is kept"
     assert row["rule"] == Rule.LEADER_EPOCH_BUMPED
-    answer = {"broker_id": 2, "broker_epoch": 102, "topic": "t", "partitions": [0], "errors": [56]}
+    answer = {
+        "broker_id": 2,
+        "broker_epoch": 102,
+        "topic": "t",
+        "partitions": [0],
+        "errors": [ProtocolError.KAFKA_STORAGE_ERROR],
+    }
     controller.happen("leader_and_isr_answered", "t", **answer)
     assert controller.row("t", 0)["leader"] == 3
 

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from state.protocol_errors import ProtocolError
 from streaming.wire.apis import APIS, Api, ApiKey
 from streaming.wire.errors import MalformedFrame
 from streaming.wire.joining import (
@@ -169,7 +170,12 @@ def test_a_sync_answer_is_written_as_by_its_schema(
 
 
 def test_an_error_names_no_protocol() -> None:
-    body = {"error_code": 25, "generation_id": -1, "protocol_name": None, "member_id": "m"}
+    body = {
+        "error_code": ProtocolError.UNKNOWN_MEMBER_ID,
+        "generation_id": -1,
+        "protocol_name": None,
+        "member_id": "m",
+    }
     written = encode_join_group(
         9,
         25,

@@ -6,6 +6,7 @@ import uuid
 
 import pytest
 
+from state.protocol_errors import ProtocolError
 from streaming.wire.apis import APIS, BROKER_APIS, GATEWAY_APIS, GROUP_APIS, ApiKey
 from streaming.wire.errors import MalformedFrame, UnsupportedApi, UnsupportedVersion
 from streaming.wire.requests import decode_request, encode_request, request_in_words
@@ -211,7 +212,7 @@ def test_an_api_versions_error_is_read_as_version_0():
     frame = bytes.fromhex("00000009 0023 00000001 0012 0000 0003")
     correlation_id, body = decode_response(ApiKey.API_VERSIONS, 4, frame)
     assert correlation_id == 9
-    assert body["error_code"] == 35
+    assert body["error_code"] == ProtocolError.UNSUPPORTED_VERSION
     assert body["api_keys"] == [{"api_key": 18, "min_version": 0, "max_version": 3}]
 
 
