@@ -33,7 +33,7 @@ def on_elect_leaders_requested(
         return partitions_reply(
             event, ControllerApi.ELECT_LEADERS, request, ProtocolError.NOT_CONTROLLER, []
         )
-    changes = Changes(slot.table, {request.topic: event.offset})
+    changes = Changes.about_topics(slot.table, {request.topic: event.offset})
     at = slot.table.find(request.topic, request.partitions)
     errors = np.full(len(at), ProtocolError.UNKNOWN_TOPIC_OR_PARTITION, dtype=np.int32)
     if request.topic in slot.table.deletions:

@@ -95,7 +95,7 @@ def on_leader_imbalance_reported(
     ]
     at = np.concatenate([np.empty(0, dtype=np.intp), *rows])
     at = np.sort(at[at >= 0])
-    changes = Changes(slot.table, event.offset)
+    changes = Changes.about_cluster(slot.table, event.offset)
     at = at[_may_move(slot)[at]]
     move_partitions(slot, changes, at, PartitionState.ONLINE, Strategy.PREFERRED)
     return changes.finish(slot.authority, slot.brokers)

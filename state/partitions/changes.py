@@ -7,6 +7,7 @@ per event however many rules touched it: its leader epoch and its znode version 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +19,7 @@ from state.cluster.brokers import Brokers
 from state.decisions import ELECTIONS, Action, Decision, DecisionKind, Rule
 from state.matrix import NONE, Bools, Int32s, Rows, any_in_row, contains, unpad_rows
 from state.partitions.assignment import assignment_decision, reassignment_end
-from state.partitions.event_blocks import EventBlocks
+from state.partitions.event_blocks import ClusterEventBlocks, EventBlocks, TopicEventBlocks
 from state.partitions.refusals import Refusals
 from state.partitions.table import PartitionTable
 
@@ -43,16 +44,24 @@ class Changes:
     with `finish`: once, since epochs and versions rise there.
     """
 
-    def __init__(self, table: PartitionTable, offset: int | Mapping[str, int]) -> None:
-        """Start with no marks; rows must not be added to the table afterwards.
+    @classmethod
+    def about_cluster(cls, table: PartitionTable, offset: int) -> Self:
+        """Return the changes of an event about the cluster."""
+        return cls(table, ClusterEventBlocks(table, offset))
 
-        offset: that of an event about the cluster; else, by topic name, that of the event about the
-        topic: only rows of these topics may be marked.
+    @classmethod
+    def about_topics(cls, table: PartitionTable, offsets: Mapping[str, int]) -> Self:
+        """Return the changes of events about topics, given by topic name: only rows of these topics
+        may be marked.
         """
+        return cls(table, TopicEventBlocks(table, offsets))
+
+    def __init__(self, table: PartitionTable, events: EventBlocks) -> None:
+        """Start with no marks; rows must not be added to the table afterwards."""
         rows = table.rows
         count, width = rows.replicas.shape
         self.table = table
-        self.events = EventBlocks(table, offset)
+        self.events = events
         self.refusals = Refusals(table)
         self.write = np.zeros(count, dtype=bool)
         self.create = np.zeros(count, dtype=bool)

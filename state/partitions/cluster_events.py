@@ -73,7 +73,7 @@ def on_cluster_config_changed(
     slot.config = slot.config.configured(changed.config)
     if not slot.authority.is_active or "unclean.leader.election.enable" not in changed.config:
         return []
-    changes = Changes(slot.table, event.offset)
+    changes = Changes.about_cluster(slot.table, event.offset)
     everything = np.arange(len(slot.table.rows))
     elect_offline(slot, changes, everything)
     complete_reassignments(slot, changes, everything)
@@ -89,10 +89,10 @@ def on_resync_completed(slot: Slot, event: Event, completed: ResyncCompleted) ->
     slot.authority.complete_load()
     if slot.authority.paused:
         deletion.keep_begun(slot)
-        told = Changes(slot.table, event.offset)
+        told = Changes.about_cluster(slot.table, event.offset)
         told.metadata |= slot.table.rows.has_state
         return told.finish(slot.authority, slot.brokers)
-    changes = Changes(slot.table, event.offset)
+    changes = Changes.about_cluster(slot.table, event.offset)
     repair_waiting(slot, changes)
     marks = deletion.start_loaded(slot, event.offset)
     everything = np.arange(len(slot.table.rows))
@@ -115,7 +115,7 @@ def on_broker_registrations_changed(
     if not slot.authority.is_active:
         brokers.apply(changed)
         return []
-    changes = Changes(slot.table, event.offset)
+    changes = Changes.about_cluster(slot.table, event.offset)
     brokers.register((*changed.registered, *changed.updated))
     _start_brokers(slot, changes, [broker.id for broker in changed.registered])
     bounced = [broker.id for broker in changed.bounced]

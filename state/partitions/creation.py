@@ -158,7 +158,7 @@ def _create(
     )
     numbers = np.arange(len(replicas), dtype=np.int32)
     slot.table.add_rows(new_columns(slot.table.add_topic(topic), numbers, replicas))
-    changes = Changes(slot.table, {request.topic: event.offset})
+    changes = Changes.about_topics(slot.table, {request.topic: event.offset})
     create_partitions(slot, changes, slot.table.rows_of(request.topic))
     body: CreateTopic = {
         "request_id": request.request_id,

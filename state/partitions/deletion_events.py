@@ -72,7 +72,9 @@ def _means_nothing(slot: Slot, requested: TopicDeletionRequested) -> bool:
 
 
 def _decide(slot: Slot, offsets: Mapping[str, int]) -> list[Decision]:
-    return deletion.finish_with_deletions(slot, Changes(slot.table, offsets)) if offsets else []
+    if not offsets:
+        return []
+    return deletion.finish_with_deletions(slot, Changes.about_topics(slot.table, offsets))
 
 
 def on_topic_deletion_withdrawn(
@@ -161,7 +163,7 @@ def stops_answered(
     offsets = {one.topic: event.offset for event, one in asked if _says_something(slot, one)}
     if not offsets:
         return []
-    changes = Changes(slot.table, offsets)
+    changes = Changes.about_topics(slot.table, offsets)
     rows = slot.table.rows
     broker = np.full(len(rows), NONE, dtype=np.int32)
     done, failed = np.zeros((2, len(rows)), dtype=bool)

@@ -32,7 +32,7 @@ def on_raise_leader_epochs_requested(
     if not slot.authority.is_active:
         return [_reply(event, request, ProtocolError.NOT_CONTROLLER)]
     rows = slot.table.rows
-    changes = Changes(slot.table, {request.topic: event.offset})
+    changes = Changes.about_topics(slot.table, {request.topic: event.offset})
     at = slot.table.rows_of(request.topic)
     at = at[rows.has_state[at] & (rows.leader[at] != NONE)]
     if not len(at) or request.topic in slot.table.deletions:

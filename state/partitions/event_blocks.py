@@ -14,33 +14,48 @@ from state.partitions.table import PartitionTable, Topic
 from state.topic_ids import topic_id_to_text
 
 
-class EventBlocks:
-    """Files rows under the event about the cluster, or each topic's under the event about it."""
+class ClusterEventBlocks:
+    """Files rows under the one event about the cluster."""
 
-    def __init__(self, table: PartitionTable, offset: int | Mapping[str, int]) -> None:
-        """Take the offset of the event about the cluster; else, by topic name, that of the event
-        about the topic.
-        """
+    topics: None = None
+
+    def __init__(self, table: PartitionTable, offset: int) -> None:
+        """Take the event's offset."""
         self._table = table
         self._offset = offset
 
-    @property
-    def topics(self) -> Mapping[str, int] | None:
-        """The topics that the events are about, each with its event's offset; None: the cluster."""
-        return None if isinstance(self._offset, int) else self._offset
-
     def offset_of(self, topic: str) -> int:
         """Return the offset of the event that changes a topic."""
-        return self._offset if isinstance(self._offset, int) else self._offset[topic]
+        return self._offset
 
     def blocks(
         self, kind: DecisionKind, at: Rows, columns: dict[str, Column], extra: dict[str, Any]
     ) -> list[Decision]:
-        """Return columns about rows `at` as a block, or as one for each topic with its offset."""
-        if isinstance(self._offset, int):
-            topic, named = topic_column(self._table, at)
-            block = encode_block({"topic": topic} | columns, named | extra)
-            return [Decision(self._offset, kind, block)]
+        """Return columns about rows `at` as a block."""
+        topic, named = topic_column(self._table, at)
+        block = encode_block({"topic": topic} | columns, named | extra)
+        return [Decision(self._offset, kind, block)]
+
+
+class TopicEventBlocks:
+    """Files each topic's rows under the event about it.
+
+    topics: those that the events are about, each with its event's offset.
+    """
+
+    def __init__(self, table: PartitionTable, topics: Mapping[str, int]) -> None:
+        """Take the events' offsets by topic name."""
+        self._table = table
+        self.topics = topics
+
+    def offset_of(self, topic: str) -> int:
+        """Return the offset of the event that changes a topic."""
+        return self.topics[topic]
+
+    def blocks(
+        self, kind: DecisionKind, at: Rows, columns: dict[str, Column], extra: dict[str, Any]
+    ) -> list[Decision]:
+        """Return columns about rows `at` as a block for each topic, with its offset."""
         topics = self._table.rows.topic[at]
         order = np.argsort(topics, kind="stable")
         used, starts = np.unique(topics[order], return_index=True)
@@ -50,8 +65,12 @@ class EventBlocks:
             of_topic = {"topic": np.zeros(len(rows), dtype=np.int32)}
             of_topic |= {name: column[rows] for name, column in columns.items()}
             block = encode_block(of_topic, _named([topic]) | extra)
-            found.append(Decision(self._offset[topic.name], kind, block))
+            found.append(Decision(self.topics[topic.name], kind, block))
         return found
+
+
+EventBlocks = ClusterEventBlocks | TopicEventBlocks
+"""Where rows go that an event, or each of several, changes."""
 
 
 def topic_column(table: PartitionTable, at: Rows) -> tuple[Int32s, dict[str, Any]]:

@@ -136,7 +136,7 @@ def _grow(slot: Slot, event: Event, name: str, replicas: Int32s) -> list[Decisio
     slot.table.add_rows(new_columns(topic, numbers, replicas))
     kind = DecisionKind.REWRITE_ASSIGNMENT
     rewritten = assignment_decision(slot.table, slot.authority, event.offset, topic, kind)
-    changes = Changes(slot.table, {name: event.offset})
+    changes = Changes.about_topics(slot.table, {name: event.offset})
     create_partitions(slot, changes, slot.table.rows_of(name)[present:])
     return [rewritten, *changes.finish(slot.authority, slot.brokers)]
 

@@ -88,7 +88,9 @@ def alter_partitions(slot: Slot, asked: Asked) -> list[Decision]:
     good = [one for one, top in zip(asked, tops, strict=True) if top is None]
     if not good:
         return found
-    changes = Changes(slot.table, {request.topic: event.offset for event, request in good})
+    changes = Changes.about_topics(
+        slot.table, {request.topic: event.offset for event, request in good}
+    )
     at, errors = _alter(slot, changes, [request for _, request in good])
     found += deletion.finish_with_deletions(slot, changes)
     ends = np.cumsum([len(request.partitions) for _, request in good])[:-1]

@@ -29,7 +29,7 @@ def on_log_dir_failure_notified(
     if not slot.authority.is_active:
         return []
     rows = slot.table.rows
-    changes = Changes(slot.table, event.offset)
+    changes = Changes.about_cluster(slot.table, event.offset)
     asked = np.isin(rows.replicas, np.array(notified.broker_ids, dtype=np.int32))
     asked &= slot.brokers.registered(rows.replicas) & (rows.replica_state == ReplicaState.ONLINE)
     changes.recipients |= asked & rows.has_state[:, None]
@@ -59,7 +59,7 @@ def on_leader_and_isr_answered(
     newly_failed = failed & ~rows.offline_dir
     rows.offline_dir[healthy] = False
     rows.offline_dir[failed] = True
-    changes = Changes(slot.table, {answered.topic: event.offset})
+    changes = Changes.about_topics(slot.table, {answered.topic: event.offset})
     if newly_failed.any():
         fail_replicas(slot, changes, newly_failed, slot.table.rows_of(answered.topic))
     complete_reassignments(slot, changes, slot.table.rows_of(answered.topic))

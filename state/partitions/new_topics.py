@@ -49,7 +49,9 @@ def create_observed(slot: Slot, observations: Observations) -> list[Decision]:
     """
     alone = Slot(slot.authority, slot.config, slot.brokers, _table(slot, observations))
     rows = alone.table.rows
-    changes = Changes(alone.table, {one.topic: event.offset for event, one in observations})
+    changes = Changes.about_topics(
+        alone.table, {one.topic: event.offset for event, one in observations}
+    )
     create_partitions(alone, changes, np.arange(len(rows)))
     found = changes.finish(slot.authority, slot.brokers)
     first = len(slot.table.topics)

@@ -41,7 +41,7 @@ def on_alter_reassignments_requested(
         )
     if request.request_id is None and request.topic in slot.table.awaited:
         return []
-    changes = Changes(slot.table, {request.topic: event.offset})
+    changes = Changes.about_topics(slot.table, {request.topic: event.offset})
     at = slot.table.find(request.topic, request.partitions)
     motions: dict[int, Motion] = {}
     answers: list[ReassignmentAnswer] = []

@@ -54,7 +54,7 @@ def on_controlled_shutdown_checked(
         return on_controlled_shutdown_requested(slot, event, checked.request)
     if not checked.at_risk:
         return _relieve(slot, event, checked.request.broker_id)
-    changes = Changes(slot.table, event.offset)
+    changes = Changes.about_cluster(slot.table, event.offset)
     mask = _hosted(slot, checked.request.broker_id)
     mask &= np.isin(np.arange(len(mask)), _named(slot, checked.at_risk))[:, None]
     at = np.flatnonzero(any_in_row(mask))
@@ -119,7 +119,7 @@ def _relieve(slot: Slot, event: Event, broker_id: int) -> list[Decision]:
     """
     slot.brokers.start_shutdown(broker_id)
     rows = slot.table.rows
-    changes = Changes(slot.table, event.offset)
+    changes = Changes.about_cluster(slot.table, event.offset)
     movable = _movable(slot, broker_id)
     leads = rows.leader == broker_id
     move_partitions(

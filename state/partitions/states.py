@@ -38,7 +38,7 @@ def on_partition_states_observed(
     if not slot.authority.is_active:
         return []
     at = slot.table.find(observed.topic, observed.partitions)
-    changes = Changes(slot.table, {observed.topic: event.offset})
+    changes = Changes.about_topics(slot.table, {observed.topic: event.offset})
     found = at >= 0
     present = found & observed.states.present
     missing = found & ~present & (observed.cause != StateCause.NOTIFICATION)

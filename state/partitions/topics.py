@@ -126,7 +126,7 @@ def _take_rows(
 ) -> list[Decision]:
     new = slot.table.find(observed.topic, observed.partitions) < 0
     slot.table.add_rows(select(columns, new))
-    changes = Changes(slot.table, {observed.topic: event.offset})
+    changes = Changes.about_topics(slot.table, {observed.topic: event.offset})
     at = slot.table.find(observed.topic, observed.partitions)
     late = held_unrepaired(slot, at, columns)
     if rewritten and not late.any():
@@ -248,7 +248,7 @@ def on_topic_config_changed(
     topic.unclean, topic.min_insync = changed.unclean, changed.min_insync
     if not slot.authority.is_active or not changed.unclean:
         return []
-    changes = Changes(slot.table, {changed.topic: event.offset})
+    changes = Changes.about_topics(slot.table, {changed.topic: event.offset})
     at = slot.table.rows_of(changed.topic)
     elect_offline(slot, changes, at)
     complete_reassignments(slot, changes, at)

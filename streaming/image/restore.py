@@ -60,7 +60,7 @@ def unfinished_deletions(machines: Iterable[Machine]) -> list[MergedDecision]:
     for machine in machines:
         if isinstance(machine, Slot):
             rows = machine.table.rows
-            changes = Changes(machine.table, offset=-1)
+            changes = Changes.about_cluster(machine.table, offset=-1)
             changes.metadata |= machine.table.in_deletion() & rows.has_state
             changes.stop |= rows.replica_state == ReplicaState.DELETION_STARTED
             changes.stop_delete |= changes.stop
@@ -74,7 +74,7 @@ def _has_loaded(cluster: Cluster) -> bool:
 
 
 def _add_slot(image: ClusterImage, slot: Slot) -> None:
-    changes = Changes(slot.table, offset=-1)
+    changes = Changes.about_cluster(slot.table, offset=-1)
     changes.metadata |= slot.table.rows.has_state
     for decision in changes.finish(slot.authority, slot.brokers):
         image.apply(decision.kind, decision.body)

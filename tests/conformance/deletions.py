@@ -103,7 +103,7 @@ def _drive(world: World, move: Move, *, resume: bool = True) -> None:
     offset = world.next_offset()
     found: list[Decision] = []
     for key, slot in world.slots():
-        changes = Changes(slot.table, offset)
+        changes = Changes.about_cluster(slot.table, offset)
         move(slot, changes)
         if resume:
             found.extend(deletion.finish_with_deletions(slot, changes))

@@ -107,7 +107,7 @@ def _drive(world: World, move: Move, *, count: bool = True) -> None:
     moved: dict[int, bytes] = {}
     found: list[Decision] = []
     for key, slot in world.slots():
-        changes = Changes(slot.table, offset)
+        changes = Changes.about_cluster(slot.table, offset)
         move(slot, changes)
         found.extend(changes.finish(slot.authority, slot.brokers))
         moved[key] = encode_machine(slot)
