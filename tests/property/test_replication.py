@@ -216,10 +216,11 @@ class Replication(Led):
                 "fetch_offset": len(replica.log),
                 "last_fetched_epoch": replica.last_epoch,
                 "partition_max_bytes": self.chance.choice([1, 200, 10_000]),
-            }
+            },
+            broker=broker,
         )
         asked.body["max_wait_ms"] = 0
-        answer = (await self.fetching.handle(asked, broker))["responses"][0]["partitions"][0]
+        answer = (await self.fetching.handle(asked))["responses"][0]["partitions"][0]
         if answer.get("diverging_epoch"):
             said = answer["diverging_epoch"]
             replica.cut_off(EpochEnd(said["epoch"], said["end_offset"]))
