@@ -27,6 +27,9 @@ EPOCH_DURING_DELETE = -2
 LEADER_DURING_DELETE = -2
 NO_EPOCH = -1
 
+REPLICA_MARKS = ("recipients", "stop", "stop_delete")
+"""Marks of `Changes` on replicas: they are as wide as `replicas`, and move with their broker."""
+
 _CHANGE_COLUMNS = tuple(one.name for one in CHANGE_COLUMNS)
 _ELECTS = np.isin(np.arange(len(Rule)), ELECTIONS)
 _TELLS_LESS = np.isin(np.arange(len(Rule)), (Rule.REPLICA_LEFT_ISR, Rule.LEADER_EPOCH_BUMPED))
@@ -43,6 +46,10 @@ class Changes:
     A handler ends with `deletion.finish_with_deletions` if its event may let a deletion go on, else
     with `finish`: once, since epochs and versions rise there.
     """
+
+    recipients: Bools
+    stop: Bools
+    stop_delete: Bools
 
     @classmethod
     def about_cluster(cls, table: PartitionTable, offset: int) -> Self:
@@ -68,9 +75,8 @@ class Changes:
         self.bump = np.zeros(count, dtype=bool)
         self.is_new = np.zeros(count, dtype=bool)
         self.metadata = np.zeros(count, dtype=bool)
-        self.recipients = np.zeros((count, width), dtype=bool)
-        self.stop = np.zeros((count, width), dtype=bool)
-        self.stop_delete = np.zeros((count, width), dtype=bool)
+        for name in REPLICA_MARKS:
+            setattr(self, name, np.zeros((count, width), dtype=bool))
         self.rule = np.zeros(count, dtype=np.int8)
         self.leader_before = rows.leader.copy()
         self.also: list[Decision] = []

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from state.matrix import NONE, Bools, Int32s, Rows, contains, pad_columns, widen
-from state.partitions.changes import Changes
+from state.partitions.changes import REPLICA_MARKS, Changes
+from state.partitions.table import PER_REPLICA
 
 
 def replace_replicas(
@@ -24,7 +25,8 @@ def replace_replicas(
     same = (new[:, :, None] == old[:, None, :]) & (new != NONE)[:, :, None]
     for column in (rows.replica_state, rows.offline_dir):
         column[at] = np.where(same, column[at][:, None, :], 0).max(axis=2, initial=0)
-    for mask in (changes.recipients, changes.stop, changes.stop_delete):
+    for name in REPLICA_MARKS:
+        mask = getattr(changes, name)
         mask[at] = (same & mask[at][:, None, :]).any(axis=2)
     rows.replicas[at] = new
     rows.adding[at] = pad_columns(adding, width, 0)
@@ -36,7 +38,7 @@ def _widen(changes: Changes, width: int) -> None:
     if rows.replicas.shape[1] >= width:
         return
     rows.replicas = widen(rows.replicas, width)
-    for name in ("replica_state", "offline_dir", "adding", "removing"):
+    for name in PER_REPLICA:
         setattr(rows, name, pad_columns(getattr(rows, name), width, 0))
-    for name in ("recipients", "stop", "stop_delete"):
+    for name in REPLICA_MARKS:
         setattr(changes, name, pad_columns(getattr(changes, name), width, 0))

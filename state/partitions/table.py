@@ -125,14 +125,10 @@ class Columns:
 
 
 COLUMN_NAMES = tuple(column.name for column in fields(Columns))
-_FILL = {
-    "replicas": NONE,
-    "isr": NONE,
-    "replica_state": 0,
-    "offline_dir": False,
-    "adding": False,
-    "removing": False,
-}
+PER_REPLICA = ("replica_state", "offline_dir", "adding", "removing")
+"""Columns that say something of each replica, 0 where there is none: as wide as `replicas`."""
+_FILL = {"replicas": NONE, "isr": NONE, **dict.fromkeys(PER_REPLICA, 0)}
+"""Columns that are matrices, and what pads them."""
 
 
 def stack(parts: list[Columns]) -> Columns:

@@ -9,7 +9,7 @@ from state.blocks import decode_block
 from state.change_columns import CHANGE_COLUMNS, REPLICA_MASKS
 from state.decisions import Decision, DecisionKind, Rule
 from state.partitions import deletion
-from state.partitions.changes import Changes
+from state.partitions.changes import REPLICA_MARKS, Changes
 from state.partitions.legal import ReplicaState
 from state.partitions.refusals import RefusalReason
 from state.partitions.slot import Slot
@@ -65,6 +65,12 @@ def test_changes_are_finished_once(slot: Slot) -> None:
     changes.finish(slot.authority, slot.brokers)
     with pytest.raises(AssertionError, match="rise once"):
         changes.finish(slot.authority, slot.brokers)
+
+
+def test_marks_on_replicas_are_as_wide_as_the_lists(slot: Slot) -> None:
+    marks = vars(Changes.about_cluster(slot.table, 7)).items()
+    matrices = {name for name, one in marks if isinstance(one, np.ndarray) and one.ndim == 2}
+    assert matrices == {*REPLICA_MARKS}
 
 
 def test_a_change_has_the_columns_of_the_table(slot: Slot) -> None:

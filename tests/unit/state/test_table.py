@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from state.partitions.table import Deletion
+from state.partitions.table import COLUMN_NAMES, PER_REPLICA, Columns, Deletion
 from tests.unit.state.support import Controller
 
 
@@ -34,3 +34,8 @@ def test_topics_that_are_removed_together_leave_the_others_as_they_were() -> Non
     assert list(table.deletions) == ["d"]
     table.remove_topics(["b", "d"])
     assert (len(table.rows), table.topics) == (0, [])
+
+
+def test_columns_about_replicas_are_as_wide_as_the_lists() -> None:
+    matrices = {name for name in COLUMN_NAMES if getattr(Columns(), name).ndim == 2}
+    assert matrices == {"replicas", "isr", *PER_REPLICA}
