@@ -4,7 +4,7 @@ resigns, its configuration changes, brokers come, go or bounce.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -122,7 +122,7 @@ def on_broker_registrations_changed(
     brokers.unregister(bounced)
     _fail_brokers(slot, changes, bounced)
     # Nobody is left to be stopped: the order would reach the broker as it is now.
-    changes.stop[_hosted(slot, bounced)] = False
+    changes.stop[slot.hosted_by(bounced)] = False
     brokers.register(changed.bounced)
     _start_brokers(slot, changes, bounced)
     brokers.unregister(changed.unregistered)
@@ -131,14 +131,10 @@ def on_broker_registrations_changed(
     return deletion.finish_with_deletions(slot, changes)
 
 
-def _hosted(slot: Slot, ids: Iterable[int]) -> Bools:
-    return np.isin(slot.table.rows.replicas, np.array(sorted(ids), dtype=np.int32))
-
-
 def _start_brokers(slot: Slot, changes: Changes, ids: list[int]) -> None:
     if ids:
         repair_waiting(slot, changes)
-        hosted = _hosted(slot, ids)
+        hosted = slot.hosted_by(ids)
         slot.table.rows.offline_dir[hosted] = False
         serving = ~slot.table.in_deletion()[:, None]
         move_replicas(slot, changes, hosted & serving, ReplicaState.ONLINE)
@@ -147,14 +143,14 @@ def _start_brokers(slot: Slot, changes: Changes, ids: list[int]) -> None:
         elect_offline(slot, changes, everything)
         deletion.release_hosted(slot, hosted)
         rows = slot.table.rows
-        awaited = _hosted(slot, ids) & ~rows.removing
+        awaited = slot.hosted_by(ids) & ~rows.removing
         resume_reassignments(slot, changes, np.flatnonzero(any_in_row(awaited)))
         deletion.resume(slot, changes)
 
 
 def _fail_brokers(slot: Slot, changes: Changes, ids: Sequence[int]) -> None:
     if ids:
-        hosted = _hosted(slot, ids)
+        hosted = slot.hosted_by(ids)
         slot.table.rows.offline_dir[hosted] = False
         fail_replicas(slot, changes, hosted, np.arange(len(slot.table.rows)))
 

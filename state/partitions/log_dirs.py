@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from state.decisions import Decision, Rule
 from state.events import Event
-from state.matrix import Bools, Rows, any_in_row
+from state.matrix import any_in_row
 from state.partitions import deletion
 from state.partitions.changes import Changes
 from state.partitions.cluster_events import fail_replicas
@@ -30,7 +28,7 @@ def on_log_dir_failure_notified(
         return []
     rows = slot.table.rows
     changes = Changes.about_cluster(slot.table, event.offset)
-    asked = np.isin(rows.replicas, np.array(notified.broker_ids, dtype=np.int32))
+    asked = slot.hosted_by(notified.broker_ids)
     asked &= slot.brokers.registered(rows.replicas) & (rows.replica_state == ReplicaState.ONLINE)
     changes.recipients |= asked & rows.has_state[:, None]
     changes.rule[any_in_row(changes.recipients)] = Rule.REPLICA_STARTED
@@ -52,10 +50,11 @@ def on_leader_and_isr_answered(
         return []
     rows = slot.table.rows
     at = slot.table.find(answered.topic, answered.partitions)
-    failed = _replicas(
-        slot, at[(answered.errors == ProtocolError.KAFKA_STORAGE_ERROR) & (at >= 0)], answered
-    )
-    healthy = _replicas(slot, at[(answered.errors == ProtocolError.NONE) & (at >= 0)], answered)
+    hosted = slot.hosted_by([answered.broker_id])
+    failed_at = at[(answered.errors == ProtocolError.KAFKA_STORAGE_ERROR) & (at >= 0)]
+    healthy_at = at[(answered.errors == ProtocolError.NONE) & (at >= 0)]
+    failed = slot.table.spread(failed_at, hosted[failed_at])
+    healthy = slot.table.spread(healthy_at, hosted[healthy_at])
     newly_failed = failed & ~rows.offline_dir
     rows.offline_dir[healthy] = False
     rows.offline_dir[failed] = True
@@ -64,7 +63,3 @@ def on_leader_and_isr_answered(
         fail_replicas(slot, changes, newly_failed, slot.table.rows_of(answered.topic))
     complete_reassignments(slot, changes, slot.table.rows_of(answered.topic))
     return deletion.finish_with_deletions(slot, changes)
-
-
-def _replicas(slot: Slot, at: Rows, answered: LeaderAndIsrAnswered) -> Bools:
-    return slot.table.spread(at, slot.table.rows.replicas[at] == answered.broker_id)

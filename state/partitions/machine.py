@@ -117,7 +117,7 @@ def _elect(
 def _readable(slot: Slot, changes: Changes, at: Rows, target: int) -> Rows:
     rows = slot.table.rows
     stored = rows.has_state[at] | changes.create[at]
-    ours = rows.controller_epoch[at] <= slot.authority.epoch
+    ours = slot.may_write(at)
     changes.refusals.add_partitions(at[~stored], target, RefusalReason.NO_STATE)
     changes.refusals.add_partitions(at[stored & ~ours], target, RefusalReason.NEWER_CONTROLLER)
     return at[stored & ours]
@@ -219,7 +219,7 @@ def _to_offline(slot: Slot, changes: Changes, at: Rows, mask: Bools) -> None:
     stored = at[known]
     changes.metadata[stored] = True
     changes.rule[stored[changes.rule[stored] == Rule.NONE]] = Rule.REPLICA_STOPPED
-    ours = rows.controller_epoch[stored] <= slot.authority.epoch
+    ours = slot.may_write(stored)
     changes.refusals.add_partitions(
         stored[~ours], PartitionState.OFFLINE, RefusalReason.NEWER_CONTROLLER
     )

@@ -178,7 +178,7 @@ def _advance(slot: Slot, changes: Changes, at: Rows) -> None:
 def _start(slot: Slot, changes: Changes, at: Rows) -> None:
     """Tell all replicas of the motion, under a new leader epoch; those that come start."""
     rows = slot.table.rows
-    at = at[rows.controller_epoch[at] <= slot.authority.epoch]
+    at = at[slot.may_write(at)]
     starting = rows.adding[at] & (rows.replica_state[at] == ReplicaState.NON_EXISTENT)
     move_replicas(slot, changes, slot.table.spread(at, starting), ReplicaState.NEW)
     changes.is_new[at] |= any_in_row(rows.adding[at])
@@ -210,7 +210,7 @@ def _settle_leader(slot: Slot, changes: Changes, at: Rows) -> None:
     staying = (rows.replicas[at] != NONE) & ~rows.removing[at]
     led_by = contains(keep(rows.replicas[at], staying), rows.leader[at][:, None])
     stays: Bools = led_by[:, 0] & slot.online_leader(at)
-    told = at[stays & (rows.controller_epoch[at] <= slot.authority.epoch)]
+    told = at[stays & slot.may_write(at)]
     changes.raise_leader_epoch(told, (rows.replicas[told] != NONE) & ~rows.removing[told])
     move_partitions(slot, changes, at[~stays], PartitionState.ONLINE, Strategy.REASSIGN)
 

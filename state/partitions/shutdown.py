@@ -55,7 +55,7 @@ def on_controlled_shutdown_checked(
     if not checked.at_risk:
         return _relieve(slot, event, checked.request.broker_id)
     changes = Changes.about_cluster(slot.table, event.offset)
-    mask = _hosted(slot, checked.request.broker_id)
+    mask = slot.hosted_by([checked.request.broker_id])
     mask &= np.isin(np.arange(len(mask)), _named(slot, checked.at_risk))[:, None]
     at = np.flatnonzero(any_in_row(mask))
     changes.refusals.add_replicas(
@@ -77,15 +77,10 @@ def _may_shut_down(slot: Slot, request: ControlledShutdownRequested) -> bool:
     return shutdown_error(slot.authority, slot.brokers, request) is None
 
 
-def _hosted(slot: Slot, broker_id: int) -> Bools:
-    hosted: Bools = slot.table.rows.replicas == broker_id
-    return hosted
-
-
 def _movable(slot: Slot, broker_id: int) -> Bools:
     """Return bool[n]: the broker has a replica, others have too, and the partition is in use."""
     rows = slot.table.rows
-    several = any_in_row(_hosted(slot, broker_id)) & (lengths(rows.replicas) > 1)
+    several = any_in_row(slot.hosted_by([broker_id])) & (lengths(rows.replicas) > 1)
     movable: Bools = several & rows.has_state & ~slot.table.in_deletion()
     return movable
 
@@ -129,7 +124,7 @@ def _relieve(slot: Slot, event: Event, broker_id: int) -> list[Decision]:
         PartitionState.ONLINE,
         Strategy.CONTROLLED_SHUTDOWN,
     )
-    followed = _hosted(slot, broker_id) & (movable & ~leads)[:, None]
+    followed = slot.hosted_by([broker_id]) & (movable & ~leads)[:, None]
     move_replicas(slot, changes, followed, ReplicaState.OFFLINE)
     found = changes.finish(slot.authority, slot.brokers)
     remaining = np.flatnonzero(movable & (rows.leader == broker_id))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -27,6 +28,17 @@ class Slot:
     brokers: Brokers = field(default_factory=Brokers)
     table: PartitionTable = field(default_factory=PartitionTable)
     ballots: list[Ballot] | None = None
+
+    def may_write(self, at: Rows) -> Bools:
+        """Return bool[k]: no newer controller has stored the row's state
+        (PartitionStateMachine.doElectLeaderForPartitions).
+        """
+        ours: Bools = self.table.rows.controller_epoch[at] <= self.authority.epoch
+        return ours
+
+    def hosted_by(self, ids: Iterable[int]) -> Bools:
+        """Return bool[n, R]: the replica is on one of these brokers."""
+        return np.isin(self.table.rows.replicas, np.array(sorted(ids), dtype=np.int32))
 
     def online_replicas(self, at: Rows) -> Bools:
         """Return bool[k, R]: the replica's broker is live and its log directory is not known to

@@ -147,7 +147,7 @@ def drop_unlisted(slot: Slot, changes: Changes, at: Rows) -> None:
     repeated then). They stay while nobody else is in sync, or one of them leads.
     """
     rows = slot.table.rows
-    at = at[(rows.controller_epoch[at] <= slot.authority.epoch) & ~slot.table.in_deletion()[at]]
+    at = at[slot.may_write(at) & ~slot.table.in_deletion()[at]]
     isr, leader = rows.isr[at], rows.leader[at]
     listed = contains(rows.replicas[at], isr)
     unlisted = (isr != NONE) & ~listed

@@ -39,7 +39,7 @@ def _unlisted(slot: Slot, at: Rows) -> tuple[Rows, Int32s]:
     """
     rows = slot.table.rows
     at = at[(rows.state[at] == PartitionState.OFFLINE) & rows.has_state[at]]
-    at = at[(rows.controller_epoch[at] <= slot.authority.epoch) & ~slot.table.in_deletion()[at]]
+    at = at[slot.may_write(at) & ~slot.table.in_deletion()[at]]
     isr = rows.isr[at]
     listed = (isr != NONE) & contains(rows.replicas[at], isr)
     ids = first_where(isr, slot.online_members(at) & (isr == rows.leader[at][:, None]))
