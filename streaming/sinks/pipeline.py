@@ -164,13 +164,14 @@ class Pipeline:
         """Resend full metadata to unconfirmed brokers, and the removals they may have missed.
 
         unfinished: deletions of topics that are under way (`unfinished_deletions`), resent to all
-        brokers; the last batch may have ended one and used the name again, which is left out.
+        brokers; those whose mark was not written are left out, and those that the last batch ended
+        and whose name it used again.
         end_offset: up to where the image was folded, which the front is told. A broker that was
         marked by a later batch stays marked: that batch is run again.
         """
         self._decided.end_offset = end_offset
         deletions = opened(unfinished)
-        self._zookeeper.lose_replaced(deletions)
+        self._zookeeper.lose_undeleted(deletions)
         with self._decided.lock:
             missed = [
                 broker for broker in self._decided.image.brokers if self._unconfirmed.marked(broker)

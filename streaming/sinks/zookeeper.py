@@ -24,7 +24,7 @@ from streaming.sinks.reassignments import (
     remove_ended,
     runs,
 )
-from streaming.sinks.topic_deletion import delete_topics, lose_replaced
+from streaming.sinks.topic_deletion import delete_topics, lose_undeleted
 from streaming.sinks.topic_dependents import drop_topic_dependents
 from streaming.sinks.writes import (
     STAGES,
@@ -92,11 +92,11 @@ class ZooKeeperSink:
 
         self._patiently(f"writing batch {batch.batch_id}", write)
 
-    def lose_replaced(self, deletions: Sequence[SinkDecision]) -> None:
-        """Lose what blocks say about topics in deletion of whose name there is another topic by
-        now; waits for ZooKeeper as `write` does.
+    def lose_undeleted(self, deletions: Sequence[SinkDecision]) -> None:
+        """Lose what blocks say about topics in deletion that ZooKeeper does not have in deletion;
+        waits for ZooKeeper as `write` does.
         """
-        self._patiently("reading topics", lambda: lose_replaced(self._session, deletions))
+        self._patiently("reading topics", lambda: lose_undeleted(self._session, deletions))
 
     def _patiently(self, doing: str, work: Callable[[], None]) -> None:
         while True:

@@ -29,11 +29,15 @@ class Answered:
 
 
 class MemorySession(FakeZooKeeper):
-    """A session that is never lost; a znode has its parent, and none below it when it goes."""
+    """A session that is never lost; a znode has its parent, and none below it when it goes.
+
+    denied: below which path nothing may be written, "" for none.
+    """
 
     chroot = ""
     session_timeout_ms = 1_000
     lacks_multi_read = True
+    denied = ""
 
     def children(self, path: str) -> list[str]:
         below = path + "/"
@@ -63,6 +67,8 @@ class MemorySession(FakeZooKeeper):
         """There is nothing to let go of."""
 
     def _code(self, op: MultiOp) -> int:
+        if self.denied and op.path.startswith(self.denied + "/"):
+            return ZkErrorCode.NO_AUTH
         parent = op.path.rpartition("/")[0]
         if isinstance(op, Create) and parent and parent not in self.nodes:
             return ZkErrorCode.NO_NODE

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from state.topic_ids import topic_id_to_text
+from streaming.sinks.channel import Answer
+from streaming.sinks.plan import SharedRequest
+from streaming.wire.apis import ApiKey
+from streaming.zk.znodes import epoch_bytes
+from streaming.zk.znodes.controller import CONTROLLER_EPOCH_PATH
+from streaming.zk.znodes.paths import DELETE_TOPICS_PATH, topic_path
 from tests.property.control_actions import change_isr
+from tests.property.control_brokers import Broker
 from tests.property.control_checks import WrittenStates, check_agreement, settle
+from tests.property.control_names import ObservedLoop
 from tests.property.control_restarts import STEPS, RestartingLoop
 
 PLACE = ("t", 0)
@@ -37,3 +46,56 @@ def test_a_broker_that_a_cancelled_move_was_to_add_deletes_its_replica(step: str
     settle(loop, states)
     assert PLACE not in loop.brokers[4].replicas
     check_agreement(loop)
+
+
+ID_OF_V = topic_id_to_text((7).to_bytes(16, "big"))
+
+
+class Unstopped(ObservedLoop):
+    """A loop in which no broker is to stop a replica."""
+
+    def hand(self, broker: Broker, request: SharedRequest) -> Answer:
+        assert request.api is not ApiKey.STOP_REPLICA, ("LOST: is to stop", broker, request.rows)
+        return super().hand(broker, request)
+
+
+def with_topic_v(loop: ObservedLoop) -> WrittenStates:
+    """Create a topic v that has an id."""
+    states = WrittenStates(loop)
+    loop.log.create("v", [[1, 2, 3]], topic_id=ID_OF_V)
+    settle(loop, states)
+    return states
+
+
+def delete_v(loop: RestartingLoop) -> None:
+    loop.log.write("delete_topic_requested", "v", request_id="delete", topic="v", topic_id=None)
+
+
+@pytest.mark.parametrize("step", [one for one in STEPS if one != "amid delivery"])
+def test_a_topic_whose_mark_for_deletion_was_rejected_keeps_its_replicas(step: str) -> None:
+    loop = Unstopped([])
+    states = with_topic_v(loop)
+    loop.store.denied = DELETE_TOPICS_PATH
+    delete_v(loop)
+    loop.ends_at = step
+    states.run_batch()
+    assert loop.ends_at == "", "the step is reached"
+    settle(loop, states)
+    assert topic_path("v") in loop.store.nodes
+    check_agreement(loop)
+
+
+@pytest.mark.parametrize(
+    "step", ["before delivery", "after delivery", "before the commit", "after the commit"]
+)
+def test_a_topic_whose_mark_for_deletion_was_fenced_keeps_its_replicas(step: str) -> None:
+    """Another controller was elected before the mark was written."""
+    loop = Unstopped([])
+    states = with_topic_v(loop)
+    loop.store.change(CONTROLLER_EPOCH_PATH, epoch_bytes(2))
+    delete_v(loop)
+    loop.ends_at = step
+    states.run_batch()
+    assert loop.ends_at == "", "the step is reached"
+    settle(loop, states)
+    assert topic_path("v") in loop.store.nodes
