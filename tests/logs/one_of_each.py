@@ -6,12 +6,14 @@ from typing import Any
 
 from state.event_kinds import EventKind
 from state.groups.buckets import group_bucket, timer_name
+from tests.fixtures.states import stored
 
 Body = dict[str, Any]
 
 _ID = "xVg7K6qyTvmxpuD7RnqU_w"
 _ASKED: Body = {"request_id": "r", "broker_id": 1, "broker_epoch": 10, "version": 3}
-_STATE = [1, 3, [1, 2, 3], 1, 0, 4]
+_STATE = stored(1, [1, 2, 3], leader_epoch=3, controller_epoch=1, zk_version=4)
+_SHRUNK = stored(1, [1, 2], leader_epoch=4, controller_epoch=1, zk_version=5)
 _GROUP = "g"
 _OF_GROUP: Body = {"partition": 4, "group": _GROUP}
 _REQUEST: Body = {"request_id": "r", "version": 5, **_OF_GROUP}
@@ -73,7 +75,11 @@ CLUSTER: tuple[tuple[str, str, Body], ...] = (
         "",
         {"registered": [_broker(number, number * 10) for number in (1, 2, 3)]},
     ),
-    (EventKind.TOPIC_OBSERVED, "t", _topic("t", [_STATE, [2, 3, [2, 3], 1, 0, 1]])),
+    (
+        EventKind.TOPIC_OBSERVED,
+        "t",
+        _topic("t", [_STATE, stored(2, [2, 3], leader_epoch=3, controller_epoch=1, zk_version=1)]),
+    ),
     (
         EventKind.PRODUCER_ID_BLOCK_OBSERVED,
         "",
@@ -120,7 +126,7 @@ EXAMPLES: dict[EventKind, list[tuple[str, Body]]] = {
         ("", {"config": {"min.insync.replicas": 3, "leader.imbalance.check.interval.ms": 5}})
     ],
     EventKind.TOPIC_OBSERVED: [
-        ("t", _topic("t", [[1, 4, [1, 2], 1, 0, 5], None])),
+        ("t", _topic("t", [_SHRUNK, None])),
         ("n", _topic("n", None, topic_id=None, new_topic_id=_ID, adding=[[3], []])),
         ("n", _topic("n", [_STATE, _STATE], removing=[[1], []], unwritable=False)),
         ("t", _topic("t", [_STATE, None], observed_again=True)),
@@ -136,7 +142,7 @@ EXAMPLES: dict[EventKind, list[tuple[str, Body]]] = {
                 "topic": "t",
                 "cause": "conflict",
                 "partitions": [0, 1],
-                "states": [[1, 4, [1, 3], 1, 0, 5], None],
+                "states": [_SHRUNK, None],
                 "uncreated": [1],
             },
         )

@@ -15,13 +15,14 @@ from state.events import Event
 from state.merge import merge
 from state.protocol_errors import ProtocolError
 from state.step import step
+from tests.fixtures.states import stored
 from tests.unit.state.support import OURSELVES, Controller
 
 FIRST_OFFSET = 100
 LIVE, DEAD = (1, 2, 3), 4
 ID, OTHER_ID = "AAAAAAAAAAAAAAAAAAAAAQ", "AAAAAAAAAAAAAAAAAAAAAg"
 TOPICS = 5
-STATE = [1, 0, [1], 5, 0, 0]
+STATE = stored(1, [1])
 
 REPLICAS = st.lists(st.sampled_from((*LIVE, DEAD)), min_size=1, max_size=4, unique=True)
 SELDOM = st.integers(0, 7).map(lambda number: number == 0)

@@ -6,6 +6,7 @@ import orjson
 from kafka.admin import KafkaAdminClient, NewTopic
 
 from streaming.demo.metadata import ask_metadata
+from tests.fixtures.states import stored
 from tests.fixtures.waiting import wait_for
 from tests.integration.front.harness import CONTROLLER_ID
 
@@ -44,7 +45,7 @@ def test_the_role_goes_back_and_forth(kafka_cluster, zk_session, start_front, st
     ]
     (topic,) = front.of_kind("topic_observed")
     assert (topic["topic"], topic["replicas"]) == ("t", [[1], [1]])
-    assert topic["states"] == [[1, 0, [1], 1, 0, 0]] * 2
+    assert topic["states"] == [stored(1, [1], controller_epoch=1)] * 2
     assert len(topic["topic_id"]) == 22
     status = front.status()
     assert len(status["cluster_id"]) == 22

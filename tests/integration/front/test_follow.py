@@ -9,6 +9,7 @@ from streaming.zk.client import ZkSession
 from streaming.zk.ops import Create, Delete
 from streaming.zk.znodes import TopicZNode, broker_path, topic_bytes
 from streaming.zk.znodes.admin import reassignment_bytes
+from tests.fixtures.states import stored
 from tests.fixtures.waiting import WAIT_S, wait_for
 from tests.fixtures.znodes import isr_change_bytes, log_dir_event_bytes
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
@@ -66,7 +67,7 @@ def test_topics_come_grow_and_go(zk_session, front):
     zk_session.set("/brokers/topics/u", topic_bytes(TopicZNode({0: [1], 1: [2]})))
     grown = front.wait_events("topic_observed", 3)[2]
     assert (grown["partitions"], grown["replicas"], grown["zk_version"]) == ([0, 1], [[1], [2]], 1)
-    assert grown["states"] == [[1, 0, [1], 1, 0, 1], None]
+    assert grown["states"] == [stored(1, [1], controller_epoch=1, zk_version=1), None]
     for path in ("partitions/0/state", "partitions/0", "partitions"):
         zk_session.delete(f"/brokers/topics/u/{path}")
     zk_session.delete("/brokers/topics/u")
@@ -104,7 +105,10 @@ def test_isr_notifications_are_read_and_deleted(zk_session, front):
         "topic": "t",
         "cause": "notification",
         "partitions": [0, 1],
-        "states": [[1, 4, [1], 1, 0, 2], [2, 4, [2], 1, 0, 2]],
+        "states": [
+            stored(1, [1], leader_epoch=4, controller_epoch=1, zk_version=2),
+            stored(2, [2], leader_epoch=4, controller_epoch=1, zk_version=2),
+        ],
     }
     assert observed["gone"]["states"] == [None]
     front.wait_status("a complaint", lambda told: told["counters"].get("broken_notifications") == 1)

@@ -10,6 +10,7 @@ from streaming.wire.endpoints import SecurityProtocol
 from streaming.zk.claim import claim_controller
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import ProducerIdBlock, producer_id_block_bytes
+from tests.fixtures.states import stored
 from tests.fixtures.waiting import wait_for
 from tests.fixtures.znodes import isr_change_bytes, log_dir_event_bytes
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
@@ -118,7 +119,10 @@ def test_the_topics_of_a_load(loaded):
         "replicas": [[1, 2], [2, 1]],
         "adding": [[], []],
         "removing": [[], []],
-        "states": [[1, 4, [1, 2], 1, 0, 1], [-1, 7, [2], 1, 0, 2]],
+        "states": [
+            stored(1, [1, 2], leader_epoch=4, controller_epoch=1, zk_version=1),
+            stored(-1, [2], leader_epoch=7, controller_epoch=1, zk_version=2),
+        ],
         "zk_version": 0,
     }
 
@@ -178,7 +182,10 @@ def test_broken_znodes_cost_only_themselves(zk_session, start_with_job):
     assert [b["id"] for b in front.of_kind("broker_registrations_changed")[0]["registered"]] == [1]
     (topic,) = front.of_kind("topic_observed")
     assert topic["topic"] == "good" and topic["unclean"] is None
-    assert topic["states"] == [[1, 4, [1], 1, 0, 1], None]
+    assert topic["states"] == [
+        stored(1, [1], leader_epoch=4, controller_epoch=1, zk_version=1),
+        None,
+    ]
     assert front.of_kind("producer_id_block_observed") == [{"block_end": -1, "zk_version": -1}]
     assert status["counters"] == {
         "broken_broker_znodes": 1,

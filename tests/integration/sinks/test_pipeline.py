@@ -11,6 +11,7 @@ from streaming.explain.story import Explainer
 from streaming.sinks import channel
 from streaming.wire.apis import ApiKey
 from streaming.zk.claim import claim_controller
+from tests.fixtures.states import stored
 from tests.fixtures.story import Story
 from tests.fixtures.stub_brokers import leader_and_isr_states, metadata_states
 from tests.fixtures.waiting import wait_for
@@ -232,7 +233,13 @@ def lose_machines(world, job):
     def load(told):
         told.elected(2, claimed(world.session))
         told.register(ports)
-        told.observe("t", [[1, 3]], states=[[leader, epoch, isr, 1, 0, zk_version]])
+        told.observe(
+            "t",
+            [[1, 3]],
+            states=[
+                stored(leader, isr, leader_epoch=epoch, controller_epoch=1, zk_version=zk_version)
+            ],
+        )
         told.write("resync_completed", topics=1)
 
     later(world, load)

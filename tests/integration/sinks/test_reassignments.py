@@ -13,6 +13,7 @@ from streaming.sinks.doubts import Doubts
 from streaming.sinks.replies import replies
 from streaming.zk.znodes import parse_topic
 from streaming.zk.znodes.admin import parse_reassignment, reassignment_bytes
+from tests.fixtures.states import stored
 from tests.integration.sinks.support import claimed, state_of, write_state
 from tests.unit.sinks.support import Job
 
@@ -147,7 +148,10 @@ def correct(session, sink, job, batch):
     job.story.observe(
         "t",
         [znode.replicas[partition] for partition in sorted(znode.replicas)],
-        states=[[leader, epoch, isr, 1, 0, at] for leader, epoch, isr, at in leaders],
+        states=[
+            stored(leader, isr, leader_epoch=epoch, controller_epoch=1, zk_version=at)
+            for leader, epoch, isr, at in leaders
+        ],
         zk_version=version,
         observed_again=True,
     )

@@ -11,6 +11,7 @@ from streaming.zk.claim import claim_controller
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import TopicZNode, config_bytes, partition_state_bytes, topic_bytes
 from streaming.zk.znodes.controller import ProducerIdBlock, producer_id_block_bytes
+from tests.fixtures.states import stored
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 from tests.integration.sinks.support import (
     TOPIC_ID,
@@ -150,7 +151,7 @@ def test_the_new_term_is_written_beside_a_fenced_old_one(zk_session, sink, job):
     job.story.unregister(1)
     job.story.elected(2, version)
     job.story.register({2: 12, 3: 13})
-    job.story.observe("t", [[1, 2]], states=[[1, 0, [1, 2], 1, 0, 0]])
+    job.story.observe("t", [[1, 2]], states=[stored(1, [1, 2], controller_epoch=1)])
     loaded = job.story.write("resync_completed", topics=1)
     sink.write(batch := job.decide())
     Doubts().lose_what_follows(batch)

@@ -17,6 +17,7 @@ from streaming.sinks.write_failures import rejections
 from streaming.sinks.zookeeper import ZooKeeperSink
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import parse_topic, partition_state_path, topic_path
+from tests.fixtures.states import stored
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 from tests.integration.sinks.support import TOPIC_ID, lost, state_of, tree
 
@@ -77,7 +78,7 @@ def test_a_state_that_may_not_be_written_stays_as_it_is_until_it_may(world):
         "topic": "t",
         "cause": "rejected",
         "partitions": [0],
-        "states": [[1, 0, [1, 2, 3], 1, 0, 0]],
+        "states": [stored(1, [1, 2, 3], controller_epoch=1)],
     }
     ((_, *subject, reason),) = rejections(batch)
     assert subject == ["t", 0]
@@ -148,8 +149,8 @@ def test_a_topic_that_would_be_too_large_is_as_before_and_who_asked_hears_why(wo
 
     znode = world.session.get(topic_path("t"))
     states: list[list[int | list[int]] | None] = [
-        [1, 0, [1, 2, 3], 1, 0, 0],
-        [1, 0, [1, 3, 2], 1, 0, 0],
+        stored(1, [1, 2, 3], controller_epoch=1),
+        stored(1, [1, 3, 2], controller_epoch=1),
     ]
     again = observed(
         "t", parse_topic(znode.data), znode.version, Overrides(None, None), states, unwritable=True

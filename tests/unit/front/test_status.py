@@ -11,6 +11,7 @@ from streaming.front.status import image_status
 from streaming.image import restore
 from streaming.image.cluster_image import ClusterImage
 from streaming.link.from_job import BatchCompleted
+from tests.fixtures.states import stored
 from tests.unit.front.front_figures import image_of, made_front, play_job
 from tests.unit.front.loop_turns import pass_the_loop
 from tests.unit.state.support import Controller
@@ -68,7 +69,11 @@ def observe(controller: Controller, *states: list[object] | None) -> ClusterImag
 def test_a_partition_whose_state_is_gone_is_offline_after_a_start_of_the_job_too():
     controller = Controller()
     controller.topic("t", [[1, 2], [2, 3]])
-    for states, gone in (((None,), 1), ((None, None), 2), ((None, [2, 4, [2, 3], 5, 0, 9]), 1)):
+    for states, gone in (
+        ((None,), 1),
+        ((None, None), 2),
+        ((None, stored(2, [2, 3], leader_epoch=4, zk_version=9)), 1),
+    ):
         image = observe(controller, *states)
         assert counts(image) == (gone, gone, 0, 0)
         assert (image_status(image)["topics"], image_status(image)["partitions"]) == (1, 2)

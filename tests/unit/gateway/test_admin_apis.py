@@ -9,6 +9,7 @@ import pytest
 from state.protocol_errors import ProtocolError
 from streaming.gateway.ports import DecisionTimedOut, NotController, Paused
 from streaming.wire.apis import ApiKey
+from tests.fixtures.states import stored
 from tests.unit.gateway.support import Rig, with_gateway
 
 
@@ -89,7 +90,7 @@ def test_without_a_time_for_brokers_only_growth_is_timed_out(timeout_ms: int) ->
 
 def led_by_the_second(rig: Rig) -> None:
     """Partition 0 of topic t is not led by the broker that is preferred."""
-    states = [[2, 1, [2, 1], 7, 0, 1]]
+    states = [stored(2, [2, 1], leader_epoch=1, controller_epoch=7, zk_version=1)]
     body = {"topic": "t", "cause": "notification", "partitions": [0], "states": states}
     rig.cluster.happen("partition_states_observed", "t", body)
 

@@ -16,6 +16,7 @@ from streaming.image.restore import image_of, paused_of, timers_of
 from streaming.sinks.batch import decided_batch
 from streaming.sinks.decided_so_far import DecidedSoFar
 from streaming.sinks.persisted import persisted
+from tests.fixtures.states import stored
 from tests.fixtures.story import Fold, Story
 from tests.logs.state_logs import PLAUSIBLE_LOGS
 
@@ -54,13 +55,13 @@ def without_state(machines: list[Machine]) -> set[tuple[str, int]]:
         (slot.table.topics[topic].name, partition)
         for slot in machines
         if isinstance(slot, Slot)
-        for topic, partition, stored in zip(
+        for topic, partition, has_state in zip(
             slot.table.rows.topic.tolist(),
             slot.table.rows.partition.tolist(),
             slot.table.rows.has_state.tolist(),
             strict=True,
         )
-        if not stored
+        if not has_state
     }
 
 
@@ -133,7 +134,7 @@ def test_a_topic_whose_deletion_had_begun_is_gone_after_a_restart_in_a_pause() -
     story.write("controller_paused", reason="a look around")
     story.register({1: 11})
     for topic in ("t", "u"):
-        story.observe(topic, [[1, 2]], states=[[-1, 1, [2], 5, 0, 1]])
+        story.observe(topic, [[1, 2]], states=[stored(-1, [2], leader_epoch=1, zk_version=1)])
     story.write("topic_deletion_requested", "t", topic="t")
     story.write("resync_completed", topics=2)
     fold, image = folded(story.events, [], 2)

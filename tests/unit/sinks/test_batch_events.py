@@ -21,6 +21,7 @@ from streaming.sinks.replies import replies
 from streaming.wire.apis import ApiKey
 from streaming.zk.types import ZNode
 from tests.fixtures.documented_events import assert_documented
+from tests.fixtures.states import stored
 from tests.fixtures.story import LISTENER
 from tests.unit.sinks.support import Job, lose, refuse_creation, state_znode
 
@@ -73,7 +74,11 @@ def test_conflicts_become_one_event_per_topic_with_what_the_znodes_hold():
         "topic": "b",
         "cause": "conflict",
         "partitions": [0, 3, 5],
-        "states": [[1, 1, [1, 2, 3], 1, 0, 4], [2, 7, [2, 1], 1, 0, 9], None],
+        "states": [
+            stored(1, [1, 2, 3], leader_epoch=1, controller_epoch=1, zk_version=4),
+            stored(2, [2, 1], leader_epoch=7, controller_epoch=1, zk_version=9),
+            None,
+        ],
     }
 
 

@@ -12,6 +12,7 @@ from streaming.sinks.batch import LostWrite
 from streaming.sinks.batch_events import batch_events
 from streaming.sinks.doubts import Doubts, forget_doubted
 from streaming.sinks.replies import replies
+from tests.fixtures.states import stored
 from tests.unit.sinks.support import Job, changes, lose, refuse_creation, state_znode
 
 EARLIER, LATER = "xVg7K6qyTvmxpuD7RnqU_w", "yVg7K6qyTvmxpuD7RnqU_w"
@@ -145,7 +146,7 @@ def test_no_stop_stands_whose_topic_was_not_written():
 @pytest.mark.parametrize(("isr", "stands"), [([1], True), ([4, 1], False)])
 def test_a_stop_decided_while_an_earlier_write_is_in_doubt_stands_as_well(isr, stands):
     found, offset = taken_back()
-    state = [isr[0], 1, isr, 1, 0, 9]
+    state = stored(isr[0], isr, leader_epoch=1, controller_epoch=1, zk_version=9)
     body = {"topic": "t", "cause": "conflict", "partitions": [0], "states": [state]}
     correction = NewRecord("partition_states_observed", "t", orjson.dumps(body))
     doubts = Doubts()
@@ -211,7 +212,9 @@ def test_a_replaced_controllers_decisions_are_lost_until_the_last_one():
     found.story.shut_down(1)
     found.story.elected(2, 7)
     found.story.register({2: 12, 3: 13})
-    found.story.observe("t", [[2, 3]], states=[[2, 4, [2, 3], 1, 0, 8]])
+    found.story.observe(
+        "t", [[2, 3]], states=[stored(2, [2, 3], leader_epoch=4, controller_epoch=1, zk_version=8)]
+    )
     loaded = found.story.write("resync_completed", topics=1)
     batch = found.decide()
     batch.fenced.add(1)
@@ -229,7 +232,9 @@ def test_a_fresh_load_in_the_same_batch_ends_doubts():
     second = found.story.unregister(3)
     found.story.elected(2, 7)
     found.story.register({2: 12, 3: 13})
-    found.story.observe("t", [[2, 3]], states=[[2, 4, [2, 3], 1, 0, 8]])
+    found.story.observe(
+        "t", [[2, 3]], states=[stored(2, [2, 3], leader_epoch=4, controller_epoch=1, zk_version=8)]
+    )
     loaded = found.story.write("resync_completed", topics=1)
     batch = found.decide()
     first = conflicting(found, batch, "t", 0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tests.fixtures.states import stored
 from tests.unit.sinks.test_plan import LISR, STOP, UM, Plans, announced, apis, led
 
 PORTS = {1: 11, 2: 12, 3: 13}
@@ -25,9 +26,9 @@ def test_a_load_that_finds_a_mark_tells_every_broker_that_the_topic_is_gone():
     plans.plan()
     plans.story.elected(2, 2)
     plans.story.register(PORTS)
-    states = [[1, 0, [1, 2], 1, 0, 0]]
+    states = [stored(1, [1, 2], controller_epoch=1)]
     plans.story.observe("t", [[1, 2]], states=states)
-    plans.story.observe("u", [[3]], states=[[3, 0, [3], 1, 0, 0]])
+    plans.story.observe("u", [[3]], states=[stored(3, [3], controller_epoch=1)])
     mark(plans)
     plans.story.write("resync_completed", topics=2)
     plan = plans.plan()

@@ -12,6 +12,7 @@ from streaming.sinks.batch_events import batch_events, lost_partition_events
 from streaming.sinks.doubts import Doubts
 from streaming.sinks.reassignments import hold_back_completions
 from streaming.sinks.replies import replies
+from tests.fixtures.states import stored
 from tests.property.control_actions import bounce, change_isr, die
 from tests.property.control_checks import WrittenStates, settle
 from tests.property.control_loop import ControlLoop
@@ -39,7 +40,11 @@ def test_rejected_writes_become_an_event_of_their_own_with_what_the_znodes_hold(
         "topic": "a",
         "cause": "rejected",
         "partitions": [0, 2, 3],
-        "states": [[1, 1, [1, 2, 3], 1, 0, 4], None, None],
+        "states": [
+            stored(1, [1, 2, 3], leader_epoch=1, controller_epoch=1, zk_version=4),
+            None,
+            None,
+        ],
         "uncreated": [2],
     }
 

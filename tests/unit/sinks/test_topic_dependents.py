@@ -6,6 +6,7 @@ import pytest
 
 from state.decisions import DecisionKind
 from streaming.sinks.topic_dependents import drop_topic_dependents
+from tests.fixtures.states import stored
 from tests.unit.sinks.support import Job, changes
 
 
@@ -22,7 +23,7 @@ def job() -> Job:
 def read_again(job: Job) -> int:
     """The topic is forgotten and read again."""
     job.story.write("topic_removed", "t", topic="t", observed_again=True)
-    states = [[1, 0, [1, 2], 1, 0, 4]]
+    states = [stored(1, [1, 2], controller_epoch=1, zk_version=4)]
     return job.story.observe("t", [[1, 2]], states=states, zk_version=7, observed_again=True)
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from state.decisions import DecisionKind, Rule
 from state.protocol_errors import ProtocolError
+from tests.fixtures.states import stored
 from tests.unit.state.support import Controller
 
 
@@ -21,7 +22,7 @@ def errors(said: Any) -> dict[int, int]:
 
 
 def state(leader: int, isr: list[int]) -> list[Any]:
-    return [leader, 3, isr, 4, 0, 7]
+    return stored(leader, isr, leader_epoch=3, controller_epoch=4, zk_version=7)
 
 
 def test_preferred_elections_answer_partition_by_partition() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from state.decisions import Action, DecisionKind, Rule
 from state.protocol_errors import ProtocolError
+from tests.fixtures.states import stored
 from tests.unit.state.support import Controller, actions
 
 CHANGE, REPLY = DecisionKind.CHANGE_PARTITIONS, DecisionKind.REPLY
@@ -122,7 +123,7 @@ def test_a_leader_of_version_0_gets_a_new_epoch_instead_of_an_error_it_cannot_ha
 
 def test_recovery_ends_with_the_leaders_word() -> None:
     controller = Controller(unclean_leader_election_enable=True)
-    controller.topic("t", [[2, 1]], [[2, 0, [2], 5, 0, 0]])
+    controller.topic("t", [[2, 1]], [stored(2, [2])])
     controller.brokers(unregistered=[2])
     assert controller.row("t", 0)["recovery"] == 1
     assert errors(controller.alter([1], recovery=0)) == ("NONE", ["NONE"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from state.decisions import DecisionKind, Rule
+from tests.fixtures.states import stored
 from tests.unit.state.support import Controller, broker
 
 CHANGE, ARM = DecisionKind.CHANGE_PARTITIONS, DecisionKind.ARM_TIMER
@@ -25,7 +26,7 @@ def misled(partitions: int, **config: Any) -> Controller:
     controller.brokers(registered=[broker(1, 201)])
     for partition in range(partitions):
         body = {"topic": "t", "cause": "notification", "partitions": [partition]}
-        state = [2, 1, [2, 1], 5, 0, 2]
+        state = stored(2, [2, 1], leader_epoch=1, zk_version=2)
         controller.happen("partition_states_observed", "t", **body, states=[state])
     return controller
 
@@ -77,7 +78,7 @@ def test_at_the_threshold_nothing_moves() -> None:
 
 def test_a_preferred_replica_outside_the_isr_is_not_proposed() -> None:
     controller = Controller()
-    controller.topic("t", [[1, 2]], [[2, 0, [2], 5, 0, 0]])
+    controller.topic("t", [[1, 2]], [stored(2, [2])])
     said = due(controller)
     assert said[REPORT] == [{"broker": 1, "preferred": 1, "imbalanced": 1}]
     assert PROPOSE not in said

@@ -5,6 +5,7 @@ from __future__ import annotations
 from state.decisions import Action, DecisionKind, Rule
 from state.partitions.legal import PartitionState
 from state.protocol_errors import ProtocolError
+from tests.fixtures.states import stored
 from tests.unit.state.support import Controller, actions, broker
 
 CHANGE, STOP = DecisionKind.CHANGE_PARTITIONS, DecisionKind.STOP_REPLICAS
@@ -92,7 +93,7 @@ def test_a_topic_may_forbid_what_the_cluster_allows() -> None:
 def test_a_topics_config_elects_for_that_topic_only() -> None:
     controller = Controller((1, 2))
     for name in ("t", "u"):
-        controller.topic(name, [[1, 2]], [[1, 0, [1], 5, 0, 0]])
+        controller.topic(name, [[1, 2]], [stored(1, [1])])
     controller.brokers(unregistered=[1])
     said = controller.happen("topic_config_changed", "t", topic="t", unclean=True)
     assert [row["topic"] for row in said[CHANGE]] == ["t"]
@@ -108,7 +109,7 @@ def test_controlled_shutdown_hands_leaders_over_and_reports_what_remains() -> No
         topic="t",
         cause="notification",
         partitions=[3],
-        states=[[1, 0, [1], 5, 0, 1]],
+        states=[stored(1, [1], zk_version=1)],
     )
     asked = {"request_id": "r", "broker_id": 1, "broker_epoch": 101, "version": 3}
     said = controller.happen("controlled_shutdown_requested", **asked)

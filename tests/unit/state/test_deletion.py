@@ -9,6 +9,7 @@ import pytest
 from state.decisions import Action, DecisionKind
 from state.partitions.legal import PartitionState, ReplicaState
 from state.protocol_errors import ProtocolError
+from tests.fixtures.states import stored
 from tests.unit.state.support import Controller, Said, actions, answer, broker
 
 CHANGE, STOP = DecisionKind.CHANGE_PARTITIONS, DecisionKind.STOP_REPLICAS
@@ -161,7 +162,7 @@ def test_late_and_foreign_answers_say_nothing() -> None:
 
 def test_a_deletion_waits_for_a_reassignment_and_the_topic_works_on() -> None:
     controller = Controller((1, 2, 3))
-    controller.topic("t", [[1, 2, 3]], [[1, 0, [1, 2], 5, 0, 0]], adding=[[3]], removing=[[]])
+    controller.topic("t", [[1, 2, 3]], [stored(1, [1, 2])], adding=[[3]], removing=[[]])
     assert mark(controller) == {}
     [row] = controller.brokers(unregistered=[2])[CHANGE]
     assert (row["isr"], actions(row) & Action.DELETED) == ([1], 0)
@@ -169,7 +170,7 @@ def test_a_deletion_waits_for_a_reassignment_and_the_topic_works_on() -> None:
 
 def test_a_deletion_starts_with_the_end_of_a_reassignment() -> None:
     controller = Controller((1, 2, 3))
-    controller.topic("t", [[3, 1]], [[1, 0, [1], 5, 0, 0]], adding=[[3]], removing=[[1]])
+    controller.topic("t", [[3, 1]], [stored(1, [1])], adding=[[3]], removing=[[1]])
     mark(controller)
     said = controller.alter([1, 3])
     assert stops(said) == {1: (True, -2), 3: (True, -2)}
@@ -271,7 +272,7 @@ def test_a_request_marks_and_starts_and_answers() -> None:
 
 def test_a_request_for_a_topic_that_waits_to_be_deleted_is_granted_again() -> None:
     controller = Controller((1, 2, 3))
-    controller.topic("t", [[1, 2, 3]], [[1, 0, [1, 2], 5, 0, 0]], adding=[[3]], removing=[[]])
+    controller.topic("t", [[1, 2, 3]], [stored(1, [1, 2])], adding=[[3]], removing=[[]])
     assert ask(controller).keys() == {MARK, REPLY}
     again = ask(controller)
     assert (again.keys(), again[REPLY]["error"]) == ({REPLY}, 0)
@@ -297,7 +298,9 @@ def test_a_request_for_what_does_not_exist_is_refused(
 def reload(controller: Controller, live: tuple[int, ...]) -> dict[DecisionKind, Any]:
     """Load again, with topic t as it was written and a mark on it."""
     row = controller.row("t", 0)
-    state = [row["leader"], row["leader_epoch"], row["isr"], 5, 0, row["zk_version"]]
+    state = stored(
+        row["leader"], row["isr"], leader_epoch=row["leader_epoch"], zk_version=row["zk_version"]
+    )
     controller.elect(6)
     controller.brokers(registered=[broker(id_, 100 + id_) for id_ in live])
     mark(controller)
@@ -360,7 +363,7 @@ def test_a_load_drops_marks_where_deletion_is_not_allowed() -> None:
 def test_a_lost_write_is_followed_by_a_second_order_to_delete() -> None:
     controller = with_topic()
     mark(controller)
-    said = controller.found("conflict", [1, 0, [1, 2], 5, 0, 4])
+    said = controller.found("conflict", stored(1, [1, 2], zk_version=4))
     assert stops(said) == dict.fromkeys((1, 2, 3), (True, -2))
     assert controller.row("t", 0)["state"] == PartitionState.NON_EXISTENT
 
@@ -369,7 +372,7 @@ def test_a_topic_that_could_not_be_marked_lives_on() -> None:
     controller = with_topic()
     assert MARK in ask(controller)
     controller.happen("topic_removed", "t", topic="t", observed_again=True, unmarked=True)
-    said = controller.topic("t", [[1, 2, 3]], [[1, 0, [1, 2, 3], 5, 0, 0]], topic_id=T_ID)
+    said = controller.topic("t", [[1, 2, 3]], [stored(1, [1, 2, 3])], topic_id=T_ID)
     assert (STOP in said, controller.row("t", 0)["leader"]) == (False, 1)
     said = controller.brokers(unregistered=[1])
     assert [row["leader"] for row in said[CHANGE]] == [2]

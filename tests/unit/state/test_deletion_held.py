@@ -8,6 +8,7 @@ import pytest
 
 from state.decisions import Action, DecisionKind
 from state.protocol_errors import ProtocolError
+from tests.fixtures.states import stored
 from tests.unit.state.support import Controller, Said, actions, broker
 
 CHANGE, STOP, REMOVE, REPLY = (
@@ -16,7 +17,7 @@ CHANGE, STOP, REMOVE, REPLY = (
     DecisionKind.REMOVE_REASSIGNMENTS,
     DecisionKind.REPLY,
 )
-STATE = [1, 0, [1, 2], 5, 0, 0]
+STATE = stored(1, [1, 2])
 
 
 ID, OTHER = "AAECAwQFBgcICQoLDA0ODw", "ERECAwQFBgcICQoLDA0ODw"

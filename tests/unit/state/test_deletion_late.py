@@ -13,12 +13,13 @@ from state.blocks import decode_block, encode_block
 from state.decisions import DecisionKind
 from state.partitions.table import DELETED_FOR_EVENTS, Deleted, PartitionTable, Topic
 from state.routing import Layout, topic_scope
+from tests.fixtures.states import stored
 from tests.unit.state.support import Controller, answer
 
 FORGET, CHANGE = DecisionKind.FORGET_TOPIC, DecisionKind.CHANGE_PARTITIONS
 UNMARK, MARK = DecisionKind.UNMARK_TOPIC_DELETION, DecisionKind.MARK_TOPIC_DELETION
 ID, OTHER = "AAECAwQFBgcICQoLDA0ODw", "ERECAwQFBgcICQoLDA0ODw"
-STATE = [1, 0, [1, 2], 5, 0, 0]
+STATE = stored(1, [1, 2])
 
 
 def create(controller: Controller, topic_id: str | None) -> dict[DecisionKind, Any]:

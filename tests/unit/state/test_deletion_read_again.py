@@ -11,11 +11,12 @@ from checkpoints.reslot import reslot
 from checkpoints.snapshot import Snapshot
 from state.decisions import DecisionKind
 from state.routing import Layout, topic_scope
+from tests.fixtures.states import stored
 from tests.unit.state.support import Controller, answer, broker
 
 STOP, REWRITE = DecisionKind.STOP_REPLICAS, DecisionKind.REWRITE_ASSIGNMENT
 DELETE, UNMARK = DecisionKind.DELETE_TOPIC, DecisionKind.UNMARK_TOPIC_DELETION
-STATE = [1, 0, [1, 2], 5, 0, 0]
+STATE = stored(1, [1, 2])
 
 
 def marked(brokers: tuple[int, ...] = (1, 2)) -> Controller:

@@ -6,6 +6,7 @@ from typing import Any
 
 from state.decisions import Action, DecisionKind, Rule
 from state.protocol_errors import ProtocolError
+from tests.fixtures.states import stored
 from tests.unit.state.support import Controller, actions
 
 TOPIC = "__consumer_offsets"
@@ -17,8 +18,8 @@ def raise_epochs(controller: Controller, topic: str = TOPIC) -> dict[DecisionKin
 
 def test_led_partitions_get_two_epochs_more_and_every_replica_hears_of_it() -> None:
     controller = Controller()
-    led = [2, 3, [2, 1], 4, 0, 7]
-    leaderless = [-1, 5, [9], 4, 0, 7]
+    led = stored(2, [2, 1], leader_epoch=3, controller_epoch=4, zk_version=7)
+    leaderless = stored(-1, [9], leader_epoch=5, controller_epoch=4, zk_version=7)
     controller.topic(TOPIC, [[1, 2], [9], [3]], [led, leaderless, None])
     before = {partition: controller.row(TOPIC, partition) for partition in range(3)}
     said = raise_epochs(controller)
@@ -44,6 +45,6 @@ def test_a_topic_that_nobody_knows_is_an_error() -> None:
 
 def test_without_the_role_nothing_is_raised() -> None:
     controller = Controller()
-    controller.topic(TOPIC, [[1]], [[1, 0, [1], 4, 0, 0]])
+    controller.topic(TOPIC, [[1]], [stored(1, [1], controller_epoch=4)])
     controller.happen("controller_resigned", reason="test")
     assert raise_epochs(controller)[DecisionKind.REPLY]["error"] == ProtocolError.NOT_CONTROLLER

@@ -9,6 +9,7 @@ import pytest
 from state.decisions import Action, DecisionKind
 from state.partitions.growth import place_new_partitions
 from state.protocol_errors import ProtocolError
+from tests.fixtures.states import stored
 from tests.unit.state.support import Controller, actions
 
 
@@ -101,7 +102,7 @@ def test_what_is_refused_changes_nothing(partitions: int, more: Any, error: int)
 
 def test_a_topic_in_motion_does_not_grow() -> None:
     controller = Controller()
-    states = [[2, 0, [2, 3], 4, 0, 0]]
+    states = [stored(2, [2, 3], controller_epoch=4)]
     controller.topic("t", [[1, 2, 3]], states, adding=[[1]], removing=[[3]])
     reply = grow(controller, 2)[DecisionKind.REPLY]
     assert reply["error"] == ProtocolError.REASSIGNMENT_IN_PROGRESS

@@ -17,6 +17,7 @@ from state.protocol_errors import ProtocolError
 from state.routing import CLUSTER_KEY
 from state.step import new_machine
 from state.topic_ids import topic_id_from_text, topic_id_to_text
+from tests.fixtures.states import stored
 from tests.unit.state.support import Controller, broker
 
 FROZEN = Path(__file__).parents[2] / "frozen"
@@ -35,7 +36,7 @@ def sample() -> Controller:
     controller.brokers(registered=[rich])
     topic_id = "AAECAwQFBgcICQoLDA0ODw"
     controller.topic("t", [[1, 2, 3], [2, 3]], topic_id=topic_id, unclean=False, zk_version=2)
-    controller.topic("u", [[4, 1]], [[1, 0, [1], 5, 0, 0]], adding=[[4]], removing=[[1]])
+    controller.topic("u", [[4, 1]], [stored(1, [1])], adding=[[4]], removing=[[1]])
     controller.alter([3, 1])
     leave = {"request_id": "r", "broker_id": 2, "broker_epoch": 102, "version": 3}
     controller.happen("controlled_shutdown_requested", **leave)

@@ -9,6 +9,7 @@ import pytest
 from state.decisions import Action, DecisionKind, Rule
 from state.partitions.legal import PartitionState
 from state.protocol_errors import ProtocolError
+from tests.fixtures.states import stored
 from tests.unit.state.support import Controller, actions, broker
 
 CHANGE = DecisionKind.CHANGE_PARTITIONS
@@ -28,7 +29,7 @@ def observe(controller: Controller, cause: str, state: list[Any] | None) -> Any:
 
 
 def test_a_notified_isr_is_taken_and_told_without_a_write(controller: Controller) -> None:
-    [row] = observe(controller, "notification", [1, 0, [1, 3], 5, 0, 1])[CHANGE]
+    [row] = observe(controller, "notification", stored(1, [1, 3], zk_version=1))[CHANGE]
     assert (row["isr"], row["partition_epoch"], row["leader_epoch"]) == ([1, 3], 1, 0)
     assert actions(row) == Action.UPDATE_METADATA
     assert row["rule"] == Rule.STATE_OBSERVED
@@ -38,7 +39,10 @@ def test_a_notified_isr_is_taken_and_told_without_a_write(controller: Controller
 def test_a_notified_state_that_is_not_newer_is_nothing_new(
     controller: Controller, version: int
 ) -> None:
-    assert observe(controller, "notification", [2, 9, [2], 5, 0, version]) == {}
+    assert (
+        observe(controller, "notification", stored(2, [2], leader_epoch=9, zk_version=version))
+        == {}
+    )
 
 
 def test_a_notified_partition_without_a_state_keeps_the_one_it_got(controller: Controller) -> None:
@@ -51,7 +55,7 @@ def test_a_notified_partition_without_a_state_keeps_the_one_it_got(controller: C
 def test_a_conflict_is_adopted_and_the_leader_epoch_bumped(controller: Controller) -> None:
     """The leader whose ISR change met the conflict waits for a higher epoch."""
     controller.alter([1, 2])
-    [row] = observe(controller, "conflict", [1, 0, [1, 3], 5, 0, 1])[CHANGE]
+    [row] = observe(controller, "conflict", stored(1, [1, 3], zk_version=1))[CHANGE]
     assert (row["isr"], row["leader_epoch"], row["partition_epoch"]) == ([1, 3], 1, 2)
     assert actions(row) == Action.WRITE | Action.LEADER_AND_ISR | Action.UPDATE_METADATA
     assert (row["recipients"], row["rule"]) == ([1, 2, 3], Rule.LEADER_EPOCH_BUMPED)
@@ -60,13 +64,13 @@ def test_a_conflict_is_adopted_and_the_leader_epoch_bumped(controller: Controlle
 def test_a_conflict_counts_whatever_its_version(controller: Controller) -> None:
     controller.alter([1, 2])
     controller.alter([1])
-    [row] = observe(controller, "conflict", [1, 0, [1, 2, 3], 5, 0, 0])[CHANGE]
+    [row] = observe(controller, "conflict", stored(1, [1, 2, 3]))[CHANGE]
     assert (row["isr"], row["partition_epoch"]) == ([1, 2, 3], 1)
 
 
 def test_an_adopted_leader_that_is_dead_is_replaced_at_once(controller: Controller) -> None:
     controller.brokers(unregistered=[2])
-    [row] = observe(controller, "conflict", [2, 4, [2, 3], 5, 0, 6])[CHANGE]
+    [row] = observe(controller, "conflict", stored(2, [2, 3], leader_epoch=4, zk_version=6))[CHANGE]
     assert (row["leader"], row["isr"], row["leader_epoch"], row["partition_epoch"]) == (
         3,
         [3],
@@ -78,7 +82,7 @@ def test_an_adopted_leader_that_is_dead_is_replaced_at_once(controller: Controll
 
 def test_a_dead_member_of_an_adopted_isr_leaves_it(controller: Controller) -> None:
     controller.brokers(unregistered=[2])
-    [row] = observe(controller, "conflict", [1, 4, [1, 2], 5, 0, 6])[CHANGE]
+    [row] = observe(controller, "conflict", stored(1, [1, 2], leader_epoch=4, zk_version=6))[CHANGE]
     assert (row["leader"], row["isr"], row["leader_epoch"]) == (1, [1], 5)
 
 
@@ -98,7 +102,7 @@ def test_a_state_that_is_gone_leaves_the_partition_offline_and_is_told_at_each_t
     said = controller.brokers(unregistered=[1])
     assert CHANGE not in said
     assert no_state in refused(said)
-    [row] = observe(controller, "read", [2, 7, [2, 3], 5, 0, 9])[CHANGE]
+    [row] = observe(controller, "read", stored(2, [2, 3], leader_epoch=7, zk_version=9))[CHANGE]
     assert (row["leader"], row["partition_epoch"]) == (2, 9)
     assert controller.slot.table.rows.state.tolist() == [PartitionState.ONLINE]
 
@@ -107,7 +111,7 @@ def test_a_rejected_write_is_taken_back_and_nothing_is_written_before_the_next_o
     controller: Controller,
 ) -> None:
     controller.brokers(unregistered=[1])
-    [row] = observe(controller, "rejected", [1, 0, [1, 2, 3], 5, 0, 0])[CHANGE]
+    [row] = observe(controller, "rejected", stored(1, [1, 2, 3]))[CHANGE]
     assert actions(row) == Action.LEADER_AND_ISR | Action.UPDATE_METADATA
     assert (row["leader"], row["isr"], row["leader_epoch"], row["partition_epoch"]) == (
         1,
@@ -125,7 +129,7 @@ def test_after_a_rejected_write_replicas_are_told_what_is_stored_unless_their_di
 ) -> None:
     """One that started meanwhile was not told, and one whose disk failed not asked about it."""
     controller.happen("log_dir_failure_notified", broker_ids=[1])
-    state = [1, 0, [1, 2, 3], 5, 0, 0]
+    state = stored(1, [1, 2, 3])
     [row] = observe(controller, "rejected", state)[CHANGE]
     assert (row["recipients"], row["leader_epoch"]) == ([1, 2, 3], 0)
     answer = {"broker_id": 1, "broker_epoch": 101, "topic": "t", "partitions": [0]}
@@ -140,7 +144,7 @@ def test_a_rejected_isr_is_accepted_again_when_the_leader_asks_again(
     controller: Controller,
 ) -> None:
     controller.alter([1, 2])
-    observe(controller, "rejected", [1, 0, [1, 2, 3], 5, 0, 0])
+    observe(controller, "rejected", stored(1, [1, 2, 3]))
     [row] = controller.alter([1, 2])[CHANGE]
     assert (row["isr"], row["leader_epoch"], row["partition_epoch"]) == ([1, 2], 0, 1)
 
@@ -156,27 +160,32 @@ def test_a_partition_that_could_not_be_created_is_created_on_the_next_occasion(
 
 
 def test_partitions_nobody_knows_are_passed_over(controller: Controller) -> None:
-    body = {"topic": "t", "cause": "read", "partitions": [5], "states": [[1, 0, [1], 5, 0, 3]]}
+    body = {
+        "topic": "t",
+        "cause": "read",
+        "partitions": [5],
+        "states": [stored(1, [1], zk_version=3)],
+    }
     assert controller.happen("partition_states_observed", "t", **body) == {}
 
 
 def test_what_overtook_us_is_decided_about_again_without_a_bump(controller: Controller) -> None:
     controller.brokers(unregistered=[1])
-    [row] = observe(controller, "overtaken", [1, 0, [1, 3], 5, 0, 1])[CHANGE]
+    [row] = observe(controller, "overtaken", stored(1, [1, 3], zk_version=1))[CHANGE]
     assert (row["leader"], row["isr"], row["leader_epoch"], row["partition_epoch"]) == (
         3,
         [3],
         1,
         2,
     )
-    [row] = observe(controller, "overtaken", [3, 1, [3], 5, 0, 2])[CHANGE]
+    [row] = observe(controller, "overtaken", stored(3, [3], leader_epoch=1, zk_version=2))[CHANGE]
     assert actions(row) == Action.UPDATE_METADATA
 
 
 def test_what_another_controller_decided_is_adopted_as_it_is(controller: Controller) -> None:
     """Also a leader that cannot lead; the next event decides about it."""
     controller.brokers(unregistered=[2])
-    [row] = observe(controller, "adopted", [2, 4, [2, 3], 5, 0, 0])[CHANGE]
+    [row] = observe(controller, "adopted", stored(2, [2, 3], leader_epoch=4))[CHANGE]
     assert (row["leader"], row["isr"], row["leader_epoch"], row["partition_epoch"]) == (
         2,
         [2, 3],
@@ -192,7 +201,7 @@ def test_an_unlisted_member_of_an_adopted_isr_leaves_it_and_is_deleted(
     controller: Controller,
 ) -> None:
     """What was to stop it was lost with the write that met this state."""
-    said = observe(controller, "conflict", [1, 4, [1, 7, 2], 5, 0, 6])
+    said = observe(controller, "conflict", stored(1, [1, 7, 2], leader_epoch=4, zk_version=6))
     [row] = said[CHANGE]
     assert (row["leader"], row["isr"], row["leader_epoch"]) == (1, [1, 2], 5)
     assert (row["recipients"], row["rule"]) == ([1, 2, 3], Rule.REPLICA_LEFT_ISR)
@@ -202,7 +211,7 @@ def test_an_unlisted_member_of_an_adopted_isr_leaves_it_and_is_deleted(
 
 def test_an_unlisted_leader_is_replaced_and_deleted(controller: Controller) -> None:
     controller.brokers(registered=[broker(7, 107)])
-    said = observe(controller, "conflict", [7, 4, [7, 1, 2], 5, 0, 6])
+    said = observe(controller, "conflict", stored(7, [7, 1, 2], leader_epoch=4, zk_version=6))
     [row] = said[CHANGE]
     assert (row["leader"], row["isr"], row["leader_epoch"]) == (1, [1, 2], 5)
     [stop] = said[DecisionKind.STOP_REPLICAS]
@@ -212,11 +221,11 @@ def test_an_unlisted_leader_is_replaced_and_deleted(controller: Controller) -> N
 def test_an_unlisted_leader_goes_on_while_nobody_else_is_in_sync(controller: Controller) -> None:
     """Under the epoch that it knows, until it takes somebody into the ISR."""
     controller.brokers(registered=[broker(7, 107)])
-    said = observe(controller, "conflict", [7, 4, [7], 5, 0, 6])
+    said = observe(controller, "conflict", stored(7, [7], leader_epoch=4, zk_version=6))
     [row] = said[CHANGE]
     assert (row["leader"], row["isr"], row["leader_epoch"]) == (7, [7], 4)
     assert DecisionKind.STOP_REPLICAS not in said
-    said = observe(controller, "notification", [7, 4, [7, 3], 5, 0, 7])
+    said = observe(controller, "notification", stored(7, [7, 3], leader_epoch=4, zk_version=7))
     [row] = said[CHANGE]
     assert (row["leader"], row["isr"], row["leader_epoch"]) == (3, [3], 5)
     [stop] = said[DecisionKind.STOP_REPLICAS]
@@ -227,7 +236,7 @@ def test_a_topic_read_again_lets_go_of_brokers_that_it_does_not_list(
     controller: Controller,
 ) -> None:
     controller.happen("topic_removed", "t", topic="t", observed_again=True)
-    state = [1, 4, [1, 2, 7], 5, 0, 6]
+    state = stored(1, [1, 2, 7], leader_epoch=4, zk_version=6)
     said = controller.topic("t", [[1, 2, 3]], [state], zk_version=1, observed_again=True)
     [row] = said[CHANGE]
     assert (row["leader"], row["isr"], row["leader_epoch"]) == (1, [1, 2], 5)
@@ -243,10 +252,10 @@ def test_of_an_isr_without_live_members_the_one_that_is_listed_stays(
     controller.brokers(registered=[broker(7, 107)], unregistered=[1])
     if again:
         controller.happen("topic_removed", "t", topic="t", observed_again=True)
-        state = [1, 4, [1, 7], 5, 0, 6]
+        state = stored(1, [1, 7], leader_epoch=4, zk_version=6)
         said = controller.topic("t", [[1, 2, 3]], [state], zk_version=1, observed_again=True)
     else:
-        said = observe(controller, "conflict", [1, 4, [1, 7], 5, 0, 6])
+        said = observe(controller, "conflict", stored(1, [1, 7], leader_epoch=4, zk_version=6))
     [row] = said[CHANGE]
     assert (row["leader"], row["isr"]) == (-1, [1])
     assert (7, True) in [(row["broker"], row["delete"]) for row in said[DecisionKind.STOP_REPLICAS]]

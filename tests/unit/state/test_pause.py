@@ -10,6 +10,7 @@ from state.cluster.authority import Phase
 from state.decisions import Action, DecisionKind
 from state.partitions.table import Deletion
 from state.protocol_errors import ProtocolError
+from tests.fixtures.states import stored
 from tests.unit.state.support import Controller, actions, broker
 
 PAUSE, REPLY = DecisionKind.SET_PAUSE, DecisionKind.REPLY
@@ -40,7 +41,7 @@ def load(controller: Controller, epoch: int, brokers: tuple[int, ...]) -> Any:
     """Be elected again, with topic t as it was."""
     controller.elect(epoch)
     controller.brokers(registered=[broker(id_, 100 + id_) for id_ in brokers])
-    controller.topic("t", [[1, 2, 3]], [[1, 0, [1, 2, 3], 5, 0, 0]])
+    controller.topic("t", [[1, 2, 3]], [stored(1, [1, 2, 3])])
     return controller.happen("resync_completed", topics=1)
 
 
@@ -48,7 +49,7 @@ def test_nothing_is_decided_about_partitions(paused: Controller) -> None:
     assert paused.brokers(unregistered=[1]).keys() == {BROKERS}
     assert paused.row("t", 0)["leader"] == 1
     assert paused.topic("new", [[2]]) == {}
-    states = [[2, 1, [2], 5, 0, 1]]
+    states = [stored(2, [2], leader_epoch=1, zk_version=1)]
     body = {"topic": "t", "cause": "notification", "partitions": [0], "states": states}
     assert paused.happen("partition_states_observed", "t", **body) == {}
     assert paused.happen("topic_deletion_requested", "t", topic="t") == {}
@@ -120,7 +121,7 @@ def test_a_load_within_which_the_pause_ends_is_left_to_the_load_after_it(
     paused.brokers(registered=[broker(2, 102)])
     paused.happen("controller_resumed", reason="done")
     assert phases(paused) == {Phase.NONE}
-    assert paused.topic("t", [[1, 2, 3]], [[1, 0, [1, 2, 3], 5, 0, 0]]) == {}
+    assert paused.topic("t", [[1, 2, 3]], [stored(1, [1, 2, 3])]) == {}
     assert paused.happen("resync_completed", topics=1) == {}
     assert phases(paused) == {Phase.NONE}
     load(paused, 6, (2,))
@@ -133,7 +134,7 @@ def test_a_topic_that_is_to_be_repaired_is_told_as_it_is_until_the_load_after_th
 ) -> None:
     """Another controller may have put us into its lists, and given it no id."""
     minted = "AAECAwQFBgcICQoLDA0ODw"
-    given: Any = {"name": "t", "replicas": [[1000, 1]], "states": [[1, 0, [1], 5, 0, 0]]}
+    given: Any = {"name": "t", "replicas": [[1000, 1]], "states": [stored(1, [1])]}
     paused.elect(6)
     paused.brokers(registered=[broker(1, 101), broker(2, 102)])
     assert paused.topic(**given, new_topic_id=minted) == {}
@@ -166,7 +167,7 @@ def test_a_topic_that_is_to_be_deleted_is_told_as_it_is() -> None:
     controller.elect(6)
     controller.happen("controller_paused", reason="early")
     controller.brokers(registered=[broker(1, 101)])
-    controller.topic("t", [[1, 2, 3]], [[1, 0, [1, 2, 3], 5, 0, 0]])
+    controller.topic("t", [[1, 2, 3]], [stored(1, [1, 2, 3])])
     controller.happen("topic_deletion_requested", "t", topic="t")
     assert only_told(controller.happen("resync_completed", topics=1))
     assert controller.slot.table.deletions == {}
@@ -178,7 +179,7 @@ def test_a_topic_whose_deletion_had_begun_is_told_as_gone() -> None:
     controller.happen("controller_paused", reason="early")
     controller.brokers(registered=[broker(1, 101)])
     for topic in ("t", "u"):
-        controller.topic(topic, [[1, 2, 3]], [[-1, 1, [3], 5, 0, 1]])
+        controller.topic(topic, [[1, 2, 3]], [stored(-1, [3], leader_epoch=1, zk_version=1)])
     controller.happen("topic_deletion_requested", "t", topic="t")
     said = controller.happen("resync_completed", topics=2)
     gone = Action.UPDATE_METADATA | Action.DELETED
@@ -194,6 +195,6 @@ def test_where_deletion_is_not_allowed_it_is_told_as_it_is() -> None:
     controller.elect(6, delete_topic_enable=False)
     controller.happen("controller_paused", reason="early")
     controller.brokers(registered=[broker(1, 101)])
-    controller.topic("t", [[1, 2, 3]], [[-1, 1, [3], 5, 0, 1]])
+    controller.topic("t", [[1, 2, 3]], [stored(-1, [3], leader_epoch=1, zk_version=1)])
     controller.happen("topic_deletion_requested", "t", topic="t")
     assert only_told(controller.happen("resync_completed", topics=1))

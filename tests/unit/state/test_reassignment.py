@@ -9,6 +9,7 @@ import pytest
 from state.decisions import Action, DecisionKind, Rule
 from state.limits import REPLICAS_MAX
 from state.protocol_errors import ProtocolError
+from tests.fixtures.states import stored
 from tests.unit.state.support import Controller, actions, broker
 
 CHANGE = DecisionKind.CHANGE_PARTITIONS
@@ -27,7 +28,7 @@ def move(controller: Controller, *targets: list[int] | None, **more: Any) -> Any
 
 
 def state(leader: int, isr: list[int]) -> list[Any]:
-    return [leader, 3, isr, 4, 0, 7]
+    return stored(leader, isr, leader_epoch=3, controller_epoch=4, zk_version=7)
 
 
 def with_topic(replicas: list[int] | None = None, isr: list[int] | None = None) -> Controller:
@@ -268,7 +269,7 @@ def test_a_leaders_own_write_can_end_it() -> None:
     controller = with_topic()
     move(controller, [1, 3])
     row = controller.row("t", 0)
-    found = [1, row["leader_epoch"], [1, 2, 3], 5, 0, row["zk_version"] + 1]
+    found = stored(1, [1, 2, 3], leader_epoch=row["leader_epoch"], zk_version=row["zk_version"] + 1)
     said = controller.found("notification", found)
     assert said[COMPLETE]["assignment"] == {"0": [1, 3]}
 
@@ -276,7 +277,7 @@ def test_a_leaders_own_write_can_end_it() -> None:
 def test_a_conflict_tells_the_motion_again() -> None:
     controller = with_topic()
     move(controller, [1, 3])
-    found = [1, 4, [1], 5, 0, 12]
+    found = stored(1, [1], leader_epoch=4, zk_version=12)
     said = controller.found("conflict", found)
     [row] = said[CHANGE]
     assert (row["leader_epoch"], sorted(row["recipients"])) == (5, [1, 2, 3])
@@ -346,7 +347,7 @@ def test_an_election_can_end_it_too() -> None:
 def test_a_repair_of_the_topic_keeps_what_is_in_motion() -> None:
     controller = with_topic()
     move(controller, [3, 2])
-    states = [[1, 4, [1, 2], 5, 0, 8], None]
+    states = [stored(1, [1, 2], leader_epoch=4, zk_version=8), None]
     said = controller.topic("t", [[1, 2], [1000]], states, zk_version=11)
     assert said[REWRITE]["assignment"] == {"0": [3, 2, 1], "1": [2]}
     assert said[REWRITE]["adding"] == {"0": [3]}

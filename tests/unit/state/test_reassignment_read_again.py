@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from state.decisions import DecisionKind
 from state.protocol_errors import ProtocolError
+from tests.fixtures.states import stored
 from tests.unit.state.support import broker
 from tests.unit.state.test_reassignment import (
     COMPLETE,
@@ -51,7 +52,7 @@ def test_an_end_that_cannot_be_written_waits_for_the_next_occasion() -> None:
     controller = with_topic()
     controller.happen("topic_removed", "t", topic="t", observed_again=True)
     moving = {"adding": [[3]], "removing": [[1]], "zk_version": 4}
-    state = [3, 2, [3, 2], 5, 0, 7]
+    state = stored(3, [3, 2], leader_epoch=2, zk_version=7)
     said = controller.topic("t", [[3, 2, 1]], [state], **moving, unwritable=True)
     assert COMPLETE not in said
     said = controller.brokers(registered=[broker(4, 104)])

@@ -9,6 +9,7 @@ import pytest
 from state.decisions import DecisionKind
 from state.partitions.refusals import RefusalReason
 from state.protocol_errors import ProtocolError
+from tests.fixtures.states import stored
 from tests.unit.state.support import Controller, broker
 
 CHANGE, REFUSE = DecisionKind.CHANGE_PARTITIONS, DecisionKind.REFUSE_TRANSITION
@@ -112,7 +113,7 @@ def test_brokers_that_are_leaving_too_do_not_count() -> None:
 
 def test_a_broker_that_is_not_in_sync_is_not_needed() -> None:
     controller = checking(min_insync_replicas=2)
-    controller.topic("t", [[1, 2]], [[2, 0, [2], 5, 0, 0]])
+    controller.topic("t", [[1, 2]], [stored(2, [2])])
     assert AT_RISK not in leave(controller, 1)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from state.decisions import DecisionKind, Rule
 from state.partitions.legal import PartitionState, ReplicaState
+from tests.fixtures.states import stored
 from tests.unit.state.support import Controller, Said
 
 CHANGE = DecisionKind.CHANGE_PARTITIONS
@@ -51,7 +52,7 @@ def test_a_leader_whose_isr_change_met_its_shutdown_goes_on_and_hears_the_bump(
     overrides = {"unclean": unclean, "min_insync_replicas": None}
     controller.happen("topic_config_changed", "t", topic="t", **overrides)
     assert remaining(shut_down(controller)) == []
-    said = conflict(controller, [1, 0, [1], 5, 0, 1])
+    said = conflict(controller, stored(1, [1], zk_version=1))
     assert [led(row) for row in said[CHANGE]] == [(1, [1], 1, [1, 2])]
     assert STOP not in said
     assert controller.row("t", 0)["state"] == PartitionState.ONLINE
@@ -61,7 +62,7 @@ def test_a_leader_whose_isr_change_met_its_shutdown_goes_on_and_hears_the_bump(
 def test_a_leader_that_another_one_follows_hears_of_it(controller: Controller) -> None:
     controller.alter([1])
     shut_down(controller)
-    [row] = conflict(controller, [1, 0, [1, 2], 5, 0, 2])[CHANGE]
+    [row] = conflict(controller, stored(1, [1, 2], zk_version=2))[CHANGE]
     assert led(row) == (2, [2], 1, [1, 2])
     assert row["rule"] == Rule.CONTROLLED_SHUTDOWN_ELECTED
 
@@ -70,7 +71,7 @@ def test_a_leader_that_was_taken_for_a_follower_starts_again(controller: Control
     """Its second request came before the conflict of the first was known."""
     shut_down(controller)
     shut_down(controller)
-    [row] = conflict(controller, [1, 0, [1], 5, 0, 1])[CHANGE]
+    [row] = conflict(controller, stored(1, [1], zk_version=1))[CHANGE]
     assert led(row) == (1, [1], 1, [1, 2])
     assert controller.slot.table.rows.replica_state[0, 0] == ReplicaState.ONLINE
 
@@ -104,7 +105,7 @@ def read_again(controller: Controller, state: list[Any]) -> dict[DecisionKind, A
 def test_a_topic_read_again_leaves_the_only_leader_in_sync(controller: Controller) -> None:
     controller.alter([1])
     shut_down(controller)
-    said = read_again(controller, [1, 0, [1], 5, 0, 1])
+    said = read_again(controller, stored(1, [1], zk_version=1))
     assert [led(row) for row in said[CHANGE]] == [(1, [1], 1, [1, 2])]
     assert STOP not in said
     assert remaining(shut_down(controller)) == [("t", 0)]
@@ -113,6 +114,6 @@ def test_a_topic_read_again_leaves_the_only_leader_in_sync(controller: Controlle
 def test_a_topic_read_again_gets_the_leader_that_can_follow(controller: Controller) -> None:
     controller.alter([1])
     shut_down(controller)
-    said = read_again(controller, [1, 0, [1, 2], 5, 0, 2])
+    said = read_again(controller, stored(1, [1, 2], zk_version=2))
     assert [led(row) for row in said[CHANGE]] == [(2, [2], 1, [1, 2])]
     assert STOP not in said

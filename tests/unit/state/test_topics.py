@@ -7,6 +7,7 @@ import pytest
 from state.decisions import Action, DecisionKind, Rule
 from state.matrix import NONE
 from state.protocol_errors import ProtocolError
+from tests.fixtures.states import stored
 from tests.unit.state.support import Controller, actions, answer, broker
 
 CHANGE, REWRITE = DecisionKind.CHANGE_PARTITIONS, DecisionKind.REWRITE_ASSIGNMENT
@@ -47,7 +48,7 @@ def test_a_partition_without_a_live_replica_waits_for_one() -> None:
 def test_partitions_that_are_added_leave_the_others_alone() -> None:
     controller = Controller()
     controller.topic("t", [[1, 2]])
-    said = controller.topic("t", [[1, 2], [2, 3]], [[1, 0, [1, 2], 5, 0, 0], None])
+    said = controller.topic("t", [[1, 2], [2, 3]], [stored(1, [1, 2]), None])
     assert [row["partition"] for row in said[CHANGE]] == [1]
 
 
@@ -55,8 +56,8 @@ def test_a_topic_observed_twice_during_a_load_is_as_the_last_observation_says() 
     controller = Controller()
     controller.elect(6)
     controller.brokers(registered=[broker(1, 101), broker(2, 102)])
-    controller.topic("t", [[1, 2]], [[1, 0, [1, 2], 5, 0, 0]])
-    controller.topic("t", [[1, 2], [2, 1]], [[2, 1, [2], 5, 0, 1], None])
+    controller.topic("t", [[1, 2]], [stored(1, [1, 2])])
+    controller.topic("t", [[1, 2], [2, 1]], [stored(2, [2], leader_epoch=1, zk_version=1), None])
     controller.happen("resync_completed", topics=1)
     assert controller.slot.table.rows.partition.tolist() == [0, 1]
     assert (controller.row("t", 0)["leader"], controller.row("t", 1)["leader"]) == (2, 2)
@@ -140,7 +141,7 @@ def test_what_was_repaired_is_not_repaired_differently_later() -> None:
     controller = Controller((1, 2, 3))
     controller.topic("t", [[1000, 1]])
     controller.brokers(unregistered=[2])
-    again = controller.topic("t", [[1000, 1]], [[2, 0, [2, 1], 5, 0, 0]])
+    again = controller.topic("t", [[1000, 1]], [stored(2, [2, 1])])
     assert again[REWRITE]["assignment"] == {"0": [2, 1]}
     assert controller.row("t", 0)["replicas"] == [2, 1]
 
@@ -162,7 +163,7 @@ def test_a_leader_hears_of_the_replica_that_took_our_place_with_a_higher_epoch(
 ) -> None:
     """Another controller has told it of us, with the epoch that is stored."""
     controller = elected_again(1, 2, 3) if loading else Controller((1, 2, 3))
-    said = controller.topic("t", [[1000, 1, 2]], [[1, 0, [1, 2], 5, 0, 0]])
+    said = controller.topic("t", [[1000, 1, 2]], [stored(1, [1, 2])])
     assert said[REWRITE]["assignment"] == {"0": [3, 1, 2]}
     assert said[REWRITE]["adding"] == {"0": [3]}
     if loading:
@@ -182,10 +183,11 @@ def test_a_leader_hears_with_a_higher_epoch_that_nobody_took_our_place(
 ) -> None:
     """Also where not all others are in sync: we have no data that they wait for."""
     controller = elected_again(1, 2) if loading else Controller((1, 2))
-    said = controller.topic("t", [[1000, 1, 2]], [[1, 3, isr, 5, 0, 7]], **motion, zk_version=4)
+    state = stored(1, isr, leader_epoch=3, zk_version=7)
+    said = controller.topic("t", [[1000, 1, 2]], [state], **motion, zk_version=4)
     if loading:
         assert said == {}
-        assert controller.topic("t", [[1000, 1, 2]], [[1, 3, isr, 5, 0, 7]], zk_version=4) == {}
+        assert controller.topic("t", [[1000, 1, 2]], [state], zk_version=4) == {}
         said = controller.happen("resync_completed", topics=1)
     assert REWRITE not in said, "it is written once"
     done = said[COMPLETE]
@@ -195,14 +197,14 @@ def test_a_leader_hears_with_a_higher_epoch_that_nobody_took_our_place(
     assert (row["leader"], row["leader_epoch"], row["isr"]) == (1, 4, isr)
     assert (row["replicas"], row["recipients"]) == ([1, 2], [1, 2])
     assert row["rule"] == Rule.LEADER_EPOCH_BUMPED
-    again = controller.topic("t", [[1000, 1, 2]], [[1, 3, isr, 5, 0, 7]], zk_version=4)
+    again = controller.topic("t", [[1000, 1, 2]], [state], zk_version=4)
     assert CHANGE not in again
     assert again[REWRITE]["assignment"] == {"0": [1, 2]}
 
 
 def test_a_topic_that_loses_us_can_be_deleted_at_once() -> None:
     controller = elected_again(1, 2)
-    controller.topic("t", [[1000, 1, 2]], [[1, 0, [1], 5, 0, 0]])
+    controller.topic("t", [[1000, 1, 2]], [stored(1, [1])])
     controller.happen("topic_deletion_requested", "t", topic="t")
     said = controller.happen("resync_completed", topics=1)
     stopped = {row["broker"] for row in said[DecisionKind.STOP_REPLICAS] if row["delete"]}
@@ -214,7 +216,7 @@ def test_a_topic_that_loses_us_can_be_deleted_at_once() -> None:
 def test_nobody_takes_our_place_where_a_reassignment_removes_us() -> None:
     controller = elected_again(1, 2, 3, 4)
     motion = {"replicas": [[3, 1, 2, 1000]], "adding": [[3]], "removing": [[1000]]}
-    written = controller.topic("t", **motion, states=[[1, 1, [1, 2], 5, 0, 1]])[REWRITE]
+    written = controller.topic("t", **motion, states=[stored(1, [1, 2])])[REWRITE]
     assert written["assignment"] == {"0": [3, 1, 2]}
     assert (written["adding"], written["removing"]) == ({"0": [3]}, {})
     controller.happen("resync_completed", topics=1)
@@ -224,7 +226,7 @@ def test_nobody_takes_our_place_where_a_reassignment_removes_us() -> None:
 def test_a_replica_that_is_in_sync_needs_not_be_added() -> None:
     """It took our place before; then the state was written, the assignment was not."""
     controller = elected_again(1, 2, 3)
-    said = controller.topic("t", [[1000, 1, 2]], [[3, 0, [3, 1, 2], 5, 0, 0]])
+    said = controller.topic("t", [[1000, 1, 2]], [stored(3, [3, 1, 2])])
     assert (said[REWRITE]["assignment"], said[REWRITE]["adding"]) == ({"0": [3, 1, 2]}, {})
     assert COMPLETE not in controller.happen("resync_completed", topics=1)
 
@@ -271,7 +273,7 @@ def test_leaders_that_were_refused_while_a_topic_was_read_again_get_a_higher_epo
     )
     [refused] = said[DecisionKind.REPLY]["partitions"]
     assert refused["error"] == ProtocolError.UNKNOWN_TOPIC_OR_PARTITION
-    state = [1, 4, [1, 2], 5, 0, 7]
+    state = stored(1, [1, 2], leader_epoch=4, zk_version=7)
     if seen_between:
         controller.topic("t", [[1, 2]], [state])
     [row] = controller.topic("t", [[1, 2]], [state], observed_again=True)[CHANGE]
@@ -284,7 +286,7 @@ def test_a_partition_that_is_read_again_and_elected_for_gets_one_higher_epoch() 
     controller.topic("t", [[1, 2]])
     controller.happen("topic_removed", "t", topic="t", observed_again=True)
     controller.brokers(unregistered=[1])
-    state = [1, 4, [1, 2], 5, 0, 7]
+    state = stored(1, [1, 2], leader_epoch=4, zk_version=7)
     [row] = controller.topic("t", [[1, 2]], [state], observed_again=True)[CHANGE]
     assert (row["leader"], row["leader_epoch"]) == (2, 5)
 
@@ -299,7 +301,7 @@ def test_a_topic_that_cannot_be_written_is_led_as_it_is() -> None:
     assert [(row["replicas"], row["leader"], row["isr"]) for row in said[CHANGE]] == [
         ([1000, 1], 1, [1])
     ]
-    state = [1, 0, [1], 5, 0, 0]
+    state = stored(1, [1])
     said = controller.topic("t", [[1000, 1]], [state], zk_version=1)
     assert said[REWRITE]["assignment"] == {"0": [2, 1]}, "tried when it changes"
     assert (said[REWRITE]["adding"], said[REWRITE]["removing"]) == ({"0": [2]}, {})
@@ -313,7 +315,7 @@ def test_brokers_that_others_listed_while_a_topic_could_not_be_written_start(
     listed: list[int],
 ) -> None:
     controller = Controller((1, 2, 3))
-    state = [1, 0, [1], 4, 0, 0]
+    state = stored(1, [1], controller_epoch=4)
     controller.topic("t", [[1, 1000]], [state], unwritable=True)
     said = controller.topic("t", [listed], [state], zk_version=1)
     new = [id_ for id_ in controller.row("t", 0)["replicas"] if id_ not in (1, 1000)]
@@ -341,7 +343,7 @@ def test_a_load_writes_nothing_where_all_is_well() -> None:
     controller = Controller()
     controller.elect(6)
     controller.brokers(registered=[broker(1, 101), broker(2, 102)])
-    assert controller.topic("t", [[1, 2]], [[1, 3, [1, 2], 5, 0, 7]]) == {}
+    assert controller.topic("t", [[1, 2]], [stored(1, [1, 2], leader_epoch=3, zk_version=7)]) == {}
     [row] = controller.happen("resync_completed", topics=1)[CHANGE]
     assert actions(row) == Action.LEADER_AND_ISR | Action.UPDATE_METADATA
     assert (row["recipients"], row["controller_epoch"]) == ([1, 2], 5)
@@ -351,7 +353,7 @@ def test_a_state_of_a_newer_controller_is_not_written_over() -> None:
     controller = Controller()
     controller.elect(6)
     controller.brokers(registered=[broker(2, 102)])
-    controller.topic("t", [[1, 2]], [[1, 3, [1, 2], 9, 0, 7]])
+    controller.topic("t", [[1, 2]], [stored(1, [1, 2], controller_epoch=9)])
     said = controller.happen("resync_completed", topics=1)
     assert {row["reason"] for row in said[DecisionKind.REFUSE_TRANSITION]} == {
         "stored_by_newer_controller"
@@ -382,7 +384,7 @@ def test_a_topic_that_is_loaded_without_an_id_is_written_with_it() -> None:
     controller = Controller()
     controller.elect(6)
     controller.brokers(registered=[broker(1, 101)])
-    said = controller.topic("t", [[1]], [[1, 0, [1], 5, 0, 0]], new_topic_id=ID, zk_version=4)
+    said = controller.topic("t", [[1]], [stored(1, [1])], new_topic_id=ID, zk_version=4)
     assert (said[REWRITE]["topic_id"], said[REWRITE]["expected_version"]) == (ID, 4)
     [row] = controller.happen("resync_completed", topics=1)[CHANGE]
     assert row["topic_id"] == ID

@@ -13,6 +13,7 @@ import pytest
 from state.decisions import Action, DecisionKind, Rule
 from state.partitions.legal import ReplicaState
 from state.protocol_errors import ProtocolError
+from tests.fixtures.states import stored
 from tests.unit.state.support import Controller, actions, broker
 
 CHANGE, STOP = DecisionKind.CHANGE_PARTITIONS, DecisionKind.STOP_REPLICAS
@@ -58,8 +59,8 @@ def test_controller_reloads() -> None:
     controller = Controller()
     controller.elect(6)
     controller.brokers(registered=[broker(2, 102), broker(3, 103)])
-    states = [[1, 4, [1, 2], 5, 0, 7], [3, 1, [3], 5, 0, 2], None]
-    controller.topic("t", [[1, 2], [3, 1], [3, 2]], states)
+    lost, led = stored(1, [1, 2], leader_epoch=4), stored(3, [3], leader_epoch=1)
+    controller.topic("t", [[1, 2], [3, 1], [3, 2]], [lost, led, None])
     dead, kept, new = controller.happen("resync_completed", topics=1)[CHANGE]
     assert (dead["leader"], dead["isr"], dead["rule"]) == (2, [2], Rule.OFFLINE_PARTITION_ELECTED)
     assert (kept["leader"], kept["leader_epoch"]) == (3, 1)
@@ -177,7 +178,8 @@ def test_controller_reloads_with_a_preferred_election_pending() -> None:
     controller = Controller()
     controller.elect(6)
     controller.brokers(registered=[broker(id_, 100 + id_) for id_ in (1, 2)])
-    controller.topic("t", [[1, 2], [1, 2]], [[2, 4, [2, 1], 5, 0, 7], [1, 4, [1, 2], 5, 0, 7]])
+    by_2, by_1 = stored(2, [2, 1], leader_epoch=4), stored(1, [1, 2], leader_epoch=4)
+    controller.topic("t", [[1, 2], [1, 2]], [by_2, by_1])
     controller.happen("resync_completed", topics=1)
     said = elect(controller, "preferred", 0, 1, by=None)
     [row] = said[CHANGE]
@@ -343,7 +345,7 @@ def test_on_controller_failover() -> None:
     controller = Controller()
     controller.elect(6)
     controller.brokers(registered=[broker(id_, 100 + id_) for id_ in (1, 2)])
-    controller.topic("t", [[1, 2, 3]], [[1, 4, [1, 2], 5, 0, 7]])
+    controller.topic("t", [[1, 2, 3]], [stored(1, [1, 2], leader_epoch=4, zk_version=7)])
     said = controller.happen("resync_completed", topics=1)
     update = said[BROKERS]
     assert (update["complete"], update["introduced"], update["controller_epoch"]) == (
@@ -385,7 +387,7 @@ def test_replica_state_machine_starts() -> None:
     controller = Controller()
     controller.elect(6)
     controller.brokers(registered=[broker(1, 101)])
-    controller.topic("t", [[1, 2]], [[1, 4, [1], 5, 0, 7]])
+    controller.topic("t", [[1, 2]], [stored(1, [1], leader_epoch=4, zk_version=7)])
     controller.happen("resync_completed", topics=1)
     online, dead = controller.slot.table.rows.replica_state[0].tolist()
     assert (online, dead) == (ReplicaState.ONLINE, ReplicaState.OFFLINE)

@@ -9,12 +9,13 @@ import pytest
 from state.decisions import DecisionKind, Rule
 from state.partitions.changes import EPOCH_DURING_DELETE
 from state.partitions.legal import PartitionState
+from tests.fixtures.states import stored
 from tests.unit.state.support import Controller, answer, broker
 
 CHANGE, REFUSE = DecisionKind.CHANGE_PARTITIONS, DecisionKind.REFUSE_TRANSITION
 COMPLETE, STOP = DecisionKind.COMPLETE_REASSIGNMENT, DecisionKind.STOP_REPLICAS
 REWRITE, DELETE = DecisionKind.REWRITE_ASSIGNMENT, DecisionKind.DELETE_TOPIC
-STATE = [3, 4, [3], 5, 0, 7]
+STATE = stored(3, [3], leader_epoch=4, zk_version=7)
 
 
 def led_by_3(controller: Controller) -> None:
@@ -119,7 +120,9 @@ def test_other_brokers_that_are_not_listed_are_not_told_to_lead(leader: int, epo
     controller = Controller((2, 3))
     controller.elect(6)
     controller.brokers(registered=[broker(2, 102)])
-    controller.topic("t", [[1, 2]], [[leader, 4, [3], epoch, 0, 7]])
+    controller.topic(
+        "t", [[1, 2]], [stored(leader, [3], leader_epoch=4, controller_epoch=epoch, zk_version=7)]
+    )
     controller.happen("resync_completed", topics=1)
     said = controller.brokers(registered=[broker(3, 103)])
     assert REWRITE not in said
@@ -151,7 +154,7 @@ def test_a_leader_that_is_not_listed_deletes_what_it_has_with_the_topic() -> Non
 
 def test_who_turns_out_to_lead_a_topic_in_deletion_deletes_what_it_has() -> None:
     controller = Controller((1, 2, 3))
-    controller.topic("t", [[1, 2]], [[1, 4, [1, 2], 5, 0, 6]])
+    controller.topic("t", [[1, 2]], [stored(1, [1, 2], leader_epoch=4, zk_version=6)])
     said = controller.happen("topic_deletion_requested", "t", topic="t")
     assert stopped_with_topic(said) == [1, 2]
     said = controller.found("conflict", STATE)
