@@ -24,6 +24,7 @@ _ORDERS: Mapping[str, EventKind] = {
 }
 _OF_A_PAUSE = frozenset({EventKind.CONTROLLER_PAUSED, EventKind.CONTROLLER_RESUMED})
 _TIMEOUT_S = 10.0
+_STILL_PAUSED = "the job came back without its checkpoint during a pause"
 _NOT_PAUSED = (
     "the controller is not paused, or its pause is not carried out yet, or is being ended already"
 )
@@ -49,8 +50,9 @@ class ControlServer:
         self._append = append
         self._on_resumed = on_resumed
         self._is_paused_after = is_paused_after
-        self._under_way = 0  # orders about pauses that are not durable yet
+        self._under_way: list[str] = []  # orders about pauses that are not durable yet: kinds
         self._newest = end_offset - 1  # of those that are: a front before us may have taken one
+        self._newest_kind = ""  # of an order of this front
         self._server = UnixServer(path, self._serve)
 
     async def start(self) -> None:
@@ -80,15 +82,29 @@ class ControlServer:
         """
         appended = asyncio.wrap_future(self._append([order]))
         if order.kind in _OF_A_PAUSE:
-            self._under_way += 1
+            self._under_way.append(order.kind)
             appended.add_done_callback(partial(self._appended, order.kind))
         return appended
 
+    def pauses_on(self, was_paused: bool, begins_at: int) -> bool:
+        """Return whether a pause goes on for a job that knows of none and folds the log from an
+        offset on; where it would not come to it, the pause is appended again.
+
+        was_paused: what jobs said before; the newest order of ours counts more, be it durable or
+        not: they may not have folded it.
+        """
+        newest = self._under_way[-1] if self._under_way else self._newest_kind
+        paused = newest == EventKind.CONTROLLER_PAUSED if newest else was_paused
+        is_ahead = bool(newest) and not self._under_way and self._newest >= begins_at
+        if paused and not is_ahead:
+            self.give(event(EventKind.CONTROLLER_PAUSED, {"reason": _STILL_PAUSED}))
+        return paused
+
     def _appended(self, kind: str, appended: asyncio.Future[range]) -> None:
-        self._under_way -= 1
+        self._under_way.remove(kind)
         if appended.cancelled() or appended.exception() is not None:
             return
-        self._newest = appended.result().start
+        self._newest, self._newest_kind = appended.result().start, kind
         if kind == EventKind.CONTROLLER_RESUMED:
             self._on_resumed(self._newest)
 

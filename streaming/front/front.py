@@ -26,7 +26,7 @@ from streaming.front.signals import Signals
 from streaming.front.status import Seen, StatusServer, front_status
 from streaming.front.term import Term
 from streaming.image.cluster_image import ClusterImage
-from streaming.link.from_job import BatchCompleted
+from streaming.link.from_job import BatchCompleted, ImageTold
 from streaming.log.api import LogWriter, NewRecord
 from streaming.log.events import event
 from streaming.offsets.node_role import NodeRole
@@ -43,7 +43,6 @@ logger = logging.getLogger(__name__)
 
 _STOP_TIMEOUT_S = 15.0
 _BIND_TIMEOUT_S = 10.0
-_STILL_PAUSED = "the job came back without its checkpoint during a pause"
 
 
 class Front:
@@ -173,17 +172,18 @@ class Front:
         self._groups.job_gone()
         self._lease.job_gone()
 
-    def snapshot(self, image: ClusterImage | None, end_offset: int, without_term: bool) -> None:
+    def snapshot(self, image: ClusterImage | None, told: ImageTold) -> None:
         """Take what a job has folded; one that knows of no election has all loaded again."""
         if image is not None:
             self._groups.look_at(image, ())
         self._groups.job_came_back()
-        if without_term:
+        if told.without_term:
             logger.warning("the job knows of no election: everything is loaded again")
-            if self._feed.paused:
-                self._control.give(event(EventKind.CONTROLLER_PAUSED, {"reason": _STILL_PAUSED}))
+            if not told.paused:
+                paused = self._control.pauses_on(self._feed.paused, begins_at=told.end_offset)
+                self._feed.paused = paused
             self._load_again(self._log.end_offset() - 1)
-        self._lease.folded(end_offset)
+        self._lease.folded(told.end_offset)
 
     def decided(self, image: ClusterImage | None, gone: Collection[str]) -> None:
         """Let the groups' part see the image, and the topics that ceased to exist."""

@@ -78,10 +78,8 @@ class JobListener(Protocol):
     def job_gone(self) -> None:
         """The job's connection broke."""
 
-    def snapshot(self, image: ClusterImage | None, end_offset: int, without_term: bool) -> None:
-        """A job that came has folded what is before an offset, which may have changed the image;
-        without_term: whether it knows of no election.
-        """
+    def snapshot(self, image: ClusterImage | None, told: ImageTold) -> None:
+        """A job that came has folded what is before an offset, which may have changed the image."""
 
     def decided(self, image: ClusterImage | None, gone: Collection[str]) -> None:
         """What was decided may have changed the image; gone: topics that ceased to exist by it."""
@@ -168,14 +166,15 @@ class JobFeed:
         if message.body:
             self.image = ClusterImage.from_snapshot(message.body)
         told = ImageTold.read(message.head)
-        # A pause is the operator's to end: a job that knows nothing does not know of it either.
+        # A pause is the operator's to end: a job that knows nothing does not know of it either. The
+        # listener knows the operator's orders.
         self.paused = told.paused or (told.without_term and self.paused)
         self._completed = told.end_offset
         self._clock.replace(told.timers)
         self._take_delivery(told)
         if told.query_folds:
             self._listener.query_folded()
-        self._listener.snapshot(self.image, told.end_offset, told.without_term)
+        self._listener.snapshot(self.image, told)
 
     def _take_decisions(self, message: Message) -> Iterator[None]:
         decisions = Decided.read(message.head).decisions
