@@ -113,6 +113,8 @@ def broker_id_lists(values: object, count: int) -> Int32s:
         raise TypeError(f"{values!r} is not a list")
     if len(values) != count:
         raise ValueError(f"{len(values)} lists of broker ids for {count} partitions")
+    if values.count([]) == count:  # what adding and removing mostly are
+        return np.empty((count, 0), dtype=np.int32)
     lists, ids = _lists(values)
     if min(ids, default=0) < 0:
         raise ValueError(f"{min(ids)} is no broker id")
@@ -126,9 +128,9 @@ def _lists(values: Sequence[object]) -> tuple[list[list[int]], list[int]]:
     if set(map(type, values)) - {list}:
         raise TypeError(f"{values!r} are not all lists")
     lists: list[Any] = list(values)
-    longest: list[Any] = max(lists, key=len, default=[])
-    if len(longest) > REPLICAS_MAX:
-        raise ValueError(f"{len(longest)} replicas are more than the {REPLICAS_MAX} of a partition")
+    longest = max(map(len, lists), default=0)
+    if longest > REPLICAS_MAX:
+        raise ValueError(f"{longest} replicas are more than the {REPLICAS_MAX} of a partition")
     flat = list(chain.from_iterable(lists))
     _check_whole(flat)
     return lists, flat

@@ -24,15 +24,13 @@ NONE = -1
 
 def pad_rows(lists: Sequence[Sequence[int]]) -> Int32s:
     """Return int32[n, W] with one list per row, W the longest list's length."""
-    widths = set(map(len, lists))
-    width = max(widths, default=0)
-    if len(widths) <= 1:
-        return np.array(lists, dtype=np.int32).reshape(len(lists), width)
-    sizes = np.fromiter(map(len, lists), dtype=np.intp, count=len(lists))
+    sizes = [*map(len, lists)]
+    width = max(sizes, default=0)
+    ids = np.fromiter(chain.from_iterable(lists), dtype=np.int32, count=sum(sizes))
+    if len(ids) == len(lists) * width:
+        return ids.reshape(len(lists), width)
     matrix = np.full((len(lists), width), NONE, dtype=np.int32)
-    matrix[np.arange(width) < sizes[:, None]] = np.fromiter(
-        chain.from_iterable(lists), dtype=np.int32, count=int(sizes.sum())
-    )
+    matrix[np.arange(width) < np.array(sizes)[:, None]] = ids
     return matrix
 
 

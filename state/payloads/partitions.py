@@ -73,15 +73,16 @@ def states_from_json(states: list[list[Any] | None] | None, count: int) -> Obser
     states: one list or null per partition, or null when none exists. Raises ValueError on a wrong
     length.
     """
-    rows = states if states is not None else [None] * count
-    if len(rows) != count:
-        raise ValueError(f"{len(rows)} states for {count} partitions")
-    filled = [_ABSENT if row is None else row for row in rows]
+    if states is None:
+        return _none_exists(count)
+    if len(states) != count:
+        raise ValueError(f"{len(states)} states for {count} partitions")
+    filled = [_ABSENT if row is None else row for row in states]
     leader, leader_epoch, isr, controller_epoch, recovery, zk_version = _columns(
         filled, len(StateValues._fields)
     )
     return ObservedStates(
-        present=np.array([row is not None for row in rows], dtype=bool),
+        present=np.array([row is not None for row in states], dtype=bool),
         leader=int32_array(leader),
         leader_epoch=int32_array(leader_epoch),
         isr=broker_id_lists(isr, count),
@@ -89,6 +90,12 @@ def states_from_json(states: list[list[Any] | None] | None, count: int) -> Obser
         recovery=int32_array(recovery),
         zk_version=int32_array(zk_version),
     )
+
+
+def _none_exists(count: int) -> ObservedStates:
+    """Return the columns of partitions that are just created; every new topic has them."""
+    columns = [np.full((count, *np.shape(value)), value, dtype=np.int32) for value in _ABSENT]
+    return ObservedStates(np.zeros(count, dtype=bool), *columns)
 
 
 def _columns(rows: Sequence[Sequence[Any]], width: int) -> list[list[Any]]:
