@@ -173,16 +173,20 @@ class Front:
         self._lease.job_gone()
 
     def snapshot(self, image: ClusterImage | None, told: ImageTold) -> None:
-        """Take what a job has folded; one that knows of no election has all loaded again."""
+        """Take what a job has folded; one that knows of no election has all loaded again, unless it
+        will fold the present one: it may have begun there before.
+        """
         if image is not None:
             self._groups.look_at(image, ())
         self._groups.job_came_back()
         if told.without_term:
-            logger.warning("the job knows of no election: everything is loaded again")
+            logger.warning("the job knows of no election: it needs a load that begins behind it")
             if not told.paused:
                 paused = self._control.pauses_on(self._feed.paused, begins_at=told.end_offset)
                 self._feed.paused = paused
-            self._load_again(self._log.end_offset() - 1)
+            # During a pause behind that too: it may just be appended again.
+            begins_at = self._log.end_offset() if self._feed.paused else told.end_offset
+            self._load_again(begins_at - 1)
         self._lease.folded(told.end_offset)
 
     def decided(self, image: ClusterImage | None, gone: Collection[str]) -> None:

@@ -15,17 +15,21 @@ from tests.fixtures.waiting import wait_on_loop
 from tests.unit.front.front_figures import made_front, say
 
 PAUSED, RESUMED = EventKind.CONTROLLER_PAUSED, EventKind.CONTROLLER_RESUMED
+ELECTED = event(EventKind.CONTROLLER_ELECTED, {})
 Seen = tuple[list[str], bool]
 """The events that were appended, and whether there is a pause."""
 
 
-def told(folder, *heads: dict[str, Any]) -> tuple[list[str], list[str], bool]:
-    """What a term was asked for, the events that were appended, and whether there is a pause."""
-    asked: list[str] = []
+def told(folder, *heads: dict[str, Any]) -> tuple[list[int], list[str], bool]:
+    """Behind which offsets a load is to begin, the events that were appended, and whether there is
+    a pause.
+    """
+    asked: list[int] = []
 
     async def inner() -> bool:
         front, log = made_front(folder)
-        front._term = SimpleNamespace(load_again=lambda _: asked.append("load again"))
+        front._term = SimpleNamespace(load_again=asked.append)
+        log.append([ELECTED])
         front._feed.job_connected(77)
         for head in heads:
             say(front, {"type": "image", **head})
@@ -43,16 +47,22 @@ def kinds_in(folder) -> list[str]:
 
 
 def test_everything_is_loaded_again_for_a_job_that_knows_of_no_election(tmp_path):
-    assert told(tmp_path, {"end_offset": 0, "without_term": True}) == (["load again"], [], False)
+    assert told(tmp_path, {"end_offset": 1, "without_term": True}) == ([0], [ELECTED.kind], False)
+
+
+def test_a_load_that_the_job_will_fold_is_enough(tmp_path):
+    assert told(tmp_path, {"end_offset": 0, "without_term": True}) == ([-1], [ELECTED.kind], False)
 
 
 def test_nothing_is_for_a_job_that_knows_one_or_has_a_new_log(tmp_path):
-    assert told(tmp_path, {"end_offset": 0, "without_term": False}, {}) == ([], [], False)
+    assert told(tmp_path, {"end_offset": 0}, {}) == ([], [ELECTED.kind], False)
 
 
-def test_a_pause_goes_on_though_the_job_does_not_know_of_it(tmp_path):
+def test_a_pause_goes_on_though_the_job_does_not_know_of_it_and_the_load_comes_behind_it(tmp_path):
     knows, knows_not = {"paused": True}, {"paused": False, "without_term": True}
-    assert told(tmp_path, knows, knows_not) == (["load again"], [PAUSED], True)
+    asked, kinds, paused = told(tmp_path, knows, knows_not)
+    assert (asked, paused) == ([0], True)
+    assert kinds == [ELECTED.kind, PAUSED]
 
 
 def after_orders(folder, was_paused: bool, orders: list[str], *jobs: dict[str, Any]) -> Seen:
@@ -115,7 +125,7 @@ def test_an_order_that_is_being_appended_counts(tmp_path):
 
 
 def test_a_pause_ends_with_a_job_that_knows_that_it_did(tmp_path):
-    assert told(tmp_path, {"paused": True}, {"paused": False}) == ([], [], False)
+    assert told(tmp_path, {"paused": True}, {"paused": False}) == ([], [ELECTED.kind], False)
 
 
 def test_a_pause_that_the_job_does_not_know_ends_no_sooner_than_it_has_folded_it(tmp_path):
