@@ -190,7 +190,10 @@ class GroupCoordination:
             self.topics.served(partition)
 
     def job_gone(self) -> None:
-        """Fail pending requests: clients send them again, once the job is back."""
+        """Fail pending requests: clients send them again, once the job is back. All is loaded again
+        before anything counts that the next job decides.
+        """
+        self.decisions.stop()
         self._syncs.forget()
         self._decider.fail_all(NoJob, _NO_JOB)
 

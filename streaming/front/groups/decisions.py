@@ -77,8 +77,16 @@ class GroupDecisions:
     def begin(self) -> None:
         """Forget all groups: partitions are taken over anew."""
         self.image = GroupImage(on_error=self._not_folded)
-        self._since.clear()
         self._waiting.clear()
+        self.stop()
+
+    def stop(self) -> None:
+        """Take no decision until partitions are taken over again; what is appended goes on.
+
+        A job that comes decides once more what it does not know to be decided, and records that
+        were appended for it must not be appended again behind newer ones.
+        """
+        self._since.clear()
         self._early.clear()
         self._take_overs = 0
         self._term += 1
