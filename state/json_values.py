@@ -162,16 +162,14 @@ def replica_lists(values: Sequence[object]) -> list[list[int]]:
     Raises TypeError, ValueError naming the first list that is not.
     """
     lists, ids = _lists(values)
-    for sound in (_are_ids, _are_distinct):
-        if not sound(lists, ids):
-            wrong = next(one for one in lists if not sound([one], one))
-            raise ValueError(f"{wrong} are not distinct broker ids")
-    return lists
+    if not _are_ids(ids):
+        wrong = next(one for one in lists if not _are_ids(one))
+    elif sum(map(len, map(set, lists))) != len(ids):
+        wrong = next(one for one in lists if len(set(one)) != len(one))
+    else:
+        return lists
+    raise ValueError(f"{wrong} are not distinct broker ids")
 
 
-def _are_ids(lists: list[list[int]], ids: list[int]) -> bool:
+def _are_ids(ids: list[int]) -> bool:
     return not ids or 0 <= min(ids) <= max(ids) < 2**31
-
-
-def _are_distinct(lists: list[list[int]], ids: list[int]) -> bool:
-    return sum(map(len, map(set, lists))) == len(ids)

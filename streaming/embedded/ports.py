@@ -15,6 +15,7 @@ _LOWEST_PORT = 10_000
 _DEFAULT_EPHEMERAL_LOW = 32_768
 _ATTEMPTS = 200
 _REMEMBERED = 500
+_CONNECT_TIMEOUT_S = 0.5
 
 
 class ServerPortTaken(HelmstreamError):
@@ -82,10 +83,10 @@ PICKER = PortPicker()
 free_ports = PICKER.pick
 
 
-def accepts_connections(port: int, timeout_s: float = 0.5) -> bool:
+def accepts_connections(port: int) -> bool:
     """Tell whether something listens on the loopback port."""
     try:
-        with socket.create_connection((LOOPBACK, port), timeout=timeout_s):
+        with socket.create_connection((LOOPBACK, port), timeout=_CONNECT_TIMEOUT_S):
             return True
     except OSError:
         return False

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from streaming.embedded.broker import KafkaBroker
-from streaming.embedded.ivy import JarsProgress
 from streaming.embedded.kafka_jars import kafka_jars
 from streaming.embedded.ports import LOOPBACK
 from streaming.embedded.zookeeper import EmbeddedZooKeeper
@@ -26,7 +25,6 @@ class EmbeddedCluster:
         version: str,
         *,
         config: dict[str, str] | None = None,
-        progress: JarsProgress | None = None,
     ) -> None:
         """Fetch the broker's jars if need be and start ZooKeeper; brokers come with
         `start_brokers`.
@@ -35,7 +33,7 @@ class EmbeddedCluster:
         self._version = version
         self._config = config or {}
         self._count = brokers
-        self._jars = kafka_jars(version, progress=progress)
+        self._jars = kafka_jars(version)
         self.zookeeper = EmbeddedZooKeeper(folder / "zookeeper")
         self.connect = self.zookeeper.start()
         self.brokers: dict[int, KafkaBroker] = {}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from kazoo.client import KazooClient
@@ -58,7 +58,6 @@ class ZkReader:
         *,
         on_state: StateListener | None = None,
         auth_data: Sequence[tuple[str, str]] = (),
-        sasl_options: Mapping[str, str] | None = None,
         default_acl: Acl = OPEN_ACL,
     ) -> None:
         self.hosts = hosts
@@ -75,7 +74,6 @@ class ZkReader:
             timeout=session_timeout_ms / 1000,
             handler=ImpatientHandler(hosts, session_timeout_ms),
             auth_data=list(auth_data),
-            sasl_options=dict(sasl_options) if sasl_options else None,
             default_acl=[ACL(bits, Id(scheme, name)) for bits, scheme, name in default_acl],
             connection_retry=_RECONNECT,
             logger=logger,
