@@ -176,12 +176,18 @@ def _advance(slot: Slot, changes: Changes, at: Rows) -> None:
 
 
 def _start(slot: Slot, changes: Changes, at: Rows) -> None:
-    """Tell all replicas of the motion, under a new leader epoch; those that come start."""
+    """Tell all replicas of the motion, under a new leader epoch; those that come start.
+
+    They are new, so that a broker may create them on any disk. None is when one of them returns in
+    this event: Kafka first tells its broker that it is not (ReplicaStateMachine, to OnlineReplica),
+    which refuses it if it has a failed disk, where the replica may be.
+    """
     rows = slot.table.rows
     at = at[slot.may_write(at)]
     starting = rows.adding[at] & (rows.replica_state[at] == ReplicaState.NON_EXISTENT)
     move_replicas(slot, changes, slot.table.spread(at, starting), ReplicaState.NEW)
-    changes.is_new[at] |= any_in_row(rows.adding[at])
+    returned = any_in_row(rows.adding[at] & changes.returned[at])
+    changes.is_new[at] |= any_in_row(rows.adding[at]) & ~returned
     changes.raise_leader_epoch(at, rows.replicas[at] != NONE)
 
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from state.blocks import Column
 from state.change_columns import CHANGE_COLUMNS
 from state.decisions import Action, DecisionKind, acts
-from state.matrix import NONE, any_in_row
+from state.matrix import NONE, any_in_row, contains
 from state.partitions.changes import LEADER_DURING_DELETE
 from streaming.image.brokers import endpoint_on
 from streaming.image.cluster_image import ClusterImage
@@ -99,7 +99,7 @@ class SharedRequest:
                 )
             case ApiKey.STOP_REPLICA:
                 return encode_stop_replica(version, **common, rows=self.rows)
-        raise AssertionError(f"{self.api} is not a controller RPC")
+        raise AssertionError(f"{APIS[self.api].name} is not a controller RPC")
 
 
 Plan = dict[int, list[SharedRequest]]
@@ -170,10 +170,12 @@ class Planner:
         recipients = np.where(columns["recipients"] & ~deleted[:, None], columns["replicas"], NONE)
         # What was added in this batch may have been taken back in it: the others are not new.
         first = is_new & acts(columns, Action.CREATE)
+        # One that is in sync is not: it may have restarted in this batch, with a failed disk.
+        coming = columns["adding"] & ~contains(columns["isr"], columns["replicas"])
         for broker, requests in plan.items():
             told = any_in_row(recipients == broker)
             if told.any():
-                joins = any_in_row(columns["adding"] & (columns["replicas"] == broker))
+                joins = any_in_row(coming & (columns["replicas"] == broker))
                 new_there = replace(rows, is_new=first | (is_new & joins))
                 requests.append(self._leader_and_isr(new_there.select(told)))
         announced = acts(columns, Action.UPDATE_METADATA)

@@ -232,9 +232,10 @@ def _send(world: World, row: dict[str, Any], controller_epoch: int, version: int
             "adding_replicas": row["adding"],
             "removing_replicas": row["removing"],
         }
+        coming = set(row["adding"]) - set(row["isr"])
         for broker in row["recipients"]:
             fields["is_new"] = bool(row["actions"] & Action.IS_NEW) and (
-                bool(row["actions"] & Action.CREATE) or not row["adding"] or broker in row["adding"]
+                bool(row["actions"] & Action.CREATE) or not row["adding"] or broker in coming
             )
             _ask(world, broker, "LeaderAndIsr", row["name"], dict(fields))
     if row["actions"] & Action.UPDATE_METADATA:

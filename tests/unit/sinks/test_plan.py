@@ -352,3 +352,29 @@ def test_a_move_that_goes_on_in_its_batch_makes_only_the_replica_that_comes_new(
     plans.story.unregister(2)
     plan = plans.plan()
     assert {id_: led(plan[id_])["t", 0][2] for id_ in (1, 3)} == {1: False, 3: True}
+
+
+def test_a_target_that_starts_again_is_not_new_beside_one_that_still_comes():
+    plans = Plans()
+    plans.story.register({4: 14})
+    plans.story.create("t", [[1, 2]])
+    plans.story.move("t", {0: [3, 4]})
+    plans.plan()
+    plans.story.unregister(4)
+    plans.story.register({4: 14}, add=200)
+    plan = plans.plan()
+    assert {id_: led(plan[id_])["t", 0][2] for id_ in (3, 4)} == {3: False, 4: False}
+
+
+def test_a_replica_in_sync_is_not_new_whatever_else_its_batch_says():
+    plans = Plans()
+    plans.story.create("t", [[1]])
+    plans.story.move("t", {0: [2, 3]})
+    plans.plan()
+    plans.story.alter("t", 0, [1, 2], leader_epoch=1, partition_epoch=1)
+    plans.story.move("t", {0: [3, 2]})
+    for id_ in (1, 2):
+        plans.story.unregister(id_)
+    plans.story.register({2: 22}, add=200)
+    plan = plans.plan()
+    assert led(plan[2])["t", 0] == (2, 5, False)

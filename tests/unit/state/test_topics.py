@@ -170,7 +170,7 @@ def test_a_leader_hears_of_the_replica_that_took_our_place_with_a_higher_epoch(
         said = controller.happen("resync_completed", topics=1)
     [row] = said[CHANGE]
     assert (row["leader"], row["leader_epoch"], row["recipients"]) == (1, 1, [3, 1, 2])
-    assert actions(row) & (Action.WRITE | Action.IS_NEW) == Action.WRITE | Action.IS_NEW
+    assert actions(row) & Action.WRITE
     done = controller.alter([1, 2, 3])[COMPLETE]
     assert (done["assignment"], done["adding"]) == ({"0": [3, 1, 2]}, {})
 
