@@ -13,9 +13,9 @@ from state.protocol_errors import ProtocolError
 from streaming.zk.znodes import partition_state_path
 from tests.conformance import names
 from tests.conformance.results import check_result
-from tests.conformance.store import Written
 from tests.conformance.verdict import Findings, NotUnderstoodError, only
 from tests.conformance.world import World
+from tests.fixtures.fake_zookeeper import Written
 
 THEN = {"partitions", "replicas", "rpcs", "zk", "errors", "result", "invalid_transition"}
 

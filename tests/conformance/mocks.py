@@ -18,8 +18,8 @@ from __future__ import annotations
 from state.decisions import Action, DecisionKind, Rule
 from state.merge import MergedDecision
 from state.partitions.refusals import RefusalReason
-from tests.conformance.rows import rows_of
 from tests.conformance.world import World
+from tests.fixtures.decision_rows import rows_of
 
 _STORED = {RefusalReason.NO_STATE, RefusalReason.NEWER_CONTROLLER, RefusalReason.NO_CANDIDATE}
 

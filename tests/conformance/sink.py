@@ -36,10 +36,10 @@ from streaming.zk.znodes import (
     topic_path,
 )
 from streaming.zk.znodes.admin import parse_reassignment, reassignment_bytes
-from tests.conformance.observe import states_now, topic_now
-from tests.conformance.rows import rows_of
 from tests.conformance.verdict import NotUnderstoodError
 from tests.conformance.world import Rpc, World
+from tests.fixtures.decision_rows import rows_of
+from tests.fixtures.observed_topics import states_now
 
 MAX_BATCHES = 50
 
@@ -148,7 +148,7 @@ def _complete_reassignment(world: World, decision: MergedDecision) -> None:
     topic = orjson.loads(decision.body)["topic"]
     if (decision.offset, topic) in world.conflicts:
         world.happen("topic_removed", topic, topic=topic)
-        world.happen("topic_observed", topic, **topic_now(world, topic))
+        world.happen("topic_observed", topic, **world.topic_now(topic))
     else:
         _rewrite_assignment(world, decision)
 

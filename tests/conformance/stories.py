@@ -19,10 +19,11 @@ from streaming.zk.znodes import (
     controller_bytes,
     epoch_bytes,
 )
-from tests.conformance import names, observe
+from tests.conformance import names
 from tests.conformance.sink import settle
 from tests.conformance.verdict import NotUnderstoodError, only
 from tests.conformance.world import CONTROLLER_ID, World
+from tests.fixtures.observed_topics import topics_of
 
 
 def broker_up(world: World, event: dict[str, Any]) -> None:
@@ -94,9 +95,9 @@ def _load(world: World, claim: object) -> None:
     )
     registered = [_registration(world, broker) for broker in sorted(world.brokers)]
     world.happen("broker_registrations_changed", registered=registered)
-    topics = observe.topics(world.store)
+    topics = topics_of(world.store)
     for topic in topics:
-        world.happen("topic_observed", topic, **observe.topic_now(world, topic))
+        world.happen("topic_observed", topic, **world.topic_now(topic))
     marked = f"{DELETE_TOPICS_PATH}/"
     for path in sorted(world.store.nodes):
         if path.startswith(marked):

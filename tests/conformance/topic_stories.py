@@ -6,10 +6,11 @@ from typing import Any
 
 from state.partitions.growth import place_new_partitions
 from streaming.zk.znodes import TopicZNode, parse_topic, topic_bytes, topic_path
-from tests.conformance import names, observe
+from tests.conformance import names
 from tests.conformance.sink import settle
 from tests.conformance.verdict import only
 from tests.conformance.world import World
+from tests.fixtures.observed_topics import topics_of
 
 
 def create_topic(world: World, event: dict[str, Any]) -> None:
@@ -22,7 +23,7 @@ def create_topic(world: World, event: dict[str, Any]) -> None:
 
 
 def _observe(world: World, topic: str) -> None:
-    world.happen("topic_observed", topic, **observe.topic_now(world, topic))
+    world.happen("topic_observed", topic, **world.topic_now(topic))
     settle(world)
 
 
@@ -107,7 +108,7 @@ def alter_partition(world: World, event: dict[str, Any]) -> None:
 
 
 def _topic_by_id(world: World, topic_id: str | None) -> str:
-    for topic in observe.topics(world.store):
+    for topic in topics_of(world.store):
         if parse_topic(world.store.nodes[topic_path(topic)].data).topic_id == topic_id:
             return topic
     return ""

@@ -22,9 +22,9 @@ from streaming.zk.znodes import partition_state_path
 from tests.conformance import names
 from tests.conformance.mocks import count_calls
 from tests.conformance.sink import apply, settle
-from tests.conformance.store import UnreachableError
 from tests.conformance.verdict import NotUnderstoodError, SkippedError, only
 from tests.conformance.world import World
+from tests.fixtures.fake_zookeeper import UnreachableError
 
 Move = Callable[[Slot, Changes], None]
 

@@ -21,9 +21,11 @@ from state.events import Event
 from state.merge import MergedDecision, merge
 from state.partitions.slot import Slot
 from state.routing import CLUSTER_KEY, GROUP_SLOTS, Layout, machine_keys, scope
+from streaming.front.load_events import TOPIC_IDS_SINCE
 from streaming.sinks.batch import SinkDecision
 from tests.conformance import names
-from tests.conformance.store import FakeZooKeeper
+from tests.fixtures.fake_zookeeper import FakeZooKeeper
+from tests.fixtures.observed_topics import topic_now
 
 SLOTS = 3
 CONTROLLER_ID = 1000
@@ -81,9 +83,13 @@ class World:
         self._pending.append(Event(self._offset, time_ms, kind, key, orjson.dumps(body)))
         self._offset += 1
 
-    def minted_id(self, topic: str) -> str | None:
-        """Return the id that a topic without one gets: what the scenario calls it, if it does."""
-        return names.topic_id(self.labels.get(topic, f"minted for {topic}"))
+    def topic_now(self, topic: str) -> dict[str, Any]:
+        """Return the body of topic_observed for a topic of the store; one without an id gets one:
+        what the scenario calls it, if it does.
+        """
+        label = self.labels.get(topic, f"minted for {topic}")
+        minted = names.topic_id(label) if self.protocol >= TOPIC_IDS_SINCE else None
+        return topic_now(self.store, topic, minted)
 
     def take_batch(self) -> list[Event]:
         """Return the events nobody has folded yet; none while the job is paused."""

@@ -12,7 +12,7 @@ import orjson
 from streaming.zk.znodes.partition_state import partition_state_bytes
 from streaming.zk.znodes.paths import partition_state_path, topic_path
 from streaming.zk.znodes.topic import TopicZNode, parse_topic
-from tests.conformance import observe
+from tests.fixtures.observed_topics import topics_of
 from tests.property.control_brokers import Broker, Place
 from tests.property.control_loop import BROKERS, ControlLoop
 
@@ -29,7 +29,7 @@ AGAIN = "v"
 
 def topics(loop: ControlLoop) -> dict[str, TopicZNode]:
     """The topics in ZooKeeper, by name."""
-    names = observe.topics(loop.store)
+    names = topics_of(loop.store)
     return {name: parse_topic(loop.store.nodes[topic_path(name)].data) for name in names}
 
 

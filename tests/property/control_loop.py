@@ -34,7 +34,7 @@ from streaming.zk.znodes.paths import (
     TOPICS_PATH,
     partition_state_path,
 )
-from tests.conformance.observe import states_now, topic_now
+from tests.fixtures.observed_topics import states_now, topic_now
 from tests.fixtures.story import LISTENER, Fold, Story
 from tests.property.control_brokers import Broker, Place
 from tests.property.control_zookeeper import MemorySession
@@ -53,8 +53,6 @@ class ControlLoop:
     leader epoch.
     unnoticed: places of ISRs that were written and of which no event tells yet.
     """
-
-    protocol = (2, 6)  # no topic has an id
 
     def __init__(self, asking: Collection[int]) -> None:
         self.asking = asking
@@ -143,8 +141,8 @@ class ControlLoop:
         for reply in head.get("replies", ()):
             self._reply(reply)
         for topic in head["topics"] if head["type"] == "reobserve" else ():
-            world: Any = self
-            self.log.write("topic_observed", topic, **topic_now(world, topic), observed_again=True)
+            now = topic_now(self.store, topic)
+            self.log.write("topic_observed", topic, **now, observed_again=True)
 
     def _opened(self) -> Pipeline:
         return pipeline(self)

@@ -10,7 +10,7 @@ from typing import Any
 
 from state.topic_ids import topic_id_to_text
 from streaming.zk.znodes.paths import DELETE_TOPICS_PATH
-from tests.conformance.observe import topic_now
+from tests.fixtures.observed_topics import topic_now
 from tests.property.control_actions import AGAIN, TARGETS, topics
 from tests.property.control_loop import BROKERS
 from tests.property.control_restarts import RestartingLoop
@@ -61,8 +61,7 @@ class ObservedLoop(RestartingLoop):
             self.log.write("topic_removed", name, topic=name, topic_id=self._known.pop(name, None))
 
     def _say_there(self, name: str) -> None:
-        world: Any = self
-        self.log.write("topic_observed", name, **topic_now(world, name))
+        self.log.write("topic_observed", name, **topic_now(self.store, name))
 
 
 def renew(loop: ObservedLoop, a: int, b: int) -> None:

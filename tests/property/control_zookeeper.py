@@ -13,7 +13,7 @@ from kazoo.protocol.states import ZnodeStat
 from streaming.zk.errors import NodeMissing, ZkErrorCode
 from streaming.zk.ops import Create, Delete, MultiOp, OpResult
 from streaming.zk.types import ZNode
-from tests.conformance.store import FakeZooKeeper
+from tests.fixtures.fake_zookeeper import FakeZooKeeper
 
 
 class Answered:

@@ -13,7 +13,7 @@ from state.decisions import BLOCK_KINDS, Action, DecisionKind
 from state.events import Event
 from state.partitions.slot import Slot
 from state.routing import CLUSTER_KEY, GROUP_SLOTS, Layout
-from tests.conformance.rows import rows_of
+from tests.fixtures.decision_rows import rows_of
 
 OURSELVES = 1000
 Said = dict[str, Any]
