@@ -91,7 +91,8 @@ def _resign(slot: GroupSlot, ended: GroupPartitionsResigned) -> list[int]:
     ignored.
     """
     given_up, epoch = [], ended.epoch
-    for partition in ended.partitions:
+    known = slot.partitions if ended.every else ()
+    for partition in dict.fromkeys([*ended.partitions, *known]):
         held = slot.partitions.get(partition)
         if ended.unheard:
             # A front begins: the topic may have been made again, and have its first epochs.

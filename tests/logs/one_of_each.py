@@ -386,7 +386,7 @@ EXAMPLES: dict[EventKind, list[tuple[str, Body]]] = {
     EventKind.GROUP_PARTITIONS_ELECTED: [("", {"partitions": [4, 5], "epoch": 2})],
     EventKind.GROUP_PARTITIONS_LOADED: [("", {"partitions": [4, 5], "epoch": 2})],
     EventKind.GROUP_PARTITIONS_RESIGNED: [
-        ("", {"partitions": [4, 5], "epoch": 2, "unheard": False})
+        ("", {"partitions": [4, 5], "epoch": 2, "unheard": False, "every": False})
     ],
     EventKind.TRANSACTION_COMPLETED: [
         ("", {"producer_id": 5, "committed": True, "partitions": [4]})

@@ -128,12 +128,13 @@ class GroupPartitionsResigned:
     """We are no longer coordinator of these partitions; epoch is None when it is not known.
 
     unheard: last-heard times are not known, so no session ends by it, nor whether the topic is the
-    same, so epochs begin anew.
+    same, so epochs begin anew. every: nor of any other partition.
     """
 
     partitions: tuple[int, ...]
     epoch: int | None
     unheard: bool = False
+    every: bool = False
 
 
 def group_partitions_resigned(body: dict[str, Any]) -> GroupPartitionsResigned:
@@ -142,6 +143,7 @@ def group_partitions_resigned(body: dict[str, Any]) -> GroupPartitionsResigned:
         int32_tuple(body["partitions"]),
         optional_int32(body["epoch"]),
         bool(optional_bool(body.get("unheard"))),
+        bool(optional_bool(body.get("every"))),
     )
 
 

@@ -214,9 +214,10 @@ class GroupCoordination:
     def elected(self, partitions: dict[int, int]) -> None:
         """Partitions (number: leader epoch) are led by us, and not loaded."""
         numbers = list(partitions)
+        events = election(partitions, self._config, first=not self._terms.led)
         self._terms.elected(partitions)
         term = self.decisions.hold_back()
-        appended = asyncio.wrap_future(self._append(election(partitions, self._config)))
+        appended = asyncio.wrap_future(self._append(events))
         appended.add_done_callback(lambda done: self._taken_over(term, numbers, done))
         logger.info("leading __consumer_offsets: %s", partitions)
 

@@ -62,13 +62,15 @@ class GroupTerms:
         self._served.clear()
 
 
-def election(partitions: Mapping[int, int], config: Mapping[str, int]) -> list[NewRecord]:
+def election(
+    partitions: Mapping[int, int], config: Mapping[str, int], *, first: bool
+) -> list[NewRecord]:
     """Return the events that begin a term of partitions (number: leader epoch).
 
-    config: what decisions about groups depend on.
+    config: what decisions about groups depend on. first: whether none is led already.
     """
     records = [
-        resignation(list(partitions)),
+        resignation(list(partitions), every=first),
         event(EventKind.GROUP_COORDINATOR_CONFIGURED, {"config": config}),
     ]
     for epoch in sorted(set(partitions.values())):
@@ -78,11 +80,12 @@ def election(partitions: Mapping[int, int], config: Mapping[str, int]) -> list[N
     return records
 
 
-def resignation(partitions: Sequence[int]) -> NewRecord:
+def resignation(partitions: Sequence[int], *, every: bool = False) -> NewRecord:
     """Return group_partitions_resigned for the previous term.
 
     Heartbeat times are unknown, so no session expires by it; nor is it known whether the topic is
-    the same, so its epochs begin anew.
+    the same, so its epochs begin anew. every: whether all others end too, as the topic may have had
+    more partitions.
     """
-    body = {"partitions": partitions, "epoch": None, "unheard": True}
+    body = {"partitions": partitions, "epoch": None, "unheard": True, "every": every}
     return event(EventKind.GROUP_PARTITIONS_RESIGNED, body)

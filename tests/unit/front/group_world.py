@@ -46,9 +46,9 @@ class GroupWorld:
     whether somebody decides.
     """
 
-    def __init__(self, *options: str) -> None:
+    def __init__(self, *options: str, partitions: int = PARTITIONS) -> None:
         self.cluster = FakeCluster()
-        self.cluster.create(GROUP_TOPIC, [[1, 2]] * PARTITIONS)
+        self.cluster.create(GROUP_TOPIC, [[1, 2]] * partitions)
         self.cluster.create("t", [[1, 2]] * 2)
         self.in_zookeeper = {"t"}
         body = {"request_id": "r", "topic": GROUP_TOPIC}
@@ -117,7 +117,7 @@ class GroupWorld:
         """Lead all partitions, which are empty but for the groups that are found, and serve them;
         found: what group_observed says of a group's metadata, by name.
         """
-        self.leader.lead(range(PARTITIONS))
+        self.leader.lead(list(self.leader.facts))
         self.follow()
         await self.elect()
         for group, metadata in (found or {}).items():

@@ -9,8 +9,8 @@ import pytest
 from streaming.offsets import take_over
 from tests.fixtures.waiting import wait_on_loop
 from tests.unit.front.front_world import FrontWorld
-from tests.unit.front.group_requests import commit, fetched, join
-from tests.unit.front.group_world import coordinating
+from tests.unit.front.group_requests import GROUP, commit, fetched, join
+from tests.unit.front.group_world import GroupWorld, coordinating
 
 
 @pytest.mark.parametrize("seen_between", [True, False])
@@ -41,5 +41,25 @@ def test_groups_begin_anew(seen_between: bool, monkeypatch: pytest.MonkeyPatch) 
             assert (again["error_code"], again["generation_id"]) == (0, 1)
             assert again["member_id"] != joined["member_id"]
             await world.parts.stop()
+
+    asyncio.run(scenario())
+
+
+def test_groups_begin_anew_in_fewer_partitions_after_a_front_that_resigned_none() -> None:
+    """Though no election names the partition that the state has the group in."""
+
+    async def scenario() -> None:
+        async with coordinating() as (before, rig):
+            assert await commit(await rig.client(), None) == 0
+            was_in = before.groups.partition_of(GROUP)
+
+        def again() -> GroupWorld:
+            world = GroupWorld(partitions=2)
+            world.machine, world.events = before.machine, before.events
+            return world
+
+        async with coordinating(made=again) as (world, rig):
+            assert was_in not in world.leader.logs
+            assert await commit(await rig.client(), None) == 0
 
     asyncio.run(scenario())

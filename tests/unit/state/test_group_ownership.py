@@ -28,3 +28,21 @@ def test_an_unknown_epoch_alone_lets_no_older_one_count() -> None:
     assert phase(coordinator, "resigned", None) is CoordinatorPhase.NONE
     assert phase(coordinator, "elected", 8) is CoordinatorPhase.NONE
     assert phase(coordinator, "elected", 9) is CoordinatorPhase.LOADING
+
+
+def test_a_front_begins_without_partitions_that_its_topic_does_not_have() -> None:
+    coordinator = Coordinator()
+    coordinator.commit("g", [["a", 0, 5, -1, ""]])
+    ended = {"partitions": [0, 1], "epoch": None, "unheard": True, "every": True}
+    coordinator.happen("group_partitions_resigned", **ended)
+    assert coordinator.slot.phase(PARTITION) is CoordinatorPhase.NONE
+    assert coordinator.group("g") is None
+
+
+def test_partitions_that_are_elected_later_in_a_term_end_no_others() -> None:
+    coordinator = Coordinator()
+    coordinator.commit("g", [["a", 0, 5, -1, ""]])
+    ended = {"partitions": [0, 1], "epoch": None, "unheard": True}
+    coordinator.happen("group_partitions_resigned", **ended)
+    assert coordinator.slot.phase(PARTITION) is CoordinatorPhase.OWNED
+    assert coordinator.group("g") is not None
