@@ -93,3 +93,11 @@ def error_of(code: int) -> ProtocolError:
         return ProtocolError(code)
     except ValueError:
         return ProtocolError.UNKNOWN_SERVER_ERROR
+
+
+def error_text(code: int) -> str:
+    """Return a code for people, with its name if it is listed here: `NOT_CONTROLLER (41)`."""
+    try:
+        return f"{ProtocolError(code).name} ({code})"
+    except ValueError:
+        return str(code)

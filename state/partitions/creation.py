@@ -53,6 +53,16 @@ def on_create_topic_requested(
     return [*_create(slot, event, request, replicas), answer]
 
 
+def name_error(name: str) -> str | None:
+    """Return why no topic may have this name; None when one may (Topic.validate)."""
+    if is_legal_name(name):
+        return None
+    return (
+        f"topic name {name!r} is illegal: 1 to {_MAX_NAME_LENGTH} characters of a-z, A-Z, 0-9, "
+        "'.', '_' and '-', but not '.' or '..'"
+    )
+
+
 def is_legal_name(name: str) -> bool:
     """Return whether a topic may have this name (Topic.validate)."""
     return (
@@ -63,12 +73,8 @@ def is_legal_name(name: str) -> bool:
 
 
 def _check_name(slot: Slot, name: str) -> None:
-    if not is_legal_name(name):
-        raise Rejected(
-            ProtocolError.INVALID_TOPIC_EXCEPTION,
-            f"topic name {name!r} is illegal: 1 to {_MAX_NAME_LENGTH} characters of a-z, A-Z, 0-9, "
-            "'.', '_' and '-', but not '.' or '..'",
-        )
+    if (error := name_error(name)) is not None:
+        raise Rejected(ProtocolError.INVALID_TOPIC_EXCEPTION, error)
     if name in slot.table.deletions:
         raise Rejected(
             ProtocolError.TOPIC_ALREADY_EXISTS, f"Topic '{name}' is marked for deletion."

@@ -13,6 +13,7 @@ from rich.tree import Tree
 
 from state.decisions import DecisionKind
 from state.partitions.ballots import Ballot, Finding
+from state.protocol_errors import error_text
 from streaming.explain.changes import Said, error_of
 from streaming.explain.groups import sentence as group_sentence
 from streaming.explain.story import Explanation, GroupExplanation
@@ -72,7 +73,9 @@ def _group_chapter(one: GroupExplanation) -> RenderableType:
     for change in one.change.changes:
         tree.add(Text(group_sentence(change)))
     errors = [
-        f"{each['api']} error {each['error']}" for each in one.change.replies if each["error"]
+        f"{each['api']} error {error_text(each['error'])}"
+        for each in one.change.replies
+        if each["error"]
     ]
     if errors:
         tree.add(Text(f"refused: {', '.join(errors)}", style="yellow"))
@@ -134,7 +137,8 @@ def _leader(broker: int) -> str:
 
 def _reply(said: Said, partition: int) -> str:
     code = error_of(said, partition)
-    return f"reply to {said['api']}: {'accepted' if code == 0 else f'refused, error {code}'}"
+    answer = f"refused, error {error_text(code)}" if code else "accepted"
+    return f"reply to {said['api']}: {answer}"
 
 
 def _event(one: Explanation) -> Text:

@@ -11,7 +11,7 @@ from typing import Any
 
 from state.event_kinds import EventKind
 from state.limits import PARTITIONS_MAX
-from state.partitions.creation import is_legal_name
+from state.partitions.creation import name_error
 from state.protocol_errors import ProtocolError
 from state.topic_ids import topic_id_from_text
 from streaming.gateway.admin import AdminRequests, in_time
@@ -118,8 +118,8 @@ def _check_name(name: str) -> None:
     if name == _KRAFT_METADATA_TOPIC:
         message = f"topic {name} is KRaft's own and cannot be created"
         raise Refused(ProtocolError.INVALID_REQUEST, message)
-    if not is_legal_name(name):
-        raise Refused(ProtocolError.INVALID_TOPIC_EXCEPTION, f"topic name {name!r} is illegal")
+    if (error := name_error(name)) is not None:
+        raise Refused(ProtocolError.INVALID_TOPIC_EXCEPTION, error)
 
 
 def _configs(topic: Body, remote_storage: bool) -> dict[str, str]:

@@ -7,7 +7,7 @@ import logging
 from collections import deque
 
 from state.event_kinds import EventKind
-from state.protocol_errors import ProtocolError
+from state.protocol_errors import ProtocolError, error_text
 from streaming.gateway.calls import Call
 from streaming.gateway.ports import Decider, DecisionTimedOut, NotController
 from streaming.wire.schema_codec import Body
@@ -72,7 +72,7 @@ class ProducerIds:
         except (DecisionTimedOut, NotController) as error:
             raise NoProducerIds(f"no block of producer ids: {error!r}") from error
         if reply["error"] != ProtocolError.NONE:
-            raise NoProducerIds(f"no block of producer ids: error {reply['error']}")
+            raise NoProducerIds(f"no block of producer ids: error {error_text(reply['error'])}")
         start, length = reply["producer_id_start"], reply["producer_id_len"]
         self._ids.extend(range(start, start + length))
         self._refill_at = int(length * _REFILL_SHARE)

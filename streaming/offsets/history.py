@@ -12,6 +12,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
+from state.protocol_errors import error_text
 from streaming.image.brokers import endpoint_on
 from streaming.image.cluster_image import ClusterImage
 from streaming.internal_topics import GROUP_TOPIC
@@ -118,7 +119,8 @@ class HistoryConnection:
         while True:
             answer = await self._ask(ApiKey.FETCH, _FETCH_VERSION, body)
             if error := answer["error_code"]:
-                raise HistoryUnreadable(f"broker {self._source.broker_id}: error {error}")
+                said = f"broker {self._source.broker_id}: error {error_text(error)}"
+                raise HistoryUnreadable(said)
             topics: Sequence[Body] = answer["responses"]
             throttled_s = min(answer["throttle_time_ms"] / 1000, self._timeout_s)
             if topics or throttled_s <= 0:
@@ -152,7 +154,8 @@ class HistoryConnection:
         answer = await self._ask(ApiKey.LIST_OFFSETS, _LIST_OFFSETS_VERSION, body)
         one = _about(partition, answer["topics"])
         if one["error_code"]:
-            raise HistoryUnreadable(f"start of partition {partition}: error {one['error_code']}")
+            error = error_text(one["error_code"])
+            raise HistoryUnreadable(f"start of partition {partition}: error {error}")
         return int(one["offset"])
 
     async def _ask(self, api: ApiKey, version: int, body: Body) -> Body:
@@ -223,7 +226,8 @@ class History:
             logger.warning("older records of partition %d: %s", partition, failure)
             return b""
         if found.error:
-            logger.warning("older records of partition %d: error %d", partition, found.error)
+            error = error_text(found.error)
+            logger.warning("older records of partition %d: error %s", partition, error)
             return b""
         return found.records[: max((span.end for span in spans(found.records)), default=0)]
 
@@ -241,7 +245,7 @@ class History:
         if found.error or found.diverging is None:
             raise HistoryUnreadable(
                 f"broker {source.broker_id} about epoch {last_epoch} of partition {partition}:"
-                f" error {found.error}"
+                f" error {error_text(found.error)}"
             )
         return found.diverging
 
@@ -256,7 +260,8 @@ class History:
             async with self._holding(partition, end - 1) as connection:
                 found = await connection.fetch_from(partition, offset, _CHUNK_BYTES)
             if found.error:
-                raise HistoryUnreadable(f"partition {partition} from {offset}: error {found.error}")
+                error = error_text(found.error)
+                raise HistoryUnreadable(f"partition {partition} from {offset}: error {error}")
             batches = list(spans(found.records))
             if batches:
                 offset = batches[-1].last_offset + 1

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Protocol
 
 from state.event_kinds import EventKind
-from state.protocol_errors import ProtocolError
+from state.protocol_errors import ProtocolError, error_text
 from streaming.gateway.ports import Decider, DecisionTimedOut, NotController
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.isr_maintenance import IsrMaintenance
@@ -155,7 +155,7 @@ class TakeOver:
         payload = {"topic": GROUP_TOPIC}
         reply = await self._decider.submit(kind, GROUP_TOPIC, payload, self._timeout_s)
         if reply["error"] != ProtocolError.NONE:
-            raise TermOver(f"leader epochs were not raised: error {reply['error']}")
+            raise TermOver(f"leader epochs were not raised: error {error_text(reply['error'])}")
         facts = self._leader.facts
         told = {one: facts[one].announced_epoch for one in partitions if one in facts}
         if stale := [one for one in partitions if told.get(one, UNKNOWN) <= before[one]]:

@@ -12,6 +12,7 @@ from state.decisions import DecisionKind
 from state.merge import MergedDecision
 from state.opened_decisions import open_body
 from state.partitions.changes import EPOCH_DURING_DELETE
+from state.protocol_errors import error_text
 from state.reply_bodies import ControllerApi, partition_errors
 from streaming.shadow.books import Books
 from streaming.shadow.leadership import from_row
@@ -111,7 +112,7 @@ def _replied(books: Books, reply: Mapping[str, Any]) -> None:
         if not error:
             continue
         topic = reply["topic"]
-        refusal = f"we answer {reply['api']} with error {error}"
+        refusal = f"we answer {reply['api']} with error {error_text(error)}"
         book = books.partitions.get((topic, number))
         if book is not None:
             book.refusal = refusal

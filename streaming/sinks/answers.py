@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from state.protocol_errors import ProtocolError
+from state.protocol_errors import ProtocolError, error_text
 from streaming.log.api import NewRecord
 from streaming.process.wall_clock import wall_clock_ms
 from streaming.sinks.answer_events import answer_events, refused_replicas
@@ -20,6 +20,7 @@ from streaming.sinks.channel import Answer
 from streaming.sinks.decided_so_far import DecidedSoFar
 from streaming.sinks.delivery_report import DeliveryReport
 from streaming.sinks.unconfirmed_brokers import UnconfirmedBrokers
+from streaming.wire.apis import APIS
 
 logger = logging.getLogger(__name__)
 
@@ -114,13 +115,16 @@ class AnswerSink:
         elif error == ProtocolError.STALE_BROKER_EPOCH:
             logger.info("broker %s has registered again", answer.broker_id)
         elif error:
-            logger.error("broker %s: %s answers %s", answer.broker_id, answer.request.api, error)
+            api = APIS[answer.request.api].name
+            logger.error(
+                "broker %s answers %s with error %s", answer.broker_id, api, error_text(error)
+            )
         for topic, errors in refused_replicas(answer).items():
             logger.warning(
                 "broker %s refuses replicas of topic %s, by partition: %s",
                 answer.broker_id,
                 topic,
-                errors,
+                ", ".join(f"{number}: {error_text(code)}" for number, code in errors.items()),
             )
         with self._decided.lock:
             events = answer_events(answer, self._decided.image)

@@ -8,6 +8,7 @@ from streaming.gateway.passing.pool import BrokerFailed, BrokerPool, PassingLimi
 from streaming.gateway.passing.versions import BrokerVersions, Ranges, common_ranges, our_range
 from streaming.gateway.ports import ImageView
 from streaming.image.brokers import RegisteredBroker, endpoint_on
+from streaming.wire.apis import APIS
 from streaming.wire.endpoints import SecurityProtocol
 from streaming.wire.exchange import CLIENT_ID
 from streaming.wire.requests import encode_request
@@ -65,7 +66,8 @@ class Brokers:
         ours = {api_key: our_range(api_key)}
         ranges = common_ranges([ours, await self.common_versions(listener)])
         if api_key not in ranges:
-            raise BrokerFailed(f"the brokers and we share no version of API {api_key}", asked=False)
+            api = APIS[api_key].name
+            raise BrokerFailed(f"the brokers and we share no version of {api}", asked=False)
         version = ranges[api_key][1]
         request = encode_request(api_key, version, 0, CLIENT_ID, body)
         answer = await self.pass_on(listener, request, broker_id)

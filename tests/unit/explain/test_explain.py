@@ -154,7 +154,7 @@ def test_a_story_is_told_from_its_beginning(
     assert run(recording, "my-topic-0", "--story", "9") == 0
     shown = capsys.readouterr().out
     assert "create_topic" in shown
-    assert "refused, error 95" in " ".join(shown.split())
+    assert "refused, error INVALID_UPDATE_VERSION (95)" in " ".join(shown.split())
 
 
 def test_without_an_event_log(

@@ -126,6 +126,14 @@ def test_refusals_concern_one_topic_and_keep_the_order(name: str) -> None:
     with_gateway(scenario)
 
 
+def test_who_creates_a_topic_learns_which_names_are_legal() -> None:
+    async def scenario(rig: Rig) -> None:
+        (result,) = await create(rig, 7, topic("a/b", 1, 1))
+        assert result["error_message"].startswith("topic name 'a/b' is illegal: 1 to 249 charact")
+
+    with_gateway(scenario)
+
+
 def test_a_topic_named_twice_is_refused_both_times() -> None:
     async def scenario(rig: Rig) -> None:
         results = await create(rig, 7, topic("a", 1, 1), topic("b", 1, 1), topic("a", 2, 1))

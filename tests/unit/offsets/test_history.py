@@ -279,7 +279,7 @@ def test_a_broker_that_throttles_consumers_is_asked_again() -> None:
     ("without", "said"),
     [
         ({}, "partition 0: an answer about []"),
-        ({"error_code": -1, "throttle_time_ms": 50}, "broker 1: error -1"),
+        ({"error_code": -1, "throttle_time_ms": 50}, "broker 1: error UNKNOWN_SERVER_ERROR"),
     ],
 )
 def test_an_answer_about_nothing_is_refused(without: dict[str, int], said: str) -> None:

@@ -116,7 +116,7 @@ def test_an_isr_that_we_would_refuse_is_extra(beside: Beside) -> None:
     [verdict] = beside.notes.verdicts
     assert (verdict.status, verdict.why) == (
         Status.EXTRA,
-        "we answer alter_partition with error 42",
+        "we answer alter_partition with error INVALID_REQUEST (42)",
     )
     assert beside.ours() == state(1, [1, 2, 3, 7], 4, 10)
 
