@@ -32,8 +32,10 @@ _BROKEN = (LookupError, TypeError, ValueError, AttributeError)
 
 
 @dataclass(slots=True)
-class Decided:
-    """A decision about a group, opened; writes: its steps with records by their id."""
+class BegunDecision:
+    """A decision about a group whose records are on their way; writes: its steps with records by
+    their id.
+    """
 
     group: str
     partition: int
@@ -65,13 +67,13 @@ class GroupImage:
         for write in self.begin(offset, orjson.loads(body)).writes:
             self.appended(write)
 
-    def begin(self, offset: int, decision: ChangeGroup) -> Decided:
+    def begin(self, offset: int, decision: ChangeGroup) -> BegunDecision:
         """Fold what is true at once and note the writes; each ends with appended or refused.
 
         decision: the body of a change_group decision.
         """
         group = decision["group"]
-        decided = Decided(group, decision["partition"], decision["steps"], {})
+        decided = BegunDecision(group, decision["partition"], decision["steps"], {})
         for step in decided.steps:
             if "records" in step and not step.get("quiet"):
                 write = (offset, step["write"])

@@ -13,7 +13,6 @@ from state.event_kinds import EventKind
 from streaming.front.clock import Clock
 from streaming.front.control import ControlServer
 from streaming.front.controller_role import ControllerRole, RolePhase
-from streaming.front.decider import RequestDecider
 from streaming.front.event_log import EventLog
 from streaming.front.gateway import FrontGateway
 from streaming.front.groups.assembly import Groups
@@ -21,6 +20,7 @@ from streaming.front.job_feed import JobFeed
 from streaming.front.lease_watch import LeaseWatch
 from streaming.front.link_server import LinkServer
 from streaming.front.log_watch import LogWatch
+from streaming.front.pending_requests import PendingRequests
 from streaming.front.rivals import Rivals
 from streaming.front.signals import Signals
 from streaming.front.status import Seen, StatusServer, front_status
@@ -76,10 +76,10 @@ class Front:
             on_expired=self._lease_expired,
         )
         self._clock = Clock(self._loop, self._append, now_ms)
-        self._decider = RequestDecider(
+        self._pending = PendingRequests(
             self._append, self.is_controller, self._counters, lambda: self._feed.paused
         )
-        self._feed = JobFeed(self._clock, self._decider, self._counters, wall_clock_ms, self)
+        self._feed = JobFeed(self._clock, self._pending, self._counters, wall_clock_ms, self)
         folders = DataDir(settings.data_dir)
         self._link = LinkServer(folders.link, self._append, self._feed)
         self._status = StatusServer(folders.status_socket, self.status)
@@ -93,7 +93,7 @@ class Front:
         self._metrics = _metrics_server(settings, self.status, now_ms)
         self._groups = Groups(
             settings,
-            self._decider,
+            self._pending,
             self._append,
             self.image,
             now_ms,
@@ -101,7 +101,7 @@ class Front:
             topic_exists=self.topic_exists,
             counters=self._counters,
         )
-        self._gateway = FrontGateway(settings, self, self._decider, self._groups.handlers())
+        self._gateway = FrontGateway(settings, self, self._pending, self._groups.handlers())
         self._term: Term | None = None
         self._role = ControllerRole(
             self._log,
@@ -232,7 +232,7 @@ class Front:
             now_s=self._loop.time(),
             feed=self._feed,
             clock=self._clock,
-            decider=self._decider,
+            pending=self._pending,
             gateway=self._gateway,
             groups=self._groups,
             counters=self._counters,
@@ -295,14 +295,14 @@ class Front:
         logger.info("the controller role: %s", phase)
         if phase in {RolePhase.RESIGNING, RolePhase.LOST}:
             self._clock.clear()  # the machines disarm theirs on the same event
-            self._decider.fail_all()
+            self._pending.fail_all()
             self._groups.role_lost()
 
     def _lease_expired(self, reason: str) -> None:
         if self._role.claim is not None:
             self._lease.doubt_job()
             self._signals.give_up(reason)
-            self._decider.fail_all()
+            self._pending.fail_all()
 
     def _end_session(self) -> None:
         """Let the role go with the session that holds it, on any thread."""

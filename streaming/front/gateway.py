@@ -11,7 +11,7 @@ from streaming.gateway.calls import AtOnce, Handler, WithoutTask
 from streaming.gateway.connection import Limits
 from streaming.gateway.create_topics import TopicDefaults
 from streaming.gateway.passing.pool import PassingLimits
-from streaming.gateway.ports import ClusterView, Decider
+from streaming.gateway.ports import ClusterView, DecisionClient
 from streaming.gateway.server import Gateway, Listener
 from streaming.process.open_files import admissible_connections
 from streaming.settings import Settings, known_keys
@@ -68,13 +68,13 @@ class FrontGateway:
         self,
         settings: Settings,
         view: ClusterView,
-        decider: Decider,
+        decision_client: DecisionClient,
         groups: Mapping[int, Handler | AtOnce | WithoutTask],
     ) -> None:
         """Remember what to serve, groups beside the rest; nothing is bound yet."""
         self._settings = settings
         self._view = view
-        self._decider = decider
+        self._decision_client = decision_client
         self._groups = groups
         self._gateway: Gateway | None = None
 
@@ -91,7 +91,7 @@ class FrontGateway:
     async def start(self, names: Sequence[str]) -> None:
         """Bind listeners of these names; raises PortTaken, ConfigurationError."""
         settings = self._settings
-        apis = build_apis(self._view, self._decider, node_config(settings), self._groups)
+        apis = build_apis(self._view, self._decision_client, node_config(settings), self._groups)
         limits = Limits(
             admissible_connections(settings.max_connections),
             settings.socket_request_max_bytes,

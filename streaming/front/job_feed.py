@@ -12,7 +12,7 @@ import orjson
 
 from state.decisions import DecisionKind
 from streaming.front.clock import Clock
-from streaming.front.decider import RequestDecider
+from streaming.front.pending_requests import PendingRequests
 from streaming.image.cluster_image import ClusterImage
 from streaming.link.from_job import (
     BatchCompleted,
@@ -105,7 +105,7 @@ class JobFeed:
     def __init__(
         self,
         clock: Clock,
-        decider: RequestDecider,
+        pending: PendingRequests,
         counters: Counters,
         now_ms: Callable[[], int],
         listener: JobListener,
@@ -116,7 +116,7 @@ class JobFeed:
         self.paused = False
         self._completed = 0  # up to where the present job has completed batches
         self._clock = clock
-        self._decider = decider
+        self._pending = pending
         self._counters = counters
         self._now_ms = now_ms
         self._listener = listener
@@ -204,7 +204,7 @@ class JobFeed:
             yield
 
     def _take_replies(self, message: Message) -> None:
-        self._decider.answer(Replies.read(message.head).replies)
+        self._pending.answer(Replies.read(message.head).replies)
 
     def _take_batch(self, message: Message) -> None:
         batch = BatchCompleted.read(message.head)

@@ -16,12 +16,12 @@ from state.matrix import any_in_row, lengths
 from state.partitions.table import NO_LEADER
 from streaming.front.clock import Clock
 from streaming.front.controller_role import ControllerRole
-from streaming.front.decider import RequestDecider
 from streaming.front.event_log import EventLog
 from streaming.front.gateway import FrontGateway
 from streaming.front.groups.assembly import Groups
 from streaming.front.job_feed import JobFeed, JobProgress
 from streaming.front.lease import Lease
+from streaming.front.pending_requests import PendingRequests
 from streaming.front.signals import Signals
 from streaming.front.unix_server import UnixServer
 from streaming.image.cluster_image import ClusterImage
@@ -76,7 +76,7 @@ def front_status(
     now_s: float,
     feed: JobFeed,
     clock: Clock,
-    decider: RequestDecider,
+    pending: PendingRequests,
     gateway: FrontGateway,
     groups: Groups,
     counters: Counters,
@@ -97,7 +97,7 @@ def front_status(
         **image_status(feed.image),
         "topics_to_delete": seen.topics_to_delete,
         "timers": dict(clock.armed),
-        "waiting_requests": decider.waiting + groups.waiting,
+        "waiting_requests": pending.waiting + groups.waiting,
         "gateway": gateway.counters(),
         "groups": groups.status(),
         "counters": dict(sorted(counters.items())),

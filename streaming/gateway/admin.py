@@ -6,8 +6,8 @@ from typing import Any
 
 from state.event_kinds import EventKind
 from state.protocol_errors import ProtocolError
-from streaming.gateway.deciding import Deciding
-from streaming.gateway.ports import ClusterView
+from streaming.gateway.cluster_requests import ClusterRequests
+from streaming.gateway.ports import ClusterView, ReplyBody
 from streaming.wire.schema_codec import Body
 
 _NAMELESS = "The name of a topic cannot be empty."
@@ -20,16 +20,16 @@ class AdminRequests:
     change, and Kafka looks at it once everything is checked and written (ZkAdminManager).
     """
 
-    def __init__(self, view: ClusterView, deciding: Deciding) -> None:
-        """Take the cluster, and who decides."""
+    def __init__(self, view: ClusterView, requests: ClusterRequests) -> None:
+        """Take the cluster, and what has requests decided."""
         self.view = view
-        self._deciding = deciding
+        self._requests = requests
 
     def ready(self) -> bool:
         """Return whether requests can be decided here now."""
         return self.view.image() is not None and self.view.is_controller()
 
-    async def reply(self, kind: EventKind, topic: str, payload: dict[str, Any]) -> dict[str, Any]:
+    async def reply(self, kind: EventKind, topic: str, payload: dict[str, Any]) -> ReplyBody:
         """Return the reply to an event about a topic, or {"error": code} when there is none.
 
         An event without a topic would go to the cluster machine, which knows of no topic.
@@ -38,16 +38,16 @@ class AdminRequests:
             return {"error": ProtocolError.UNKNOWN_TOPIC_OR_PARTITION, "message": _NAMELESS}
         return await self._decided(kind, topic, payload)
 
-    async def reply_to_unknown(self, kind: EventKind, payload: dict[str, Any]) -> dict[str, Any]:
+    async def reply_to_unknown(self, kind: EventKind, payload: dict[str, Any]) -> ReplyBody:
         """Return the cluster machine's reply to an event about a topic id that nobody knows, or
         {"error": code} when there is none.
         """
         return await self._decided(kind, "", payload | {"topic": ""})
 
-    async def _decided(self, kind: EventKind, key: str, payload: dict[str, Any]) -> dict[str, Any]:
+    async def _decided(self, kind: EventKind, key: str, payload: dict[str, Any]) -> ReplyBody:
         if not self.ready():
             return {"error": ProtocolError.NOT_CONTROLLER}
-        return await self._deciding.reply(kind, key, payload)
+        return await self._requests.reply(kind, key, payload)
 
 
 def in_time(error: int, asked: Body) -> int:

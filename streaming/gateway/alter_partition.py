@@ -16,7 +16,7 @@ from state.protocol_errors import ProtocolError
 from state.reply_bodies import IsrAnswer
 from state.topic_ids import topic_id_to_text
 from streaming.gateway.calls import Call
-from streaming.gateway.deciding import Deciding
+from streaming.gateway.cluster_requests import ClusterRequests
 from streaming.gateway.ports import ClusterView
 from streaming.image.cluster_image import ClusterImage
 from streaming.wire.schema_codec import Body
@@ -47,10 +47,10 @@ class AlterPartition:
     again, and what was accepted meanwhile is answered as already done.
     """
 
-    def __init__(self, view: ClusterView, deciding: Deciding) -> None:
-        """Take what is known of the cluster, and who decides."""
+    def __init__(self, view: ClusterView, requests: ClusterRequests) -> None:
+        """Take what is known of the cluster, and what has requests decided."""
         self._view = view
-        self._deciding = deciding
+        self._requests = requests
 
     async def handle(self, call: Call) -> Body:
         """Answer when all topics were decided."""
@@ -91,7 +91,7 @@ class AlterPartition:
 
     async def _asked(self, call: Call, topic: _Topic) -> dict[str, Any]:
         kind = EventKind.ALTER_PARTITION_REQUESTED
-        return await self._deciding.reply(kind, topic.key, _payload(call, topic))
+        return await self._requests.reply(kind, topic.key, _payload(call, topic))
 
 
 def _topics(call: Call, image: ClusterImage) -> list[_Topic]:

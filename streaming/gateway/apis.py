@@ -19,11 +19,11 @@ from streaming.gateway.admin import AdminRequests
 from streaming.gateway.alter_partition import AlterPartition
 from streaming.gateway.broker_requests import AllocateProducerIds, ControlledShutdown
 from streaming.gateway.calls import Apis, AtOnce, Handler, WithoutTask
+from streaming.gateway.cluster_requests import ClusterRequests
 from streaming.gateway.configs import ConfigRequests
 from streaming.gateway.coordinators import FindCoordinator
 from streaming.gateway.create_partitions import CreatePartitions
 from streaming.gateway.create_topics import CreateTopics, TopicDefaults
-from streaming.gateway.deciding import Deciding
 from streaming.gateway.delete_topics import DeleteTopics
 from streaming.gateway.describe_cluster import DescribeCluster
 from streaming.gateway.elect_leaders import ElectLeaders
@@ -37,7 +37,7 @@ from streaming.gateway.passing.creation import AutoCreation
 from streaming.gateway.passing.pool import PassingLimits
 from streaming.gateway.passing.versions import our_range
 from streaming.gateway.passing.without_role import WithoutRole
-from streaming.gateway.ports import ClusterView, Decider, UserConfigs
+from streaming.gateway.ports import ClusterView, DecisionClient, UserConfigs
 from streaming.gateway.producer_ids import InitProducerId, ProducerIds
 from streaming.gateway.reassignments import (
     AlterPartitionReassignments,
@@ -69,7 +69,7 @@ class NodeConfig:
 
 def build_apis(
     view: ClusterView,
-    decider: Decider,
+    decision_client: DecisionClient,
     node: NodeConfig,
     groups: Mapping[int, Handler | AtOnce | WithoutTask] = MappingProxyType({}),
 ) -> Apis:
@@ -77,7 +77,7 @@ def build_apis(
     call on the gateway's event loop.
     """
     brokers = Brokers(view, node.node_id, node.passing)
-    producer_ids = ProducerIds(decider, node.node_id, node.request_timeout_s)
+    producer_ids = ProducerIds(decision_client, node.node_id, node.request_timeout_s)
 
     async def close() -> None:
         await producer_ids.close()
@@ -90,7 +90,7 @@ def build_apis(
         ApiKey.INCREMENTAL_ALTER_CONFIGS: configs.alter,
     }
     creation = AutoCreation(brokers)
-    served = _served_here(view, decider, node, producer_ids, creation)
+    served = _served_here(view, decision_client, node, producer_ids, creation)
     served |= _waited_for(groups)
     without_role = WithoutRole(view, brokers)
     for key in (ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER):
@@ -131,21 +131,23 @@ def _ranges(here: Iterable[int], passed: Mapping[int, int]) -> dict[int, tuple[i
 
 def _served_here(
     view: ClusterView,
-    decider: Decider,
+    decision_client: DecisionClient,
     node: NodeConfig,
     producer_ids: ProducerIds,
     creation: AutoCreation,
 ) -> dict[int, Handler]:
     nodes = Nodes(view, node.node_id)
-    deciding = Deciding(decider, node.request_timeout_s)
+    requests = ClusterRequests(decision_client, node.request_timeout_s)
     refused_in_a_pause = ProtocolError.POLICY_VIOLATION
-    admin = AdminRequests(view, Deciding(decider, node.request_timeout_s, refused_in_a_pause))
+    admin = AdminRequests(
+        view, ClusterRequests(decision_client, node.request_timeout_s, refused_in_a_pause)
+    )
     return {
         ApiKey.PRODUCE: not_leader.produce,
         ApiKey.FETCH: not_leader.fetch,
         ApiKey.LIST_OFFSETS: not_leader.list_offsets,
         ApiKey.METADATA: Metadata(view, nodes, creation).handle,
-        ApiKey.CONTROLLED_SHUTDOWN: ControlledShutdown(deciding).handle,
+        ApiKey.CONTROLLED_SHUTDOWN: ControlledShutdown(requests).handle,
         ApiKey.FIND_COORDINATOR: FindCoordinator(
             view, nodes, creation, node.announced_topic
         ).handle,
@@ -159,9 +161,9 @@ def _served_here(
         ApiKey.ALTER_PARTITION_REASSIGNMENTS: AlterPartitionReassignments(admin).handle,
         ApiKey.LIST_PARTITION_REASSIGNMENTS: ListPartitionReassignments(admin).handle,
         ApiKey.ALTER_USER_SCRAM_CREDENTIALS: AlterUserScramCredentials(admin, node.users).handle,
-        ApiKey.ALTER_PARTITION: AlterPartition(view, deciding).handle,
+        ApiKey.ALTER_PARTITION: AlterPartition(view, requests).handle,
         ApiKey.UPDATE_FEATURES: UpdateFeatures(admin).handle,
         ApiKey.DESCRIBE_CLUSTER: DescribeCluster(view, nodes).handle,
         ApiKey.LIST_TRANSACTIONS: list_transactions,
-        ApiKey.ALLOCATE_PRODUCER_IDS: AllocateProducerIds(deciding).handle,
+        ApiKey.ALLOCATE_PRODUCER_IDS: AllocateProducerIds(requests).handle,
     }

@@ -67,13 +67,13 @@ class ElectLeaders:
         payload = {"topic": topic, "election_type": election_type, "partitions": partitions}
         kind = EventKind.ELECT_LEADERS_REQUESTED
         reply = await self._requests.reply(kind, topic, payload)
-        errors = partition_errors(reply)
+        errors, whole = partition_errors(reply), int(reply["error"])
         return {
             "topic": topic,
             "partition_result": [
                 _result(
                     partition,
-                    _answered(errors.get(partition, reply["error"]), election_type, call.body),
+                    _answered(errors.get(partition, whole), election_type, call.body),
                     reply.get("message"),
                 )
                 for partition in partitions

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from state.event_kinds import EventKind
 from streaming.image.cluster_image import ClusterImage
+
+ReplyBody: TypeAlias = dict[str, Any]
+"""What was decided about a request."""
 
 COMMIT_TIMEOUT_S = 5.0
 """Kafka's default of offsets.commit.timeout.ms. Heartbeats of the same connection wait behind a
@@ -34,12 +37,12 @@ class Paused(NotController):
     """An operator has paused decisions of this kind; the message says so."""
 
 
-class Decider(Protocol):
+class DecisionClient(Protocol):
     """Has requests decided by the query."""
 
     async def submit(
         self, kind: EventKind, key: str, payload: dict[str, Any], timeout_s: float
-    ) -> dict[str, Any]:
+    ) -> ReplyBody:
         """Append an event with a fresh request_id in its payload and return the reply's body.
 
         key is a topic name or "". The event is appended even when timeout_s is 0. Raises

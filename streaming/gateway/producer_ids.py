@@ -9,7 +9,7 @@ from collections import deque
 from state.event_kinds import EventKind
 from state.protocol_errors import ProtocolError, error_text
 from streaming.gateway.calls import Call
-from streaming.gateway.ports import Decider, DecisionTimedOut, NotController
+from streaming.gateway.ports import DecisionClient, DecisionTimedOut, NotController
 from streaming.wire.schema_codec import Body
 
 logger = logging.getLogger(__name__)
@@ -31,9 +31,9 @@ class ProducerIds:
     stay ours when the controller role is lost; those left over at the end are never used.
     """
 
-    def __init__(self, decider: Decider, node_id: int, timeout_s: float) -> None:
+    def __init__(self, decision_client: DecisionClient, node_id: int, timeout_s: float) -> None:
         """Take who decides, the id this node asks under, and how long to wait for a block."""
-        self._decider = decider
+        self._decision_client = decision_client
         self._node_id = node_id
         self._timeout_s = timeout_s
         self._ids: deque[int] = deque()
@@ -66,7 +66,7 @@ class ProducerIds:
     async def _fetch_block(self) -> None:
         payload = {"broker_id": self._node_id, "broker_epoch": _NO_EPOCH}
         try:
-            reply = await self._decider.submit(
+            reply = await self._decision_client.submit(
                 EventKind.PRODUCER_IDS_REQUESTED, "", payload, self._timeout_s
             )
         except (DecisionTimedOut, NotController) as error:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from state.event_kinds import EventKind
-from streaming.gateway.ports import Decider, Paused
+from streaming.gateway.ports import DecisionClient, Paused
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.leader import OffsetsLeader
 from streaming.offsets.partition_facts import PartitionFacts
@@ -31,11 +31,16 @@ class IsrMaintenance:
     """Asks for the ISRs that are wanted, and lets go of records that every replica has."""
 
     def __init__(
-        self, leader: OffsetsLeader, decider: Decider, *, lag_max_s: float, timeout_s: float
+        self,
+        leader: OffsetsLeader,
+        decision_client: DecisionClient,
+        *,
+        lag_max_s: float,
+        timeout_s: float,
     ) -> None:
         """lag_max_s: replica.lag.time.max.ms; timeout_s: how long a decision may take."""
         self._leader = leader
-        self._decider = decider
+        self._decision_client = decision_client
         self._lag_max_s = lag_max_s
         self._timeout_s = timeout_s
 
@@ -77,7 +82,7 @@ class IsrMaintenance:
         with contextlib.suppress(Paused), contextlib.ExitStack() as asking:
             for log, isr in changes:
                 asking.enter_context(log.asking_for(isr, self._leader.facts[log.partition].isr))
-            await self._decider.submit(kind, GROUP_TOPIC, payload, self._timeout_s)
+            await self._decision_client.submit(kind, GROUP_TOPIC, payload, self._timeout_s)
             for log, isr in changes:
                 logger.info("partition %d: the ISR was to be %s", log.partition, list(isr))
 

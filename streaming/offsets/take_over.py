@@ -18,7 +18,7 @@ from typing import Protocol
 
 from state.event_kinds import EventKind
 from state.protocol_errors import ProtocolError, error_text
-from streaming.gateway.ports import Decider, DecisionTimedOut, NotController
+from streaming.gateway.ports import DecisionClient, DecisionTimedOut, NotController
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.isr_maintenance import IsrMaintenance
 from streaming.offsets.leader import OffsetsLeader
@@ -58,7 +58,7 @@ class TakeOver:
     def __init__(
         self,
         leader: OffsetsLeader,
-        decider: Decider,
+        decision_client: DecisionClient,
         isr_maintenance: IsrMaintenance,
         coordinator: Coordinator,
         *,
@@ -71,7 +71,7 @@ class TakeOver:
         """
         self._counters = counters
         self._leader = leader
-        self._decider = decider
+        self._decision_client = decision_client
         self._isr_maintenance = isr_maintenance
         self._coordinator = coordinator
         self._node_role = node_role
@@ -153,7 +153,7 @@ class TakeOver:
         self._leader.lead(partitions)
         kind = EventKind.RAISE_LEADER_EPOCHS_REQUESTED
         payload = {"topic": GROUP_TOPIC}
-        reply = await self._decider.submit(kind, GROUP_TOPIC, payload, self._timeout_s)
+        reply = await self._decision_client.submit(kind, GROUP_TOPIC, payload, self._timeout_s)
         if reply["error"] != ProtocolError.NONE:
             raise TermOver(f"leader epochs were not raised: error {error_text(reply['error'])}")
         facts = self._leader.facts

@@ -16,7 +16,7 @@ from streaming.shadow.guesses import Ask
 from streaming.shadow.leadership import assignment_of
 from streaming.shadow.looks import Load, Look, SeenTopic
 from streaming.shadow.our_decisions import apply_decisions
-from streaming.shadow.partition_book import Decided, PartitionBook
+from streaming.shadow.partition_book import AwaitedChange, PartitionBook
 from streaming.shadow.requests import Requests
 from streaming.shadow.topic_book import TopicBook
 from streaming.shadow.topic_events import removed, topic_events
@@ -163,7 +163,7 @@ class Comparison:
             self._books.replace(book)
 
 
-def _passed_over(book: PartitionBook, decided: Decided, why: str) -> Verdict:
+def _passed_over(book: PartitionBook, decided: AwaitedChange, why: str) -> Verdict:
     return Verdict(
         Status.PASSED_OVER,
         decided.kind,

@@ -16,7 +16,7 @@ from state.protocol_errors import error_text
 from state.reply_bodies import ControllerApi, partition_errors
 from streaming.shadow.books import Books
 from streaming.shadow.leadership import from_row
-from streaming.shadow.partition_book import Decided
+from streaming.shadow.partition_book import AwaitedChange
 from streaming.shadow.verdicts import Status, Verdict
 
 
@@ -60,7 +60,7 @@ def _changed(books: Books, decision: MergedDecision, now_ms: int, void: bool) ->
             continue  # it never had a leader
         book = books.opened(subject)
         written = "write" in row["actions"] and not void
-        decided = Decided(decision.offset, row["rule"], state) if written else None
+        decided = AwaitedChange(decision.offset, row["rule"], state) if written else None
         book.decided(decided, state, now_ms)
 
 

@@ -22,7 +22,7 @@ from streaming.shadow.verdicts import DIVERGENCES, Difference, Status, Verdict
 
 
 @dataclass(frozen=True, slots=True)
-class Decided:
+class AwaitedChange:
     """A change of ours that waits to be seen; offset: of the event it follows."""
 
     offset: int
@@ -52,12 +52,12 @@ class PartitionBook:
     held: Leadership | None = None
     mine: Leadership | None = None
     live: Leadership | None = None
-    open: list[Decided] = field(default_factory=list)
+    open: list[AwaitedChange] = field(default_factory=list)
     changed_ms: int = 0
     refusal: str = ""
     _tried: set[str] = field(default_factory=set)
 
-    def decided(self, decided: Decided | None, state: Leadership, now_ms: int) -> None:
+    def decided(self, decided: AwaitedChange | None, state: Leadership, now_ms: int) -> None:
         """Take a row of our machine; decided: None when it only says what it knows."""
         if state != self.mine:
             self.mine, self.changed_ms = state, now_ms
@@ -181,7 +181,7 @@ class PartitionBook:
         mine, live = self.mine, self.live
         return mine is not None and live is not None and live.leader_epoch > mine.leader_epoch
 
-    def _agreements(self, decided: list[Decided]) -> tuple[Verdict, ...]:
+    def _agreements(self, decided: list[AwaitedChange]) -> tuple[Verdict, ...]:
         """Return that the last of some decisions was seen, and those before it were not."""
         return tuple(
             self._verdict(
@@ -220,14 +220,16 @@ class PartitionBook:
         self.open.clear()
         return Ruling((verdict,), self._adopt().ask)
 
-    def _decided_value(self, status: Status, decided: Decided | None) -> dict[str, Any] | None:
+    def _decided_value(
+        self, status: Status, decided: AwaitedChange | None
+    ) -> dict[str, Any] | None:
         if decided is None:
             return None
         value = self.mine if status in DIVERGENCES else None
         return (value or decided.state).as_json()
 
     def _verdict(
-        self, status: Status, kind: str, decided: Decided | None = None, why: str = ""
+        self, status: Status, kind: str, decided: AwaitedChange | None = None, why: str = ""
     ) -> Verdict:
         return Verdict(
             status,

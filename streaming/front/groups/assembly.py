@@ -10,13 +10,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from state.event_kinds import EventKind
-from streaming.front.decider import RequestDecider
 from streaming.front.groups.coordination import GroupCoordination
 from streaming.front.groups.sessions import Sessions
 from streaming.gateway.calls import AtOnce, Handler, WithoutTask
 from streaming.gateway.groups.apis import group_apis
 from streaming.gateway.groups.requests import GroupRequests
 from streaming.gateway.groups.transactions import Producing, Transactions
+from streaming.gateway.ports import DecisionClient
 from streaming.image.cluster_image import ClusterImage
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.log.api import NewRecord
@@ -41,7 +41,7 @@ class Groups:
     def __init__(
         self,
         settings: Settings,
-        decider: RequestDecider,
+        decision_client: DecisionClient,
         append: AppendEvents,
         image: Callable[[], ClusterImage | None],
         log_time_ms: Callable[[], int],
@@ -80,8 +80,8 @@ class Groups:
         lag_max_s = settings.replica_lag_time_max_ms / 1000
         self._take_over = TakeOver(
             self.leader,
-            decider,
-            IsrMaintenance(self.leader, decider, lag_max_s=lag_max_s, timeout_s=timeout_s),
+            decision_client,
+            IsrMaintenance(self.leader, decision_client, lag_max_s=lag_max_s, timeout_s=timeout_s),
             self._coordination,
             node_role=node_role,
             counters=counters,

@@ -15,7 +15,6 @@ from state.groups.load import LoadedPartition
 from state.groups.offset_rows import TopicPartition
 from state.groups.payloads.requests import Heartbeat
 from state.groups.tables import CoordinatorPhase
-from streaming.front.decider import Reply, RequestDecider
 from streaming.front.groups.committed_topics import CommittedTopics
 from streaming.front.groups.decisions import GroupDecisions
 from streaming.front.groups.direct_commits import DirectCommits
@@ -25,8 +24,9 @@ from streaming.front.groups.offsets_expiry import OffsetsExpiry
 from streaming.front.groups.sessions import Sessions
 from streaming.front.groups.terms import GroupTerms, election, resignation
 from streaming.front.groups.view import CoordinatorView
+from streaming.front.pending_requests import PendingReply, PendingRequests
 from streaming.gateway.calls import Answer
-from streaming.gateway.ports import NoJob
+from streaming.gateway.ports import NoJob, ReplyBody
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.events import AppendEvents, event
 from streaming.offsets.history import History
@@ -73,14 +73,14 @@ class GroupCoordination:
         self._append = append
         self._node_role = node_role
         self._counters = counters
-        self._decider = RequestDecider(append, node_role.is_controller, counters)
+        self._pending = PendingRequests(append, node_role.is_controller, counters)
         self._sessions = sessions
         self._terms = GroupTerms()
         self.decisions = GroupDecisions(
-            leader, self._decider.answer, self._changed, self._refused, counters
+            leader, self._pending.answer, self._changed, self._refused, counters
         )
         self._view = view = CoordinatorView(leader, self._terms, self.decisions, node_role)
-        self._syncs = DirectSyncs(self._decider, sessions, view)
+        self._syncs = DirectSyncs(self._pending, sessions, view)
         self.known = KnownPartitions()
         self._commits = DirectCommits(
             leader,
@@ -127,11 +127,11 @@ class GroupCoordination:
     @property
     def waiting(self) -> int:
         """Return how many requests wait for a decision."""
-        return self._decider.waiting
+        return self._pending.waiting
 
     async def submit(
         self, kind: EventKind, group: str, payload: dict[str, Any], timeout_s: float
-    ) -> dict[str, Any]:
+    ) -> ReplyBody:
         """Append an event and return its reply; raises NotController, NoJob, DecisionTimedOut,
         NotReplicated.
         """
@@ -141,9 +141,11 @@ class GroupCoordination:
             raise NoJob(_NO_JOB)
         self._sessions.heard(group, payload.get("member", ""))
         async with self._commits.pause.until_answered(group):
-            return await self._decider.submit(kind, group, payload, timeout_s)
+            return await self._pending.submit(kind, group, payload, timeout_s)
 
-    def ask(self, kind: EventKind, group: str, payload: dict[str, Any], timeout_s: float) -> Reply:
+    def ask(
+        self, kind: EventKind, group: str, payload: dict[str, Any], timeout_s: float
+    ) -> PendingReply:
         """Append an event that is not about offsets, unless the image answers it, and return what
         its reply will be; raises NotController, NoJob.
         """
@@ -154,12 +156,12 @@ class GroupCoordination:
         if kind is EventKind.SYNC_GROUP_REQUESTED:
             reply = self._syncs.ask(payload, timeout_s)
         if reply is None:
-            reply = self._decider.ask(kind, group, payload, timeout_s)
+            reply = self._pending.ask(kind, group, payload, timeout_s)
         self._note_asked(kind, group, payload, reply)
         return reply
 
     def _note_asked(
-        self, kind: EventKind, group: str, payload: dict[str, Any], reply: Reply
+        self, kind: EventKind, group: str, payload: dict[str, Any], reply: PendingReply
     ) -> None:
         """Note that a member waits for an answer. Who wants a session that is shorter than allowed
         is refused by the machine, which begins none.
@@ -195,14 +197,14 @@ class GroupCoordination:
         """
         self.decisions.stop()
         self._syncs.forget()
-        self._decider.fail_all(NoJob, _NO_JOB)
+        self._pending.fail_all(NoJob, _NO_JOB)
 
     def role_lost(self) -> None:
         """Fail pending requests."""
         self.topics.role_lost()
         self._terms.unserved()
         self._syncs.forget()
-        self._decider.fail_all()
+        self._pending.fail_all()
 
     def _changed(self, group: str, changes: Sequence[Change]) -> None:
         self._sessions.decided(group, changes)
@@ -262,7 +264,7 @@ class GroupCoordination:
         self._terms.ended()
         self.topics.term_ended()
         self._syncs.forget()
-        self._decider.fail_all()
+        self._pending.fail_all()
 
 
 def coordinator_config(settings: Settings) -> Mapping[str, int]:

@@ -20,7 +20,7 @@ import orjson
 
 from state.bodies import ChangeGroup, GroupStep
 from state.groups.change_bodies import Change
-from state.groups.image import Decided, GroupImage, WriteId
+from state.groups.image import BegunDecision, GroupImage, WriteId
 from state.groups.records import COMMITTED_OFFSETS
 from state.protocol_errors import ProtocolError
 from streaming.offsets.batches import BatchRecord, encode_batch
@@ -131,7 +131,7 @@ class GroupDecisions:
                 self._append(partition, batch)
 
     def _add(
-        self, batches: list[_Batch], write: WriteId, decided: Decided, step: GroupStep
+        self, batches: list[_Batch], write: WriteId, decided: BegunDecision, step: GroupStep
     ) -> None:
         try:
             records = _encoded(decided.group, step)
@@ -150,7 +150,7 @@ class GroupDecisions:
         last.writes.append((write, step))
         self._waiting[write] = []
 
-    def _not_written(self, write: WriteId, decided: Decided, step: GroupStep) -> None:
+    def _not_written(self, write: WriteId, decided: BegunDecision, step: GroupStep) -> None:
         """Have the machine take back what it changed, and answer what waits for it."""
         self._counters["unwritable_group_records"] += 1
         if step.get("quiet"):

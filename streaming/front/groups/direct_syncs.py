@@ -21,9 +21,10 @@ from state.groups.replies import assignment_fields
 from state.groups.states import GroupState
 from state.groups.sync import sync_error
 from state.protocol_errors import ProtocolError
-from streaming.front.decider import Reply, RequestDecider
 from streaming.front.groups.sessions import Sessions
 from streaming.front.groups.view import CoordinatorView
+from streaming.front.pending_requests import PendingReply, PendingRequests
+from streaming.gateway.ports import ReplyBody
 
 _GONE = ProtocolError.UNKNOWN_MEMBER_ID
 _ENDS: Mapping[str, ProtocolError] = {
@@ -42,14 +43,14 @@ _MEMBER_ENDS: Mapping[str, ProtocolError] = {
 class DirectSyncs:
     """Takes what it can of SyncGroup; lives on the front's event loop."""
 
-    def __init__(self, decider: RequestDecider, sessions: Sessions, view: CoordinatorView) -> None:
-        """decider: has the replies of waiting requests."""
-        self._decider = decider
+    def __init__(self, pending: PendingRequests, sessions: Sessions, view: CoordinatorView) -> None:
+        """pending: has the replies of waiting requests."""
+        self._pending = pending
         self._sessions = sessions
         self._view = view
         self._waiting: dict[str, dict[str, str]] = {}
 
-    def ask(self, payload: Mapping[str, Any], timeout_s: float) -> Reply | None:
+    def ask(self, payload: Mapping[str, Any], timeout_s: float) -> PendingReply | None:
         """Return what the reply to a SyncGroup will be; None leaves it to be decided.
 
         payload: as in sync_group_requested, without an id.
@@ -89,11 +90,11 @@ class DirectSyncs:
         """Drop all waiting requests; their callers have already been answered."""
         self._waiting.clear()
 
-    def _wait(self, group: str, member: str, timeout_s: float) -> Reply:
+    def _wait(self, group: str, member: str, timeout_s: float) -> PendingReply:
         """Let a member wait with this request; one that waits already is answered with the error
         that SyncGroup's clients retry.
         """
-        request_id, reply = self._decider.expect(EventKind.SYNC_GROUP_REQUESTED, timeout_s)
+        request_id, reply = self._pending.expect(EventKind.SYNC_GROUP_REQUESTED, timeout_s)
         waiting = self._waiting.setdefault(group, {})
         before = waiting.pop(member, None)
         if before is not None:
@@ -107,19 +108,19 @@ class DirectSyncs:
         if held is None or held.state is not GroupState.STABLE:
             return
         del self._waiting[group]
-        self._decider.answer(
+        self._pending.answer(
             {"request_id": request_id, **_assignment(held, member)}
             for member, request_id in waiting.items()
         )
 
     def _refuse(self, waiting: Mapping[str, str], error: ProtocolError) -> None:
-        self._decider.answer(
+        self._pending.answer(
             {"request_id": request_id, "error": error} for request_id in waiting.values()
         )
 
 
-def _answered(body: dict[str, Any]) -> Reply:
-    reply: Reply = asyncio.get_running_loop().create_future()
+def _answered(body: ReplyBody) -> PendingReply:
+    reply: PendingReply = asyncio.get_running_loop().create_future()
     reply.set_result(body)
     return reply
 

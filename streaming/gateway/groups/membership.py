@@ -7,7 +7,6 @@ import logging
 import uuid
 from binascii import a2b_base64, b2a_base64
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from state.groups.answers import heartbeat_error
 from state.groups.join import MEMBER_ID_REQUIRED_SINCE
@@ -17,6 +16,7 @@ from state.groups.tables import GroupApi
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import Answer, Call, HangUp
 from streaming.gateway.groups.requests import GroupRequests, OnReply
+from streaming.gateway.ports import ReplyBody
 from streaming.wire.apis import ApiKey
 from streaming.wire.joining import encode_join_group, encode_sync_group
 from streaming.wire.passing import answer_with_id_of, request_with_id
@@ -26,8 +26,6 @@ from streaming.wire.responses import encode_response, encode_response_header
 from streaming.wire.schema_codec import Body
 
 logger = logging.getLogger(__name__)
-
-Reply = dict[str, Any]
 
 _NO_GENERATION = -1
 _REBALANCE_TIMEOUT_SINCE = 1
@@ -50,7 +48,7 @@ class Membership:
     """Answers what members ask."""
 
     def __init__(self, requests: GroupRequests) -> None:
-        """Take who decides."""
+        """Take what has requests decided."""
         self._requests = requests
 
     def join(self, request: bytes, host: str, answer: Answer) -> bool:
@@ -80,7 +78,7 @@ class Membership:
         }
         on_reply = _answering(answer, functools.partial(_join_response, header, member))
         identifies = not member and instance is None and version >= MEMBER_ID_REQUIRED_SINCE
-        at_once: list[Reply] = []
+        at_once: list[ReplyBody] = []
         self._requests.ask(
             GroupApi.JOIN_GROUP,
             body["group_id"],
@@ -201,10 +199,10 @@ def _heartbeat_response(version: int, error: int) -> bytes:
     return encode_response(ApiKey.HEARTBEAT, version, 0, {"error_code": error})
 
 
-def _answering(answer: Answer, encode: Callable[[Reply], bytes]) -> OnReply:
+def _answering(answer: Answer, encode: Callable[[ReplyBody], bytes]) -> OnReply:
     """Return what answers with the response to a reply."""
 
-    def on_reply(reply: Reply) -> None:
+    def on_reply(reply: ReplyBody) -> None:
         try:
             response = encode(reply)
         except Exception:  # a bug of ours must not leave the client without an answer
@@ -215,7 +213,7 @@ def _answering(answer: Answer, encode: Callable[[Reply], bytes]) -> OnReply:
     return on_reply
 
 
-def _join_response(header: RequestHeader, asked_as: str, reply: Reply) -> bytes:
+def _join_response(header: RequestHeader, asked_as: str, reply: ReplyBody) -> bytes:
     version = header.api_version
     protocol = reply.get("protocol")
     if protocol is None and version < _NULL_PROTOCOL_SINCE:
@@ -237,7 +235,7 @@ def _join_response(header: RequestHeader, asked_as: str, reply: Reply) -> bytes:
     return encode_response_header(ApiKey.JOIN_GROUP, version, header.correlation_id) + body
 
 
-def _sync_response(header: RequestHeader, reply: Reply) -> bytes:
+def _sync_response(header: RequestHeader, reply: ReplyBody) -> bytes:
     version = header.api_version
     body = encode_sync_group(
         version,

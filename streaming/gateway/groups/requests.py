@@ -27,11 +27,12 @@ from streaming.gateway.ports import (
     NoJob,
     NotController,
     NotReplicated,
+    ReplyBody,
 )
 
 logger = logging.getLogger(__name__)
 
-OnReply: TypeAlias = Callable[[dict[str, Any]], None]
+OnReply: TypeAlias = Callable[[ReplyBody], None]
 """Takes the reply to a request, or {"error": code} alone."""
 
 _FAILURES = (NotController, NoJob, DecisionTimedOut, NotReplicated)
@@ -79,7 +80,7 @@ class GroupService(Protocol):
 
     async def submit(
         self, kind: EventKind, group: str, payload: dict[str, Any], timeout_s: float
-    ) -> dict[str, Any]:
+    ) -> ReplyBody:
         """Append an event with a fresh request_id and return the reply.
 
         Raises NotController, NoJob, DecisionTimedOut, NotReplicated.
@@ -87,7 +88,7 @@ class GroupService(Protocol):
 
     def ask(
         self, kind: EventKind, group: str, payload: dict[str, Any], timeout_s: float
-    ) -> asyncio.Future[dict[str, Any]]:
+    ) -> asyncio.Future[ReplyBody]:
         """Do as submit does, for what is not about offsets, without waiting; raises NotController,
         NoJob.
         """
@@ -127,7 +128,7 @@ class GroupRequests:
 
     async def reply(
         self, api: GroupApi, call: Call, group: str | None, payload: dict[str, Any]
-    ) -> dict[str, Any]:
+    ) -> ReplyBody:
         """Return the reply to a request about a group, or {"error": code} alone.
 
         A commit without partitions that exist does not reach the coordinator (KafkaApis), so it
@@ -147,7 +148,7 @@ class GroupRequests:
         whole = api is GroupApi.OFFSET_DELETE and reply["error"] != ProtocolError.NONE
         return reply if whole else _with_unknown(reply, unknown)
 
-    async def _decided(self, api: GroupApi, group: str, asked: dict[str, Any]) -> dict[str, Any]:
+    async def _decided(self, api: GroupApi, group: str, asked: dict[str, Any]) -> ReplyBody:
         timeout_s = self._timeout_s
         if api is GroupApi.OFFSET_COMMIT:
             timeout_s = min(timeout_s, COMMIT_TIMEOUT_S)
@@ -183,7 +184,7 @@ class GroupRequests:
             on_reply({"error": _error_of(api, failure)})
             return
 
-        def decided(reply: asyncio.Future[dict[str, Any]]) -> None:
+        def decided(reply: asyncio.Future[ReplyBody]) -> None:
             failure = reply.exception()
             on_reply(reply.result() if failure is None else {"error": _error_of(api, failure)})
 
@@ -204,7 +205,7 @@ class GroupRequests:
 
     async def reply_in_transaction(
         self, call: Call, group: str, transactional_id: str, payload: dict[str, Any]
-    ) -> dict[str, Any]:
+    ) -> ReplyBody:
         """Return the reply to a TxnOffsetCommit, which the transaction's coordinator is asked about
         first.
         """
@@ -233,7 +234,7 @@ def _may_begin(api: GroupApi, payload: Mapping[str, Any]) -> bool:
     return api in _ONE_TOO_MANY and (api is not GroupApi.OFFSET_COMMIT or payload["generation"] < 0)
 
 
-def _with_unknown(reply: dict[str, Any], unknown: Iterable[TopicPartition]) -> dict[str, Any]:
+def _with_unknown(reply: ReplyBody, unknown: Iterable[TopicPartition]) -> ReplyBody:
     """Return the reply to a request about partitions of which some do not exist."""
     error = ProtocolError.UNKNOWN_TOPIC_OR_PARTITION
     rows = [[*one, error] for one in unknown]

@@ -10,13 +10,11 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
 
 from state.protocol_errors import ProtocolError
-from streaming.gateway.ports import COMMIT_TIMEOUT_S
+from streaming.gateway.ports import COMMIT_TIMEOUT_S, ReplyBody
 
-Reply = dict[str, Any]
-Submit = Callable[[int], Awaitable[Reply]]
+Submit = Callable[[int], Awaitable[ReplyBody]]
 """Has a commit decided, given what the transaction's coordinator said of it (an error code)."""
 
 _MARKER_WAITS_S = 20.0
@@ -43,9 +41,9 @@ class Transactions:
     def __init__(self, verify: Verify) -> None:
         """Take who asks the coordinators of transactions."""
         self._verify = verify
-        self._under_way: defaultdict[int, set[asyncio.Task[Reply]]] = defaultdict(set)
+        self._under_way: defaultdict[int, set[asyncio.Task[ReplyBody]]] = defaultdict(set)
 
-    async def commit(self, producing: Producing, submit: Submit) -> Reply:
+    async def commit(self, producing: Producing, submit: Submit) -> ReplyBody:
         """Return the reply to a commit, REQUEST_TIMED_OUT when it takes too long; it stays under
         way then.
         """
@@ -56,10 +54,10 @@ class Transactions:
         await asyncio.wait([task], timeout=COMMIT_TIMEOUT_S)
         return task.result() if task.done() else {"error": ProtocolError.REQUEST_TIMED_OUT}
 
-    async def _commit(self, producing: Producing, submit: Submit) -> Reply:
+    async def _commit(self, producing: Producing, submit: Submit) -> ReplyBody:
         return await submit(await self._verify(producing))
 
-    def _ended(self, producer_id: int, task: asyncio.Task[Reply]) -> None:
+    def _ended(self, producer_id: int, task: asyncio.Task[ReplyBody]) -> None:
         if not task.cancelled():
             task.exception()  # its caller may be gone
         of_producer = self._under_way[producer_id]

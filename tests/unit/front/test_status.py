@@ -98,7 +98,7 @@ def test_requests_of_tools_and_of_members_wait_alike(tmp_path, monkeypatch):
         front, log = made_front(tmp_path)
         with log:
             play_job(front)
-            front._decider.ask(EventKind.DELETE_TOPIC_REQUESTED, "t", {"topic": "t"}, 20)
+            front._pending.ask(EventKind.DELETE_TOPIC_REQUESTED, "t", {"topic": "t"}, 20)
             assert front.status()["waiting_requests"] == 1
             front._groups._coordination.ask(EventKind.LEAVE_GROUP_REQUESTED, "g", {}, 20)
             assert front.status()["waiting_requests"] == 2

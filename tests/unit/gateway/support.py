@@ -74,11 +74,11 @@ class FakeUsers:
 
 
 class FakeCluster:
-    """The view and the decider of a gateway: real machines decide, one slot, no job, no log.
+    """A gateway's view and its decision client: real machines decide, one slot, no job, no log.
 
     events: what happened and was submitted, parsed as the job would; gone: topics that ceased to
-    exist by it. fail is raised instead of a
-    reply; gate, when there is one, holds replies back until it is set.
+    exist by it. fail is raised instead of a reply; gate, when there is one, holds replies back
+    until it is set.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Turns a request into an event and waits for the decision that answers it."""
+"""Requests that became events and wait for the decisions that answer them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from concurrent.futures import Future
 from typing import Any, TypeAlias
 
 from state.event_kinds import EventKind
-from streaming.gateway.ports import DecisionTimedOut, NotController, Paused
+from streaming.gateway.ports import DecisionTimedOut, NotController, Paused, ReplyBody
 from streaming.log.api import NewRecord, RecordRefused
 from streaming.log.events import AppendEvents, event
 from streaming.process.counters import Counters
@@ -30,14 +30,14 @@ PAUSED_KINDS = frozenset(
 PAUSED_MESSAGE = "The controller is paused by an operator and decides nothing until it is resumed."
 
 
-Reply: TypeAlias = asyncio.Future[dict[str, Any]]
-_Queued: TypeAlias = tuple[NewRecord, Reply]
+PendingReply: TypeAlias = asyncio.Future[ReplyBody]
+_Queued: TypeAlias = tuple[NewRecord, PendingReply]
 
 
-class RequestDecider:
+class PendingRequests:
     """Requests that wait for their decision, by request id; lives on one event loop.
 
-    The gateway's Decider.
+    The gateway's DecisionClient.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class RequestDecider:
         self._is_paused = is_paused
         self._id = uuid.uuid4().hex
         self._numbers = itertools.count()
-        self._waiting: dict[str, Reply] = {}
+        self._waiting: dict[str, PendingReply] = {}
         self._queued: list[_Queued] = []
 
     @property
@@ -66,14 +66,16 @@ class RequestDecider:
 
     async def submit(
         self, kind: EventKind, key: str, payload: dict[str, Any], timeout_s: float
-    ) -> dict[str, Any]:
+    ) -> ReplyBody:
         """Append an event that carries a new request_id and return the body of its reply.
 
         Raises NotController, Paused, DecisionTimedOut, LogError.
         """
         return await self.ask(kind, key, payload, timeout_s)
 
-    def ask(self, kind: EventKind, key: str, payload: dict[str, Any], timeout_s: float) -> Reply:
+    def ask(
+        self, kind: EventKind, key: str, payload: dict[str, Any], timeout_s: float
+    ) -> PendingReply:
         """Append an event as `submit` does and return what its reply will be, or what it raises.
 
         Raises NotController, Paused.
@@ -86,22 +88,22 @@ class RequestDecider:
         self._queue(event(kind, {**payload, "request_id": request_id}, key), reply)
         return reply
 
-    def expect(self, kind: EventKind, timeout_s: float) -> tuple[str, Reply]:
+    def expect(self, kind: EventKind, timeout_s: float) -> tuple[str, PendingReply]:
         """Return a new request_id and what its reply will be; nothing is appended."""
         loop = asyncio.get_running_loop()
         request_id = f"{self._id}-{next(self._numbers)}"
-        reply: Reply = loop.create_future()
+        reply: PendingReply = loop.create_future()
         self._waiting[request_id] = reply
         late = loop.call_later(timeout_s, self._late, reply, kind, timeout_s)
 
-        def ended(_: Reply) -> None:
+        def ended(_: PendingReply) -> None:
             late.cancel()
             del self._waiting[request_id]
 
         reply.add_done_callback(ended)
         return request_id, reply
 
-    def _queue(self, record: NewRecord, reply: Reply) -> None:
+    def _queue(self, record: NewRecord, reply: PendingReply) -> None:
         """Append with all that is asked in this turn of the loop; an append that was begun is not
         taken back.
         """
@@ -133,12 +135,12 @@ class RequestDecider:
             if not reply.done():
                 reply.set_exception(error)
 
-    def _late(self, reply: Reply, kind: str, timeout_s: float) -> None:
+    def _late(self, reply: PendingReply, kind: str, timeout_s: float) -> None:
         if not reply.done():
             self._counters["reply_timeouts"] += 1
             reply.set_exception(DecisionTimedOut(f"no decision about {kind} in {timeout_s:g} s"))
 
-    def answer(self, replies: Iterable[dict[str, Any]]) -> None:
+    def answer(self, replies: Iterable[ReplyBody]) -> None:
         """Hand replies to who waits for them; late ones are counted and dropped."""
         for body in replies:
             reply = self._waiting.get(body["request_id"])

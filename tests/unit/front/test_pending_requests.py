@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from state.event_kinds import EventKind
-from streaming.front.decider import PAUSED_KINDS, RequestDecider
+from streaming.front.pending_requests import PAUSED_KINDS, PendingRequests
 from streaming.gateway.ports import DecisionTimedOut, NotController, Paused
 from streaming.log.api import LogClosed, RecordRefused
 from tests.fixtures.waiting import wait_on_loop
@@ -31,18 +31,18 @@ class Log:
         return future
 
 
-def decider(log: Log, counters: Counter, holds: bool = True) -> RequestDecider:
-    return RequestDecider(log.append, lambda: holds, counters)
+def pending(log: Log, counters: Counter, holds: bool = True) -> PendingRequests:
+    return PendingRequests(log.append, lambda: holds, counters)
 
 
-async def submit(asked: RequestDecider, timeout_s: float = 10.0) -> dict:
+async def submit(asked: PendingRequests, timeout_s: float = 10.0) -> dict:
     return await asked.submit(EventKind.PRODUCER_IDS_REQUESTED, "", {"broker_id": 1}, timeout_s)
 
 
 def test_replies_reach_who_asked_in_any_order():
     async def scenario():
         log, counters = Log(), Counter()
-        asked = decider(log, counters)
+        asked = pending(log, counters)
         tasks = [asyncio.create_task(submit(asked)) for _ in range(3)]
         await wait_on_loop("the requests", lambda: len(log.bodies) >= 3, poll_s=0)
         ids = [body["request_id"] for body in log.bodies]
@@ -59,7 +59,7 @@ def test_without_the_role_nothing_is_appended():
     async def scenario():
         log = Log()
         with pytest.raises(NotController):
-            await submit(decider(log, Counter(), holds=False))
+            await submit(pending(log, Counter(), holds=False))
         assert log.bodies == []
 
     asyncio.run(scenario())
@@ -69,7 +69,7 @@ def test_without_the_role_nothing_is_appended():
 def test_a_pause_refuses_what_is_about_partitions_and_appends_nothing(kind):
     async def scenario():
         log = Log()
-        asked = RequestDecider(log.append, lambda: True, Counter(), lambda: True)
+        asked = PendingRequests(log.append, lambda: True, Counter(), lambda: True)
         with pytest.raises(Paused, match="paused by an operator"):
             await asked.submit(kind, "t", {}, 10.0)
         assert log.bodies == []
@@ -84,7 +84,7 @@ def test_a_pause_refuses_what_is_about_partitions_and_appends_nothing(kind):
 def test_a_reply_that_does_not_come_is_given_up_but_was_appended(timeout_s):
     async def scenario():
         log, counters = Log(), Counter()
-        asked = decider(log, counters)
+        asked = pending(log, counters)
         with pytest.raises(DecisionTimedOut):
             await submit(asked, timeout_s)
         assert (len(log.bodies), asked.waiting, counters["reply_timeouts"]) == (1, 0, 1)
@@ -95,7 +95,7 @@ def test_a_reply_that_does_not_come_is_given_up_but_was_appended(timeout_s):
 def test_losing_the_role_tells_everybody_who_waits():
     async def scenario():
         log = Log()
-        asked = decider(log, Counter())
+        asked = pending(log, Counter())
         task = asyncio.create_task(submit(asked))
         await wait_on_loop("the request", lambda: log.bodies, poll_s=0)
         asked.fail_all()
@@ -109,7 +109,7 @@ def test_losing_the_role_tells_everybody_who_waits():
 def test_a_cancelled_request_leaves_nothing_behind():
     async def scenario():
         log = Log()
-        asked = decider(log, Counter())
+        asked = pending(log, Counter())
         task = asyncio.create_task(submit(asked))
         await wait_on_loop("the request", lambda: log.bodies, poll_s=0)
         task.cancel()
@@ -123,7 +123,7 @@ def test_a_cancelled_request_leaves_nothing_behind():
 def test_a_log_that_refuses_is_told():
     async def scenario():
         with pytest.raises(LogClosed):
-            await submit(decider(Log(LogClosed("closed")), Counter()))
+            await submit(pending(Log(LogClosed("closed")), Counter()))
 
     asyncio.run(scenario())
 
@@ -139,7 +139,7 @@ def test_a_record_that_is_refused_keeps_no_other_out():
 
     async def scenario():
         log = Choosy()
-        asked = decider(log, Counter())
+        asked = pending(log, Counter())
         kind = EventKind.PRODUCER_IDS_REQUESTED
         tasks = [
             asyncio.create_task(asked.submit(kind, "", {"broker_id": id_}, 10.0))
