@@ -52,7 +52,7 @@ class Received:
     request_bytes: int
 
 
-class StubBrokers:
+class BenchBrokers:
     """Listeners on one event loop in a thread; the calls come from another thread."""
 
     def __init__(self, connect: str, listener: str = LISTENER, *, keep: bool = False) -> None:
@@ -177,7 +177,7 @@ class _Connection(asyncio.BufferedProtocol):
 
 def main() -> None:
     answer_with = open_answers()
-    stubs = StubBrokers(*sys.argv[1:3], keep="keep" in sys.argv[3:])
+    stubs = BenchBrokers(*sys.argv[1:3], keep="keep" in sys.argv[3:])
     try:
         serve(
             {

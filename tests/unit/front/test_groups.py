@@ -34,7 +34,7 @@ from tests.unit.front.group_requests import (
     versions,
 )
 from tests.unit.front.group_world import GroupWorld
-from tests.unit.gateway.stub_broker import RANGES, StubBroker, ask_raw, brokers, ranges_of
+from tests.unit.gateway.answering_broker import RANGES, AnsweringBroker, ask_raw, brokers, ranges_of
 from tests.unit.gateway.support import Rig
 
 
@@ -210,7 +210,7 @@ def test_offsets_in_zookeeper_are_left_to_brokers(api_key: ApiKey) -> None:
 
     async def scenario(world: GroupWorld, rig: Rig) -> None:
         asked = struct.pack(">hhi", api_key, 0, 5) + b"whatever"
-        async with brokers(rig, StubBroker(1, {**RANGES, 8: (0, 9), 9: (0, 9)}, echo)):
+        async with brokers(rig, AnsweringBroker(1, {**RANGES, 8: (0, 9), 9: (0, 9)}, echo)):
             answer = await ask_raw(rig, asked)
         assert answer[:8] == asked[4:8] + asked[:4]
         assert answer[12:] == b"whatever"

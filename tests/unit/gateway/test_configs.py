@@ -8,7 +8,7 @@ import pytest
 
 from state.protocol_errors import ProtocolError
 from streaming.wire.apis import APIS, ApiKey
-from tests.unit.gateway.stub_broker import RANGES, StubBroker, answering, brokers
+from tests.unit.gateway.answering_broker import RANGES, AnsweringBroker, answering, brokers
 from tests.unit.gateway.support import Rig, with_gateway
 
 TOPIC, BROKER, LOGGER = 2, 4, 8
@@ -21,7 +21,7 @@ def field_of(api_key: int) -> str:
     return "results" if api_key == ApiKey.DESCRIBE_CONFIGS else "responses"
 
 
-def stub_broker(broker_id: int, api_key: int) -> StubBroker:
+def answering_broker(broker_id: int, api_key: int) -> AnsweringBroker:
     """A broker that answers for every resource and puts its id into the message."""
 
     def results(body: dict[str, Any]) -> list[dict[str, Any]]:
@@ -38,7 +38,7 @@ def stub_broker(broker_id: int, api_key: int) -> StubBroker:
         ]
 
     answer = answering(api_key, **{field_of(api_key): results})
-    return StubBroker(broker_id, answer=answer)
+    return AnsweringBroker(broker_id, answer=answer)
 
 
 def resource(
@@ -61,7 +61,7 @@ async def ask(rig: Rig, api_key: int, *resources: dict[str, Any]) -> list[tuple[
 @pytest.mark.parametrize("api_key", CONFIG_APIS)
 def test_a_brokers_own_configs_are_asked_of_that_broker(api_key: int) -> None:
     async def scenario(rig: Rig) -> None:
-        one, two = stub_broker(1, api_key), stub_broker(2, api_key)
+        one, two = answering_broker(1, api_key), answering_broker(2, api_key)
         async with brokers(rig, one, two):
             for broker_id, stub in ((2, two), (1, one), (2, two)):
                 for kind in (BROKER, LOGGER):
@@ -78,7 +78,7 @@ def test_a_brokers_own_configs_are_asked_of_that_broker(api_key: int) -> None:
 @pytest.mark.parametrize("api_key", CONFIG_APIS)
 def test_what_belongs_to_several_is_taken_apart_and_put_together_in_order(api_key: int) -> None:
     async def scenario(rig: Rig) -> None:
-        one, two = stub_broker(1, api_key), stub_broker(2, api_key)
+        one, two = answering_broker(1, api_key), answering_broker(2, api_key)
         async with brokers(rig, one, two):
             names = [(BROKER, "2"), (TOPIC, "2"), (BROKER, "77"), (BROKER, "1"), (BROKER, "")]
             answers = await ask(rig, api_key, *(resource(api_key, *name) for name in names))
@@ -95,7 +95,7 @@ def test_what_belongs_to_several_is_taken_apart_and_put_together_in_order(api_ke
 
 def test_this_nodes_configs_can_be_read() -> None:
     async def scenario(rig: Rig) -> None:
-        async with brokers(rig, StubBroker(1)):
+        async with brokers(rig, AnsweringBroker(1)):
             key = ApiKey.DESCRIBE_CONFIGS
             for version in range(5):
                 for asked, names in (
@@ -120,7 +120,7 @@ def test_this_nodes_configs_can_be_read() -> None:
 
 def test_at_this_node_nothing_can_be_set_and_deleting_is_done_already() -> None:
     async def scenario(rig: Rig) -> None:
-        async with brokers(rig, StubBroker(1)):
+        async with brokers(rig, AnsweringBroker(1)):
             whole, single = ALTERING
             setting = {"name": "a", "value": "1"}
             assert (await ask(rig, whole, resource(whole, BROKER, "1000")))[0][2] == 0
@@ -137,7 +137,7 @@ def test_at_this_node_nothing_can_be_set_and_deleting_is_done_already() -> None:
 @pytest.mark.parametrize("api_key", CONFIG_APIS)
 def test_without_the_broker_that_is_meant_the_connection_closes(api_key: int) -> None:
     async def scenario(rig: Rig) -> None:
-        here, away = stub_broker(1, api_key), stub_broker(2, api_key)
+        here, away = answering_broker(1, api_key), answering_broker(2, api_key)
         async with brokers(rig, here, away):
             await away.stop()
             for resources in (
@@ -163,7 +163,7 @@ def test_a_topic_that_may_be_created_by_asking_is_left_to_a_broker(said: int, to
             ]
 
         fixed = {"brokers": [], "cluster_id": None, "controller_id": -1}
-        stub = StubBroker(1, answer=answering(key, topics=topics, **fixed))
+        stub = AnsweringBroker(1, answer=answering(key, topics=topics, **fixed))
         async with brokers(rig, stub):
             rig.cluster.create("known", [[1]])
             names = ["known", "new", "not legal", "new", "other"]
@@ -201,7 +201,7 @@ def test_a_missing_coordinators_topic_is_left_to_a_broker_to_create() -> None:
             "host": "",
             "port": -1,
         }
-        stub = StubBroker(1, ranges=RANGES | {key: (0, 3)}, answer=answering(key, **fields))
+        stub = AnsweringBroker(1, ranges=RANGES | {key: (0, 3)}, answer=answering(key, **fields))
         async with brokers(rig, stub):
             for version in range(7):
                 body = {"key": "g", "coordinator_keys": ["g", "h"]}

@@ -15,9 +15,9 @@ from streaming.wire.apis import ApiKey
 from streaming.wire.requests import encode_request
 from streaming.wire.responses import decode_response
 from tests.fixtures.waiting import wait_on_loop
-from tests.unit.gateway.stub_broker import (
+from tests.unit.gateway.answering_broker import (
     RANGES,
-    StubBroker,
+    AnsweringBroker,
     answering,
     ask_raw,
     brokers,
@@ -40,7 +40,7 @@ async def echo(request: bytes) -> bytes:
 
 def test_a_request_is_passed_on_as_it_is_under_an_id_of_ours() -> None:
     async def scenario(rig: Rig) -> None:
-        stub = StubBroker(1, answer=echo)
+        stub = AnsweringBroker(1, answer=echo)
         async with brokers(rig, stub):
             for correlation_id in (77, 78, 2**31 - 1, -5):
                 answer = await ask_raw(rig, raw(DESCRIBE_ACLS, correlation_id))
@@ -57,7 +57,7 @@ def test_a_request_is_passed_on_as_it_is_under_an_id_of_ours() -> None:
 
 def test_brokers_take_turns_and_one_that_is_away_is_passed_over() -> None:
     async def scenario(rig: Rig) -> None:
-        stubs = [StubBroker(id_, answer=echo) for id_ in (1, 2, 3)]
+        stubs = [AnsweringBroker(id_, answer=echo) for id_ in (1, 2, 3)]
         async with brokers(rig, *stubs):
             for correlation_id in range(6):
                 await ask_raw(rig, raw(DESCRIBE_ACLS, correlation_id))
@@ -88,7 +88,7 @@ def test_without_an_answer_the_connection_closes_and_nobody_else_is_asked() -> N
         async def too_short(_: bytes) -> bytes:
             return b"\x00"
 
-        stubs = [StubBroker(id_) for id_ in (1, 2)]
+        stubs = [AnsweringBroker(id_) for id_ in (1, 2)]
         async with brokers(rig, *stubs):
             for broken in (hang_up, other_id, too_short):
                 for stub in stubs:
@@ -102,7 +102,7 @@ def test_without_an_answer_the_connection_closes_and_nobody_else_is_asked() -> N
 
 def test_without_a_broker_the_connection_closes() -> None:
     async def scenario(rig: Rig) -> None:
-        async with brokers(rig, StubBroker(1)):
+        async with brokers(rig, AnsweringBroker(1)):
             pass
         await closed(rig, raw(DESCRIBE_ACLS, 1))  # its port is closed
         rig.cluster.happen("broker_registrations_changed", "", {"unregistered": [1]})
@@ -115,7 +115,7 @@ def test_without_a_broker_the_connection_closes() -> None:
 
 def test_a_broker_is_forgotten_with_its_registration() -> None:
     async def scenario(rig: Rig) -> None:
-        stub = StubBroker(1, answer=echo)
+        stub = AnsweringBroker(1, answer=echo)
         async with brokers(rig, stub):
             await ask_raw(rig, raw(DESCRIBE_ACLS, 1))
             body = {"updated": [stub.registration(epoch=200)]}
@@ -138,8 +138,8 @@ def test_passed_apis_are_advertised_in_the_versions_that_all_brokers_and_we_know
         everything = await ranges(rig)  # no broker is known
         assert everything[29] == PASSED_APIS[29].versions
         served = {k: v for k, v in everything.items() if k not in PASSED_APIS.keys() | SHARED}
-        old = StubBroker(1, ranges=RANGES | {29: (0, 2), 32: (0, 3), 44: (5, 9)})
-        new = StubBroker(2, ranges=RANGES | {29: (1, 9), 50: (0, 0)})
+        old = AnsweringBroker(1, ranges=RANGES | {29: (0, 2), 32: (0, 3), 44: (5, 9)})
+        new = AnsweringBroker(2, ranges=RANGES | {29: (1, 9), 50: (0, 0)})
         async with brokers(rig, old, new):
             shared = {29: (1, 2), 32: (0, 3), 33: (0, 2), 48: (0, 1)}
             assert await ranges(rig) == served | shared
@@ -165,7 +165,7 @@ def test_what_all_brokers_serve_is_worked_out_once(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(versions, "common_ranges", noted)
 
     async def scenario(rig: Rig) -> None:
-        async with brokers(rig, StubBroker(1), StubBroker(2)):
+        async with brokers(rig, AnsweringBroker(1), AnsweringBroker(2)):
             await ranges(rig)
             worked_out.clear()
             for _ in range(5):
@@ -180,7 +180,7 @@ def test_what_all_brokers_serve_is_worked_out_once(monkeypatch: pytest.MonkeyPat
 
 def test_a_broker_that_does_not_tell_its_versions_counts_for_nothing() -> None:
     async def scenario(rig: Rig) -> None:
-        there, away = StubBroker(1), StubBroker(2)
+        there, away = AnsweringBroker(1), AnsweringBroker(2)
         async with brokers(rig, there, away):
             await away.stop()
             found = await ranges(rig)
@@ -197,7 +197,7 @@ def run(scenario: Awaitable[None]) -> None:
     asyncio.run(bounded())
 
 
-def target(stub: StubBroker) -> Target:
+def target(stub: AnsweringBroker) -> Target:
     return Target(stub.id, 1, "127.0.0.1", stub.port)
 
 
@@ -209,7 +209,7 @@ def test_no_more_connections_than_allowed_and_the_others_wait_for_their_turn() -
             await gate.wait()
             return await echo(request)
 
-        stub = StubBroker(1, answer=slow)
+        stub = AnsweringBroker(1, answer=slow)
         await stub.start()
         pool = BrokerPool(target(stub), PassingLimits(connections_max=2))
         asked = [asyncio.create_task(pool.exchange(raw(29, id_))) for id_ in range(5)]
@@ -226,7 +226,7 @@ def test_no_more_connections_than_allowed_and_the_others_wait_for_their_turn() -
 
 def test_a_broker_that_hung_up_while_nothing_was_asked_is_connected_to_again() -> None:
     async def scenario() -> None:
-        stub = StubBroker(1, answer=echo)
+        stub = AnsweringBroker(1, answer=echo)
         await stub.start()
         pool = BrokerPool(target(stub), PassingLimits())
         await pool.exchange(raw(DESCRIBE_ACLS, 1))
@@ -258,7 +258,7 @@ def test_answers_that_are_late_or_large_are_failures_and_close_their_connection(
                 await asyncio.sleep(30)
             return await echo(request)
 
-        stub = StubBroker(1, answer=answer)
+        stub = AnsweringBroker(1, answer=answer)
         await stub.start()
         pool = BrokerPool(target(stub), limits)
         for connections in (1, 2):
@@ -273,7 +273,7 @@ def test_answers_that_are_late_or_large_are_failures_and_close_their_connection(
 
 def test_a_refused_connection_is_not_a_question_asked() -> None:
     async def scenario() -> None:
-        stub = StubBroker(1)
+        stub = AnsweringBroker(1)
         await stub.start()
         await stub.stop()
         pool = BrokerPool(target(stub), PassingLimits())
@@ -292,7 +292,7 @@ def test_without_the_role_a_broker_tells_who_controls(api_key: int, version: int
         named = [NODE_ID, NODE_ID]
         first = answering(ApiKey.METADATA, controller_id=lambda _: named[0])
         second = answering(ApiKey.METADATA, api_key, controller_id=lambda _: named[1])
-        stubs = [StubBroker(1, answer=first), StubBroker(2, answer=second)]
+        stubs = [AnsweringBroker(1, answer=first), AnsweringBroker(2, answer=second)]
         async with brokers(rig, *stubs):
 
             async def controller() -> int:

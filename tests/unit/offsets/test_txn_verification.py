@@ -12,7 +12,7 @@ from streaming.gateway.groups.transactions import Producing
 from streaming.internal_topics import TRANSACTION_TOPIC
 from streaming.offsets.txn_verification import TxnVerification
 from streaming.wire.apis import ApiKey
-from tests.unit.gateway.stub_broker import LISTENER, StubBroker, answering, brokers
+from tests.unit.gateway.answering_broker import LISTENER, AnsweringBroker, answering, brokers
 from tests.unit.gateway.support import NODE_ID, Rig, with_gateway
 
 VERIFY = ApiKey.ADD_PARTITIONS_TO_TXN
@@ -26,17 +26,17 @@ ASKED = {
 }
 
 
-def coordinator(error: int = 0, of_partition: int = 0, last: int = 5) -> StubBroker:
+def coordinator(error: int = 0, of_partition: int = 0, last: int = 5) -> AnsweringBroker:
     """Broker 1, which says this of every partition."""
     partitions = [{"partition_index": 4, "partition_error_code": of_partition}]
     topics = [{"name": "__consumer_offsets", "results_by_partition": partitions}]
     results = [{"transactional_id": "x", "topic_results": topics}]
     answer = answering(VERIFY, error_code=error, results_by_transaction=results)
-    return StubBroker(1, ranges={18: (0, 4), VERIFY: (0, last)}, answer=answer)
+    return AnsweringBroker(1, ranges={18: (0, 4), VERIFY: (0, last)}, answer=answer)
 
 
 def verifying(
-    stub: StubBroker,
+    stub: AnsweringBroker,
     scenario: Callable[[TxnVerification], Awaitable[None]],
     topic: bool = True,
     listener: str = LISTENER,

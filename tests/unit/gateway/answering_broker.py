@@ -24,7 +24,7 @@ Answer = Callable[[bytes], Awaitable[bytes | None]]
 
 
 @dataclass
-class StubBroker:
+class AnsweringBroker:
     """A broker that notes every request but ApiVersions, which it answers by itself."""
 
     id: int
@@ -105,7 +105,7 @@ def answering(*api_keys: int, **fields: Any) -> Answer:
 
 
 @asynccontextmanager
-async def brokers(rig: Rig, *stubs: StubBroker) -> AsyncIterator[None]:
+async def brokers(rig: Rig, *stubs: AnsweringBroker) -> AsyncIterator[None]:
     """Make stubs the only brokers of a gateway's cluster."""
     for stub in stubs:
         await stub.start()
