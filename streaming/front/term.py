@@ -221,7 +221,7 @@ class Term:
         tree, log, counters = self._tree, self._log, self._counters
         minted = topics_have_ids(self._settings)
         check = self._signals.check
-        topics = TopicsObserver(tree, log, counters, check, mint_topic_ids=minted)
+        topics = TopicsObserver(tree, log, counters, check=check, mint_topic_ids=minted)
         notifications = NotificationsObserver(tree, writer, log, counters)
         observers = Observers(
             tree,

@@ -44,9 +44,9 @@ class TopicsObserver:
         tree: WatchedTree,
         log: EventAppender,
         counters: Counters,
-        check: Callable[[], None] = lambda: None,
         *,
-        mint_topic_ids: bool = False,
+        check: Callable[[], None],
+        mint_topic_ids: bool,
     ) -> None:
         """Start with no topic known; check is called between the groups of a long look. With
         mint_topic_ids topics that have no id are observed with one to get.

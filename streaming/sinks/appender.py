@@ -23,7 +23,7 @@ class SinkAppender:
     """The sinks' door to the event log; any thread may use it."""
 
     def __init__(
-        self, link: JobLink, stopped: Callable[[], bool], unfolded: Iterable[LogRecord] = ()
+        self, link: JobLink, stopped: Callable[[], bool], *, unfolded: Iterable[LogRecord]
     ) -> None:
         """Take the link, and the events that are in the log but not folded after a restart."""
         self._link = link

@@ -78,7 +78,7 @@ def open_sinks(
 
     ring = _Ring(decided)
     link = JobLink(folders.link, on_connected=ring.send_image)
-    appender = SinkAppender(link, stopped.is_set, unfolded)
+    appender = SinkAppender(link, stopped.is_set, unfolded=unfolded)
     doubts = Doubts(unfolded)
     forget_doubted(decided.image, doubts, folded)
     outcome_log = OutcomeLog(outcomes)
@@ -100,7 +100,7 @@ def open_sinks(
         unconfirmed=unconfirmed,
         link=link,
         decided=decided,
-        planner=Planner(decided.image, listener, announced_topic),
+        planner=Planner(decided.image, listener, announced_topic=announced_topic),
         retention=retention,
         appender=appender,
         doubts=doubts,

@@ -23,8 +23,8 @@ class DecidedSoFar:
         image: ClusterImage,
         timers: dict[str, int],
         *,
-        paused: bool = False,
-        without_term: bool = False,
+        paused: bool,
+        without_term: bool,
     ) -> None:
         """Take all as they were where the job begins; without_term: no election is known there."""
         self.lock = threading.Lock()

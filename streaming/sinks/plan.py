@@ -112,9 +112,7 @@ class Planner:
     announced_topic: of which brokers are told that this node leads it, None for none.
     """
 
-    def __init__(
-        self, image: ClusterImage, listener: str, announced_topic: str | None = None
-    ) -> None:
+    def __init__(self, image: ClusterImage, listener: str, *, announced_topic: str | None) -> None:
         """Take the image and the listener on which brokers reach leaders (inter-broker)."""
         self._image = image
         self._listener = listener

@@ -8,7 +8,7 @@ from streaming.zk.client import ZkSession
 from streaming.zk.ops import Check, WriteOp
 from streaming.zk.outcomes import OpOutcome
 from streaming.zk.write_call import WriteCall
-from streaming.zk.write_limits import DEFAULT_LIMITS, WriteLimits
+from streaming.zk.write_limits import WriteLimits
 from streaming.zk.znodes.controller import CONTROLLER_EPOCH_PATH
 
 
@@ -24,7 +24,7 @@ class FencedWriter:
         self,
         session: ZkSession,
         epoch_zk_version: int,
-        limits: WriteLimits = DEFAULT_LIMITS,
+        limits: WriteLimits,
     ) -> None:
         """Take the session, its claim's version, and how much to write at once."""
         self._session = session

@@ -39,6 +39,3 @@ class WriteLimits:
             jute_maxbuffer=settings.jute_maxbuffer,
             max_in_flight=settings.zookeeper_max_in_flight_requests,
         )
-
-
-DEFAULT_LIMITS = WriteLimits()

@@ -119,7 +119,7 @@ def bench_writes(session: ZkSession, client: KazooClient, paths: list[str]) -> N
         "write_one_per_multi_kazoo", few, timed(lambda: kazoo_multis(client, claim, sets, 1))
     )
     rest = [SetData(p, d, 0) for p, d in zip(paths[few:], states(len(paths), 1)[few:], strict=True)]
-    FencedWriter(session, claim.epoch_zk_version).write(rest)
+    FencedWriter(session, claim.epoch_zk_version, WriteLimits()).write(rest)
     version = 1
     for name, per_multi in (("one", 1), ("100", 100), ("500", 500), ("2000", 2_000)):
         count = few if per_multi == 1 else len(paths)
@@ -135,7 +135,7 @@ def bench_writes(session: ZkSession, client: KazooClient, paths: list[str]) -> N
     sets = next_sets(len(paths))
     seconds = timed(lambda: kazoo_multis(client, claim, sets, 500))
     report("write_500_per_multi_kazoo", len(paths), seconds, base)
-    writer = FencedWriter(session, claim.epoch_zk_version)
+    writer = FencedWriter(session, claim.epoch_zk_version, WriteLimits())
     seconds = timed(lambda: writer.write(sets))
     report("write_again_all_done_already", len(paths), seconds, base)
 
@@ -160,7 +160,7 @@ def main() -> None:
         ZkSession(server.connect_string, 30_000) as session,
     ):
         claim = claim_controller(session, 1000, steal=True)
-        paths = create_tree(FencedWriter(session, claim.epoch_zk_version), count)
+        paths = create_tree(FencedWriter(session, claim.epoch_zk_version, WriteLimits()), count)
         client = KazooClient(server.connect_string, timeout=30)
         client.start()
         try:

@@ -15,6 +15,7 @@ from streaming.zk.claim import claim_controller, resign_controller
 from streaming.zk.client import ZkSession
 from streaming.zk.fenced import FencedWriter
 from streaming.zk.ops import Create
+from streaming.zk.write_limits import WriteLimits
 from streaming.zk.znodes import (
     TopicZNode,
     partition_path,
@@ -91,6 +92,6 @@ def write_topics(session: ZkSession, named: Iterable[tuple[str, bytes, NDArray[n
                 Create(partition_path(topic, number)),
                 Create(partition_state_path(topic, number), state),
             ]
-    outcomes = FencedWriter(session, claim.epoch_zk_version).write(ops)
+    outcomes = FencedWriter(session, claim.epoch_zk_version, WriteLimits()).write(ops)
     assert {one.kind for one in outcomes} == {"written"}
     resign_controller(session, claim)

@@ -25,7 +25,7 @@ from streaming.sinks.pipeline import Pipeline
 from streaming.sinks.plan import Plan, Planner, SharedRequest
 from streaming.sinks.zookeeper import ZooKeeperSink
 from streaming.wire.apis import ApiKey
-from streaming.zk.write_limits import DEFAULT_LIMITS
+from streaming.zk.write_limits import WriteLimits
 from streaming.zk.znodes import epoch_bytes
 from streaming.zk.znodes.controller import CONTROLLER_EPOCH_PATH
 from streaming.zk.znodes.paths import (
@@ -206,13 +206,13 @@ def pipeline(loop: ControlLoop, unfolded: Sequence[LogRecord] = (), **kept: Any)
     return Pipeline(
         **not_kept | kept,
         outcomes=nothing,
-        zookeeper=ZooKeeperSink(lambda: session, DEFAULT_LIMITS, stopped=stopped),
+        zookeeper=ZooKeeperSink(lambda: session, WriteLimits(), stopped=stopped),
         brokers=brokers,
         link=link,
-        decided=DecidedSoFar(loop.image, {}),
-        planner=Planner(loop.image, LISTENER),
+        decided=DecidedSoFar(loop.image, {}, paused=False, without_term=False),
+        planner=Planner(loop.image, LISTENER, announced_topic=None),
         retention=nothing,
-        appender=SinkAppender(link, stopped, unfolded),
+        appender=SinkAppender(link, stopped, unfolded=unfolded),
         doubts=loop.doubts,
         taken_back=taken_back(unfolded),
     )

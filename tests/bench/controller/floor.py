@@ -23,6 +23,7 @@ from streaming.zk.client import ZkSession
 from streaming.zk.fenced import FencedWriter
 from streaming.zk.ops import Create, SetData, WriteOp
 from streaming.zk.outcomes import OutcomeKind
+from streaming.zk.write_limits import WriteLimits
 from streaming.zk.znodes import (
     broker_path,
     partition_path,
@@ -95,7 +96,7 @@ def _writes_per_s(stage: Stage, ops: list[WriteOp]) -> float:
     session.connect()
     claim = claim_controller(session, _WRITER_ID, steal=True)
     started = time.perf_counter()
-    outcomes = FencedWriter(session, claim.epoch_zk_version).write(ops)
+    outcomes = FencedWriter(session, claim.epoch_zk_version, WriteLimits()).write(ops)
     took_s = time.perf_counter() - started
     assert {one.kind for one in outcomes} == {OutcomeKind.WRITTEN}
     resign_controller(session, claim)

@@ -21,7 +21,9 @@ from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 
 @pytest.fixture
 def writer(zk_session):
-    return FencedWriter(zk_session, claim_controller(zk_session, 1000, steal=True).epoch_zk_version)
+    return FencedWriter(
+        zk_session, claim_controller(zk_session, 1000, steal=True).epoch_zk_version, WriteLimits()
+    )
 
 
 def create_states(writer: FencedWriter, count: int) -> list[str]:
@@ -42,7 +44,7 @@ def test_a_zombie_writes_nothing(zookeeper, zk_session, writer):
         outcomes = writer.write([SetData(path, b"zombie", 0) for path in paths])
         assert kinds(outcomes) == ["fenced"] * len(paths)
         assert set(read_many(zk_session, paths).data) == {b"0"}
-        new = FencedWriter(other, claim.epoch_zk_version)
+        new = FencedWriter(other, claim.epoch_zk_version, WriteLimits())
         assert kinds(new.write([SetData(paths[0], b"new", 0)])) == ["written"]
     assert kinds(writer.write([SetData(paths[0], b"zombie", 1)])) == ["fenced"]
 
@@ -203,8 +205,8 @@ def test_no_permission_for_any_of_many(zookeeper, zk_session, writer):
     credentials = [("digest", "kafka:secret")]
     with ZkSession(zookeeper, SESSION_TIMEOUT_MS, auth_data=credentials, default_acl=acl) as owner:
         claim = claim_controller(owner, 1000, steal=True)
-        create_states(FencedWriter(owner, claim.epoch_zk_version), 1_500)
-    world = FencedWriter(zk_session, claim.epoch_zk_version)
+        create_states(FencedWriter(owner, claim.epoch_zk_version, WriteLimits()), 1_500)
+    world = FencedWriter(zk_session, claim.epoch_zk_version, WriteLimits())
     zk_session.create("/open", b"")
     outcomes = world.write(
         [*(SetData(f"/s/{i}", b"x", 0) for i in range(1_500)), SetData("/open", b"x", 0)]
@@ -229,7 +231,7 @@ def test_a_server_killed_and_restarted_in_the_middle(zookeeper_server, downtime_
     # The server counts its sessions' time anew when it starts; the writer waits for its start too.
     with ZkSession(zookeeper_server.connect_string, 30_000) as session:
         claim = claim_controller(session, 1000, steal=True)
-        writer = FencedWriter(session, claim.epoch_zk_version)
+        writer = FencedWriter(session, claim.epoch_zk_version, WriteLimits())
         paths = create_states(writer, 30_000)
         ops = [op for p in paths for op in (SetData(p, b"1", 0), SetData(p, b"2", 1))]
         outcomes = []
@@ -253,7 +255,7 @@ def test_a_server_that_does_not_come_back_ends_the_call(zookeeper_server, end):
     session = ZkSession(zookeeper_server.connect_string, 4_000)
     session.connect()
     claim = claim_controller(session, 1000, steal=True)
-    writer = FencedWriter(session, claim.epoch_zk_version)
+    writer = FencedWriter(session, claim.epoch_zk_version, WriteLimits())
     paths = create_states(writer, 10)
     getattr(zookeeper_server, end)()
     with pytest.raises(SessionLost):

@@ -11,6 +11,7 @@ from streaming.zk.client import ZkSession
 from streaming.zk.fenced import FencedWriter
 from streaming.zk.multiread import children_many, read_many
 from streaming.zk.ops import Create, SetData
+from streaming.zk.write_limits import WriteLimits
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 
 
@@ -18,7 +19,7 @@ def fill(session: ZkSession, count: int) -> None:
     claim = claim_controller(session, 1000, steal=True)
     creates = [Create(f"/n/{i}", b"%d" % i) for i in range(0, count, 2)]
     changes = [SetData(f"/n/{i}", b"changed %d" % i, 0) for i in range(0, count, 10)]
-    outcomes = FencedWriter(session, claim.epoch_zk_version).write(
+    outcomes = FencedWriter(session, claim.epoch_zk_version, WriteLimits()).write(
         [Create("/n"), *creates, *changes]
     )
     assert {outcome.kind for outcome in outcomes} == {"written"}

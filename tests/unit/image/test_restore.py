@@ -66,7 +66,7 @@ def without_state(machines: list[Machine]) -> set[tuple[str, int]]:
 
 
 def decided_by(log: list[Event], cuts: list[int], slots: int) -> tuple[Fold, DecidedSoFar]:
-    fold, decided = Fold(slots), DecidedSoFar(ClusterImage(), {})
+    fold, decided = Fold(slots), DecidedSoFar(ClusterImage(), {}, paused=False, without_term=False)
     for start, end in zip([0, *cuts], [*cuts, len(log)], strict=True):
         if start < end:
             batch = decided_batch(1, fold.folded(log[start:end]))

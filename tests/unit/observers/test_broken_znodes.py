@@ -172,7 +172,7 @@ def test_a_topic_with_a_name_that_none_may_have_is_passed_over(
         children=lambda path: [LONG], get_many=lambda paths: [znode for _ in paths], session=None
     )
     counters = Counter[str]()
-    observer = TopicsObserver(tree, Log(), counters)
+    observer = TopicsObserver(tree, Log(), counters, check=lambda: None, mint_topic_ids=False)
     with caplog.at_level(logging.WARNING):
         observer.look(Dirty(reread_all=True))
     assert (len(observer), observer.is_listed(LONG)) == (0, True)

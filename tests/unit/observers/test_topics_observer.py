@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from concurrent.futures import Future
 from types import SimpleNamespace
+from typing import Any
 
 import orjson
 import pytest
@@ -18,13 +19,17 @@ from streaming.zk.types import ZNode
 from streaming.zk.znodes import TopicZNode, topic_bytes
 
 
+def observer_of(tree: Any, log: Any, counters: Counter[str]) -> TopicsObserver:
+    return TopicsObserver(tree, log, counters, check=lambda: None, mint_topic_ids=False)
+
+
 def test_a_topic_that_nobody_can_read_is_listed() -> None:
     broken = ZNode(b"{", version=0, czxid=1, mzxid=1, mtime_ms=0, ephemeral_owner=0)
     tree = SimpleNamespace(
         children=lambda path: ["t"], get_many=lambda paths: [broken for _ in paths], session=None
     )
     counters: Counter[str] = Counter()
-    observer = TopicsObserver(tree, log=None, counters=counters)
+    observer = observer_of(tree, None, counters)
     assert not observer.is_listed("t")
     observer.look(Dirty(reread_all=True))
     assert counters["broken_topic_znodes"] == 1
@@ -47,7 +52,7 @@ def test_a_topic_that_is_gone_when_it_is_to_be_observed_again_is_removed(path, m
         session=None,
     )
     log = Log()
-    observer = TopicsObserver(tree, log, Counter())
+    observer = observer_of(tree, log, Counter())
     observer.look(Dirty(reread_all=True))
     found.clear()
     observer.look(Dirty(paths=frozenset([path]), reappend=frozenset(["t", "unseen"])))
@@ -67,7 +72,7 @@ def test_what_the_job_wants_observed_again_says_so(monkeypatch) -> None:
         children=lambda _: ["t"], get_many=lambda paths: [znode for _ in paths], session=None
     )
     log = Log()
-    observer = TopicsObserver(tree, log, Counter())
+    observer = observer_of(tree, log, Counter())
     observer.look(Dirty(reread_all=True))
     observer.look(Dirty(reappend=frozenset(["t"])))
     first, again = [orjson.loads(one.payload) for one in log.records]

@@ -8,9 +8,10 @@ from state.decisions import DecisionKind
 from streaming.image.cluster_image import ClusterImage
 from streaming.sinks.batch import DecidedBatch, LostWrite, SinkDecision, decided_batch
 from streaming.sinks.persisted import persisted
+from streaming.sinks.plan import Planner
 from streaming.zk.types import ZNode
 from streaming.zk.znodes import partition_state_bytes
-from tests.fixtures.story import Fold, Story
+from tests.fixtures.story import LISTENER, Fold, Story
 
 
 class Job:
@@ -35,6 +36,11 @@ class Job:
         for one in persisted(batch):
             self.image.apply(one.kind, one.body)
         return batch
+
+
+def planner_of(image: ClusterImage, listener: str = LISTENER) -> Planner:
+    """Return a planner of a node that leads nothing."""
+    return Planner(image, listener, announced_topic=None)
 
 
 def changes(batch: DecidedBatch) -> list[SinkDecision]:

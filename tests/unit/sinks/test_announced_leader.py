@@ -16,7 +16,7 @@ from tests.unit.sinks.test_plan import decoded
 def told(job: Job, batch: Any) -> tuple[dict[str, tuple[int, int]], dict[str, int], list[int]]:
     """What broker 1 hears: leader and epoch by topic, leader in metadata, addresses of leaders."""
     job.persist(batch)
-    planner = Planner(job.image, LISTENER, GROUP_TOPIC)
+    planner = Planner(job.image, LISTENER, announced_topic=GROUP_TOPIC)
     requests = [decoded(one) for one in planner.plan(batch.decisions)[1]]
     leaders, metadata, addresses = {}, {}, []
     for request in requests:
@@ -64,7 +64,7 @@ def test_a_broker_that_returns_hears_the_same() -> None:
     body = {"request_id": "r", "topic": GROUP_TOPIC}
     job.story.write("raise_leader_epochs_requested", GROUP_TOPIC, **body)
     told(job, job.decide())
-    requests = Planner(job.image, LISTENER, GROUP_TOPIC).everything_for([1])[1]
+    requests = Planner(job.image, LISTENER, announced_topic=GROUP_TOPIC).everything_for([1])[1]
     metadata, replicas = map(decoded, requests)
     assert [state["leader"] for _, state in metadata_states(metadata)] == [OURSELVES]
     ((_, _, state),) = leader_and_isr_states(replicas)

@@ -16,12 +16,10 @@ from streaming.sinks.appender import JobStopping
 from streaming.sinks.channel import Answer
 from streaming.sinks.decided_so_far import DecidedSoFar
 from streaming.sinks.delivery_report import DeliveryReport
-from streaming.sinks.plan import Planner
 from streaming.sinks.unconfirmed_brokers import UnconfirmedBrokers
 from streaming.wire.apis import ApiKey
-from tests.fixtures.story import LISTENER
 from tests.fixtures.waiting import wait_for
-from tests.unit.sinks.support import Job
+from tests.unit.sinks.support import Job, planner_of
 
 
 class Ends:
@@ -45,13 +43,13 @@ class Ends:
         job.story.elect({1: 11, 2: 12})
         job.story.create("t", [[1, 2]])
         job.persist(job.decide())
-        metadata, replicas = Planner(job.image, LISTENER).everything_for([2])[2]
+        metadata, replicas = planner_of(job.image).everything_for([2])[2]
         self.metadata, self.replicas = metadata, replicas
         self.sink = AnswerSink(
             append=self.append,
             report=DeliveryReport(self.outcomes, self.told.append, dict),
             unconfirmed=self.unconfirmed,
-            decided=DecidedSoFar(job.image, {}),
+            decided=DecidedSoFar(job.image, {}, paused=False, without_term=False),
         )
 
     def outcomes(self, records) -> None:

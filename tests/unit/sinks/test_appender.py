@@ -42,7 +42,7 @@ def stored(offset, name):
 
 def test_an_append_waits_for_the_front():
     link = FakeLink(down=3)
-    assert SinkAppender(link, lambda: False).append([event("a")]) == 20
+    assert SinkAppender(link, lambda: False, unfolded=[]).append([event("a")]) == 20
     assert link.appended == [event("a")]
 
 
@@ -52,25 +52,25 @@ def test_an_event_that_the_log_never_takes_ends_the_batch_at_once():
             raise AppendRefused("too large")
 
     with pytest.raises(AppendRefused, match="too large"):
-        SinkAppender(Refusing(), lambda: False).append([event("a")])
+        SinkAppender(Refusing(), lambda: False, unfolded=[]).append([event("a")])
 
 
 def test_a_job_that_is_to_end_does_not_pretend_to_have_appended():
     link = FakeLink(down=100)
     with pytest.raises(JobStopping, match="2 events wait for the front: away"):
-        SinkAppender(link, lambda: True).append([event("a"), event("b")])
+        SinkAppender(link, lambda: True, unfolded=[]).append([event("a"), event("b")])
     assert link.appended == []
 
 
 def test_a_front_that_is_there_is_used_even_by_a_job_that_is_to_end():
     link = FakeLink()
-    assert SinkAppender(link, lambda: True).append([event("a")]) == 20
+    assert SinkAppender(link, lambda: True, unfolded=[]).append([event("a")]) == 20
 
 
 def test_a_repeated_batch_appends_only_what_is_missing():
     link = FakeLink(end=31)
     unfolded = [stored(9, "a"), stored(15, "b"), stored(17, "c"), stored(18, "c")]
-    door = SinkAppender(link, lambda: False, unfolded)
+    door = SinkAppender(link, lambda: False, unfolded=unfolded)
     offsets = door.append_of_batch([event("a"), event("b"), event("c"), event("d")], 12)
     assert link.appended == [event("a"), event("d")], "offset 9 is an event that the batch folds"
     assert offsets == [31, 15, 17, 32]
@@ -78,6 +78,6 @@ def test_a_repeated_batch_appends_only_what_is_missing():
 
 def test_only_the_first_batch_can_have_been_there_before():
     link = FakeLink(end=31)
-    door = SinkAppender(link, lambda: False, [stored(15, "b")])
+    door = SinkAppender(link, lambda: False, unfolded=[stored(15, "b")])
     assert door.append_of_batch([event("b")], 12) == [15]
     assert door.append_of_batch([event("b")], 14) == [31]

@@ -16,14 +16,12 @@ from streaming.sinks.batch import LostWrite
 from streaming.sinks.batch_events import batch_events, lost_partition_events
 from streaming.sinks.channel import NO_ERRORS, Answer
 from streaming.sinks.doubts import Doubts
-from streaming.sinks.plan import Planner
 from streaming.sinks.replies import replies
 from streaming.wire.apis import ApiKey
 from streaming.zk.types import ZNode
 from tests.fixtures.documented_events import assert_documented
 from tests.fixtures.states import stored
-from tests.fixtures.story import LISTENER
-from tests.unit.sinks.support import Job, lose, refuse_creation, state_znode
+from tests.unit.sinks.support import Job, lose, planner_of, refuse_creation, state_znode
 
 EPOCH_ZK_VERSION = 1
 TOPIC_ID = "xVg7K6qyTvmxpuD7RnqU_w"
@@ -273,7 +271,7 @@ def test_who_asked_a_controller_that_was_replaced_hears_that_it_was():
 
 def answered(found, errors, *, flat=False, error_code=0, broker=2, topic="t"):
     """A broker's answer; flat: by name, as its version of the request wants it."""
-    planned = Planner(found.image, LISTENER).everything_for([broker])[broker]
+    planned = planner_of(found.image).everything_for([broker])[broker]
     (request,) = [one for one in planned if one.api is ApiKey.LEADER_AND_ISR]
     entries = [{"partition_index": number, "error_code": code} for number, code in errors.items()]
     named = [{"topic_name": topic, **entry} for entry in entries]
@@ -369,7 +367,7 @@ def test_stale_epochs_and_other_requests_are_no_events():
         )
         == []
     )
-    metadata = Planner(found.image, LISTENER).everything_for([2])[2][0]
+    metadata = planner_of(found.image).everything_for([2])[2][0]
     assert answer_events(Answer(2, 102, metadata, {"error_code": 0}), found.image) == []
 
 

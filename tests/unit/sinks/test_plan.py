@@ -6,14 +6,13 @@ import pytest
 
 from state.decisions import DecisionKind
 from streaming.image.brokers import endpoint_on
-from streaming.sinks.plan import Planner
 from streaming.wire.apis import ApiKey
 from streaming.wire.endpoints import Endpoint, SecurityProtocol
 from streaming.wire.partition_rows import BrokerNode
 from streaming.wire.requests import decode_request, encode_request_header
 from tests.fixtures.story import LISTENER, OURSELVES
 from tests.fixtures.stub_brokers import NEWEST, leader_and_isr_states, metadata_states
-from tests.unit.sinks.support import Job, lose
+from tests.unit.sinks.support import Job, lose, planner_of
 
 UM, LISR, STOP = ApiKey.UPDATE_METADATA, ApiKey.LEADER_AND_ISR, ApiKey.STOP_REPLICA
 
@@ -36,7 +35,7 @@ class Plans:
     def plan(self, batch=None, listener=LISTENER):
         batch = self.job.decide() if batch is None else batch
         self.job.persist(batch)
-        planned = Planner(self.job.image, listener).plan(batch.decisions)
+        planned = planner_of(self.job.image, listener).plan(batch.decisions)
         return {id_: [decoded(one) for one in requests] for id_, requests in planned.items()}
 
 
@@ -179,7 +178,7 @@ def test_stops_that_delete_go_apart_from_those_that_do_not():
     (stop,) = batch.of_kind(DecisionKind.STOP_REPLICAS)
     stop.columns["delete"] = stop.columns["partition"] == 2
     plans.job.persist(batch)
-    planned = Planner(plans.job.image, LISTENER).plan(batch.decisions)
+    planned = planner_of(plans.job.image).plan(batch.decisions)
     stops = [request for request in planned[1] if request.api is STOP]
     for version in range(NEWEST[STOP] + 1):
         kept, deleted = (decoded(request, version) for request in stops)
@@ -237,7 +236,7 @@ def test_everything_for_a_broker_is_metadata_and_then_its_replicas():
     plans = Plans()
     plans.story.create("t", [[1, 2], [2, 3]])
     plans.plan()
-    planner = Planner(plans.job.image, LISTENER)
+    planner = planner_of(plans.job.image)
     everything = planner.everything_for([1, 9])
     metadata, replicas = (decoded(one) for one in everything[1])
     assert announced(metadata) == {("t", 0): 1, ("t", 1): 2}
@@ -250,7 +249,7 @@ def test_a_request_is_encoded_once_per_version_and_addressed_by_epoch():
     plans.story.create("t", [[1]])
     batch = plans.job.decide()
     plans.job.persist(batch)
-    planned = Planner(plans.job.image, LISTENER).plan(batch.decisions)
+    planned = planner_of(plans.job.image).plan(batch.decisions)
     shared = planned[2][-1]
     assert shared is planned[3][-1]
     assert shared.encode(8) is shared.encode(8)
@@ -266,7 +265,7 @@ def test_every_version_says_the_same(api):
     plans.job.persist(batch)
     (request,) = [
         one
-        for one in Planner(plans.job.image, LISTENER).plan(batch.decisions)[1]
+        for one in planner_of(plans.job.image).plan(batch.decisions)[1]
         if one.api is api and len(one.rows)
     ][-1:]
     for version in range(NEWEST[api] + 1):

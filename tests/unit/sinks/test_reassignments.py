@@ -9,7 +9,6 @@ import pytest
 from state.decisions import DecisionKind
 from streaming.sinks.batch import DecidedBatch, LostWrite, SinkDecision
 from streaming.sinks.batch_events import batch_events
-from streaming.sinks.plan import Planner
 from streaming.sinks.reassignments import (
     ended_requests,
     hold_back_completions,
@@ -22,8 +21,7 @@ from streaming.zk.ops import Delete
 from streaming.zk.outcomes import OpOutcome, OutcomeKind
 from streaming.zk.types import ZNode
 from streaming.zk.znodes.admin import reassignment_bytes
-from tests.fixtures.story import LISTENER
-from tests.unit.sinks.support import Job, lose
+from tests.unit.sinks.support import Job, lose, planner_of
 from tests.unit.sinks.test_plan import decoded, led
 
 COMPLETE, REWRITE = DecisionKind.COMPLETE_REASSIGNMENT, DecisionKind.REWRITE_ASSIGNMENT
@@ -103,7 +101,7 @@ def test_only_the_replicas_that_come_are_told_that_they_are_new() -> None:
     moved = job()
     move(moved, "t", 0, [3, 2])
     moved.persist(batch := moved.decide())
-    plan = Planner(moved.image, LISTENER).plan(batch.decisions)
+    plan = planner_of(moved.image).plan(batch.decisions)
     told = {id_: [decoded(one) for one in requests] for id_, requests in plan.items()}
     assert {id_: led(requests) for id_, requests in told.items()} == {
         1: {("t", 0): (1, 1, False)},
@@ -116,7 +114,7 @@ def test_the_replicas_that_go_are_deleted_under_the_partitions_epoch() -> None:
     moved = job()
     move(moved, "t", 0, [2])
     moved.persist(batch := moved.decide())
-    plan = Planner(moved.image, LISTENER).plan(batch.decisions)
+    plan = planner_of(moved.image).plan(batch.decisions)
     (stop,) = [decoded(one) for one in plan[1] if one.api is ApiKey.STOP_REPLICA]
     (topic,) = stop.body["topic_states"]
     (state,) = topic["partition_states"]

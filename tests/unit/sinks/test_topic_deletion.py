@@ -15,12 +15,11 @@ from streaming.image.restore import image_of, unfinished_deletions
 from streaming.sinks.answer_events import answer_events
 from streaming.sinks.batch import opened
 from streaming.sinks.channel import Answer
-from streaming.sinks.plan import Planner, SharedRequest
+from streaming.sinks.plan import SharedRequest
 from streaming.sinks.topic_deletion import lose_undeleted
 from streaming.wire.apis import ApiKey
 from streaming.zk.znodes import TopicZNode, topic_bytes, topic_deletion_path, topic_path
-from tests.fixtures.story import LISTENER
-from tests.unit.sinks.support import Job
+from tests.unit.sinks.support import Job, planner_of
 
 
 def deleting() -> Job:
@@ -50,7 +49,7 @@ def answer(request: SharedRequest, errors: dict[int, int], whole: int = 0) -> li
 
 def test_brokers_are_told_that_partitions_are_deleted_and_then_to_delete_them():
     job = deleting()
-    plan = Planner(job.image, LISTENER).plan(job.persist(job.decide()).decisions)
+    plan = planner_of(job.image).plan(job.persist(job.decide()).decisions)
     assert plan.keys() == {1, 2, 3}
     for requests in plan.values():
         metadata, stop = requests
@@ -96,7 +95,7 @@ def test_a_deletion_and_another_change_in_one_batch_are_told_apart():
 )
 def test_answers_about_deleted_replicas_become_an_event(errors, whole, said):
     job = deleting()
-    plan = Planner(job.image, LISTENER).plan(job.persist(job.decide()).decisions)
+    plan = planner_of(job.image).plan(job.persist(job.decide()).decisions)
     [event] = answer(stops(plan[2])[0], errors, whole)
     parse_payload(Event(0, 0, event.kind, event.key, event.payload))
     assert (event.kind, event.key) == ("stop_replica_answered", "t")
@@ -112,7 +111,7 @@ def test_answers_about_deleted_replicas_become_an_event(errors, whole, said):
 @pytest.mark.parametrize("whole", [11, 77])
 def test_an_answer_that_the_broker_or_we_are_replaced_says_nothing(whole):
     job = deleting()
-    plan = Planner(job.image, LISTENER).plan(job.persist(job.decide()).decisions)
+    plan = planner_of(job.image).plan(job.persist(job.decide()).decisions)
     assert answer(stops(plan[2])[0], {}, whole) == []
 
 
@@ -123,7 +122,7 @@ def test_a_replica_that_is_only_stopped_is_not_answered_for():
     job.story.write(
         "controlled_shutdown_requested", request_id="r", broker_id=2, broker_epoch=102, version=3
     )
-    plan = Planner(job.image, LISTENER).plan(job.persist(job.decide()).decisions)
+    plan = planner_of(job.image).plan(job.persist(job.decide()).decisions)
     [stopped] = stops(plan[2])
     assert not stopped.rows.delete_partition.any()
     assert answer(stopped, {}) == []
@@ -144,7 +143,7 @@ def test_a_new_job_tells_brokers_again_what_they_have_not_answered_for():
     job.decide()
     machines = job.fold.machines()
     told_again = opened(unfinished_deletions(machines))
-    plan = Planner(image_of(machines), LISTENER).plan(told_again)
+    plan = planner_of(image_of(machines)).plan(told_again)
     assert plan.keys() == {1, 2, 3}
     for metadata, *_ in plan.values():
         assert metadata.api is ApiKey.UPDATE_METADATA

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streaming.settings_loader import load_settings
-from streaming.zk.write_limits import DEFAULT_LIMITS, WriteLimits
+from streaming.zk.write_limits import WriteLimits
 
 
 def test_each_setting_is_a_limit():
@@ -17,4 +17,4 @@ def test_each_setting_is_a_limit():
 
 
 def test_the_defaults_are_those_of_the_settings():
-    assert WriteLimits.of(load_settings(environment={})) == DEFAULT_LIMITS
+    assert WriteLimits.of(load_settings(environment={})) == WriteLimits()
