@@ -39,7 +39,7 @@ class Clock:
         """Deadline in ms by timer."""
         return self._deadlines
 
-    def arm(self, timer: str, deadline_ms: int, slack_ms: int = 0) -> None:
+    def arm(self, timer: str, deadline_ms: int, *, slack_ms: int) -> None:
         """Arm a timer, or move it; it may ring up to slack_ms late, together with others."""
         self._deadlines[timer] = deadline_ms
         latest_ms = self._latest_ms[timer] = deadline_ms + slack_ms

@@ -186,7 +186,9 @@ class JobFeed:
                 groups.append((offset, bytes(body)))
             elif kind == DecisionKind.ARM_TIMER:
                 timer = orjson.loads(body)
-                self._clock.arm(timer["timer"], timer["deadline_ms"], timer.get("slack_ms", 0))
+                self._clock.arm(
+                    timer["timer"], timer["deadline_ms"], slack_ms=timer.get("slack_ms", 0)
+                )
             elif kind == DecisionKind.SET_PAUSE:
                 self.paused = orjson.loads(body)["paused"]
             elif kind == DecisionKind.SET_ASIDE:

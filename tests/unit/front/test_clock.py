@@ -58,7 +58,7 @@ def test_a_timer_with_slack_waits_for_others_that_ring_meanwhile():
         await pass_the_loop()
         assert not wall.due
         wall.now_ms = 1_050
-        clock.arm("prompt", 1_050)
+        clock.arm("prompt", 1_050, slack_ms=0)
         await pass_the_loop()
 
     assert run(scenario).due == [("late", 990), ("idle", 995), ("prompt", 1_050)]
@@ -66,13 +66,13 @@ def test_a_timer_with_slack_waits_for_others_that_ring_meanwhile():
 
 def test_arming_again_moves_a_timer_and_clearing_forgets_it():
     async def scenario(clock, wall):
-        clock.arm("t", 10_000_000)
-        clock.arm("t", 999)
+        clock.arm("t", 10_000_000, slack_ms=0)
+        clock.arm("t", 999, slack_ms=0)
         await pass_the_loop()
-        clock.arm("u", 1_010)
+        clock.arm("u", 1_010, slack_ms=0)
         clock.clear()
         wall.now_ms = 1_020
-        clock.arm("v", 1_015)
+        clock.arm("v", 1_015, slack_ms=0)
         await pass_the_loop()
 
     assert run(scenario).due == [("t", 999), ("v", 1_015)]
@@ -80,7 +80,7 @@ def test_arming_again_moves_a_timer_and_clearing_forgets_it():
 
 def test_a_wall_clock_that_jumped_back_makes_it_wait_again():
     async def scenario(clock, wall):
-        clock.arm("t", 1_005)
+        clock.arm("t", 1_005, slack_ms=0)
         wall.now_ms = 990
         looks = wall.looks
         async with asyncio.timeout(10):
@@ -102,7 +102,7 @@ def test_many_timers_that_are_moved_ring_once_each_at_their_last_deadlines():
             for number, name in enumerate(names):
                 clock.arm(name, 10_000 - 100 * round_ + number, slack_ms=number % 3)
         wall.now_ms = 10_000
-        clock.arm("now", 10_000)
+        clock.arm("now", 10_000, slack_ms=0)
         await pass_the_loop()
         assert not clock.armed
 

@@ -34,7 +34,7 @@ def test_a_timer_is_due_by_the_time_of_its_event_though_the_wall_was_set_back(tm
                 lambda records: (log.append_async(records), due.set())[0],
                 clock.now_ms,
             )
-            timers.arm("rebalance", deadline_ms)
+            timers.arm("rebalance", deadline_ms, slack_ms=0)
             await asyncio.wait_for(due.wait(), 60)
             log.append([NewRecord("k", "", b"{}")])
             assert deadline_ms <= log.last_time_ms() < armed_ms + HOUR_MS
