@@ -8,7 +8,7 @@ short last axis take ten times as long.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -103,6 +103,20 @@ def among(ids: Int32s, ascending: Int32s) -> Bools:
         return np.zeros(ids.shape, dtype=bool)
     nearest = np.minimum(np.searchsorted(ascending, ids), len(ascending) - 1)
     found: Bools = ascending[nearest] == ids
+    return found
+
+
+def places_of(matrix: Int32s, ids: Iterable[int]) -> dict[int, tuple[Rows, Rows]]:
+    """Return the rows, ascending, and the columns in which each of the ids stands.
+
+    One sort for all of them: a comparison for each id looks at the whole matrix each time.
+    """
+    size, width = matrix.size, matrix.shape[1]
+    keys = np.sort(matrix.ravel() * np.int64(size) + np.arange(size))
+    found = {}
+    for id_ in ids:
+        start, end = np.searchsorted(keys, (id_ * size, (id_ + 1) * size))
+        found[id_] = np.divmod(keys[start:end] - id_ * size, width)
     return found
 
 

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from state.blocks import Column
 from state.change_columns import CHANGE_COLUMNS
 from state.decisions import Action, DecisionKind, acts
-from state.matrix import NONE, any_in_row, contains
+from state.matrix import NONE, any_in_row, contains, places_of
 from state.partitions.changes import LEADER_DURING_DELETE
 from streaming.image.brokers import endpoint_on
 from streaming.image.cluster_image import ClusterImage
@@ -170,12 +170,11 @@ class Planner:
         first = is_new & acts(columns, Action.CREATE)
         # One that is in sync is not: it may have restarted in this batch, with a failed disk.
         coming = columns["adding"] & ~contains(columns["isr"], columns["replicas"])
-        for broker, requests in plan.items():
-            told = any_in_row(recipients == broker)
-            if told.any():
-                joins = any_in_row(coming & (columns["replicas"] == broker))
-                new_there = replace(rows, is_new=first | (is_new & joins))
-                requests.append(self._leader_and_isr(new_there.select(told)))
+        new_there = first[:, None] | (is_new[:, None] & coming)
+        for broker, (at, column) in places_of(recipients, plan.keys()).items():
+            if len(at):
+                told = replace(rows.select(at), is_new=new_there[at, column])
+                plan[broker].append(self._leader_and_isr(told))
         announced = acts(columns, Action.UPDATE_METADATA)
         self._announce(plan, plan.keys() - introduced, rows.select(announced))
         # The image has no word of these, and a broker may have lived on while it was not registered
