@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
 from pyspark.errors import StreamingQueryException
@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from checkpoints.machine_format import decode_machine
+from state.step import Machine
 from streaming.image.restore import image_of, paused_of, timers_of, unfinished_deletions
 from streaming.log.publisher import published
 from streaming.operator import decide
@@ -76,34 +77,39 @@ def run_job(settings: Settings, *, standby: bool = False) -> int:
         if waited is None:
             lock.acquire()
         if not stop.is_set():
-            _be_the_job(settings, folders, lock, stop, waited)
+            _run_with_lock(settings, folders, lock, stop, waited)
     return 0
 
 
-def _be_the_job(
+def _run_with_lock(
     settings: Settings,
     folders: DataDir,
     lock: JobLock,
     stop: threading.Event,
     waited: CheckpointFollower | None,
 ) -> None:
+    """Be the job, in this order; what is open is closed in the opposite one.
+
+    1. Read where to begin, and with which machines; only some checkpoints need Spark for that.
+    2. Open the sinks, and queue for the brokers what the job before may not have told them.
+    3. Connect to the front, which claims the controller role then.
+    4. Begin to fold, in this process.
+    5. Open Spark, start the query, and watch it until we are asked to stop.
+    """
     with ExitStack() as closing:
-        spark = _Spark(settings, lock)
+        spark = _LazySpark(settings, lock)
         closing.callback(spark.stop)
         if waited is not None:
-            spark()  # it is there already: whoever takes the lock next has to know of it
-        beginning = begin(settings, folders, spark, waited)
+            spark.session()  # it is there already: whoever takes the lock next has to know of it
+        beginning = begin(settings, folders, spark.session, waited)
         machines = [decode_machine(data) for data in beginning.states.values()]
-        decided = DecidedSoFar(
-            image_of(machines),
-            timers_of(machines),
-            paused=paused_of(machines),
-            without_term=knows_no_term(machines),
-        )
-        unfolded = unfolded_outcomes(folders.event_log, beginning.offset)
-        folded = beginning.offset
         sinks = open_sinks(
-            settings, folders, decided, folded=folded, unfolded=unfolded, stopped=stop
+            settings,
+            folders,
+            _decided_so_far(machines),
+            folded=beginning.offset,
+            unfolded=unfolded_outcomes(folders.event_log, beginning.offset),
+            stopped=stop,
         )
         closing.callback(sinks.close)
         head_starts = HeadStarts(settings, folders, sinks.pipeline, beginning, stop)
@@ -111,27 +117,20 @@ def _be_the_job(
         sinks.pipeline.resend(beginning.offset, unfinished_deletions(machines))
         machines.clear()
         collect_rarely()
-        # The front claims the controller role once we are connected.
         sinks.link.start()
         head_starts.start()
-        workers = WarmWorkers(spark(), settings.shuffle_partitions)
-        if waited is None:
+        workers = WarmWorkers(spark.session(), settings.shuffle_partitions)
+        if waited is None:  # who waited has warmed them
             workers.start()
         head_starts.check()
-        query = start_query(
-            spark(), settings, folders, head_starts.process_batch, beginning.committed
-        )
-        stream, keep_ms = settings.decision_stream_url, settings.log_retention_ms
-        with published(folders.decisions, stream, keep_ms):
-            try:
-                _follow(query, stop, workers, (head_starts.check, sinks.link.check))
-            except StreamingQueryException as error:
-                give_up_if_lost(folders, error)
-                raise
+        process_batch, first = head_starts.process_batch, beginning.committed
+        query = start_query(spark.session(), settings, folders, process_batch, first)
+        checks = (head_starts.check, sinks.link.check)
+        _serve(query, settings, folders, stop=stop, workers=workers, checks=checks)
     lock.done()
 
 
-class _Spark:
+class _LazySpark:
     """The session, opened when it is first needed."""
 
     def __init__(self, settings: Settings, lock: JobLock) -> None:
@@ -139,7 +138,7 @@ class _Spark:
         self._lock = lock
         self._opened: SparkSession | None = None
 
-    def __call__(self) -> SparkSession:
+    def session(self) -> SparkSession:
         if self._opened is None:
             self._opened = open_spark(self._settings, local_fs_jar())
             self._lock.note_jvm(jvm_pid(self._opened))
@@ -148,6 +147,35 @@ class _Spark:
     def stop(self) -> None:
         if self._opened is not None:
             self._opened.stop()
+
+
+def _decided_so_far(machines: Sequence[Machine]) -> DecidedSoFar:
+    return DecidedSoFar(
+        image_of(machines),
+        timers_of(machines),
+        paused=paused_of(machines),
+        without_term=knows_no_term(machines),
+    )
+
+
+def _serve(
+    query: StreamingQuery,
+    settings: Settings,
+    folders: DataDir,
+    *,
+    stop: threading.Event,
+    workers: WarmWorkers,
+    checks: tuple[Callable[[], None], ...],
+) -> None:
+    """Watch the query, as `_follow`, and publish what is decided meanwhile; a checkpoint that it
+    finds lost is set aside for the next job.
+    """
+    with published(folders.decisions, settings.decision_stream_url, settings.log_retention_ms):
+        try:
+            _follow(query, stop, workers, checks)
+        except StreamingQueryException as error:
+            give_up_if_lost(folders, error)
+            raise
 
 
 def _follow(
