@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -17,7 +18,8 @@ from state.reply_bodies import IsrAnswer
 from state.topic_ids import topic_id_to_text
 from streaming.gateway.calls import Call
 from streaming.gateway.cluster_requests import ClusterRequests
-from streaming.gateway.ports import ClusterView
+from streaming.gateway.ports import ClusterView, ReplyBody
+from streaming.gateway.topics_by_id import name_of, reply_by_id
 from streaming.image.cluster_image import ClusterImage
 from streaming.wire.schema_codec import Body
 
@@ -74,24 +76,19 @@ class AlterPartition:
         ]
         return {"error_code": ProtocolError.NONE, "topics": answers}
 
-    async def _decided(self, call: Call, topic: _Topic) -> dict[str, Any]:
-        """Return the reply about a topic.
+    async def _decided(self, call: Call, topic: _Topic) -> ReplyBody:
+        def ask(name: str) -> Awaitable[ReplyBody]:
+            kind = EventKind.ALTER_PARTITION_REQUESTED
+            return self._requests.reply(kind, name, _payload(call, topic, name))
 
-        Its id is looked up again behind the answer that nobody knows it: a job that has started
-        again sends an image without its last batch, which runs again before anything is answered. A
-        leader that gets UNKNOWN_TOPIC_ID does not ask again (Partition's
-        handleAlterPartitionError).
-        """
-        reply = await self._asked(call, topic)
-        image = self._view.image()
-        if topic.key or image is None or reply["error"] != ProtocolError.NONE:
-            return reply
-        topic.key = _name_of(image, topic.topic_id)
-        return await self._asked(call, topic) if topic.key else reply
-
-    async def _asked(self, call: Call, topic: _Topic) -> dict[str, Any]:
-        kind = EventKind.ALTER_PARTITION_REQUESTED
-        return await self._requests.reply(kind, topic.key, _payload(call, topic))
+        _, reply = await reply_by_id(
+            topic.key,
+            ask,
+            # Each partition has the error then; an error of the whole reply is about the request.
+            is_unknown=lambda reply: bool(reply["error"] == ProtocolError.NONE),
+            find_name=lambda: _name_of(self._view.image(), topic.topic_id),
+        )
+        return reply
 
 
 def _topics(call: Call, image: ClusterImage) -> list[_Topic]:
@@ -135,9 +132,8 @@ def _error(topic: _Topic, asked: dict[str, Any]) -> ProtocolError:
     return ProtocolError.NONE
 
 
-def _name_of(image: ClusterImage, topic_id: UUID | None) -> str:
-    text = None if topic_id is None else topic_id_to_text(topic_id.bytes)
-    return "" if text is None else image.topic_name(text) or ""
+def _name_of(image: ClusterImage | None, topic_id: UUID | None) -> str:
+    return "" if topic_id is None else name_of(image, topic_id.bytes)
 
 
 def _partition(call: Call, partition: Body) -> dict[str, Any]:
@@ -154,12 +150,12 @@ def _partition(call: Call, partition: Body) -> dict[str, Any]:
     }
 
 
-def _payload(call: Call, topic: _Topic) -> dict[str, Any]:
+def _payload(call: Call, topic: _Topic, name: str) -> dict[str, Any]:
     return {
         "broker_id": call.body["broker_id"],
         "broker_epoch": call.body["broker_epoch"],
         "version": call.version,
-        "topic": topic.key,
+        "topic": name,
         "topic_id": None if topic.topic_id is None else topic_id_to_text(topic.topic_id.bytes),
         "partitions": list(topic.partitions.values()),
     }

@@ -12,6 +12,8 @@ from state.protocol_errors import ProtocolError
 from state.topic_ids import NO_TOPIC_ID, topic_id_from_text, topic_id_to_text
 from streaming.gateway.admin import AdminRequests, in_time
 from streaming.gateway.calls import Call
+from streaming.gateway.ports import ReplyBody
+from streaming.gateway.topics_by_id import name_of, reply_by_id
 from streaming.wire.schema_codec import Body
 
 _IDS_SINCE = 6
@@ -58,32 +60,32 @@ class DeleteTopics:
             return _result(asked, ProtocolError.NOT_CONTROLLER)
         name, topic_id = asked
         if name is None:
-            name, reply = await self._delete_by_id(topic_id)
+            found, reply = await self._delete_by_id(topic_id)
+            name = found or None
         else:
             topic_id = self._id(name)
             reply = await self._requests.reply(_KIND, name, {"topic": name, "topic_id": None})
         return _result((name, topic_id), _error(call, reply), reply.get("message"))
 
-    async def _delete_by_id(self, topic_id: bytes) -> tuple[str | None, dict[str, Any]]:
-        """Return the topic's name, None when nobody knows its id, and the reply.
-
-        The id is looked up again behind the answer that nobody knows it: a job that has started
-        again sends an image without its last batch, which runs again before anything is answered.
-        Java's Admin client does not ask again.
-        """
-        reply: dict[str, Any] = {"error": ProtocolError.UNKNOWN_TOPIC_ID}
+    async def _delete_by_id(self, topic_id: bytes) -> tuple[str, ReplyBody]:
         payload = {"topic_id": topic_id_to_text(topic_id)}
-        name = self._name(topic_id)
-        if name is None and topic_id != NO_TOPIC_ID:
-            reply = await self._requests.reply_to_unknown(_KIND, payload)
-            name = self._name(topic_id)
-        if name is not None and reply["error"] == ProtocolError.UNKNOWN_TOPIC_ID:
-            reply = await self._requests.reply(_KIND, name, payload | {"topic": name})
-        return name, reply
 
-    def _name(self, topic_id: bytes) -> str | None:
-        image, text = self._requests.view.image(), topic_id_to_text(topic_id)
-        return None if image is None or text is None else image.topic_name(text)
+        async def ask(name: str) -> ReplyBody:
+            if name:
+                return await self._requests.reply(_KIND, name, payload | {"topic": name})
+            if topic_id == NO_TOPIC_ID:
+                return {"error": ProtocolError.UNKNOWN_TOPIC_ID}
+            return await self._requests.reply_to_unknown(_KIND, payload)
+
+        return await reply_by_id(
+            self._name(topic_id),
+            ask,
+            is_unknown=lambda reply: bool(reply["error"] == ProtocolError.UNKNOWN_TOPIC_ID),
+            find_name=lambda: self._name(topic_id),
+        )
+
+    def _name(self, topic_id: bytes) -> str:
+        return name_of(self._requests.view.image(), topic_id)
 
     def _id(self, name: str) -> bytes:
         image = self._requests.view.image()

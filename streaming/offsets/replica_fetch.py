@@ -16,9 +16,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from state.protocol_errors import ProtocolError
-from state.topic_ids import topic_id_to_text
 from streaming.gateway import not_leader
 from streaming.gateway.calls import Call
+from streaming.gateway.topics_by_id import name_of
 from streaming.image.cluster_image import ClusterImage
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.history import HistoryUnreadable
@@ -140,12 +140,11 @@ class ReplicaFetch:
                 found.append(_Asked(topic, request, log, follows, in_sync))
         return found
 
-    def _name(self, call: Call, topic: Body) -> str | None:
+    def _name(self, call: Call, topic: Body) -> str:
         if call.version < _TOPIC_IDS_SINCE:
             return str(topic["topic"])
-        image, topic_id = self._image(), topic["topic_id"]
-        text = None if topic_id is None else topic_id_to_text(topic_id.bytes)
-        return None if image is None or text is None else image.topic_name(text)
+        topic_id = topic["topic_id"]
+        return "" if topic_id is None else name_of(self._image(), topic_id.bytes)
 
     def _take_position(self, asked: _Asked, broker_id: int) -> None:
         """Take how far the broker is, if its log is a part of ours."""
