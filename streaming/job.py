@@ -1,6 +1,6 @@
 """The job: the event log folded by a streaming query into decisions, and the decisions carried out.
 
-    event log -> route -> applyInPandasWithState (one machine a group) -> foreachBatch -> sinks
+    event log -> route -> applyInPandasWithState (one machine a key) -> foreachBatch -> sinks
         ^                                                                                  |
         '---------------------------- outcomes are events again ---------------------------'
 

@@ -36,8 +36,8 @@ def _broker(body: dict[str, Any]) -> BrokerRegistration:
 
 @dataclass(frozen=True, slots=True)
 class BrokerRegistrationsChanged:
-    """Brokers that came, went, came back with a new epoch, or changed their endpoints, in one
-    observation.
+    """Brokers that came, went, came back with a new epoch, or changed another part of their
+    registration (endpoints, rack, features), in one observation.
     """
 
     registered: tuple[BrokerRegistration, ...]

@@ -1,4 +1,6 @@
-"""Watches the brokers' registrations: who came, went, came back or changed its endpoints."""
+"""Watches the brokers' registrations: who came, went, came back or changed what
+it says of itself: endpoints, rack, features.
+"""
 
 from __future__ import annotations
 
