@@ -12,6 +12,7 @@ from state.groups.member import Member
 from state.groups.membership import (
     NEW_MEMBER_JOIN_TIMEOUT_MS,
     admits,
+    await_generation,
     await_join,
     forget,
     member_error,
@@ -172,7 +173,10 @@ def _return_of_instance(
         "rebalance_timeout_ms": member.rebalance_timeout_ms,
     }
     replace_instance(turn, group, instance, request.new_member)
-    touch(turn, group, member)
+    if member.is_new:
+        await_generation(turn, group, member)
+    else:
+        touch(turn, group, member)
     _update(turn, group, member, request)
     note_replaced(turn, group, member, old_id)
     match group.state:

@@ -74,6 +74,11 @@ def touch(turn: Turn, group: Group, member: Member) -> None:
     group.set_deadline(member, turn.now_ms + member.session_timeout_ms)
 
 
+def await_generation(turn: Turn, group: Group, member: Member) -> None:
+    """Give a new member that asks again as long for its first generation as one that comes."""
+    group.set_deadline(member, turn.now_ms + NEW_MEMBER_JOIN_TIMEOUT_MS)
+
+
 def forget(turn: Turn, group: Group, member: Member, reason: str) -> None:
     """Take a member out of the group; what it waited for is answered."""
     if member.join_request is not None:

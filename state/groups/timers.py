@@ -77,8 +77,11 @@ def _fire_first(turn: Turn, group: Group, deadline_ms: int, known: Known) -> Non
 def _end_session(
     turn: Turn, group: Group, member: Member, deadline_ms: int, heard_ms: Mapping[str, int]
 ) -> None:
+    """Remove a member that neither was heard from nor waits. A new one may do either: it gets no
+    more time for its first generation (MemberMetadata.hasSatisfiedHeartbeat).
+    """
     later_ms = heard_ms.get(member.id, -NEVER) + member.session_timeout_ms
-    if later_ms > deadline_ms:
+    if later_ms > deadline_ms and not member.is_new:
         group.set_deadline(member, later_ms)
         return
     group.set_deadline(member, None)

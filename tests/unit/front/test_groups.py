@@ -4,6 +4,7 @@ made-up brokers have the records.
 
 from __future__ import annotations
 
+import asyncio
 import struct
 from typing import Any
 
@@ -336,5 +337,27 @@ def test_names_that_no_record_can_hold_end_their_connection(
         await client.wait_closed()
         assert rig.gateway.counters["closed_malformed"] == 1
         assert len(world.events) == before
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("session_timeout_ms", [45_000, 1_800_000])
+def test_a_new_member_waits_five_minutes_for_its_first_generation(session_timeout_ms: int) -> None:
+    """However long its session is, and though it counts as heard from (MemberMetadata)."""
+
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        first, second = await rig.client(), await rig.client()
+        long = {"session_timeout_ms": 1_800_000, "rebalance_timeout_ms": 1_200_000}
+        await first.ask(ApiKey.JOIN_GROUP, 3, joining() | long)
+        chosen = {"session_timeout_ms": session_timeout_ms}
+        second.write(ApiKey.JOIN_GROUP, 3, joining() | chosen)
+        await wait_on_loop("both", lambda: len(world.payloads("join_group_requested")) == 2)
+        world.pass_ms(299_999)
+        answered = asyncio.create_task(second.read_frame())
+        await first.ask(ApiKey.LIST_GROUPS, 4, {"states_filter": []})
+        assert not answered.done()
+        world.pass_ms(1)
+        _, answer = decode_response(ApiKey.JOIN_GROUP, 3, await answered)
+        assert answer["error_code"] == ProtocolError.UNKNOWN_MEMBER_ID
 
     play(scenario)

@@ -1,4 +1,4 @@
-"""Timeouts of members at the lower end of their range, and below it."""
+"""Timeouts of members at the lower end of their range and below it, and of new members."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import pytest
 
 from state.groups.buckets import group_bucket
 from state.groups.states import GroupState
+from state.protocol_errors import ProtocolError
 from tests.unit.state.group_support import Coordinator
 
 INT_MIN = -(2**31)
@@ -99,3 +100,28 @@ def test_whose_sync_group_came_in_time_is_not_given_up_however_late_it_is_told(
     )
     coordinator.tick(deadline_ms + 1_000)
     assert set(coordinator.group("g").members) == {leader, came}
+
+
+def test_a_new_static_member_that_asks_again_without_its_id_waits_as_long_again() -> None:
+    coordinator = Coordinator()
+    first = coordinator.join("g", version=3)
+    coordinator.tick(3_000)
+    member = coordinator.answer(first)["member"]
+    slow = {"version": 3, "instance": "i", "rebalance_timeout_ms": 900_000}
+    coordinator.join("g", **slow)
+    coordinator.now_ms = 200_000
+    heard(coordinator, member)
+    again = coordinator.join("g", new_member="again", **slow)
+    coordinator.now_ms = 499_999
+    heard(coordinator, member, "again")
+    assert "again" in coordinator.group("g").members
+    coordinator.now_ms = 500_000
+    heard(coordinator, member, "again")
+    assert [*coordinator.group("g").members] == [member]
+    assert coordinator.answer(again)["error"] == ProtocolError.UNKNOWN_MEMBER_ID
+
+
+def heard(coordinator: Coordinator, *members: str) -> None:
+    """Say that members of the first generation were heard from right now."""
+    rows = [["g", one, None, 1, 0] for one in members]
+    coordinator.happen("heartbeats_received", str(group_bucket("g")), heartbeats=rows)
