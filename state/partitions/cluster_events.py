@@ -22,6 +22,7 @@ from state.partitions.own_id import repair_waiting
 from state.partitions.reassignment import complete_reassignments, resume_reassignments
 from state.partitions.slot import Slot
 from state.partitions.starting import elect_offline, start_rows
+from state.partitions.states import drop_unlisted
 from state.partitions.table import PartitionTable
 from state.partitions.unlisted_leaders import recall_unlisted
 from state.payloads.brokers import BrokerRegistrationsChanged
@@ -98,6 +99,7 @@ def on_resync_completed(slot: Slot, event: Event, completed: ResyncCompleted) ->
     everything = np.arange(len(slot.table.rows))
     start_rows(slot, changes, everything)
     recall_unlisted(slot, changes, everything)
+    drop_unlisted(slot, changes, everything)
     resume_reassignments(slot, changes, everything)
     rows = slot.table.rows
     changes.metadata |= rows.has_state

@@ -16,6 +16,7 @@ from state.matrix import (
     Int32s,
     Rows,
     all_in_row,
+    any_in_row,
     contains,
     equal_lists,
     lengths,
@@ -198,15 +199,33 @@ def _accept(slot: Slot, changes: Changes, asked: _AskedRows, accepted: Bools) ->
 
 def _soften(slot: Slot, changes: Changes, asked: _AskedRows, errors: Int32s) -> Int32s:
     """Replace errors that brokers of 2.8 never recover from, and bump the leader epoch of those
-    partitions.
+    partitions, and of those whose leader was told of other replicas.
     """
     softened = bearable(errors, asked.version)
-    deadly = softened != errors
-    if not deadly.any():
+    waiting = (softened != errors) | _told_otherwise(slot, asked, errors)
+    if not waiting.any():
         return errors
-    rows = asked.at[deadly]
+    rows = asked.at[waiting]
     changes.raise_leader_epoch(rows, slot.registered_replicas(rows))
     return softened
+
+
+def _told_otherwise(slot: Slot, asked: _AskedRows, errors: Int32s) -> Bools:
+    """Return bool[k]: a leader that is listed was refused an ISR with a broker that is not.
+
+    Another controller told it so. It waits for the replicas as they are, and ignores them until
+    they come with a higher leader epoch (ReplicaManager.becomeLeaderOrFollower). One that is not
+    listed is told nothing, and its followers fetch from it under the epoch it has.
+    """
+    otherwise: Bools = errors == ProtocolError.INVALID_REQUEST
+    if not otherwise.any():
+        return otherwise
+    at, rows = asked.at[otherwise], slot.table.rows
+    isr, leader = asked.isr[otherwise], rows.leader[at][:, None]
+    unlisted = (isr != NONE) & ~contains(rows.replicas[at], isr)
+    leads = contains(rows.replicas[at], leader)[:, 0] & (leader[:, 0] == asked.broker[otherwise])
+    otherwise[otherwise] = leads & any_in_row(unlisted)
+    return otherwise
 
 
 def bearable(errors: Int32s, version: Int32s | int) -> Int32s:

@@ -121,6 +121,28 @@ def test_a_leader_of_version_0_gets_a_new_epoch_instead_of_an_error_it_cannot_ha
     assert row["rule"] == Rule.LEADER_EPOCH_BUMPED
 
 
+@pytest.mark.parametrize("version", [0, 1, 2, 3])
+def test_a_leader_that_was_told_another_replica_is_told_again_with_a_higher_epoch(
+    version: int,
+) -> None:
+    """By another controller: a leader that is refused waits, and ignores the epoch it knows."""
+    controller = Controller((1, 2, 3, 4))
+    controller.topic("t", [[1, 2, 3]])
+    said = controller.alter([1, 2, 3, 4], version=version)
+    assert errors(said) == ("NONE", ["INVALID_REQUEST" if version else "INVALID_UPDATE_VERSION"])
+    [row] = said[CHANGE]
+    assert (row["leader_epoch"], row["isr"], row["recipients"]) == (1, [1, 2, 3], [1, 2, 3])
+
+
+def test_a_leader_that_is_not_listed_is_refused_under_the_epoch_it_has() -> None:
+    """Its followers fetch from it under no other one."""
+    controller = Controller((1, 2, 3))
+    controller.topic("t", [[2, 3]], [stored(1, [1])])
+    said = controller.alter([1, 2])
+    assert errors(said) == ("NONE", ["INVALID_REQUEST"])
+    assert CHANGE not in said
+
+
 def test_recovery_ends_with_the_leaders_word() -> None:
     controller = Controller(unclean_leader_election_enable=True)
     controller.topic("t", [[2, 1]], [stored(2, [2])])

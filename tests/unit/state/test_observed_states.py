@@ -12,7 +12,7 @@ from state.protocol_errors import ProtocolError
 from tests.fixtures.states import stored
 from tests.unit.state.support import Controller, actions, broker
 
-CHANGE = DecisionKind.CHANGE_PARTITIONS
+CHANGE, STOP = DecisionKind.CHANGE_PARTITIONS, DecisionKind.STOP_REPLICAS
 
 
 @pytest.fixture
@@ -21,6 +21,39 @@ def controller() -> Controller:
     controller = Controller()
     controller.topic("t", [[1, 2, 3]])
     return controller
+
+
+def loaded(*brokers: int, state: list[Any]) -> Any:
+    """What a new controller decides that finds topic t on 1, 2, 3 with a state."""
+    controller = Controller(())
+    controller.elect(6)
+    controller.brokers(registered=[broker(id_, 100 + id_) for id_ in brokers])
+    controller.topic("t", [[1, 2, 3]], [state])
+    return controller.happen("resync_completed", topics=1)
+
+
+def test_a_load_takes_brokers_that_are_not_listed_out_of_the_isr() -> None:
+    """Their removal was written to the topic, and not to the state."""
+    said = loaded(1, 2, 3, 4, state=stored(1, [1, 2, 3, 4], leader_epoch=3, zk_version=7))
+    [row] = said[CHANGE]
+    assert (row["leader"], row["isr"], row["leader_epoch"]) == (1, [1, 2, 3], 4)
+    assert (row["recipients"], row["rule"]) == ([1, 2, 3], Rule.REPLICA_LEFT_ISR)
+    assert [(one["broker"], one["delete"]) for one in said[STOP]] == [(4, True)]
+
+
+def test_a_load_takes_a_leader_that_is_not_listed_out_of_the_isr_of_the_next_one() -> None:
+    said = loaded(1, 2, 3, 4, state=stored(4, [4, 1], leader_epoch=3, zk_version=7))
+    [row] = said[CHANGE]
+    assert (row["leader"], row["isr"], row["leader_epoch"]) == (1, [1], 4)
+    assert (row["recipients"], row["rule"]) == ([1, 2, 3], Rule.OFFLINE_PARTITION_ELECTED)
+    assert [(one["broker"], one["delete"]) for one in said[STOP]] == [(4, True)]
+
+
+def test_a_load_leaves_an_isr_that_a_newer_controller_wrote() -> None:
+    state = stored(1, [1, 2, 4], leader_epoch=3, controller_epoch=9, zk_version=7)
+    said = loaded(1, 2, 3, 4, state=state)
+    assert [row["isr"] for row in said[CHANGE]] == [[1, 2, 4]]
+    assert STOP not in said
 
 
 def observe(controller: Controller, cause: str, state: list[Any] | None) -> Any:
