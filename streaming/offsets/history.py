@@ -1,8 +1,4 @@
-"""Reads what stands in a partition before our log began, from a broker that follows us.
-
-A follower serves consumers that name a rack (Fetch from version 11, KIP-392) up to the high
-watermark that we told it. From version 12 it says, too, where a leader epoch ended in its log.
-"""
+"""Reads what stands in a partition before our log began, from a broker that follows us."""
 
 from __future__ import annotations
 
@@ -10,188 +6,20 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
 
 from state.protocol_errors import error_text
 from streaming.image.brokers import endpoint_on
 from streaming.image.cluster_image import ClusterImage
-from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.batches import spans
+from streaming.offsets.history_connection import HistoryConnection, HistoryUnreadable, Source
 from streaming.offsets.leader import OffsetsLeader
-from streaming.offsets.partition_log import UNKNOWN, EpochEnd
-from streaming.wire.apis import ApiKey
-from streaming.wire.errors import WireError
-from streaming.wire.exchange import CLIENT_ID, Exchange, still_open
-from streaming.wire.requests import encode_request
-from streaming.wire.responses import decode_response
-from streaming.wire.schema_codec import Body
+from streaming.offsets.partition_log import EpochEnd
 
 logger = logging.getLogger(__name__)
 
-_FETCH_VERSION = 12
-_OFFSET_OUT_OF_RANGE = 1
-_LIST_OFFSETS_VERSION = 4
-_EARLIEST = -2
 _NOWHERE = 2**63 - 1  # an offset that no log has: logs part before it
 _CHUNK_BYTES = 1024 * 1024
-_FETCH_MAX_BYTES = 55 * 1024 * 1024  # what a broker says at most unless configured (KIP-541)
-_MAX_WAIT_MS = 100
 _RETRY_S = 0.1
-_CONSUMER = -1
-_ANY_REPLICA = -2  # org.apache.kafka.common.requests.ListOffsetsRequest.DEBUGGING_REPLICA_ID
-
-
-class HistoryUnreadable(Exception):
-    """A follower cannot be reached, or refuses; the message says which and why."""
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """A broker's address."""
-
-    broker_id: int
-    host: str
-    port: int
-
-
-@dataclass(frozen=True, slots=True)
-class Fetched:
-    """What a broker answers about one partition; diverging: what it has up to the last epoch that
-    was named, if that is less.
-    """
-
-    records: bytes
-    error: int
-    high_watermark: int
-    diverging: EpochEnd | None
-
-
-class HistoryConnection:
-    """One connection to a follower; used by one task at a time."""
-
-    def __init__(self, source: Source, timeout_s: float) -> None:
-        """Take the broker, and how long one answer may take; nothing is opened yet."""
-        self._source = source
-        self._timeout_s = timeout_s
-        self._connection: Exchange | None = None
-
-    async def fetch(
-        self, partition: int, offset: int, max_bytes: int, last_epoch: int = UNKNOWN
-    ) -> Fetched:
-        """Return what there is; the first batch may begin before offset. last_epoch: of the record
-        before the offset.
-
-        Raises HistoryUnreadable.
-        """
-        # Whoever asks us may want more at once than an answer to us can hold.
-        max_bytes = min(max_bytes, _FETCH_MAX_BYTES)
-        body: Body = {
-            "replica_id": _CONSUMER,
-            "max_wait_ms": _MAX_WAIT_MS,
-            "min_bytes": 1,
-            "max_bytes": max_bytes,
-            "rack_id": CLIENT_ID,
-            "topics": [
-                {
-                    "topic": GROUP_TOPIC,
-                    "partitions": [
-                        {
-                            "partition": partition,
-                            "current_leader_epoch": -1,
-                            "fetch_offset": offset,
-                            "last_fetched_epoch": last_epoch,
-                            "log_start_offset": -1,
-                            "partition_max_bytes": max_bytes,
-                        }
-                    ],
-                }
-            ],
-        }
-        one = _about(partition, await self._fetch(body))
-        parts = one["diverging_epoch"]
-        diverging = None if parts is None else EpochEnd(parts["epoch"], parts["end_offset"])
-        return Fetched(one["records"] or b"", one["error_code"], one["high_watermark"], diverging)
-
-    async def _fetch(self, body: Body) -> Sequence[Body]:
-        """Return what is said of topics. A broker that throttles consumers says nothing of them,
-        and how long to be quiet (KIP-219; FetchSession.getThrottledResponse).
-        """
-        while True:
-            answer = await self._ask(ApiKey.FETCH, _FETCH_VERSION, body)
-            if error := answer["error_code"]:
-                said = f"broker {self._source.broker_id}: error {error_text(error)}"
-                raise HistoryUnreadable(said)
-            topics: Sequence[Body] = answer["responses"]
-            throttled_s = min(answer["throttle_time_ms"] / 1000, self._timeout_s)
-            if topics or throttled_s <= 0:
-                return topics
-            logger.info("broker %d throttles us for %g s", self._source.broker_id, throttled_s)
-            await asyncio.sleep(throttled_s)
-
-    async def fetch_from(self, partition: int, offset: int, max_bytes: int) -> Fetched:
-        """Return what there is as `fetch` does, from the partition's beginning if that is later.
-
-        Raises HistoryUnreadable.
-        """
-        found = await self.fetch(partition, offset, max_bytes)
-        if found.error == _OFFSET_OUT_OF_RANGE:
-            earliest = await self.earliest(partition)
-            if earliest > offset:
-                return await self.fetch(partition, earliest, max_bytes)
-        return found
-
-    async def earliest(self, partition: int) -> int:
-        """Return where a partition begins; raises HistoryUnreadable."""
-        body: Body = {
-            "replica_id": _ANY_REPLICA,
-            "topics": [
-                {
-                    "name": GROUP_TOPIC,
-                    "partitions": [{"partition_index": partition, "timestamp": _EARLIEST}],
-                }
-            ],
-        }
-        answer = await self._ask(ApiKey.LIST_OFFSETS, _LIST_OFFSETS_VERSION, body)
-        one = _about(partition, answer["topics"])
-        if one["error_code"]:
-            error = error_text(one["error_code"])
-            raise HistoryUnreadable(f"start of partition {partition}: error {error}")
-        return int(one["offset"])
-
-    async def _ask(self, api: ApiKey, version: int, body: Body) -> Body:
-        try:
-            async with asyncio.timeout(self._timeout_s):
-                return await self._exchange(api, version, body)
-        except (OSError, TimeoutError, WireError) as error:
-            self.close()
-            raise HistoryUnreadable(f"broker {self._source.broker_id}: {error!r}") from error
-        except BaseException:
-            # An answer that nobody waits for any more would be taken for that to the next request.
-            self.close()
-            raise
-
-    async def _exchange(self, api: ApiKey, version: int, body: Body) -> Body:
-        self._connection = still_open(self._connection)
-        if self._connection is None:
-            source = self._source
-            self._connection = Exchange(*await asyncio.open_connection(source.host, source.port))
-        request = encode_request(api, version, 0, CLIENT_ID, body)
-        return decode_response(api, version, await self._connection.ask(request))[1]
-
-    def close(self) -> None:
-        """Hang up; the next request connects again."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-
-def _about(partition: int, topics: Sequence[Body]) -> Body:
-    """Return what an answer says of the partition that was asked for; raises HistoryUnreadable."""
-    said: list[Body] = [one for topic in topics for one in topic["partitions"]]
-    numbers = [one["partition_index"] for one in said]
-    if numbers != [partition]:
-        raise HistoryUnreadable(f"partition {partition}: an answer about {numbers}")
-    return said[0]
 
 
 class History:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from streaming.offsets.batches import UnreadableBatch
-from streaming.offsets.history import HistoryUnreadable
+from streaming.offsets.history_connection import HistoryUnreadable
 from streaming.offsets.partition_log import PartitionLog
 from streaming.process.back_off import BackOff
 from streaming.process.counters import Counters

@@ -21,7 +21,7 @@ from streaming.gateway.calls import Call
 from streaming.gateway.topics_by_id import name_of
 from streaming.image.cluster_image import ClusterImage
 from streaming.internal_topics import GROUP_TOPIC
-from streaming.offsets.history import HistoryUnreadable
+from streaming.offsets.history_connection import HistoryUnreadable
 from streaming.offsets.leader import OffsetsLeader
 from streaming.offsets.partition_log import UNKNOWN, EpochEnd, PartitionLog
 from streaming.wire.schema_codec import Body

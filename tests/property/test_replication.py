@@ -14,7 +14,7 @@ import pytest
 from hypothesis import settings
 
 from streaming.offsets.batches import BatchRecord, encode_batch, read_batches, stamped
-from streaming.offsets.history import HistoryUnreadable
+from streaming.offsets.history_connection import HistoryUnreadable
 from streaming.offsets.isr_maintenance import IsrMaintenance
 from streaming.offsets.partition_log import UNKNOWN, EpochEnd
 from streaming.offsets.replica_fetch import ReplicaFetch

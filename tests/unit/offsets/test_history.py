@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from streaming.offsets.batches import BatchRecord, encode_batch, spans, stamped
-from streaming.offsets.history import History, HistoryUnreadable
+from streaming.offsets.history import History
+from streaming.offsets.history_connection import HistoryUnreadable
 from streaming.offsets.partition_log import EpochEnd
 from streaming.wire.apis import GATEWAY_APIS, ApiKey
 from streaming.wire.exchange import ANSWER_MAX_BYTES

@@ -6,7 +6,7 @@ import asyncio
 from collections import Counter
 
 from streaming.offsets.batches import UnreadableBatch
-from streaming.offsets.history import HistoryUnreadable
+from streaming.offsets.history_connection import HistoryUnreadable
 from streaming.offsets.partition_loads import PartitionLoads
 from streaming.offsets.partition_log import PartitionLog
 

@@ -10,7 +10,7 @@ import pytest
 
 from state.protocol_errors import ProtocolError
 from streaming.offsets.batches import spans
-from streaming.offsets.history import HistoryUnreadable
+from streaming.offsets.history_connection import HistoryUnreadable
 from streaming.offsets.partition_log import UNKNOWN, EpochEnd
 from streaming.offsets.replica_fetch import ReplicaFetch
 from tests.unit.offsets.support import BATCH, FETCH_VERSION, OLDER, Led
