@@ -102,11 +102,24 @@ class History:
     @contextlib.asynccontextmanager
     async def _connection(self, source: Source) -> AsyncIterator[HistoryConnection]:
         if source not in self._connections:
+            self._forget_earlier(source.broker_id)
             connection = HistoryConnection(source, self._timeout_s)
             self._connections[source] = (connection, asyncio.Lock())
         connection, lock = self._connections[source]
         async with lock:
             yield connection
+
+    def _forget_earlier(self, broker_id: int) -> None:
+        """Hang up on where a broker was before, and on brokers that are gone; a connection that is
+        in use may be forgotten another time.
+        """
+        image = self._image()
+        present = () if image is None else image.brokers
+        for source, (connection, lock) in list(self._connections.items()):
+            is_over = source.broker_id == broker_id or source.broker_id not in present
+            if is_over and not lock.locked():
+                connection.close()
+                del self._connections[source]
 
     def _holding(
         self, partition: int, offset: int

@@ -94,17 +94,19 @@ class Follower:
         return {"topics": [{"name": topic["name"], "partitions": [partition]}]}
 
 
+def registered_at(server: asyncio.Server, broker: int) -> dict[str, Any]:
+    host, port = server.sockets[0].getsockname()
+    one = registration(broker, "INTERNAL")
+    one["endpoints"][0] |= {"host": host, "port": port}
+    return one
+
+
 @asynccontextmanager
 async def reading(follower: Follower) -> AsyncIterator[tuple[History, Led]]:
     """Partition 0 is led from offset 100 on; all brokers in sync are this one."""
     server = await asyncio.start_server(follower.serve, "127.0.0.1", 0)
-    host, port = server.sockets[0].getsockname()
     led = Led()
-    moved = []
-    for broker in (1, 2, 3):
-        one = registration(broker, "INTERNAL")
-        one["endpoints"][0] |= {"host": host, "port": port}
-        moved.append(one)
+    moved = [registered_at(server, broker) for broker in (1, 2, 3)]
     led.cluster.happen("broker_registrations_changed", "", {"registered": moved})
     led.look()
     led.begin(100)
@@ -291,5 +293,47 @@ def test_an_answer_about_nothing_is_refused(without: dict[str, int], said: str) 
         with pytest.raises(HistoryUnreadable, match=re.escape(said)):
             await anext(history.whole(0, 100))
         assert await history.read(0, 0, 1_000) == b""
+
+    run(follower, scenario)
+
+
+@asynccontextmanager
+async def asked_elsewhere(
+    follower: Follower, history: History, led: Led, *, gone: int = 0
+) -> AsyncIterator[None]:
+    """Broker 2, or 1 if none is gone, is at another address and is asked there."""
+    server = await asyncio.start_server(follower.serve, "127.0.0.1", 0)
+    moved = registered_at(server, 2 if gone else 1)
+    changed = {"updated": [moved], "unregistered": [gone] if gone else []}
+    led.cluster.happen("broker_registrations_changed", "", changed)
+    assert offsets(await history.read(0, 0, 1_000)) == [0]
+    yield
+    server.close()
+
+
+@pytest.mark.parametrize("gone", [0, 1])
+def test_where_a_broker_is_no_more_no_connection_is_kept(gone: int) -> None:
+    follower = Follower(0)
+
+    async def scenario(history: History, led: Led) -> None:
+        await history.read(0, 0, 1_000)
+        async with asked_elsewhere(follower, history, led, gone=gone):
+            (first, second) = filter(None, follower.connections)
+            await first
+            assert not second.done()
+
+    run(follower, scenario)
+
+
+def test_a_connection_that_is_in_use_stays_though_its_broker_moved() -> None:
+    follower = Follower(0)
+
+    async def scenario(history: History, led: Led) -> None:
+        asks = history._connection(history._source([1], ""))
+        async with asks as connection:
+            await connection.earliest(0)
+            async with asked_elsewhere(follower, history, led):
+                assert await connection.earliest(0) == 0
+                assert len(follower.connections) == 2
 
     run(follower, scenario)
