@@ -1,9 +1,9 @@
 """Records of a group that could not be appended: what is taken back, and what is answered.
 
 The front, the only one that appends in this version, does so in order and refuses what cannot be
-encoded, with UNKNOWN_SERVER_ERROR. `group_records_overtaken`, and other errors, are for stores that
-acknowledge out of order and may fail in other ways (the conformance stories have one): no sink of
-this version appends them.
+encoded, with UNKNOWN_SERVER_ERROR, and what is too large, with MESSAGE_TOO_LARGE.
+`group_records_overtaken`, and other errors, are for stores that acknowledge out of order and may
+fail in other ways (the conformance stories have one): no sink of this version appends them.
 """
 
 from __future__ import annotations

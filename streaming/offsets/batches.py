@@ -8,7 +8,7 @@ stamped when it is appended.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -24,13 +24,15 @@ _LEADER_EPOCH_AT = 12
 _BASE_OFFSET = struct.Struct(">q")
 _LAST_OFFSET_DELTA = struct.Struct(">i")
 _LAST_OFFSET_DELTA_AT = 23
-_LEAST_BATCH_BYTES = 61
+LEAST_BATCH_BYTES = 61
 _LEAST_MESSAGE_BYTES = 26
 """Of magic 0, in which a broker before 0.11 wrote, or one that is made to by
 log.message.format.version.
 """
 _MAGIC = 2
 _UNLIMITED_BYTES = 2**31 - 1
+_RECORD_OVERHEAD_BYTES = 32
+"""What a record has besides key and value, at most: numbers of varying length, and attributes."""
 _NO_PRODUCER = (-1, -1)
 _NO_SEQUENCE = -1
 _NULL = -1
@@ -42,6 +44,13 @@ _COVERED = struct.Struct(">hiqqqhii")  # attributes, last offset, times, produce
 
 _CONTROL_KEY = struct.Struct(">hh")  # version, type: 0 abort, 1 commit
 _END_TXN_MARKER = struct.Struct(">hi")  # version, coordinator epoch
+
+LARGEST_BATCH_BYTES = 10 * 1024 * 1024
+"""No batch is to be larger. A broker that follows stops for good at what is larger than its segment
+(UnifiedLog.append), which in this topic is 100 MiB by default (offsets.topic.segment.bytes). As
+leader it would take no batch above max.message.bytes either: 1 MiB by default, but the brokers'
+own value is not known here, and this is ten times that.
+"""
 
 
 class UnreadableBatch(Exception):
@@ -91,6 +100,12 @@ def encode_batch(records: Sequence[BatchRecord], producer: tuple[int, int] | Non
     return sealed(b"".join(parts), len(records), first_ms, last_ms, producer)
 
 
+def bytes_at_most(records: Iterable[BatchRecord]) -> int:
+    """Return how large the batch of these records is at most."""
+    sizes = (len(key) + len(value or b"") for _, key, value in records)
+    return LEAST_BATCH_BYTES + sum(size + _RECORD_OVERHEAD_BYTES for size in sizes)
+
+
 def sealed(
     body: bytes, count: int, first_ms: int, last_ms: int, producer: tuple[int, int] | None = None
 ) -> bytes:
@@ -107,7 +122,7 @@ def sealed(
         count,
     )
     checksum = crc32c(body, crc32c(covered))
-    length = _LEAST_BATCH_BYTES - _OFFSET_AND_LENGTH_BYTES + len(body)
+    length = LEAST_BATCH_BYTES - _OFFSET_AND_LENGTH_BYTES + len(body)
     return b"".join([_HEAD.pack(0, length, 0, _MAGIC), _CHECKSUM.pack(checksum), covered, body])
 
 
@@ -158,7 +173,7 @@ def spans(data: bytes) -> Iterator[BatchSpan]:
     while len(data) - start >= _HEAD.size:
         base_offset, length, leader_epoch, magic = _HEAD.unpack_from(data, start)
         of_records = magic >= _MAGIC
-        least = _LEAST_BATCH_BYTES if of_records else _LEAST_MESSAGE_BYTES
+        least = LEAST_BATCH_BYTES if of_records else _LEAST_MESSAGE_BYTES
         end = start + _OFFSET_AND_LENGTH_BYTES + length
         if end - start < least:
             raise UnreadableBatch(f"offset {base_offset}: {end - start} bytes, at least {least}")

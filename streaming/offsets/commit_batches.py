@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 
-from streaming.offsets.batches import encoded_record, sealed
+from streaming.offsets.batches import LEAST_BATCH_BYTES, encoded_record, sealed
 from streaming.offsets.records import offset_records
 
 _TIME = struct.Struct(">q")
@@ -21,12 +21,12 @@ _AFTER_VALUE_BYTES = 1  # the number of headers: none
 class CommitBatch:
     """The batch of a group's commits of the same partitions."""
 
-    __slots__ = ("_count", "_parts")
+    __slots__ = ("_count", "_parts", "size_bytes")
 
     def __init__(
         self, group: str, partitions: Sequence[tuple[str, int]], metadata: Sequence[str]
     ) -> None:
-        """Take whose commits they are; metadata: of each partition."""
+        """Take whose commits they are; metadata: of each partition. size_bytes: of a commit."""
         rows = (
             (topic, number, 0, 0, text, 0, None, 0)
             for (topic, number), text in zip(partitions, metadata, strict=True)
@@ -44,6 +44,7 @@ class CommitBatch:
             self._parts += (body[numbers_at + _NUMBERS_BYTES : time_at], b"")
             known_to = end
         self._parts.append(body[known_to:])
+        self.size_bytes = LEAST_BATCH_BYTES + len(body)
 
     def encode(self, numbers: Sequence[bytes], time_ms: int) -> bytes:
         """Return the batch at offset 0; numbers: offset and leader epoch of each partition, 12

@@ -4,8 +4,8 @@ Decisions come in order, and records of a partition are appended in that order, 
 before all brokers in sync have its records. Those that were decided before a partition was taken
 over are skipped: what counts is what was loaded from it since.
 
-What goes wrong about a group costs that group only: a write that cannot be encoded is refused, a
-change that cannot be folded is skipped.
+What goes wrong about a group costs that group only: a write that cannot be encoded, or is larger
+than brokers are sure to take, is refused; a change that cannot be folded is skipped.
 """
 
 from __future__ import annotations
@@ -23,7 +23,12 @@ from state.groups.change_bodies import Change
 from state.groups.image import BegunDecision, GroupImage, WriteId
 from state.groups.records import COMMITTED_OFFSETS
 from state.protocol_errors import ProtocolError
-from streaming.offsets.batches import BatchRecord, encode_batch
+from streaming.offsets.batches import (
+    LARGEST_BATCH_BYTES,
+    BatchRecord,
+    bytes_at_most,
+    encode_batch,
+)
 from streaming.offsets.leader import LeaderStopped, OffsetsLeader
 from streaming.offsets.records import encode_record, offset_records
 from streaming.process.counters import Counters
@@ -37,6 +42,8 @@ Refuse = Callable[[str, dict[str, Any]], None]
 """Appends that a write of a group is refused: takes the payload of group_records_refused."""
 
 _BATCH_MAX_RECORDS = 5_000
+_BATCH_BYTES = 1024 * 1024
+"""How much is appended together, unless it is one write."""
 
 
 @dataclass(slots=True)
@@ -46,6 +53,18 @@ class _Batch:
     producer: tuple[int, int] | None
     records: list[BatchRecord] = field(default_factory=list)
     writes: list[tuple[WriteId, GroupStep]] = field(default_factory=list)
+    size_bytes: int = 0
+
+    def has_room(self, producer: tuple[int, int] | None, size_bytes: int) -> bool:
+        """Return whether more records may come in; those of a transaction are in no batch of
+        others.
+        """
+        return (
+            self.producer is None
+            and producer is None
+            and len(self.records) < _BATCH_MAX_RECORDS
+            and self.size_bytes + size_bytes <= _BATCH_BYTES
+        )
 
 
 class GroupDecisions:
@@ -137,25 +156,28 @@ class GroupDecisions:
             records = _encoded(decided.group, step)
         except Exception:
             logger.exception("records of group %r cannot be written", decided.group)
-            self._not_written(write, decided, step)
+            self._not_written(write, decided, step, ProtocolError.UNKNOWN_SERVER_ERROR)
+            return
+        parts = _parts(records, step)
+        size_bytes = max(map(bytes_at_most, parts))
+        if size_bytes > LARGEST_BATCH_BYTES:
+            logger.error("records of group %r are too large: %d bytes", decided.group, size_bytes)
+            self._not_written(write, decided, step, ProtocolError.MESSAGE_TOO_LARGE)
             return
         producer = step.get("producer")
         named = None if producer is None else (producer[0], producer[1])
-        last = batches[-1] if batches else None
-        together = last is not None and last.producer == named and named is None
-        if last is None or not together or len(last.records) >= _BATCH_MAX_RECORDS:
-            last = _Batch(named)
-            batches.append(last)
-        last.records.extend(records)
-        last.writes.append((write, step))
+        for part in parts:
+            _put(batches, named, part)
+        batches[-1].writes.append((write, step))
         self._waiting[write] = []
 
-    def _not_written(self, write: WriteId, decided: BegunDecision, step: GroupStep) -> None:
+    def _not_written(
+        self, write: WriteId, decided: BegunDecision, step: GroupStep, error: ProtocolError
+    ) -> None:
         """Have the machine take back what it changed, and answer what waits for it."""
         self._counters["unwritable_group_records"] += 1
         if step.get("quiet"):
             return
-        error = ProtocolError.UNKNOWN_SERVER_ERROR
         self._refuse(decided.group, self.image.refused(write, decided.partition, error))
 
     def _not_folded(self, group: str, change: Change, error: Exception) -> None:
@@ -192,6 +214,22 @@ class GroupDecisions:
                 self._answer([reply])
             else:
                 waiting.append(reply)
+
+
+def _parts(records: Sequence[BatchRecord], step: GroupStep) -> Sequence[Sequence[BatchRecord]]:
+    """Return what is appended as a whole: all records of a write, or each one that only tidies."""
+    return [[one] for one in records] if step.get("quiet") else [records]
+
+
+def _put(
+    batches: list[_Batch], producer: tuple[int, int] | None, records: Sequence[BatchRecord]
+) -> None:
+    """Put records into the last batch, or into a new one."""
+    size_bytes = bytes_at_most(records)
+    if not (batches and batches[-1].has_room(producer, size_bytes)):
+        batches.append(_Batch(producer))
+    batches[-1].records.extend(records)
+    batches[-1].size_bytes += size_bytes
 
 
 def _encoded(group: str, step: GroupStep) -> list[BatchRecord]:

@@ -29,6 +29,7 @@ from streaming.gateway.calls import Answer
 from streaming.gateway.ports import COMMIT_TIMEOUT_S, NotReplicated
 from streaming.log.api import NewRecord
 from streaming.log.events import AppendEvents, event
+from streaming.offsets.batches import LARGEST_BATCH_BYTES
 from streaming.offsets.leader import LeaderStopped, OffsetsLeader
 from streaming.process.wall_clock import wall_clock_ms
 from streaming.wire.commit_layouts import CommitLayout, CommitLayouts
@@ -97,14 +98,16 @@ class DirectCommits:
         return True
 
     def _committer(self, layout: CommitLayout) -> Committer | None:
-        """Return what is known of a layout; None for one with metadata that may be too long, and
-        while the topic is not known.
+        """Return what is known of a layout; None for one with metadata that may be too long, or too
+        much to be written, and while the topic is not known.
         """
         known = self._committers.get(layout)
         if known is None and max(map(len, layout.metadata)) * 2 <= self._metadata_max:
             partition = self._view.partition_of(layout.group)
             if partition >= 0:
-                known = self._committers[layout] = Committer(layout, partition)
+                made = Committer(layout, partition)
+                if made.batch.size_bytes <= LARGEST_BATCH_BYTES:
+                    known = self._committers[layout] = made
         return known
 
     def _append_taken(self) -> None:
