@@ -106,9 +106,10 @@ class BatchCompleted(FromJob):
     the job's head start has None.
 
     decisions, conflicts, rejected: how many there were, and how many writes ended so. fenced: a
-    write was refused by its epoch. first_event_ms, written_at_ms: when its first event was appended
-    and when ZooKeeper had all of it. retain_from: the oldest event still needed. elections: {rule:
-    partitions that it gave a leader}. queue_lengths: as in ImageTold.
+    write of this batch, or of one before it, was refused by its epoch. first_event_ms,
+    written_at_ms: when its first event was appended and when ZooKeeper had all of it. retain_from:
+    the oldest event still needed. elections: {rule: partitions that it gave a leader}.
+    queue_lengths: as in ImageTold.
     """
 
     kind = "batch"

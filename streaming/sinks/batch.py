@@ -133,8 +133,8 @@ class DecidedBatch:
     """All decisions of a micro-batch in canonical order, with the times of their events in ms.
 
     batch_id: of the query's micro-batch, None in a head start. end_offset: one past the last event
-    folded. fenced: versions of /controller_epoch under which writes were decided that came too
-    late. written_at_ms: wall clock.
+    folded. fenced: versions of /controller_epoch under which some of it was decided, and that were
+    replaced before it was written. written_at_ms: wall clock.
     """
 
     batch_id: int | None

@@ -90,6 +90,7 @@ class Pipeline:
         self._appender = appender
         self._doubts = doubts
         self._taken_back = dict.fromkeys(taken_back)
+        self._replaced: set[int] = set()  # versions of /controller_epoch that hold no more
 
     def carry_out(self, batch_id: int | None, folded: FoldedBatch) -> None:
         """Take what was folded together through all steps; batch_id: None in a head start."""
@@ -100,6 +101,7 @@ class Pipeline:
         self._log(batch)
         self._doubts.lose_rows(batch.decisions)
         self._zookeeper.write(batch, self._doubts)
+        self._fence(batch)
         self._doubts.lose_what_follows(batch)
         batch.written_at_ms = wall_clock_ms()
         self._tell(batch)
@@ -131,6 +133,16 @@ class Pipeline:
                 for one in batch.decisions
             ]
         )
+
+    def _fence(self, batch: DecidedBatch) -> None:
+        """Take a batch as fenced that was decided under a version which a write before it found to
+        be replaced: it may have written nothing.
+        """
+        versions = {one.epoch_zk_version for one in batch.decisions}
+        # What it decided first may say no version.
+        versions.add(self._decided.image.epoch_zk_version)
+        batch.fenced |= self._replaced & versions
+        self._replaced |= batch.fenced
 
     def _tell(self, batch: DecidedBatch) -> None:
         visible = list(persisted(batch))
@@ -167,15 +179,19 @@ class Pipeline:
         brokers; those whose mark was not written are left out, and those that the last batch ended
         and whose name it used again.
         end_offset: up to where the image was folded, which the front is told. A broker that was
-        marked by a later batch stays marked: that batch is run again.
+        marked by a later batch stays marked: that batch is run again. All stay so where another
+        controller was elected: what the image is made of may not have been written.
         """
         self._decided.end_offset = end_offset
+        image = self._decided.image
+        version = image.epoch_zk_version
+        if image.controller_epoch >= 0 and not self._zookeeper.is_in_force(version):
+            self._replaced.add(version)
+            return
         deletions = opened(unfinished)
         self._zookeeper.lose_undeleted(deletions)
         with self._decided.lock:
-            missed = [
-                broker for broker in self._decided.image.brokers if self._unconfirmed.marked(broker)
-            ]
+            missed = [broker for broker in image.brokers if self._unconfirmed.marked(broker)]
             plan = self._planner.everything_for(missed)
             self._add_missed_removals(plan, end_offset)
             for broker, requests in self._planner.plan(deletions).items():

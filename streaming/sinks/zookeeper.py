@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from itertools import groupby
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -40,9 +41,13 @@ from streaming.zk.errors import ConnectionLost, SessionLost, ZooKeeperUnreachabl
 from streaming.zk.fenced import FencedWriter
 from streaming.zk.ops import Create, SetData, WriteOp
 from streaming.zk.outcomes import OpOutcome, OutcomeKind
+from streaming.zk.types import ZNode
 from streaming.zk.write_limits import WriteLimits
+from streaming.zk.znodes.controller import CONTROLLER_EPOCH_PATH
 
 logger = logging.getLogger(__name__)
+
+_Done = TypeVar("_Done")
 
 _WRITTEN = {
     DecisionKind.DELETE_TOPIC,
@@ -98,16 +103,24 @@ class ZooKeeperSink:
         """
         self._patiently("reading topics", lambda: lose_undeleted(self._session, deletions))
 
-    def _patiently(self, doing: str, work: Callable[[], None]) -> None:
+    def is_in_force(self, epoch_zk_version: int) -> bool:
+        """Return whether /controller_epoch has this version; waits as `write` does."""
+
+        def read() -> ZNode | None:
+            self._session.sync()  # the front claims by another server
+            return self._session.get(CONTROLLER_EPOCH_PATH)
+
+        found = self._patiently("reading the controller epoch", read)
+        return found is not None and found.version == epoch_zk_version
+
+    def _patiently(self, doing: str, work: Callable[[], _Done]) -> _Done:
         while True:
             try:
-                work()
+                return work()
             except (SessionLost, ZooKeeperUnreachable) as error:
                 logger.warning("session lost while %s: %s", doing, error)
                 self._session.close()
                 self._session = self._new_session()
-            else:
-                return
 
     def _new_session(self) -> ZkSession:
         while True:

@@ -41,6 +41,10 @@ class ObservedLoop(RestartingLoop):
             self._say_there(name)
         self._known = there
 
+    def loaded(self) -> None:
+        """Take that a load told of all topics that there are."""
+        self._known = self._there()
+
     def send(self, head: dict[str, Any], body: bytes = b"") -> None:
         if head["type"] != "reobserve":
             super().send(head, body)

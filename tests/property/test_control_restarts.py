@@ -1,5 +1,6 @@
-"""The job ends at any step of a batch and begins again, names of topics are used again, and brokers
-take their requests late: in the end everybody agrees, as in `test_control_loop`.
+"""The job ends at any step of a batch and begins again, our node is elected again, names of topics
+are used again, and brokers take their requests late: in the end everybody agrees, as in
+`test_control_loop`.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from tests.property.control_checks import (
 )
 from tests.property.control_names import NAME_ACTIONS, ObservedLoop
 from tests.property.control_restarts import STEPS, RestartingLoop
+from tests.property.control_terms import TERM_ACTIONS, finish_term, has_outdated_leader
 from tests.property.test_control_loop import (
     ASKING,
     cancel_while_4_alone_is_in_sync,
@@ -30,8 +32,9 @@ from tests.property.test_control_loop import (
     delete_place,
 )
 
-ALL: Mapping[str, Callable[[Any, int, int], None]] = ACTIONS | NAME_ACTIONS
-NAMES_OF_ACTIONS = [*FREQUENT, *ALL, *[*NAME_ACTIONS] * 4, *["renew"] * 25]
+ALL: Mapping[str, Callable[[Any, int, int], None]] = {**ACTIONS, **NAME_ACTIONS, **TERM_ACTIONS}
+OFTEN = [*[*NAME_ACTIONS] * 4, *["renew"] * 25, *[*TERM_ACTIONS] * 8]
+NAMES_OF_ACTIONS = [*FREQUENT, *ALL, *OFTEN]
 ACTION = st.tuples(st.sampled_from(NAMES_OF_ACTIONS), st.integers(0, 63), st.integers(0, 255))
 BATCH = st.tuples(st.lists(ACTION, max_size=6), st.sampled_from(["", *STEPS]))
 
@@ -49,8 +52,10 @@ def test_everybody_agrees_whenever_the_job_ended(
         loop.ends_at = step
         states.run_batch()
     loop.ends_at = ""
+    finish_term(loop)
     settle(loop, states)
     assume(not has_left_its_data(loop) and not unaware_leaders(loop))
+    assume(not has_outdated_leader(loop))
     check_agreement(loop)
     restore(loop, states)
     assume(not has_left_its_data(loop))
