@@ -10,7 +10,7 @@ from checkpoints.what_if import rewritten
 from state.events import Event
 from state.merge import MergedDecision
 from state.routing import Layout
-from streaming.decided_rows import FoldedBatch, load_goes_on
+from streaming.decided_rows import FoldedBatch, load_goes_on, rung_timers
 from streaming.log.api import LogReader
 
 _FOLDED_AT_ONCE = 10_000
@@ -44,7 +44,8 @@ def fold_events(states: States, events: Sequence[Event], layout: Layout) -> Fold
 def folded_events(decisions: list[MergedDecision], events: Sequence[Event]) -> FoldedBatch:
     """Return what a fold of these events, at least one, decided as a micro-batch says it."""
     times = {event.offset: event.time_ms for event in events}
-    return FoldedBatch(decisions, times, events[-1].offset + 1, load_goes_on(events))
+    end = events[-1].offset + 1
+    return FoldedBatch(decisions, times, end, load_goes_on(events), rung_timers(events))
 
 
 def _events(reader: LogReader, events: range, what_if: Mapping[str, bool | int]) -> Iterator[Event]:

@@ -14,7 +14,7 @@ from checkpoints.fold import fold_state
 from checkpoints.packing import packed, unpacked
 from state.decisions import Decision
 from state.events import Event
-from streaming.decided_rows import FOLDED, LOADING, OUTPUT_SCHEMA, load_goes_on
+from streaming.decided_rows import OUTPUT_SCHEMA, output_columns
 from streaming.log.event_rows import EVENT_COLUMNS, events_of
 from streaming.process.garbage import collect_rarely
 from streaming.router import KEY
@@ -47,16 +47,7 @@ def fold_machine(
     _collect_rarely_here()
     events = _events(frames)
     decisions = _fold(int(key[0]), events, state)
-    times = {event.offset: event.time_ms for event in events}
-    last = events[-1]
-    yield pd.DataFrame(
-        {
-            "offset": [*(one.offset for one in decisions), last.offset],
-            "time_ms": [*(times[one.offset] for one in decisions), last.time_ms],
-            "kind": [*(str(one.kind) for one in decisions), FOLDED],
-            "body": [*(one.body for one in decisions), LOADING if load_goes_on(events) else b""],
-        }
-    )
+    yield pd.DataFrame(output_columns(events, decisions))
 
 
 def _fold(key: int, events: list[Event], state: GroupState) -> list[Decision]:

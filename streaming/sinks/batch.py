@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
@@ -144,6 +144,7 @@ class DecidedBatch:
     written_at_ms: int = 0
     lost_writes: list[LostWrite] = field(default_factory=list)
     fenced: set[int] = field(default_factory=set)
+    rung: Mapping[str, int] = field(default_factory=dict)  # as in FoldedBatch
 
     def of_kind(self, kind: DecisionKind) -> list[SinkDecision]:
         """Return the decisions of one kind, in order."""
@@ -192,7 +193,8 @@ class DecidedBatch:
 
 def decided_batch(batch_id: int | None, folded: FoldedBatch) -> DecidedBatch:
     """Return what was folded together with its decisions opened."""
-    return DecidedBatch(batch_id, opened(folded.decisions), folded.time_ms, folded.end_offset)
+    decisions = opened(folded.decisions)
+    return DecidedBatch(batch_id, decisions, folded.time_ms, folded.end_offset, rung=folded.rung)
 
 
 def opened(decisions: Iterable[MergedDecision]) -> list[SinkDecision]:

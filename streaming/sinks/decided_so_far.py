@@ -41,8 +41,18 @@ class DecidedSoFar:
             self.image.apply(one.kind, one.body)
             if one.kind is DecisionKind.SET_PAUSE:
                 self.paused = orjson.loads(one.body)["paused"]
+        self._fold_timers(batch)
+
+    def _fold_timers(self, batch: DecidedBatch) -> None:
+        """Take which timers are armed and which have rung; by its ring one may be armed again."""
+        armed_by: dict[str, int] = {}
         for armed in batch.of_kind(DecisionKind.ARM_TIMER):
-            self._timers[armed.content["timer"]] = armed.content["deadline_ms"]
+            timer = armed.content["timer"]
+            self._timers[timer] = armed.content["deadline_ms"]
+            armed_by[timer] = armed.offset
+        for timer, offset in batch.rung.items():
+            if armed_by.get(timer, -1) < offset:
+                self._timers.pop(timer, None)
 
     def message(self, delivered: Delivered) -> tuple[ImageTold, bytes]:
         """Return the message that tells it, and its body; for who holds the lock.

@@ -290,4 +290,5 @@ def _from(folded: FoldedBatch, offset: int) -> FoldedBatch:
     """Return what a batch says of the events from an offset on."""
     decisions = [one for one in folded.decisions if one.offset >= offset]
     times = {event: time_ms for event, time_ms in folded.time_ms.items() if event >= offset}
-    return FoldedBatch(decisions, times, folded.end_offset, folded.loading)
+    rung = {timer: event for timer, event in folded.rung.items() if event >= offset}
+    return FoldedBatch(decisions, times, folded.end_offset, folded.loading, rung)

@@ -13,11 +13,14 @@ from state.partitions.slot import Slot
 from state.step import Machine
 from streaming.image.cluster_image import ClusterImage
 from streaming.image.restore import image_of, paused_of, timers_of
+from streaming.link.from_job import Delivered
 from streaming.sinks.batch import decided_batch
 from streaming.sinks.decided_so_far import DecidedSoFar
 from streaming.sinks.persisted import persisted
 from tests.fixtures.states import stored
 from tests.fixtures.story import Fold, Story
+from tests.logs.group_logs import LOGS as GROUP_LOGS
+from tests.logs.group_logs import Author
 from tests.logs.state_logs import PLAUSIBLE_LOGS
 
 
@@ -102,6 +105,16 @@ def test_a_restored_image_is_the_one_that_was_lost(log: list[Event], data: st.Da
     assert partitions(restored) == seen
     ids = {topic: restored.topic_ids[topic] for topic, _ in partitions(restored)}
     assert ids == {topic: image.topic_ids[topic] for topic, _ in seen}
+
+
+@given(author=GROUP_LOGS, data=st.data())
+def test_a_timer_that_a_machine_has_armed_is_told(author: Author, data: st.DataObject) -> None:
+    log = author.events
+    cuts = sorted(data.draw(st.sets(st.integers(1, len(log)), max_size=4), label="cuts"))
+    fold, decided = decided_by(log, cuts, 1)
+    with decided.lock:
+        told, _ = decided.message(Delivered({}))
+    assert timers_of(fold.machines()).keys() <= told.timers.keys()
 
 
 def test_offline_replicas_are_restored_too() -> None:
