@@ -80,7 +80,7 @@ class ZooKeeperSink:
         """Close the session."""
         self._session.close()
 
-    def write(self, batch: DecidedBatch, doubts: Doubts | None = None) -> None:
+    def write(self, batch: DecidedBatch, doubts: Doubts) -> None:
         """Make all writes of a batch and note on it which did not happen, what was lost by that and
         whether it was fenced.
 
@@ -93,7 +93,7 @@ class ZooKeeperSink:
 
         def write() -> None:
             _start_again(batch, lost)
-            self._write(batch, doubts or Doubts())
+            self._write(batch, doubts)
 
         self._patiently(f"writing batch {batch.batch_id}", write)
 

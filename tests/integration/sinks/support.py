@@ -14,6 +14,7 @@ from streaming.image.brokers import RegisteredBroker, broker_node
 from streaming.sinks.batch import DecidedBatch
 from streaming.sinks.brokers import BrokerSink
 from streaming.sinks.channel import Answer, Timing
+from streaming.sinks.doubts import Doubts
 from streaming.sinks.plan import SharedRequest
 from streaming.sinks.rows import NO_ROWS
 from streaming.sinks.zookeeper import ZooKeeperSink
@@ -48,6 +49,11 @@ def open_sink(connect: str, *, max_ops_per_multi: int) -> Iterator[ZooKeeperSink
     )
     yield sink
     sink.close()
+
+
+def write(sink: ZooKeeperSink, batch: DecidedBatch) -> None:
+    """Write a batch of a job that doubts nothing."""
+    sink.write(batch, Doubts())
 
 
 def registered(broker_id: int, port: int, epoch: int | None = None) -> RegisteredBroker:

@@ -21,6 +21,7 @@ from tests.integration.sinks.support import (
     open_sink,
     state_of,
     tree,
+    write,
     write_state,
 )
 from tests.unit.sinks.support import Job
@@ -65,7 +66,7 @@ def answer(job: Job) -> None:
 
 def done(job: Job, sink: ZooKeeperSink) -> DecidedBatch:
     batch = job.decide()
-    sink.write(batch)
+    write(sink, batch)
     return job.persist(batch)
 
 
@@ -99,8 +100,8 @@ def test_a_deletion_that_was_made_before_a_crash_is_made_again_without_harm(job,
     done(job, sink)
     answer(job)
     batch = job.decide()
-    sink.write(batch)
-    sink.write(batch)
+    write(sink, batch)
+    write(sink, batch)
     assert not any(one.failed for one in batch.decisions)
     assert paths(zk_session) == set()
 
@@ -113,7 +114,7 @@ def test_a_name_is_deleted_and_used_again_in_one_batch(job, sink, zk_session, ag
     create(job, OTHER_ID)
     batch = job.decide()
     for _ in range(again):
-        sink.write(batch)
+        write(sink, batch)
     assert not batch.lost_writes
     assert not any(one.lost.any() for one in batch.decisions)
     assert zk_session.get("/brokers/topics/t").data == topic_bytes(
@@ -143,10 +144,10 @@ def test_a_topic_without_id_that_was_created_again_is_not_deleted_again(
     answer(job_without_ids)
     create(job_without_ids, None)
     batch = job_without_ids.decide()
-    sink.write(batch)
+    write(sink, batch)
     before = zk_session.get("/brokers/topics/t")
     write_state(zk_session, "t", 4, (1, 0, [1]))
-    sink.write(batch)
+    write(sink, batch)
     assert zk_session.get("/brokers/topics/t") == before
     assert state_of(zk_session, "t", 4) == (1, 0, [1], 1)
     assert state_of(zk_session, "t", 3) == (1, 0, [1, 2], 0)
@@ -229,7 +230,7 @@ def test_a_controller_that_was_replaced_deletes_nothing(job, sink, zk_session):
     claim_controller(zk_session, OURSELVES, steal=True)
     answer(job)
     batch = job.decide()
-    sink.write(batch)
+    write(sink, batch)
     assert batch.fenced
     [deleted] = batch.of_kind(DecisionKind.DELETE_TOPIC)
     assert deleted.failed

@@ -20,6 +20,7 @@ from tests.integration.sinks.support import (
     state_of,
     story_with_everything,
     tree,
+    write,
     write_state,
 )
 
@@ -30,7 +31,7 @@ def state(leader, epoch, isr):
 
 def test_a_created_topic_is_byte_for_byte_what_kafka_writes(zk_session, sink, job):
     job.story.create("t", [[1, 2], [3, 1]], topic_id=TOPIC_ID)
-    sink.write(batch := job.decide())
+    write(sink, batch := job.decide())
     assert not lost(batch)
     topic = topic_bytes(TopicZNode({0: [1, 2], 1: [3, 1]}, TOPIC_ID))
     assert tree(zk_session) == {
@@ -61,7 +62,7 @@ def test_a_created_topic_is_byte_for_byte_what_kafka_writes(zk_session, sink, jo
 def test_a_left_over_configuration_is_replaced(zk_session, sink, job):
     zk_session.create("/config/topics/t", config_bytes({"cleanup.policy": "compact"}))
     job.story.create("t", [[1]])
-    sink.write(batch := job.decide())
+    write(sink, batch := job.decide())
     assert not batch.lost_writes
     assert tree(zk_session)["/config/topics/t"] == (config_bytes({"retention.ms": "5"}), 1)
     assert state_of(zk_session, "t", 0) == (1, 0, [1], 0)
@@ -72,19 +73,19 @@ def test_several_changes_of_a_partition_in_one_batch(zk_session, sink, job):
     job.story.alter("t", 0, [1, 2])
     job.story.unregister(1)
     job.story.alter("t", 0, [2, 3], leader_epoch=1, partition_epoch=2)
-    sink.write(batch := job.decide())
+    write(sink, batch := job.decide())
     assert not lost(batch)
     assert state_of(zk_session, "t", 0) == (2, 1, [2, 3], 3)
 
 
 def test_a_chain_that_breaks_loses_all_that_follows(zk_session, sink, job):
     job.story.create("t", [[1, 2, 3]])
-    sink.write(job.decide())
+    write(sink, job.decide())
     write_state(zk_session, "t", 0, (1, 0, [1, 3]))
     first = job.story.alter("t", 0, [1, 2])
     job.story.unregister(3)
     job.story.unregister(2)
-    sink.write(batch := job.decide())
+    write(sink, batch := job.decide())
     assert [one.offset for one in batch.lost_writes] == [first, first + 2]
     assert [offset for offset, _ in lost(batch)] == [first, first + 1, first + 2]
     assert len(batch_events(batch)) == 1
@@ -94,7 +95,7 @@ def test_a_chain_that_breaks_loses_all_that_follows(zk_session, sink, job):
 def test_a_batch_that_is_written_again_changes_and_loses_nothing(zk_session, sink, job):
     story_with_everything(job)
     states = dict(job.fold.states)
-    sink.write(batch := job.decide())
+    write(sink, batch := job.decide())
     before = tree(zk_session)
     assert before["/latest_producer_id_block"] == (
         producer_id_block_bytes(ProducerIdBlock(3, 1000, 1999)),
@@ -103,7 +104,7 @@ def test_a_batch_that_is_written_again_changes_and_loses_nothing(zk_session, sin
     for _ in range(2):
         job.fold.states = dict(states)
         job._folded -= 7
-        sink.write(again := job.decide())
+        write(sink, again := job.decide())
         assert tree(zk_session) == before
         assert not lost(again)
         assert not again.lost_writes
@@ -114,25 +115,25 @@ def test_a_batch_that_is_written_again_from_any_point_ends_alike(zk_session, sin
     """Each prefix of the znodes may be there already: they are deleted from the end."""
     story_with_everything(job)
     states = dict(job.fold.states)
-    sink.write(job.decide())
+    write(sink, job.decide())
     before = tree(zk_session)
     state_paths = [path for path in before if path.endswith("/state")]
     for path in reversed(state_paths):
         zk_session.delete(path)
         job.fold.states = dict(states)
         job._folded -= 7
-        sink.write(again := job.decide())
+        write(sink, again := job.decide())
         assert (tree(zk_session), lost(again), again.lost_writes) == (before, [], [])
 
 
 def test_a_replaced_controller_writes_nothing_and_tells_nobody(zookeeper, zk_session, sink, job):
     job.story.create("t", [[1, 2]])
-    sink.write(job.decide())
+    write(sink, job.decide())
     before = tree(zk_session)
     with ZkSession(zookeeper, SESSION_TIMEOUT_MS) as other:
         claim_controller(other, 7, steal=True)
         story_with_everything(job)
-        sink.write(batch := job.decide())
+        write(sink, batch := job.decide())
     doubts = Doubts()
     doubts.lose_what_follows(batch)
     assert tree(zk_session) == before
@@ -146,14 +147,14 @@ def test_a_replaced_controller_writes_nothing_and_tells_nobody(zookeeper, zk_ses
 
 def test_the_new_term_is_written_beside_a_fenced_old_one(zk_session, sink, job):
     job.story.create("t", [[1, 2]])
-    sink.write(job.decide())
+    write(sink, job.decide())
     version = claimed(zk_session)
     job.story.unregister(1)
     job.story.elected(2, version)
     job.story.register({2: 12, 3: 13})
     job.story.observe("t", [[1, 2]], states=[stored(1, [1, 2], controller_epoch=1)])
     loaded = job.story.write("resync_completed", topics=1)
-    sink.write(batch := job.decide())
+    write(sink, batch := job.decide())
     Doubts().lose_what_follows(batch)
     assert (batch.fenced, batch.loaded_at) == ({version - 1}, loaded)
     assert [offset for offset, _ in lost(batch)] == [loaded - 4]
@@ -163,6 +164,6 @@ def test_the_new_term_is_written_beside_a_fenced_old_one(zk_session, sink, job):
 def test_more_writes_than_fit_one_multi(zk_session, sink, job):
     job.story.create("t", [[1, 2, 3]] * 180)
     job.story.unregister(1)
-    sink.write(batch := job.decide())
+    write(sink, batch := job.decide())
     assert not lost(batch)
     assert all(state_of(zk_session, "t", n) == (2, 1, [2, 3], 1) for n in range(180))

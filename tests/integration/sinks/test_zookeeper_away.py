@@ -14,7 +14,7 @@ from streaming.zk.errors import SessionLost, ZooKeeperUnreachable
 from streaming.zk.fenced import FencedWriter
 from streaming.zk.write_limits import WriteLimits
 from tests.fixtures.waiting import wait_for
-from tests.integration.sinks.support import claimed, lost, state_of, story_with_everything
+from tests.integration.sinks.support import claimed, lost, state_of, story_with_everything, write
 from tests.unit.sinks.support import Job
 
 
@@ -50,7 +50,7 @@ def test_a_batch_waits_for_zookeeper_and_is_written_in_a_new_session(zookeeper_s
     story_with_everything(job)
     batch = job.decide()
     zookeeper_server.kill()
-    writing = threading.Thread(target=own.sink.write, args=(batch,), daemon=True)
+    writing = threading.Thread(target=write, args=(own.sink, batch), daemon=True)
     writing.start()
     wait_for("a try in vain", lambda: "batches wait for ZooKeeper" in caplog.text)
     assert writing.is_alive()
@@ -71,7 +71,7 @@ def test_a_job_that_is_to_end_does_not_wait_for_zookeeper(zookeeper_server):
     zookeeper_server.kill()
     own.stopped = True
     with pytest.raises(ZooKeeperUnreachable):
-        own.sink.write(batch)
+        write(own.sink, batch)
     own.sink.close()
 
 
@@ -86,14 +86,14 @@ def test_a_session_that_is_lost_between_stages_forgets_no_conflict(
     real = FencedWriter.write
     calls = []
 
-    def write(self, ops):
+    def lost_once(self, ops):
         calls.append(len(ops))
         if len(calls) == 3:
             raise SessionLost("as told")
         return real(self, ops)
 
-    monkeypatch.setattr(FencedWriter, "write", write)
-    sink.write(batch)
+    monkeypatch.setattr(FencedWriter, "write", lost_once)
+    write(sink, batch)
     assert [(one.topic, one.partition) for one in batch.conflicts] == [("t", None)]
     assert [(one.kind, one.key) for one in batch_events(batch)] == [("topic_removed", "t")]
     assert state_of(zk_session, "u", 0) == (1, 0, [1, 2], 0)

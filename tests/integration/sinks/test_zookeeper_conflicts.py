@@ -17,7 +17,7 @@ from streaming.zk.znodes.controller import (
     producer_id_block_bytes,
 )
 from tests.fixtures.story import OURSELVES
-from tests.integration.sinks.support import TOPIC_ID, lost, state_of, tree, write_state
+from tests.integration.sinks.support import TOPIC_ID, lost, state_of, tree, write, write_state
 
 
 @pytest.mark.parametrize("with_config", [True, False])
@@ -35,7 +35,7 @@ def test_a_topic_that_exists_is_left_alone_and_its_creation_failed(
     job.story.create("t", [[1]])
     job.story.create("u", [[1]])
     job.story.unregister(1)
-    sink.write(batch := job.decide())
+    write(sink, batch := job.decide())
     doubts = Doubts()
     doubts.lose_what_follows(batch)
     found = tree(zk_session)
@@ -54,12 +54,12 @@ def test_a_topic_that_exists_is_left_alone_and_its_creation_failed(
 
 def test_a_conflict_costs_the_others_nothing_and_says_what_is_there(zk_session, sink, job):
     job.story.create("t", [[1, 2, 3], [2, 1, 3], [1, 3, 2]])
-    sink.write(job.decide())
+    write(sink, job.decide())
     write_state(zk_session, "t", 0, (1, 0, [1, 3]))
     asked = job.story.alter("t", 0, [1, 2])
     job.story.alter("t", 1, [2, 1])
     job.story.alter("t", 2, [1])
-    sink.write(batch := job.decide())
+    write(sink, batch := job.decide())
     assert lost(batch) == [(asked, 0)]
     assert state_of(zk_session, "t", 0) == (1, 0, [1, 3], 1)
     assert state_of(zk_session, "t", 1) == (2, 0, [2, 1], 1)
@@ -72,7 +72,7 @@ def test_a_conflict_costs_the_others_nothing_and_says_what_is_there(zk_session, 
         ProtocolError.NONE,
     ]
     job.story.take([(event.kind, event.key, event.payload)])
-    sink.write(batch := job.decide())
+    write(sink, batch := job.decide())
     assert not batch.lost_writes
     assert state_of(zk_session, "t", 0) == (1, 1, [1, 3], 2), "bumped, so that the leader goes on"
 
@@ -83,10 +83,10 @@ def test_what_rests_on_a_lost_write_is_not_written_even_where_its_version_would_
     """The leader of an old broker shrank its ISR. An election from before we know must not win."""
     doubts = Doubts()
     job.story.create("t", [[1, 2, 3]])
-    sink.write(job.decide())
+    write(sink, job.decide())
     write_state(zk_session, "t", 0, (1, 0, [1, 2]))
     job.story.unregister(3)  # expects version 0: lost
-    sink.write(batch := job.decide())
+    write(sink, batch := job.decide())
     doubts.lose_what_follows(batch)
     (event,) = batch_events(batch)
 
@@ -96,7 +96,7 @@ def test_what_rests_on_a_lost_write_is_not_written_even_where_its_version_would_
     batch = job.decide()
     late, corrected = batch.of_kind(DecisionKind.CHANGE_PARTITIONS)
     doubts.lose_rows(batch.decisions)
-    sink.write(batch)
+    write(sink, batch)
     doubts.lose_what_follows(batch)
     assert (late.lost.tolist(), corrected.lost.tolist()) == ([True], [False])
     assert state_of(zk_session, "t", 0) == (2, 1, [2], 2)
@@ -133,19 +133,19 @@ def test_what_rests_on_a_lost_write_of_its_own_batch_is_not_written_either(
 ):
     job, story = job_with_others, job_with_others.story
     story.create("t", [[1, 2, 3]])
-    sink.write(job.decide())
+    write(sink, job.decide())
     write_state(zk_session, "t", 0, (1, 0, [1]))
     first = story.unregister(3)  # expects version 0: lost
     between(story)
     second = story.unregister(1)  # expects version 1, which is there
-    sink.write(batch := job.decide())
+    write(sink, batch := job.decide())
     assert state_of(zk_session, "t", 0) == (1, 0, [1], 1), "LOST: what only 1 has"
     assert [(one.offset, one.topic) for one in batch.lost_writes] == [(first, "t")]
     untold = {one.offset for one in batch.of_kind(DecisionKind.STOP_REPLICAS) if one.lost.any()}
     assert untold == {first, second}
     (event,) = batch_events(batch)
     story.take([(event.kind, event.key, event.payload)])
-    sink.write(batch := job.decide())
+    write(sink, batch := job.decide())
     assert not batch.lost_writes
     assert state_of(zk_session, "t", 0) == (-1, 1, [1], 2)
 
@@ -155,13 +155,13 @@ def test_producer_ids_that_rest_on_a_lost_block_are_not_given_out(
     zk_session, sink, job_with_others, between
 ):
     job, story = job_with_others, job_with_others.story
-    sink.write(job.decide())
+    write(sink, job.decide())
     theirs = producer_id_block_bytes(ProducerIdBlock(9, 5000, 5999))
     zk_session.create(PRODUCER_ID_BLOCK_PATH, theirs)
     story.ask_producer_ids(2)  # expects no block: lost
     between(story)
     story.ask_producer_ids(3)  # expects version 0, which is there
-    sink.write(batch := job.decide())
+    write(sink, batch := job.decide())
     assert tree(zk_session)[PRODUCER_ID_BLOCK_PATH] == (theirs, 0)
     answers = [one for one in replies(batch, Doubts()) if one["api"] == ControllerApi.PRODUCER_IDS]
     assert [one["error"] for one in answers] == [
@@ -172,10 +172,10 @@ def test_producer_ids_that_rest_on_a_lost_block_are_not_given_out(
 
 def test_a_missing_znode_is_a_conflict_of_its_own(zk_session, sink, job):
     job.story.create("t", [[1, 2], [2, 1]])
-    sink.write(job.decide())
+    write(sink, job.decide())
     zk_session.delete("/brokers/topics/t/partitions/0/state")
     job.story.unregister(1)
-    sink.write(batch := job.decide())
+    write(sink, batch := job.decide())
     assert [partition for _, partition in lost(batch)] == [0]
     (event,) = batch_events(batch)
     assert b'"partitions":[0],"states":[null]' in event.payload
@@ -185,16 +185,16 @@ def test_a_broken_znode_is_told_apart_in_the_log_and_costs_itself_only(
     zk_session, sink, job, caplog
 ):
     job.story.create("t", [[1, 2], [2, 1]])
-    sink.write(job.decide())
+    write(sink, job.decide())
     zk_session.set("/brokers/topics/t/partitions/0/state", b"{broken")
     job.story.unregister(1)
-    sink.write(batch := job.decide())
+    write(sink, batch := job.decide())
     assert state_of(zk_session, "t", 1) == (2, 1, [2], 1)
     (event,) = batch_events(batch)
     assert b'"states":[null]' in event.payload
     assert "partition t-0: broken partition state" in caplog.text
     job.story.take([(event.kind, event.key, event.payload)])
-    sink.write(batch := job.decide())
+    write(sink, batch := job.decide())
     assert not batch.lost_writes, "it is not tried for ever"
 
 
@@ -203,7 +203,7 @@ def test_an_assignment_that_somebody_else_changed(zk_session, sink, job):
     zk_session.create("/brokers/topics/t", there)
     zk_session.set("/brokers/topics/t", there)
     job.story.observe("t", [[OURSELVES, 2]], zk_version=0)
-    sink.write(batch := job.decide())
+    write(sink, batch := job.decide())
     (rewrite,) = batch.of_kind(DecisionKind.REWRITE_ASSIGNMENT)
     assert rewrite.failed
     assert tree(zk_session)["/brokers/topics/t"] == (there, 1)

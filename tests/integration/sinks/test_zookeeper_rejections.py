@@ -37,7 +37,7 @@ class World:
         """One batch, as the pipeline does it; what comes of it is in the log then."""
         batch = self.job.decide()
         self.doubts.lose_rows(batch.decisions)
-        self.sink.write(batch)
+        self.sink.write(batch, self.doubts)
         self.doubts.lose_what_follows(batch)
         events = batch_events(batch)
         for place, event in enumerate(events):
