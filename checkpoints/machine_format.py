@@ -88,6 +88,7 @@ def _rare(table: PartitionTable) -> dict[str, Any]:
         ],
         "unseen": [one.name for one in table.topics if not one.seen],
         "awaited": sorted(table.awaited),
+        "end_rejected": [one.name for one in table.topics if one.end_rejected],
     }
     return {name: found for name, found in rare.items() if found}
 
@@ -156,8 +157,10 @@ def _table(columns: dict[str, Any], extra: dict[str, Any]) -> PartitionTable:
         for name, topic_id, unclean, zk_version, *min_insync in extra["topics"]
     ]
     unseen = frozenset(extra.get("unseen", ()))
+    rejected = frozenset(extra.get("end_rejected", ()))
     for topic in topics:
         topic.seen = topic.name not in unseen
+        topic.end_rejected = topic.name in rejected
     return PartitionTable(
         topics,
         Columns(**{name: columns[name].copy() for name in COLUMN_NAMES}),

@@ -21,7 +21,7 @@ from state.partitions.slot import Slot
 from state.partitions.table import COLUMN_NAMES, Columns, PartitionTable, Topic, stack
 from state.routing import GROUP_KEY, Layout, topic_scope
 
-_OF_ONE_SLOT = frozenset({"topics", "deletions", "deleted", "unseen", "awaited"})
+_OF_ONE_SLOT = frozenset({"topics", "deletions", "deleted", "unseen", "awaited", "end_rejected"})
 """Header fields of a slot's state that are its own; the others are the same in all slots."""
 T = TypeVar("T")
 _DISAGREEMENT = (

@@ -19,7 +19,11 @@ from state.partitions.changes import Changes
 from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.machine import move_partitions, move_replicas
 from state.partitions.own_id import repair_waiting
-from state.partitions.reassignment import complete_reassignments, resume_reassignments
+from state.partitions.reassignment import (
+    complete_reassignments,
+    release_rejected_ends,
+    resume_reassignments,
+)
 from state.partitions.slot import Slot
 from state.partitions.starting import elect_offline, start_rows
 from state.partitions.states import drop_unlisted
@@ -135,6 +139,7 @@ def on_broker_registrations_changed(
 
 def _start_brokers(slot: Slot, changes: Changes, ids: list[int]) -> None:
     if ids:
+        release_rejected_ends(slot)
         repair_waiting(slot, changes)
         hosted = slot.hosted_by(ids)
         slot.table.rows.offline_dir[hosted] = False

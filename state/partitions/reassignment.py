@@ -89,6 +89,7 @@ def begin_reassignments(slot: Slot, changes: Changes, at: Rows, motions: Sequenc
     if len(at) == 0:
         return
     rows = slot.table.rows
+    slot.table.topics[int(rows.topic[at[0]])].end_rejected = False
     changed = [motion_of(rows, row) != one for row, one in zip(at.tolist(), motions, strict=True)]
     lists = pad_rows([one.replicas for one in motions])
     present = rows.replicas[at]
@@ -117,6 +118,25 @@ def complete_reassignments(slot: Slot, changes: Changes, at: Rows) -> None:
     at = at[in_motion(slot.table.rows, at) & ~_unled(slot, changes, at)]
     if len(at):
         _finish(slot, changes, at[_done(slot, at)])
+
+
+def hold_rejected_ends(slot: Slot, at: Rows) -> None:
+    """Do not try to end what is in motion among rows `at` of one topic, whose znode ZooKeeper takes
+    no write of: the topic would be read again, which tells its leaders, and their answers and ISRs
+    would let it be tried again, without end.
+
+    It is tried on the next occasion: `release_rejected_ends`, another request, or a read without
+    the rejection.
+    """
+    moving = at[in_motion(slot.table.rows, at) & slot.table.rows.has_state[at]]
+    for row in moving[_done(slot, moving)].tolist():
+        slot.table.topics[int(slot.table.rows.topic[row])].end_rejected = True
+
+
+def release_rejected_ends(slot: Slot) -> None:
+    """Let ends of reassignments that were rejected be tried again."""
+    for topic in slot.table.topics:
+        topic.end_rejected = False
 
 
 def in_motion(rows: Columns, at: Rows) -> Bools:
@@ -149,7 +169,8 @@ def _unled(slot: Slot, changes: Changes, at: Rows) -> Bools:
 
 
 def _done(slot: Slot, at: Rows) -> Bools:
-    """Return bool[k]: all replicas it ends with are in the ISR, and one of them can lead.
+    """Return bool[k]: all replicas it ends with are in the ISR, and one of them can lead. An end
+    that was rejected is held (`hold_rejected_ends`).
 
     What only gets another order, goes back to where it came from, or lets go of nobody but this
     node, which has no data, waits for nobody.
@@ -160,7 +181,10 @@ def _done(slot: Slot, at: Rows) -> Bools:
     complete = all_in_row(in_sync | ~target)
     can_lead = any_in_row(target & in_sync & slot.online_replicas(at))
     hosted = rows.replicas[at] != slot.authority.controller_id
-    done: Bools = (complete & can_lead) | ~any_in_row(rows.adding[at] | rows.removing[at] & hosted)
+    waits_for_nobody = ~any_in_row(rows.adding[at] | rows.removing[at] & hosted)
+    topics = slot.table.topics
+    held = [topics[topic].end_rejected for topic in rows.topic[at].tolist()]
+    done: Bools = (complete & can_lead | waits_for_nobody) & ~np.array(held, dtype=bool)
     return done
 
 

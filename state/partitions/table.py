@@ -30,6 +30,8 @@ class Topic:
     topic_id: 16 bytes, zero when it has none. unclean, min_insync: its overrides of
     unclean.leader.election.enable and min.insync.replicas. zk_version: version of
     `/brokers/topics/<name>`. seen: it was observed; else we create it and nobody has seen it yet.
+    end_rejected: ZooKeeper rejected the end of a reassignment; what leaders and brokers say does
+    not let it be tried again.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Topic:
     zk_version: int
     min_insync: int | None = None
     seen: bool = True
+    end_rejected: bool = False
 
     def is_meant(self, topic_id: str | None) -> bool:
         """Return whether an event that gives the topic's name and this id is about it. Who appends

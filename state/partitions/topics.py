@@ -20,6 +20,7 @@ from state.partitions.own_id import (
 )
 from state.partitions.reassignment import (
     complete_reassignments,
+    hold_rejected_ends,
     in_motion,
     resume_reassignments,
 )
@@ -100,6 +101,7 @@ def _known_topic(slot: Slot, observed: TopicObserved, *, afresh: bool) -> _Known
     topic.seen = True
     topic.zk_version = max(version, observed.zk_version)
     topic.unclean, topic.min_insync = observed.unclean, observed.min_insync
+    topic.end_rejected = False
     minted = observed.new_topic_id if topic.topic_id == NO_TOPIC_ID else topic.topic_id
     missing = observed.topic_id == NO_TOPIC_ID
     topic.topic_id = minted if missing else observed.topic_id
@@ -142,7 +144,9 @@ def _take_rows(
     if not observed.unwritable:
         resume_reassignments(slot, changes, at[new])
     taken = adopt_states(slot, changes, at, observed.states, only=~new & stored)
-    if not observed.unwritable:
+    if observed.unwritable:
+        hold_rejected_ends(slot, at)
+    else:
         complete_reassignments(slot, changes, taken)
     repair_held(slot, changes, at, columns, late)
     if observed.observed_again:

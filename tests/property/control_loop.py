@@ -141,7 +141,7 @@ class ControlLoop:
         for reply in head.get("replies", ()):
             self._reply(reply)
         for topic in head["topics"] if head["type"] == "reobserve" else ():
-            now = topic_now(self.store, topic)
+            now = topic_now(self.store, topic) | {"unwritable": topic in head["unwritable"]}
             self.log.write("topic_observed", topic, **now, observed_again=True)
 
     def _opened(self) -> Pipeline:

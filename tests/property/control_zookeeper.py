@@ -4,14 +4,14 @@ answered at once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from kazoo.protocol.serialization import GetData
 from kazoo.protocol.states import ZnodeStat
 
 from streaming.zk.errors import NodeMissing, ZkErrorCode
-from streaming.zk.ops import Create, Delete, MultiOp, OpResult
+from streaming.zk.ops import Create, Delete, MultiOp, OpResult, SetData
 from streaming.zk.types import ZNode
 from tests.fixtures.fake_zookeeper import FakeZooKeeper
 
@@ -31,13 +31,14 @@ class Answered:
 class MemorySession(FakeZooKeeper):
     """A session that is never lost; a znode has its parent, and none below it when it goes.
 
-    denied: below which path nothing may be written, "" for none.
+    denied: below which path nothing may be written, "" for none. fixed: znodes that may not be set.
     """
 
     chroot = ""
     session_timeout_ms = 1_000
     lacks_multi_read = True
     denied = ""
+    fixed: Collection[str] = ()
 
     def children(self, path: str) -> list[str]:
         below = path + "/"
@@ -67,7 +68,8 @@ class MemorySession(FakeZooKeeper):
         """There is nothing to let go of."""
 
     def _code(self, op: MultiOp) -> int:
-        if self.denied and op.path.startswith(self.denied + "/"):
+        below = self.denied and op.path.startswith(self.denied + "/")
+        if below or (isinstance(op, SetData) and op.path in self.fixed):
             return ZkErrorCode.NO_AUTH
         parent = op.path.rpartition("/")[0]
         if isinstance(op, Create) and parent and parent not in self.nodes:
