@@ -7,15 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from kazoo.protocol.serialization import GetData
 from kazoo.protocol.states import EventType
 
-from streaming.zk.errors import ConnectionLost, NodeMissing
-from streaming.zk.pending import Pending
 from streaming.zk.reader import ZkReader
 from streaming.zk.types import SessionState, WatchEvent, ZNode
-
-PATHS_IN_FLIGHT = 500
+from streaming.zk.watches import read_and_watch
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,24 +107,10 @@ class WatchedTree:
     def get_many(self, paths: Sequence[str]) -> list[ZNode | None]:
         """Read many znodes, leaving a watch on each that exists (None: it does not, no watch).
 
-        Requests are pipelined. A broken connection is waited for and the reads go on: raises
-        ZooKeeperUnreachable after a session timeout, SessionLost.
+        Watches that go with a broken connection are not set again: when it comes back all is marked
+        dirty. Errors as `streaming.zk.multiread.read_many`.
         """
-        timeout_s = self.session.session_timeout_ms / 1000
-        found: list[ZNode | None] = []
-        while len(found) < len(paths):
-            chunk = paths[len(found) : len(found) + PATHS_IN_FLIGHT]
-            try:
-                found += [_znode(pending, timeout_s) for pending in self._send(chunk)]
-            except ConnectionLost:
-                self.session.wait_until_held(timeout_s)
-        return found
-
-    def _send(self, paths: Sequence[str]) -> list[Pending[Any]]:
-        chroot = self.session.chroot
-        return [
-            self.session.submit(GetData(chroot + path, self._raw_watch), path) for path in paths
-        ]
+        return read_and_watch(self.session, paths, self._raw_watch)
 
     def _on_event(self, event: WatchEvent) -> None:
         self._dirty.mark(Dirty(frozenset([event.path])))
@@ -140,11 +122,3 @@ class WatchedTree:
     def _on_state(self, state: SessionState) -> None:
         if state is SessionState.HELD:
             self._dirty.mark(Dirty(reread_all=True))
-
-
-def _znode(pending: Pending[Any], timeout_s: float) -> ZNode | None:
-    try:
-        data, stat = pending.result(timeout_s)
-    except NodeMissing:
-        return None
-    return ZNode(data, stat.version, stat.czxid, stat.mzxid, stat.mtime, stat.ephemeralOwner)

@@ -9,9 +9,9 @@ from kazoo.handlers.threading import SequentialThreadingHandler
 
 from streaming.zk.errors import WriteRefused
 
-_READS = frozenset({-11, 3, 4, 6, 8, 9, 12, 22, 100, 102})
+_READS = frozenset({-11, 3, 4, 6, 8, 9, 12, 22, 100, 101, 102})
 """Request types that change no znode (org.apache.zookeeper.ZooDefs.OpCode): closeSession, exists,
-getData, getACL, getChildren, sync, getChildren2, multiRead, auth, sasl.
+getData, getACL, getChildren, sync, getChildren2, multiRead, auth, setWatches, sasl.
 """
 
 

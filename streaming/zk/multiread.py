@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from kazoo.protocol.serialization import GetChildren, GetData
@@ -23,6 +23,10 @@ MAX_IN_FLIGHT = 10
 _MAX_REQUEST_BYTES = 512 * 1024  # the server closes a connection that sends jute.maxbuffer (1 MiB)
 _TARGET_RESPONSE_BYTES = 1024 * 1024  # no limit of the server's: keeps memory and latency modest
 _RECORD_OVERHEAD_BYTES = 16
+
+_Data = tuple[list[bytes | None], bytes]
+_Children = list[list[str] | None]
+_Answer = TypeVar("_Answer")
 
 _STAT = np.dtype(
     [
@@ -82,57 +86,82 @@ def read_many(session: ZkReader, paths: Sequence[str]) -> ZNodeColumns:
     """
     data: list[bytes | None] = []
     stats: list[bytes] = []
-
-    def take(answer: tuple[list[bytes | None], bytes]) -> int:
-        data.extend(answer[0])
-        stats.append(answer[1])
-        return sum(len(value) for value in answer[0] if value is not None) + len(answer[1])
-
-    _Pipeline(session, paths, ReadDataRequest, take, _read_one_by_one).run()
+    for (some_data, some_stats), _ in _read(session, paths):
+        data += some_data
+        stats.append(some_stats)
     return _columns(data, b"".join(stats))
+
+
+class Part(NamedTuple):
+    """Some rows of what is read, in order.
+
+    one_state: all are of one state of the tree; otherwise each may be of another one.
+    """
+
+    columns: ZNodeColumns
+    one_state: bool
+
+
+def read_in_parts(session: ZkReader, paths: Sequence[str]) -> Iterator[Part]:
+    """Yield what `read_many` returns, in order, some rows at a time: what the caller does with them
+    is done while further answers are on their way.
+    """
+    for (data, stats), one_state in _read(session, paths):
+        yield Part(_columns(data, stats), one_state)
+
+
+def _read(session: ZkReader, paths: Sequence[str]) -> Iterator[tuple[_Data, bool]]:
+    return _Pipeline(session, paths, ReadDataRequest, _data_bytes, _read_one_by_one).answers()
+
+
+def _data_bytes(answer: _Data) -> int:
+    data, stats = answer
+    return sum(len(value) for value in data if value is not None) + len(stats)
 
 
 def children_many(session: ZkReader, paths: Sequence[str]) -> list[list[str] | None]:
     """List the children of many znodes, unsorted; None for a missing one. Errors as read_many."""
-    children: list[list[str] | None] = []
-
-    def take(answer: list[list[str] | None]) -> int:
-        children.extend(answer)
-        return sum(len(name) + 4 for names in answer if names for name in names)
-
-    _Pipeline(session, paths, ReadChildrenRequest, take, _children_one_by_one).run()
-    return children
+    pipeline = _Pipeline(session, paths, ReadChildrenRequest, _children_bytes, _children_one_by_one)
+    return [children for answer, _ in pipeline.answers() for children in answer]
 
 
-class _Pipeline:
-    """Sends batches of paths in order, several in flight, and takes the answers in order."""
+def _children_bytes(answer: _Children) -> int:
+    return sum(len(name) + 4 for names in answer if names for name in names)
+
+
+class _Pipeline(Generic[_Answer]):
+    """Sends batches of paths in order, several in flight, and yields the answers in order, with
+    whether all of one is of one state of the tree.
+    """
 
     def __init__(
         self,
         session: ZkReader,
         paths: Sequence[str],
         request: Callable[[Sequence[str], str], Any],
-        take: Callable[[Any], int],
-        one_by_one: Callable[[ZkReader, Sequence[str]], Any],
+        answer_bytes: Callable[[_Answer], int],
+        one_by_one: Callable[[ZkReader, Sequence[str]], _Answer],
     ) -> None:
         self._session = session
         self._paths = paths
         self._request = request
-        self._take = take
+        self._answer_bytes = answer_bytes
         self._one_by_one = one_by_one
         self._batch = PATHS_PER_REQUEST
         self._taken = 0
         self._timeout_s = session.session_timeout_ms / 1000
 
-    def run(self) -> None:
+    def answers(self) -> Iterator[tuple[_Answer, bool]]:
         deadline = time.monotonic() + self._timeout_s
         while self._taken < len(self._paths):
             before = self._taken
             try:
                 if self._session.lacks_multi_read:
-                    self._run_one_by_one()
+                    for answer in self._answers_one_by_one():
+                        yield answer, False
                 else:
-                    self._run_until_lost()
+                    for answer in self._answers_until_lost():
+                        yield answer, True
             except ConnectionLost:
                 if self._taken > before:  # the bound is on time without progress
                     deadline = time.monotonic() + self._timeout_s
@@ -143,14 +172,15 @@ class _Pipeline:
                     raise
                 self._session.lacks_multi_read = True  # such a server also drops the connection
 
-    def _run_one_by_one(self) -> None:
+    def _answers_one_by_one(self) -> Iterator[_Answer]:
         while self._taken < len(self._paths):
             chunk = self._paths[self._taken : self._taken + PATHS_PER_REQUEST]
-            self._take(self._one_by_one(self._session, chunk))
+            answer = self._one_by_one(self._session, chunk)
             self._taken += len(chunk)
+            yield answer
 
-    def _run_until_lost(self) -> None:
-        in_flight: deque[tuple[int, Pending[Any]]] = deque()
+    def _answers_until_lost(self) -> Iterator[_Answer]:
+        in_flight: deque[tuple[int, Pending[_Answer]]] = deque()
         sent = self._taken
         while sent < len(self._paths) or in_flight:
             # The first answer tells how large these znodes are before many are asked for.
@@ -161,10 +191,12 @@ class _Pipeline:
                 in_flight.append((len(batch), self._session.submit(request, batch[0])))
                 sent += len(batch)
             count, pending = in_flight.popleft()
-            answer_bytes = self._take(pending.result(self._timeout_s))
+            answer = pending.result(self._timeout_s)
             self._taken += count
-            if answer_bytes > _TARGET_RESPONSE_BYTES:
-                self._batch = max(1, count * _TARGET_RESPONSE_BYTES // answer_bytes)
+            size = self._answer_bytes(answer)
+            if size > _TARGET_RESPONSE_BYTES:
+                self._batch = max(1, count * _TARGET_RESPONSE_BYTES // size)
+            yield answer
 
     def _next_batch(self, start: int) -> Sequence[str]:
         batch = self._paths[start : start + self._batch]
@@ -188,13 +220,13 @@ def _columns(data: list[bytes | None], stats: bytes) -> ZNodeColumns:
     )
 
 
-def _read_one_by_one(session: ZkReader, paths: Sequence[str]) -> tuple[list[bytes | None], bytes]:
+def _read_one_by_one(session: ZkReader, paths: Sequence[str]) -> _Data:
     answers = _all_answers(session, [GetData(session.chroot + path, None) for path in paths])
     data = [None if answer is None else answer[0] for answer in answers]
     return data, b"".join(MISSING_STAT if a is None else pack_stat(*a[1]) for a in answers)
 
 
-def _children_one_by_one(session: ZkReader, paths: Sequence[str]) -> list[list[str] | None]:
+def _children_one_by_one(session: ZkReader, paths: Sequence[str]) -> _Children:
     return _all_answers(session, [GetChildren(session.chroot + path, None) for path in paths])
 
 

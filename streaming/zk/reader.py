@@ -34,6 +34,8 @@ logger = logging.getLogger(__name__)
 _RECONNECT = {"max_tries": -1, "delay": 0.05, "backoff": 2, "max_delay": 1.0, "max_jitter": 0.2}
 
 Watch = Callable[[WatchEvent], None]
+RawWatch = Callable[[Any], None]
+"""A watch as kazoo calls it; an event of type NONE says that the connection broke."""
 StateListener = Callable[[SessionState], None]
 
 
@@ -165,6 +167,14 @@ class ZkReader:
         answer = self._kazoo.handler.async_result()
         self._kazoo._call(request, answer)
         return Pending(self, path, answer)
+
+    def expect_data_events(self, paths: Sequence[str], watch: RawWatch) -> None:
+        """Have a watch called when an event comes for the data of znodes; paths have the chroot.
+
+        Only for the connection's thread: kazoo keeps the watches for it, without a lock.
+        """
+        for path in paths:
+            self._kazoo._data_watchers[path].add(watch)
 
     def sync(self) -> None:
         """Make sure that later reads see everything that was committed before."""
