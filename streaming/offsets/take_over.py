@@ -91,6 +91,8 @@ class TakeOver:
 
     async def run(self) -> None:
         """Take over whenever it is possible; cancel to stop."""
+        task = asyncio.current_task()
+        assert task is not None
         while True:
             self._stale.clear()
             if self._node_role.decides() and self._to_take():
@@ -101,6 +103,8 @@ class TakeOver:
                 finally:
                     self._leader.stop()
                     self._coordinator.resigned()
+                if task.cancelling():
+                    return  # a TaskGroup of which a task has just failed raises its error alone
                 if not self._loads.any_done and not self._stale.is_set():
                     await self._back_off_a_while()
             await asyncio.sleep(_PAUSE_S)

@@ -44,3 +44,14 @@ def test_a_commit_is_not_undone_by_a_batch_that_is_carried_out_again(
             await world.parts.stop()
 
     asyncio.run(scenario())
+
+
+def test_it_stops_in_the_moment_in_which_a_term_ends() -> None:
+    async def scenario() -> None:
+        async with coordinating(made=FrontWorld) as (world, _rig):
+            assert isinstance(world, FrontWorld)
+            world.parts.job_came_back()
+            async with asyncio.timeout(5):
+                await world.parts.stop()
+
+    asyncio.run(scenario())
