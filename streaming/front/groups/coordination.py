@@ -21,6 +21,7 @@ from streaming.front.groups.direct_commits import DirectCommits
 from streaming.front.groups.direct_syncs import DirectSyncs
 from streaming.front.groups.known_partitions import KnownPartitions
 from streaming.front.groups.offsets_expiry import OffsetsExpiry
+from streaming.front.groups.replies import GroupReplies
 from streaming.front.groups.sessions import Sessions
 from streaming.front.groups.terms import GroupTerms, election, resignation
 from streaming.front.groups.view import CoordinatorView
@@ -77,7 +78,11 @@ class GroupCoordination:
         self._sessions = sessions
         self._terms = GroupTerms()
         self.decisions = GroupDecisions(
-            leader, self._pending.answer, self._changed, self._refused, counters
+            leader,
+            GroupReplies(self._pending.answer).answer,
+            self._changed,
+            self._refused,
+            counters,
         )
         self._view = view = CoordinatorView(leader, self._terms, self.decisions, node_role)
         self._syncs = DirectSyncs(self._pending, sessions, view)
