@@ -21,7 +21,7 @@ from tests.property.control_checks import (
 )
 from tests.property.control_loop import BROKERS, ControlLoop, stored_state
 
-# No other controller takes over: in the midst of a move that was cancelled that is an open case.
+# What another controller leaves behind in the midst of a move: test_control_takeovers.
 ACTION = st.tuples(st.sampled_from([*FREQUENT, *ACTIONS]), st.integers(0, 63), st.integers(0, 255))
 BATCHES = st.lists(st.lists(ACTION, max_size=6), min_size=8, max_size=14)
 ASKING = st.sampled_from([(), (), (), (2, 4), BROKERS])
