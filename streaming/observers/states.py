@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 
 from streaming.process.counters import Counters
-from streaming.zk.multiread import read_many
+from streaming.zk.multiread import read_in_parts
 from streaming.zk.reader import ZkReader
 from streaming.zk.znodes import PartitionStates, parse_partition_states, partition_state_path
 
@@ -26,12 +26,14 @@ def read_states(
     if not partitions:
         return []
     paths = [partition_state_path(topic, partition) for topic, partition in partitions]
-    columns = read_many(session, paths)
-    states = parse_partition_states(columns.data, columns.version)
-    for row, error in states.errors.items():
-        logger.warning("%s is passed over: %s", paths[row], error)
-        counters["broken_partition_states"] += 1
-    return state_tuples(states)
+    read: list[StateTuple | None] = []
+    for columns, _ in read_in_parts(session, paths):
+        states = parse_partition_states(columns.data, columns.version)
+        for row, error in states.errors.items():
+            logger.warning("%s is passed over: %s", paths[len(read) + row], error)
+            counters["broken_partition_states"] += 1
+        read += state_tuples(states)
+    return read
 
 
 def state_tuples(states: PartitionStates) -> list[StateTuple | None]:
