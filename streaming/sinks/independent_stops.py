@@ -64,7 +64,7 @@ def independent_stops(
     return stands
 
 
-def may_go(broker: int, listed: list[int], leader: int, isr: Sequence[int]) -> bool:
+def may_go(broker: int, listed: Sequence[int], leader: int, isr: Sequence[int]) -> bool:
     """Return whether a broker is not needed until the state is corrected."""
     return broker not in isr or (broker != leader and not set(listed).isdisjoint(isr))
 

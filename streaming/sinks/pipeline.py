@@ -206,7 +206,8 @@ class Pipeline:
         since = self._unconfirmed.since(image.brokers)
         if since is None:
             return
-        missed = missed_removals(self._decision_log, range(since, until), image)
+        stored = self._zookeeper.stored_topics
+        missed = missed_removals(self._decision_log, range(since, until), image, stored)
         for broker, requests in self._planner.plan(missed).items():
             if self._unconfirmed.marked(broker):
                 plan.setdefault(broker, []).extend(requests)

@@ -25,6 +25,7 @@ from streaming.sinks.reassignments import (
     remove_ended,
     runs,
 )
+from streaming.sinks.stored_topics import StoredTopics, read_topics
 from streaming.sinks.topic_deletion import delete_topics, lose_undeleted
 from streaming.sinks.topic_dependents import drop_topic_dependents
 from streaming.sinks.writes import (
@@ -112,6 +113,10 @@ class ZooKeeperSink:
 
         found = self._patiently("reading the controller epoch", read)
         return found is not None and found.version == epoch_zk_version
+
+    def stored_topics(self, names: Sequence[str]) -> StoredTopics:
+        """Return what ZooKeeper holds of topics; waits as `write` does."""
+        return self._patiently("reading topics", lambda: read_topics(self._session, names))
 
     def _patiently(self, doing: str, work: Callable[[], _Done]) -> _Done:
         while True:

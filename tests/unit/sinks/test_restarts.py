@@ -8,25 +8,28 @@ from state.topic_ids import topic_id_to_text
 from streaming.sinks.channel import Answer
 from streaming.sinks.plan import SharedRequest
 from streaming.wire.apis import ApiKey
-from streaming.zk.znodes import epoch_bytes
+from streaming.zk.znodes import TopicZNode, epoch_bytes, topic_bytes
 from streaming.zk.znodes.controller import CONTROLLER_EPOCH_PATH
-from streaming.zk.znodes.paths import DELETE_TOPICS_PATH, topic_path
+from streaming.zk.znodes.paths import DELETE_TOPICS_PATH, partition_state_path, topic_path
 from tests.property.control_actions import change_isr
 from tests.property.control_brokers import Broker
-from tests.property.control_checks import WrittenStates, check_agreement, settle
+from tests.property.control_checks import (
+    WrittenStates,
+    check_agreement,
+    check_nobody_is_left,
+    settle,
+)
+from tests.property.control_loop import ControlLoop
 from tests.property.control_names import ObservedLoop
 from tests.property.control_restarts import STEPS, RestartingLoop
 
 PLACE = ("t", 0)
-NOT_FOUND_AGAIN = {"after the commit"}
-"""The image that a job begins with lacks partitions in doubt: a removal that its broker had not
-confirmed is not found then, and the replica stays where it is.
-"""
+V = ("v", 0)
+STEPS_OF_MOST = [one for one in STEPS if one != "amid delivery"]
+"""Those of a batch that has requests for one broker alone too."""
 
 
-@pytest.mark.parametrize(
-    "step", [one for one in STEPS if one != "amid delivery" and one not in NOT_FOUND_AGAIN]
-)
+@pytest.mark.parametrize("step", STEPS_OF_MOST)
 def test_a_broker_that_a_cancelled_move_was_to_add_deletes_its_replica(step: str) -> None:
     """The state of the partition met an ISR that its leader wrote: the end of the move is held
     back, and the topic is read again, while the assignment that does not list 4 is written.
@@ -71,7 +74,7 @@ def delete_v(loop: RestartingLoop) -> None:
     loop.log.write("delete_topic_requested", "v", request_id="delete", topic="v", topic_id=None)
 
 
-@pytest.mark.parametrize("step", [one for one in STEPS if one != "amid delivery"])
+@pytest.mark.parametrize("step", STEPS_OF_MOST)
 def test_a_topic_whose_mark_for_deletion_was_rejected_keeps_its_replicas(step: str) -> None:
     loop = Unstopped([])
     states = with_topic_v(loop)
@@ -99,3 +102,121 @@ def test_a_topic_whose_mark_for_deletion_was_fenced_keeps_its_replicas(step: str
     assert loop.ends_at == "", "the step is reached"
     settle(loop, states)
     assert topic_path("v") in loop.store.nodes
+
+
+STEPS_OF_ANY = [one for one in STEPS if one.endswith(("delivery", "commit"))]
+"""Those of a batch from which nothing follows too."""
+
+
+def v_moves() -> tuple[ObservedLoop, WrittenStates]:
+    """A cluster where v-0 moves from 3 to 4."""
+    loop = ObservedLoop([])
+    states = with_topic_v(loop)
+    loop.log.move("v", {0: [1, 2, 4]})
+    settle(loop, states)
+    return loop, states
+
+
+def catch_up_with_v(loop: RestartingLoop) -> None:
+    """4 is in sync, so that the move ends."""
+    change_isr(loop, loop.brokers[1], V, [1, 2, 3, 4])
+    loop.notice(V)
+    loop.unnoticed.clear()
+
+
+def check_nothing_is_left(loop: RestartingLoop, states: WrittenStates) -> None:
+    assert loop.ends_at == "", "the step is reached"
+    loop.slow = set()
+    settle(loop, states)
+    check_nobody_is_left(loop)
+    check_agreement(loop)
+
+
+@pytest.mark.parametrize("step", STEPS_OF_ANY)
+def test_a_replica_that_leaves_as_a_deletion_starts_goes_too(step: str) -> None:
+    """The deletion waited for the move, so that both end in one event."""
+    loop, states = v_moves()
+    delete_v(loop)
+    settle(loop, states)
+    catch_up_with_v(loop)
+    loop.slow, loop.ends_at = {3}, step
+    states.run_batch()
+    check_nothing_is_left(loop, states)
+
+
+@pytest.mark.parametrize("step", STEPS_OF_ANY)
+def test_a_replica_of_a_cancelled_move_goes_though_a_deletion_starts(step: str) -> None:
+    loop, states = v_moves()
+    delete_v(loop)
+    settle(loop, states)
+    loop.log.move("v", {0: None})
+    loop.slow, loop.ends_at = {4}, step
+    states.run_batch()
+    check_nothing_is_left(loop, states)
+
+
+def test_a_replica_that_was_moved_away_goes_though_its_topic_is_gone() -> None:
+    """All brokers but 3, which is to lose its replica, are done with the topic."""
+    loop, states = v_moves()
+    catch_up_with_v(loop)
+    loop.slow = {3}
+    states.run_batch()
+    delete_v(loop)
+    for _ in range(8):
+        ControlLoop.take_answers(loop)
+        loop.look()
+        states.run_batch()
+    assert topic_path("v") not in loop.store.nodes
+    assert V in loop.brokers[3].replicas
+    loop.log.create("w", [[1]])
+    loop.ends_at = "after the commit"
+    states.run_batch()
+    check_nothing_is_left(loop, states)
+
+
+def refused_while_3_is_slow() -> tuple[ObservedLoop, WrittenStates]:
+    """A cluster where 3 is to lose its replica, and somebody else wrote the topic."""
+    loop, states = v_moves()
+    catch_up_with_v(loop)
+    loop.slow = {3}
+    states.run_batch()
+    loop.store.change(topic_path("v"), loop.store.nodes[topic_path("v")].data)
+    asked = {"topic": "v", "partitions": 2, "assignment": [[1, 2, 4]]}
+    loop.log.write("create_partitions_requested", "v", request_id="grow", **asked)
+    return loop, states
+
+
+def test_a_replica_that_was_moved_away_goes_though_its_topic_is_not_read_again_yet() -> None:
+    loop, states = refused_while_3_is_slow()
+    states.run_batch()
+    removed, observed = loop.log.events[loop.folded :]
+    assert (removed.kind, observed.kind) == ("topic_removed", "topic_observed")
+    loop.ends_at = "after the commit"
+    loop.run_batch(removed.offset + 1)
+    check_nothing_is_left(loop, states)
+
+
+def test_a_replica_that_is_assigned_again_before_its_topic_is_read_again_stays() -> None:
+    """Somebody else assigns it while there is no job."""
+    loop, states = refused_while_3_is_slow()
+    states.run_batch()
+    removed, _ = loop.log.events[loop.folded :]
+    data = topic_bytes(TopicZNode({0: [1, 2, 4, 3]}, ID_OF_V))
+    loop.store.change(topic_path("v"), data)
+    loop.ends_at = "after the commit"
+    loop.run_batch(removed.offset + 1)
+    loop.slow = set()
+    loop.deliver_late()
+    assert V in loop.brokers[3].replicas
+
+
+def test_a_replica_of_which_the_state_is_unknown_stays() -> None:
+    loop, states = refused_while_3_is_slow()
+    states.run_batch()
+    removed, _ = loop.log.events[loop.folded :]
+    loop.store.change(partition_state_path(*V), b"{}")
+    loop.ends_at = "after the commit"
+    loop.run_batch(removed.offset + 1)
+    loop.slow = set()
+    loop.deliver_late()
+    assert V in loop.brokers[3].replicas
