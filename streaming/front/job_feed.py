@@ -16,9 +16,9 @@ from streaming.front.pending_requests import PendingRequests
 from streaming.image.cluster_image import ClusterImage
 from streaming.link.from_job import (
     BatchCompleted,
-    Decided,
     Delivered,
     ImageTold,
+    PersistedDecisions,
     QueryFolded,
     Reobserve,
     Replies,
@@ -155,7 +155,7 @@ class JobFeed:
     def job_said(self, message: Message) -> Iterator[None]:
         """Take one message, in parts; one of a type that is not known is logged and passed over."""
         taker = self._takers.get(message.type)
-        if message.type == Decided.kind:
+        if message.type == PersistedDecisions.kind:
             yield from self._take_decisions(message)
         elif taker is not None:
             taker(message)
@@ -177,7 +177,7 @@ class JobFeed:
         self._listener.snapshot(self.image, told)
 
     def _take_decisions(self, message: Message) -> Iterator[None]:
-        decisions = Decided.read(message.head).decisions
+        decisions = PersistedDecisions.read(message.head).decisions
         bodies = unpack_parts(message.body, [size for _, _, size in decisions])
         groups: list[tuple[int, bytes]] = []
         gone: list[str] = []

@@ -77,7 +77,7 @@ class ImageTold(FromJob):
 
 
 @dataclass(frozen=True, slots=True)
-class Decided(FromJob):
+class PersistedDecisions(FromJob):
     """Persisted decisions, each as (event offset, kind, body bytes); body: their bodies one after
     the other.
     """

@@ -24,8 +24,8 @@ from state.merge import MergedDecision
 from streaming.decided_rows import FoldedBatch
 from streaming.link.from_job import (
     BatchCompleted,
-    Decided,
     FromJob,
+    PersistedDecisions,
     QueryFolded,
     Reobserve,
     Replies,
@@ -155,7 +155,7 @@ class Pipeline:
     def _fold_and_tell_front(self, batch: DecidedBatch, visible: Sequence[Decision]) -> None:
         self._decided.fold(batch, visible)
         if visible:
-            told = Decided.of(batch.batch_id, visible)
+            told = PersistedDecisions.of(batch.batch_id, visible)
             self._say(told, pack_parts([one.body for one in visible]))
 
     def _tell_brokers(self, batch: DecidedBatch) -> None:

@@ -8,11 +8,11 @@ from state.decisions import Decision, DecisionKind
 from streaming.link.from_job import (
     Append,
     BatchCompleted,
-    Decided,
     Delivered,
     FromJob,
     Hello,
     ImageTold,
+    PersistedDecisions,
     QueryFolded,
     Reobserve,
     Replies,
@@ -25,7 +25,7 @@ SAID = [
     Hello(7),
     Append(1, [["k", "key", 2]]),
     ImageTold({"a": 5}, True, 9, True, True, {"1": {"confirmed": 3}}, {"1": 0}),
-    Decided([[4, "set_aside", 2]], None),
+    PersistedDecisions([[4, "set_aside", 2]], None),
     Replies([{"id": 1}]),
     BatchCompleted(3, 9, 1, 2, 3, True, 4, 5, 6, 0.5, {"unclean_elected": 1}, {"1": 2}),
     QueryFolded(9),
@@ -67,7 +67,7 @@ def test_what_another_version_leaves_out_has_a_default():
 def test_sizes_travel_in_the_head():
     assert Append.of(3, [NewRecord("k", "key", b"ab")]) == Append(3, [("k", "key", 2)])
     decided = Decision(9, DecisionKind.SET_ASIDE, b"abc")
-    assert Decided.of(3, [decided]) == Decided([(9, "set_aside", 3)], 3)
+    assert PersistedDecisions.of(3, [decided]) == PersistedDecisions([(9, "set_aside", 3)], 3)
 
 
 def test_the_figures_of_a_batch_are_what_it_says_of_itself():
