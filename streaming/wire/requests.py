@@ -11,6 +11,7 @@ from streaming.wire.apis import APIS, GATEWAY_APIS, KAFKA_PYTHON, Api, ApiKey, a
 from streaming.wire.errors import MalformedFrame, UnsupportedApi, WireError
 from streaming.wire.joining import decode_join_group, decode_sync_group
 from streaming.wire.offset_commits import decode_offset_commit
+from streaming.wire.reading import after_tags, message, nullable_text
 from streaming.wire.schema_codec import Body, MessageSchema
 
 _PREFIX = struct.Struct(">hhi")
@@ -22,6 +23,7 @@ DECODED_WITHOUT_SCHEMA: Mapping[ApiKey, Callable[[int, bytes, int], Body]] = {
 }
 """Requests that are not read by their schema: the fields of their bodies are others."""
 
+_classic_text = nullable_text(flexible=False)
 _header_schema = functools.cache(
     lambda: MessageSchema("RequestHeader", KAFKA_PYTHON, compact_lengths=False)
 )
@@ -79,9 +81,17 @@ def _decode_header(frame: bytes, served: Collection[int]) -> tuple[RequestHeader
         raise UnsupportedApi(api_key, version, correlation_id)
     api = api_in_version(api_key, version, correlation_id)
     header_version = _header_version(api, version)
-    fields, start = _header_schema().decode_prefix(header_version, frame)
-    client_id = fields["client_id"] if header_version > 0 else None
+    client_id, start = message("RequestHeader", _client_id, header_version, frame, _PREFIX.size)
     return RequestHeader(api.key, version, correlation_id, client_id), start
+
+
+def _client_id(version: int, data: bytes, at: int) -> tuple[tuple[str | None, int], int]:
+    """Read the client id, a classic string in all versions; return where the body begins too."""
+    client_id = None
+    if version > 0:
+        client_id, at = _classic_text(data, at)
+    at = after_tags(data, at, flexible=version > 1)
+    return (client_id, at), at
 
 
 def encode_request(
