@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Any
 
 import orjson
@@ -28,6 +28,8 @@ def apply_decisions(
     void: they are not compared, the live controller had no reason to decide now.
     """
     verdicts: list[Verdict] = []
+    decisions = list(decisions)
+    refused = _refused_isrs(decisions)
     for one in decisions:
         match one.kind:
             case DecisionKind.UPDATE_BROKERS:
@@ -35,7 +37,7 @@ def apply_decisions(
                 books.brokers = {each["id"]: each["epoch"] for each in brokers}
                 books.failed_log_dirs &= books.brokers.keys()
             case DecisionKind.CHANGE_PARTITIONS:
-                _changed(books, one, now_ms, void)
+                _changed(books, one, now_ms, void, refused)
             case DecisionKind.STOP_REPLICAS:
                 _stopped(books, one)
             case DecisionKind.REWRITE_ASSIGNMENT | DecisionKind.COMPLETE_REASSIGNMENT:
@@ -51,10 +53,32 @@ def apply_decisions(
     return verdicts
 
 
-def _changed(books: Books, decision: MergedDecision, now_ms: int, void: bool) -> None:
+def _refused_isrs(decisions: Iterable[MergedDecision]) -> set[tuple[int, str, int]]:
+    """Return (event, topic, partition) of each ISR change that our machine refused."""
+    replies = [
+        (one.offset, orjson.loads(one.body)) for one in decisions if one.kind is DecisionKind.REPLY
+    ]
+    return {
+        (offset, reply["topic"], number)
+        for offset, reply in replies
+        if reply["api"] == ControllerApi.ALTER_PARTITION
+        for number, error in partition_errors(reply).items()
+        if error
+    }
+
+
+def _changed(
+    books: Books,
+    decision: MergedDecision,
+    now_ms: int,
+    void: bool,
+    refused: Set[tuple[int, str, int]],
+) -> None:
     for row in open_body(decision.kind, decision.body):
         assert isinstance(row, dict)
         subject = (row["topic"], row["partition"])
+        if (decision.offset, *subject) in refused:
+            continue  # a higher leader epoch for a leader that exists in our guess only
         state = from_row(row)
         if state.version < 0:
             continue  # it never had a leader
