@@ -16,7 +16,7 @@ from tests.fixtures.story import Story
 from tests.fixtures.stub_brokers import leader_and_isr_states, metadata_states
 from tests.fixtures.waiting import wait_for
 from tests.integration.sinks import local_job
-from tests.integration.sinks.stories import Scenario, put_topic_of_others
+from tests.integration.sinks.stories import DELETIONS, Scenario, put_topic_of_others
 from tests.integration.sinks.support import claimed, state_of, write_state
 
 UM, LISR = ApiKey.UPDATE_METADATA, ApiKey.LEADER_AND_ISR
@@ -251,6 +251,7 @@ def test_what_a_broker_was_to_delete_and_forget_is_told_again_after_a_restart(
 ):
     """The image of the next job knows neither the replica nor the topic."""
     world = begun(new_world, monkeypatch, lambda told, ports: told.create("gone", [[1]]))
+    world.session.ensure_path(DELETIONS)
     job = world.start()
     job.run()
     job.wait_told()
@@ -303,7 +304,7 @@ def test_a_broker_that_is_registered_and_does_not_answer_is_told_everything_in_t
     """Not each change since: its queue would grow without end."""
     monkeypatch.setattr(channel, "MAX_WAITING", 6)
     world = begun(new_world, monkeypatch, lambda told, ports: told.create("u", [[3, 1]]))
-    world.session.ensure_path("/admin/delete_topics")
+    world.session.ensure_path(DELETIONS)
     job = world.start()
     job.run()
     job.wait_told()
