@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import base64
+from binascii import a2b_base64
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
@@ -59,8 +59,9 @@ def optional_text(value: object) -> str | None:
 
 def base64_text(value: object) -> str:
     """Return a string that is base64; raises TypeError, ValueError."""
-    base64.b64decode(text(value), validate=True)
-    return str(value)
+    encoded = text(value)
+    a2b_base64(encoded, strict_mode=True)
+    return encoded
 
 
 def optional_bool(value: object) -> bool | None:

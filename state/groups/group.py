@@ -74,7 +74,8 @@ class Group:
         self.unsynced += member.pending_sync
         if member.instance is not None:
             self.instances[member.instance] = member.id
-        self.support.update({name for name, _ in member.protocols})
+        for name in {name for name, _ in member.protocols}:
+            self.support[name] += 1
 
     def add(self, member: Member, protocol_type: str) -> None:
         """Take a member in; the first one of a group leads it and says its protocol type."""

@@ -39,14 +39,20 @@ class Member:
 
     def metadata(self, protocol: str) -> str:
         """Return the member's metadata for a protocol; raises KeyError when it has not named it."""
-        return self._metadata_by_protocol()[protocol]
+        found = self._metadata(protocol)
+        if found is None:
+            raise KeyError(protocol)
+        return found
 
     def metadata_if_any(self, protocol: str | None) -> str:
         """Return the member's metadata for a protocol, "" for one that it has not named."""
-        return self._metadata_by_protocol().get(protocol or "", "")
+        return self._metadata(protocol or "") or ""
 
-    def _metadata_by_protocol(self) -> dict[str, str]:
-        return dict(reversed(self.protocols))  # of two with the same name the first counts
+    def _metadata(self, protocol: str) -> str | None:
+        for name, metadata in self.protocols:
+            if name == protocol:
+                return metadata  # of two with the same name the first counts
+        return None
 
     @property
     def waits(self) -> bool:
