@@ -47,6 +47,11 @@ def pytest_configure() -> None:
     PICKER.use_share(int(worker), int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1")))
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than there are cores: tests wait for threads and sockets too."""
+    return (os.cpu_count() or 1) + 1
+
+
 def folder_of(item: pytest.Item) -> str:
     return item.path.relative_to(TESTS).parts[0] if item.path.is_relative_to(TESTS) else ""
 

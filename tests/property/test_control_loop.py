@@ -29,7 +29,7 @@ PLACE = ("t", 0)
 
 
 @given(asking=ASKING, batches=BATCHES)
-@settings(derandomize=True, max_examples=3 * settings.default.max_examples)
+@settings(derandomize=True, max_examples=2 * settings.default.max_examples)
 def test_everybody_agrees_in_the_end(
     asking: tuple[int, ...], batches: list[list[tuple[str, int, int]]]
 ) -> None:

@@ -33,7 +33,7 @@ SIMPLE = {
     "string": st.text(st.characters(codec="utf-8"), max_size=5) | st.just("x" * 200),
     "uuid": st.none() | st.integers(1, (1 << 128) - 1).map(lambda value: uuid.UUID(int=value)),
 }
-PER_VERSION = settings(max_examples=settings().max_examples // 3)  # of several hundred versions
+PER_VERSION = settings(max_examples=settings().max_examples // 5)  # of several hundred versions
 CORRELATION_IDS = st.integers(0, (1 << 31) - 1)
 
 

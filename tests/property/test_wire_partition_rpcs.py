@@ -18,7 +18,7 @@ KEYS = {
     "StopReplica": ApiKey.STOP_REPLICA,
 }
 INT32 = st.integers(-(1 << 31), (1 << 31) - 1)
-PER_VERSION = settings(max_examples=settings().max_examples // 2)
+PER_VERSION = settings(max_examples=settings().max_examples // 3)
 BROKER_IDS = st.integers(0, (1 << 31) - 1)
 
 
