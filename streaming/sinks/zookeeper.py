@@ -8,8 +8,8 @@ an event. So is one that ZooKeeper rejects whatever the znode holds.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
-from itertools import groupby
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain, groupby, tee
 from typing import TypeVar
 
 import numpy as np
@@ -167,9 +167,11 @@ def _write_run(
     for stage in STAGES:
         lost_before = len(batch.lost_writes)
         hold_back_completions(batch, run)
-        ops = [op for one in run if one.kind in stage for op in writes_of(stage, one)]
-        while ops:
-            ops = _settle(batch, ops, writer.write([op for op, _ in ops]), later)
+        writes: Iterable[Write] = chain.from_iterable(
+            writes_of(stage, one) for one in run if one.kind in stage
+        )
+        while again := _make(batch, writer, writes, later):
+            writes = again
         drop_topic_dependents(batch, of_epoch)
         if len(batch.lost_writes) > lost_before:
             # A later stage or run might find the version that it expects; this one gave up.
@@ -184,13 +186,15 @@ def _start_again(batch: DecidedBatch, lost: Sequence[tuple[bool, npt.NDArray[np.
         one.lost[:] = rows
 
 
-def _settle(
-    batch: DecidedBatch, ops: Sequence[Write], outcomes: list[OpOutcome], later: LaterWrites
+def _make(
+    batch: DecidedBatch, writer: FencedWriter, writes: Iterable[Write], later: LaterWrites
 ) -> list[Write]:
-    """Note what became of the operations; return those to be made in another way."""
+    """Make writes and note what became of them; return those to be made in another way."""
+    made, meant = tee(writes)
+    outcomes = writer.write(op for op, _ in made)
     again: list[Write] = []
-    for (op, target), outcome in zip(ops, outcomes, strict=True):
-        if _is_as_meant(op, target, outcome, later):
+    for (op, target), outcome in zip(meant, outcomes, strict=True):
+        if outcome.kind is OutcomeKind.WRITTEN or _is_as_meant(op, target, outcome, later):
             continue
         instead = _instead(op, target, outcome)
         if instead is None:
@@ -202,9 +206,7 @@ def _settle(
 
 
 def _is_as_meant(op: WriteOp, target: Target, outcome: OpOutcome, later: LaterWrites) -> bool:
-    """Return whether there is nothing more to do for an operation."""
-    if outcome.kind is OutcomeKind.WRITTEN:
-        return True
+    """Return whether there is nothing more to do for an operation that was not written."""
     if outcome.kind is OutcomeKind.CONFLICT and later.explain(
         target.decision, op.path, outcome.current
     ):

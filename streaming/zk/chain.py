@@ -34,6 +34,11 @@ class Chain:
     def finished(self) -> bool:
         return self.done == len(self._ops)
 
+    @property
+    def place(self) -> int:
+        """The place in the call of the first write that is not settled."""
+        return self._places[self.done]
+
     def fitting(self, max_ops: int, max_bytes: int) -> tuple[list[WriteOp], int]:
         """Return as many of the next writes as fit, and their size in bytes."""
         fitting: list[WriteOp] = []

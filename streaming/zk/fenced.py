@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from streaming.zk.client import ZkSession
 from streaming.zk.ops import Check, WriteOp
@@ -31,9 +31,10 @@ class FencedWriter:
         self._check = Check(CONTROLLER_EPOCH_PATH, epoch_zk_version)
         self._limits = limits
 
-    def write(self, ops: Sequence[WriteOp]) -> list[OpOutcome]:
+    def write(self, ops: Iterable[WriteOp]) -> list[OpOutcome]:
         """Make all writes that can be made, and return an outcome for each, in order.
 
+        ops: may be made as they are asked for, while those before them are under way.
         A write that fails costs the others of its multi nothing but a second try. One whose effect
         is there already is WRITTEN, so a call may be repeated after a crash. A lost connection is
         waited for; raises SessionLost when the session expired, or nothing could be written for a

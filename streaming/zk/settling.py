@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import lru_cache
 
@@ -11,10 +11,11 @@ from streaming.zk.client import ZkSession
 from streaming.zk.errors import RequestFailed, ZkErrorCode
 from streaming.zk.multiread import read_many
 from streaming.zk.multis import Batch, culprit
-from streaming.zk.ops import Create, OpResult, WriteOp
+from streaming.zk.ops import Create, OpResult
 from streaming.zk.outcomes import OpOutcome, OutcomeKind
 from streaming.zk.types import ZNode
 from streaming.zk.write_limits import WriteLimits
+from streaming.zk.write_source import WriteSource
 
 _MAX_FAILURES_WITHOUT_PROGRESS = 20
 
@@ -37,29 +38,30 @@ class Settling:
     def __init__(
         self,
         session: ZkSession,
-        ops: Sequence[WriteOp],
-        sizes: Sequence[int],
+        source: WriteSource,
         limits: WriteLimits,
     ) -> None:
-        """Start with nothing settled; sizes: of each write, in bytes."""
+        """Start with nothing settled of what the source makes."""
         self._session = session
-        self._ops = ops
-        self._sizes = sizes
+        self._source = source
         self._max_bytes_per_write = limits.max_bytes_per_write
-        self._outcomes: list[OpOutcome | None] = [None] * len(ops)
+        self._outcomes: dict[int, OpOutcome] = {}
         self._unfinished: dict[str, Chain] = {}
         self._settled = 0
 
     def outcomes(self) -> list[OpOutcome]:
         """Return what became of each write; what was never settled was fenced."""
-        return [_FENCED if outcome is None else outcome for outcome in self._outcomes]
+        found = self._outcomes
+        return [found.get(place, _FENCED) for place in range(len(self._source.ops))]
 
     def chained(self, places: range) -> list[Chain]:
-        """Return the chains of some writes, which are unfinished from now on."""
-        chains: dict[str, Chain] = {}
+        """Put some writes in chains, which are unfinished from now on; return those that were not
+        before.
+        """
+        chains: list[Chain] = []
         for place in places:
-            op = self._ops[place]
-            size = self._sizes[place]
+            op = self._source.ops[place]
+            size = self._source.sizes[place]
             if size > self._max_bytes_per_write:
                 self._outcomes[place] = OpOutcome(
                     OutcomeKind.REJECTED,
@@ -67,12 +69,12 @@ class Settling:
                     f" {self._max_bytes_per_write} (jute.maxbuffer)",
                 )
                 continue
-            chain = chains.get(op.path)
+            chain = self._unfinished.get(op.path)
             if chain is None:
-                chain = chains[op.path] = Chain(op.path)
+                chain = self._unfinished[op.path] = Chain(op.path)
+                chains.append(chain)
             chain.add(place, op)
-        self._unfinished |= chains
-        return list(chains.values())
+        return chains
 
     def settle(self, batch: Batch, results: list[OpResult]) -> None:
         """Settle what a multi has made: its first result is that of its check."""
@@ -83,7 +85,7 @@ class Settling:
 
     def settle_straight(self, places: range, results: list[OpResult]) -> None:
         """Settle what a multi has made of writes that are in no chain; the first is its check's."""
-        self._outcomes[places.start : places.stop] = map(_written, results[1:])
+        self._outcomes.update(zip(places, map(_written, results[1:]), strict=True))
         self._settled += len(places)
 
     def blame(self, batch: Batch, failed: int, code: int) -> None:
@@ -137,10 +139,10 @@ class Settling:
 
     def read_rejected(self) -> None:
         """Say what the znodes are of which writes were rejected."""
-        for place, outcome in enumerate(self._outcomes):
-            if outcome is not None and outcome.kind is OutcomeKind.REJECTED:
+        for place, outcome in self._outcomes.items():
+            if outcome.kind is OutcomeKind.REJECTED:
                 try:
-                    current = self._session.get(self._ops[place].path)
+                    current = self._session.get(self._source.ops[place].path)
                 except RequestFailed:
                     continue
                 self._outcomes[place] = replace(outcome, current=current)

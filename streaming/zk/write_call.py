@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from streaming.zk.chain import Chain
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import ConnectionLost, SessionLost, ZooKeeperUnreachable
-from streaming.zk.multis import Batch, next_batch, parts
-from streaming.zk.ops import Check, OpResult, WriteOp, first_failure, op_bytes
+from streaming.zk.multis import Batch, next_batch
+from streaming.zk.ops import Check, OpResult, WriteOp, first_failure
 from streaming.zk.outcomes import OpOutcome
 from streaming.zk.pending import Pending
 from streaming.zk.settling import Settling
 from streaming.zk.write_limits import WriteLimits
+from streaming.zk.write_source import WriteSource
 
 
 class WriteCall:
@@ -24,23 +25,25 @@ class WriteCall:
         self,
         session: ZkSession,
         check: Check,
-        ops: Sequence[WriteOp],
+        ops: Iterable[WriteOp],
         limits: WriteLimits,
     ) -> None:
         self._session = session
         self._check = check
-        self._ops = ops
         self._limits = limits
         self._chroot_bytes = len(session.chroot)
-        self._sizes = [op_bytes(op) + self._chroot_bytes for op in ops]
+        self._source = WriteSource(ops, limits, self._chroot_bytes)
         self._timeout_s = session.session_timeout_ms / 1000
-        self._settling = Settling(session, ops, self._sizes, limits)
+        self._settling = Settling(session, self._source, limits)
         self._waiting: deque[Chain] = deque()
+        self._again: list[Chain] = []  # to be sent when nothing is under way
         self._in_flight: deque[tuple[Batch, Pending[list[OpResult]]]] = deque()
         self._deadline = 0.0
 
     def run(self) -> list[OpOutcome]:
         """Make the writes, as FencedWriter.write says."""
+        if self._source.is_empty:
+            return []
         self._progressed()
         self._wait_for_connection()
         session_id = self._session.session_id
@@ -52,19 +55,8 @@ class WriteCall:
         return self._settling.outcomes()
 
     def _write(self, session_id: int | None) -> None:
-        straight = max(self._sizes, default=0) <= self._limits.max_bytes_per_write
-        if straight and len({op.path for op in self._ops}) == len(self._ops):
-            fenced = self._send_straight(session_id)
-        else:
-            fenced = False
-            self._waiting.extend(self._settling.chained(range(len(self._ops))))
-        while self._waiting or self._in_flight:
-            while (
-                not fenced and self._waiting and len(self._in_flight) < self._limits.max_in_flight
-            ):
-                self._send()
-            if not self._in_flight:
-                return
+        fenced = self._send_straight(session_id)
+        while self._fill(fenced=fenced):
             batch, pending = self._in_flight.popleft()
             try:
                 fenced = self._finish(batch, pending.result(self._timeout_s)) or fenced
@@ -72,26 +64,20 @@ class WriteCall:
                 fenced = self._recover(batch, session_id) or fenced
 
     def _send_straight(self, session_id: int | None) -> bool:
-        """Send all writes, to a znode each, as they come; True when a multi was fenced.
+        """Send writes, to a znode each, as they come; True when a multi was fenced.
 
         Chains are made only of what failed, was not answered or not sent: where nothing goes
         wrong, they would take most of the time.
         """
-        waiting = deque(parts(self._sizes, self._limits))
         in_flight: deque[tuple[range, Pending[list[OpResult]]]] = deque()
         failures: list[tuple[Batch, int, int]] = []
         fenced = False
-        while in_flight or (waiting and not fenced):
-            while waiting and not fenced and len(in_flight) < self._limits.max_in_flight:
-                part = waiting.popleft()
-                ops = [self._check, *self._ops[part.start : part.stop]]
-                in_flight.append((part, self._session.multi_async(ops)))
+        while self._fill_straight(in_flight, fenced=fenced):
             part, pending = in_flight.popleft()
             try:
                 results = pending.result(self._timeout_s)
             except ConnectionLost:
-                unsent = () if fenced else waiting
-                fenced = self._fall_back(part, in_flight, unsent, session_id) or fenced
+                fenced = self._fall_back(part, in_flight, session_id) or fenced
                 break
             failed = first_failure(results)
             if failed is None:
@@ -101,31 +87,55 @@ class WriteCall:
                 fenced = True
             else:
                 failures.append((self._batch(part), failed, results[failed][0]))
+        # After the chains of what failed: another write to such a znode goes behind the first.
+        self._waiting.extend(self._settling.chained(self._source.rest()))
         for batch, failed, code in failures:
             self._settling.blame(batch, failed, code)
             self._judge(batch)
         return fenced
 
+    def _fill_straight(
+        self, in_flight: deque[tuple[range, Pending[list[OpResult]]]], *, fenced: bool
+    ) -> bool:
+        """Send what may be under way at once, unless fenced; returns whether anything is."""
+        while not fenced and len(in_flight) < self._limits.max_in_flight:
+            part = self._source.next_multi()
+            if part is None:
+                break
+            ops = [self._check, *self._source.ops[part.start : part.stop]]
+            in_flight.append((part, self._session.multi_async(ops)))
+        return bool(in_flight)
+
     def _fall_back(
         self,
         unanswered: range,
         in_flight: Iterable[tuple[range, Pending[list[OpResult]]]],
-        unsent: Iterable[range],
         session_id: int | None,
     ) -> bool:
         """After a lost connection: go on with chains; True when a multi was fenced."""
         unknown = self._batch(unanswered)
         self._in_flight.extend((self._batch(part), pending) for part, pending in in_flight)
-        for part in unsent:
-            self._waiting.extend(self._settling.chained(part))
+        self._waiting.extend(self._settling.chained(self._source.rest()))
         return self._recover(unknown, session_id)
 
     def _batch(self, places: range) -> Batch:
         return [(chain, 1) for chain in self._settling.chained(places)]
 
-    def _send(self) -> None:
-        batch, ops = next_batch(self._waiting, self._limits, self._chroot_bytes)
-        self._in_flight.append((batch, self._session.multi_async([self._check, *ops])))
+    def _fill(self, *, fenced: bool) -> bool:
+        """Send what may be under way at once, unless fenced; returns whether anything is.
+
+        What is to be sent again waits until nothing is, and goes in order before all else: what
+        comes later in the call may need its znodes.
+        """
+        if not self._in_flight:
+            self._waiting.extendleft(sorted(self._again, key=lambda one: one.place, reverse=True))
+            self._again.clear()
+        while not (fenced or self._again) and len(self._in_flight) < self._limits.max_in_flight:
+            if not self._waiting:
+                break
+            batch, ops = next_batch(self._waiting, self._limits, self._chroot_bytes)
+            self._in_flight.append((batch, self._session.multi_async([self._check, *ops])))
+        return bool(self._in_flight)
 
     def _finish(self, batch: Batch, results: list[OpResult]) -> bool:
         """Take the results of one multi; True when it was fenced."""
@@ -171,7 +181,7 @@ class WriteCall:
         self._requeue(batch)
 
     def _requeue(self, batch: Batch) -> None:
-        self._waiting.extend(chain for chain, _ in batch if not chain.finished)
+        self._again += (chain for chain, _ in batch if not chain.finished)
 
     def _progressed(self) -> None:
         self._deadline = time.monotonic() + self._timeout_s

@@ -87,7 +87,7 @@ def test_a_session_that_is_lost_between_stages_forgets_no_conflict(
     calls = []
 
     def lost_once(self, ops):
-        calls.append(len(ops))
+        calls.append(ops)
         if len(calls) == 3:
             raise SessionLost("as told")
         return real(self, ops)
