@@ -24,12 +24,12 @@ class Committer:
     known_at: the version of KnownPartitions that had all of its partitions.
     """
 
-    __slots__ = ("batch", "heartbeat", "known_at", "partition", "request")
+    __slots__ = ("_batch", "heartbeat", "known_at", "partition", "request")
 
     def __init__(self, layout: CommitLayout, partition: int) -> None:
         """partition: of `__consumer_offsets`."""
         self.partition = partition
-        self.batch = CommitBatch(layout.group, layout.partitions, layout.metadata)
+        self._batch: CommitBatch | None = None
         who = (layout.member, layout.instance, layout.generation)
         self.request = OffsetCommitRequested(
             "", partition, layout.group, layout.version, *who, None, ()
@@ -37,6 +37,14 @@ class Committer:
         beats = layout.generation != _NOBODY
         self.heartbeat = Heartbeat(layout.group, *who) if beats else None
         self.known_at = -1
+
+    def encode(self, layout: CommitLayout, numbers: Numbers, time_ms: int) -> bytes:
+        """Return the batch of a commit; what those of its layout have in common is made for the
+        first that is taken, as whoever may not commit can send any number of layouts.
+        """
+        if self._batch is None:
+            self._batch = CommitBatch(layout.group, layout.partitions, layout.metadata)
+        return self._batch.encode(numbers, time_ms)
 
 
 @dataclass(slots=True, eq=False)

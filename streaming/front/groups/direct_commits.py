@@ -30,6 +30,7 @@ from streaming.gateway.ports import COMMIT_TIMEOUT_S, NotReplicated
 from streaming.log.api import NewRecord
 from streaming.log.events import AppendEvents, event
 from streaming.offsets.batches import LARGEST_BATCH_BYTES
+from streaming.offsets.commit_batches import commit_bytes_at_most
 from streaming.offsets.leader import LeaderStopped, OffsetsLeader
 from streaming.process.wall_clock import wall_clock_ms
 from streaming.wire.commit_layouts import CommitLayout, CommitLayouts
@@ -74,8 +75,8 @@ class DirectCommits:
         layout = self._layouts.read(request)
         if layout is None or self.pause.covers(layout.group):
             return False
-        committer = self._committer(layout)
-        if committer is None or not self._view.node_role.decides():
+        committer = self._committer(layout) if self._view.node_role.decides() else None
+        if committer is None:
             return False
         image, partition = self._view.image, committer.partition
         if not may_commit(image, self._view.phase(partition), committer.request):
@@ -86,13 +87,12 @@ class DirectCommits:
             committer.known_at = self._known.version
             self._layouts.keep(request, layout)
         numbers, now_ms = layout.numbers(request), wall_clock_ms()
+        batch = committer.encode(layout, numbers, now_ms)
         commit = Commit(layout, numbers, now_ms, request, answer)
         image.commit_begun(layout.group, commit)
         if not self._taken:
             self._loop.call_soon(self._append_taken)
-        self._taken.setdefault(partition, []).append(
-            (commit, committer.batch.encode(numbers, now_ms))
-        )
+        self._taken.setdefault(partition, []).append((commit, batch))
         if committer.heartbeat is not None:
             self._heard(committer.heartbeat)
         return True
@@ -104,10 +104,8 @@ class DirectCommits:
         known = self._committers.get(layout)
         if known is None and max(map(len, layout.metadata)) * 2 <= self._metadata_max:
             partition = self._view.partition_of(layout.group)
-            if partition >= 0:
-                made = Committer(layout, partition)
-                if made.batch.size_bytes <= LARGEST_BATCH_BYTES:
-                    known = self._committers[layout] = made
+            if partition >= 0 and _size_bytes(layout) <= LARGEST_BATCH_BYTES:
+                known = self._committers[layout] = Committer(layout, partition)
         return known
 
     def _append_taken(self) -> None:
@@ -214,3 +212,7 @@ class DirectCommits:
         if self._flush_timer is not None:
             self._flush_timer.cancel()
             self._flush_timer = None
+
+
+def _size_bytes(layout: CommitLayout) -> int:
+    return commit_bytes_at_most(layout.group, layout.partitions, layout.metadata)

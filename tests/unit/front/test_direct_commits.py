@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import random
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from state.groups.buckets import group_bucket
 from state.groups.offset_rows import UNLOGGED, TopicPartition
 from state.protocol_errors import ProtocolError
-from streaming.front.groups import direct_commits
+from streaming.front.groups import direct_commit, direct_commits
 from streaming.wire.apis import ApiKey
 from streaming.wire.commit_layouts import CommitLayouts
 from streaming.wire.requests import encode_request
@@ -177,6 +178,39 @@ def test_only_who_may_commit_is_remembered(monkeypatch: pytest.MonkeyPatch) -> N
         assert await commit(client, joined, group="another") != 0
         assert await commit(client, joined) == 0
         assert kept == [joined["member_id"]]
+
+    play(scenario)
+
+
+def _no_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Mock(side_effect=AssertionError("a batch is made"))
+    monkeypatch.setattr(direct_commit, "CommitBatch", made)
+
+
+def test_no_batch_is_made_for_who_may_not_commit(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client = await rig.client()
+        joined = await member_of(client)
+        _no_batch(monkeypatch)
+        gone = joined | {"member_id": "x"}
+        assert await commit(client, gone) == ProtocolError.UNKNOWN_MEMBER_ID
+        elsewhere = commit_body(joined)
+        elsewhere["topics"][0]["name"] = "not there"
+        request = encode_request(ApiKey.OFFSET_COMMIT, 9, 5, "c", elsewhere)
+        assert not world.groups.try_commit(request, "host", pytest.fail)
+
+    play(scenario)
+
+
+def test_no_batch_is_made_to_see_that_it_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client, group = await rig.client(), "g" * 30_000
+        assert await commit(client, None, group=group) == 0, "the group is there from now on"
+        _no_batch(monkeypatch)
+        body = commit_body(None, group=group)
+        body["topics"][0]["partitions"] *= 2_000
+        request = encode_request(ApiKey.OFFSET_COMMIT, 9, 5, "c", body)
+        assert not world.groups.try_commit(request, "host", pytest.fail)
 
     play(scenario)
 
