@@ -191,9 +191,13 @@ class GroupCoordination:
         self._sessions.heard(heartbeat.group, heartbeat.member)
 
     def batch_completed(self, end_offset: int) -> None:
-        """Serve partitions of which everything that was loaded is decided."""
-        self._commits.pause.completed(end_offset)
-        for partition in self._terms.completed(end_offset):
+        """Serve partitions of which everything that was loaded is decided. What a job decides of
+        those that are not taken over again since it came is passed over, so it is not decided yet.
+        """
+        taken = self.decisions.taken
+        if all(one in taken for one in self._terms.led):
+            self._commits.pause.completed(end_offset)
+        for partition in self._terms.completed(end_offset, taken):
             self.topics.served(partition)
 
     def job_gone(self) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -109,6 +109,11 @@ class GroupDecisions:
         self._early.clear()
         self._take_overs = 0
         self._term += 1
+
+    @property
+    def taken(self) -> Collection[int]:
+        """Return the partitions whose decisions are taken; none while they are held back."""
+        return () if self._take_overs else self._since.keys()
 
     def hold_back(self) -> int:
         """Hold decisions back until `taken_over` says which of them count; return the term."""

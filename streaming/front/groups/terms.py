@@ -6,7 +6,7 @@ those that were served are no more; they count as led until they are resigned.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from state.event_kinds import EventKind
 from streaming.log.api import NewRecord
@@ -43,9 +43,14 @@ class GroupTerms:
         """Take at which offset the event is that ends what was loaded of a partition."""
         self._loaded[partition] = offset
 
-    def completed(self, end_offset: int) -> list[int]:
-        """Take how far the job has decided; return the partitions that are served from now on."""
-        found = [one for one, offset in self._loaded.items() if end_offset > offset]
+    def completed(self, end_offset: int, taken: Collection[int]) -> list[int]:
+        """Take how far the job has decided; return the partitions that are served from now on.
+
+        taken: those whose decisions were taken. What was decided of others is not known here.
+        """
+        found = [
+            one for one, offset in self._loaded.items() if end_offset > offset and one in taken
+        ]
         for partition in found:
             del self._loaded[partition]
         self._served.update(found)
