@@ -6,7 +6,7 @@ What a write changes is folded when its records are appended; until then its off
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +22,7 @@ from state.groups.image_changes import (
     GroupView,
     without_removed,
 )
-from state.groups.offset_rows import TopicPartition, row_values
+from state.groups.offset_rows import OffsetRow, TopicPartition, row_values
 
 WriteId = tuple[int, int]
 """Offset of the event and index of the write in its decision."""
@@ -91,13 +91,12 @@ class GroupImage:
 
     def refused(self, write: WriteId, partition: int, error: int) -> dict[str, Any]:
         """Drop a write; return the payload of the group_records_refused about it, with what stays
-        committed of its partitions.
+        committed of its partitions, or will be by writes before it.
 
         partition: of `__consumer_offsets`. error: the protocol's code for what went wrong.
         """
         group, step = self._end(write)
-        view = self.groups.get(group)
-        rows = {} if view is None else view.offsets
+        rows = self._offsets_before(write, group)
         kept = [(at, rows.get(at)) for at in _partitions(step)]
         return {
             "partition": partition,
@@ -152,6 +151,17 @@ class GroupImage:
             for one in commits:
                 look(group, one.partitions)
         return found
+
+    def _offsets_before(self, write: WriteId, group: str) -> Mapping[TopicPartition, OffsetRow]:
+        """Return a group's offsets as they are once its writes before one are appended."""
+        view = GroupView()
+        if (known := self.groups.get(group)) is not None:
+            view.offsets.update(known.offsets)
+        earlier = [self.in_flight[one][1] for one in self.writing.get(group, ()) if one < write]
+        for change in (change for step in earlier for change in step["changes"]):
+            if change["change"] == ChangeKind.OFFSETS_COMMITTED:
+                CHANGES[change["change"]](view, change)
+        return view.offsets
 
     def _end(self, write: WriteId) -> tuple[str, GroupStep]:
         group, step = self.in_flight.pop(write)

@@ -8,6 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
+from state.event_kinds import EventKind
+from state.groups.buckets import group_bucket
 from state.groups.records import offset_tombstones
 from state.protocol_errors import ProtocolError
 from streaming.front.groups import decisions as group_decisions
@@ -15,9 +17,10 @@ from streaming.front.groups import direct_commits
 from streaming.offsets.batches import read_batches, spans
 from streaming.wire.apis import ApiKey
 from tests.fixtures.waiting import wait_on_loop
-from tests.unit.front.group_offsets import in_topic
-from tests.unit.front.group_requests import GROUP, commit, commit_body, join, play, sync
+from tests.unit.front.group_offsets import decided, image_of, in_topic
+from tests.unit.front.group_requests import GROUP, commit, commit_body, fetched, join, play, sync
 from tests.unit.front.group_world import GroupWorld
+from tests.unit.front.loop_turns import pass_the_loop
 from tests.unit.gateway.support import Client, Rig
 
 OLD = 5
@@ -74,6 +77,33 @@ def test_commits_that_are_too_large_are_refused(version: int) -> None:
         assert await commit(client, None, 9, version) == 0
         assert [row.offset for row in in_topic(world).values()] == [9]
         assert max(batch_sizes(world)) <= LARGEST_BYTES
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("before", [None, 3])
+def test_what_is_refused_leaves_a_commit_that_is_on_its_way(before: int | None) -> None:
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        client, other = await rig.client(), await rig.client()
+        if before is not None:
+            assert await _commit(client, before) == 0
+        world.following = False
+        committing = asyncio.create_task(_commit(client, 7))
+        await wait_on_loop("a commit", lambda: world.groups.image.in_flight)
+        large = commit_body(None, 8)
+        (partition,) = large["topics"][0]["partitions"]
+        partition["committed_metadata"] = "m" * 3_000
+        large["topics"][0]["partitions"] = [partition, partition | {"partition_index": 1}]
+        answer = await other.ask(ApiKey.OFFSET_COMMIT, OLD, large)
+        errors = {one["error_code"] for one in answer["topics"][0]["partitions"]}
+        assert errors == {ProtocolError.INVALID_COMMIT_OFFSET_SIZE}
+        world.resume_following()
+        assert await committing == 0
+        assert decided(world) == image_of(world)
+        assert [row.offset for row in in_topic(world).values()] == [7]
+        world.happen(EventKind.OFFSETS_EXPIRATION_DUE, group_bucket(GROUP))
+        await pass_the_loop()
+        assert (await fetched(client))["committed_offset"] == 7
 
     play(scenario)
 
