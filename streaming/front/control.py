@@ -86,19 +86,23 @@ class ControlServer:
             appended.add_done_callback(partial(self._appended, order.kind))
         return appended
 
-    def pauses_on(self, was_paused: bool, begins_at: int) -> bool:
-        """Return whether a pause goes on for a job that knows of none and folds the log from an
-        offset on; where it would not come to it, the pause is appended again.
+    def pauses_on(self, was_paused: bool) -> bool:
+        """Return whether a pause goes on for a job that knows of none.
 
         was_paused: what jobs said before; the newest order of ours counts more, be it durable or
         not: they may not have folded it.
         """
         newest = self._under_way[-1] if self._under_way else self._newest_kind
-        paused = newest == EventKind.CONTROLLER_PAUSED if newest else was_paused
-        is_ahead = bool(newest) and not self._under_way and self._newest >= begins_at
-        if paused and not is_ahead:
+        return newest == EventKind.CONTROLLER_PAUSED if newest else was_paused
+
+    def pause_again(self, begins_at: int) -> bool:
+        """Append a pause that goes on again, unless a job that folds the log from an offset on
+        comes to it; return whether that was done.
+        """
+        is_ahead = bool(self._newest_kind) and not self._under_way and self._newest >= begins_at
+        if not is_ahead:
             self.give(event(EventKind.CONTROLLER_PAUSED, {"reason": _STILL_PAUSED}))
-        return paused
+        return not is_ahead
 
     def _appended(self, kind: str, appended: asyncio.Future[range]) -> None:
         self._under_way.remove(kind)

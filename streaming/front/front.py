@@ -181,11 +181,11 @@ class Front:
         self._groups.job_came_back()
         if told.without_term:
             logger.warning("the job knows of no election: it needs a load that begins behind it")
+            begins_at = told.end_offset
             if not told.paused:
-                paused = self._control.pauses_on(self._feed.paused, begins_at=told.end_offset)
-                self._feed.paused = paused
-            # During a pause behind that too: it may just be appended again.
-            begins_at = self._log.end_offset() if self._feed.paused else told.end_offset
+                self._feed.paused = self._control.pauses_on(self._feed.paused)
+                if self._feed.paused and self._control.pause_again(begins_at):
+                    begins_at = self._log.end_offset()  # nothing is to be decided before the pause
             self._load_again(begins_at - 1)
         self._lease.folded(told.end_offset)
 

@@ -20,9 +20,9 @@ Seen = tuple[list[str], bool]
 """The events that were appended, and whether there is a pause."""
 
 
-def told(folder, *heads: dict[str, Any]) -> tuple[list[int], list[str], bool]:
+def told(folder, *heads: dict[str, Any], pauses=False) -> tuple[list[int], list[str], bool]:
     """Behind which offsets a load is to begin, the events that were appended, and whether there is
-    a pause.
+    a pause; pauses: an operator orders one before jobs come.
     """
     asked: list[int] = []
 
@@ -30,6 +30,8 @@ def told(folder, *heads: dict[str, Any]) -> tuple[list[int], list[str], bool]:
         front, log = made_front(folder)
         front._term = SimpleNamespace(load_again=asked.append)
         log.append([ELECTED])
+        if pauses:
+            await front._control._take(orjson.dumps({"order": "pause", "reason": "r"}))
         front._feed.job_connected(77)
         for head in heads:
             say(front, {"type": "image", **head})
@@ -52,6 +54,16 @@ def test_everything_is_loaded_again_for_a_job_that_knows_of_no_election(tmp_path
 
 def test_a_load_that_the_job_will_fold_is_enough(tmp_path):
     assert told(tmp_path, {"end_offset": 0, "without_term": True}) == ([-1], [ELECTED.kind], False)
+
+
+def test_a_load_that_the_job_will_fold_in_a_pause_that_it_knows_is_enough(tmp_path):
+    head = {"end_offset": 0, "without_term": True, "paused": True}
+    assert told(tmp_path, head) == ([-1], [ELECTED.kind], True)
+
+
+def test_a_load_that_the_job_will_fold_before_it_comes_to_a_pause_is_enough(tmp_path):
+    head = {"end_offset": 0, "without_term": True}
+    assert told(tmp_path, head, pauses=True) == ([-1], [ELECTED.kind, PAUSED], True)
 
 
 def test_nothing_is_for_a_job_that_knows_one_or_has_a_new_log(tmp_path):
