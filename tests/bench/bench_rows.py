@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from streaming.sinks.batch import SinkDecision
 from streaming.sinks.writes import STAGES, Write
 from streaming.zk import ops as zk
 from streaming.zk.multiread import PATHS_PER_REQUEST
+from streaming.zk.ops import WriteOp
 from streaming.zk.outcomes import OpOutcome, OutcomeKind
 from streaming.zk.znodes import (
     TopicZNode,
@@ -80,10 +81,17 @@ def parts(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
     return (values[at : at + PATHS_PER_REQUEST] for at in range(0, len(values), PATHS_PER_REQUEST))
 
 
-def settle(writes: list[Write]) -> Callable[[], object]:
-    outcomes = [OpOutcome(OutcomeKind.WRITTEN, 1)] * len(writes)
+class AllWritten:
+    """A writer that has made every write."""
+
+    def write(self, ops: Iterable[WriteOp]) -> list[OpOutcome]:
+        return [OpOutcome(OutcomeKind.WRITTEN, 1)] * sum(1 for _ in ops)
+
+
+def make(writes: list[Write]) -> Callable[[], object]:
+    writer: Any = AllWritten()
     nothing: Any = None  # neither the batch nor later writes are asked when all is well
-    return lambda: zookeeper._settle(nothing, writes, outcomes, nothing)
+    return lambda: zookeeper._make(nothing, writer, writes, nothing)
 
 
 Loops = list[tuple[str, Callable[[], object]]]
@@ -105,7 +113,7 @@ def written(partitions: int, writes: list[Write]) -> Loops:
             "writes: answers, MultiRequest.deserialize",
             lambda: [one.deserialize(told, 0) for one in multis],
         ),
-        ("writes: outcomes, _settle", settle(writes)),
+        ("writes: outcomes, _make", make(writes)),
     ]
 
 
