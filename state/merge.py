@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 import orjson
@@ -64,6 +65,8 @@ def _merge_kind(kind: DecisionKind, bodies: list[bytes]) -> list[bytes]:
 def merge_blocks(bodies: list[bytes]) -> bytes:
     """Return one block with the rows of all, in canonical form."""
     parts = [decode_block(body) for body in bodies]
+    if len(parts) == 1 and _is_canonical(*parts[0]):
+        return bodies[0]
     names = sorted({name for _, extra in parts for name in extra["topics"]})
     place = {name: index for index, name in enumerate(names)}
     ids: dict[str, str | None] = {}
@@ -113,6 +116,23 @@ def _recode(index: Column, places: list[int]) -> Column:
 
 def _stack(name: str, arrays: list[Column]) -> Column:
     return arrays[0] if len(arrays) == 1 else stack_column(name, arrays)
+
+
+def _is_canonical(columns: dict[str, Column], extra: dict[str, Any]) -> bool:
+    """Return whether a block is as it would be merged, as nearly all are that one machine alone
+    made; False too where a partition has several rows.
+    """
+    named = (extra["topics"], extra.get("reasons", []))
+    place = columns["topic"].astype(np.int64) << 32 | columns["partition"]
+    return (
+        all(names == sorted(set(names)) for names in named)
+        and bool((place[1:] > place[:-1]).all())
+        and all(
+            columns[name].shape[1] == 0 or bool((columns[name][:, -1] != NONE).any())
+            for name in ID_LISTS
+            if name in columns
+        )
+    )
 
 
 def _trim(columns: dict[str, Column]) -> dict[str, Column]:

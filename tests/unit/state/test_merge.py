@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pytest
 
 from state.blocks import decode_block, encode_block
 from state.decisions import Decision, DecisionKind, json_decision
@@ -36,6 +39,43 @@ def test_rows_are_sorted_and_matrices_cut_to_the_widest_list() -> None:
     assert columns["topic"].tolist() == [0, 1, 1]
     assert columns["partition"].tolist() == [2, 1, 4]
     assert columns["isr"].tolist() == [[1, -1], [8, 9], [7, -1]]
+
+
+def _block(**changed: Any) -> bytes:
+    lists = {
+        "topics": changed.pop("topics", ["a", "b"]),
+        "topic_ids": [None, None],
+        "reasons": changed.pop("reasons", ["x", "y"]),
+    }
+    columns = {
+        "topic": [0, 0, 1],
+        "partition": [0, 1, 0],
+        "reason": [0, 1, 0],
+        "isr": [[1, 2], [2, -1], [3, -1]],
+    }
+    arrays = {name: np.array(rows, np.int32) for name, rows in (columns | changed).items()}
+    return encode_block(arrays, lists)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        pytest.param({"topic": [1, 0, 0]}, id="rows by topic"),
+        pytest.param({"partition": [1, 0, 0]}, id="rows by partition"),
+        pytest.param({"topics": ["b", "a"]}, id="topics"),
+        pytest.param({"reasons": ["y", "x"]}, id="reasons"),
+        pytest.param({"isr": [[1, -1], [2, -1], [3, -1]]}, id="too wide"),
+    ],
+)
+def test_a_block_alone_is_put_in_canonical_form(changed: dict[str, Any]) -> None:
+    body = _block(**changed)
+    empty = encode_block(
+        {name: column[:0] for name, column in decode_block(body)[0].items()},
+        {"topics": [], "topic_ids": [], "reasons": []},
+    )
+    merged = merge_blocks([body])
+    assert merged == merge_blocks([body, empty]) != body
+    assert merge_blocks([merged]) is merged
 
 
 def test_it_does_not_matter_who_said_what_in_which_order() -> None:
