@@ -19,7 +19,7 @@ from state.errors import CorruptBlock
 
 Column: TypeAlias = npt.NDArray[Any]
 _MAGIC = b"HB\x01"
-_DTYPES = frozenset({"<i4", "<i8", "|i1", "|u1", "|b1", "<u4"})
+_DTYPES = {name: np.dtype(name) for name in ("<i4", "<i8", "|i1", "|u1", "|b1", "<u4")}
 
 
 def encode_block(columns: Mapping[str, Column], extra: Mapping[str, Any]) -> bytes:
@@ -50,9 +50,9 @@ def decode_block(data: bytes | memoryview) -> tuple[dict[str, Column], dict[str,
         for name, dtype, width in layout:
             if dtype not in _DTYPES:
                 raise CorruptBlock(f"column {name!r} has unknown type {dtype!r}")
-            count = rows if width is None else rows * width
-            column = np.frombuffer(data, dtype=np.dtype(dtype), count=count, offset=end)
-            columns[name] = column if width is None else column.reshape(rows, width)
+            shape = (rows,) if width is None else (rows, width)
+            column: Column = np.ndarray(shape, _DTYPES[dtype], data, end)
+            columns[name] = column
             end += column.nbytes
     except (ValueError, TypeError) as error:
         raise CorruptBlock(f"broken column block: {error}") from None
