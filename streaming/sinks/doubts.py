@@ -128,6 +128,14 @@ class Doubts:
         found[at] = [self.cover(names[topic], number, decision.offset) for topic, number in rows]
         return found
 
+    def lose_topics(self, decisions: Iterable[SinkDecision], folded: int) -> None:
+        """Mark what blocks made from the machines say about topics in doubt as lost; folded: the
+        first event that the machines have still to fold.
+        """
+        for one in decisions:
+            in_doubt = [self.cover(topic, None, folded - 1) for topic in one.topics]
+            one.lost |= np.array(in_doubt, dtype=bool)[one.columns["topic"]]
+
     def lose_what_follows(self, batch: DecidedBatch) -> None:
         """After a batch was written: lose what rests on its lost writes, and what a controller
         decided that was replaced by then.

@@ -176,8 +176,8 @@ class Pipeline:
         """Resend full metadata to unconfirmed brokers, and the removals they may have missed.
 
         unfinished: deletions of topics that are under way (`unfinished_deletions`), resent to all
-        brokers; those whose mark was not written are left out, and those that the last batch ended
-        and whose name it used again.
+        brokers; those in doubt are left out, as their mark may not have been written, and those
+        that the last batch ended and whose name it used again.
         end_offset: up to where the image was folded, which the front is told. A broker that was
         marked by a later batch stays marked: that batch is run again. All stay so where another
         controller was elected: what the image is made of may not have been written.
@@ -189,6 +189,7 @@ class Pipeline:
             self._replaced.add(version)
             return
         deletions = opened(unfinished)
+        self._doubts.lose_topics(deletions, end_offset)
         self._zookeeper.lose_undeleted(deletions)
         with self._decided.lock:
             missed = [broker for broker in image.brokers if self._unconfirmed.marked(broker)]

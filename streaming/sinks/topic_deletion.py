@@ -43,7 +43,7 @@ def delete_topics(
     somebody creates znodes below a topic meanwhile it is listed again, a few times. A topic that
     cannot be deleted, or may not be read, keeps its mark: the next controller finds it.
     """
-    meant = _judged(session, [_subject(one) for one in decisions], _is_meant)
+    meant = _are_meant(session, [_subject(one) for one in decisions])
     _fail_unread(decisions, meant)
     waiting = [one for one in decisions if not one.failed and meant[_subject(one)]]
     for _ in range(_ATTEMPTS):
@@ -56,19 +56,19 @@ def delete_topics(
 
 
 def lose_undeleted(session: ZkSession, decisions: Sequence[SinkDecision]) -> None:
-    """Lose what blocks say about topics in deletion that ZooKeeper does not have in deletion: the
-    znode is another topic's by now, its mark was not written, or it may not be read.
+    """Lose what blocks say about topics in deletion whose znode is another topic's by now, or may
+    not be read. A topic with an id needs no mark: its deletion goes on without it.
     """
     named = {
         _Deleted(*topic)
         for one in decisions
         for topic in zip(one.topics, one.topic_ids, strict=True)
     }
-    found = _judged(session, sorted(named, key=lambda topic: topic.name), _is_in_deletion)
-    kept = {topic.name for topic, is_in_deletion in found.items() if is_in_deletion}
+    meant = _are_meant(session, sorted(named, key=lambda topic: topic.name))
+    kept = {topic.name for topic, is_meant in meant.items() if is_meant}
     for one in decisions:
-        undeleted = np.array([topic not in kept for topic in one.topics], dtype=bool)
-        one.lost |= undeleted[one.columns["topic"]]
+        replaced = np.array([topic not in kept for topic in one.topics], dtype=bool)
+        one.lost |= replaced[one.columns["topic"]]
 
 
 def _subject(decision: SinkDecision) -> _Deleted:
@@ -95,29 +95,18 @@ def _fail_unread(decisions: Sequence[SinkDecision], found: dict[_Deleted, _Found
         one.failed |= _subject(one) not in found
 
 
-def _judged(
-    session: ZkSession,
-    topics: Sequence[_Deleted],
-    judge: Callable[[_Deleted, bytes | None, bool], bool],
-) -> dict[_Deleted, bool]:
-    """Return what is made of the znode and the mark of each topic."""
+def _are_meant(session: ZkSession, topics: Sequence[_Deleted]) -> dict[_Deleted, bool]:
+    """Return for each topic that may be read whether it is gone, or still the one that is there."""
 
     def read(some: Sequence[_Deleted]) -> list[bool]:
         paths = [path(one.name) for path in (topic_path, topic_deletion_path) for one in some]
         data = read_many(session, paths).data
         found = zip(some, data[: len(some)], data[len(some) :], strict=True)
-        return [judge(one, znode, mark is not None) for one, znode, mark in found]
+        return [_is_meant(one, znode, mark is not None) for one, znode, mark in found]
 
     if topics:
         session.sync()  # the front may have seen the mark at another server
     return _read_each(topics, read)
-
-
-def _is_in_deletion(topic: _Deleted, data: bytes | None, marked: bool) -> bool:
-    """Return whether the topic is gone, or is there and marked: the mark goes last, and a machine
-    counts on one that it decided, though it may have been rejected or fenced.
-    """
-    return _is_meant(topic, data, marked) and (marked or data is None)
 
 
 def _is_meant(topic: _Deleted, data: bytes | None, marked: bool) -> bool:

@@ -99,8 +99,8 @@ class ZooKeeperSink:
         self._patiently(f"writing batch {batch.batch_id}", write)
 
     def lose_undeleted(self, deletions: Sequence[SinkDecision]) -> None:
-        """Lose what blocks say about topics in deletion that ZooKeeper does not have in deletion;
-        waits for ZooKeeper as `write` does.
+        """Lose what blocks say about topics in deletion of whose name there is another topic by
+        now; waits for ZooKeeper as `write` does.
         """
         self._patiently("reading topics", lambda: lose_undeleted(self._session, deletions))
 

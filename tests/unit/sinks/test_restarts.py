@@ -10,7 +10,12 @@ from streaming.sinks.plan import SharedRequest
 from streaming.wire.apis import ApiKey
 from streaming.zk.znodes import TopicZNode, epoch_bytes, topic_bytes
 from streaming.zk.znodes.controller import CONTROLLER_EPOCH_PATH
-from streaming.zk.znodes.paths import DELETE_TOPICS_PATH, partition_state_path, topic_path
+from streaming.zk.znodes.paths import (
+    DELETE_TOPICS_PATH,
+    partition_state_path,
+    topic_deletion_path,
+    topic_path,
+)
 from tests.property.control_actions import change_isr
 from tests.property.control_brokers import Broker
 from tests.property.control_checks import (
@@ -102,6 +107,21 @@ def test_a_topic_whose_mark_for_deletion_was_fenced_keeps_its_replicas(step: str
     assert loop.ends_at == "", "the step is reached"
     settle(loop, states)
     assert topic_path("v") in loop.store.nodes
+
+
+def test_a_deletion_that_has_begun_goes_on_though_its_mark_is_removed() -> None:
+    """As without a restart: some brokers have deleted their replicas already."""
+    loop = ObservedLoop([])
+    states = with_topic_v(loop)
+    loop.slow = {2}
+    delete_v(loop)
+    states.run_batch()
+    del loop.store.nodes[topic_deletion_path("v")]
+    loop.log.write("topic_deletion_withdrawn", "v", topic="v", topic_id=ID_OF_V)
+    states.run_batch()
+    assert V in loop.brokers[2].replicas
+    loop.restart()
+    check_nothing_is_left(loop, states)
 
 
 STEPS_OF_ANY = [one for one in STEPS if one.endswith(("delivery", "commit"))]
