@@ -159,6 +159,11 @@ class Pipeline:
             self._say(told, pack_parts([one.body for one in visible]))
 
     def _tell_brokers(self, batch: DecidedBatch) -> None:
+        if batch.fenced:
+            # Removals among it may have been written before the fence, this time or before a crash:
+            # the next load finds nothing of them, but looks for what marked brokers have missed.
+            brokers = self._decided.image.brokers
+            self._unconfirmed.mark(brokers, min(batch.time_ms, default=0), batch.end_offset)
         in_force = _in_force(batch)
         plan = self._planner.plan(in_force)
         if any(one.completes_load for one in in_force):

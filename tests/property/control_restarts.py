@@ -4,7 +4,7 @@ with brokers that take their requests late.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from streaming.wire.apis import ApiKey
 from tests.property.control_loop import ControlLoop, pipeline
 
 STEPS = (
+    "before marks",
     "before delivery",
     "amid delivery",
     "after delivery",
@@ -62,11 +63,16 @@ class MemoryLog:
 
 
 class KeptMarks(UnconfirmedBrokers):
-    """Marks of brokers whose file is `kept`."""
+    """Marks of brokers whose file is `kept`; before_mark is called before any is set."""
 
-    def __init__(self, kept: Mapping[int, Mark]) -> None:
+    def __init__(self, kept: Mapping[int, Mark], before_mark: Callable[[], None]) -> None:
         super().__init__(Path("/missing"))
         self._known, self._marked, self.kept = True, dict(kept), kept
+        self._before_mark = before_mark
+
+    def mark(self, broker_ids: Iterable[int], start_offset: int, end_offset: int) -> None:
+        self._before_mark()
+        super().mark(broker_ids, start_offset, end_offset)
 
     def _save(self, *, sync: bool) -> None:
         self.kept = dict(self._marked)
@@ -92,7 +98,7 @@ class RestartingLoop(ControlLoop):
         self.ends_at = ""
         self.slow: set[int] = set()
         self._decided: Any = MemoryLog()
-        self._marks = KeptMarks({})
+        self._marks = KeptMarks({}, self._before_mark)
         self._queue: list[Queued] = []
         self._to_confirm: dict[int, int] = {}
         super().__init__(asking)
@@ -125,7 +131,7 @@ class RestartingLoop(ControlLoop):
         outcomes = self._unfolded_outcomes()
         self.doubts = Doubts(outcomes)
         forget_doubted(self.image, self.doubts, began)
-        self._marks = KeptMarks(self._marks.kept)
+        self._marks = KeptMarks(self._marks.kept, self._before_mark)
         self._pipeline = self._opened()
         self._pipeline.resend(began, unfinished_deletions(machines))
 
@@ -183,6 +189,9 @@ class RestartingLoop(ControlLoop):
         if step == self.ends_at:
             self.ends_at = ""
             raise JobEndedError(step)
+
+    def _before_mark(self) -> None:
+        self._reach("before marks")
 
     def _hand_over(self, queued: Queued) -> None:
         """Have a broker take requests; it has confirmed them when the events that its answers bring

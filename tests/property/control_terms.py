@@ -4,10 +4,11 @@ cluster is loaded as it is in ZooKeeper.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import orjson
 
+from streaming.zk.ops import Check, MultiOp
 from streaming.zk.znodes import epoch_bytes
 from streaming.zk.znodes.controller import CONTROLLER_EPOCH_PATH
 from streaming.zk.znodes.paths import DELETE_TOPICS_PATH
@@ -47,8 +48,25 @@ def has_loaded(loop: ControlLoop) -> bool:
     return version == _version(loop)
 
 
+def claim_behind(loop: ControlLoop, path: str | None = None, count: int = 1) -> None:
+    """Raise the controller epoch behind a multi that comes: of those that write a path, or
+    anything, the one with this number.
+    """
+    left = count
+
+    def behind_multi(ops: Sequence[MultiOp]) -> None:
+        nonlocal left
+        left -= any(path in (None, one.path) and not isinstance(one, Check) for one in ops)
+        if left == 0:
+            loop.store.behind_multi = None
+            claim(loop)
+
+    loop.store.behind_multi = behind_multi
+
+
 def finish_term(loop: ObservedLoop) -> None:
     """Load what was claimed."""
+    loop.store.behind_multi = None
     if not has_loaded(loop):
         load(loop)
         loop.loaded()
@@ -62,7 +80,15 @@ def renew_term(loop: ObservedLoop, a: int, b: int) -> None:
         finish_term(loop)
 
 
-TERM_ACTIONS: Mapping[str, Callable[[ObservedLoop, int, int], None]] = {"renew_term": renew_term}
+def overtake(loop: ObservedLoop, a: int, b: int) -> None:
+    """Our node is elected again amid the writes of a batch, which is in the log later."""
+    if has_loaded(loop):
+        claim_behind(loop, count=1 + a % 4)
+
+
+TERM_ACTIONS: Mapping[str, Callable[[ObservedLoop, int, int], None]] = {
+    one.__name__: one for one in (renew_term, overtake)
+}
 
 
 def has_outdated_leader(loop: ControlLoop) -> bool:

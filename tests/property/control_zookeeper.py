@@ -4,7 +4,7 @@ answered at once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from kazoo.protocol.serialization import GetData
@@ -32,6 +32,7 @@ class MemorySession(FakeZooKeeper):
     """A session that is never lost; a znode has its parent, and none below it when it goes.
 
     denied: below which path nothing may be written, "" for none. fixed: znodes that may not be set.
+    behind_multi: what happens behind each multi.
     """
 
     chroot = ""
@@ -39,6 +40,7 @@ class MemorySession(FakeZooKeeper):
     lacks_multi_read = True
     denied = ""
     fixed: Collection[str] = ()
+    behind_multi: Callable[[Sequence[MultiOp]], None] | None = None
 
     def children(self, path: str) -> list[str]:
         below = path + "/"
@@ -47,6 +49,8 @@ class MemorySession(FakeZooKeeper):
 
     def multi_async(self, ops: Sequence[MultiOp]) -> Answered:
         results: list[OpResult] = self.multi(ops)
+        if self.behind_multi is not None:
+            self.behind_multi(ops)
         return Answered(results)
 
     def submit(self, request: Any, path: str) -> Answered:

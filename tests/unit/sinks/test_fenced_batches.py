@@ -6,17 +6,25 @@ from typing import Any
 
 import pytest
 
+from state.payloads.admin import REASSIGN_PARTITIONS_PATH
 from state.protocol_errors import ProtocolError
 from streaming.sinks.channel import Answer
 from streaming.sinks.plan import SharedRequest
 from streaming.wire.apis import ApiKey
-from tests.property.control_actions import end, start
+from streaming.zk.znodes.admin import reassignment_bytes
+from streaming.zk.znodes.paths import topic_path
+from tests.property.control_actions import change_isr, end, fetching, start, topics
 from tests.property.control_brokers import Broker
-from tests.property.control_checks import WrittenStates, check_agreement, settle
+from tests.property.control_checks import (
+    WrittenStates,
+    check_agreement,
+    check_nobody_is_left,
+    settle,
+)
 from tests.property.control_loop import ControlLoop, stored_state
 from tests.property.control_names import ObservedLoop
 from tests.property.control_restarts import STEPS
-from tests.property.control_terms import claim, load
+from tests.property.control_terms import claim, claim_behind, finish_term, load
 
 PLACE = ("t", 0)
 
@@ -96,3 +104,56 @@ def test_a_job_that_restarts_does_not_tell_what_was_fenced(step: str) -> None:
     loop.slow = set()
     settle(loop, states)
     check_agreement(loop)
+
+
+class Overtaken(ObservedLoop):
+    """A loop in which our node is elected again while there is no job."""
+
+    def go_on_without_job(self) -> None:
+        super().go_on_without_job()
+        claim(self)
+
+
+def end_move(loop: ObservedLoop, request_id: str | None = "move") -> WrittenStates:
+    """Move t-0 from 3 to 4 until 4 is in sync: the next batch ends the move."""
+    states = WrittenStates(loop)
+    settle(loop, states)
+    if request_id is None:
+        asked = reassignment_bytes({PLACE: [1, 2, 4]})
+        loop.store.put(REASSIGN_PARTITIONS_PATH, asked)
+    loop.log.move("t", {0: [1, 2, 4]}, request_id=request_id)
+    settle(loop, states)
+    leader = loop.brokers[1]
+    change_isr(loop, leader, PLACE, [1, *fetching(loop, leader, PLACE)])
+    loop.notice(loop.unnoticed.pop())
+    return states
+
+
+def check_3_has_lost_its_replica(loop: ObservedLoop, states: WrittenStates) -> None:
+    """The end of the move is written; the next term knows nothing of 3."""
+    assert topics(loop)["t"].replicas == {0: [1, 2, 4]}
+    assert PLACE in loop.brokers[3].replicas
+    finish_term(loop)
+    settle(loop, states)
+    check_nobody_is_left(loop)
+    check_agreement(loop)
+
+
+def test_a_replica_goes_that_was_moved_away_before_a_later_write_was_fenced() -> None:
+    """The request under /admin is removed behind the end of the move."""
+    loop = ObservedLoop([])
+    states = end_move(loop, request_id=None)
+    claim_behind(loop, topic_path("t"))
+    loop.run_batch()
+    assert REASSIGN_PARTITIONS_PATH in loop.store.nodes
+    check_3_has_lost_its_replica(loop, states)
+
+
+def test_a_replica_goes_that_a_job_moved_away_which_ended_before_it_was_replaced() -> None:
+    """The batch runs again, finds the end of the move written, and is fenced."""
+    loop = Overtaken([])
+    states = end_move(loop)
+    loop.ends_at = "before marks"
+    loop.run_batch()
+    assert loop.ends_at == "", "the step is reached"
+    check_3_has_lost_its_replica(loop, states)
