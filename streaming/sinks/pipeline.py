@@ -43,10 +43,10 @@ from streaming.sinks.brokers import BrokerSink
 from streaming.sinks.decided_so_far import DecidedSoFar
 from streaming.sinks.doubts import Doubts
 from streaming.sinks.elections import elections
-from streaming.sinks.missed_removals import missed_removals
+from streaming.sinks.missed_requests import MissedRequests
 from streaming.sinks.outcome_log import OutcomeLog, outcome
 from streaming.sinks.persisted import persisted
-from streaming.sinks.plan import Plan, Planner
+from streaming.sinks.plan import Plan, Planner, in_order
 from streaming.sinks.replies import replies
 from streaming.sinks.retention import Retention
 from streaming.sinks.unconfirmed_brokers import UnconfirmedBrokers
@@ -78,7 +78,6 @@ class Pipeline:
     ) -> None:
         """Take the sinks, each ready for use, and the topics to be read again at the start."""
         self._decisions = decisions
-        self._decision_log = decision_log
         self._outcomes = outcomes
         self._zookeeper = zookeeper
         self._brokers = brokers
@@ -86,6 +85,7 @@ class Pipeline:
         self._link = link
         self._decided = decided
         self._planner = planner
+        self._missed = MissedRequests(decided.image, unconfirmed, planner, decision_log, zookeeper)
         self._retention = retention
         self._appender = appender
         self._doubts = doubts
@@ -167,9 +167,16 @@ class Pipeline:
         in_force = _in_force(batch)
         plan = self._planner.plan(in_force)
         if any(one.completes_load for one in in_force):
-            # `resend` knew no broker if the job began without machines, or while they loaded.
-            self._add_missed_removals(plan, batch.loaded_at)
+            # `resend` knew no broker if the job began without machines, or while they loaded, and
+            # not what holds if another controller was elected.
+            plan = self._with_missed(plan, batch.loaded_at)
         self._send(plan, min(batch.time_ms, default=0), batch.end_offset)
+
+    def _with_missed(self, plan: Plan, loaded_at: int) -> Plan:
+        """Return the plan of a load with what unconfirmed brokers may have missed before."""
+        # During a pause a load tells no replica who leads it.
+        everything = self._missed.everything() if self._decided.paused else {}
+        return in_order(plan, everything, self._missed.removals(loaded_at))
 
     def _send(self, plan: Plan, start_offset: int, end_offset: int) -> None:
         self._unconfirmed.mark(plan, start_offset, end_offset)
@@ -197,26 +204,9 @@ class Pipeline:
         self._doubts.lose_topics(deletions, end_offset)
         self._zookeeper.lose_undeleted(deletions)
         with self._decided.lock:
-            missed = [broker for broker in image.brokers if self._unconfirmed.marked(broker)]
-            plan = self._planner.everything_for(missed)
-            self._add_missed_removals(plan, end_offset)
-            for broker, requests in self._planner.plan(deletions).items():
-                plan.setdefault(broker, []).extend(requests)
+            missed, removals = self._missed.everything(), self._missed.removals(end_offset)
+            plan = in_order(missed, removals, self._planner.plan(deletions))
             self._send(plan, end_offset, end_offset)
-
-    def _add_missed_removals(self, plan: Plan, until: int) -> None:
-        """Add the removals by events before `until` that unconfirmed brokers may have missed; for a
-        plan that resends everything to them.
-        """
-        image = self._decided.image
-        since = self._unconfirmed.since(image.brokers)
-        if since is None:
-            return
-        stored = self._zookeeper.stored_topics
-        missed = missed_removals(self._decision_log, range(since, until), image, stored)
-        for broker, requests in self._planner.plan(missed).items():
-            if self._unconfirmed.marked(broker):
-                plan.setdefault(broker, []).extend(requests)
 
     def _append_outcomes(self, batch: DecidedBatch) -> None:
         events = batch_events(batch)

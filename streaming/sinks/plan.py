@@ -106,6 +106,12 @@ Plan = dict[int, list[SharedRequest]]
 """Requests per broker id, in the order in which the broker must see them."""
 
 
+def in_order(*plans: Plan) -> Plan:
+    """Return the requests of all plans for each broker, those of the first plan first."""
+    brokers = dict.fromkeys(broker for plan in plans for broker in plan)
+    return {one: [request for plan in plans for request in plan.get(one, ())] for one in brokers}
+
+
 class Planner:
     """Turns persisted decisions into requests, looking at an image that has folded them already.
 

@@ -14,6 +14,7 @@ import orjson
 from state.reply_bodies import ControllerApi
 from streaming.image.brokers import RegisteredBroker
 from streaming.image.cluster_image import ClusterImage
+from streaming.image.restore import paused_of
 from streaming.log.api import LogRecord, NewRecord
 from streaming.sinks.answer_events import deletion_events
 from streaming.sinks.appender import SinkAppender
@@ -202,6 +203,7 @@ def pipeline(loop: ControlLoop, unfolded: Sequence[LogRecord] = (), **kept: Any)
     brokers: Any = SimpleNamespace(deliver=loop.deliver, queue_lengths=dict)
     session: Any = loop.store
     stopped = threading.Event().is_set
+    paused = paused_of(loop.fold.machines())
     not_kept = dict.fromkeys(("decisions", "decision_log", "unconfirmed"), nothing)
     return Pipeline(
         **not_kept | kept,
@@ -209,7 +211,7 @@ def pipeline(loop: ControlLoop, unfolded: Sequence[LogRecord] = (), **kept: Any)
         zookeeper=ZooKeeperSink(lambda: session, WriteLimits(), stopped=stopped),
         brokers=brokers,
         link=link,
-        decided=DecidedSoFar(loop.image, {}, paused=False, without_term=False),
+        decided=DecidedSoFar(loop.image, {}, paused=paused, without_term=False),
         planner=Planner(loop.image, LISTENER, announced_topic=None),
         retention=nothing,
         appender=SinkAppender(link, stopped, unfolded=unfolded),

@@ -106,6 +106,24 @@ def test_a_job_that_restarts_does_not_tell_what_was_fenced(step: str) -> None:
     check_agreement(loop)
 
 
+def test_a_broker_that_missed_its_election_leads_though_a_pause_comes_with_the_next_term() -> None:
+    """The election was written in the term before the pause."""
+    loop = ObservedLoop([])
+    states = WrittenStates(loop)
+    settle(loop, states)
+    loop.slow = {2}
+    end(loop, loop.brokers[1])
+    loop.run_batch()
+    loop.log.write("controller_paused", reason="upgrade")
+    loop.run_batch()
+    claim(loop)
+    loop.restart()
+    loop.slow = set()
+    finish_term(loop)
+    settle(loop, states)
+    check_agreement(loop)
+
+
 class Overtaken(ObservedLoop):
     """A loop in which our node is elected again while there is no job."""
 
