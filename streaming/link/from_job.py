@@ -58,7 +58,7 @@ class Append(FromJob):
 @dataclass(frozen=True, slots=True)
 class ImageTold(FromJob):
     """All that is decided so far. body: ClusterImage.snapshot, which replaces the front's image, or
-    nothing from a job that does not know the cluster before it is loaded.
+    nothing from a job that does not know the cluster before it is loaded, or loaded again.
 
     timers: {name: deadline_ms}, which replace the armed ones. end_offset: up to where batches were
     complete, also while no front was there. query_folds: so does the query by now, beside the job's

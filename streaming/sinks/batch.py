@@ -169,6 +169,11 @@ class DecidedBatch:
         return max((one.offset for one in self.decisions if one.completes_load), default=0)
 
     @property
+    def is_loaded(self) -> bool:
+        """Whether it completes a load by a controller that is not replaced."""
+        return self.loaded_at > 0 and self.loaded_at >= self.fenced_until
+
+    @property
     def conflicts(self) -> list[LostWrite]:
         """The writes that met other content."""
         return [one for one in self.lost_writes if not one.rejected]

@@ -16,6 +16,9 @@ from streaming.sinks.batch import DecidedBatch
 class DecidedSoFar:
     """The image, the armed timers and whether nothing is decided now, by an operator's wish
     (paused). Whoever looks at the image, or changes it, holds the lock.
+
+    is_outdated: the image may say what was never written, as another controller was elected, until
+    the next load.
     """
 
     def __init__(
@@ -30,6 +33,7 @@ class DecidedSoFar:
         self.lock = threading.Lock()
         self.image = image
         self.paused = paused
+        self.is_outdated = False
         self.end_offset = 0  # up to where batches are complete
         self.query_folds = False  # beside the job's head start
         self._timers = timers
@@ -41,6 +45,7 @@ class DecidedSoFar:
             self.image.apply(one.kind, one.body)
             if one.kind is DecisionKind.SET_PAUSE:
                 self.paused = orjson.loads(one.body)["paused"]
+        self.is_outdated &= not batch.is_loaded
         self._fold_timers(batch)
 
     def _fold_timers(self, batch: DecidedBatch) -> None:
@@ -59,7 +64,8 @@ class DecidedSoFar:
 
         delivered: what is told of all brokers.
         """
-        whole = self.image.snapshot() if self.image.controller_epoch >= 0 else b""
+        is_known = self.image.controller_epoch >= 0 and not self.is_outdated
+        whole = self.image.snapshot() if is_known else b""
         told = ImageTold(
             timers=self._timers,
             paused=self.paused,

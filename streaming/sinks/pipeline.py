@@ -164,9 +164,8 @@ class Pipeline:
             # the next load finds nothing of them, but looks for what marked brokers have missed.
             brokers = self._decided.image.brokers
             self._unconfirmed.mark(brokers, min(batch.time_ms, default=0), batch.end_offset)
-        in_force = _in_force(batch)
-        plan = self._planner.plan(in_force)
-        if any(one.completes_load for one in in_force):
+        plan = self._planner.plan(_in_force(batch))
+        if batch.is_loaded:
             # `resend` knew no broker if the job began without machines, or while they loaded, and
             # not what holds if another controller was elected.
             plan = self._with_missed(plan, batch.loaded_at)
@@ -192,13 +191,15 @@ class Pipeline:
         that the last batch ended and whose name it used again.
         end_offset: up to where the image was folded, which the front is told. A broker that was
         marked by a later batch stays marked: that batch is run again. All stay so where another
-        controller was elected: what the image is made of may not have been written.
+        controller was elected: what the image is made of may not have been written, and the front
+        is not told it either.
         """
         self._decided.end_offset = end_offset
         image = self._decided.image
         version = image.epoch_zk_version
         if image.controller_epoch >= 0 and not self._zookeeper.is_in_force(version):
             self._replaced.add(version)
+            self._decided.is_outdated = True
             return
         deletions = opened(unfinished)
         self._doubts.lose_topics(deletions, end_offset)

@@ -8,6 +8,7 @@ import pytest
 
 from state.payloads.admin import REASSIGN_PARTITIONS_PATH
 from state.protocol_errors import ProtocolError
+from streaming.link.from_job import Delivered
 from streaming.sinks.channel import Answer
 from streaming.sinks.plan import SharedRequest
 from streaming.wire.apis import ApiKey
@@ -103,6 +104,31 @@ def test_a_job_that_restarts_does_not_tell_what_was_fenced(step: str) -> None:
     load(loop)
     loop.slow = set()
     settle(loop, states)
+    check_agreement(loop)
+
+
+def told_image(loop: ControlLoop) -> bytes:
+    """What a front that comes now is told of the cluster."""
+    return loop._pipeline._decided.message(Delivered({}))[1]
+
+
+def test_a_front_is_not_told_what_was_fenced_though_the_job_restarts() -> None:
+    """It keeps the image that it has."""
+    loop = ObservedLoop([])
+    states = WrittenStates(loop)
+    settle(loop, states)
+    claim(loop)
+    end(loop, loop.brokers[1])
+    states.run_batch()
+    assert told_image(loop)
+    loop.restart()
+    assert not told_image(loop)
+    start(loop, loop.brokers[1], "registered")
+    states.run_batch()
+    assert not told_image(loop)
+    finish_term(loop)
+    settle(loop, states)
+    assert told_image(loop)
     check_agreement(loop)
 
 
