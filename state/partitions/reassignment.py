@@ -113,6 +113,16 @@ def resume_reassignments(slot: Slot, changes: Changes, at: Rows) -> None:
     _advance(slot, changes, at[in_motion(slot.table.rows, at)])
 
 
+def start_untold(slot: Slot, changes: Changes, at: Rows) -> None:
+    """Start replicas of rows `at` as new whose first start may have been lost with a write, so that
+    nobody was told of it.
+    """
+    rows = slot.table.rows
+    at = at[slot.may_write(at)]
+    untold = rows.adding[at] & (rows.replica_state[at] == ReplicaState.NEW)
+    changes.is_new[at] |= any_in_row(untold)
+
+
 def complete_reassignments(slot: Slot, changes: Changes, at: Rows) -> None:
     """Complete what is in motion among rows and can be completed."""
     at = at[in_motion(slot.table.rows, at) & ~_unled(slot, changes, at)]
@@ -202,16 +212,15 @@ def _advance(slot: Slot, changes: Changes, at: Rows) -> None:
 def _start(slot: Slot, changes: Changes, at: Rows) -> None:
     """Tell all replicas of the motion, under a new leader epoch; those that come start.
 
-    They are new, so that a broker may create them on any disk. None is when one of them returns in
-    this event: Kafka first tells its broker that it is not (ReplicaStateMachine, to OnlineReplica),
-    which refuses it if it has a failed disk, where the replica may be.
+    Those are new, so that a broker may create them on any disk. One that has started before is not
+    (a replica is NewReplica once, ReplicaStateMachine): its broker may have come back in this batch
+    with a failed disk, where the replica may be, and refuses it then.
     """
     rows = slot.table.rows
     at = at[slot.may_write(at)]
     starting = rows.adding[at] & (rows.replica_state[at] == ReplicaState.NON_EXISTENT)
     move_replicas(slot, changes, slot.table.spread(at, starting), ReplicaState.NEW)
-    returned = any_in_row(rows.adding[at] & changes.returned[at])
-    changes.is_new[at] |= any_in_row(rows.adding[at]) & ~returned
+    changes.is_new[at] |= any_in_row(starting)
     changes.raise_leader_epoch(at, rows.replicas[at] != NONE)
 
 

@@ -13,7 +13,11 @@ from state.partitions import deletion
 from state.partitions.changes import Changes
 from state.partitions.legal import PartitionState, ReplicaState
 from state.partitions.machine import move_partitions, move_replicas
-from state.partitions.reassignment import complete_reassignments, resume_reassignments
+from state.partitions.reassignment import (
+    complete_reassignments,
+    resume_reassignments,
+    start_untold,
+)
 from state.partitions.slot import Slot
 from state.partitions.starting import elect_for_shutting_down
 from state.partitions.table import NO_LEADER, NO_VERSION
@@ -57,6 +61,7 @@ def on_partition_states_observed(
     taken = adopt_states(slot, changes, at, observed.states, only=present, always=certain)
     if conflict:
         resume_reassignments(slot, changes, taken)
+        start_untold(slot, changes, taken)
         raise_unwritten(slot, changes, taken)
         _stop_again(slot, changes, at[found])
     else:

@@ -63,11 +63,19 @@ def test_targets_that_are_loaded_are_not_new() -> None:
     assert not actions(row) & Action.IS_NEW
 
 
-def test_a_target_that_starts_for_the_first_time_is_new() -> None:
+def test_a_target_that_was_away_when_its_move_began_is_not_new() -> None:
+    """Kafka takes it from NewReplica to OnlineReplica, and tells it of the move as all others."""
     controller = moving(1, 2, 5, request_id=None)
     [row] = controller.brokers(registered=[broker(4, 104)])[CHANGE]
     assert {4, 5} <= set(row["recipients"])
-    assert actions(row) & Action.IS_NEW
+    assert not actions(row) & Action.IS_NEW
+
+
+def test_a_target_that_runs_is_not_new_again_as_another_broker_starts() -> None:
+    controller = moving(1, 2, 4, 5)
+    [row] = controller.brokers(bounced=[broker(5, 205)])[CHANGE]
+    assert {4, 5} <= set(row["recipients"])
+    assert not actions(row) & Action.IS_NEW
 
 
 def test_a_target_that_comes_later_is_new_beside_one_that_started_again() -> None:
