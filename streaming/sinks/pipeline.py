@@ -242,13 +242,14 @@ class Pipeline:
         self._doubts.forget_before(batch.end_offset)
 
     def _completed(self, batch: DecidedBatch, started: float) -> BatchCompleted:
+        fenced_until = batch.fenced_until
         return BatchCompleted(
             batch_id=batch.batch_id,
             end_offset=batch.end_offset,
             decisions=len(batch.decisions),
             conflicts=len(batch.conflicts),
             rejected=len(batch.rejected),
-            fenced=self._decided.image.epoch_zk_version in batch.fenced,
+            fenced=any(one.offset < fenced_until for one in batch.decisions),
             first_event_ms=min(batch.time_ms.values(), default=None),
             written_at_ms=batch.written_at_ms,
             retain_from=self._retention.checked(),

@@ -31,11 +31,14 @@ PLACE = ("t", 0)
 
 
 class Told(ControlLoop):
-    """A loop that keeps what brokers are told, and the errors of replies."""
+    """A loop that keeps what brokers are told, the errors of replies, and of each batch whether it
+    was fenced.
+    """
 
     def __init__(self) -> None:
         self.heard: list[tuple[int, ApiKey]] = []
         self.errors: list[int] = []
+        self.fenced: list[bool] = []
         super().__init__([])
 
     def hand(self, broker: Broker, request: SharedRequest) -> Answer:
@@ -44,6 +47,7 @@ class Told(ControlLoop):
 
     def send(self, head: dict[str, Any], body: bytes = b"") -> None:
         self.errors += [one["error"] for one in head.get("replies", ())]
+        self.fenced += [head["fenced"]] if head["type"] == "batch" else []
         super().send(head, body)
 
 
@@ -78,6 +82,21 @@ def test_a_batch_of_nothing_but_a_reply_behind_a_fenced_one_says_that_we_are_rep
     loop.log.alter("t", 0, [1, 2, 3], broker=1, broker_epoch=loop.brokers[1].epoch)
     loop.run_batch()
     assert loop.errors == [ProtocolError.NOT_CONTROLLER]
+
+
+def test_batches_of_the_next_load_do_not_count_as_fenced() -> None:
+    loop = Told()
+    settle(loop, WrittenStates(loop))
+    claim(loop)
+    end(loop, loop.brokers[5])
+    loop.fenced.clear()
+    loop.run_batch()
+    assert loop.fenced == [True]
+    load(loop)
+    while loop.folded < len(loop.log.events):
+        loop.run_batch(loop.folded + 1)
+    assert len(loop.fenced) > 2
+    assert not any(loop.fenced[1:])
 
 
 @pytest.mark.parametrize(
