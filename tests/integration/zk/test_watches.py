@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -67,6 +68,17 @@ def watched(zk_session: ZkSession) -> Iterator[Watched]:
         yield Watched(reader, zk_session)
 
 
+@contextmanager
+def watching(hosts: str) -> Iterator[Watched]:
+    """Sessions of its own, without a chroot."""
+    with (
+        ZkSession(hosts, SESSION_TIMEOUT_MS) as writer,
+        ZkReader(hosts, SESSION_TIMEOUT_MS) as reader,
+    ):
+        fill(writer)
+        yield Watched(reader, writer)
+
+
 def before_the_watches(
     monkeypatch: pytest.MonkeyPatch, happen: Callable[[], object], *, part: int = 0
 ) -> None:
@@ -102,13 +114,7 @@ def test_every_znode_that_exists_is_read_and_watched(watched):
 
 
 def test_without_a_chroot_too(zookeeper_server):
-    hosts = zookeeper_server.connect_string
-    with (
-        ZkSession(hosts, SESSION_TIMEOUT_MS) as writer,
-        ZkReader(hosts, SESSION_TIMEOUT_MS) as reader,
-    ):
-        fill(writer)
-        watched = Watched(reader, writer)
+    with watching(zookeeper_server.connect_string) as watched:
         assert watched.read()[0].data == b"0"
         check_each_is_watched(watched)
 
@@ -153,13 +159,7 @@ def test_a_znode_that_is_gone_is_marked_once_however_often_it_is_read(watched):
 
 @pytest.mark.parametrize("part", [0, 2])
 def test_after_a_lost_connection_all_is_to_be_read_again(zookeeper_server, monkeypatch, part):
-    hosts = zookeeper_server.connect_string
-    with (
-        ZkSession(hosts, SESSION_TIMEOUT_MS) as writer,
-        ZkReader(hosts, SESSION_TIMEOUT_MS) as reader,
-    ):
-        fill(writer)
-        watched = Watched(reader, writer)
+    with watching(zookeeper_server.connect_string) as watched:
 
         def restart() -> None:
             zookeeper_server.kill()
@@ -167,8 +167,8 @@ def test_after_a_lost_connection_all_is_to_be_read_again(zookeeper_server, monke
 
         before_the_watches(monkeypatch, restart, part=part)
         assert len(watched.read()) == COUNT
-        writer.wait_until_held(WAIT_S)
-        reader.wait_until_held(WAIT_S)
+        watched.writer.wait_until_held(WAIT_S)
+        watched.reader.wait_until_held(WAIT_S)
         assert watched.marks().reread_all
         watched.read()
         check_each_is_watched(watched)
@@ -177,15 +177,12 @@ def test_after_a_lost_connection_all_is_to_be_read_again(zookeeper_server, monke
 def test_a_server_without_multiread(tmp_path, monkeypatch):
     with (
         EmbeddedZooKeeper(tmp_path / "old", jars=kafka_jars("2.8.2")) as server,
-        ZkSession(server.connect_string, SESSION_TIMEOUT_MS) as writer,
-        ZkReader(server.connect_string, SESSION_TIMEOUT_MS) as reader,
+        watching(server.connect_string) as watched,
     ):
-        fill(writer)
-        watched = Watched(reader, writer)
         watched.read()
-        reader.wait_until_held(WAIT_S)
+        watched.reader.wait_until_held(WAIT_S)
         assert watched.marks().reread_all, "it drops the connection when it is asked"
-        before_the_watches(monkeypatch, lambda: writer.set(PATHS[0], b"1"))
+        before_the_watches(monkeypatch, lambda: watched.writer.set(PATHS[0], b"1"))
         assert watched.read()[0].data == b"0"
         assert watched.marked() == {PATHS[0]}
         watched.read()

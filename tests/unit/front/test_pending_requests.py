@@ -92,28 +92,21 @@ def test_a_reply_that_does_not_come_is_given_up_but_was_appended(timeout_s):
     asyncio.run(scenario())
 
 
-def test_losing_the_role_tells_everybody_who_waits():
+@pytest.mark.parametrize(
+    ("end", "error"),
+    [
+        pytest.param(lambda asked, _: asked.fail_all(), NotController, id="the role is lost"),
+        pytest.param(lambda _, task: task.cancel(), asyncio.CancelledError, id="it is cancelled"),
+    ],
+)
+def test_a_request_that_ends_unanswered_leaves_nothing_behind(end, error):
     async def scenario():
         log = Log()
         asked = pending(log, Counter())
         task = asyncio.create_task(submit(asked))
         await wait_on_loop("the request", lambda: log.bodies, poll_s=0)
-        asked.fail_all()
-        with pytest.raises(NotController):
-            await task
-        assert asked.waiting == 0
-
-    asyncio.run(scenario())
-
-
-def test_a_cancelled_request_leaves_nothing_behind():
-    async def scenario():
-        log = Log()
-        asked = pending(log, Counter())
-        task = asyncio.create_task(submit(asked))
-        await wait_on_loop("the request", lambda: log.bodies, poll_s=0)
-        task.cancel()
-        with pytest.raises(asyncio.CancelledError):
+        end(asked, task)
+        with pytest.raises(error):
             await task
         assert asked.waiting == 0
 

@@ -79,16 +79,20 @@ def delete_v(loop: RestartingLoop) -> None:
     loop.log.write("delete_topic_requested", "v", request_id="delete", topic="v", topic_id=None)
 
 
-@pytest.mark.parametrize("step", STEPS_OF_MOST)
-def test_a_topic_whose_mark_for_deletion_was_rejected_keeps_its_replicas(step: str) -> None:
-    loop = Unstopped([])
-    states = with_topic_v(loop)
-    loop.store.denied = DELETE_TOPICS_PATH
+def delete_v_and_end(loop: RestartingLoop, states: WrittenStates, step: str) -> None:
     delete_v(loop)
     loop.ends_at = step
     states.run_batch()
     assert loop.ends_at == "", "the step is reached"
     settle(loop, states)
+
+
+@pytest.mark.parametrize("step", STEPS_OF_MOST)
+def test_a_topic_whose_mark_for_deletion_was_rejected_keeps_its_replicas(step: str) -> None:
+    loop = Unstopped([])
+    states = with_topic_v(loop)
+    loop.store.denied = DELETE_TOPICS_PATH
+    delete_v_and_end(loop, states, step)
     assert topic_path("v") in loop.store.nodes
     check_agreement(loop)
 
@@ -101,11 +105,7 @@ def test_a_topic_whose_mark_for_deletion_was_fenced_keeps_its_replicas(step: str
     loop = Unstopped([])
     states = with_topic_v(loop)
     loop.store.change(CONTROLLER_EPOCH_PATH, epoch_bytes(2))
-    delete_v(loop)
-    loop.ends_at = step
-    states.run_batch()
-    assert loop.ends_at == "", "the step is reached"
-    settle(loop, states)
+    delete_v_and_end(loop, states, step)
     assert topic_path("v") in loop.store.nodes
 
 
