@@ -27,7 +27,7 @@ EPOCH_DURING_DELETE = -2
 LEADER_DURING_DELETE = -2
 NO_EPOCH = -1
 
-REPLICA_MARKS = ("recipients", "stop", "stop_delete")
+REPLICA_MARKS = ("recipients", "stop", "stop_delete", "started", "returned")
 """Marks of `Changes` on replicas: they are as wide as `replicas`, and move with their broker."""
 
 _CHANGE_COLUMNS = tuple(one.name for one in CHANGE_COLUMNS)
@@ -41,7 +41,8 @@ class Changes:
     """Marks on the rows of one table during one event, or several about different topics.
 
     write, create, bump (leader epoch), is_new, metadata (UpdateMetadata to every broker): bool[n];
-    recipients (LeaderAndIsr), stop, stop_delete (StopReplica): bool[n, R]; rule: int8[n].
+    recipients (LeaderAndIsr), stop, stop_delete (StopReplica), started (online for the first time),
+    returned (online again): bool[n, R]; rule: int8[n].
 
     A handler ends with `deletion.finish_with_deletions` if its event may let a deletion go on, else
     with `finish`: once, since epochs and versions rise there.
@@ -50,6 +51,8 @@ class Changes:
     recipients: Bools
     stop: Bools
     stop_delete: Bools
+    started: Bools
+    returned: Bools
 
     @classmethod
     def about_cluster(cls, table: PartitionTable, offset: int) -> Self:

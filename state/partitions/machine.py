@@ -198,8 +198,10 @@ def _to_new(slot: Slot, changes: Changes, at: Rows, mask: Bools) -> None:
 
 def _to_online(slot: Slot, changes: Changes, at: Rows, mask: Bools) -> None:
     rows = slot.table.rows
-    old = rows.replica_state[at] != ReplicaState.NEW
-    started = _start_replicas(changes, at, mask & old & rows.has_state[at][:, None])
+    new = rows.replica_state[at] == ReplicaState.NEW
+    changes.started[at] |= mask & new
+    changes.returned[at] |= mask & ~new
+    started = _start_replicas(changes, at, mask & ~new & rows.has_state[at][:, None])
     changes.rule[started[changes.rule[started] == Rule.NONE]] = Rule.REPLICA_STARTED
     _set_states(slot, at, mask, ReplicaState.ONLINE)
 

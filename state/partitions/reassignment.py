@@ -120,7 +120,7 @@ def start_untold(slot: Slot, changes: Changes, at: Rows) -> None:
     rows = slot.table.rows
     at = at[slot.may_write(at)]
     untold = rows.adding[at] & (rows.replica_state[at] == ReplicaState.NEW)
-    changes.is_new[at] |= any_in_row(untold)
+    changes.is_new[at] |= any_in_row(untold & slot.online_replicas(at))
 
 
 def complete_reassignments(slot: Slot, changes: Changes, at: Rows) -> None:
@@ -212,15 +212,20 @@ def _advance(slot: Slot, changes: Changes, at: Rows) -> None:
 def _start(slot: Slot, changes: Changes, at: Rows) -> None:
     """Tell all replicas of the motion, under a new leader epoch; those that come start.
 
-    Those are new, so that a broker may create them on any disk. One that has started before is not
-    (a replica is NewReplica once, ReplicaStateMachine): its broker may have come back in this batch
-    with a failed disk, where the replica may be, and refuses it then.
+    Those are new, so that a broker may create them on any disk
+    (KafkaController.updateLeaderEpochAndSendRequest). One whose broker was away is so when that
+    starts, as its first request says. One that started before is not: its broker may have come back
+    in this batch with a failed disk, where the replica may be, and refuses it then. No replica of a
+    row is new when one of those returns in this event (ReplicaStateMachine, to OnlineReplica).
     """
     rows = slot.table.rows
     at = at[slot.may_write(at)]
-    starting = rows.adding[at] & (rows.replica_state[at] == ReplicaState.NON_EXISTENT)
+    adding = rows.adding[at]
+    starting = adding & (rows.replica_state[at] == ReplicaState.NON_EXISTENT)
     move_replicas(slot, changes, slot.table.spread(at, starting), ReplicaState.NEW)
-    changes.is_new[at] |= any_in_row(starting)
+    changes.is_new[at] |= any_in_row(starting | adding & changes.started[at])
+    returned = any_in_row(adding & changes.returned[at]) & ~changes.create[at]
+    changes.is_new[at[returned]] = False
     changes.raise_leader_epoch(at, rows.replicas[at] != NONE)
 
 

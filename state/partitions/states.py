@@ -54,6 +54,7 @@ def on_partition_states_observed(
     if observed.cause == StateCause.REJECTED:
         taken = _take(slot, changes, at, observed.states, present)
         changes.recipients[taken] |= slot.online_replicas(taken)
+        start_untold(slot, changes, taken)
         _stop_again(slot, changes, at[found])
         return changes.finish(slot.authority, slot.brokers)
     conflict = observed.cause == StateCause.CONFLICT

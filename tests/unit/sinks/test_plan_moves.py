@@ -83,3 +83,16 @@ def test_a_target_that_bounces_is_not_new_though_its_batch_tells_it_of_another_s
     plans.story.register({2: 12}, add=200, how="bounced")
     plans.story.register({4: 14}, add=200, how="bounced")
     assert not led(plans.plan()[4])["t", 0][2]
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_target_that_was_away_is_new_as_it_starts_wherever_batches_are_cut(together):
+    """It has several disks, and one of them failed before: no replica is there yet."""
+    plans = Plans()
+    plans.story.create("t", [[1, 2]])
+    plans.plan()
+    plans.story.move("t", {0: [1, 2, 4]}, request_id=None)
+    if not together:
+        plans.plan()
+    plans.story.register({4: 14})
+    assert led(plans.plan()[4])["t", 0][2]

@@ -6,6 +6,8 @@ failed disk: it may be there.
 
 from __future__ import annotations
 
+from typing import Any
+
 from state.decisions import Action, DecisionKind
 from tests.unit.state.support import Controller, actions, broker
 
@@ -16,15 +18,22 @@ def moving(*live: int, request_id: str | None = "r") -> Controller:
     """t-0 moves from 1 and 2 to 4 and 5."""
     controller = Controller(live)
     controller.topic("t", [[1, 2]], [[1, 3, [1, 2], 4, 0, 7]], zk_version=9)
-    controller.happen(
+    ask(controller, request_id)
+    return controller
+
+
+def ask(
+    controller: Controller, request_id: str | None = "r", target: tuple[int, ...] = (4, 5)
+) -> dict[DecisionKind, Any]:
+    """Ask for t-0 on other brokers."""
+    return controller.happen(
         "alter_reassignments_requested",
         "t",
         request_id=request_id,
         topic="t",
         partitions=[0],
-        targets=[[4, 5]],
+        targets=[target],
     )
-    return controller
 
 
 def test_a_target_that_starts_again_is_not_new() -> None:
@@ -63,11 +72,46 @@ def test_targets_that_are_loaded_are_not_new() -> None:
     assert not actions(row) & Action.IS_NEW
 
 
-def test_a_target_that_was_away_when_its_move_began_is_not_new() -> None:
-    """Kafka takes it from NewReplica to OnlineReplica, and tells it of the move as all others."""
+def test_a_target_that_starts_for_the_first_time_is_new() -> None:
+    """Kafka takes it from NewReplica to OnlineReplica without a request; its first one says so."""
     controller = moving(1, 2, 5, request_id=None)
     [row] = controller.brokers(registered=[broker(4, 104)])[CHANGE]
     assert {4, 5} <= set(row["recipients"])
+    assert actions(row) & Action.IS_NEW
+    [row] = controller.brokers(bounced=[broker(4, 204)])[CHANGE]
+    assert not actions(row) & Action.IS_NEW
+
+
+def test_targets_that_were_away_are_new_one_after_the_other() -> None:
+    controller = moving(1, 2, request_id=None)
+    for id_ in (4, 5):
+        [row] = controller.brokers(registered=[broker(id_, 100 + id_)])[CHANGE]
+        assert actions(row) & Action.IS_NEW
+
+
+def test_a_target_that_starts_again_is_not_new_beside_one_that_starts_for_the_first_time() -> None:
+    controller = moving(1, 2, 4, request_id=None)
+    [row] = controller.brokers(registered=[broker(5, 105)], bounced=[broker(4, 204)])[CHANGE]
+    assert {4, 5} <= set(row["recipients"])
+    assert not actions(row) & Action.IS_NEW
+
+
+def test_targets_of_a_move_that_was_rejected_are_new_before_it_is_asked_for_again() -> None:
+    """What the rejected write would have said to them was lost with it."""
+    controller = moving(1, 2, 4, 5)
+    [row] = controller.found("rejected", [1, 3, [1, 2], 4, 0, 7])[CHANGE]
+    assert {4, 5} <= set(row["recipients"])
+    assert actions(row) & Action.IS_NEW
+    [row] = ask(controller)[CHANGE]
+    assert {4, 5} <= set(row["recipients"])
+
+
+def test_a_target_that_starts_again_is_not_new_though_a_write_is_rejected() -> None:
+    """The other one is still away."""
+    controller = moving(1, 2, 4, request_id=None)
+    controller.brokers(bounced=[broker(4, 204)])
+    [row] = controller.found("rejected", [1, 4, [1, 2], 5, 0, 8])[CHANGE]
+    assert 4 in row["recipients"]
     assert not actions(row) & Action.IS_NEW
 
 
@@ -82,14 +126,6 @@ def test_a_target_that_comes_later_is_new_beside_one_that_started_again() -> Non
     controller = moving(1, 2, 3, 4, 5)
     controller.brokers(unregistered=[4])
     controller.brokers(registered=[broker(4, 204)])
-    said = controller.happen(
-        "alter_reassignments_requested",
-        "t",
-        request_id="r",
-        topic="t",
-        partitions=[0],
-        targets=[[4, 3]],
-    )
-    [row] = said[CHANGE]
+    [row] = ask(controller, target=(4, 3))[CHANGE]
     assert row["adding"] == [4, 3]
     assert actions(row) & Action.IS_NEW
