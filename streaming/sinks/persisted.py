@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
+import orjson
+
 from state.blocks import encode_block
 from state.decisions import Decision, DecisionKind
-from streaming.sinks.batch import DecidedBatch
+from streaming.sinks.batch import DecidedBatch, SinkDecision
 from streaming.sinks.block_merging import merge_changes
 
 VISIBLE = frozenset(
@@ -32,7 +34,7 @@ def persisted(batch: DecidedBatch) -> Iterator[Decision]:
     visible = [one for one in batch.decisions if one.kind in VISIBLE and not one.failed]
     for kind, alike in groupby(visible, key=lambda one: one.kind):
         if kind is not DecisionKind.CHANGE_PARTITIONS:
-            yield from (Decision(one.offset, kind, one.merged.body) for one in alike)
+            yield from (_beside_lost_rows(one, batch.fenced_until) for one in alike)
             continue
         changes = list(alike)
         if len(changes) == 1 and not changes[0].lost.any():
@@ -41,3 +43,13 @@ def persisted(batch: DecidedBatch) -> Iterator[Decision]:
             columns, topics, topic_ids = merged
             header = {**changes[-1].content, "topics": topics, "topic_ids": topic_ids}
             yield Decision(changes[-1].offset, kind, encode_block(columns, header))
+
+
+def _beside_lost_rows(one: SinkDecision, fenced_until: int) -> Decision:
+    """Return a decision without rows. A load that was fenced keeps the topics that are known: its
+    own are all lost.
+    """
+    body = one.merged.body
+    if one.completes_load and one.offset < fenced_until:
+        body = orjson.dumps({**one.content, "complete": False})
+    return Decision(one.offset, one.kind, body)

@@ -8,6 +8,7 @@ import pytest
 
 from state.payloads.admin import REASSIGN_PARTITIONS_PATH
 from state.protocol_errors import ProtocolError
+from streaming.image.cluster_image import ClusterImage
 from streaming.link.from_job import Delivered
 from streaming.sinks.channel import Answer
 from streaming.sinks.plan import SharedRequest
@@ -148,6 +149,33 @@ def test_a_front_is_not_told_what_was_fenced_though_the_job_restarts() -> None:
     finish_term(loop)
     settle(loop, states)
     assert told_image(loop)
+    check_agreement(loop)
+
+
+def known_to(image: ClusterImage) -> tuple[list[str], int]:
+    """The topics that an image knows, and how many partitions."""
+    return image.topic_names(), len(image)
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_a_front_keeps_the_topics_that_it_knows_though_a_load_is_fenced(together: bool) -> None:
+    """What the load found is lost with its writes; the next one finds it again."""
+    loop = ObservedLoop([])
+    states = WrittenStates(loop)
+    settle(loop, states)
+    known = known_to(loop.image)
+    assert known == (["t", "u"], 2)
+    claim(loop)
+    end(loop, loop.brokers[1])
+    load(loop)
+    claim_behind(loop)
+    while loop.folded < len(loop.log.events):
+        loop.run_batch(None if together else loop.folded + 1)
+    assert known_to(loop.image) == known
+    assert known_to(ClusterImage.from_snapshot(told_image(loop))) == known
+    finish_term(loop)
+    settle(loop, states)
+    assert known_to(loop.image) == known
     check_agreement(loop)
 
 
