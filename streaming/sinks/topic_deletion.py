@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
 
 from state.bodies import DeleteTopic
+from state.decisions import DecisionKind
 from streaming.sinks.batch import DecidedBatch, SinkDecision
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import RequestFailed
@@ -53,6 +54,40 @@ def delete_topics(
     for one in waiting:
         logger.error("topic %s could not be deleted in ZooKeeper", one.topic)
         one.failed = True
+
+
+def without_replaced(session: ZkSession, decisions: Sequence[SinkDecision]) -> list[SinkDecision]:
+    """Return decisions without those about a topic before its deletion, if another topic has its
+    name by now; of blocks these rows are lost.
+
+    The batch was written already, at least to there, and is run again. The version that a write
+    expects may be that of the new topic's znode, and a mark would delete the new topic.
+    """
+    marked = {one.topic for one in decisions if one.kind is DecisionKind.MARK_TOPIC_DELETION}
+    deletions = {
+        topic: at
+        for at, topic in enumerate(map(_deleted_topic, decisions))
+        # Without an id and a mark it would count as a new one before it is marked.
+        if topic and (topic.topic_id or topic.name not in marked)
+    }
+    meant = _are_meant(session, list(deletions)) if deletions else {}
+    replaced = {topic.name: deletions[topic] for topic, is_meant in meant.items() if not is_meant}
+    return [one for at, one in enumerate(decisions) if not _is_replaced(one, at, replaced)]
+
+
+def _deleted_topic(decision: SinkDecision) -> _Deleted | None:
+    return _subject(decision) if decision.kind is DecisionKind.DELETE_TOPIC else None
+
+
+def _is_replaced(decision: SinkDecision, place: int, deleted: Mapping[str, int]) -> bool:
+    """Return whether a decision is about a topic that a later one deletes, but for rows, which are
+    lost; deleted: the place of that one by topic.
+    """
+    if decision.kind is DecisionKind.CHANGE_PARTITIONS:
+        gone = np.array([place < deleted.get(topic, 0) for topic in decision.topics], dtype=bool)
+        decision.lost |= gone[decision.columns["topic"]]
+        return False
+    return place < deleted.get(decision.content.get("topic"), 0)
 
 
 def lose_undeleted(session: ZkSession, decisions: Sequence[SinkDecision]) -> None:

@@ -26,7 +26,7 @@ from streaming.sinks.reassignments import (
     runs,
 )
 from streaming.sinks.stored_topics import StoredTopics, read_topics
-from streaming.sinks.topic_deletion import delete_topics, lose_undeleted
+from streaming.sinks.topic_deletion import delete_topics, lose_undeleted, without_replaced
 from streaming.sinks.topic_dependents import drop_topic_dependents
 from streaming.sinks.writes import (
     STAGES,
@@ -141,7 +141,7 @@ class ZooKeeperSink:
         later = LaterWrites(batch, doubts)
         for version, decisions in groupby(written, key=lambda one: one.fence):
             writer = FencedWriter(self._session, version, self._limits)
-            of_epoch = list(decisions)
+            of_epoch = without_replaced(self._session, list(decisions))
             # A name may be deleted and used again, and the other way round: in this order.
             for deleted, run in groupby(of_epoch, key=_deletes_topic):
                 if deleted:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from state.topic_ids import topic_id_to_text
@@ -16,7 +18,7 @@ from streaming.zk.znodes.paths import (
     topic_deletion_path,
     topic_path,
 )
-from tests.property.control_actions import change_isr
+from tests.property.control_actions import change_isr, let_go
 from tests.property.control_brokers import Broker
 from tests.property.control_checks import (
     WrittenStates,
@@ -27,11 +29,19 @@ from tests.property.control_checks import (
 from tests.property.control_loop import ControlLoop
 from tests.property.control_names import ObservedLoop
 from tests.property.control_restarts import STEPS, RestartingLoop
+from tests.property.control_terms import claim, finish_term
 
 PLACE = ("t", 0)
 V = ("v", 0)
 STEPS_OF_MOST = [one for one in STEPS if one != "amid delivery"]
 """Those of a batch that has requests for one broker alone too."""
+STEPS_WITHOUT_EVENTS = [
+    "before delivery",
+    "after delivery",
+    "before the commit",
+    "after the commit",
+]
+"""Those of a batch whose writes have no outcome that becomes an event."""
 
 
 @pytest.mark.parametrize("step", STEPS_OF_MOST)
@@ -67,10 +77,10 @@ class Unstopped(ObservedLoop):
         return super().hand(broker, request)
 
 
-def with_topic_v(loop: ObservedLoop) -> WrittenStates:
+def with_topic_v(loop: ObservedLoop, replicas: Sequence[int] = (1, 2, 3)) -> WrittenStates:
     """Create a topic v that has an id."""
     states = WrittenStates(loop)
-    loop.log.create("v", [[1, 2, 3]], topic_id=ID_OF_V)
+    loop.log.create("v", [[*replicas]], topic_id=ID_OF_V)
     settle(loop, states)
     return states
 
@@ -97,9 +107,7 @@ def test_a_topic_whose_mark_for_deletion_was_rejected_keeps_its_replicas(step: s
     check_agreement(loop)
 
 
-@pytest.mark.parametrize(
-    "step", ["before delivery", "after delivery", "before the commit", "after the commit"]
-)
+@pytest.mark.parametrize("step", STEPS_WITHOUT_EVENTS)
 def test_a_topic_whose_mark_for_deletion_was_fenced_keeps_its_replicas(step: str) -> None:
     """Another controller was elected before the mark was written."""
     loop = Unstopped([])
@@ -107,6 +115,31 @@ def test_a_topic_whose_mark_for_deletion_was_fenced_keeps_its_replicas(step: str
     loop.store.change(CONTROLLER_EPOCH_PATH, epoch_bytes(2))
     delete_v_and_end(loop, states, step)
     assert topic_path("v") in loop.store.nodes
+
+
+@pytest.mark.parametrize("step", STEPS_WITHOUT_EVENTS)
+def test_a_batch_that_is_run_again_leaves_the_topic_that_took_the_name(step: str) -> None:
+    """A load finds v in deletion, and its state is written; v goes, is created again, and its
+    leader leaves: the new topic has the version that the write of the old state expects.
+    """
+    loop = ObservedLoop([])
+    states = with_topic_v(loop, [1, 2])
+    loop.slow = {1, 2, 3}
+    delete_v(loop)
+    states.run_batch()
+    loop.slow = set()
+    claim(loop)
+    finish_term(loop)
+    loop.take_answers()
+    loop.log.create("v", [[1, 3]], topic_id=topic_id_to_text((8).to_bytes(16, "big")))
+    let_go(loop, loop.brokers[1])
+    loop.ends_at = step
+    states.run_batch()
+    assert loop.ends_at == "", "the step is reached"
+    settle(loop, states)
+    check_agreement(loop)
+    written = [one for one in loop.store.written if one.path == partition_state_path(*V)]
+    assert [one.op for one in written if one.op != "set"] == ["create", "delete", "create"]
 
 
 def test_a_deletion_that_has_begun_goes_on_though_its_mark_is_removed() -> None:
