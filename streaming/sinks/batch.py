@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
@@ -108,6 +108,10 @@ class SinkDecision:
         """The topic that a JSON decision of a kind about one topic is about."""
         topic: str = self.content["topic"]
         return topic
+
+    def lose_topics(self, gone: Sequence[bool]) -> None:
+        """Lose the rows of some topics of a block; gone: which of `topics`."""
+        self.lost |= np.array(gone, dtype=bool)[self.columns["topic"]]
 
     @property
     def epoch_zk_version(self) -> int | None:

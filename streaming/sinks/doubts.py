@@ -133,8 +133,7 @@ class Doubts:
         first event that the machines have still to fold.
         """
         for one in decisions:
-            in_doubt = [self.cover(topic, None, folded - 1) for topic in one.topics]
-            one.lost |= np.array(in_doubt, dtype=bool)[one.columns["topic"]]
+            one.lose_topics([self.cover(topic, None, folded - 1) for topic in one.topics])
 
     def lose_what_follows(self, batch: DecidedBatch) -> None:
         """After a batch was written: lose what rests on its lost writes, and what a controller

@@ -6,8 +6,6 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-import numpy as np
-
 from state.bodies import DeleteTopic
 from state.decisions import DecisionKind
 from streaming.sinks.batch import DecidedBatch, SinkDecision
@@ -84,8 +82,7 @@ def _is_replaced(decision: SinkDecision, place: int, deleted: Mapping[str, int])
     lost; deleted: the place of that one by topic.
     """
     if decision.kind is DecisionKind.CHANGE_PARTITIONS:
-        gone = np.array([place < deleted.get(topic, 0) for topic in decision.topics], dtype=bool)
-        decision.lost |= gone[decision.columns["topic"]]
+        decision.lose_topics([place < deleted.get(topic, 0) for topic in decision.topics])
         return False
     return place < deleted.get(decision.content.get("topic"), 0)
 
@@ -102,8 +99,7 @@ def lose_undeleted(session: ZkSession, decisions: Sequence[SinkDecision]) -> Non
     meant = _are_meant(session, sorted(named, key=lambda topic: topic.name))
     kept = {topic.name for topic, is_meant in meant.items() if is_meant}
     for one in decisions:
-        replaced = np.array([topic not in kept for topic in one.topics], dtype=bool)
-        one.lost |= replaced[one.columns["topic"]]
+        one.lose_topics([topic not in kept for topic in one.topics])
 
 
 def _subject(decision: SinkDecision) -> _Deleted:

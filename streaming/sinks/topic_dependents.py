@@ -9,8 +9,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Sequence
 
-import numpy as np
-
 from state.decisions import DecisionKind
 from streaming.sinks.batch import TOPIC_BASES, TOPIC_WRITES, DecidedBatch, SinkDecision
 
@@ -45,5 +43,4 @@ def drop_topic_dependents(batch: DecidedBatch, decisions: Sequence[SinkDecision]
     for one in decisions:
         if one.kind is DecisionKind.CHANGE_PARTITIONS:
             began = [failed.get(lives.of(topic, one.offset)) for topic in one.topics]
-            lost = [first is not None and first <= one.offset for first in began]
-            one.lost |= np.array(lost)[one.columns["topic"]]
+            one.lose_topics([first is not None and first <= one.offset for first in began])

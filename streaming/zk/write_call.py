@@ -71,13 +71,15 @@ class WriteCall:
         """
         in_flight: deque[tuple[range, Pending[list[OpResult]]]] = deque()
         failures: list[tuple[Batch, int, int]] = []
+        unknown: Batch = []
         fenced = False
         while self._fill_straight(in_flight, fenced=fenced):
             part, pending = in_flight.popleft()
             try:
                 results = pending.result(self._timeout_s)
             except ConnectionLost:
-                fenced = self._fall_back(part, in_flight, session_id) or fenced
+                unknown = self._batch(part)
+                self._in_flight.extend((self._batch(one), later) for one, later in in_flight)
                 break
             failed = first_failure(results)
             if failed is None:
@@ -87,8 +89,10 @@ class WriteCall:
                 fenced = True
             else:
                 failures.append((self._batch(part), failed, results[failed][0]))
-        # After the chains of what failed: another write to such a znode goes behind the first.
+        # Behind the chains of what failed: another write to such a znode goes behind the first.
         self._waiting.extend(self._settling.chained(self._source.rest()))
+        if unknown:
+            fenced = self._recover(unknown, session_id) or fenced
         for batch, failed, code in failures:
             self._settling.blame(batch, failed, code)
             self._judge(batch)
@@ -105,18 +109,6 @@ class WriteCall:
             ops = [self._check, *self._source.ops[part.start : part.stop]]
             in_flight.append((part, self._session.multi_async(ops)))
         return bool(in_flight)
-
-    def _fall_back(
-        self,
-        unanswered: range,
-        in_flight: Iterable[tuple[range, Pending[list[OpResult]]]],
-        session_id: int | None,
-    ) -> bool:
-        """After a lost connection: go on with chains; True when a multi was fenced."""
-        unknown = self._batch(unanswered)
-        self._in_flight.extend((self._batch(part), pending) for part, pending in in_flight)
-        self._waiting.extend(self._settling.chained(self._source.rest()))
-        return self._recover(unknown, session_id)
 
     def _batch(self, places: range) -> Batch:
         return [(chain, 1) for chain in self._settling.chained(places)]

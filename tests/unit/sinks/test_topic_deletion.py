@@ -8,12 +8,14 @@ import numpy as np
 import orjson
 import pytest
 
+from state.decisions import DecisionKind
 from state.events import Event, parse_payload
+from state.merge import MergedDecision
 from state.protocol_errors import ProtocolError
 from streaming.image.cluster_image import ClusterImage
 from streaming.image.restore import image_of, unfinished_deletions
 from streaming.sinks.answer_events import answer_events
-from streaming.sinks.batch import opened
+from streaming.sinks.batch import SinkDecision, opened
 from streaming.sinks.channel import Answer
 from streaming.sinks.plan import SharedRequest
 from streaming.sinks.topic_deletion import lose_undeleted
@@ -179,10 +181,10 @@ def test_a_topic_that_took_the_name_is_seen_though_our_server_lags_behind(monkey
         return SimpleNamespace(data=[topic_bytes(TopicZNode({0: [1]}, session.topic_id)), b""])
 
     monkeypatch.setattr("streaming.sinks.topic_deletion.read_many", read)
-    block = SimpleNamespace(
-        topics=["t"],
-        topic_ids=ids[:1],
+    block = SinkDecision(
+        MergedDecision(0, 0, DecisionKind.CHANGE_PARTITIONS, b""),
         columns={"topic": np.zeros(2, dtype=np.int32)},
+        content={"topics": ["t"], "topic_ids": ids[:1]},
         lost=np.zeros(2, dtype=bool),
     )
     lose_undeleted(session, [block])
