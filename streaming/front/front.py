@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 
@@ -17,16 +17,18 @@ from streaming.front.event_log import EventLog
 from streaming.front.gateway import FrontGateway
 from streaming.front.groups.assembly import Groups
 from streaming.front.job_feed import JobFeed
+from streaming.front.job_progress import JobProgress
+from streaming.front.job_reactions import JobReactions
 from streaming.front.lease_watch import LeaseWatch
 from streaming.front.link_server import LinkServer
 from streaming.front.log_watch import LogWatch
 from streaming.front.pending_requests import PendingRequests
+from streaming.front.present_term import PresentTerm
 from streaming.front.rivals import Rivals
 from streaming.front.signals import Signals
 from streaming.front.status import Seen, StatusServer, front_status
 from streaming.front.term import Term
 from streaming.image.cluster_image import ClusterImage
-from streaming.link.from_job import BatchCompleted, ImageTold
 from streaming.log.api import LogWriter, NewRecord
 from streaming.log.events import event
 from streaming.offsets.node_role import NodeRole
@@ -48,7 +50,7 @@ _BIND_TIMEOUT_S = 10.0
 class Front:
     """All parts of the front on one event loop, and the controller's thread beside it.
 
-    It is the gateway's ClusterView, the term's TermListener and the job's JobListener.
+    It is the gateway's ClusterView and the term's TermListener.
     """
 
     def __init__(self, settings: Settings, writer: LogWriter, now_ms: Callable[[], int]) -> None:
@@ -59,7 +61,8 @@ class Front:
         self._failure: BaseException | None = None
         self._stopped = asyncio.Event()
         self._seen = Seen()
-        self._retained_from = 0
+        self._progress = JobProgress()
+        self._term = PresentTerm()
         self._log = EventLog(
             writer,
             on_grown=lambda end: self._soon(self._lease.log_grew, end),
@@ -67,7 +70,7 @@ class Front:
         )
         self._signals = Signals()
         lease_s = settings.controller_lease_ms / 1000
-        self._log_watch = LogWatch(self._log, lease_s, self._end_session)
+        self._log_watch = LogWatch(self._log, lease_s, self._term.close)
         self._lease = LeaseWatch(
             self._loop,
             lease_s,
@@ -77,40 +80,23 @@ class Front:
         )
         self._clock = Clock(self._loop, self._append, now_ms)
         self._pending = PendingRequests(
-            self._append, self.is_controller, self._counters, lambda: self._feed.paused
+            self._append, self.is_controller, self._counters, self._progress.is_paused
         )
-        self._feed = JobFeed(self._clock, self._pending, self._counters, wall_clock_ms, self)
         folders = DataDir(settings.data_dir)
-        self._link = LinkServer(folders.link, self._append, self._feed)
         self._status = StatusServer(folders.status_socket, self.status)
         self._control = ControlServer(
             folders.control_socket,
             self._append,
             self._log.end_offset(),
-            on_resumed=self._load_again,
-            is_paused_after=self._feed.is_paused_after,
+            on_resumed=self._term.load_again,
+            is_paused_after=self._progress.is_paused_after,
         )
         self._metrics = _metrics_server(settings, self.status, now_ms)
-        self._groups = Groups(
-            settings,
-            self._pending,
-            self._append,
-            self.image,
-            now_ms,
-            node_role=NodeRole(self.is_controller, self._feed.has_job, lambda: self._feed.paused),
-            topic_exists=self.topic_exists,
-            counters=self._counters,
-        )
+        self._groups = self._make_groups(now_ms)
+        self._feed = self._make_feed()
+        self._link = LinkServer(folders.link, self._append, self._feed)
         self._gateway = FrontGateway(settings, self, self._pending, self._groups.handlers())
-        self._term: Term | None = None
-        self._role = ControllerRole(
-            self._log,
-            self._signals,
-            new_term=self._new_term,
-            on_phase=lambda phase: self._soon(self._phase_entered, phase),
-            on_failure=lambda error: self._soon(self._fail, error),
-            counters=self._counters,
-        )
+        self._role = self._make_role()
 
     async def run(self, stopped: asyncio.Event) -> None:
         """Serve until `stopped`; raises what made a part of the front fail."""
@@ -136,10 +122,6 @@ class Front:
         """Return whether requests may be decided now."""
         return self._role.is_controller()
 
-    def topic_exists(self, name: str) -> bool:
-        """Return whether ZooKeeper may have a topic, as far as the present term has read it."""
-        return self._term is None or self._term.topic_exists(name)
-
     def needs_listeners(self) -> bool:
         """Return whether the gateway waits for the brokers' listener names."""
         return not self._gateway.started
@@ -163,64 +145,6 @@ class Front:
         """Take how many topics are to be deleted, on any thread."""
         self._seen.topics_to_delete = topics
 
-    def job_connected(self) -> None:
-        """Tell the lease."""
-        self._lease.job_connected()
-
-    def job_gone(self) -> None:
-        """Tell those who wait for it."""
-        self._groups.job_gone()
-        self._lease.job_gone()
-
-    def snapshot(self, image: ClusterImage | None, told: ImageTold) -> None:
-        """Take what a job has folded; one that knows of no election has all loaded again, unless it
-        will fold the present one: it may have begun there before.
-        """
-        if image is not None:
-            self._groups.look_at(image, ())
-        self._groups.job_came_back()
-        if told.without_term:
-            logger.warning("the job knows of no election: it needs a load that begins behind it")
-            begins_at = told.end_offset
-            if not told.paused:
-                self._feed.paused = self._control.pauses_on(self._feed.paused)
-                if self._feed.paused and self._control.pause_again(begins_at):
-                    begins_at = self._log.end_offset()  # nothing is to be decided before the pause
-            self._load_again(begins_at - 1)
-        self._lease.folded(told.end_offset)
-
-    def decided(self, image: ClusterImage | None, gone: Collection[str]) -> None:
-        """Let the groups' part see the image, and the topics that ceased to exist."""
-        if image is not None:
-            self._groups.look_at(image, gone)
-
-    def groups_decided(self, decisions: Sequence[tuple[int, bytes]]) -> None:
-        """Take decisions about groups, (event offset, body) in order."""
-        self._groups.decided(decisions)
-
-    def batch_completed(self, batch: BatchCompleted) -> None:
-        """Take how far the job is, and let go of events that nobody needs any more."""
-        self._groups.batch_completed(batch.end_offset)
-        if self._metrics is not None:
-            self._metrics.batch_completed(batch)
-        self._lease.batch_completed(batch.end_offset)
-        if batch.batch_id is not None:
-            self.query_folded()
-        if batch.fenced and self._term is not None:
-            self._term.suspect()
-        if batch.retain_from > self._retained_from:
-            self._retained_from = batch.retain_from
-            self._loop.run_in_executor(None, self._log.truncate_before, batch.retain_from)
-
-    def query_folded(self) -> None:
-        """Take that the query works, if only on what was carried out before."""
-        self._lease.query_folded()
-
-    def reobserve(self, topics: Sequence[str], unwritable: Sequence[str]) -> None:
-        """Have topics read again that the job took back."""
-        if self._term is not None:
-            self._term.observe_again(topics, unwritable)
-
     def status(self) -> dict[str, Any]:
         """Return what `helmstream status` shows; docs/status.md says what each field means."""
         return front_status(
@@ -230,11 +154,55 @@ class Front:
             log=self._log,
             lease=self._lease.lease,
             now_s=self._loop.time(),
-            feed=self._feed,
+            progress=self._progress,
+            image=self._feed.image,
             clock=self._clock,
             pending=self._pending,
             gateway=self._gateway,
             groups=self._groups,
+            counters=self._counters,
+        )
+
+    def _make_groups(self, now_ms: Callable[[], int]) -> Groups:
+        return Groups(
+            self._settings,
+            self._pending,
+            self._append,
+            self.image,
+            now_ms,
+            node_role=NodeRole(
+                self.is_controller, self._progress.has_job, self._progress.is_paused
+            ),
+            topic_exists=self._term.topic_exists,
+            counters=self._counters,
+        )
+
+    def _make_feed(self) -> JobFeed:
+        reactions = JobReactions(
+            self._log,
+            self._lease,
+            self._control,
+            self._groups,
+            self._term,
+            metrics=self._metrics,
+        )
+        return JobFeed(
+            self._progress,
+            self._clock,
+            self._pending,
+            self._counters,
+            wall_clock_ms,
+            pauses_on=self._control.pauses_on,
+            listener=reactions,
+        )
+
+    def _make_role(self) -> ControllerRole:
+        return ControllerRole(
+            self._log,
+            self._signals,
+            new_term=self._new_term,
+            on_phase=lambda phase: self._soon(self._phase_entered, phase),
+            on_failure=lambda error: self._soon(self._fail, error),
             counters=self._counters,
         )
 
@@ -278,10 +246,9 @@ class Front:
         return self._log.append_async(records)
 
     def _new_term(self, rivals: Rivals) -> Term:
-        self._term = Term(
-            self._settings, self._log, self._signals, self, self._counters, rivals=rivals
+        return self._term.begin(
+            Term(self._settings, self._log, self._signals, self, self._counters, rivals=rivals)
         )
-        return self._term
 
     def _soon(self, call: Callable[..., None], *arguments: object) -> None:
         """Call on the event loop; from the log's and the controller's threads."""
@@ -303,15 +270,6 @@ class Front:
             self._lease.doubt_job()
             self._signals.give_up(reason)
             self._pending.fail_all()
-
-    def _end_session(self) -> None:
-        """Let the role go with the session that holds it, on any thread."""
-        if self._term is not None:
-            self._term.close()
-
-    def _load_again(self, after: int) -> None:
-        if self._term is not None:
-            self._term.load_again(after)
 
 
 def _metrics_server(

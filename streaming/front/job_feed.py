@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Protocol
 
 import orjson
 
 from state.decisions import DecisionKind
 from streaming.front.clock import Clock
+from streaming.front.job_progress import JobProgress
 from streaming.front.pending_requests import PendingRequests
 from streaming.image.cluster_image import ClusterImage
 from streaming.link.from_job import (
@@ -32,43 +31,6 @@ _PART_BYTES = 256 * 1024
 """Of decisions about groups that are taken in one turn of the loop; 10 ms, about."""
 
 
-@dataclass(slots=True)
-class JobProgress:
-    """What the job said last about itself; pid None: no job is connected.
-
-    totals and elections (by rule): over all batches that were heard of; queue_lengths: requests
-    that each broker has not answered.
-    """
-
-    pid: int | None = None
-    batch: dict[str, Any] = field(default_factory=dict)
-    batch_time_ms: int | None = None
-    delivery: dict[str, Any] = field(default_factory=dict)
-    queue_lengths: Mapping[str, int] = field(default_factory=dict)
-    totals: Counter[str] = field(
-        default_factory=lambda: Counter(batches=0, decisions=0, conflicts=0, fenced_batches=0)
-    )
-    elections: Counter[str] = field(default_factory=Counter)
-
-    def note_batch(self, batch: BatchCompleted, now_ms: int) -> None:
-        """Take what the job says of a batch."""
-        self.batch = batch.figures()
-        self.batch_time_ms = now_ms
-        self.elections.update(batch.elections)
-        self.totals.update(
-            batches=1,
-            decisions=batch.decisions,
-            conflicts=batch.conflicts,
-            fenced_batches=int(batch.fenced),
-        )
-        self.note_queue_lengths(batch.queue_lengths)
-
-    def note_queue_lengths(self, queue_lengths: Mapping[str, int] | None) -> None:
-        """Take how much waits for brokers; None: the job does not say."""
-        if queue_lengths is not None:
-            self.queue_lengths = queue_lengths
-
-
 class JobListener(Protocol):
     """Who is told what a job does, on the event loop, in order."""
 
@@ -78,8 +40,11 @@ class JobListener(Protocol):
     def job_gone(self) -> None:
         """The job's connection broke."""
 
-    def snapshot(self, image: ClusterImage | None, told: ImageTold) -> None:
-        """A job that came has folded what is before an offset, which may have changed the image."""
+    def snapshot(self, image: ClusterImage | None, told: ImageTold, paused: bool) -> None:
+        """A job that came has folded what is before an offset, which may have changed the image.
+
+        paused: whether there is a pause, which the job need not know of.
+        """
 
     def decided(self, image: ClusterImage | None, gone: Collection[str]) -> None:
         """What was decided may have changed the image; gone: topics that ceased to exist by it."""
@@ -104,21 +69,27 @@ class JobFeed:
 
     def __init__(
         self,
+        progress: JobProgress,
         clock: Clock,
         pending: PendingRequests,
         counters: Counters,
         now_ms: Callable[[], int],
+        *,
+        pauses_on: Callable[[bool], bool],
         listener: JobListener,
     ) -> None:
-        """Start without an image: it comes with a job that has one, or with what a job decides."""
+        """Start without an image: it comes with a job that has one, or with what a job decides.
+
+        pauses_on: whether a pause goes on for a job that knows of no order, by whether there was
+        one before it came.
+        """
         self.image: ClusterImage | None = None
-        self.progress = JobProgress()
-        self.paused = False
-        self._completed = 0  # up to where the present job has completed batches
+        self._progress = progress
         self._clock = clock
         self._pending = pending
         self._counters = counters
         self._now_ms = now_ms
+        self._pauses_on = pauses_on
         self._listener = listener
         self._takers: dict[str, Callable[[Message], None]] = {
             ImageTold.kind: self._take_image,
@@ -129,27 +100,17 @@ class JobFeed:
             Reobserve.kind: self._take_reobserve,
         }
 
-    def has_job(self) -> bool:
-        """Return whether a job is connected."""
-        return self.progress.pid is not None
-
-    def is_paused_after(self, offset: int) -> bool:
-        """Return whether a job has carried out all up to an event, that one too, and decides
-        nothing now by an operator's wish.
-        """
-        return self.paused and self._completed > offset
-
     def job_connected(self, pid: int) -> None:
         """Take a new job; its image follows."""
         logger.info("job %d is connected", pid)
-        self.progress.pid = pid
+        self._progress.pid = pid
         self._listener.job_connected()
 
     def job_gone(self) -> None:
         """Keep the image: it stays true while nothing is decided."""
-        logger.info("job %s is gone", self.progress.pid)
-        self.progress.pid = None
-        self.progress.queue_lengths = {}
+        logger.info("job %s is gone", self._progress.pid)
+        self._progress.pid = None
+        self._progress.queue_lengths = {}
         self._listener.job_gone()
 
     def job_said(self, message: Message) -> Iterator[None]:
@@ -166,15 +127,16 @@ class JobFeed:
         if message.body:
             self.image = ClusterImage.from_snapshot(message.body)
         told = ImageTold.read(message.head)
-        # A pause is the operator's to end: a job that knows nothing does not know of it either. The
-        # listener knows the operator's orders.
-        self.paused = told.paused or (told.without_term and self.paused)
-        self._completed = told.end_offset
+        progress = self._progress
+        # A pause is the operator's to end: a job that knows nothing does not know of it either.
+        goes_on = told.without_term and self._pauses_on(progress.paused)
+        progress.paused = told.paused or goes_on
+        progress.completed = told.end_offset
         self._clock.replace(told.timers)
         self._take_delivery(told)
         if told.query_folds:
             self._listener.query_folded()
-        self._listener.snapshot(self.image, told)
+        self._listener.snapshot(self.image, told, progress.paused)
 
     def _take_decisions(self, message: Message) -> Iterator[None]:
         decisions = PersistedDecisions.read(message.head).decisions
@@ -190,7 +152,7 @@ class JobFeed:
                     timer["timer"], timer["deadline_ms"], slack_ms=timer.get("slack_ms", 0)
                 )
             elif kind == DecisionKind.SET_PAUSE:
-                self.paused = orjson.loads(body)["paused"]
+                self._progress.paused = orjson.loads(body)["paused"]
             elif kind == DecisionKind.SET_ASIDE:
                 self._counters["set_aside_events"] += 1
             elif self.image is not None:
@@ -210,15 +172,14 @@ class JobFeed:
 
     def _take_batch(self, message: Message) -> None:
         batch = BatchCompleted.read(message.head)
-        self._completed = batch.end_offset
-        self.progress.note_batch(batch, self._now_ms())
+        self._progress.note_batch(batch, self._now_ms())
         if batch.rejected:
             self._counters["rejected_writes"] += batch.rejected
         self._listener.batch_completed(batch)
 
     def _take_delivery(self, told: Delivered | ImageTold) -> None:
-        self.progress.delivery.update(told.brokers)
-        self.progress.note_queue_lengths(told.queue_lengths)
+        self._progress.delivery.update(told.brokers)
+        self._progress.note_queue_lengths(told.queue_lengths)
 
     def _take_reobserve(self, message: Message) -> None:
         told = Reobserve.read(message.head)

@@ -19,7 +19,7 @@ from streaming.front.controller_role import ControllerRole
 from streaming.front.event_log import EventLog
 from streaming.front.gateway import FrontGateway
 from streaming.front.groups.assembly import Groups
-from streaming.front.job_feed import JobFeed, JobProgress
+from streaming.front.job_progress import JobProgress
 from streaming.front.lease import Lease
 from streaming.front.pending_requests import PendingRequests
 from streaming.front.signals import Signals
@@ -74,7 +74,8 @@ def front_status(
     log: EventLog,
     lease: Lease,
     now_s: float,
-    feed: JobFeed,
+    progress: JobProgress,
+    image: ClusterImage | None,
     clock: Clock,
     pending: PendingRequests,
     gateway: FrontGateway,
@@ -84,17 +85,17 @@ def front_status(
     """Return what `helmstream status` shows, now_s being the lease's time; docs/status.md says what
     each field means.
     """
-    claim, progress = role.claim, feed.progress
+    claim = role.claim
     return {
         "role": str(role.phase),
-        "paused": feed.paused,
+        "paused": progress.paused,
         "epoch": None if claim is None else claim.epoch,
         "in_doubt": claim is not None and signals.in_doubt,
         "controller": seen.holder,
         "cluster_id": seen.cluster_id,
         "event_log": {"start_offset": log.start_offset(), "end_offset": log.end_offset()},
         "job": _job_status(progress, lease, now_s),
-        **image_status(feed.image),
+        **image_status(image),
         "topics_to_delete": seen.topics_to_delete,
         "timers": dict(clock.armed),
         "waiting_requests": pending.waiting + groups.waiting,

@@ -13,23 +13,26 @@ import pytest
 from state.decisions import DecisionKind
 from streaming.front import job_feed
 from streaming.front.job_feed import JobFeed
+from streaming.front.job_progress import JobProgress
 from streaming.link.messages import Message, pack_parts
 
 Decisions = Sequence[tuple[int, bytes]]
 
 
-def feed(taken: list[Decisions]) -> JobFeed:
+def feed(taken: list[Decisions], progress: JobProgress) -> JobFeed:
     """A feed that notes which decisions about groups are taken together."""
 
     def nothing(*_: object) -> None:
         """Take what is not looked at."""
 
     return JobFeed(
+        progress,
         cast(Any, SimpleNamespace(arm=nothing, replace=nothing)),
         cast(Any, SimpleNamespace(answer=nothing)),
         Counter(),
         lambda: 0,
-        cast(
+        pauses_on=lambda was_paused: was_paused,
+        listener=cast(
             Any,
             SimpleNamespace(
                 decided=nothing,
@@ -63,7 +66,7 @@ def test_decisions_about_groups_are_taken_in_parts(
     monkeypatch.setattr(job_feed, "_PART_BYTES", 100)
     bodies = [bytes([number]) * size for number, size in enumerate(sizes)]
     taken: list[Decisions] = []
-    turns = [len(taken) for _ in feed(taken).job_said(message(bodies))]
+    turns = [len(taken) for _ in feed(taken, JobProgress()).job_said(message(bodies))]
     assert [one for part in taken for one in part] == list(enumerate(bodies))
     assert [len(part) for part in taken] == parts
     assert turns == list(range(1, len(parts) + 1)), "others are served after each"
@@ -71,7 +74,8 @@ def test_decisions_about_groups_are_taken_in_parts(
 
 def test_a_pause_is_carried_out_with_the_batch_that_it_is_in() -> None:
     """A job that comes may be behind the one before it, and still paused by an earlier order."""
-    job = feed([])
+    progress = JobProgress()
+    job = feed([], progress)
 
     def say(head: dict[str, Any], body: bytes = b"") -> None:
         for _ in job.job_said(Message(head, body)):
@@ -84,7 +88,7 @@ def test_a_pause_is_carried_out_with_the_batch_that_it_is_in() -> None:
         say({"type": "decisions", "decisions": rows}, pack_parts(bodies))
 
     def found() -> list[int]:
-        return [offset for offset in (3, 4, 5, 6, 7) if job.is_paused_after(offset)]
+        return [offset for offset in (3, 4, 5, 6, 7) if progress.is_paused_after(offset)]
 
     image = {"type": "image", "paused": True, "end_offset": 5}
     batch = {"type": "batch", "batch_id": 1, "end_offset": 7}

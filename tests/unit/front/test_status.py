@@ -6,7 +6,7 @@ import asyncio
 
 from state.event_kinds import EventKind
 from streaming.front.controller_role import ControllerRole
-from streaming.front.job_feed import JobProgress
+from streaming.front.job_progress import JobProgress
 from streaming.front.status import image_status
 from streaming.image import restore
 from streaming.image.cluster_image import ClusterImage
