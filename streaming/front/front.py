@@ -25,8 +25,9 @@ from streaming.front.log_watch import LogWatch
 from streaming.front.pending_requests import PendingRequests
 from streaming.front.present_term import PresentTerm
 from streaming.front.rivals import Rivals
+from streaming.front.seen import Seen
 from streaming.front.signals import Signals
-from streaming.front.status import Seen, StatusServer, front_status
+from streaming.front.status import StatusServer, front_status
 from streaming.front.term import Term
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import LogWriter, NewRecord
@@ -36,7 +37,6 @@ from streaming.paths import DataDir
 from streaming.process.counters import Counters
 from streaming.process.wall_clock import wall_clock_ms
 from streaming.settings import Settings
-from streaming.wire.endpoints import Endpoint
 
 if TYPE_CHECKING:
     from streaming.front.metrics import MetricsServer
@@ -44,13 +44,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _STOP_TIMEOUT_S = 15.0
-_BIND_TIMEOUT_S = 10.0
 
 
 class Front:
     """All parts of the front on one event loop, and the controller's thread beside it.
 
-    It is the gateway's ClusterView and the term's TermListener.
+    It is the gateway's ClusterView.
     """
 
     def __init__(self, settings: Settings, writer: LogWriter, now_ms: Callable[[], int]) -> None:
@@ -121,29 +120,6 @@ class Front:
     def is_controller(self) -> bool:
         """Return whether requests may be decided now."""
         return self._role.is_controller()
-
-    def needs_listeners(self) -> bool:
-        """Return whether the gateway waits for the brokers' listener names."""
-        return not self._gateway.started
-
-    def endpoints(self, broker_listeners: Sequence[str]) -> list[Endpoint]:
-        """Return where brokers and clients reach us; on the controller's thread."""
-        if not self._gateway.started:
-            starting = self._gateway.start(broker_listeners)
-            asyncio.run_coroutine_threadsafe(starting, self._loop).result(_BIND_TIMEOUT_S)
-        return self._gateway.endpoints()
-
-    def cluster_id_found(self, cluster_id: str) -> None:
-        """Take the cluster's id, on any thread."""
-        self._seen.cluster_id = cluster_id
-
-    def holder_seen(self, controller_id: int | None) -> None:
-        """Take who holds /controller, on any thread."""
-        self._seen.holder = controller_id
-
-    def deletions_counted(self, topics: int) -> None:
-        """Take how many topics are to be deleted, on any thread."""
-        self._seen.topics_to_delete = topics
 
     def status(self) -> dict[str, Any]:
         """Return what `helmstream status` shows; docs/status.md says what each field means."""
@@ -246,9 +222,16 @@ class Front:
         return self._log.append_async(records)
 
     def _new_term(self, rivals: Rivals) -> Term:
-        return self._term.begin(
-            Term(self._settings, self._log, self._signals, self, self._counters, rivals=rivals)
+        term = Term(
+            self._settings,
+            self._log,
+            self._signals,
+            self._gateway,
+            self._counters,
+            seen=self._seen,
+            rivals=rivals,
         )
+        return self._term.begin(term)
 
     def _soon(self, call: Callable[..., None], *arguments: object) -> None:
         """Call on the event loop; from the log's and the controller's threads."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 
 from streaming.front.load_events import topics_have_ids
@@ -17,6 +18,8 @@ from streaming.process.open_files import admissible_connections
 from streaming.settings import Settings, known_keys
 from streaming.settings_loader import gateway_ports
 from streaming.wire.endpoints import Endpoint
+
+_BIND_TIMEOUT_S = 10.0
 
 
 def listener_addresses(settings: Settings, names: Sequence[str]) -> list[Listener]:
@@ -71,8 +74,11 @@ class FrontGateway:
         decision_client: DecisionClient,
         groups: Mapping[int, Handler | AtOnce | WithoutTask],
     ) -> None:
-        """Remember what to serve, groups beside the rest; nothing is bound yet."""
+        """Remember what to serve, groups beside the rest; nothing is bound yet. Must be made on the
+        event loop that serves it.
+        """
         self._settings = settings
+        self._loop = asyncio.get_running_loop()
         self._view = view
         self._decision_client = decision_client
         self._groups = groups
@@ -82,11 +88,6 @@ class FrontGateway:
     def configured(self) -> list[str]:
         """The names of listeners that are known from the settings."""
         return self._settings.gateway_listener_names
-
-    @property
-    def started(self) -> bool:
-        """Whether the listeners are bound."""
-        return self._gateway is not None
 
     async def start(self, names: Sequence[str]) -> None:
         """Bind listeners of these names; raises PortTaken, ConfigurationError."""
@@ -106,13 +107,28 @@ class FrontGateway:
         if self._gateway is not None:
             await self._gateway.stop()
 
-    def endpoints(self) -> list[Endpoint]:
+    def needs_listeners(self) -> bool:
+        """Return whether the brokers' listener names are needed to know our endpoints."""
+        return self._gateway is None
+
+    def endpoints(self, broker_listeners: Sequence[str]) -> list[Endpoint]:
+        """Return where brokers and clients reach us, once it is bound; blocks for a moment, so it
+        must not be called on the event loop.
+
+        broker_listeners: names of the brokers' listeners; empty when needs_listeners is False.
+        """
+        if self._gateway is None:
+            starting = self.start(broker_listeners)
+            asyncio.run_coroutine_threadsafe(starting, self._loop).result(_BIND_TIMEOUT_S)
+        return self._announced()
+
+    def counters(self) -> dict[str, int]:
+        """Return what was served so far."""
+        return {} if self._gateway is None else dict(self._gateway.counters)
+
+    def _announced(self) -> list[Endpoint]:
         """Return what is announced of what was bound."""
         bound = [] if self._gateway is None else self._gateway.endpoints()
         if not self._settings.gateway_hidden:
             return bound
         return [end for end in bound if end.listener in self._settings.controller_listeners]
-
-    def counters(self) -> dict[str, int]:
-        """Return what was served so far."""
-        return {} if self._gateway is None else dict(self._gateway.counters)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from streaming.front.groups.assembly import Groups
 from streaming.front.job_progress import JobProgress
 from streaming.front.lease import Lease
 from streaming.front.pending_requests import PendingRequests
+from streaming.front.seen import Seen
 from streaming.front.signals import Signals
 from streaming.front.unix_server import UnixServer
 from streaming.image.cluster_image import ClusterImage
@@ -29,15 +29,6 @@ from streaming.process.counters import Counters
 
 _LEADERLESS_COUNTS = ("offline_partitions", "leaderless")
 _PARTITION_COUNTS = (*_LEADERLESS_COUNTS, "under_replicated", "imbalanced")
-
-
-@dataclass(slots=True)
-class Seen:
-    """What the controller's thread last saw in ZooKeeper; holder: who had /controller."""
-
-    cluster_id: str = ""
-    holder: int | None = None
-    topics_to_delete: int = 0
 
 
 class StatusServer:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 from state.event_kinds import EventKind
 from streaming.errors import ConfigurationError
 from streaming.front import addresses
+from streaming.front.gateway import FrontGateway
 from streaming.front.load_events import elected, overridable, topics_have_ids
 from streaming.front.preparation import create_missing
 from streaming.front.rivals import Rivals
+from streaming.front.seen import Seen
 from streaming.front.signals import GiveUpRole, Signals
 from streaming.front.tenure import Tenure
 from streaming.image.racks import controller_rack
@@ -43,29 +44,6 @@ from streaming.zk.znodes import (
 logger = logging.getLogger(__name__)
 
 
-class TermListener(Protocol):
-    """Who is told what a term found out."""
-
-    def endpoints(self, broker_listeners: Sequence[str]) -> Sequence[Endpoint]:
-        """Return where brokers and clients reach us.
-
-        broker_listeners: names of the brokers' listeners; empty when needs_listeners is False. May
-        block for a moment.
-        """
-
-    def needs_listeners(self) -> bool:
-        """Return whether the brokers' listener names are needed to know our endpoints."""
-
-    def cluster_id_found(self, cluster_id: str) -> None:
-        """Take the cluster's id."""
-
-    def holder_seen(self, controller_id: int | None) -> None:
-        """Take who holds /controller; None: nobody."""
-
-    def deletions_counted(self, topics: int) -> None:
-        """Take how many topics are named to be deleted, those that are being deleted too."""
-
-
 @dataclass(frozen=True, slots=True)
 class _Watching:
     """What reads, and takes notifications away, under one claim since its last load began."""
@@ -88,16 +66,18 @@ class Term:
         settings: Settings,
         log: EventAppender,
         signals: Signals,
-        listener: TermListener,
+        gateway: FrontGateway,
         counters: Counters,
         *,
+        seen: Seen,
         rivals: Rivals,
     ) -> None:
-        """Prepare a session of its own; nothing is sent yet."""
+        """Prepare a session of its own; nothing is sent yet. gateway: where brokers reach us."""
         self._settings = settings
         self._log = log
         self._signals = signals
-        self._listener = listener
+        self._gateway = gateway
+        self._seen = seen
         self._counters = counters
         self._session = ZkSession(
             settings.zookeeper_connect,
@@ -107,7 +87,7 @@ class Term:
         self._dirty = DirtyPaths(signals.notify)
         self._tree = WatchedTree(self._session, self._dirty)
         self._tenure = Tenure(
-            self._session, self._tree, settings.controller_id, rivals, listener.holder_seen
+            self._session, self._tree, settings.controller_id, rivals, seen.note_holder
         )
         self._endpoints: Sequence[Endpoint] = ()
         self._unserved: str | None = None  # what was warned of last
@@ -126,7 +106,7 @@ class Term:
         """
         self._session.connect(self._settings.zookeeper_connection_timeout_ms)
         self._signals.check()
-        self._endpoints = self._listener.endpoints(self._broker_listeners())
+        self._endpoints = self._gateway.endpoints(self._broker_listeners())
         brokers = self._registrations()
         addresses.check_brokers(self._settings, self._endpoints, brokers)
         if cost := addresses.unclean_shutdowns(self._settings, brokers):
@@ -230,7 +210,7 @@ class Term:
             controller_id=claim.controller_id,
             defaults=overridable(self._settings),
             counters=counters,
-            names_counted=self._listener.deletions_counted,
+            names_counted=self._seen.note_deletions,
         )
         return _Watching(topics, notifications, observers, writer)
 
@@ -242,7 +222,7 @@ class Term:
         for a moment. One that has our id is none of them. Raises ConfigurationError, also when
         there is such a broker, and IdTaken when there may be.
         """
-        if not self._listener.needs_listeners():
+        if not self._gateway.needs_listeners():
             return []
         said = False
         while not (names := addresses.plaintext_listeners(self._settings, self._registrations())):
@@ -297,7 +277,7 @@ class Term:
         if znode is None:  # the first broker to start creates it
             return
         try:
-            self._listener.cluster_id_found(parse_cluster_id(znode.data))
+            self._seen.cluster_id = parse_cluster_id(znode.data)
         except ValueError as error:
             logger.warning("%s", error)
 

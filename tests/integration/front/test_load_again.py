@@ -8,6 +8,7 @@ from threading import Timer
 import pytest
 
 from streaming.front.rivals import Rivals
+from streaming.front.seen import Seen
 from streaming.front.signals import GiveUpRole, Signals
 from streaming.front.term import Term
 from streaming.settings_loader import load_settings
@@ -16,23 +17,14 @@ from tests.fixtures.waiting import WAIT_S
 QUIET_S = 1.0
 
 
-class Listener:
-    """Has no endpoints, and takes what it is told."""
+class Gateway:
+    """Has no endpoints."""
 
     def needs_listeners(self):
         return False
 
     def endpoints(self, broker_listeners):
         return []
-
-    def holder_seen(self, controller_id):
-        """Take it."""
-
-    def cluster_id_found(self, cluster_id):
-        """Take it."""
-
-    def deletions_counted(self, topics):
-        """Take it."""
 
 
 class Log:
@@ -65,7 +57,9 @@ def test_all_is_loaded_again_for_an_end_of_a_pause_behind_the_election(
     settings = load_settings((), [f"zookeeper.connect={zookeeper}", "gateway.listeners=CLIENT"], {})
     signals = Signals()
     log = Log(before, lambda: signals.give_up("loaded again"))
-    term = log.term = Term(settings, log, signals, Listener(), Counter(), rivals=Rivals())
+    term = log.term = Term(
+        settings, log, signals, Gateway(), Counter(), seen=Seen(), rivals=Rivals()
+    )
     timer = Timer(for_s, signals.give_up, ["nothing more came"])
     try:
         term.connect_and_claim()

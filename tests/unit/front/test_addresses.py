@@ -270,7 +270,8 @@ def test_a_hidden_gateway_is_announced_where_brokers_look_for_it_only() -> None:
         gateway = FrontGateway(given, Mock(), Mock(), {})
         await gateway.start(given.gateway_listener_names)
         try:
-            return [one.listener for one in gateway.endpoints()]
+            found = await asyncio.to_thread(gateway.endpoints, [])
+            return [one.listener for one in found]
         finally:
             await gateway.stop()
 
