@@ -21,16 +21,20 @@ from streaming.zk.znodes.topic import parse_topic
 logger = logging.getLogger(__name__)
 
 _ATTEMPTS = 5
+_REWRITES = frozenset({DecisionKind.REWRITE_ASSIGNMENT, DecisionKind.COMPLETE_REASSIGNMENT})
 
 _Found = TypeVar("_Found")
 
 
 class _Deleted(NamedTuple):
-    """A topic in deletion; leftovers: its znode is gone already."""
+    """A topic in deletion; leftovers: its znode is gone already. gets_id: a znode without an id may
+    be its own, which an earlier write gives the id.
+    """
 
     name: str
     topic_id: str | None
     leftovers: bool = False
+    gets_id: bool = False
 
 
 def delete_topics(
@@ -61,20 +65,29 @@ def without_replaced(session: ZkSession, decisions: Sequence[SinkDecision]) -> l
     The batch was written already, at least to there, and is run again. The version that a write
     expects may be that of the new topic's znode, and a mark would delete the new topic.
     """
-    marked = {one.topic for one in decisions if one.kind is DecisionKind.MARK_TOPIC_DELETION}
-    deletions = {
-        topic: at
-        for at, topic in enumerate(map(_deleted_topic, decisions))
-        # Without an id and a mark it would count as a new one before it is marked.
-        if topic and (topic.topic_id or topic.name not in marked)
-    }
+    deletions = _deletions(decisions)
     meant = _are_meant(session, list(deletions)) if deletions else {}
     replaced = {topic.name: deletions[topic] for topic, is_meant in meant.items() if not is_meant}
     return [one for at, one in enumerate(decisions) if not _is_replaced(one, at, replaced)]
 
 
-def _deleted_topic(decision: SinkDecision) -> _Deleted | None:
-    return _subject(decision) if decision.kind is DecisionKind.DELETE_TOPIC else None
+def _deletions(decisions: Sequence[SinkDecision]) -> dict[_Deleted, int]:
+    """Return the places of the deletions whose topic can be told from another one before anything
+    is written.
+    """
+    marked = {one.topic for one in decisions if one.kind is DecisionKind.MARK_TOPIC_DELETION}
+    ids_written: set[tuple[str, str | None]] = set()
+    found: dict[_Deleted, int] = {}
+    for at, one in enumerate(decisions):
+        if one.kind in _REWRITES and one.content["topic_id"]:
+            ids_written.add((one.topic, one.content["topic_id"]))
+        if one.kind is DecisionKind.DELETE_TOPIC:
+            topic = _subject(one)
+            # Without an id and a mark it would count as a new one before it is marked.
+            if topic.topic_id or topic.name not in marked:
+                gets_id = topic[:2] in ids_written
+                found[topic._replace(gets_id=gets_id)] = at
+    return found
 
 
 def _is_replaced(decision: SinkDecision, place: int, deleted: Mapping[str, int]) -> bool:
@@ -151,6 +164,8 @@ def _is_meant(topic: _Deleted, data: bytes | None, marked: bool) -> bool:
     except ValueError as error:
         logger.error("topic %s is not deleted: %s", topic.name, error)
         return False
+    if topic_id is None and topic.gets_id:
+        return True
     # The mark goes last: a topic without id and mark was created since.
     return topic_id == topic.topic_id and (topic_id is not None or marked)
 

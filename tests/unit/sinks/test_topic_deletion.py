@@ -15,13 +15,20 @@ from state.protocol_errors import ProtocolError
 from streaming.image.cluster_image import ClusterImage
 from streaming.image.restore import image_of, unfinished_deletions
 from streaming.sinks.answer_events import answer_events
-from streaming.sinks.batch import SinkDecision, opened
+from streaming.sinks.batch import DecidedBatch, SinkDecision, opened
 from streaming.sinks.channel import Answer
+from streaming.sinks.doubts import Doubts
 from streaming.sinks.plan import SharedRequest
 from streaming.sinks.topic_deletion import lose_undeleted
+from streaming.sinks.zookeeper import ZooKeeperSink
 from streaming.wire.apis import ApiKey
+from streaming.zk.write_limits import WriteLimits
 from streaming.zk.znodes import TopicZNode, topic_bytes, topic_deletion_path, topic_path
+from streaming.zk.znodes.controller import CONTROLLER_EPOCH_PATH
+from tests.property.control_zookeeper import MemorySession
 from tests.unit.sinks.support import Job, planner_of
+
+OLD_ID, NEW_ID = "xVg7K6qyTvmxpuD7RnqU_w", "xVg7K6qyTvmxpuD7RnqU_Q"
 
 
 def deleting() -> Job:
@@ -172,9 +179,8 @@ def test_the_image_names_what_is_being_deleted_until_it_is_gone():
 
 def test_a_topic_that_took_the_name_is_seen_though_our_server_lags_behind(monkeypatch):
     """lose_undeleted reads by a session of the job, deletions are seen by one of the front."""
-    ids = ["xVg7K6qyTvmxpuD7RnqU_w", "xVg7K6qyTvmxpuD7RnqU_Q"]
-    session = SimpleNamespace(topic_id=ids[0])
-    session.sync = lambda: setattr(session, "topic_id", ids[1])
+    session = SimpleNamespace(topic_id=OLD_ID)
+    session.sync = lambda: setattr(session, "topic_id", NEW_ID)
 
     def read(session, paths):
         assert paths == [topic_path("t"), topic_deletion_path("t")]
@@ -184,8 +190,55 @@ def test_a_topic_that_took_the_name_is_seen_though_our_server_lags_behind(monkey
     block = SinkDecision(
         MergedDecision(0, 0, DecisionKind.CHANGE_PARTITIONS, b""),
         columns={"topic": np.zeros(2, dtype=np.int32)},
-        content={"topics": ["t"], "topic_ids": ids[:1]},
+        content={"topics": ["t"], "topic_ids": [OLD_ID]},
         lost=np.zeros(2, dtype=bool),
     )
     lose_undeleted(session, [block])
     assert block.lost.all()
+
+
+def stored(topic_id: str | None, *, marked: bool) -> MemorySession:
+    """A ZooKeeper in which there is t, with this id."""
+    session = MemorySession()
+    roots = ("/brokers", "/brokers/topics", "/admin", "/admin/delete_topics", "/config")
+    for root in (*roots, "/config/topics", CONTROLLER_EPOCH_PATH):
+        session.put(root, b"1")
+    session.put(topic_path("t"), topic_bytes(TopicZNode({0: [1, 2]}, topic_id)))
+    if marked:
+        session.put(topic_deletion_path("t"), b"")
+    return session
+
+
+def rewrite(topic_id: str | None) -> tuple[DecisionKind, dict]:
+    body = {"topic_id": topic_id, "expected_version": 0, "assignment": {"0": [2, 1]}}
+    return DecisionKind.REWRITE_ASSIGNMENT, {**body, "adding": {}, "removing": {}}
+
+
+def delete(topic_id: str | None) -> tuple[DecisionKind, dict]:
+    return DecisionKind.DELETE_TOPIC, {"topic_id": topic_id, "leftovers": False}
+
+
+MARK = (DecisionKind.MARK_TOPIC_DELETION, {})
+
+
+def write(session: MemorySession, *decided: tuple[DecisionKind, dict]) -> DecidedBatch:
+    """Write what was decided about t on one event after another."""
+    decisions = [
+        MergedDecision(at, 0, kind, orjson.dumps({**body, "topic": "t", "epoch_zk_version": 0}))
+        for at, (kind, body) in enumerate(decided)
+    ]
+    batch = DecidedBatch(1, opened(decisions), dict.fromkeys(range(len(decided)), 0), len(decided))
+    sink = ZooKeeperSink(lambda: session, WriteLimits(), stopped=lambda: False)
+    sink.write(batch, Doubts())
+    return batch
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_topic_that_gets_its_id_back_in_the_batch_is_deleted(times):
+    """A tool that knows no ids rewrote its znode; the last broker answered in the same batch."""
+    session = stored(None, marked=True)
+    for _ in range(times):
+        batch = write(session, rewrite(OLD_ID), delete(OLD_ID))
+        assert topic_path("t") not in session.nodes
+        assert topic_deletion_path("t") not in session.nodes
+    assert not batch.decisions[1].failed
