@@ -242,3 +242,31 @@ def test_a_topic_that_gets_its_id_back_in_the_batch_is_deleted(times):
         assert topic_path("t") not in session.nodes
         assert topic_deletion_path("t") not in session.nodes
     assert not batch.decisions[1].failed
+
+
+@pytest.mark.parametrize(
+    ("deleted", "there", "earlier"),
+    [
+        (OLD_ID, NEW_ID, MARK),
+        (OLD_ID, NEW_ID, rewrite(OLD_ID)),
+        (OLD_ID, None, MARK),
+        (None, NEW_ID, rewrite(None)),
+        (None, None, rewrite(None)),
+    ],
+)
+def test_a_batch_that_is_run_again_leaves_the_znode_of_the_topic_that_took_the_name(
+    deleted, there, earlier
+):
+    """The rewrite expects the version that the new znode has; a mark would have it deleted."""
+    session = stored(there, marked=False)
+    before = dict(session.nodes)
+    batch = write(session, earlier, delete(deleted))
+    assert session.nodes == before
+    assert batch.lost_writes == []
+
+
+def test_a_topic_without_an_id_may_be_marked_and_deleted_in_one_batch():
+    session = stored(None, marked=False)
+    write(session, MARK, delete(None))
+    assert topic_path("t") not in session.nodes
+    assert topic_deletion_path("t") not in session.nodes
