@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from kazoo.client import KazooClient
-
+from streaming.zk.kazoo_client import ImpatientClient
 from streaming.zk.ops import MultiOp, MultiRequest, OpResult
 from streaming.zk.pending import Pending
 from streaming.zk.reader import ZkReader
@@ -15,7 +14,7 @@ from streaming.zk.reader import ZkReader
 class ZkSession(ZkReader):
     """A session that also writes."""
 
-    client = KazooClient
+    client = ImpatientClient
 
     def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False) -> None:
         """Create a znode; raises NodeExists, NodeMissing (the parent), ConnectionLost."""

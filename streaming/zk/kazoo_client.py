@@ -6,6 +6,7 @@ from typing import Any
 
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import SequentialThreadingHandler
+from kazoo.protocol.connection import ConnectionHandler
 
 from streaming.zk.errors import WriteRefused
 
@@ -13,15 +14,6 @@ _READS = frozenset({-11, 3, 4, 6, 8, 9, 12, 22, 100, 101, 102})
 """Request types that change no znode (org.apache.zookeeper.ZooDefs.OpCode): closeSession, exists,
 getData, getACL, getChildren, sync, getChildren2, multiRead, auth, setWatches, sasl.
 """
-
-
-class ReadingClient(KazooClient):
-    """kazoo's client without its writes: every request of it passes through `_call`."""
-
-    def _call(self, request: Any, async_object: Any) -> Any:
-        if request.type not in _READS:
-            raise WriteRefused(f"a reading session was to send a {type(request).__name__}")
-        return super()._call(request, async_object)
 
 
 class ImpatientHandler(SequentialThreadingHandler):
@@ -35,8 +27,41 @@ class ImpatientHandler(SequentialThreadingHandler):
         """Share the third that is left among the addresses of hosts."""
         super().__init__()
         count = hosts.partition("/")[0].count(",") + 1
-        self._connect_timeout_s = session_timeout_ms / 1000 / 3 / count
+        self.connect_timeout_s = session_timeout_ms / 1000 / 3 / count
 
     def create_connection(self, *args: Any, **kwargs: Any) -> Any:
-        kwargs["timeout"] = self._connect_timeout_s
+        kwargs["timeout"] = self.connect_timeout_s
         return super().create_connection(*args, **kwargs)
+
+
+class _ImpatientConnection(ConnectionHandler):
+    """kazoo's connection, with that bound also on a server that takes the connection but does not
+    say whether the session goes on, as one that is starting or stuck may.
+
+    There is none for a new session: nothing is lost by waiting, and servers agree on it first.
+    """
+
+    def _invoke(self, timeout: float, request: Any, xid: int | None = None) -> Any:
+        if self.client._session_id:
+            timeout = min(timeout, self.handler.connect_timeout_s)
+        return super()._invoke(timeout, request, xid)
+
+
+class ImpatientClient(KazooClient):
+    """kazoo's client with such a connection; its handler must be an ImpatientHandler."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        made: ConnectionHandler = self._connection
+        self._connection: ConnectionHandler = _ImpatientConnection(
+            self, made.retry_sleeper, logger=made.logger, sasl_options=made.sasl_options
+        )
+
+
+class ReadingClient(ImpatientClient):
+    """The client without its writes: every request of it passes through `_call`."""
+
+    def _call(self, request: Any, async_object: Any) -> Any:
+        if request.type not in _READS:
+            raise WriteRefused(f"a reading session was to send a {type(request).__name__}")
+        return super()._call(request, async_object)

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, Self
 
-from kazoo.client import KazooClient
 from kazoo.protocol.states import EventType, KazooState, KeeperState
 from kazoo.security import ACL, Id
 
@@ -24,7 +23,7 @@ from streaming.zk.errors import (
     ZooKeeperError,
     ZooKeeperUnreachable,
 )
-from streaming.zk.kazoo_client import ImpatientHandler, ReadingClient
+from streaming.zk.kazoo_client import ImpatientClient, ImpatientHandler, ReadingClient
 from streaming.zk.ops import OPEN_ACL, Acl
 from streaming.zk.pending import Pending
 from streaming.zk.types import SessionState, WatchEvent, WatchKind, ZNode
@@ -51,7 +50,7 @@ class ZkReader:
     callbacks run on one thread of their own, in order, and may.
     """
 
-    client: type[KazooClient] = ReadingClient
+    client: type[ImpatientClient] = ReadingClient
 
     def __init__(
         self,

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import queue
+import socket
+import threading
 import time
+from contextlib import closing, suppress
 
 import pytest
 
@@ -176,6 +179,71 @@ def test_calls_on_a_server_that_is_gone_are_bounded(zookeeper_server):
         session.close()
         with pytest.raises(SessionLost):
             session.get("/a")
+
+
+class _SilentServers:
+    """Stands before a server: after `silence` the next connections are taken, and nothing is said.
+
+    silent: how many are still to be taken so.
+    """
+
+    def __init__(self, server_port: int) -> None:
+        self._server_port = server_port
+        self._ends: list[socket.socket] = []
+        self.silent = 0
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self._listening.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def silence(self, connections: int) -> None:
+        self.silent = connections
+        self.close_connections()
+
+    def close_connections(self) -> None:
+        for end in self._ends:
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        with suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)
+        self.close_connections()
+        for end in (self._listening, *self._ends):
+            end.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                client = self._listening.accept()[0]
+                self._ends.append(client)
+                if self.silent:
+                    self.silent -= 1
+                    continue
+                server = socket.create_connection(("127.0.0.1", self._server_port))
+                self._ends.append(server)
+                for ends in ((client, server), (server, client)):
+                    threading.Thread(target=_pass_on, args=ends, daemon=True).start()
+
+
+def _pass_on(source: socket.socket, target: socket.socket) -> None:
+    with suppress(OSError):
+        while data := source.recv(65536):
+            target.sendall(data)
+        target.shutdown(socket.SHUT_RDWR)
+
+
+def test_servers_that_take_a_connection_and_say_nothing_do_not_cost_the_session(shared_zookeeper):
+    states: queue.Queue[SessionState] = queue.Queue()
+    with (
+        closing(_SilentServers(int(shared_zookeeper.rpartition(":")[2]))) as servers,
+        ZkSession(f"127.0.0.1:{servers.port}", 6_000, on_state=states.put) as session,
+    ):
+        session_id = session.session_id
+        servers.silence(2)
+        next_value(states, lambda state: state is SessionState.IN_DOUBT)
+        assert next_value(states, lambda state: True) is SessionState.HELD
+        assert session.session_id == session_id
+        assert not servers.silent
 
 
 def test_digest_credentials_open_what_they_protect(zookeeper, zk_session):
