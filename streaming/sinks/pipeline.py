@@ -101,7 +101,7 @@ class Pipeline:
         self._log(batch)
         self._doubts.lose_rows(batch.decisions)
         self._zookeeper.write(batch, self._doubts)
-        self._fence(batch)
+        self._fence(batch, folded.loading)
         self._doubts.lose_what_follows(batch)
         batch.written_at_ms = wall_clock_ms()
         self._tell(batch)
@@ -134,15 +134,19 @@ class Pipeline:
             ]
         )
 
-    def _fence(self, batch: DecidedBatch) -> None:
+    def _fence(self, batch: DecidedBatch, loading: bool) -> None:
         """Take a batch as fenced that was decided under a version which a write before it found to
-        be replaced: it may have written nothing.
+        be replaced: it may have written nothing. loading: the load of a later term goes on behind
+        it.
         """
         versions = {one.epoch_zk_version for one in batch.decisions}
         # What it decided first may say no version.
         versions.add(self._decided.image.epoch_zk_version)
         batch.fenced |= self._replaced & versions
         self._replaced |= batch.fenced
+        if loading:
+            # What is decided amid a load says no version, and the image has the one before.
+            self._replaced.clear()
 
     def _tell(self, batch: DecidedBatch) -> None:
         visible = list(persisted(batch))

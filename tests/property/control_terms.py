@@ -25,14 +25,18 @@ def claim(loop: ControlLoop) -> None:
     loop.store.change(CONTROLLER_EPOCH_PATH, epoch_bytes(_epoch(loop) + 1))
 
 
-def load(loop: ControlLoop) -> None:
-    """Append the election, and the brokers and topics that there are."""
+def load(loop: ControlLoop, gone: str = "") -> None:
+    """Append the election, and the brokers and topics that there are; gone: a topic that is found
+    and removed amid that.
+    """
     loop.log.elected(_epoch(loop), _version(loop))
     registered = [
         {"id": one.id, "epoch": one.epoch, "rack": None, "endpoints": endpoints(10 + one.id)}
         for one in loop.live()
     ]
     loop.log.write("broker_registrations_changed", registered=registered)
+    if gone:
+        loop.log.remove(gone, [[1]])
     there = topics(loop)
     for topic in there:
         loop.log.write("topic_observed", topic, **topic_now(loop.store, topic))
