@@ -4,7 +4,7 @@ of all its rows, and the last row of each replica of stops.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -31,7 +31,7 @@ def merge_changes(decisions: Sequence[SinkDecision]) -> MergedBlock | None:
     kept = [one for one in decisions if not one.lost.all()]
     if not kept:
         return None
-    columns, topics, topic_ids = _kept_rows(kept)
+    columns, topics, topic_ids = stacked_rows(kept)
     if len(kept) > 1:
         columns = _last_rows(columns)
     return columns, topics, topic_ids
@@ -46,7 +46,7 @@ def merge_stops(decisions: Sequence[SinkDecision]) -> MergedBlock | None:
     kept = [one for one in decisions if not one.lost.all()]
     if not kept:
         return None
-    columns, topics, topic_ids = _kept_rows(kept)
+    columns, topics, topic_ids = stacked_rows(kept)
     keys = [columns[name] for name in ("delete", "broker", "partition", "topic")]
     order = np.lexsort(keys)
     ordered = np.stack([key[order] for key in keys])
@@ -55,7 +55,7 @@ def merge_stops(decisions: Sequence[SinkDecision]) -> MergedBlock | None:
     return {name: column[at] for name, column in columns.items()}, topics, topic_ids
 
 
-def _kept_rows(kept: Sequence[SinkDecision]) -> MergedBlock:
+def stacked_rows(kept: Sequence[SinkDecision]) -> MergedBlock:
     """Return the rows that are not lost, in the order of the decisions."""
     topics = sorted({topic for one in kept for topic in one.topics})
     place = {topic: index for index, topic in enumerate(topics)}
@@ -77,8 +77,14 @@ def _topics(decision: SinkDecision, place: dict[str, int]) -> Column:
     return column
 
 
+def partition_keys(columns: Mapping[str, Column]) -> Column:
+    """Return int64[n] that tells partitions apart, and sorts them by topic and number."""
+    keys: Column = columns["topic"].astype(np.int64) << 32 | columns["partition"]
+    return keys
+
+
 def _last_rows(columns: dict[str, Column]) -> dict[str, Column]:
-    key = columns["topic"].astype(np.int64) << 32 | columns["partition"]
+    key = partition_keys(columns)
     order = np.argsort(key, kind="stable")
     ordered = {name: column[order] for name, column in columns.items()}
     starts = np.flatnonzero(np.diff(key[order], prepend=-1))

@@ -9,7 +9,7 @@ order. Of several changes to a partition in one batch the last is sent.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -18,13 +18,14 @@ import numpy.typing as npt
 from state.blocks import Column
 from state.change_columns import CHANGE_COLUMNS
 from state.decisions import Action, DecisionKind, acts
-from state.matrix import NONE, any_in_row, contains, places_of
+from state.matrix import NONE, any_in_row, places_of
 from state.partitions.changes import LEADER_DURING_DELETE
 from streaming.image.brokers import endpoint_on
 from streaming.image.cluster_image import ClusterImage
 from streaming.offsets.announced_leader import with_announced_leader
 from streaming.sinks.batch import SinkDecision
 from streaming.sinks.block_merging import merge_changes, merge_stops
+from streaming.sinks.new_replicas import new_replicas
 from streaming.sinks.rows import NO_ROWS, image_rows, partition_rows
 from streaming.sinks.superseded import without_superseded
 from streaming.wire.apis import APIS, ApiKey
@@ -128,7 +129,9 @@ class Planner:
         """Return the requests for every registered broker that has to hear of the decisions."""
         decided = without_superseded(decisions)
         updates = [one for one in decided if one.kind is DecisionKind.UPDATE_BROKERS]
-        introduced = {broker for update in updates for broker in update.content["introduced"]}
+        introduced = {
+            broker: update.offset for update in updates for broker in update.content["introduced"]
+        }
         plan: Plan = {broker: [] for broker in self._image.brokers}
         if updates:
             self._tell_brokers(plan, introduced)
@@ -152,31 +155,26 @@ class Planner:
                 plan[broker].append(self._leader_and_isr(rows.select(hosted)))
         return plan
 
-    def _tell_brokers(self, plan: Plan, introduced: set[int]) -> None:
+    def _tell_brokers(self, plan: Plan, introduced: Mapping[int, int]) -> None:
         known = self._metadata(NO_ROWS)
         everything = self._metadata(image_rows(self._image)) if introduced else known
         for broker, requests in plan.items():
             requests.append(everything if broker in introduced else known)
 
     def _tell_partitions(
-        self, plan: Plan, introduced: set[int], decided: Sequence[SinkDecision]
+        self, plan: Plan, introduced: Mapping[int, int], decided: Sequence[SinkDecision]
     ) -> None:
         changes = [one for one in decided if one.kind is DecisionKind.CHANGE_PARTITIONS]
         merged = merge_changes(changes)
         if merged is None:
             return
         columns, topics, topic_ids = merged
-        is_new = acts(columns, Action.IS_NEW)
-        rows = partition_rows(columns, columns["topic"], topics, topic_ids, is_new)
+        rows = partition_rows(columns, columns["topic"], topics, topic_ids)
         deleted = acts(columns, Action.DELETED)
         rows = _while_deleted(rows, deleted)
         # What the batch started before it deletes it was never there.
         recipients = np.where(columns["recipients"] & ~deleted[:, None], columns["replicas"], NONE)
-        # What was added in this batch may have been taken back in it: the others are not new.
-        first = is_new & acts(columns, Action.CREATE)
-        # One that is in sync is not: it may have restarted in this batch, with a failed disk.
-        coming = columns["adding"] & ~contains(columns["isr"], columns["replicas"])
-        new_there = first[:, None] | (is_new[:, None] & coming)
+        new_there = new_replicas(changes, introduced, columns)
         for broker, (at, column) in places_of(recipients, plan.keys()).items():
             if len(at):
                 told = replace(rows.select(at), is_new=new_there[at, column])

@@ -44,7 +44,6 @@ def partition_rows(
     topic_index: Int32s,
     topics: list[str],
     topic_ids: Sequence[str | None],
-    is_new: npt.NDArray[np.bool_] | None = None,
 ) -> PartitionRows:
     """Return rows from columns named as in change_partitions; topic_index never decreases."""
     count = len(topic_index)
@@ -62,7 +61,7 @@ def partition_rows(
         offline_replicas=_those(columns["replicas"], columns["offline"]),
         adding=_those(columns["replicas"], columns["adding"]),
         removing=_those(columns["replicas"], columns["removing"]),
-        is_new=is_new if is_new is not None else np.zeros(count, dtype=bool),
+        is_new=np.zeros(count, dtype=bool),
         leader_recovery_state=columns["recovery"],
         delete_partition=np.zeros(count, dtype=bool),
     )

@@ -96,3 +96,25 @@ def test_a_target_that_was_away_is_new_as_it_starts_wherever_batches_are_cut(tog
         plans.plan()
     plans.story.register({4: 14})
     assert led(plans.plan()[4])["t", 0][2]
+
+
+@pytest.mark.parametrize("together", [False, True])
+@pytest.mark.parametrize("how", ["registered", "bounced"])
+@pytest.mark.parametrize("order", [(4, 5), (5, 4)])
+def test_a_target_that_starts_again_is_not_new_beside_one_that_was_away(order, how, together):
+    """Broker 4 may have come back with a failed disk, on which its replica is."""
+    plans = Plans()
+    plans.story.register({4: 14})
+    plans.story.create("t", [[1, 2]])
+    plans.story.move("t", {0: [1, 2, 4, 5]}, request_id=None)
+    plans.plan()
+    if how == "registered":
+        plans.story.unregister(4)
+        plans.plan()
+    told = {}
+    for count, id_ in enumerate(order, start=1):
+        plans.story.register({id_: 20 + id_}, add=200, how=how if id_ == 4 else "registered")
+        if not together or count == len(order):
+            plan = plans.plan()
+            told = {one: led(plan[one])["t", 0][2] for one in order[:count]} | told
+    assert told == {4: False, 5: True}
