@@ -37,9 +37,10 @@ def on_partition_states_observed(
     as well, without end. Its replicas are told what is stored: what was decided meanwhile and needs
     no write, as when a broker starts, was lost too. Beside another controller nothing of ours is
     written: what overtook our decision is the truth too, but no leader waits; what is adopted was
-    decided by the other one, and we decide nothing about it.
+    decided by the other one, and we decide nothing about it. Of a topic that was deleted and whose
+    name another one has it says nothing.
     """
-    if not slot.authority.is_active:
+    if not slot.authority.is_active or _is_about_another(slot, observed):
         return []
     at = slot.table.find(observed.topic, observed.partitions)
     changes = Changes.about_topics(slot.table, {observed.topic: event.offset})
@@ -68,6 +69,13 @@ def on_partition_states_observed(
     else:
         complete_reassignments(slot, changes, taken)
     return deletion.finish_with_deletions(slot, changes)
+
+
+def _is_about_another(slot: Slot, observed: PartitionStatesObserved) -> bool:
+    topic = slot.table.topic(observed.topic)
+    if topic is None or observed.topic_id is None:
+        return False
+    return not topic.is_meant(observed.topic_id)
 
 
 def _drop_states(slot: Slot, at: Rows, uncreated: Bools) -> Rows:

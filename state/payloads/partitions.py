@@ -127,11 +127,12 @@ class StateCause(StrEnum):
 class PartitionStatesObserved:
     """State znodes of some partitions of a topic, read again.
 
-    cause: a StateCause. uncreated bool[n]: it has no state yet, the write that was to create it did
-    not happen.
+    topic_id: of the topic they were read for; None: of any of that name. cause: a StateCause.
+    uncreated bool[n]: it has no state yet, the write that was to create it did not happen.
     """
 
     topic: str
+    topic_id: str | None
     cause: str
     partitions: Int32s
     states: ObservedStates
@@ -143,6 +144,7 @@ def partition_states_observed(body: dict[str, Any]) -> PartitionStatesObserved:
     partitions = partition_numbers(body["partitions"])
     return PartitionStatesObserved(
         topic=text(body["topic"]),
+        topic_id=optional_text(body.get("topic_id")),
         cause=text(body["cause"]),
         partitions=partitions,
         states=states_from_json(body["states"], len(partitions)),

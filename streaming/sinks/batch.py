@@ -39,6 +39,7 @@ class LostWrite:
     offset: of the event the write was decided on. current: what the znode holds, None when it is
     missing or may not be read. creates: it was to create the partition's state. rejected: why
     ZooKeeper takes no such write, whatever the znode holds, "" where it met other content.
+    topic_id: None where the topic has none, or no partition is named.
     """
 
     offset: int
@@ -48,6 +49,7 @@ class LostWrite:
     current: ZNode | None
     creates: bool = False
     rejected: str = ""
+    topic_id: str | None = None
 
     @property
     def tells_producer_ids(self) -> bool:

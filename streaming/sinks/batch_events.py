@@ -26,11 +26,12 @@ logger = logging.getLogger(__name__)
 
 def lost_partition_events(lost_writes: Iterable[LostWrite]) -> list[NewRecord]:
     """Return one partition_states_observed per topic and cause with what the znodes hold that were
-    not written.
+    not written; topics of one name that have ids are apart.
     """
 
-    def place(one: LostWrite) -> tuple[str, StateCause]:
-        return str(one.topic), StateCause.REJECTED if one.rejected else StateCause.CONFLICT
+    def place(one: LostWrite) -> tuple[str, StateCause, str]:
+        cause = StateCause.REJECTED if one.rejected else StateCause.CONFLICT
+        return str(one.topic), cause, one.topic_id or ""
 
     of_partitions = [one for one in lost_writes if None not in (one.topic, one.partition)]
     of_partitions.sort(key=lambda one: (*place(one), one.partition or 0))
@@ -41,7 +42,7 @@ def lost_partition_events(lost_writes: Iterable[LostWrite]) -> list[NewRecord]:
 
 
 def _states_observed(
-    topic: str, cause: StateCause, lost_writes: dict[int | None, LostWrite]
+    topic: str, cause: StateCause, topic_id: str, lost_writes: dict[int | None, LostWrite]
 ) -> NewRecord:
     znodes = [one.current for one in lost_writes.values()]
     states = parse_partition_states(
@@ -56,6 +57,8 @@ def _states_observed(
         "partitions": list(lost_writes),
         "states": state_tuples(states),
     }
+    if topic_id:
+        payload["topic_id"] = topic_id
     missing = (one for one in lost_writes.values() if one.creates and one.current is None)
     if uncreated := [one.partition for one in missing]:
         payload["uncreated"] = uncreated

@@ -26,6 +26,7 @@ from streaming.sinks.independent_stops import independent_stops, stored_states, 
 Subject = tuple[str, int | None]
 """A topic and a partition; None: all partitions of the topic."""
 
+_RangesById = dict[str | None, list[tuple[int, int]]]
 _PRODUCER_IDS: Subject = ("", None)
 
 _UNKNOWN = 1 << 62
@@ -33,14 +34,15 @@ _UNKNOWN = 1 << 62
 
 class Doubts:
     """For each subject, the ranges of events [from, until) whose decisions about it do not count; a
-    range begins behind the end of the one before.
+    range begins behind the end of the one before. Topics of one name that have ids are apart: what
+    was not written of one says nothing about the next.
     """
 
     def __init__(self, unfolded: Iterable[LogRecord] = ()) -> None:
         """Take the events that a job has still to fold after a restart: what they correct is in
         doubt, from the beginning where they do not say from where on.
         """
-        self._ranges: dict[Subject, list[tuple[int, int]]] = {}
+        self._ranges: dict[Subject, _RangesById] = {}
         self._rejected: set[Subject] = set()
         self._stored: dict[Subject, tuple[int, Sequence[int]] | None] = {}
         self._refused: dict[str, int] = {}
@@ -55,9 +57,13 @@ class Doubts:
         """Return what is in doubt."""
         return list(self._ranges)
 
-    def begin(self, subject: Subject, offset: int, until: int = _UNKNOWN) -> None:
-        """Doubt what is decided on an event and on all after it until another one."""
-        ranges = self._ranges.setdefault(subject, [])
+    def begin(
+        self, subject: Subject, offset: int, until: int = _UNKNOWN, topic_id: str | None = None
+    ) -> None:
+        """Doubt what is decided on an event and on all after it until another one; topic_id: about
+        the topic that has it, None for any of the name.
+        """
+        ranges = self._ranges.setdefault(subject, {}).setdefault(topic_id, [])
         # What was decided between two doubts counts.
         is_behind = not ranges or ranges[-1][1] <= offset
         first = offset if is_behind else min(ranges.pop()[0], offset)
@@ -65,9 +71,10 @@ class Doubts:
 
     def end(self, correction: NewRecord | LogRecord, offset: int) -> None:
         """Trust what is decided from the correcting event on, which has this offset."""
-        subjects, rejected = _corrected(correction)
+        subjects, topic_id, rejected = _corrected(correction)
         for subject in subjects:
-            ranges = self._ranges.setdefault(subject, [(0, offset)])
+            by_id = self._ranges.setdefault(subject, {})
+            ranges = by_id.setdefault(topic_id, [(0, offset)])
             ranges[-1] = (ranges[-1][0], offset)
         self._rejected = (self._rejected - {*subjects}) | {*(subjects if rejected else ())}
         if subjects:
@@ -75,11 +82,8 @@ class Doubts:
 
     def forget_before(self, offset: int) -> None:
         """Drop the doubts that ended at or before an offset up to which everything is folded."""
-        left = {
-            one: [within for within in ranges if within[1] > offset]
-            for one, ranges in self._ranges.items()
-        }
-        kept = self._ranges = {one: ranges for one, ranges in left.items() if ranges}
+        left = {one: _behind(by_id, offset) for one, by_id in self._ranges.items()}
+        kept = self._ranges = {one: by_id for one, by_id in left.items() if by_id}
         self._rejected &= kept.keys()
         self._stored = {one: state for one, state in self._stored.items() if one in kept}
 
@@ -87,11 +91,20 @@ class Doubts:
         """Return whether a partition is in doubt because ZooKeeper rejected a write of it."""
         return (topic, partition) in self._rejected
 
-    def cover(self, topic: str, partition: int | None, offset: int) -> bool:
-        """Return whether what is decided on an event about a partition is in doubt."""
+    def cover(
+        self, topic: str, partition: int | None, offset: int, topic_id: str | None = None
+    ) -> bool:
+        """Return whether what is decided on an event about a partition is in doubt; topic_id: as
+        far as the topic that has it is meant, None for any of the name.
+        """
         subjects: tuple[Subject, Subject] = ((topic, partition), (topic, None))
-        ranges = (within for one in subjects for within in self._ranges.get(one, ()))
-        return any(first <= offset < until for first, until in ranges)
+        return any(
+            first <= offset < until
+            for one in subjects
+            for id_, ranges in self._ranges.get(one, {}).items()
+            if None in (topic_id, id_) or topic_id == id_
+            for first, until in ranges
+        )
 
     def was_written(self, topic: str, offset: int) -> bool:
         """Return whether the job before wrote a topic as decided on an event, by what it said of a
@@ -100,7 +113,8 @@ class Doubts:
         return offset < self._refused.get(topic, 0) and not self.cover(topic, None, offset)
 
     def _covers_topic(self, topic: str, offset: int) -> bool:
-        return any(first < offset < until for first, until in self._ranges.get((topic, None), ()))
+        by_id = self._ranges.get((topic, None), {})
+        return any(first < offset < until for one in by_id.values() for first, until in one)
 
     def lose_rows(self, decisions: Collection[SinkDecision]) -> None:
         """Mark the rows that are in doubt as lost, and topic writes in doubt as failed."""
@@ -120,12 +134,14 @@ class Doubts:
 
     def _rows(self, decision: SinkDecision, topics: set[str]) -> npt.NDArray[np.bool_]:
         """Return bool[n]: the row is in doubt; topics: of which anything is."""
-        names, columns = decision.topics, decision.columns
+        names, ids, columns = decision.topics, decision.topic_ids, decision.columns
         numbers = [number for number, name in enumerate(names) if name in topics]
         found = np.isin(columns["topic"], numbers)
         at = np.flatnonzero(found)
         rows = zip(columns["topic"][at].tolist(), columns["partition"][at].tolist(), strict=True)
-        found[at] = [self.cover(names[topic], number, decision.offset) for topic, number in rows]
+        found[at] = [
+            self.cover(names[topic], number, decision.offset, ids[topic]) for topic, number in rows
+        ]
         return found
 
     def lose_topics(self, decisions: Iterable[SinkDecision], folded: int) -> None:
@@ -152,8 +168,8 @@ class Doubts:
         What comes after a fresh load of the cluster in the same batch depends on that.
         """
         loaded_at = batch.loaded_at
-        for subject, offset in _lost_subjects(batch):
-            self.begin(subject, offset, loaded_at if offset < loaded_at else _UNKNOWN)
+        for subject, topic_id, offset in _lost_subjects(batch):
+            self.begin(subject, offset, loaded_at if offset < loaded_at else _UNKNOWN, topic_id)
         for correction in lost_partition_events(batch.lost_writes):
             self._stored |= stored_states(correction)
 
@@ -165,28 +181,41 @@ def drop_dependents(batch: DecidedBatch) -> None:
     of_batch.lose_rows(batch.decisions)
 
 
-def _lost_subjects(batch: DecidedBatch) -> list[tuple[Subject, int]]:
-    found: list[tuple[Subject, int]] = [
-        ((lost.topic, lost.partition), lost.offset)
+def _behind(by_id: _RangesById, offset: int) -> _RangesById:
+    """Return the ranges that end behind an offset."""
+    left = {
+        topic_id: [within for within in ranges if within[1] > offset]
+        for topic_id, ranges in by_id.items()
+    }
+    return {topic_id: ranges for topic_id, ranges in left.items() if ranges}
+
+
+def _lost_subjects(batch: DecidedBatch) -> list[tuple[Subject, str | None, int]]:
+    """Return what the lost writes of a batch were about: subject, topic id, offset."""
+    found: list[tuple[Subject, str | None, int]] = [
+        ((lost.topic, lost.partition), lost.topic_id, lost.offset)
         for lost in batch.lost_writes
         if lost.topic is not None and lost.partition is not None
     ]
-    found += [(_PRODUCER_IDS, lost.offset) for lost in batch.lost_writes if lost.tells_producer_ids]
-    return found + [((one.topic, None), one.offset) for one in batch.refused_topics()]
+    blocks = [one for one in batch.lost_writes if one.tells_producer_ids]
+    found += [(_PRODUCER_IDS, None, lost.offset) for lost in blocks]
+    return found + [((one.topic, None), None, one.offset) for one in batch.refused_topics()]
 
 
-def _corrected(event: NewRecord | LogRecord) -> tuple[list[Subject], bool]:
-    """Return what an event corrects, and whether because a write was rejected."""
+def _corrected(event: NewRecord | LogRecord) -> tuple[list[Subject], str | None, bool]:
+    """Return what an event corrects, of the topic with which id, and whether because a write was
+    rejected.
+    """
     if event.kind == EventKind.TOPIC_REMOVED:
-        return [(topic, None) for topic in taken_back([event])], False
+        return [(topic, None) for topic in taken_back([event])], None, False
     if event.kind == EventKind.PRODUCER_ID_BLOCK_OBSERVED:
-        return [_PRODUCER_IDS], False
+        return [_PRODUCER_IDS], None, False
     if event.kind == EventKind.PARTITION_STATES_OBSERVED:
         body = orjson.loads(event.payload)
         if body["cause"] in (StateCause.CONFLICT, StateCause.REJECTED):
             named: list[Subject] = [(event.key, partition) for partition in body["partitions"]]
-            return named, body["cause"] == StateCause.REJECTED
-    return [], False
+            return named, body.get("topic_id"), body["cause"] == StateCause.REJECTED
+    return [], None, False
 
 
 def forget_doubted(image: ClusterImage, doubts: Doubts, folded: int) -> None:
@@ -194,7 +223,7 @@ def forget_doubted(image: ClusterImage, doubts: Doubts, folded: int) -> None:
     event that they have still to fold.
     """
     for topic, partition in doubts.subjects():
-        if not doubts.cover(topic, partition, folded - 1):
+        if not doubts.cover(topic, partition, folded - 1, image.topic_ids.get(topic)):
             continue
         if partition is None:
             image.forget_topics([topic])

@@ -55,11 +55,11 @@ def _refuse_lost(
     then waits for the higher epoch that the correction brings. None comes after a rejected write:
     OPERATION_NOT_ATTEMPTED lets the leader go on from what is stored, and ask again.
     """
-    topic = body["topic"]
+    topic, topic_id = body["topic"], body["topic_id"]
 
     def answer(one: IsrAnswer) -> IsrAnswer:
         partition = one["partition"]
-        if [topic, partition] not in lost and not doubts.cover(topic, partition, offset):
+        if [topic, partition] not in lost and not doubts.cover(topic, partition, offset, topic_id):
             return one
         again = doubts.by_rejection(topic, partition)
         error = ProtocolError.INVALID_UPDATE_VERSION

@@ -247,13 +247,22 @@ def _lose(batch: DecidedBatch, op: WriteOp, target: Target, outcome: OpOutcome) 
 
 def _lost_write(target: Target, outcome: OpOutcome) -> LostWrite:
     decision = target.decision
-    topic, partition, creates = decision.content.get("topic"), None, False
+    topic, topic_id = decision.content.get("topic"), None
+    partition, creates = None, False
     if isinstance(target, RowTarget):
         columns, row = decision.columns, target.row
-        topic = decision.topics[int(columns["topic"][row])]
+        number = int(columns["topic"][row])
+        topic, topic_id = decision.topics[number], decision.topic_ids[number]
         partition = int(columns["partition"][row])
         creates = bool(columns["actions"][row] & Action.CREATE)
     rejected = outcome.reason if outcome.kind is OutcomeKind.REJECTED else ""
     return LostWrite(
-        decision.offset, decision.kind, topic, partition, outcome.current, creates, rejected
+        decision.offset,
+        decision.kind,
+        topic,
+        partition,
+        outcome.current,
+        creates,
+        rejected,
+        topic_id,
     )

@@ -43,8 +43,16 @@ def job(assignment=((1, 2, 3), (2, 3, 1)), topic_id=None):
     return started
 
 
-def conflict(topic, partition, znode, kind=DecisionKind.CHANGE_PARTITIONS, offset=5):
-    return LostWrite(offset, kind, topic, partition, znode)
+def conflict(topic, partition, znode, kind=DecisionKind.CHANGE_PARTITIONS, offset=5, **more):
+    return LostWrite(offset, kind, topic, partition, znode, **more)
+
+
+def test_conflicts_of_topics_of_one_name_that_have_ids_are_told_apart():
+    events = lost_partition_events(
+        [conflict("a", 1, None, topic_id=one) for one in ("y", None, TOPIC_ID, "y")]
+    )
+    assert [body(one).get("topic_id") for one in events] == [None, TOPIC_ID, "y"]
+    assert [body(one)["partitions"] for one in events] == [[1], [1], [1]]
 
 
 def test_conflicts_become_one_event_per_topic_with_what_the_znodes_hold():

@@ -18,7 +18,7 @@ from streaming.zk.znodes.paths import (
     topic_deletion_path,
     topic_path,
 )
-from tests.property.control_actions import change_isr, let_go
+from tests.property.control_actions import change_isr, end, let_go
 from tests.property.control_brokers import Broker
 from tests.property.control_checks import (
     WrittenStates,
@@ -26,7 +26,7 @@ from tests.property.control_checks import (
     check_nobody_is_left,
     settle,
 )
-from tests.property.control_loop import ControlLoop
+from tests.property.control_loop import ControlLoop, stored_state
 from tests.property.control_names import ObservedLoop
 from tests.property.control_restarts import STEPS, RestartingLoop
 from tests.property.control_terms import claim, finish_term
@@ -66,7 +66,8 @@ def test_a_broker_that_a_cancelled_move_was_to_add_deletes_its_replica(step: str
     check_agreement(loop)
 
 
-ID_OF_V = topic_id_to_text((7).to_bytes(16, "big"))
+ID_OF_V, ID_OF_NEXT_V = (topic_id_to_text(one.to_bytes(16, "big")) for one in (7, 8))
+V_AND_BELOW = topic_path("v") + "/"
 
 
 class Unstopped(ObservedLoop):
@@ -117,10 +118,9 @@ def test_a_topic_whose_mark_for_deletion_was_fenced_keeps_its_replicas(step: str
     assert topic_path("v") in loop.store.nodes
 
 
-@pytest.mark.parametrize("step", STEPS_WITHOUT_EVENTS)
-def test_a_batch_that_is_run_again_leaves_the_topic_that_took_the_name(step: str) -> None:
-    """A load finds v in deletion, and its state is written; v goes, is created again, and its
-    leader leaves: the new topic has the version that the write of the old state expects.
+def v_is_used_again() -> tuple[ObservedLoop, WrittenStates]:
+    """A cluster whose next batch writes the state of v, which a load finds in deletion, deletes it,
+    creates another v, and elects another leader as the first one leaves.
     """
     loop = ObservedLoop([])
     states = with_topic_v(loop, [1, 2])
@@ -131,8 +131,15 @@ def test_a_batch_that_is_run_again_leaves_the_topic_that_took_the_name(step: str
     claim(loop)
     finish_term(loop)
     loop.take_answers()
-    loop.log.create("v", [[1, 3]], topic_id=topic_id_to_text((8).to_bytes(16, "big")))
+    loop.log.create("v", [[1, 3]], topic_id=ID_OF_NEXT_V)
     let_go(loop, loop.brokers[1])
+    return loop, states
+
+
+@pytest.mark.parametrize("step", STEPS_WITHOUT_EVENTS)
+def test_a_batch_that_is_run_again_leaves_the_topic_that_took_the_name(step: str) -> None:
+    """It has the version that the write of the old state expects."""
+    loop, states = v_is_used_again()
     loop.ends_at = step
     states.run_batch()
     assert loop.ends_at == "", "the step is reached"
@@ -140,6 +147,36 @@ def test_a_batch_that_is_run_again_leaves_the_topic_that_took_the_name(step: str
     check_agreement(loop)
     written = [one for one in loop.store.written if one.path == partition_state_path(*V)]
     assert [one.op for one in written if one.op != "set"] == ["create", "delete", "create"]
+
+
+@pytest.mark.parametrize("step", ["", "before events", "after events", "after the commit"])
+def test_a_topic_has_a_leader_though_a_write_of_the_one_before_it_was_lost(step: str) -> None:
+    """Somebody wrote the state of the old one; what it was tells nothing of the new one."""
+    loop, states = v_is_used_again()
+    path = partition_state_path(*V)
+    loop.store.change(path, loop.store.nodes[path].data)
+    loop.ends_at = step
+    states.run_batch()
+    assert loop.ends_at == "", "the step is reached"
+    settle(loop, states)
+    check_agreement(loop)
+    assert stored_state(loop, V)["leader"] == 3
+
+
+def test_a_topic_has_a_leader_though_the_one_before_it_was_gone_before_its_last_write() -> None:
+    """Somebody removed its znodes; the correction comes when the name is used again."""
+    loop = ObservedLoop([])
+    with_topic_v(loop, [1, 2])
+    end(loop, loop.brokers[1])
+    ended = len(loop.log.events)
+    for path in sorted(one for one in loop.store.nodes if f"{one}/".startswith(V_AND_BELOW)):
+        loop.store.remove(path)
+    loop.look()
+    loop.log.create("v", [[2, 3]], topic_id=ID_OF_NEXT_V)
+    loop.run_batch(ended)
+    assert loop.log.events[-1].kind == "partition_states_observed"
+    loop.run_batch()
+    assert stored_state(loop, V)["leader"] == 2
 
 
 def test_a_deletion_that_has_begun_goes_on_though_its_mark_is_removed() -> None:

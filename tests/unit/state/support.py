@@ -78,7 +78,7 @@ class Controller:
         body = {"topic": name, "partitions": numbers, "replicas": replicas, "states": states}
         return self.happen("topic_observed", name, **body, **more)
 
-    def found(self, cause: str, state: list[Any] | None) -> dict[DecisionKind, Any]:
+    def found(self, cause: str, state: list[Any] | None, **more: Any) -> dict[DecisionKind, Any]:
         """Read the state of t-0 again."""
         return self.happen(
             "partition_states_observed",
@@ -87,6 +87,7 @@ class Controller:
             cause=cause,
             partitions=[0],
             states=[state],
+            **more,
         )
 
     def alter(self, isr: list[int], **wrong: Any) -> dict[DecisionKind, Any]:

@@ -13,6 +13,7 @@ from tests.fixtures.states import stored
 from tests.unit.state.support import Controller, actions, broker
 
 CHANGE, STOP = DecisionKind.CHANGE_PARTITIONS, DecisionKind.STOP_REPLICAS
+ID_BEFORE, ID = "xVg7K6qyTvmxpuD7RnqU_w", "yVg7K6qyTvmxpuD7RnqU_w"
 
 
 @pytest.fixture
@@ -92,6 +93,20 @@ def test_a_conflict_is_adopted_and_the_leader_epoch_bumped(controller: Controlle
     assert (row["isr"], row["leader_epoch"], row["partition_epoch"]) == ([1, 3], 1, 2)
     assert actions(row) == Action.WRITE | Action.LEADER_AND_ISR | Action.UPDATE_METADATA
     assert (row["recipients"], row["rule"]) == ([1, 2, 3], Rule.LEADER_EPOCH_BUMPED)
+
+
+@pytest.mark.parametrize("cause", ["conflict", "rejected"])
+@pytest.mark.parametrize("state", [stored(2, [2], leader_epoch=9, zk_version=4), None])
+def test_what_a_write_of_another_topic_of_that_name_met_says_nothing(
+    cause: str, state: list[Any] | None
+) -> None:
+    """The name is used again before the correction is folded."""
+    controller = Controller()
+    controller.topic("t", [[1, 2, 3]], topic_id=ID)
+    before = controller.row("t", 0)
+    assert controller.found(cause, state, topic_id=ID_BEFORE) == {}
+    assert controller.row("t", 0) == before
+    assert controller.found(cause, state, topic_id=ID) != {}
 
 
 def test_a_conflict_counts_whatever_its_version(controller: Controller) -> None:
