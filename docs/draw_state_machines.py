@@ -35,9 +35,6 @@ REPLICAS = """
 When a controller starts, a replica is Online if its broker is live and its disk is not known to
 have failed, else DeletionIneligible; the latter are then moved to Offline.
 
-A replica that a reassignment adds is New until that is complete, also when its broker starts only
-then. If the broker goes away after that the replica is Offline, and Online once it returns.
-
 When the deletion of a topic starts, its partitions go Offline and NonExistent, its replicas Offline
 and DeletionStarted, and from there where their broker's answer says. One that is not online, or
 that could not be deleted, is DeletionIneligible and halts the deletion. When the others are done it

@@ -20,7 +20,7 @@ def on_log_dir_failure_notified(
     slot: Slot, event: Event, notified: LogDirFailureNotified
 ) -> list[Decision]:
     """Ask the brokers for the state of their replicas by sending LeaderAndIsr for all that are
-    online, and for those that reassignments add, which stay new until these are complete.
+    online.
 
     Source: KafkaController.processLogDirEventNotification; the answers say which replicas failed.
     """
@@ -28,9 +28,8 @@ def on_log_dir_failure_notified(
         return []
     rows = slot.table.rows
     changes = Changes.about_cluster(slot.table, event.offset)
-    coming = rows.adding & (rows.replica_state == ReplicaState.NEW)
-    asked = slot.hosted_by(notified.broker_ids) & slot.brokers.registered(rows.replicas)
-    asked &= coming | (rows.replica_state == ReplicaState.ONLINE)
+    asked = slot.hosted_by(notified.broker_ids)
+    asked &= slot.brokers.registered(rows.replicas) & (rows.replica_state == ReplicaState.ONLINE)
     changes.recipients |= asked & rows.has_state[:, None]
     changes.rule[any_in_row(changes.recipients)] = Rule.REPLICA_STARTED
     return changes.finish(slot.authority, slot.brokers)

@@ -115,16 +115,12 @@ def resume_reassignments(slot: Slot, changes: Changes, at: Rows) -> None:
 
 def start_untold(slot: Slot, changes: Changes, at: Rows) -> None:
     """Start replicas of rows `at` as new whose first start may have been lost with a write, so that
-    nobody was told of it. No replica of a row is new where another one that comes returned before:
-    that may have been lost too.
+    nobody was told of it.
     """
     rows = slot.table.rows
     at = at[slot.may_write(at)]
-    coming = rows.adding[at] & slot.online_replicas(at)
-    coming &= ~contains(rows.isr[at], rows.replicas[at])
-    returned = any_in_row(coming & (rows.replica_state[at] == ReplicaState.ONLINE))
-    untold = any_in_row(coming & (rows.replica_state[at] == ReplicaState.NEW))
-    changes.is_new[at] |= untold & ~returned
+    untold = rows.adding[at] & (rows.replica_state[at] == ReplicaState.NEW)
+    changes.is_new[at] |= any_in_row(untold & slot.online_replicas(at))
 
 
 def complete_reassignments(slot: Slot, changes: Changes, at: Rows) -> None:
@@ -221,19 +217,13 @@ def _start(slot: Slot, changes: Changes, at: Rows) -> None:
     starts, as its first request says. One that started before is not: its broker may have come back
     in this batch with a failed disk, where the replica may be, and refuses it then. No replica of a
     row is new when one of those returns in this event (ReplicaStateMachine, to OnlineReplica).
-
-    One that starts stays NEW, as one whose broker was there from the beginning: its start may be
-    lost with the write (`start_untold`), which Kafka would repeat in the same event.
     """
     rows = slot.table.rows
     at = at[slot.may_write(at)]
     adding = rows.adding[at]
     starting = adding & (rows.replica_state[at] == ReplicaState.NON_EXISTENT)
     move_replicas(slot, changes, slot.table.spread(at, starting), ReplicaState.NEW)
-    started = adding & changes.started[at]
-    states = rows.replica_state[at]
-    rows.replica_state[at] = np.where(started, np.int8(ReplicaState.NEW), states)
-    changes.is_new[at] |= any_in_row(starting | started)
+    changes.is_new[at] |= any_in_row(starting | adding & changes.started[at])
     returned = any_in_row(adding & changes.returned[at]) & ~changes.create[at]
     changes.is_new[at[returned]] = False
     changes.raise_leader_epoch(at, rows.replicas[at] != NONE)

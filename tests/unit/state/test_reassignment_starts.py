@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from state.decisions import Action, DecisionKind
 from tests.unit.state.support import Controller, actions, broker
 
@@ -84,13 +82,6 @@ def test_a_target_that_starts_for_the_first_time_is_new() -> None:
     assert not actions(row) & Action.IS_NEW
 
 
-def test_a_target_that_started_is_asked_about_failed_disks() -> None:
-    controller = moving(1, 2, 5, request_id=None)
-    controller.brokers(registered=[broker(4, 104)])
-    [row] = controller.happen("log_dir_failure_notified", broker_ids=[4])[CHANGE]
-    assert (row["recipients"], actions(row)) == ([4], Action.LEADER_AND_ISR)
-
-
 def test_targets_that_were_away_are_new_one_after_the_other() -> None:
     controller = moving(1, 2, request_id=None)
     for id_ in (4, 5):
@@ -115,23 +106,9 @@ def test_targets_of_a_move_that_was_rejected_are_new_before_it_is_asked_for_agai
     assert {4, 5} <= set(row["recipients"])
 
 
-@pytest.mark.parametrize("cause", ["conflict", "rejected"])
-def test_a_target_is_new_though_the_write_is_lost_with_which_it_starts(cause: str) -> None:
-    controller = moving(1, 2, request_id=None)
-    controller.brokers(registered=[broker(4, 104)])
-    [row] = controller.found(cause, [1, 4, [1, 2], 4, 0, 9])[CHANGE]
-    assert 4 in row["recipients"]
-    assert actions(row) & Action.IS_NEW
-    [row] = controller.brokers(bounced=[broker(4, 204)])[CHANGE]
-    assert not actions(row) & Action.IS_NEW
-
-
-@pytest.mark.parametrize("live", [(1, 2, 4), (1, 2, 4, 5)])
-def test_a_target_that_starts_again_is_not_new_though_a_write_is_rejected(
-    live: tuple[int, ...],
-) -> None:
-    """The other one is still away, or has been there all along."""
-    controller = moving(*live, request_id=None)
+def test_a_target_that_starts_again_is_not_new_though_a_write_is_rejected() -> None:
+    """The other one is still away."""
+    controller = moving(1, 2, 4, request_id=None)
     controller.brokers(bounced=[broker(4, 204)])
     [row] = controller.found("rejected", [1, 4, [1, 2], 5, 0, 8])[CHANGE]
     assert 4 in row["recipients"]
