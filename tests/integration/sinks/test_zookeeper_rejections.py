@@ -76,6 +76,7 @@ def test_a_state_that_may_not_be_written_stays_as_it_is_until_it_may(world):
     (event,) = events
     assert payload(event) == {
         "topic": "t",
+        "topic_id": TOPIC_ID,
         "cause": "rejected",
         "partitions": [0],
         "states": [stored(1, [1, 2, 3], controller_epoch=1)],
