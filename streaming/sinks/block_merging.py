@@ -28,7 +28,7 @@ def merge_changes(decisions: Sequence[SinkDecision]) -> MergedBlock | None:
     actions and its recipients being those of all; whether it is being deleted the last one says.
     None when nothing was persisted.
     """
-    kept = [one for one in decisions if not one.lost.all()]
+    kept = with_rows(decisions)
     if not kept:
         return None
     columns, topics, topic_ids = stacked_rows(kept)
@@ -43,7 +43,7 @@ def merge_stops(decisions: Sequence[SinkDecision]) -> MergedBlock | None:
     columns are those of stop_replicas; of several rows for one replica, with deletion or without,
     the last stays. None when nothing is to be stopped.
     """
-    kept = [one for one in decisions if not one.lost.all()]
+    kept = with_rows(decisions)
     if not kept:
         return None
     columns, topics, topic_ids = stacked_rows(kept)
@@ -53,6 +53,11 @@ def merge_stops(decisions: Sequence[SinkDecision]) -> MergedBlock | None:
     last = np.append((ordered[:, 1:] != ordered[:, :-1]).any(axis=0), True)
     at = order[last]
     return {name: column[at] for name, column in columns.items()}, topics, topic_ids
+
+
+def with_rows(decisions: Sequence[SinkDecision]) -> list[SinkDecision]:
+    """Return the blocks of which not all rows are lost."""
+    return [one for one in decisions if not one.lost.all()]
 
 
 def stacked_rows(kept: Sequence[SinkDecision]) -> MergedBlock:

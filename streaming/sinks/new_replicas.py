@@ -14,7 +14,7 @@ from state.blocks import Column
 from state.decisions import Action, acts
 from state.matrix import Bools, contains
 from streaming.sinks.batch import SinkDecision
-from streaming.sinks.block_merging import partition_keys, stacked_rows
+from streaming.sinks.block_merging import partition_keys, stacked_rows, with_rows
 
 
 def new_replicas(
@@ -43,7 +43,7 @@ def _new_since_start(
 
     Rows before that one and after it may say IS_NEW for another replica only.
     """
-    kept = [one for one in changes if not one.lost.all()]
+    kept = with_rows(changes)
     rows, _, _ = stacked_rows(kept)
     offsets = np.concatenate([np.full(np.count_nonzero(~one.lost), one.offset) for one in kept])
     brokers = np.array(sorted(introduced), dtype=np.int32)
