@@ -15,6 +15,7 @@ from streaming.process.counters import Counters
 from streaming.zk.reader import ZkReader
 from streaming.zk.types import ZNode
 from streaming.zk.znodes import TopicZNode, parse_topic, topic_name
+from streaming.zk.znodes.topic import Assignment
 
 
 @dataclass(slots=True)
@@ -121,12 +122,19 @@ def observed(
         "new_topic_id": new_topic_id,
         **_said(own),
         "partitions": partitions,
-        "replicas": [topic.replicas[p] for p in partitions],
-        "adding": [topic.adding.get(p, []) for p in partitions],
-        "removing": [topic.removing.get(p, []) for p in partitions],
+        "replicas": list(topic.replicas.values()),
+        "adding": _by_partition(topic.adding, partitions),
+        "removing": _by_partition(topic.removing, partitions),
         "states": states if any(state is not None for state in states) else None,
         "zk_version": zk_version,
         **({"observed_again": True} if observed_again else {}),
         **({"unwritable": True} if unwritable else {}),
     }
     return event(EventKind.TOPIC_OBSERVED, body, name)
+
+
+def _by_partition(moving: Assignment, partitions: Sequence[int]) -> list[Sequence[int]]:
+    """Return what is added to each partition, or removed from it; mostly nothing from any."""
+    if not moving:
+        return [()] * len(partitions)
+    return [moving.get(partition, ()) for partition in partitions]

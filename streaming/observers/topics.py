@@ -6,6 +6,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from itertools import islice
 
 from streaming.log.api import NewRecord
 from streaming.log.events import EventAppender
@@ -137,7 +138,7 @@ class TopicsObserver:
             if known is not None and known.czxid != znode.czxid and name not in dirty.reappend:
                 yield removed(name, known)
             self._known.know(name, KnownTopic(znode.czxid, znode.version, own, topic.topic_id))
-            of_topic = [next(states) for _ in topic.replicas]
+            of_topic = list(islice(states, len(topic.replicas)))
             fixed = name in dirty.unwritable
             mint = self._mint_topic_ids and not topic.topic_id and not fixed
             yield observed(

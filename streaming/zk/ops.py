@@ -23,7 +23,7 @@ _EPHEMERAL = 1
 _HEADER = struct.Struct("!iBi")
 _INT = struct.Struct("!i")
 _START = struct.Struct("!iBii")
-"""A header and the length of the path that follows."""
+"""A header and the number behind it: the length of what follows, or of an error its code."""
 
 STAT_BYTES = 68  # czxid mzxid ctime mtime version cversion aversion owner length children pzxid
 _STAT_VERSION_OFFSET = 32
@@ -167,22 +167,20 @@ class ReadDataRequest:
     def deserialize(self, buffer: bytes, offset: int) -> tuple[list[bytes | None], bytes]:
         data: list[bytes | None] = []
         stats: list[bytes] = []
-        while True:
-            kind, done, _ = _HEADER.unpack_from(buffer, offset)
-            offset += _HEADER.size
-            if done:
-                return data, b"".join(stats)
-            length = _INT.unpack_from(buffer, offset)[0]
-            offset += _INT.size
+        unpack = _START.unpack_from
+        for path in self._paths:
+            kind, _, _, length = unpack(buffer, offset)
+            offset += _START.size
             if kind == _ERROR:
-                _only_missing(length, self._paths[len(data)])
+                _only_missing(length, path)
                 data.append(None)
                 stats.append(MISSING_STAT)
                 continue
             end = offset + max(length, 0)
-            data.append(bytes(buffer[offset:end]))
+            data.append(buffer[offset:end])
             offset = end + STAT_BYTES
-            stats.append(bytes(buffer[end:offset]))
+            stats.append(buffer[end:offset])
+        return data, b"".join(stats)
 
 
 class ReadChildrenRequest:

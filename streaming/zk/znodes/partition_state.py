@@ -11,7 +11,8 @@ import orjson
 from numpy.typing import ArrayLike, NDArray
 
 from state.json_values import int32_array, replica_lists
-from state.matrix import Int32s, pad_rows
+from state.matrix import Int32s, pad_columns, pad_rows
+from streaming.zk.znodes.plain_states import plain_states
 
 _PADDING = -1
 _RECOVERY_STATES = (0, 1)
@@ -135,6 +136,8 @@ def _parsed(
 
 def _fields_and_isr(znodes: list[Any]) -> tuple[Int32s, Int32s]:
     """Return int32[n, 4] in the order of _FIELDS, and int32[n, R]."""
+    if found := plain_states(znodes):
+        return pad_columns(found[0], len(_FIELDS), _RECOVERY_STATES[0]), found[1]
     states = [orjson.loads(znode) for znode in znodes]
     fields = [
         int32_array([state.get(name, absent) for state in states])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -87,21 +88,23 @@ def partition_number(value: object) -> int:
 
 
 def _assignment(partitions: Mapping[str, object]) -> dict[int, list[int]]:
-    numbers = _numbers_of(list(partitions))
     lists = replica_lists(list(partitions.values()))
-    return dict(sorted(zip(numbers, lists, strict=True)))
+    return {number: lists[place] for number, place in _places_of(tuple(partitions))}
 
 
-def _numbers_of(names: list[str]) -> list[int]:
-    """Return the partitions that names stand for; ValueError for one that is written otherwise."""
+@lru_cache(maxsize=16)
+def _places_of(names: tuple[str, ...]) -> tuple[tuple[int, int], ...]:
+    """Return the partitions that names stand for, in order, and where each is named; ValueError for
+    one that is written otherwise. Topics of as many partitions name the same.
+    """
     numbers = list(map(int, names))
-    written = list(map(str, numbers))
+    written = tuple(map(str, numbers))
     if written != names:
         right, name = next(pair for pair in zip(written, names, strict=True) if len(set(pair)) > 1)
         raise ValueError(f"partition {name!r} is not written as {right}")
     for number in {min(numbers, default=0), max(numbers, default=0)}:
         partition_number(number)
-    return numbers
+    return tuple(sorted((number, place) for place, number in enumerate(numbers)))
 
 
 def _in_scala_order(assignment: Assignment) -> dict[str, list[int]]:

@@ -23,6 +23,7 @@ from streaming.zk.znodes import (
     partition_state_bytes,
     producer_id_block_bytes,
 )
+from streaming.zk.znodes.plain_states import plain_states
 
 GOOD = b'{"controller_epoch":1,"leader":2,"version":1,"leader_epoch":3,"isr":[2,5]}'
 BROKEN_STATES = [
@@ -32,6 +33,9 @@ BROKEN_STATES = [
     b"7",
     b"\xff\xfe",
     GOOD[:-1],
+    GOOD + b"\n" + GOOD,
+    GOOD.replace(b"leader_epoch", b"leader7_epoch"),
+    b"7" + GOOD,
     GOOD.replace(b'"leader":2', b'"leader":"2"'),
     GOOD.replace(b'"leader":2', b'"leader":true'),
     GOOD.replace(b'"leader":2,', b""),
@@ -55,6 +59,27 @@ def test_a_broken_partition_state_is_an_error_of_its_row_only(broken):
     assert states.leader.tolist() == [2, -1, -1, 2]
     assert states.zk_version.tolist() == [4, -1, -1, 6]
     assert states.isr.tolist() == [[2, 5], [-1, -1], [-1, -1], [2, 5]]
+
+
+@pytest.mark.parametrize("broken", BROKEN_STATES)
+def test_a_broken_partition_state_is_not_read_with_the_others(broken):
+    assert plain_states([GOOD, GOOD.replace(b"2,5", b"7")]) is not None
+    assert plain_states([GOOD, broken]) is None
+
+
+NEAR_JSON = st.text(alphabet='0123456789-+.,:[]{}eE \n"', max_size=4).map(str.encode)
+"""Values out of which nearly a state can be made again."""
+
+
+@given(st.integers(0, len(GOOD)), st.integers(0, 3), NEAR_JSON)
+def test_a_state_is_read_as_its_json_however_it_is_written(start, size, put):
+    nearly = GOOD[:start] + put + GOOD[start + size :]
+    as_it_is = parse_partition_states([GOOD, nearly], [1, 2])
+    # A blank ahead of it changes nothing but how it looks.
+    as_json = parse_partition_states([GOOD, b" " + nearly], [1, 2])
+    assert as_it_is.present.tolist() == as_json.present.tolist()
+    for name in ("leader", "leader_epoch", "isr", "controller_epoch", "recovery"):
+        np.testing.assert_array_equal(getattr(as_it_is, name), getattr(as_json, name))
 
 
 def test_no_rows_at_all():
