@@ -28,11 +28,18 @@ _IDS_IN_A_TABLE = 1 << 16
 def pad_rows(lists: Sequence[Sequence[int]]) -> Int32s:
     """Return int32[n, W] with one list per row, W the longest list's length."""
     sizes = [*map(len, lists)]
-    width = max(sizes, default=0)
     ids = np.fromiter(chain.from_iterable(lists), dtype=np.int32, count=sum(sizes))
-    if len(ids) == len(lists) * width:
-        return ids.reshape(len(lists), width)
-    matrix = np.full((len(lists), width), NONE, dtype=np.int32)
+    return cut_into_rows(ids, sizes)
+
+
+def cut_into_rows(ids: Int32s, sizes: Sequence[int]) -> Int32s:
+    """Return int32[n, W] with the next sizes[i] of the ids, sum(sizes) in all, in row i; W the
+    largest size.
+    """
+    width = max(sizes, default=0)
+    if len(ids) == len(sizes) * width:
+        return ids.reshape(len(sizes), width)
+    matrix = np.full((len(sizes), width), NONE, dtype=np.int32)
     matrix[np.arange(width) < np.array(sizes)[:, None]] = ids
     return matrix
 

@@ -23,7 +23,7 @@ _EPHEMERAL = 1
 _HEADER = struct.Struct("!iBi")
 _INT = struct.Struct("!i")
 _START = struct.Struct("!iBii")
-"""A header and the number behind it: the length of what follows, or of an error its code."""
+"""A header and the number behind it: how much follows, or the code of an error."""
 
 STAT_BYTES = 68  # czxid mzxid ctime mtime version cversion aversion owner length children pzxid
 _STAT_VERSION_OFFSET = 32
@@ -197,15 +197,11 @@ class ReadChildrenRequest:
 
     def deserialize(self, buffer: bytes, offset: int) -> list[list[str] | None]:
         results: list[list[str] | None] = []
-        while True:
-            kind, done, _ = _HEADER.unpack_from(buffer, offset)
-            offset += _HEADER.size
-            if done:
-                return results
-            count = _INT.unpack_from(buffer, offset)[0]
-            offset += _INT.size
+        for path in self._paths:
+            kind, _, _, count = _START.unpack_from(buffer, offset)
+            offset += _START.size
             if kind == _ERROR:
-                _only_missing(count, self._paths[len(results)])
+                _only_missing(count, path)
                 results.append(None)
                 continue
             names: list[str] = []
@@ -214,6 +210,7 @@ class ReadChildrenRequest:
                 offset = start + _INT.unpack_from(buffer, offset)[0]
                 names.append(buffer[start:offset].decode())
             results.append(names)
+        return results
 
 
 pack_stat = struct.Struct("!qqqqiiiqiiq").pack

@@ -8,7 +8,7 @@ import numpy as np
 import orjson
 
 from state.limits import REPLICAS_MAX
-from state.matrix import Int32s, count_in_row
+from state.matrix import Int32s, Rows, count_in_row, cut_into_rows
 
 _NUMBERS = b"-0123456789"
 _WORDS = (
@@ -35,32 +35,30 @@ def plain_states(znodes: Sequence[bytes]) -> tuple[Int32s, Int32s] | None:
     Source: TopicPartitionStateZNode.encode, for a state that is not recovering.
     """
     lines = b"\n".join(znodes)
-    sizes = _isr_sizes(lines.translate(None, _NUMBERS).split(b"\n"))
-    if sizes is None or len(sizes) != len(znodes) or not _are_whole(b"\n%b\n" % lines, len(sizes)):
+    sizes = _sizes(lines.translate(None, _NUMBERS).split(b"\n"))
+    if not sizes or len(sizes) != len(znodes) or not _are_whole(b"\n%b\n" % lines, len(sizes)):
         return None
     try:
         listed = orjson.loads(b"[%b]" % lines.translate(_IN_ONE_LIST, _NEITHER))
         numbers = np.array(listed, dtype=np.int32)
     except (ValueError, OverflowError):
         return None
-    starts = np.cumsum(sizes + _ISR) - (sizes + _ISR)
-    members = np.arange(sizes.max())
-    places = np.minimum(starts[:, None] + _ISR + members, len(numbers) - 1)
-    isr = np.where(members < sizes[:, None], numbers[places], _PADDING)
-    if len(numbers) != (sizes + _ISR).sum() or not _are_isrs(isr, sizes):
-        return None
-    return numbers[starts[:, None] + [_LEADER, _LEADER_EPOCH, _CONTROLLER_EPOCH]], isr
+    states = cut_into_rows(numbers, sizes)
+    fields, isr = states[:, [_LEADER, _LEADER_EPOCH, _CONTROLLER_EPOCH]], states[:, _ISR:]
+    return (fields, isr) if _are_isrs(isr, np.array(sizes) - _ISR) else None
 
 
-def _isr_sizes(shapes: Sequence[bytes]) -> Int32s | None:
-    """Return how many members each ISR has, by what is left without numbers."""
+def _sizes(shapes: Sequence[bytes]) -> list[int]:
+    """Return how many numbers each state has, by what is left without them; of none if one looks
+    otherwise.
+    """
     sizes: dict[bytes, int] = {}
     for shape in set(shapes):
         commas = shape.removeprefix(_START).removesuffix(_END)
         if commas.strip(b",") or shape != _START + commas + _END:
-            return None
-        sizes[shape] = len(commas) + 1
-    return np.array([sizes[shape] for shape in shapes], dtype=np.int32)
+            return []
+        sizes[shape] = _ISR + len(commas) + 1
+    return [sizes[shape] for shape in shapes]
 
 
 def _are_whole(lines: bytes, count: int) -> bool:
@@ -68,7 +66,7 @@ def _are_whole(lines: bytes, count: int) -> bool:
     return all(lines.count(word) == count for word in _WORDS)
 
 
-def _are_isrs(isr: Int32s, sizes: Int32s) -> bool:
+def _are_isrs(isr: Int32s, sizes: Rows) -> bool:
     """Return whether all are distinct ids of brokers, as `replica_lists` says."""
     ordered = np.sort(isr, axis=1)
     twice = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] != _PADDING)
