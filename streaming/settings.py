@@ -84,6 +84,18 @@ Names = Annotated[
     ),
     AfterValidator(_all_different),
 ]
+ProtocolMap = Annotated[
+    str,
+    Field(
+        pattern=r"^([^\s,:]+:(PLAINTEXT|SSL)(,[^\s,:]+:(PLAINTEXT|SSL))*)?$",
+        description="LISTENER:PLAINTEXT or LISTENER:SSL, separated by commas, or nothing",
+    ),
+]
+File = Annotated[
+    str,
+    AfterValidator(lambda path: path and str(_without_tilde(Path(path)))),
+    Field(description="a file's path, or nothing; ~ and ~user stand for homes of users there are"),
+]
 Host = Annotated[str, Field(pattern=r"^\S+$", description="a host name or address")]
 KafkaVersion = Annotated[
     str,
@@ -174,6 +186,11 @@ class Settings(BaseModel):
     gateway_port: Port
     gateway_listeners: Names
     gateway_hidden: bool
+    listener_security_protocol_map: ProtocolMap
+    ssl_keystore_location: File
+    ssl_truststore_location: File
+    ssl_client_auth: Literal["required", "requested", "none"]
+    ssl_endpoint_identification_algorithm: Literal["https", ""]
     max_connections: Positive
     connections_max_idle_ms: PositiveLong
     socket_request_max_bytes: Annotated[int, Field(ge=1_024, le=INT_MAX)]
@@ -231,6 +248,12 @@ class Settings(BaseModel):
         """
         configured = [name for name in self.gateway_listeners.split(",") if name]
         return configured or (self.controller_listeners if self.gateway_hidden else [])
+
+    @property
+    def listener_protocol_names(self) -> dict[str, str]:
+        """The names of security protocols by listener, of those that the map has."""
+        pairs = (one.split(":") for one in self.listener_security_protocol_map.split(",") if one)
+        return {listener: protocol for listener, protocol in pairs}
 
     @property
     def announced_topic(self) -> str | None:

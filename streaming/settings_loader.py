@@ -60,6 +60,7 @@ def load_settings(
             "\n".join(_complaint(detail, sources) for detail in error.errors())
         ) from error
     _check_hidden(settings)
+    _check_tls(settings)
     _check_groups(settings)
     _check_sessions(settings)
     gateway_ports(settings, max(len(settings.gateway_listener_names), 1))
@@ -79,6 +80,20 @@ def _check_hidden(settings: Settings) -> None:
             f" gateway.listeners = {bound!r} does not have it; add it, or leave gateway.listeners"
             " empty"
         )
+
+
+def _check_tls(settings: Settings) -> None:
+    if settings.ssl_keystore_location:
+        return
+    for key, given in (
+        ("listener.security.protocol.map", "SSL" in settings.listener_protocol_names.values()),
+        ("ssl.truststore.location", settings.ssl_truststore_location),
+    ):
+        if given:
+            raise ConfigurationError(
+                f"{key} is about TLS, for which this node has no key: set ssl.keystore.location to"
+                " a PEM file with one, or leave it empty"
+            )
 
 
 def _check_groups(settings: Settings) -> None:
@@ -226,7 +241,7 @@ def allowed_values(key: str) -> str:
     """What a key may be set to, in words, from the model."""
     schema = Settings.model_json_schema()["properties"][key]
     if "enum" in schema:
-        return "allowed are " + ", ".join(schema["enum"])
+        return "allowed are " + ", ".join(one or "nothing" for one in schema["enum"])
     if schema["type"] == "boolean":
         return "allowed are true, false"
     if schema["type"] == "integer":

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from streaming.errors import ConfigurationError
 from streaming.observers.brokers import Registration
 from streaming.settings import Settings
+from streaming.tls.contexts import configured_listeners, spoken_protocols
 from streaming.wire.endpoints import Endpoint, SecurityProtocol
 
 
@@ -38,26 +39,29 @@ def first_endpoint(settings: Settings) -> Endpoint:
     )
 
 
-def plaintext_listeners(settings: Settings, brokers: Sequence[Registration]) -> list[str]:
-    """Return the names of the listeners that are PLAINTEXT at every broker that has them, in order
-    of broker and listener: where this node can be announced, as it speaks nothing else.
+def served_listeners(
+    settings: Settings, brokers: Sequence[Registration]
+) -> dict[str, SecurityProtocol]:
+    """Return what is spoken on the listeners that have one protocol, which this node speaks, at
+    every broker that has them, by name in order of broker and listener: where it can be announced.
 
     Clients of the others do not see this node. Raises ConfigurationError when there is none, or
     when such clients could not do without it.
     """
-    secured = _secured(brokers)
-    if secured and settings.groups_takeover_enable:
+    unserved = _unserved(settings, brokers)
+    if unserved and settings.groups_takeover_enable:
         raise ConfigurationError(
             "groups.takeover.enable = true lets this node coordinate the groups of all clients, and"
-            f" it speaks PLAINTEXT only: {_listed(list(secured.values()))}; set it to false, or"
-            " gateway.listeners to those that the clients of groups use"
+            f" it speaks {_spoken(settings)}: {_listed(list(unserved.values()))}; set it to false,"
+            " or gateway.listeners to those that the clients of groups use"
         )
-    found = _plaintext(brokers)
-    if secured and not found:
+    found = _served(settings, brokers)
+    if unserved and not found:
         raise ConfigurationError(
-            "the brokers have no listener that is PLAINTEXT, which is all that this node speaks:"
-            f" {_listed(list(secured.values()))}; give them one, and set inter.broker.listener.name"
-            " to it, or control.plane.listener.name, which costs controlled shutdowns"
+            f"the brokers have no listener that this node can serve, which speaks"
+            f" {_spoken(settings)}: {_listed(list(unserved.values()))}; give them one, and set"
+            " inter.broker.listener.name to it, or control.plane.listener.name, which costs"
+            " controlled shutdowns"
         )
     return found
 
@@ -88,11 +92,11 @@ def unclean_shutdowns(settings: Settings, brokers: Sequence[Registration]) -> st
     """
     for broker in brokers:
         end = _end_on(settings.inter_broker_listener_name, broker)
-        if end is not None and end.security_protocol is not SecurityProtocol.PLAINTEXT:
+        if end is not None and not _speaks(settings, end):
             return (
                 f"broker {broker.id} asks for its controlled shutdown on {end.listener}, which is"
-                f" {end.security_protocol.name}, and this node speaks PLAINTEXT only: each shutdown"
-                " of such a broker will be an unclean one"
+                f" {end.security_protocol.name}, and this node speaks {_spoken(settings)}: each"
+                " shutdown of such a broker will be an unclean one"
             )
     return None
 
@@ -106,7 +110,7 @@ def unserved_listeners(
     if settings.gateway_listener_names:
         return None
     ours = {end.listener for end in announced}
-    missing = [name for name in _plaintext(brokers) if name not in ours]
+    missing = [name for name in _served(settings, brokers) if name not in ours]
     if not missing:
         return None
     return (
@@ -146,12 +150,12 @@ def _end_on(name: str, broker: Registration) -> Endpoint | None:
 
 def _check_hearing(settings: Settings, broker: Registration) -> None:
     end = _end_on(settings.controller_listener, broker)
-    if end is not None and end.security_protocol is not SecurityProtocol.PLAINTEXT:
+    if end is not None and not _speaks(settings, end):
         raise ConfigurationError(
             f"broker {broker.id} hears the controller on {end.listener}, which is"
-            f" {end.security_protocol.name}; allowed: PLAINTEXT; if the brokers have such a"
-            " listener, let them use it among themselves and set inter.broker.listener.name to it,"
-            " or for the controller alone (control.plane.listener.name), which costs controlled"
+            f" {end.security_protocol.name}; allowed: {_spoken(settings)}; if the brokers have such"
+            " a listener, let them use it among themselves and set inter.broker.listener.name to"
+            " it, or for the controller alone (control.plane.listener.name), which costs controlled"
             " shutdowns"
         )
 
@@ -163,7 +167,7 @@ def _check_conversation(
     ours = sorted(end.listener for end in announced)
     for name in settings.controller_listeners or [""]:
         end = _end_on(name, broker)
-        if end is None or end.security_protocol is not SecurityProtocol.PLAINTEXT:
+        if end is None or not _speaks(settings, end):
             continue
         if end.listener not in ours:
             raise ConfigurationError(
@@ -179,43 +183,75 @@ def _check_protocols(
     """Each broker is announced with its own protocol: to its clients a port of the same listener
     speaks that too.
     """
-    configured = settings.gateway_listener_names
-    ours = {*configured, *(end.listener for end in announced)}
-    told = next((words for name, words in _secured(brokers).items() if name in ours), None)
-    if told is None:
-        return
-    if settings.gateway_listeners:
-        raise ConfigurationError(
-            f"gateway.listeners = {settings.gateway_listeners!r}: {told}, and this node speaks"
-            " PLAINTEXT only; take it out"
-        )
-    if settings.gateway_hidden:
-        raise ConfigurationError(
-            f"gateway.hidden = true with an empty gateway.listeners: {told}, and this node speaks"
-            f" PLAINTEXT only; set gateway.listeners = {settings.controller_listener!r}, which"
-            " costs controlled shutdowns"
-        )
-    raise ConfigurationError(
-        f"{told}, and this node is announced on it and speaks PLAINTEXT only; a new start leaves it"
-        " out"
-    )
-
-
-def _plaintext(brokers: Sequence[Registration]) -> list[str]:
-    """Return the listeners that are PLAINTEXT at every broker that has them, in order."""
-    secured = _secured(brokers)
-    names = dict.fromkeys(end.listener for broker in brokers for end in broker.endpoints)
-    return [name for name in names if name not in secured]
-
-
-def _secured(brokers: Sequence[Registration]) -> dict[str, str]:
-    """Return the listeners that are not PLAINTEXT at some broker, by name, and where in words."""
-    found: dict[str, str] = {}
+    ours = {end.listener: end.security_protocol for end in announced}
+    ours |= configured_listeners(settings)
     for broker in brokers:
         for end in broker.endpoints:
-            listener, protocol = end.listener, end.security_protocol
-            if protocol is not SecurityProtocol.PLAINTEXT:
-                found.setdefault(listener, f"{listener} is {protocol.name} at broker {broker.id}")
+            if ours.get(end.listener, end.security_protocol) is not end.security_protocol:
+                told = f"{_at(end, broker)}, and this node speaks {ours[end.listener].name} there"
+                raise ConfigurationError(_with_remedy(settings, told, end))
+
+
+def _with_remedy(settings: Settings, told: str, end: Endpoint) -> str:
+    """Return what is wrong with a listener, and what to do about it."""
+    named, control = settings.gateway_listeners, settings.controller_listener
+    if settings.gateway_listener_names and _speaks(settings, end):
+        mapped = settings.listener_security_protocol_map
+        return (
+            f"listener.security.protocol.map = {mapped!r}: {told}; brokers must agree, and the map"
+            f" say {end.listener}:{end.security_protocol.name}"
+        )
+    said = f"{told}, as it speaks {_spoken(settings)}"
+    if named:
+        return f"gateway.listeners = {named!r}: {said}; take it out"
+    if settings.gateway_hidden:
+        return (
+            f"gateway.hidden = true with an empty gateway.listeners: {said}; set gateway.listeners"
+            f" = {control!r}, which costs controlled shutdowns"
+        )
+    return f"{said}; a new start speaks there what brokers do, or leaves it out"
+
+
+def _speaks(settings: Settings, end: Endpoint) -> bool:
+    return end.security_protocol in spoken_protocols(settings)
+
+
+def _spoken(settings: Settings) -> str:
+    if SecurityProtocol.SSL in spoken_protocols(settings):
+        return "PLAINTEXT and SSL only"
+    return "PLAINTEXT only, as ssl.keystore.location is empty"
+
+
+def _at(end: Endpoint, broker: Registration) -> str:
+    return f"{end.listener} is {end.security_protocol.name} at broker {broker.id}"
+
+
+def _served(settings: Settings, brokers: Sequence[Registration]) -> dict[str, SecurityProtocol]:
+    """Return what is spoken on the listeners that this node can serve, by name in order."""
+    unserved = _unserved(settings, brokers)
+    return {
+        end.listener: end.security_protocol
+        for broker in brokers
+        for end in broker.endpoints
+        if end.listener not in unserved
+    }
+
+
+def _unserved(settings: Settings, brokers: Sequence[Registration]) -> dict[str, str]:
+    """Return why listeners cannot be served, by name: a broker speaks there what this node does
+    not, or not what the first one speaks.
+    """
+    found: dict[str, str] = {}
+    first: dict[str, tuple[SecurityProtocol, str]] = {}
+    for broker in brokers:
+        for end in broker.endpoints:
+            protocol, there = first.setdefault(
+                end.listener, (end.security_protocol, _at(end, broker))
+            )
+            if not _speaks(settings, end):
+                found.setdefault(end.listener, _at(end, broker))
+            elif protocol is not end.security_protocol:
+                found.setdefault(end.listener, f"{there}, and {_at(end, broker)}")
     return found
 
 

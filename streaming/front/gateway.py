@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+import logging
+import ssl
+from collections.abc import Mapping
 
 from streaming.front.load_events import topics_have_ids
 from streaming.front.user_configs import ZkUserConfigs
@@ -17,20 +19,35 @@ from streaming.gateway.server import Gateway, Listener
 from streaming.process.open_files import admissible_connections
 from streaming.settings import Settings, known_keys
 from streaming.settings_loader import gateway_ports
-from streaming.wire.endpoints import Endpoint
+from streaming.tls.connector import Connector
+from streaming.tls.contexts import configured_listeners, server_context
+from streaming.wire.endpoints import Endpoint, SecurityProtocol
+
+logger = logging.getLogger(__name__)
 
 _BIND_TIMEOUT_S = 10.0
 
 
-def listener_addresses(settings: Settings, names: Sequence[str]) -> list[Listener]:
-    """Return an address per listener name: gateway.port and those that follow it, or free ports.
+def listener_addresses(
+    settings: Settings,
+    protocols: Mapping[str, SecurityProtocol],
+    tls: ssl.SSLContext | None = None,
+) -> list[Listener]:
+    """Return an address per listener: gateway.port and those that follow it, or free ports.
 
-    Raises ConfigurationError as `gateway_ports`.
+    protocols: what is spoken on each, by name; tls: what SSL is spoken with. Raises
+    ConfigurationError as `gateway_ports`.
     """
-    ports = gateway_ports(settings, len(names))
+    ports = gateway_ports(settings, len(protocols))
     return [
-        Listener(name, settings.gateway_host, port, settings.announced_host)
-        for name, port in zip(names, ports, strict=True)
+        Listener(
+            name,
+            settings.gateway_host,
+            port,
+            settings.announced_host,
+            tls if protocol is SecurityProtocol.SSL else None,
+        )
+        for (name, protocol), port in zip(protocols.items(), ports, strict=True)
     ]
 
 
@@ -53,6 +70,7 @@ def node_config(settings: Settings) -> NodeConfig:
             answer_timeout_s=request_timeout_s,
             answer_max_bytes=settings.socket_request_max_bytes,
         ),
+        connector=Connector.of(settings),
     )
 
 
@@ -85,12 +103,12 @@ class FrontGateway:
         self._gateway: Gateway | None = None
 
     @property
-    def configured(self) -> list[str]:
-        """The names of listeners that are known from the settings."""
-        return self._settings.gateway_listener_names
+    def configured(self) -> dict[str, SecurityProtocol]:
+        """What is spoken on the listeners that are known from the settings, by name."""
+        return configured_listeners(self._settings)
 
-    async def start(self, names: Sequence[str]) -> None:
-        """Bind listeners of these names; raises PortTaken, ConfigurationError."""
+    async def start(self, protocols: Mapping[str, SecurityProtocol]) -> None:
+        """Bind listeners with what is spoken on them; raises PortTaken, ConfigurationError."""
         settings = self._settings
         apis = build_apis(self._view, self._decision_client, node_config(settings), self._groups)
         limits = Limits(
@@ -98,7 +116,8 @@ class FrontGateway:
             settings.socket_request_max_bytes,
             settings.connections_max_idle_ms,
         )
-        gateway = Gateway(listener_addresses(settings, names), apis, limits)
+        tls = server_context(settings, self._handshake_failed)
+        gateway = Gateway(listener_addresses(settings, protocols, tls), apis, limits)
         await gateway.start()
         self._gateway = gateway
 
@@ -108,14 +127,15 @@ class FrontGateway:
             await self._gateway.stop()
 
     def needs_listeners(self) -> bool:
-        """Return whether the brokers' listener names are needed to know our endpoints."""
+        """Return whether the brokers' listeners are needed to know our endpoints."""
         return self._gateway is None
 
-    def endpoints(self, broker_listeners: Sequence[str]) -> list[Endpoint]:
+    def endpoints(self, broker_listeners: Mapping[str, SecurityProtocol]) -> list[Endpoint]:
         """Return where brokers and clients reach us, once it is bound; blocks for a moment, so it
         must not be called on the event loop.
 
-        broker_listeners: names of the brokers' listeners; empty when needs_listeners is False.
+        broker_listeners: what is spoken on those listeners of brokers that are served here, by
+        name; empty when needs_listeners is False.
         """
         if self._gateway is None:
             starting = self.start(broker_listeners)
@@ -125,6 +145,11 @@ class FrontGateway:
     def counters(self) -> dict[str, int]:
         """Return what was served so far."""
         return {} if self._gateway is None else dict(self._gateway.counters)
+
+    def _handshake_failed(self, reason: str) -> None:
+        if self._gateway is not None:
+            self._gateway.counters["closed_handshake"] += 1
+        logger.info("the TLS handshake of who connected failed: %s", reason)
 
     def _announced(self) -> list[Endpoint]:
         """Return what is announced of what was bound."""

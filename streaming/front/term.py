@@ -26,7 +26,7 @@ from streaming.observers.topics import TopicsObserver
 from streaming.observers.tree import Dirty, DirtyPaths, WatchedTree
 from streaming.process.counters import Counters
 from streaming.settings import Settings
-from streaming.wire.endpoints import Endpoint
+from streaming.wire.endpoints import Endpoint, SecurityProtocol
 from streaming.zk.claim import ControllerClaim
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import ZooKeeperUnreachable
@@ -214,18 +214,18 @@ class Term:
         )
         return _Watching(topics, notifications, observers, writer)
 
-    def _broker_listeners(self) -> list[str]:
-        """Return the names of the brokers' listeners to be announced on, waiting for a first
-        broker.
+    def _broker_listeners(self) -> dict[str, SecurityProtocol]:
+        """Return what is spoken on the brokers' listeners to be announced on, by name, waiting for
+        a first broker.
 
         Before there is one nobody needs a controller, and the first one to start may well be it
         for a moment. One that has our id is none of them. Raises ConfigurationError, also when
         there is such a broker, and IdTaken when there may be.
         """
         if not self._gateway.needs_listeners():
-            return []
+            return {}
         said = False
-        while not (names := addresses.plaintext_listeners(self._settings, self._registrations())):
+        while not (found := addresses.served_listeners(self._settings, self._registrations())):
             self._tenure.check_id([addresses.first_endpoint(self._settings)])
             if not said:
                 where = self._settings.zookeeper_connect
@@ -233,7 +233,7 @@ class Term:
                 said = True
             self._signals.wait_for_work(self._dirty)
             self._dirty.drain()
-        return names
+        return found
 
     def _registrations(self) -> list[Registration]:
         return readable_registrations(self._tree, self._settings.controller_id)

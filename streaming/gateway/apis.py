@@ -45,6 +45,7 @@ from streaming.gateway.reassignments import (
 )
 from streaming.gateway.scram import AlterUserScramCredentials
 from streaming.gateway.versions import Versions
+from streaming.tls.connector import Connector
 from streaming.wire.apis import ApiKey
 
 
@@ -53,8 +54,8 @@ class NodeConfig:
     """What the answers of the controller node depend on.
 
     request_timeout_s is the longest wait for a decision, configs are what tools may read of it by
-    name, users where their configurations are kept, chance is where placement takes its random
-    numbers from.
+    name, users where their configurations are kept, connector what connects to brokers, chance
+    where placement takes its random numbers from.
     """
 
     node_id: int
@@ -64,6 +65,7 @@ class NodeConfig:
     users: UserConfigs
     announced_topic: str | None = None
     passing: PassingLimits = field(default_factory=PassingLimits)
+    connector: Connector = field(default_factory=Connector)
     chance: random.Random = field(default_factory=random.SystemRandom)
 
 
@@ -76,7 +78,7 @@ def build_apis(
     """Return all APIs of the controller node, those of `groups` in place of others or beside them;
     call on the gateway's event loop.
     """
-    brokers = Brokers(view, node.node_id, node.passing)
+    brokers = Brokers(view, node.node_id, node.passing, node.connector)
     producer_ids = ProducerIds(decision_client, node.node_id, node.request_timeout_s)
 
     async def close() -> None:

@@ -98,7 +98,7 @@ class Connection(asyncio.Protocol):
         self._life = _Life.OPEN
         # An answer counts as sent once the operating system has taken all of it, so that a close
         # never throws one away.
-        transport.set_write_buffer_limits(high=0)
+        transport.set_write_buffer_limits(high=1 if self._in_tls else 0)  # TLS pauses at high
         host, port = (transport.get_extra_info("peername") or ("?", "?"))[:2]
         self._peer, self._client_host = f"{host}:{port}", f"/{host}"
         self._look_idle()
@@ -130,10 +130,10 @@ class Connection(asyncio.Protocol):
             self._go_on()
 
     def eof_received(self) -> bool:
-        """Answer what was asked before, then close."""
+        """Answer what was asked before, then close. In TLS it is too late for an answer."""
         self._eof = True
         self._go_on()
-        return True
+        return not self._in_tls
 
     def pause_writing(self) -> None:
         """The client does not read fast enough."""
@@ -150,6 +150,10 @@ class Connection(asyncio.Protocol):
             self._slow.cancel()
             self._slow = None
         self._go_on()
+
+    @property
+    def _in_tls(self) -> bool:
+        return self._transport.get_extra_info("sslcontext") is not None
 
     @property
     def _busy(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import ssl
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,19 +24,29 @@ again a second later. The operating system may allow less (net.core.somaxconn).
 """
 _ACCEPTED_AT_ONCE = 64
 """Then other connections have their turn."""
+_HANDSHAKE_TIMEOUT_S = 10.0
+"""For TLS; until it is through, a connection does not count for the quota."""
+_SHUTDOWN_TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class Listener:
     """A listener's name, and where to bind it; port 0 takes a free one.
 
-    advertised_host: what brokers and clients are told instead of host; "" = host.
+    advertised_host: what brokers and clients are told instead of host; "" = host. tls: what its
+    connections are secured with.
     """
 
     name: str
     host: str
     port: int
     advertised_host: str = ""
+    tls: ssl.SSLContext | None = None
+
+    @property
+    def security_protocol(self) -> SecurityProtocol:
+        """What is spoken on it."""
+        return SecurityProtocol.PLAINTEXT if self.tls is None else SecurityProtocol.SSL
 
 
 class Gateway:
@@ -51,7 +62,7 @@ class Gateway:
         self._listeners = listeners
         self._apis = apis
         self._limits = limits
-        self._bound: list[BoundListener] = []
+        self._bound: list[Endpoint] = []
         self._servers: list[asyncio.Server] = []
         self._connections: set[Connection] = set()
         self._full = False
@@ -73,7 +84,8 @@ class Gateway:
         family, _, _, _, address = found[0]
         sock = socket.create_server(address, family=family)
         advertised = listener.advertised_host or listener.host
-        bound = BoundListener(listener.name, advertised, sock.getsockname()[1])
+        port = sock.getsockname()[1]
+        bound = BoundListener(listener.name, advertised, port)
         answering = Answering(bound, self._apis, self.counters)
 
         def connection() -> Connection:
@@ -82,22 +94,24 @@ class Gateway:
             )
 
         # asyncio accepts as many at once as it is told to queue.
-        server = await loop.create_server(connection, sock=sock, backlog=_ACCEPTED_AT_ONCE)
+        server = await loop.create_server(
+            connection,
+            sock=sock,
+            backlog=_ACCEPTED_AT_ONCE,
+            ssl=listener.tls,
+            ssl_handshake_timeout=None if listener.tls is None else _HANDSHAKE_TIMEOUT_S,
+            ssl_shutdown_timeout=None if listener.tls is None else _SHUTDOWN_TIMEOUT_S,
+        )
         sock.listen(_BACKLOG)
         self._servers.append(server)
-        self._bound.append(bound)
+        protocol = listener.security_protocol
+        self._bound.append(
+            Endpoint(listener=listener.name, host=advertised, port=port, security_protocol=protocol)
+        )
 
     def endpoints(self) -> list[Endpoint]:
         """Return what was bound, as it is announced (controller_elected carries it)."""
-        return [
-            Endpoint(
-                listener=bound.name,
-                host=bound.host,
-                port=bound.port,
-                security_protocol=SecurityProtocol.PLAINTEXT,
-            )
-            for bound in self._bound
-        ]
+        return list(self._bound)
 
     async def stop(self) -> None:
         """Stop listening, end all connections, and give up what handlers have under way."""

@@ -14,6 +14,7 @@ from streaming.offsets.batches import spans
 from streaming.offsets.history_connection import HistoryConnection, HistoryUnreadable, Source
 from streaming.offsets.leader import OffsetsLeader
 from streaming.offsets.partition_log import EpochEnd
+from streaming.tls.connector import Connector
 
 logger = logging.getLogger(__name__)
 
@@ -30,12 +31,16 @@ class History:
         leader: OffsetsLeader,
         image: Callable[[], ClusterImage | None],
         listener: str,
+        connector: Connector,
         timeout_s: float,
     ) -> None:
-        """listener: on which brokers are asked; timeout_s: how long one answer may take."""
+        """listener: on which brokers are asked, through the connector; timeout_s: how long one
+        answer may take.
+        """
         self._leader = leader
         self._image = image
         self._listener = listener
+        self._connector = connector
         self._timeout_s = timeout_s
         self._connections: dict[Source, tuple[HistoryConnection, asyncio.Lock]] = {}
 
@@ -103,7 +108,7 @@ class History:
     async def _connection(self, source: Source) -> AsyncIterator[HistoryConnection]:
         if source not in self._connections:
             self._forget_earlier(source.broker_id)
-            connection = HistoryConnection(source, self._timeout_s)
+            connection = HistoryConnection(source, self._connector, self._timeout_s)
             self._connections[source] = (connection, asyncio.Lock())
         connection, lock = self._connections[source]
         async with lock:
@@ -137,5 +142,5 @@ class History:
             registered = None if image is None else image.brokers.get(broker)
             end = None if registered is None else endpoint_on(registered.node, self._listener)
             if end is not None:
-                return Source(broker, end.host, end.port)
+                return Source(broker, end)
         raise HistoryUnreadable(f"no broker in sync has {what}")

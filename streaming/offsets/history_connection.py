@@ -14,7 +14,9 @@ from dataclasses import dataclass
 from state.protocol_errors import error_text
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.partition_log import UNKNOWN, EpochEnd
+from streaming.tls.connector import Connector
 from streaming.wire.apis import ApiKey
+from streaming.wire.endpoints import Endpoint
 from streaming.wire.errors import WireError
 from streaming.wire.exchange import CLIENT_ID, Exchange, still_open
 from streaming.wire.requests import encode_request
@@ -39,11 +41,10 @@ class HistoryUnreadable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A broker's address."""
+    """A broker, and where it listens."""
 
     broker_id: int
-    host: str
-    port: int
+    end: Endpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,9 +62,10 @@ class Fetched:
 class HistoryConnection:
     """One connection to a follower; used by one task at a time."""
 
-    def __init__(self, source: Source, timeout_s: float) -> None:
+    def __init__(self, source: Source, connector: Connector, timeout_s: float) -> None:
         """Take the broker, and how long one answer may take; nothing is opened yet."""
         self._source = source
+        self._connector = connector
         self._timeout_s = timeout_s
         self._connection: Exchange | None = None
 
@@ -165,8 +167,7 @@ class HistoryConnection:
     async def _exchange(self, api: ApiKey, version: int, body: Body) -> Body:
         self._connection = still_open(self._connection)
         if self._connection is None:
-            source = self._source
-            self._connection = Exchange(*await asyncio.open_connection(source.host, source.port))
+            self._connection = Exchange(*await self._connector.open(self._source.end))
         request = encode_request(api, version, 0, CLIENT_ID, body)
         return decode_response(api, version, await self._connection.ask(request))[1]
 

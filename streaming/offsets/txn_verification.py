@@ -20,6 +20,7 @@ from streaming.gateway.passing.brokers import Brokers
 from streaming.gateway.passing.pool import BrokerFailed, PassingLimits
 from streaming.image.cluster_image import ClusterImage
 from streaming.internal_topics import GROUP_TOPIC, TRANSACTION_TOPIC
+from streaming.tls.connector import Connector
 from streaming.wire.apis import ApiKey
 from streaming.wire.errors import WireError
 from streaming.wire.schema_codec import Body
@@ -43,12 +44,16 @@ class TxnVerification:
     """Asks brokers on the listener for controller requests; lives on the front's event loop."""
 
     def __init__(
-        self, image: Callable[[], ClusterImage | None], node_id: int, listener: str
+        self,
+        image: Callable[[], ClusterImage | None],
+        node_id: int,
+        listener: str,
+        connector: Connector,
     ) -> None:
-        """Take what is known of the cluster, and where its brokers are asked."""
+        """Take what is known of the cluster, and where and how its brokers are asked."""
         self._image = image
         self._listener = listener
-        self._brokers = Brokers(_View(image), node_id, _LIMITS)
+        self._brokers = Brokers(_View(image), node_id, _LIMITS, connector)
 
     async def verify(self, producing: Producing) -> int:
         """Return the error code that stands against a commit, 0 if none does.

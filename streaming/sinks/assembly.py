@@ -27,6 +27,7 @@ from streaming.sinks.plan import Planner
 from streaming.sinks.retention import Retention
 from streaming.sinks.unconfirmed_brokers import UnconfirmedBrokers
 from streaming.sinks.zookeeper import ZooKeeperSink
+from streaming.tls.connector import Connector
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import ZooKeeperError
 from streaming.zk.write_limits import WriteLimits
@@ -135,6 +136,7 @@ class _Ring:
 def _broker_sink(settings: Settings, answers: AnswerSink, report: DeliveryReport) -> BrokerSink:
     return BrokerSink(
         settings.controller_listener,
+        Connector.of(settings),
         Timing(settings.controller_socket_timeout_ms, settings.retry_backoff_ms),
         on_answer=answers.answered,
         on_sent=report.sent,

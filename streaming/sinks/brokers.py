@@ -14,6 +14,7 @@ from typing import Any
 from streaming.image.brokers import RegisteredBroker, endpoint_on
 from streaming.sinks.channel import Answer, BrokerChannel, Queued, Timing
 from streaming.sinks.plan import Plan
+from streaming.tls.connector import Connector
 
 logger = logging.getLogger(__name__)
 
@@ -29,13 +30,16 @@ class BrokerSink:
     def __init__(
         self,
         listener: str,
+        connector: Connector,
         timing: Timing,
+        *,
         on_answer: Callable[[Answer], None],
         on_sent: Callable[[int, int], None],
         on_confirmed: Callable[[int, int], None],
     ) -> None:
         """Take the listener on which brokers hear the controller; start the thread."""
         self._listener = listener
+        self._connector = connector
         self._timing = timing
         self._on_answer = on_answer
         self._on_sent = on_sent
@@ -117,8 +121,7 @@ class BrokerSink:
 
     def _is_for(self, channel: BrokerChannel, registered: RegisteredBroker) -> bool:
         end = endpoint_on(registered.node, self._listener)
-        same_address = end is not None and (end.host, end.port) == channel.address
-        return same_address and channel.broker_epoch == registered.epoch
+        return end == channel.end and channel.broker_epoch == registered.epoch
 
     def _open(self, registered: RegisteredBroker, waiting: Iterable[Queued]) -> None:
         end = endpoint_on(registered.node, self._listener)
@@ -128,7 +131,8 @@ class BrokerSink:
         channel = BrokerChannel(
             registered.node.id,
             registered.epoch,
-            (end.host, end.port),
+            end,
+            connector=self._connector,
             timing=self._timing,
             on_answer=self._on_answer,
             on_sent=self._on_sent,

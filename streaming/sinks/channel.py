@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from streaming.sinks.plan import SharedRequest
+from streaming.tls.connector import Connector
 from streaming.wire.apis import ApiKey
+from streaming.wire.endpoints import Endpoint
 from streaming.wire.errors import WireError
 from streaming.wire.exchange import CLIENT_ID, Exchange, still_open
 from streaming.wire.healthy_answers import tells_no_error
@@ -73,17 +75,19 @@ class BrokerChannel:
         self,
         broker_id: int,
         broker_epoch: int,
-        address: tuple[str, int],
+        end: Endpoint,
         *,
+        connector: Connector,
         timing: Timing,
         on_answer: Callable[[Answer], None],
         on_sent: Callable[[int, int], None],
         on_confirmed: Callable[[int, int], None],
     ) -> None:
-        """Take the broker and its address; `run` does the work."""
+        """Take the broker and where it listens; `run` does the work."""
         self.broker_id = broker_id
         self.broker_epoch = broker_epoch
-        self.address = address
+        self.end = end
+        self._connector = connector
         self._timing = timing
         self._on_answer = on_answer
         self._on_sent = on_sent
@@ -161,14 +165,14 @@ class BrokerChannel:
 
     def _report(self, error: BaseException) -> None:
         if not self._failing:
-            host, port = self.address
-            logger.warning("broker %s at %s:%s: %r", self.broker_id, host, port, error)
+            end = self.end
+            logger.warning("broker %s at %s:%s: %r", self.broker_id, end.host, end.port, error)
         self._failing = True
 
     async def _exchange(self, request: SharedRequest) -> dict[str, Any]:
         self._connection = still_open(self._connection)
         if self._connection is None:
-            self._connection = Exchange(*await asyncio.open_connection(*self.address))
+            self._connection = Exchange(*await self._connector.open(self.end))
             self._versions = await _asked_versions(self._connection)
         supported = self._versions.get(request.api)
         if supported is None:

@@ -10,15 +10,16 @@ from rich.console import Console
 
 from streaming.embedded.java import find_java
 from streaming.errors import ConfigurationError
-from streaming.front.gateway import listener_addresses
 from streaming.log.writer_lock import WriterLock
 from streaming.paths import DataDir
 from streaming.preflight import check_bindable, check_zookeeper
 from streaming.settings import Settings
+from streaming.settings_loader import gateway_ports
 from streaming.spark.local_fs import fetch_local_fs_jar
 from streaming.starting.job_lock import JobLock
 from streaming.supervisor.embedded import EmbeddedCluster
 from streaming.supervisor.processes import Supervisor
+from streaming.tls.contexts import check_tls
 
 
 def run(settings: Settings, config: list[str], console: Console, *, standby: bool = False) -> None:
@@ -35,9 +36,10 @@ def run(settings: Settings, config: list[str], console: Console, *, standby: boo
     if not standby:
         check_folder_free(settings)
     find_java()
+    check_tls(settings)
     if not standby:  # the one that it waits for may have the ports
-        for listener in listener_addresses(settings, settings.gateway_listener_names or [""]):
-            check_bindable(listener.host, listener.port)
+        for port in gateway_ports(settings, len(settings.gateway_listener_names) or 1):
+            check_bindable(settings.gateway_host, port)
         if settings.metrics_port:
             check_bindable(settings.metrics_host, settings.metrics_port, "metrics")
     if settings.zookeeper_connect:

@@ -32,6 +32,7 @@ from streaming.offsets.txn_verification import TxnVerification
 from streaming.process.counters import Counters
 from streaming.process.wall_clock import wall_clock_ms
 from streaming.settings import Settings
+from streaming.tls.connector import Connector
 from streaming.wire.apis import ApiKey
 
 
@@ -58,10 +59,11 @@ class Groups:
         timeout_s = settings.request_timeout_ms / 1000
         loop = asyncio.get_running_loop()
         self.leader = OffsetsLeader(loop.time)
-        self._history = History(self.leader, image, settings.controller_listener, timeout_s)
+        listener, connector = settings.controller_listener, Connector.of(settings)
+        self._history = History(self.leader, image, listener, connector, timeout_s)
         self._fetch = ReplicaFetch(self.leader, image, self._history.read, self._history.epoch_end)
-        listener = settings.controller_listener
-        self._verification = TxnVerification(image, settings.controller_id, listener)
+        node_id = settings.controller_id
+        self._verification = TxnVerification(image, node_id, listener, connector)
         transactions = Transactions(self._verify)
         self._markers = TxnMarkers(
             self.leader, transactions.settled, self._transaction_completed, wall_clock_ms

@@ -1,7 +1,8 @@
 """The APIs that any broker answers, and that this node passes on without reading them.
 
 Clients send these to whichever node they like; brokers answer them out of ZooKeeper, whoever the
-controller is.
+controller is. To a broker it is this node that asks: so requests about delegation tokens, which
+would be tokens of ours, are not among them.
 """
 
 from __future__ import annotations
@@ -29,10 +30,6 @@ PASSED_APIS: Mapping[int, PassedApi] = {
     29: PassedApi("DescribeAcls", (0, 3)),
     30: PassedApi("CreateAcls", (0, 3)),
     31: PassedApi("DeleteAcls", (0, 3)),
-    38: PassedApi("CreateDelegationToken", (0, 3)),
-    39: PassedApi("RenewDelegationToken", (0, 2)),
-    40: PassedApi("ExpireDelegationToken", (0, 2)),
-    41: PassedApi("DescribeDelegationToken", (0, 3)),
     48: PassedApi("DescribeClientQuotas", (0, 1)),
     49: PassedApi("AlterClientQuotas", (0, 1)),
     50: PassedApi("DescribeUserScramCredentials", (0, 0)),

@@ -8,8 +8,8 @@ from streaming.gateway.passing.pool import BrokerFailed, BrokerPool, PassingLimi
 from streaming.gateway.passing.versions import BrokerVersions, Ranges, common_ranges, our_range
 from streaming.gateway.ports import ImageView
 from streaming.image.brokers import RegisteredBroker, endpoint_on
+from streaming.tls.connector import Connector
 from streaming.wire.apis import APIS
-from streaming.wire.endpoints import SecurityProtocol
 from streaming.wire.exchange import CLIENT_ID
 from streaming.wire.requests import encode_request
 from streaming.wire.responses import decode_response
@@ -25,11 +25,16 @@ class Brokers:
     are good for that client. Lives on the gateway's event loop.
     """
 
-    def __init__(self, view: ImageView, node_id: int, limits: PassingLimits) -> None:
-        """Take what is known of the cluster, this node's id, and what passing on may take."""
+    def __init__(
+        self, view: ImageView, node_id: int, limits: PassingLimits, connector: Connector
+    ) -> None:
+        """Take what is known of the cluster, this node's id, what passing on may take, and what
+        connects to brokers.
+        """
         self._view = view
         self._node_id = node_id
         self._limits = limits
+        self._connector = connector
         self._pools: dict[Target, BrokerPool] = {}
         self._versions = BrokerVersions(self._exchange)
         self._turn = 0
@@ -92,11 +97,11 @@ class Brokers:
             self._versions.keep([(id_, broker.epoch) for id_, broker in registered.items()])
         if listener not in self._targets_on:
             self._targets_on[listener] = {
-                broker_id: Target(broker_id, broker.epoch, end.host, end.port)
+                broker_id: Target(broker_id, broker.epoch, end)
                 for broker_id, broker in sorted(registered.items())
                 if broker_id != self._node_id
                 and (end := endpoint_on(broker.node, listener)) is not None
-                and end.security_protocol is SecurityProtocol.PLAINTEXT
+                and self._connector.speaks(end)
             }
         return self._targets_on[listener]
 
@@ -112,7 +117,7 @@ class Brokers:
     async def _exchange(self, target: Target, request: bytes) -> bytes:
         if target not in self._pools:
             self._forget_earlier()
-            self._pools[target] = BrokerPool(target, self._limits)
+            self._pools[target] = BrokerPool(target, self._limits, self._connector)
         return await self._pools[target].exchange(request)
 
     def _forget_earlier(self) -> None:

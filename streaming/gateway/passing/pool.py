@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
+from streaming.tls.connector import Connector
+from streaming.wire.endpoints import Endpoint
 from streaming.wire.errors import WireError
 from streaming.wire.exchange import ANSWER_MAX_BYTES, Exchange, still_open
 
@@ -30,8 +32,7 @@ class Target:
 
     broker_id: int
     epoch: int
-    host: str
-    port: int
+    end: Endpoint
 
     @property
     def registration(self) -> Registration:
@@ -40,7 +41,7 @@ class Target:
 
     def __str__(self) -> str:
         """Name the broker for messages."""
-        return f"broker {self.broker_id} at {self.host}:{self.port}"
+        return f"broker {self.broker_id} at {self.end.host}:{self.end.port}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +61,10 @@ class PassingLimits:
 class BrokerPool:
     """The connections to one broker; lives on the gateway's event loop."""
 
-    def __init__(self, target: Target, limits: PassingLimits) -> None:
+    def __init__(self, target: Target, limits: PassingLimits, connector: Connector) -> None:
         """Take where to connect to; nothing is opened yet."""
         self._target = target
+        self._connector = connector
         self._limits = limits
         self._turn = asyncio.Semaphore(limits.connections_max)
         self._idle: list[Exchange] = []
@@ -107,7 +109,7 @@ class BrokerPool:
     async def _open(self) -> Exchange:
         try:
             async with asyncio.timeout(self._limits.connect_timeout_s):
-                streams = await asyncio.open_connection(self._target.host, self._target.port)
+                streams = await self._connector.open(self._target.end)
         except OSError as error:  # TimeoutError is one
             reason = f"{self._target} cannot be reached: {error!r}"
             raise BrokerFailed(reason, asked=False) from error

@@ -18,6 +18,7 @@ from streaming.sinks.doubts import Doubts
 from streaming.sinks.plan import SharedRequest
 from streaming.sinks.rows import NO_ROWS
 from streaming.sinks.zookeeper import ZooKeeperSink
+from streaming.tls.connector import Connector
 from streaming.wire.apis import ApiKey
 from streaming.zk.claim import ControllerClaim, claim_controller
 from streaming.zk.client import ZkSession
@@ -76,6 +77,7 @@ class Notes:
         self.changed = threading.Event()
         self.sink = BrokerSink(
             LISTENER,
+            Connector(),
             Timing(timeout_ms, backoff_ms),
             on_answer=self.answers.append,
             on_sent=lambda broker, end: self.sent.append((broker, end)),

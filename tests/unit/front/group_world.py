@@ -31,6 +31,7 @@ from streaming.offsets.history import History
 from streaming.offsets.leader import OffsetsLeader
 from streaming.offsets.node_role import NodeRole
 from streaming.settings_loader import load_settings
+from streaming.tls.connector import Connector
 from tests.fixtures.documented_events import assert_documented
 from tests.unit.front.standing_time import StandingTime
 from tests.unit.gateway.support import LISTENERS, FakeCluster, Rig, node_config
@@ -66,7 +67,7 @@ class GroupWorld:
         self.leader = OffsetsLeader(loop.time)
         self.leader.look_at(self.cluster.known)
         settings = load_settings(overrides=["group.initial.rebalance.delay.ms=0", *options])
-        history = History(self.leader, self.cluster.image, "INTERNAL", TIMEOUT_S)
+        history = History(self.leader, self.cluster.image, "INTERNAL", Connector(), TIMEOUT_S)
         self.node_role = NodeRole(
             self.cluster.is_controller, lambda: self.has_job, is_paused=lambda: False
         )

@@ -11,7 +11,7 @@ from streaming.errors import ConfigurationError
 from streaming.front.addresses import (
     check_announced_host,
     check_brokers,
-    plaintext_listeners,
+    served_listeners,
     unclean_shutdowns,
     unserved_listeners,
 )
@@ -165,7 +165,7 @@ def test_this_node_must_be_announced_where_brokers_ask_for_controlled_shutdowns(
 def test_brokers_that_ask_for_controlled_shutdowns_over_tls_are_served_without() -> None:
     one = broker(1, end("CONTROL", "h"), end("INTERNAL", "h", protocol=1))
     given = settings(*CONTROL_PLANE)
-    assert plaintext_listeners(given, [one]) == ["CONTROL"]
+    assert [*served_listeners(given, [one])] == ["CONTROL"]
     check_brokers(given, [CONTROL], [one])
     said = unclean_shutdowns(given, [one])
     assert said is not None and said.startswith("broker 1 asks for its controlled shutdown on INT")
@@ -196,28 +196,28 @@ def test_listeners_of_other_protocols_are_left_out() -> None:
     ends = [end("CLIENT", "h", protocol=3), end("INTERNAL", "h"), end("EDGE", "h")]
     given = settings("inter.broker.listener.name=INTERNAL")
     brokers = [broker(1, *ends), broker(2, end("INTERNAL", "h"), end("EDGE", "h", protocol=2))]
-    assert plaintext_listeners(given, brokers) == ["INTERNAL"]
-    assert plaintext_listeners(given, brokers[:1]) == ["INTERNAL", "EDGE"]
-    assert plaintext_listeners(given, []) == []
+    assert [*served_listeners(given, brokers)] == ["INTERNAL"]
+    assert [*served_listeners(given, brokers[:1])] == ["INTERNAL", "EDGE"]
+    assert served_listeners(given, []) == {}
     check_brokers(given, OURS[1:], brokers)
 
 
 def test_brokers_without_a_plaintext_listener_are_refused_in_words() -> None:
     brokers = [broker(1, end("CLIENT", "h", protocol=3), end("INTERNAL", "h", protocol=1))]
     with pytest.raises(ConfigurationError) as caught:
-        plaintext_listeners(settings(), brokers)
+        served_listeners(settings(), brokers)
     assert "CLIENT is SASL_SSL at broker 1, INTERNAL is SSL at broker 1" in str(caught.value)
-    assert "no listener that is PLAINTEXT" in str(caught.value)
+    assert "no listener that this node can serve, which speaks PLAINTEXT only" in str(caught.value)
 
 
 def test_clients_of_a_listener_that_is_left_out_find_no_coordinator_here() -> None:
     given = settings("groups.takeover.enable=true")
     brokers = [broker(1, end("CLIENT", "h", protocol=3), end("INTERNAL", "h"))]
     with pytest.raises(ConfigurationError) as caught:
-        plaintext_listeners(given, brokers)
+        served_listeners(given, brokers)
     assert "groups.takeover.enable = true" in str(caught.value)
     assert "CLIENT is SASL_SSL at broker 1" in str(caught.value)
-    assert plaintext_listeners(given, [broker(1, end("INTERNAL", "h"))]) == ["INTERNAL"]
+    assert [*served_listeners(given, [broker(1, end("INTERNAL", "h"))])] == ["INTERNAL"]
 
 
 @pytest.mark.parametrize("hidden", ["false", "true"])
@@ -245,7 +245,62 @@ def test_a_broker_may_not_come_with_another_protocol_where_this_node_is_announce
     other = broker(2, end("CLIENT", "h", protocol=3), end("INTERNAL", "h"))
     check_brokers(given, OURS, [one])
     said = refusal(given, OURS, one, other)
-    assert said.startswith("CLIENT is SASL_SSL at broker 2, and this node is announced on it")
+    assert said.startswith("CLIENT is SASL_SSL at broker 2, and this node speaks PLAINTEXT there")
+    assert "a new start speaks there what brokers do, or leaves it out" in said
+
+
+@pytest.fixture
+def tls() -> list[str]:
+    """A key, which is not looked at here."""
+    return ["ssl.keystore.location=/key.pem", "inter.broker.listener.name=INTERNAL"]
+
+
+PLAINTEXT, SSL = SecurityProtocol.PLAINTEXT, SecurityProtocol.SSL
+
+
+def test_with_a_key_listeners_with_tls_are_served(tls: list[str]) -> None:
+    ends = [end("CLIENT", "h"), end("INTERNAL", "h", SSL), end("EDGE", "h", protocol=3)]
+    given, brokers = settings(*tls), [broker(1, *ends), broker(2, *ends)]
+    assert served_listeners(given, brokers) == {"CLIENT": PLAINTEXT, "INTERNAL": SSL}
+    announced = [end("CLIENT", "controller.example"), end("INTERNAL", "controller.example", SSL)]
+    check_brokers(given, announced, brokers)
+    assert unclean_shutdowns(given, brokers) is None
+    assert unserved_listeners(given, announced, brokers) is None
+    assert "INTERNAL" in str(unserved_listeners(given, announced[:1], brokers))
+
+
+def test_a_listener_with_two_protocols_is_served_with_neither(tls: list[str]) -> None:
+    brokers = [
+        broker(1, end("CLIENT", "h"), end("INTERNAL", "h", SSL)),
+        broker(2, end("CLIENT", "h", SSL), end("INTERNAL", "h", SSL)),
+    ]
+    assert served_listeners(settings(*tls), brokers) == {"INTERNAL": SSL}
+    with pytest.raises(ConfigurationError) as caught:
+        served_listeners(settings(*tls, "groups.takeover.enable=true"), brokers)
+    said = "CLIENT is PLAINTEXT at broker 1, and CLIENT is SSL at broker 2"
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("hidden", ["false", "true"])
+def test_what_is_spoken_on_a_configured_listener_is_what_brokers_speak(
+    tls: list[str], hidden: str
+) -> None:
+    wanted = [*tls, "gateway.listeners=INTERNAL", f"gateway.hidden={hidden}"]
+    one = broker(1, end("CLIENT", "h"), end("INTERNAL", "h", SSL))
+    said = refusal(settings(*wanted), [end("INTERNAL", "controller.example")], one)
+    assert said.startswith("listener.security.protocol.map = '': INTERNAL is SSL at broker 1")
+    assert said.endswith("brokers must agree, and the map say INTERNAL:SSL")
+    mapped = settings(*wanted, "listener.security.protocol.map=INTERNAL:SSL")
+    announced = [end("INTERNAL", "controller.example", SSL)]
+    check_brokers(mapped, announced, [one])
+    said = refusal(mapped, announced, broker(2, end("CLIENT", "h"), end("INTERNAL", "h")))
+    assert said.startswith("listener.security.protocol.map = 'INTERNAL:SSL': INTERNAL is PLAINTEXT")
+
+
+def test_sasl_is_not_spoken_with_a_key_either(tls: list[str]) -> None:
+    one = broker(1, end("CLIENT", "h"), end("INTERNAL", "h", protocol=3))
+    said = refusal(settings(*tls), OURS[:1], one)
+    assert "INTERNAL, which is SASL_SSL; allowed: PLAINTEXT and SSL only" in said
 
 
 def test_a_hidden_gateway_is_bound_where_brokers_look_for_it_only() -> None:
@@ -268,9 +323,9 @@ def test_a_hidden_gateway_is_announced_where_brokers_look_for_it_only() -> None:
 
     async def announced() -> list[str]:
         gateway = FrontGateway(given, Mock(), Mock(), {})
-        await gateway.start(given.gateway_listener_names)
+        await gateway.start(gateway.configured)
         try:
-            found = await asyncio.to_thread(gateway.endpoints, [])
+            found = await asyncio.to_thread(gateway.endpoints, {})
             return [one.listener for one in found]
         finally:
             await gateway.stop()

@@ -11,9 +11,11 @@ import pytest
 from streaming.gateway.passing import versions
 from streaming.gateway.passing.apis import PASSED_APIS
 from streaming.gateway.passing.pool import BrokerFailed, BrokerPool, PassingLimits, Target
+from streaming.tls.connector import Connector
 from streaming.wire.apis import ApiKey
 from streaming.wire.requests import encode_request
 from streaming.wire.responses import decode_response
+from tests.fixtures.endpoints import plain_endpoint
 from tests.fixtures.waiting import wait_on_loop
 from tests.unit.gateway.answering_broker import (
     RANGES,
@@ -198,7 +200,7 @@ def run(scenario: Awaitable[None]) -> None:
 
 
 def target(stub: AnsweringBroker) -> Target:
-    return Target(stub.id, 1, "127.0.0.1", stub.port)
+    return Target(stub.id, 1, plain_endpoint("127.0.0.1", stub.port))
 
 
 def test_no_more_connections_than_allowed_and_the_others_wait_for_their_turn() -> None:
@@ -211,7 +213,7 @@ def test_no_more_connections_than_allowed_and_the_others_wait_for_their_turn() -
 
         stub = AnsweringBroker(1, answer=slow)
         await stub.start()
-        pool = BrokerPool(target(stub), PassingLimits(connections_max=2))
+        pool = BrokerPool(target(stub), PassingLimits(connections_max=2), Connector())
         asked = [asyncio.create_task(pool.exchange(raw(29, id_))) for id_ in range(5)]
         await wait_on_loop("the requests", lambda: len(stub.requests) >= 2)
         gate.set()
@@ -228,7 +230,7 @@ def test_a_broker_that_hung_up_while_nothing_was_asked_is_connected_to_again() -
     async def scenario() -> None:
         stub = AnsweringBroker(1, answer=echo)
         await stub.start()
-        pool = BrokerPool(target(stub), PassingLimits())
+        pool = BrokerPool(target(stub), PassingLimits(), Connector())
         await pool.exchange(raw(DESCRIBE_ACLS, 1))
         [idle] = pool._idle
         stub.hang_up()
@@ -260,7 +262,7 @@ def test_answers_that_are_late_or_large_are_failures_and_close_their_connection(
 
         stub = AnsweringBroker(1, answer=answer)
         await stub.start()
-        pool = BrokerPool(target(stub), limits)
+        pool = BrokerPool(target(stub), limits, Connector())
         for connections in (1, 2):
             with pytest.raises(BrokerFailed, match="broker 1 at ") as caught:
                 await pool.exchange(raw(29, 1))
@@ -276,7 +278,7 @@ def test_a_refused_connection_is_not_a_question_asked() -> None:
         stub = AnsweringBroker(1)
         await stub.start()
         await stub.stop()
-        pool = BrokerPool(target(stub), PassingLimits())
+        pool = BrokerPool(target(stub), PassingLimits(), Connector())
         with pytest.raises(BrokerFailed, match="cannot be reached") as caught:
             await pool.exchange(raw(29, 1))
         assert not caught.value.asked

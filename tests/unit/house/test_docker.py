@@ -15,8 +15,7 @@ from streaming.cli import app
 from streaming.errors import ConfigurationError
 from streaming.front.addresses import check_announced_host
 from streaming.front.controller_role import RolePhase
-from streaming.front.gateway import listener_addresses
-from streaming.settings_loader import NOT_SETTINGS, load_settings
+from streaming.settings_loader import NOT_SETTINGS, gateway_ports, load_settings
 
 Instruction = tuple[str, str]
 
@@ -129,8 +128,7 @@ def test_starts_are_prepared_where_no_volume_hides_it(instructions: list[Instruc
 def test_the_gateways_ports_are_exposed(instructions: list[Instruction]) -> None:
     settings = load_settings(environment={})
     exposed = [int(port) for port in last(instructions, "EXPOSE").split()]
-    names = [f"L{number}" for number in range(len(exposed))]
-    assert exposed == [one.port for one in listener_addresses(settings, names)]
+    assert exposed == gateway_ports(settings, len(exposed))
 
 
 def test_what_the_image_binds_is_not_announced_by_itself(instructions: list[Instruction]) -> None:

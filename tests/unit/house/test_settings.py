@@ -10,9 +10,8 @@ import pytest
 from pydantic import ValidationError
 
 from streaming.errors import ConfigurationError
-from streaming.front.gateway import listener_addresses
 from streaming.settings import Settings, known_keys
-from streaming.settings_loader import allowed_values, conf_source, load_settings
+from streaming.settings_loader import allowed_values, conf_source, gateway_ports, load_settings
 
 KEY_LINE = re.compile(r'^"(?P<key>[^"]+)" = (?P<value>.+)$')
 
@@ -238,21 +237,19 @@ def test_metrics_are_not_served_on_a_port_of_the_gateway(port: int, free: bool) 
     if port != 9190:
         unknown = load_settings(overrides=["gateway.port=9190", f"metrics.port={port}"])
         with pytest.raises(ConfigurationError, match=r"is a port of the gateway.* 2 listeners"):
-            listener_addresses(unknown, ["C", "I"])
+            gateway_ports(unknown, 2)
 
 
 @pytest.mark.parametrize(("port", "there_are"), [(65534, True), (65535, False)])
 def test_every_listener_has_a_port(port: int, there_are: bool) -> None:
-    names = ["C", "I"]
-    overrides = [f"gateway.port={port}", f"gateway.listeners={','.join(names)}"]
+    overrides = [f"gateway.port={port}", "gateway.listeners=C,I"]
     if there_are:
-        addresses = listener_addresses(load_settings(overrides=overrides), names)
-        assert [one.port for one in addresses] == [65534, 65535]
+        assert gateway_ports(load_settings(overrides=overrides), 2) == [65534, 65535]
         return
     with pytest.raises(ConfigurationError, match="allowed are at most 65534"):
         load_settings(overrides=overrides)
     with pytest.raises(ConfigurationError, match="allowed are at most 65534"):
-        listener_addresses(load_settings(overrides=overrides[:1]), names)
+        gateway_ports(load_settings(overrides=overrides[:1]), 2)
 
 
 def test_the_least_session_timeout_is_not_beyond_the_most() -> None:

@@ -15,6 +15,7 @@ from streaming.offsets.batches import BatchRecord, encode_batch, spans, stamped
 from streaming.offsets.history import History
 from streaming.offsets.history_connection import HistoryUnreadable
 from streaming.offsets.partition_log import EpochEnd
+from streaming.tls.connector import Connector
 from streaming.wire.apis import GATEWAY_APIS, ApiKey
 from streaming.wire.exchange import ANSWER_MAX_BYTES
 from streaming.wire.frames import frame
@@ -110,7 +111,7 @@ async def reading(follower: Follower) -> AsyncIterator[tuple[History, Led]]:
     led.cluster.happen("broker_registrations_changed", "", {"registered": moved})
     led.look()
     led.begin(100)
-    history = History(led.leader, led.cluster.image, "INTERNAL", WAIT_S)
+    history = History(led.leader, led.cluster.image, "INTERNAL", Connector(), WAIT_S)
     try:
         async with asyncio.timeout(WAIT_S):
             yield history, led

@@ -11,6 +11,7 @@ from state.protocol_errors import ProtocolError
 from streaming.gateway.groups.transactions import Producing
 from streaming.internal_topics import TRANSACTION_TOPIC
 from streaming.offsets.txn_verification import TxnVerification
+from streaming.tls.connector import Connector
 from streaming.wire.apis import ApiKey
 from tests.unit.gateway.answering_broker import LISTENER, AnsweringBroker, answering, brokers
 from tests.unit.gateway.support import NODE_ID, Rig, with_gateway
@@ -45,7 +46,7 @@ def verifying(
         async with brokers(rig, stub):
             if topic:
                 rig.cluster.create(TRANSACTION_TOPIC, [[1]] * 3)
-            verification = TxnVerification(rig.cluster.image, NODE_ID, listener)
+            verification = TxnVerification(rig.cluster.image, NODE_ID, listener, Connector())
             try:
                 await scenario(verification)
             finally:

@@ -13,10 +13,12 @@ import pytest
 from streaming.sinks.channel import BrokerChannel, Queued, Timing
 from streaming.sinks.plan import SharedRequest
 from streaming.sinks.rows import partition_rows
+from streaming.tls.connector import Connector
 from streaming.wire.apis import ApiKey
 from streaming.wire.frames import frame
 from streaming.wire.requests import encode_request_header
 from tests.bench.stub_answers import answer, read_header
+from tests.fixtures.endpoints import plain_endpoint
 from tests.fixtures.waiting import WAIT_S
 
 EPOCH = 0x7EDCBA987654
@@ -48,10 +50,12 @@ Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 async def channel_to(serve: Serve, backoff_ms: int) -> AsyncIterator[BrokerChannel]:
     """Run a channel to a broker that serves connections so."""
     server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=1 << 24)
+    host, port = server.sockets[0].getsockname()[:2]
     channel = BrokerChannel(
         1,
         EPOCH,
-        server.sockets[0].getsockname()[:2],
+        plain_endpoint(host, port),
+        connector=Connector(),
         timing=Timing(socket_timeout_ms=int(WAIT_S * 1000), retry_backoff_ms=backoff_ms),
         on_answer=lambda _: None,
         on_sent=lambda *_: None,

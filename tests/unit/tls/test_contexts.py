@@ -1,0 +1,134 @@
+"""What TLS is made of: which settings are refused, and in which words."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from streaming.errors import ConfigurationError
+from streaming.settings import Settings
+from streaming.settings_loader import load_settings
+from streaming.tls.contexts import (
+    check_tls,
+    client_context,
+    configured_listeners,
+    server_context,
+    spoken_protocols,
+)
+from streaming.wire.endpoints import SecurityProtocol
+from tests.fixtures.certificates import Authority
+
+PLAINTEXT, SSL = SecurityProtocol.PLAINTEXT, SecurityProtocol.SSL
+
+
+def settings(*overrides: str) -> Settings:
+    return load_settings(overrides=overrides, environment={})
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+def test_without_a_key_only_plaintext_is_spoken() -> None:
+    given = settings()
+    assert spoken_protocols(given) == {PLAINTEXT}
+    assert client_context(given) is None
+    assert server_context(given, print) is None
+
+
+def test_with_a_key_tls_is_spoken_too(authority: Authority) -> None:
+    given = settings(
+        f"ssl.keystore.location={authority.keystore('ours')}",
+        f"ssl.truststore.location={authority.trusted}",
+    )
+    check_tls(given)
+    assert spoken_protocols(given) == {PLAINTEXT, SSL}
+
+
+def test_a_path_may_begin_at_home(authority: Authority, monkeypatch: pytest.MonkeyPatch) -> None:
+    key = authority.keystore("at-home")
+    monkeypatch.setenv("HOME", str(key.parent))
+    given = settings("ssl.keystore.location=~/at-home.pem")
+    assert given.ssl_keystore_location == str(key)
+    check_tls(given)
+
+
+def _without_key(authority: Authority) -> Path:
+    return authority.trusted
+
+
+def _of_two(authority: Authority) -> Path:
+    """The key of one with the certificate of another."""
+    one, other = (authority.keystore(name).read_bytes() for name in ("one", "other"))
+    key, _, _ = one.partition(b"-----BEGIN CERTIFICATE-----")
+    _, begin, certificates = other.partition(b"-----BEGIN CERTIFICATE-----")
+    path = authority.trusted.with_name("mixed.pem")
+    path.write_bytes(key + begin + certificates)
+    return path
+
+
+UNUSABLE = {
+    "missing": (lambda authority: Path("/nowhere/key.pem"), "No such file or directory"),
+    "a folder": (lambda authority: authority.trusted.parent, "Is a directory"),
+    "without a key": (_without_key, "PEM"),
+    "two halves": (_of_two, "KEY_VALUES_MISMATCH"),
+    "encrypted": (
+        lambda authority: authority.keystore("locked", password="secret"),
+        "its key is encrypted",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", UNUSABLE)
+def test_a_key_that_cannot_be_used_is_named(authority: Authority, name: str) -> None:
+    path, reason = UNUSABLE[name][0](authority), UNUSABLE[name][1]
+    with pytest.raises(ConfigurationError) as caught:
+        check_tls(settings(f"ssl.keystore.location={path}"))
+    said = str(caught.value)
+    assert said.startswith(f"ssl.keystore.location = {str(path)!r} cannot be used (")
+    assert reason in said
+    assert "allowed: a PEM file with an unencrypted private key" in said
+
+
+@pytest.mark.parametrize("content", [b"", b"no certificate", b"\x00\xff"])
+def test_trust_in_nobody_is_refused(authority: Authority, tmp_path: Path, content: bytes) -> None:
+    trusted = tmp_path / "trusted.pem"
+    trusted.write_bytes(content)
+    key = authority.keystore("ours")
+    with pytest.raises(ConfigurationError) as caught:
+        check_tls(settings(f"ssl.keystore.location={key}", f"ssl.truststore.location={trusted}"))
+    assert str(caught.value).startswith(f"ssl.truststore.location = {str(trusted)!r} cannot be us")
+
+
+@pytest.mark.parametrize(
+    "override", ["ssl.truststore.location=/trusted.pem", "listener.security.protocol.map=C:SSL"]
+)
+def test_settings_of_tls_without_a_key_are_refused(override: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        settings(override)
+    assert str(caught.value).startswith(f"{override.partition('=')[0]} is about TLS, for which")
+    assert "set ssl.keystore.location" in str(caught.value)
+
+
+@pytest.mark.parametrize("value", ["C", "C:TLS", "C:SASL_SSL", "C:SSL,", "C:SSL, D:SSL"])
+def test_a_map_of_listeners_has_protocols_that_are_spoken(value: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        settings(f"listener.security.protocol.map={value}")
+    assert "allowed is LISTENER:PLAINTEXT or LISTENER:SSL" in str(caught.value)
+
+
+def test_what_is_spoken_on_a_listener_is_in_the_map_or_in_its_name(authority: Authority) -> None:
+    given = settings(
+        f"ssl.keystore.location={authority.keystore('ours')}",
+        "gateway.listeners=CLIENT,SSL,INTERNAL,PLAINTEXT,EDGE",
+        "listener.security.protocol.map=INTERNAL:SSL,EDGE:PLAINTEXT,OTHER:SSL",
+    )
+    assert configured_listeners(given) == {
+        "CLIENT": PLAINTEXT,
+        "SSL": SSL,
+        "INTERNAL": SSL,
+        "PLAINTEXT": PLAINTEXT,
+        "EDGE": PLAINTEXT,
+    }
