@@ -233,7 +233,7 @@ class Pipeline:
                 self._taken_back.clear()
 
     def _complete(self, batch: DecidedBatch, started: float) -> None:
-        answers = replies(batch, self._doubts)
+        answers = replies(batch, self._doubts, self._decided.image.topic_ids)
         if answers:
             self._say(Replies(answers))
         completed = self._completed(batch, started)

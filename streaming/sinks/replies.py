@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from state.decisions import DecisionKind
@@ -23,8 +24,13 @@ Rejections = dict[tuple[int, str | None, int | None], str]
 """Why ZooKeeper rejected a write, by event offset, topic and partition."""
 
 
-def replies(batch: DecidedBatch, doubts: Doubts) -> list[dict[str, Any]]:
-    """Return the replies of a batch, corrected by what could not be written."""
+def replies(
+    batch: DecidedBatch, doubts: Doubts, topic_ids: Mapping[str, str | None]
+) -> list[dict[str, Any]]:
+    """Return the replies of a batch, corrected by what could not be written.
+
+    topic_ids: of the topics there are once it is carried out, for requests that name none.
+    """
     failed = {one.offset for one in batch.decisions if one.failed}
     rejected = {(one.offset, one.topic, one.partition): one.rejected for one in batch.rejected}
     unmoved = {one.offset: places(one) for one in batch.of_kind(DecisionKind.REPORT_REMAINING)}
@@ -39,7 +45,7 @@ def replies(batch: DecidedBatch, doubts: Doubts) -> list[dict[str, Any]]:
         elif body["api"] == ControllerApi.CONTROLLED_SHUTDOWN:
             body["remaining"] = sorted(unmoved.get(reply.offset, []))
         elif body["api"] == ControllerApi.ALTER_PARTITION:
-            _refuse_lost(body, reply.offset, lost.get(reply.offset, []), doubts)
+            _refuse_lost(body, reply.offset, lost.get(reply.offset, []), doubts, topic_ids)
         elif body["api"] == ControllerApi.ELECT_LEADERS:
             _refuse_lost_elections(body, reply.offset, lost.get(reply.offset, []), rejected)
         elif reply.offset in failed:
@@ -49,13 +55,18 @@ def replies(batch: DecidedBatch, doubts: Doubts) -> list[dict[str, Any]]:
 
 
 def _refuse_lost(
-    body: AlterPartitionReply, offset: int, lost: list[list[Any]], doubts: Doubts
+    body: AlterPartitionReply,
+    offset: int,
+    lost: list[list[Any]],
+    doubts: Doubts,
+    topic_ids: Mapping[str, str | None],
 ) -> None:
     """Answer INVALID_UPDATE_VERSION for ISRs that were not written, or rest on such: the leader
     then waits for the higher epoch that the correction brings. None comes after a rejected write:
     OPERATION_NOT_ATTEMPTED lets the leader go on from what is stored, and ask again.
     """
-    topic, topic_id = body["topic"], body["topic_id"]
+    topic = body["topic"]
+    topic_id = body["topic_id"] or topic_ids.get(topic)
 
     def answer(one: IsrAnswer) -> IsrAnswer:
         partition = one["partition"]

@@ -8,7 +8,7 @@ an event. So is one that ZooKeeper rejects whatever the znode holds.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import chain, groupby, tee
 from typing import TypeVar
 
@@ -193,11 +193,13 @@ def _make(
     made, meant = tee(writes)
     outcomes = writer.write(op for op, _ in made)
     again: list[Write] = []
+    lost_paths: set[str] = set()
     for (op, target), outcome in zip(meant, outcomes, strict=True):
         if outcome.kind is OutcomeKind.WRITTEN or _is_as_meant(op, target, outcome, later):
             continue
-        instead = _instead(op, target, outcome)
+        instead = _instead(op, target, outcome, lost_paths)
         if instead is None:
+            lost_paths.add(op.path)
             _lose(batch, op, target, outcome)
         else:
             again.append((instead, target))
@@ -214,14 +216,22 @@ def _is_as_meant(op: WriteOp, target: Target, outcome: OpOutcome, later: LaterWr
     return outcome.current is not None and _on_conflict(target) is OnConflict.KEEP
 
 
-def _instead(op: WriteOp, target: Target, outcome: OpOutcome) -> WriteOp | None:
-    """Return what to make instead of an operation, if anything: a configuration that a deleted
-    topic left behind is replaced, as Kafka does.
+def _instead(
+    op: WriteOp, target: Target, outcome: OpOutcome, lost_paths: Collection[str]
+) -> WriteOp | None:
+    """Return what to make instead of an operation, if anything.
+
+    A configuration that a deleted topic left behind is replaced, as Kafka does. A state is created
+    after all where it met nothing: what was given up is an earlier topic's write to that znode, and
+    all behind it.
     """
-    met = outcome.current if outcome.kind is OutcomeKind.CONFLICT else None
-    if met is None or not isinstance(op, Create) or _on_conflict(target) is not OnConflict.REPLACE:
+    if outcome.kind is not OutcomeKind.CONFLICT or not isinstance(op, Create):
         return None
-    return SetData(op.path, op.data, met.version)
+    if outcome.current is None:
+        return op if isinstance(target, RowTarget) and op.path in lost_paths else None
+    if _on_conflict(target) is not OnConflict.REPLACE:
+        return None
+    return SetData(op.path, op.data, outcome.current.version)
 
 
 def _on_conflict(target: Target) -> OnConflict:

@@ -208,7 +208,7 @@ def test_who_asked_while_somebody_else_changed_the_topic_is_to_ask_again(zk_sess
     zk_session.set("/brokers/topics/t", zk_session.get("/brokers/topics/t").data)
     move(job, [3, 2])
     write(sink, batch := job.decide())
-    (answer,) = replies(batch, Doubts())
+    (answer,) = replies(batch, Doubts(), {})
     assert answer["error"] == ProtocolError.NOT_CONTROLLER
     assert all(one.lost.all() for one in batch.of_kind(DecisionKind.CHANGE_PARTITIONS))
     assert state_of(zk_session, "t", 0)[1] == 0

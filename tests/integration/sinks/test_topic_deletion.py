@@ -79,7 +79,7 @@ def test_a_request_is_marked_and_the_topic_goes_when_all_is_deleted(job, sink, z
     batch = done(job, sink)
     assert "/admin/delete_topics/t" in paths(zk_session)
     assert "/brokers/topics/t/partitions/4/state" in paths(zk_session)
-    assert [reply["error"] for reply in replies(batch, Doubts())] == [0]
+    assert [reply["error"] for reply in replies(batch, Doubts(), {})] == [0]
     answer(job)
     zk_session.create("/brokers/topics/t/other", b"")
     zk_session.create("/brokers/topics/t/partitions/0/more", b"")

@@ -108,7 +108,7 @@ def test_a_batch_that_is_written_again_changes_and_loses_nothing(zk_session, sin
         assert tree(zk_session) == before
         assert not lost(again)
         assert not again.lost_writes
-        assert replies(again, Doubts()) == replies(batch, Doubts())
+        assert replies(again, Doubts(), {}) == replies(batch, Doubts(), {})
 
 
 def test_a_batch_that_is_written_again_from_any_point_ends_alike(zk_session, sink, job):
@@ -142,7 +142,7 @@ def test_a_replaced_controller_writes_nothing_and_tells_nobody(zookeeper, zk_ses
     for kind in (DecisionKind.CHANGE_PARTITIONS, DecisionKind.STOP_REPLICAS):
         assert all(one.lost.all() for one in batch.of_kind(kind))
     assert batch_events(batch) == []
-    assert {one["error"] for one in replies(batch, doubts)} == {ProtocolError.NOT_CONTROLLER}
+    assert {one["error"] for one in replies(batch, doubts, {})} == {ProtocolError.NOT_CONTROLLER}
 
 
 def test_the_new_term_is_written_beside_a_fenced_old_one(zk_session, sink, job):

@@ -44,7 +44,7 @@ def test_a_topic_that_exists_is_left_alone_and_its_creation_failed(
     if with_config:
         assert found["/config/topics/t"] == (config_bytes({"cleanup.policy": "compact"}), 0)
     assert state_of(zk_session, "u", 0) == (-1, 1, [1], 1)
-    refused, accepted = replies(batch, doubts)
+    refused, accepted = replies(batch, doubts, {})
     assert (refused["error"], accepted["error"]) == (ProtocolError.TOPIC_ALREADY_EXISTS, 0)
     assert [(one.kind, one.key) for one in batch_events(batch)] == [("topic_removed", "t")]
     changes = batch.of_kind(DecisionKind.CHANGE_PARTITIONS)
@@ -66,7 +66,7 @@ def test_a_conflict_costs_the_others_nothing_and_says_what_is_there(zk_session, 
     assert state_of(zk_session, "t", 2) == (1, 0, [1], 1)
     (event,) = batch_events(batch)
     assert b'"cause":"conflict","partitions":[0],"states":[[1,0,[1,3],1,0,1]]' in event.payload
-    assert [one["partitions"][0]["error"] for one in replies(batch, Doubts())] == [
+    assert [one["partitions"][0]["error"] for one in replies(batch, Doubts(), {})] == [
         ProtocolError.INVALID_UPDATE_VERSION,
         ProtocolError.NONE,
         ProtocolError.NONE,
@@ -163,7 +163,9 @@ def test_producer_ids_that_rest_on_a_lost_block_are_not_given_out(
     story.ask_producer_ids(3)  # expects version 0, which is there
     write(sink, batch := job.decide())
     assert tree(zk_session)[PRODUCER_ID_BLOCK_PATH] == (theirs, 0)
-    answers = [one for one in replies(batch, Doubts()) if one["api"] == ControllerApi.PRODUCER_IDS]
+    answers = [
+        one for one in replies(batch, Doubts(), {}) if one["api"] == ControllerApi.PRODUCER_IDS
+    ]
     assert [one["error"] for one in answers] == [
         ProtocolError.UNKNOWN_SERVER_ERROR,
         ProtocolError.UNKNOWN_SERVER_ERROR,

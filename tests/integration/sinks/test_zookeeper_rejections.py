@@ -43,7 +43,7 @@ class World:
         for place, event in enumerate(events):
             self.doubts.end(event, len(self.job.story.events) + place)
         self.job.story.take((one.kind, one.key, one.payload) for one in events)
-        answers = replies(batch, self.doubts)
+        answers = replies(batch, self.doubts, {})
         self.doubts.forget_before(batch.end_offset or 0)
         return self.job.persist(batch), events, answers
 

@@ -138,14 +138,14 @@ def test_a_shutdown_is_checked_by_all_slots_together():
     asked = {"request_id": "r", "broker_id": 1, "broker_epoch": 101, "version": 3}
     found.story.write("controlled_shutdown_requested", **asked)
     batch = found.decide()
-    assert not replies(batch, Doubts())
+    assert not replies(batch, Doubts(), {})
     (event,) = batch_events(batch)
     assert (event.kind, body(event)) == (
         "controlled_shutdown_checked",
         {**asked, "live": [1, 2, 3], "at_risk": [["t", 0], ["u", 0]]},
     )
     found.story.write(event.kind, **body(event))
-    (answer,) = replies(found.decide(), Doubts())
+    (answer,) = replies(found.decide(), Doubts(), {})
     assert (answer["error"], answer["remaining"]) == (0, [["t", 0], ["u", 0]])
 
 
@@ -155,7 +155,7 @@ def test_replies_without_losses_are_as_they_were_decided():
     found.story.ask_producer_ids(2)
     found.story.create("new", [[1]])
     batch = found.decide()
-    answers = {one["api"]: one for one in replies(batch, Doubts())}
+    answers = {one["api"]: one for one in replies(batch, Doubts(), {})}
     assert answers["alter_partition"]["partitions"] == [
         {
             "partition": 0,
@@ -180,7 +180,7 @@ def test_an_isr_that_was_not_written_is_refused_alone():
     found.story.alter("t", 1, [2, 3])
     batch = found.decide()
     lose(batch, "t", 0)
-    first, second = replies(batch, Doubts())
+    first, second = replies(batch, Doubts(), {})
     assert first["partitions"] == [
         {"partition": 0, "error": int(ProtocolError.INVALID_UPDATE_VERSION)}
     ]
@@ -193,7 +193,7 @@ def test_an_isr_that_rests_on_a_lost_write_is_refused_though_nothing_was_to_writ
     asked_again = found.story.alter("t", 0, [1, 2], partition_epoch=1)
     doubts = Doubts()
     doubts.begin(("t", 0), asked_again - 1)
-    answers = replies(found.decide(), doubts)
+    answers = replies(found.decide(), doubts, {})
     assert [one["partitions"][0]["error"] for one in answers] == [
         ProtocolError.INVALID_UPDATE_VERSION,
         ProtocolError.INVALID_UPDATE_VERSION,
@@ -214,7 +214,7 @@ def test_a_request_about_no_known_topic_is_answered_as_decided():
             {"partition": 4, "leader_epoch": 0, "partition_epoch": 0, "recovery": 0, "isr": [1]}
         ],
     )
-    (answer,) = replies(found.decide(), Doubts())
+    (answer,) = replies(found.decide(), Doubts(), {})
     assert answer["partitions"] == [{"partition": 4, "error": ProtocolError.UNKNOWN_TOPIC_ID}]
 
 
@@ -222,11 +222,11 @@ def test_leaders_that_did_not_move_remain_with_the_broker():
     found = job([[1, 2], [2, 1]])
     found.story.shut_down(1)
     batch = found.decide()
-    (answer,) = replies(batch, Doubts())
+    (answer,) = replies(batch, Doubts(), {})
     assert (answer["error"], answer["remaining"]) == (0, [])
     lose(batch, "t", 0)
     lose(batch, "t", 1)
-    (answer,) = replies(batch, Doubts())
+    (answer,) = replies(batch, Doubts(), {})
     assert answer["remaining"] == [["t", 0]], "it only followed t-1"
 
 
@@ -234,7 +234,7 @@ def test_leaders_that_nobody_can_take_over_remain():
     found = job([[1, 2]])
     found.story.alter("t", 0, [1])
     found.story.shut_down(1)
-    answer = replies(found.decide(), Doubts())[-1]
+    answer = replies(found.decide(), Doubts(), {})[-1]
     assert answer["remaining"] == [["t", 0]]
 
 
@@ -243,7 +243,7 @@ def test_a_topic_that_exists_is_refused_and_forgotten():
     created = found.story.create("new", [[1]])
     batch = found.decide()
     refuse_creation(batch)
-    (answer,) = replies(batch, Doubts())
+    (answer,) = replies(batch, Doubts(), {})
     assert (answer["error"], answer["message"]) == (
         ProtocolError.TOPIC_ALREADY_EXISTS,
         "Topic 'new' already exists.",
@@ -267,7 +267,7 @@ def test_who_asked_a_controller_that_was_replaced_hears_that_it_was():
     for one in batch.decisions:
         one.lost[:] = True
         one.failed = one.kind in (DecisionKind.CREATE_TOPIC, DecisionKind.WRITE_PRODUCER_ID_BLOCK)
-    assert {one["api"]: one["error"] for one in replies(batch, Doubts())} == {
+    assert {one["api"]: one["error"] for one in replies(batch, Doubts(), {})} == {
         "create_topic": ProtocolError.NOT_CONTROLLER,
         "alter_partition": ProtocolError.NOT_CONTROLLER,
         "controlled_shutdown": ProtocolError.NOT_CONTROLLER,

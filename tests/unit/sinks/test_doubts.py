@@ -341,7 +341,7 @@ def test_producer_ids_are_in_doubt_between_a_conflict_and_its_correction():
     doubts.lose_rows(batch.decisions)
     writes = batch.of_kind(DecisionKind.WRITE_PRODUCER_ID_BLOCK)
     assert [one.failed for one in writes] == [True, False]
-    assert [one["error"] for one in replies(batch, doubts)] == [
+    assert [one["error"] for one in replies(batch, doubts, {})] == [
         ProtocolError.UNKNOWN_SERVER_ERROR,
         ProtocolError.NONE,
     ]

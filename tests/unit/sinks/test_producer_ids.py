@@ -23,7 +23,7 @@ def test_producer_id_conflicts_become_one_event():
         batch.lost_writes.append(conflict(None, None, current, one.kind, one.offset))
     (event,) = batch_events(batch)
     assert body(event) == {"block_end": 5999, "zk_version": 4}
-    assert [reply["error"] for reply in replies(batch, Doubts())] == [
+    assert [reply["error"] for reply in replies(batch, Doubts(), {})] == [
         ProtocolError.UNKNOWN_SERVER_ERROR,
         ProtocolError.UNKNOWN_SERVER_ERROR,
     ]
@@ -81,7 +81,7 @@ def meets_block(found, znode):
     write.failed = True
     batch.lost_writes.append(conflict(None, None, znode, write.kind, write.offset))
     (event,) = batch_events(batch)
-    assert [reply["error"] for reply in replies(batch, Doubts())] == [
+    assert [reply["error"] for reply in replies(batch, Doubts(), {})] == [
         ProtocolError.UNKNOWN_SERVER_ERROR
     ]
     found.story.take([(event.kind, event.key, event.payload)])

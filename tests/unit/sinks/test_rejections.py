@@ -61,11 +61,11 @@ def test_a_leader_whose_isr_is_rejected_goes_on_from_what_is_stored():
     (event,) = batch_events(batch)
     late = found.story.alter("t", 0, [1], partition_epoch=1)
     doubts.end(event, late + 1)
-    (answer,) = replies(batch, doubts)
+    (answer,) = replies(batch, doubts, {})
     assert answer["partitions"] == [
         {"partition": 0, "error": ProtocolError.OPERATION_NOT_ATTEMPTED}
     ]
-    (answer,) = replies(found.decide(), doubts)
+    (answer,) = replies(found.decide(), doubts, {})
     assert answer["partitions"] == [
         {"partition": 0, "error": ProtocolError.OPERATION_NOT_ATTEMPTED}
     ], "it rests on the rejected one"
@@ -74,7 +74,7 @@ def test_a_leader_whose_isr_is_rejected_goes_on_from_what_is_stored():
     doubts.forget_before(again.end_offset)
     assert not doubts.by_rejection("t", 0)
     found.story.alter("t", 0, [1, 2])
-    (answer,) = replies(found.persist(found.decide()), doubts)
+    (answer,) = replies(found.persist(found.decide()), doubts, {})
     assert answer["partitions"][0]["error"] == 0
 
 
@@ -93,7 +93,7 @@ def test_who_asked_for_what_zookeeper_rejects_hears_why_and_need_not_ask_again()
     (created,) = batch.of_kind(DecisionKind.CREATE_TOPIC)
     created.failed = True
     batch.lost_writes.append(rejected("new", None, None, created.offset, kind=created.kind))
-    answers = {one["api"]: one for one in replies(batch, Doubts())}
+    answers = {one["api"]: one for one in replies(batch, Doubts(), {})}
     assert answers["create_topic"]["error"] == ProtocolError.UNKNOWN_SERVER_ERROR
     assert answers["create_topic"]["message"] == f"ZooKeeper rejects it: {NO_AUTH}"
     assert [(one.kind, one.key) for one in batch_events(batch)] == [("topic_removed", "new")]
@@ -111,7 +111,7 @@ def test_a_deletion_that_cannot_be_marked_is_taken_back():
     stops = batch.of_kind(DecisionKind.STOP_REPLICAS)
     assert stops
     assert all(one.lost.all() for one in stops), "nobody deletes anything"
-    (answer,) = replies(batch, doubts)
+    (answer,) = replies(batch, doubts, {})
     assert answer["error"] == ProtocolError.UNKNOWN_SERVER_ERROR
     (event,) = batch_events(batch)
     said = {"topic": "t", "observed_again": True, "since": mark.offset}
@@ -129,7 +129,9 @@ def test_a_rejected_producer_id_block_that_may_not_be_read_says_nothing_about_it
     doubts.lose_what_follows(batch)
     assert batch_events(batch) == []
     assert doubts.subjects() == [], "no event would end it"
-    assert [one["error"] for one in replies(batch, doubts)] == [ProtocolError.UNKNOWN_SERVER_ERROR]
+    assert [one["error"] for one in replies(batch, doubts, {})] == [
+        ProtocolError.UNKNOWN_SERVER_ERROR
+    ]
 
 
 def test_an_end_is_held_back_by_a_rejected_partition_and_not_tried_again_at_once():

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from state.topic_ids import topic_id_to_text
+from streaming.log.api import NewRecord
 from streaming.sinks.channel import Answer
 from streaming.sinks.plan import SharedRequest
 from streaming.wire.apis import ApiKey
@@ -163,8 +164,13 @@ def test_a_topic_has_a_leader_though_a_write_of_the_one_before_it_was_lost(step:
     assert stored_state(loop, V)["leader"] == 3
 
 
-def test_a_topic_has_a_leader_though_the_one_before_it_was_gone_before_its_last_write() -> None:
-    """Somebody removed its znodes; the correction comes when the name is used again."""
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_topic_has_a_leader_though_the_one_before_it_was_gone_before_its_last_write(
+    at_once: bool,
+) -> None:
+    """Somebody removed its znodes; the name is used again before the correction, or in the batch of
+    that write.
+    """
     loop = ObservedLoop([])
     with_topic_v(loop, [1, 2])
     end(loop, loop.brokers[1])
@@ -173,10 +179,47 @@ def test_a_topic_has_a_leader_though_the_one_before_it_was_gone_before_its_last_
         loop.store.remove(path)
     loop.look()
     loop.log.create("v", [[2, 3]], topic_id=ID_OF_NEXT_V)
-    loop.run_batch(ended)
-    assert loop.log.events[-1].kind == "partition_states_observed"
+    if not at_once:
+        loop.run_batch(ended)
+        assert loop.log.events[-1].kind == "partition_states_observed"
     loop.run_batch()
     assert stored_state(loop, V)["leader"] == 2
+    loop.run_batch()
+    assert stored_state(loop, V)["leader"] == 2
+
+
+class AskedMeanwhile(ObservedLoop):
+    """A loop whose front is away while a correction waits for it: what is asked comes before."""
+
+    awaited = False
+
+    def append(self, events: list[NewRecord]) -> int:
+        if self.awaited and any(one.kind == "partition_states_observed" for one in events):
+            self.awaited = False
+            change_isr(self, self.brokers[1], V, [1])
+        return super().append(events)
+
+
+def test_a_leader_that_asks_by_name_is_told_of_its_own_topic() -> None:
+    """AlterPartition before version 2 names no id, and a write to the topic before was lost."""
+    loop = AskedMeanwhile([1, 2, 3, 4, 5])
+    states = with_topic_v(loop, [1, 2])
+    loop.slow = {1, 2, 3}
+    delete_v(loop)
+    states.run_batch()
+    loop.slow = set()
+    claim(loop)
+    finish_term(loop)
+    loop.take_answers()
+    loop.log.create("v", [[1, 3]], topic_id=ID_OF_NEXT_V)
+    path = partition_state_path(*V)
+    loop.store.change(path, loop.store.nodes[path].data)
+    loop.awaited = True
+    loop.run_batch()
+    settle(loop, states)
+    assert not loop.awaited
+    assert stored_state(loop, V)["isr"] == [1]
+    check_agreement(loop)
 
 
 def test_a_deletion_that_has_begun_goes_on_though_its_mark_is_removed() -> None:
