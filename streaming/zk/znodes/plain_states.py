@@ -50,12 +50,12 @@ def plain_states(znodes: Sequence[bytes]) -> tuple[Int32s, Int32s] | None:
 
 def _sizes(shapes: Sequence[bytes]) -> list[int]:
     """Return how many numbers each state has, by what is left without them; of none if one looks
-    otherwise.
+    otherwise, or has more than any may: all would take as much memory.
     """
     sizes: dict[bytes, int] = {}
     for shape in set(shapes):
         commas = shape.removeprefix(_START).removesuffix(_END)
-        if commas.strip(b",") or shape != _START + commas + _END:
+        if commas.strip(b",") or shape != _START + commas + _END or len(commas) >= REPLICAS_MAX:
             return []
         sizes[shape] = _ISR + len(commas) + 1
     return [sizes[shape] for shape in shapes]
@@ -71,4 +71,4 @@ def _are_isrs(isr: Int32s, sizes: Rows) -> bool:
     ordered = np.sort(isr, axis=1)
     twice = (ordered[:, 1:] == ordered[:, :-1]) & (ordered[:, 1:] != _PADDING)
     enough = count_in_row(isr >= 0) == sizes
-    return isr.shape[1] <= REPLICAS_MAX and bool(enough.all()) and not twice.any()
+    return bool(enough.all()) and not twice.any()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -65,6 +67,19 @@ def test_a_broken_partition_state_is_an_error_of_its_row_only(broken):
 def test_a_broken_partition_state_is_not_read_with_the_others(broken):
     assert plain_states([GOOD, GOOD.replace(b"2,5", b"7")]) is not None
     assert plain_states([GOOD, broken]) is None
+
+
+def test_a_state_of_more_brokers_than_there_may_be_costs_the_others_nothing():
+    long = GOOD.replace(b"[2,5]", b"[%b]" % b",".join([b"7"] * 200_000))
+    tracemalloc.start()
+    try:
+        states = parse_partition_states([*[GOOD] * 499, long], [1] * 500)
+        most_bytes = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert [*states.errors] == [499]
+    assert states.isr.shape == (500, 2)
+    assert most_bytes < 50 << 20
 
 
 NEAR_JSON = st.text(alphabet='0123456789-+.,:[]{}eE \n"', max_size=4).map(str.encode)
