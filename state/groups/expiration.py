@@ -11,14 +11,20 @@ from state.groups.turn import Turn
 
 
 def expire(turn: Turn, group: Group) -> bool:
-    """Remove expired offsets, and a group that has nothing left; return whether it is gone."""
+    """Remove expired offsets, and a group that has nothing left; return whether it is gone.
+
+    An offset stays while an open transaction has a newer one (as with Kafka's new coordinator,
+    OffsetMetadataManager.cleanupExpiredOffsets): the transaction's marker may stand ahead of the
+    tombstone, which would then take the newer one along.
+    """
     if group.state is GroupState.DEAD:
         return False
     retention_ms = turn.config.offsets_retention_ms
+    in_transactions = {one for rows in group.store.pending.values() for one in rows}
     expired = sorted(
         partition
         for partition, row in _candidates(group)
-        if _expires_ms(group, row, retention_ms) <= turn.now_ms
+        if partition not in in_transactions and _expires_ms(group, row, retention_ms) <= turn.now_ms
     )
     for partition in expired:
         del group.store.rows[partition]

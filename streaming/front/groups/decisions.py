@@ -22,6 +22,7 @@ from state.bodies import ChangeGroup, GroupStep
 from state.groups.change_bodies import Change
 from state.groups.image import BegunDecision, GroupImage, WriteId
 from state.groups.records import COMMITTED_OFFSETS
+from state.groups.replies import sync_fields
 from state.protocol_errors import ProtocolError
 from streaming.offsets.batches import (
     LARGEST_BATCH_BYTES,
@@ -91,6 +92,7 @@ class GroupDecisions:
         self._take_overs = 0
         self._early: list[tuple[int, bytes]] = []
         self._waiting: dict[WriteId, list[dict[str, Any]]] = {}
+        self._refused: set[WriteId] = set()
         self.image = GroupImage(on_error=self._not_folded)
 
     def begin(self) -> None:
@@ -107,6 +109,7 @@ class GroupDecisions:
         """
         self._since.clear()
         self._early.clear()
+        self._refused.clear()
         self._take_overs = 0
         self._term += 1
 
@@ -183,6 +186,7 @@ class GroupDecisions:
         self._counters["unwritable_group_records"] += 1
         if step.get("quiet"):
             return
+        self._refused.add(write)
         self._refuse(decided.group, self.image.refused(write, decided.partition, error))
 
     def _not_folded(self, group: str, change: Change, error: Exception) -> None:
@@ -211,14 +215,19 @@ class GroupDecisions:
             self._answer([*step["replies"], *later])
 
     def _reply(self, replies: Iterable[dict[str, Any]]) -> None:
-        """Answer at once, but for those that count only if an earlier write is appended."""
+        """Answer at once, but for those that count only if an earlier write is appended: after one
+        that cannot be the machine is about to rebalance.
+        """
         for reply in replies:
-            after = reply.get("after")
-            waiting = None if after is None else self._waiting.get((after[0], after[1]))
-            if waiting is None:
-                self._answer([reply])
-            else:
+            offset, write = reply.get("after") or (-1, -1)
+            waiting = self._waiting.get((offset, write))
+            if waiting is not None:
                 waiting.append(reply)
+            elif (offset, write) in self._refused:
+                refusal = {"error": ProtocolError.REBALANCE_IN_PROGRESS, **sync_fields()}
+                self._answer([reply | refusal])
+            else:
+                self._answer([reply])
 
 
 def _parts(records: Sequence[BatchRecord], step: GroupStep) -> Sequence[Sequence[BatchRecord]]:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from state.protocol_errors import ProtocolError
+from streaming.offsets.batches import LARGEST_BATCH_BYTES
 from streaming.wire.apis import ApiKey
 from tests.fixtures.waiting import wait_on_loop
 from tests.unit.front.group_members import Member, alone, pair, until_told_to_rejoin
@@ -242,3 +243,25 @@ def described(*members: Member) -> dict[str, Any]:
             for one in members
         ],
     }
+
+
+def test_a_leader_that_asks_again_is_not_given_an_assignment_that_cannot_be_written() -> None:
+    """Both requests are in one batch: the machine does not know yet."""
+
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        leader, again = Member(await rig.client()), Member(await rig.client())
+        await leader.join()
+        again.id, again.generation = leader.id, leader.generation
+        world.held = []
+        too_large = [{"member_id": leader.id, "assignment": bytes(LARGEST_BATCH_BYTES)}]
+        first = asyncio.create_task(leader.ask_sync(assignments=too_large))
+        await wait_on_loop("the first", lambda: len(world.held or ()) == 1)
+        second = asyncio.create_task(again.ask_sync())
+        await wait_on_loop("the second", lambda: len(world.held or ()) == 2)
+        world.release()
+        assert (await first)["error_code"] == ProtocolError.UNKNOWN_SERVER_ERROR
+        told = await second
+        assert told["error_code"] == ProtocolError.REBALANCE_IN_PROGRESS
+        assert told["assignment"] == b""
+
+    play(scenario)

@@ -179,3 +179,26 @@ def test_offsets_set_in_an_empty_group_expire_by_when_it_became_empty() -> None:
     coordinator.tick(63_000)
     assert coordinator.expire()[0]["changes"][0]["reason"] == "expired"
     assert coordinator.group("g") is None
+
+
+def test_an_offset_does_not_expire_while_a_transaction_has_a_newer_one() -> None:
+    """The transaction's marker may be in the topic already, ahead of where a tombstone would be."""
+    coordinator = Coordinator(**{"offsets.retention.ms": 60_000})
+    coordinator.commit("g", [row(A0), row(B0)])
+    coordinator.tick(100_000)
+    coordinator.txn_commit("g", 9, [row(A0, 8)])
+    (removed,) = removals(coordinator.expire())
+    assert removed["partitions"] == [[*B0]]
+    coordinator.happen(
+        "transaction_completed", producer_id=9, committed=True, partitions=[PARTITION]
+    )
+    assert coordinator.expire() == []
+    coordinator.tick(300_000)
+    (removed,) = removals(coordinator.expire())
+    assert removed["partitions"] == [[*A0]]
+
+
+def removals(steps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the changes that remove expired offsets."""
+    changes = [change for step in steps for change in step["changes"]]
+    return [one for one in changes if one.get("reason") == "expired" and "partitions" in one]
