@@ -150,6 +150,11 @@ class Settings(BaseModel):
     zookeeper_connection_timeout_ms: Positive
     zookeeper_max_in_flight_requests: Positive
     zookeeper_multi_max_operations: Annotated[int, Field(ge=2, le=INT_MAX)]
+    zookeeper_ssl_client_enable: bool
+    zookeeper_ssl_keystore_location: File
+    zookeeper_ssl_truststore_location: File
+    zookeeper_ssl_endpoint_identification_algorithm: Literal["HTTPS", ""]
+    zookeeper_set_acl: bool
     jute_maxbuffer: Annotated[int, Field(ge=65_536, le=INT_MAX)]
 
     log_retention_ms: PositiveLong

@@ -83,6 +83,22 @@ def _check_hidden(settings: Settings) -> None:
 
 
 def _check_tls(settings: Settings) -> None:
+    if not settings.zookeeper_ssl_client_enable:
+        for key, path in (
+            ("zookeeper.ssl.keystore.location", settings.zookeeper_ssl_keystore_location),
+            ("zookeeper.ssl.truststore.location", settings.zookeeper_ssl_truststore_location),
+        ):
+            if path:
+                raise ConfigurationError(
+                    f"{key} = {path!r} is about TLS with ZooKeeper, which is not spoken: set"
+                    " zookeeper.ssl.client.enable to true, or leave it empty"
+                )
+    if settings.zookeeper_set_acl and not settings.zookeeper_ssl_keystore_location:
+        raise ConfigurationError(
+            "zookeeper.set.acl = true lets nobody else write what this node creates, and to"
+            " ZooKeeper it has no name: set zookeeper.ssl.keystore.location to a PEM file with the"
+            " certificate under which the brokers are known to ZooKeeper"
+        )
     if settings.ssl_keystore_location:
         return
     for key, given in (

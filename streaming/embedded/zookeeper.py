@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 
 from streaming.embedded.java import find_java
@@ -66,12 +67,15 @@ class EmbeddedZooKeeper(EmbeddedServer):
         max_heap_mb: int = 400,
         max_packet_bytes: int = 1 << 20,
         jars: Path | None = None,
+        config: Mapping[str, str] | None = None,
     ) -> None:
+        """config: lines of zoo.cfg beside those that it has."""
         super().__init__("ZooKeeper", data_dir, data_dir / "zookeeper.log")
         self.port = free_ports(1)[0] if port is None else port
         self._max_heap_mb = max_heap_mb
         self._max_packet_bytes = max_packet_bytes
         self._jars = jars
+        self._config = config or {}
 
     @property
     def connect_string(self) -> str:
@@ -121,6 +125,7 @@ class EmbeddedZooKeeper(EmbeddedServer):
     def _write_files(self) -> tuple[Path, Path, Path]:
         self.data_dir.mkdir(parents=True, exist_ok=True)
         config = self.data_dir / "zookeeper.properties"
+        more = "".join(f"{key}={value}\n" for key, value in self._config.items())
         config.write_text(
             _CONFIG.format(
                 tick_time_ms=_TICK_TIME_MS,
@@ -128,7 +133,8 @@ class EmbeddedZooKeeper(EmbeddedServer):
                 port=self.port,
                 host=LOOPBACK,
                 min_session_timeout_ms=2 * _TICK_TIME_MS,
-            ),
+            )
+            + more,
             encoding="utf-8",
         )
         log4j2 = self.data_dir / "log4j2.properties"

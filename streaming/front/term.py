@@ -28,9 +28,9 @@ from streaming.process.counters import Counters
 from streaming.settings import Settings
 from streaming.wire.endpoints import Endpoint, SecurityProtocol
 from streaming.zk.claim import ControllerClaim
-from streaming.zk.client import ZkSession
 from streaming.zk.errors import ZooKeeperUnreachable
 from streaming.zk.fenced import FencedWriter
+from streaming.zk.opening import session_of
 from streaming.zk.types import SessionState
 from streaming.zk.write_limits import WriteLimits
 from streaming.zk.znodes import (
@@ -79,11 +79,7 @@ class Term:
         self._gateway = gateway
         self._seen = seen
         self._counters = counters
-        self._session = ZkSession(
-            settings.zookeeper_connect,
-            settings.zookeeper_session_timeout_ms,
-            on_state=self._on_state,
-        )
+        self._session = session_of(settings, self._on_state)
         self._dirty = DirtyPaths(signals.notify)
         self._tree = WatchedTree(self._session, self._dirty)
         self._tenure = Tenure(

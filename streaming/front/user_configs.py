@@ -9,6 +9,8 @@ from urllib.parse import quote
 from streaming.settings import Settings
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import NodeExists, VersionMismatch, ZooKeeperError
+from streaming.zk.opening import secret_acl, session_of
+from streaming.zk.ops import Acl
 from streaming.zk.znodes import (
     CONFIG_CHANGE_PREFIX,
     CONFIG_CHANGES_PATH,
@@ -39,12 +41,12 @@ class ZkUserConfigs:
 
     def _alter(self, user: str, changes: Mapping[str, str | None]) -> bool:
         settings = self._settings
-        session = ZkSession(settings.zookeeper_connect, settings.zookeeper_session_timeout_ms)
+        session, acl = session_of(settings), secret_acl(settings)
         try:
             session.connect(settings.zookeeper_connection_timeout_ms)
             for _ in range(_ATTEMPTS):
                 try:
-                    return _try_to_alter(session, sanitized(user), changes)
+                    return _try_to_alter(session, sanitized(user), changes, acl)
                 except (NodeExists, VersionMismatch):
                     continue  # somebody else was quicker
             raise OSError(f"the configuration of user {user!r} changes too often")
@@ -54,7 +56,9 @@ class ZkUserConfigs:
             session.close()
 
 
-def _try_to_alter(session: ZkSession, name: str, changes: Mapping[str, str | None]) -> bool:
+def _try_to_alter(
+    session: ZkSession, name: str, changes: Mapping[str, str | None], acl: Acl
+) -> bool:
     path = entity_config_path(_USERS, name)
     znode = session.get(path)
     config = {} if znode is None else parse_config(znode.data)
@@ -65,7 +69,7 @@ def _try_to_alter(session: ZkSession, name: str, changes: Mapping[str, str | Non
             return False
     if znode is None:
         session.ensure_path(path.rpartition("/")[0])
-        session.create(path, config_bytes(config))
+        session.create(path, config_bytes(config), acl=acl)
     else:
         session.set(path, config_bytes(config), znode.version)
     session.ensure_path(CONFIG_CHANGES_PATH)

@@ -28,7 +28,7 @@ from streaming.shadow.report import Report
 from streaming.shadow.screen import panel, sentence
 from streaming.shadow.shadow import Shadow, Watcher, awaited, follow, gaps
 from streaming.supervisor.processes import LOG_BYTES_MAX
-from streaming.zk.reader import ZkReader
+from streaming.zk.opening import reader_of
 
 DIVERGED = 5
 """Exit code when something differed that no meant difference explains."""
@@ -109,7 +109,7 @@ def _watch(
     window_ms = settings.shadow_window_ms
     with (
         EmbeddedLogReader(folders.events) as events,
-        ZkReader(settings.zookeeper_connect, settings.zookeeper_session_timeout_ms) as session,
+        reader_of(settings) as session,
     ):
         path = options.report or folders.shadow_report
         report = Report(path, events, all_of_them=options.all_of_them)

@@ -30,6 +30,7 @@ from streaming.sinks.zookeeper import ZooKeeperSink
 from streaming.tls.connector import Connector
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import ZooKeeperError
+from streaming.zk.opening import session_of
 from streaming.zk.write_limits import WriteLimits
 
 
@@ -163,7 +164,7 @@ def _retention(
 
 def open_session(settings: Settings) -> ZkSession:
     """Return a connected session for writing; raises ZooKeeperUnreachable."""
-    session = ZkSession(settings.zookeeper_connect, settings.zookeeper_session_timeout_ms)
+    session = session_of(settings)
     try:
         session.connect(settings.zookeeper_connection_timeout_ms)
     except ZooKeeperError:

@@ -43,6 +43,7 @@ def check_tls(settings: Settings) -> None:
     """Raise ConfigurationError when TLS is configured, and its files cannot be used."""
     client_context(settings)
     server_context(settings, lambda reason: None)
+    zookeeper_context(settings)
 
 
 def client_context(settings: Settings) -> ssl.SSLContext | None:
@@ -52,10 +53,23 @@ def client_context(settings: Settings) -> ssl.SSLContext | None:
     """
     if not settings.ssl_keystore_location:
         return None
-    context = _with_files(
-        settings, ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), ssl.Purpose.SERVER_AUTH
-    )
-    context.check_hostname = bool(settings.ssl_endpoint_identification_algorithm)
+    context = _client(settings.ssl_endpoint_identification_algorithm)
+    _load_key(context, _KEY, settings.ssl_keystore_location)
+    _load_trusted(context, _TRUSTED, settings.ssl_truststore_location)
+    return context
+
+
+def zookeeper_context(settings: Settings) -> ssl.SSLContext | None:
+    """Return what sessions with ZooKeeper are secured with, None without TLS.
+
+    A key is only for servers that want to know who connects. Raises ConfigurationError.
+    """
+    if not settings.zookeeper_ssl_client_enable:
+        return None
+    context = _client(settings.zookeeper_ssl_endpoint_identification_algorithm)
+    if settings.zookeeper_ssl_keystore_location:
+        _load_key(context, f"zookeeper.{_KEY}", settings.zookeeper_ssl_keystore_location)
+    _load_trusted(context, f"zookeeper.{_TRUSTED}", settings.zookeeper_ssl_truststore_location)
     return context
 
 
@@ -78,26 +92,37 @@ def server_context(settings: Settings, on_failure: Callable[[str], None]) -> ssl
                 on_failure(str(error))
                 raise
 
-    context = _with_files(
-        settings, ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.Purpose.CLIENT_AUTH
-    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.verify_mode = _VERIFIED[settings.ssl_client_auth]
     context.sslobject_class = Handshake
+    _load_key(context, _KEY, settings.ssl_keystore_location)
+    _load_trusted(context, _TRUSTED, settings.ssl_truststore_location, ssl.Purpose.CLIENT_AUTH)
     return context
 
 
-def _with_files(
-    settings: Settings, context: ssl.SSLContext, purpose: ssl.Purpose
-) -> ssl.SSLContext:
-    key, trusted = settings.ssl_keystore_location, settings.ssl_truststore_location
+def _client(identification: str) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = bool(identification)
+    return context
+
+
+def _load_key(context: ssl.SSLContext, setting: str, path: str) -> None:
     what = "an unencrypted private key and its certificate, those that signed it behind it"
-    _loading(_KEY, key, what, lambda: context.load_cert_chain(key, password=_encrypted))
-    if trusted:
-        what = "the certificates of who signs those of brokers and clients"
-        _loading(_TRUSTED, trusted, what, lambda: context.load_verify_locations(trusted))
+    _loading(setting, path, what, lambda: context.load_cert_chain(path, password=_encrypted))
+
+
+def _load_trusted(
+    context: ssl.SSLContext,
+    setting: str,
+    path: str,
+    purpose: ssl.Purpose = ssl.Purpose.SERVER_AUTH,
+) -> None:
+    """Trust whom a file says, or without one whom this machine does."""
+    if path:
+        what = "the certificates of who signs those of the others"
+        _loading(setting, path, what, lambda: context.load_verify_locations(path))
     else:
         context.load_default_certs(purpose)
-    return context
 
 
 def _loading(setting: str, path: str, what: str, load: Callable[[], Any]) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from streaming.zk.kazoo_client import ImpatientClient
-from streaming.zk.ops import MultiOp, MultiRequest, OpResult
+from streaming.zk.ops import Acl, MultiOp, MultiRequest, OpResult
 from streaming.zk.pending import Pending
-from streaming.zk.reader import ZkReader
+from streaming.zk.reader import ZkReader, kazoo_acl
 
 
 class ZkSession(ZkReader):
@@ -16,9 +16,14 @@ class ZkSession(ZkReader):
 
     client = ImpatientClient
 
-    def create(self, path: str, data: bytes = b"", *, ephemeral: bool = False) -> None:
-        """Create a znode; raises NodeExists, NodeMissing (the parent), ConnectionLost."""
-        self._once(path, self._kazoo.create_async(path, data, ephemeral=ephemeral))
+    def create(
+        self, path: str, data: bytes = b"", *, ephemeral: bool = False, acl: Acl | None = None
+    ) -> None:
+        """Create a znode, with the session's access control list unless there is another one;
+        raises NodeExists, NodeMissing (the parent), ConnectionLost.
+        """
+        allowed = None if acl is None else kazoo_acl(acl)
+        self._once(path, self._kazoo.create_async(path, data, allowed, ephemeral=ephemeral))
 
     def create_sequential(self, prefix: str, data: bytes = b"") -> str:
         """Create a znode named prefix + ten digits, and return its path."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from typing import Any
 
 from kazoo.client import KazooClient
@@ -23,15 +24,37 @@ class ImpatientHandler(SequentialThreadingHandler):
     after two thirds of it: all addresses have their turn in the third that is left.
     """
 
-    def __init__(self, hosts: str, session_timeout_ms: int) -> None:
-        """Share the third that is left among the addresses of hosts."""
+    def __init__(
+        self, hosts: str, session_timeout_ms: int, tls: ssl.SSLContext | None = None
+    ) -> None:
+        """Share the third that is left among the addresses of hosts; tls: what connections are
+        secured with.
+        """
         super().__init__()
         count = hosts.partition("/")[0].count(",") + 1
         self.connect_timeout_s = session_timeout_ms / 1000 / 3 / count
+        self._tls = tls
 
     def create_connection(self, *args: Any, **kwargs: Any) -> Any:
         kwargs["timeout"] = self.connect_timeout_s
-        return super().create_connection(*args, **kwargs)
+        plain = super().create_connection(*args, **kwargs)
+        if self._tls is None:
+            return plain
+        try:
+            plain.settimeout(self.connect_timeout_s)
+            return self._tls.wrap_socket(plain, server_hostname=kwargs["hostname"])
+        except BaseException:
+            plain.close()
+            raise
+
+    def select(self, *args: Any, **kwargs: Any) -> Any:
+        """Wait as kazoo does, but for nothing where an answer was read and decrypted already."""
+        readers, others = args[0], args[1:]
+        waiting = [one for one in readers if isinstance(one, ssl.SSLSocket) and one.pending()]
+        if not waiting:
+            return super().select(*args, **kwargs)
+        found = super().select(readers, *others[:2], 0)
+        return [*waiting, *(one for one in found[0] if one not in waiting)], *found[1:]
 
 
 class _ImpatientConnection(ConnectionHandler):

@@ -36,6 +36,12 @@ Acl = Sequence[tuple[int, str, str]]
 
 OPEN_ACL: Acl = ((31, "world", "anyone"),)
 
+SECRET_ACL: Acl = ((31, "auth", ""),)
+"""Whoever ZooKeeper knows under the name of the creator; what nobody else may read (ZkData)."""
+
+CREATORS_ACL: Acl = (*SECRET_ACL, (1, "world", "anyone"))
+"""The same, and everybody may read it."""
+
 
 class Create(NamedTuple):
     """Create a znode; its parent must exist."""

@@ -7,6 +7,7 @@ reads (`streaming.zk.kazoo_client`). `streaming.zk.client` adds the writes.
 from __future__ import annotations
 
 import logging
+import ssl
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -38,6 +39,11 @@ RawWatch = Callable[[Any], None]
 StateListener = Callable[[SessionState], None]
 
 
+def kazoo_acl(acl: Acl) -> list[ACL]:
+    """Return an access control list as kazoo takes it."""
+    return [ACL(bits, Id(scheme, name)) for bits, scheme, name in acl]
+
+
 class ZkReader:
     """One ZooKeeper session that cannot write.
 
@@ -60,6 +66,7 @@ class ZkReader:
         on_state: StateListener | None = None,
         auth_data: Sequence[tuple[str, str]] = (),
         default_acl: Acl = OPEN_ACL,
+        tls: ssl.SSLContext | None = None,
     ) -> None:
         self.hosts = hosts
         self.session_timeout_ms = session_timeout_ms
@@ -73,9 +80,9 @@ class ZkReader:
         self._kazoo = self.client(
             hosts=hosts,
             timeout=session_timeout_ms / 1000,
-            handler=ImpatientHandler(hosts, session_timeout_ms),
+            handler=ImpatientHandler(hosts, session_timeout_ms, tls),
             auth_data=list(auth_data),
-            default_acl=[ACL(bits, Id(scheme, name)) for bits, scheme, name in default_acl],
+            default_acl=kazoo_acl(default_acl),
             connection_retry=_RECONNECT,
             logger=logger,
         )

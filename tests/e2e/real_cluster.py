@@ -44,18 +44,24 @@ class Kind:
 
 @contextmanager
 def running(
-    folder: Path, brokers: Mapping[int, Kind], settings: Sequence[str] = (), *, spark: bool = True
+    folder: Path,
+    brokers: Mapping[int, Kind],
+    settings: Sequence[str] = (),
+    *,
+    spark: bool = True,
+    zookeeper: EmbeddedZooKeeper | None = None,
 ) -> Iterator[RealCluster]:
     """A cluster under our control, for as long as the context lasts.
 
     spark: whether the job is the real one; tests/fixtures/plain_job.py where Spark is not what the
-    tests are about.
+    tests are about. zookeeper: another than a plain one, not started yet.
     """
     # Its log is full of refused connections, and pytest would keep their sockets with the records.
     kafka_log = logging.getLogger("kafka")
     level = kafka_log.level
     kafka_log.setLevel(logging.CRITICAL)
-    cluster = RealCluster(folder, brokers, settings)
+    zookeeper = zookeeper or EmbeddedZooKeeper(folder / "zookeeper")
+    cluster = RealCluster(folder, zookeeper, brokers, settings)
     if not spark:
         without_spark(cluster.supervisor)
     try:
@@ -79,10 +85,14 @@ class RealCluster:
     """Starts everything in a folder, on free loopback ports; `stop` ends it."""
 
     def __init__(
-        self, folder: Path, brokers: Mapping[int, Kind], settings: Sequence[str] = ()
+        self,
+        folder: Path,
+        zookeeper: EmbeddedZooKeeper,
+        brokers: Mapping[int, Kind],
+        settings: Sequence[str] = (),
     ) -> None:
-        self.zookeeper = EmbeddedZooKeeper(folder / "zookeeper")
-        connect = self.zookeeper.start()
+        self.zookeeper = zookeeper
+        connect = zookeeper.start()
         self.connect = connect
         self.brokers = {
             id_: KafkaBroker(

@@ -1,4 +1,6 @@
-"""Three real brokers that speak TLS among themselves and want to know who connects to them."""
+"""Three real brokers that speak TLS among themselves and with ZooKeeper, all of which want to know
+who connects to them.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,16 @@ from kafka import KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaTimeoutError
 
 from streaming.embedded.ports import LOOPBACK
+from streaming.zk.errors import RequestFailed, ZkErrorCode
+from streaming.zk.znodes import CONTROLLER_PATH, partition_state_path, topic_path
+from streaming.zk.znodes.controller import CONTROLLER_EPOCH_PATH
 from tests.e2e.real_cluster import OURS, Kind, RealCluster, running
 from tests.e2e.shared import Shared
 from tests.e2e.test_hidden import in_sync
 from tests.e2e.waiting import wait_for
 from tests.fixtures.certificates import Authority
 from tests.fixtures.kafka_tools import NEW, KafkaTools
+from tests.fixtures.secured_zookeeper import secured_zookeeper
 
 pytestmark = [
     pytest.mark.timeout(900),
@@ -77,25 +83,37 @@ def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
 def clusters(
     tmp_path_factory: pytest.TempPathFactory, authority: Authority
 ) -> Iterator[Shared[RealCluster]]:
-    secured = {
+    """Brokers and this node are one to ZooKeeper: they show it the same certificate."""
+    with Shared(lambda: _secured(tmp_path_factory.mktemp("tls"), authority)) as clusters:
+        yield clusters
+
+
+def _secured(folder: Path, authority: Authority) -> AbstractContextManager[RealCluster]:
+    zookeeper, connect = secured_zookeeper(folder / "zookeeper", authority)
+    to_zookeeper = {
+        "zookeeper.connect": connect,
+        "zookeeper.ssl.client.enable": "true",
+        "zookeeper.set.acl": "true",
+        **{f"zookeeper.{key}": value for key, value in pem(authority, "cluster").items()},
+    }
+    config = {
         "listener.security.protocol.map": f"CLIENT:PLAINTEXT,{SECURED}:SSL",
         "ssl.client.auth": "required",
+        "zookeeper.clientCnxnSocket": "org.apache.zookeeper.ClientCnxnSocketNetty",
         **OFFSETS,
+        **to_zookeeper,
     }
-    kinds = {id_: Kind(config=secured | pem(authority, f"broker-{id_}")) for id_ in (1, 2, 3)}
-    ours = [
-        "gateway.listeners=",  # those of the brokers, as they have them
-        f"ssl.keystore.location={authority.keystore('helmstream')}",
-        f"ssl.truststore.location={authority.trusted}",
-        "groups.takeover.enable=true",
-        "group.initial.rebalance.delay.ms=0",
-    ]
-
-    def made() -> AbstractContextManager[RealCluster]:
-        return running(tmp_path_factory.mktemp("tls"), kinds, ours, spark=False)
-
-    with Shared(made) as clusters:
-        yield clusters
+    kinds = {id_: Kind(config=config | pem(authority, f"broker-{id_}")) for id_ in (1, 2, 3)}
+    ours = {
+        **{key: value for key, value in to_zookeeper.items() if not key.endswith(".type")},
+        "gateway.listeners": "",  # those of the brokers, as they have them
+        "ssl.keystore.location": authority.keystore("helmstream"),
+        "ssl.truststore.location": authority.trusted,
+        "groups.takeover.enable": "true",
+        "group.initial.rebalance.delay.ms": "0",
+    }
+    settings = [f"{key}={value}" for key, value in ours.items()]
+    return running(folder, kinds, settings, spark=False, zookeeper=zookeeper)
 
 
 @pytest.fixture
@@ -166,3 +184,27 @@ def test_who_has_no_certificate_is_kept_out(secured: Secured) -> None:
             **secured.client(""),
         )
     assert refused() > before
+
+
+def test_znodes_are_for_the_cluster_which_goes_on_without_us(
+    clusters: Shared[RealCluster], tmp_path: Path
+) -> None:
+    cluster = clusters.get()
+    at_gateway = KafkaTools(NEW, ["--bootstrap-server", cluster.gateway], tmp_path)
+    at_gateway("kafka-topics", "--create", "--topic", "kept", "--replica-assignment", "1:2:3")
+    in_sync(cluster, "kept", 1, 3)
+    for path in (topic_path("kept"), partition_state_path("kept", 0), CONTROLLER_EPOCH_PATH):
+        with pytest.raises(RequestFailed) as refused:
+            cluster.session.set(path, b"{}")  # as anybody
+        assert refused.value.code == ZkErrorCode.NO_AUTH
+
+    clusters.spoil()
+    cluster.stop_supervising()
+    cluster.supervisor.stop()
+    wait_for("a broker that controls", lambda: cluster.json(CONTROLLER_PATH).get("brokerid", 0) > 0)
+    assert cluster.json(CONTROLLER_PATH)["brokerid"] != OURS
+    servers = cluster.brokers[1].bootstrap_server
+    at_broker = KafkaTools(NEW, ["--bootstrap-server", servers], tmp_path)
+    at_broker("kafka-topics", "--create", "--topic", "later", "--replica-assignment", "1:2:3")
+    cluster.brokers[cluster.state("kept", 0)["leader"]].kill()
+    wait_for("another leader", lambda: len(cluster.state("kept", 0)["isr"]) == 2)

@@ -15,6 +15,7 @@ from streaming.tls.contexts import (
     configured_listeners,
     server_context,
     spoken_protocols,
+    zookeeper_context,
 )
 from streaming.wire.endpoints import SecurityProtocol
 from tests.fixtures.certificates import Authority
@@ -132,3 +133,27 @@ def test_what_is_spoken_on_a_listener_is_in_the_map_or_in_its_name(authority: Au
         "PLAINTEXT": PLAINTEXT,
         "EDGE": PLAINTEXT,
     }
+
+
+@pytest.mark.parametrize("key", ["keystore", "truststore"])
+def test_files_of_tls_with_zookeeper_are_named(authority: Authority, key: str) -> None:
+    given = ["zookeeper.ssl.client.enable=true", f"zookeeper.ssl.{key}.location=/nowhere.pem"]
+    with pytest.raises(ConfigurationError) as caught:
+        check_tls(settings(*given))
+    assert str(caught.value).startswith(f"zookeeper.ssl.{key}.location = '/nowhere.pem' cannot be")
+    with pytest.raises(ConfigurationError, match=r"set zookeeper\.ssl\.client\.enable to true"):
+        settings(given[1])
+
+
+def test_zookeeper_need_not_know_who_connects(authority: Authority) -> None:
+    assert zookeeper_context(settings()) is None
+    trusted = f"zookeeper.ssl.truststore.location={authority.trusted}"
+    given = ["zookeeper.ssl.client.enable=true", trusted]
+    check_tls(settings(*given))
+    context = zookeeper_context(settings(*given))
+    assert context is not None and context.check_hostname
+    left_open = settings(*given, "zookeeper.ssl.endpoint.identification.algorithm=")
+    context = zookeeper_context(left_open)
+    assert context is not None and not context.check_hostname
+    with pytest.raises(ConfigurationError, match=r"zookeeper\.set\.acl = true lets nobody"):
+        settings(*given, "zookeeper.set.acl=true")

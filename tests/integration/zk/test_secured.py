@@ -1,0 +1,120 @@
+"""Sessions in TLS with a real ZooKeeper that wants to know who connects; whom znodes are for."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from streaming.embedded.zookeeper import EmbeddedZooKeeper
+from streaming.front.user_configs import ZkUserConfigs
+from streaming.settings import Settings
+from streaming.settings_loader import load_settings
+from streaming.zk.claim import ControllerClaim, claim_controller
+from streaming.zk.client import ZkSession
+from streaming.zk.errors import RequestFailed, ZkErrorCode, ZooKeeperUnreachable
+from streaming.zk.opening import reader_of, session_of
+from streaming.zk.ops import Create, SetData
+from tests.fixtures.certificates import Authority
+from tests.fixtures.secured_zookeeper import secured_zookeeper
+
+MANY = 3_000
+LARGE = bytes(2_000)
+
+
+@dataclass(frozen=True)
+class Secured:
+    """A ZooKeeper and who signs for it."""
+
+    server: EmbeddedZooKeeper
+    connect: str
+    authority: Authority
+    key: Path
+
+    def settings(self, *overrides: str) -> Settings:
+        """How a node reaches it."""
+        given = [
+            f"zookeeper.connect={self.connect}",
+            "zookeeper.session.timeout.ms=10000",
+            "zookeeper.connection.timeout.ms=4000",
+            "zookeeper.ssl.client.enable=true",
+            f"zookeeper.ssl.keystore.location={self.key}",
+            f"zookeeper.ssl.truststore.location={self.authority.trusted}",
+            *overrides,
+        ]
+        return load_settings(overrides=given, environment={})
+
+
+@pytest.fixture(scope="module")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Secured]:
+    folder = tmp_path_factory.mktemp("secured")
+    authority = Authority(folder / "authority")
+    server, connect = secured_zookeeper(folder / "zookeeper", authority)
+    with server:
+        yield Secured(server, connect, authority, authority.keystore("helmstream"))
+
+
+def test_reads_and_writes_pass_through_without_a_halt(secured: Secured) -> None:
+    """Answers that were decrypted together are taken together: none waits for the next ping."""
+    with session_of(secured.settings()) as session:
+        session.ensure_path("/many")
+        paths = [f"/many/{number}" for number in range(MANY)]
+        parts = [paths[at : at + 200] for at in range(0, MANY, 200)]
+        pending = [session.multi_async([Create(one, LARGE) for one in part]) for part in parts]
+        for part, one in zip(parts, pending, strict=True):
+            assert one.result(2.0) == [(0, 0)] * len(part)
+        small = [session.multi_async([SetData(path, b"x", 0)]) for path in paths]
+        assert {one.result(2.0)[0] for one in small} == {(0, 1)}
+        assert session.get("/many/7") is not None
+    with reader_of(secured.settings()) as reader:
+        assert len(reader.children("/many") or ()) == MANY
+
+
+def test_a_claim_is_made_in_tls(secured: Secured) -> None:
+    with session_of(secured.settings()) as session:
+        claim = claim_controller(session, 1000, steal=True)
+        assert isinstance(claim, ControllerClaim)
+
+
+@pytest.mark.parametrize("otherwise", ["stranger", "another host", "without a certificate"])
+def test_who_is_not_trusted_or_does_not_trust_gets_no_session(
+    secured: Secured, tmp_path: Path, otherwise: str
+) -> None:
+    stranger = Authority(tmp_path / "stranger")
+    given = {
+        "stranger": [f"zookeeper.ssl.truststore.location={stranger.trusted}"],
+        "another host": [f"zookeeper.connect={secured.connect.replace('127.0.0.1', 'localhost')}"],
+        "without a certificate": ["zookeeper.ssl.keystore.location="],
+    }[otherwise]
+    settings = secured.settings(*given)
+    with pytest.raises(ZooKeeperUnreachable):
+        session_of(settings).connect(2_000)
+    if otherwise == "another host":
+        left_open = "zookeeper.ssl.endpoint.identification.algorithm="
+        with session_of(secured.settings(*given, left_open)) as session:
+            assert session.get("/") is not None
+
+
+def test_znodes_are_for_who_made_them(secured: Secured) -> None:
+    settings = secured.settings("zookeeper.set.acl=true")
+    with session_of(settings) as session:
+        session.multi([Create("/ours", b"1")])
+        session.create("/ours/too")
+        session.ensure_path("/config/users")
+    asyncio.run(ZkUserConfigs(settings).alter("alice", {"producer_byte_rate": "7"}))
+    with ZkSession(secured.server.connect_string, 10_000) as anybody:
+        found = anybody.get("/ours")
+        assert found is not None and found.data == b"1"
+        for path in ("/ours", "/ours/too"):
+            with pytest.raises(RequestFailed) as refused:
+                anybody.set(path, b"2")
+            assert refused.value.code == ZkErrorCode.NO_AUTH
+        with pytest.raises(RequestFailed) as hidden:
+            anybody.get("/config/users/alice")
+        assert hidden.value.code == ZkErrorCode.NO_AUTH
+    with session_of(settings) as session:
+        session.set("/ours", b"3")
+        assert session.get("/config/users/alice") is not None
