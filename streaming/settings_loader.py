@@ -61,6 +61,7 @@ def load_settings(
         ) from error
     _check_hidden(settings)
     _check_tls(settings)
+    _check_zookeeper(settings)
     _check_groups(settings)
     _check_sessions(settings)
     gateway_ports(settings, max(len(settings.gateway_listener_names), 1))
@@ -82,23 +83,25 @@ def _check_hidden(settings: Settings) -> None:
         )
 
 
-def _check_tls(settings: Settings) -> None:
-    if not settings.zookeeper_ssl_client_enable:
-        for key, path in (
-            ("zookeeper.ssl.keystore.location", settings.zookeeper_ssl_keystore_location),
-            ("zookeeper.ssl.truststore.location", settings.zookeeper_ssl_truststore_location),
-        ):
-            if path:
-                raise ConfigurationError(
-                    f"{key} = {path!r} is about TLS with ZooKeeper, which is not spoken: set"
-                    " zookeeper.ssl.client.enable to true, or leave it empty"
-                )
+def _check_zookeeper(settings: Settings) -> None:
+    for key, path in (
+        ("zookeeper.ssl.keystore.location", settings.zookeeper_ssl_keystore_location),
+        ("zookeeper.ssl.truststore.location", settings.zookeeper_ssl_truststore_location),
+    ):
+        if path and not settings.zookeeper_ssl_client_enable:
+            raise ConfigurationError(
+                f"{key} = {path!r} is about TLS with ZooKeeper, which is not spoken: set"
+                " zookeeper.ssl.client.enable to true, or leave it empty"
+            )
     if settings.zookeeper_set_acl and not settings.zookeeper_ssl_keystore_location:
         raise ConfigurationError(
             "zookeeper.set.acl = true lets nobody else write what this node creates, and to"
             " ZooKeeper it has no name: set zookeeper.ssl.keystore.location to a PEM file with the"
             " certificate under which the brokers are known to ZooKeeper"
         )
+
+
+def _check_tls(settings: Settings) -> None:
     if settings.ssl_keystore_location:
         return
     for key, given in (

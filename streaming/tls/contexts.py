@@ -14,7 +14,6 @@ from streaming.settings import Settings
 from streaming.wire.endpoints import SecurityProtocol
 
 _PLAIN = frozenset({SecurityProtocol.PLAINTEXT})
-_BY_NAME = {one.name: one for one in (SecurityProtocol.PLAINTEXT, SecurityProtocol.SSL)}
 _VERIFIED = {
     "none": ssl.CERT_NONE,
     "requested": ssl.CERT_OPTIONAL,
@@ -30,11 +29,13 @@ def spoken_protocols(settings: Settings) -> frozenset[SecurityProtocol]:
 
 def configured_listeners(settings: Settings) -> dict[str, SecurityProtocol]:
     """Return what is spoken on the listeners of gateway.listeners, or of a hidden gateway, by name:
-    what the map says, else the protocol that a listener is called after, else PLAINTEXT.
+    what the map says, else the protocol that a listener is called after if it is spoken at all,
+    else PLAINTEXT.
     """
     mapped = settings.listener_protocol_names
+    known = {one.name: one for one in spoken_protocols(settings)}
     return {
-        name: _BY_NAME.get(mapped.get(name, name), SecurityProtocol.PLAINTEXT)
+        name: known.get(mapped.get(name, name), SecurityProtocol.PLAINTEXT)
         for name in settings.gateway_listener_names
     }
 

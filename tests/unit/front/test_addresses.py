@@ -297,6 +297,17 @@ def test_what_is_spoken_on_a_configured_listener_is_what_brokers_speak(
     assert said.startswith("listener.security.protocol.map = 'INTERNAL:SSL': INTERNAL is PLAINTEXT")
 
 
+def test_a_listener_that_is_called_ssl_is_not_served_without_a_key() -> None:
+    given = settings("gateway.listeners=SSL", "inter.broker.listener.name=SSL")
+    one = broker(1, end("PLAIN", "h"), end("SSL", "h", SSL))
+    said = refusal(given, [end("SSL", "controller.example")], one)
+    assert "SSL, which is SSL; allowed: PLAINTEXT only, as ssl.keystore.location is empty" in said
+    hears = settings("gateway.listeners=PLAIN,SSL", "inter.broker.listener.name=PLAIN")
+    announced = [end("PLAIN", "controller.example"), end("SSL", "controller.example")]
+    said = refusal(hears, announced, one)
+    assert said.startswith("gateway.listeners = 'PLAIN,SSL': SSL is SSL at broker 1, and this node")
+
+
 def test_sasl_is_not_spoken_with_a_key_either(tls: list[str]) -> None:
     one = broker(1, end("CLIENT", "h"), end("INTERNAL", "h", protocol=3))
     said = refusal(settings(*tls), OURS[:1], one)
