@@ -119,11 +119,10 @@ def test_a_topic_whose_mark_for_deletion_was_fenced_keeps_its_replicas(step: str
     assert topic_path("v") in loop.store.nodes
 
 
-def v_is_used_again() -> tuple[ObservedLoop, WrittenStates]:
-    """A cluster whose next batch writes the state of v, which a load finds in deletion, deletes it,
-    creates another v, and elects another leader as the first one leaves.
+def use_v_again(loop: ObservedLoop) -> WrittenStates:
+    """Let the next batch write the state of v, which a load finds in deletion, delete it, and make
+    another v.
     """
-    loop = ObservedLoop([])
     states = with_topic_v(loop, [1, 2])
     loop.slow = {1, 2, 3}
     delete_v(loop)
@@ -133,6 +132,13 @@ def v_is_used_again() -> tuple[ObservedLoop, WrittenStates]:
     finish_term(loop)
     loop.take_answers()
     loop.log.create("v", [[1, 3]], topic_id=ID_OF_NEXT_V)
+    return states
+
+
+def v_is_used_again() -> tuple[ObservedLoop, WrittenStates]:
+    """A cluster whose next batch uses v again, and elects another leader as the first leaves."""
+    loop = ObservedLoop([])
+    states = use_v_again(loop)
     let_go(loop, loop.brokers[1])
     return loop, states
 
@@ -203,15 +209,7 @@ class AskedMeanwhile(ObservedLoop):
 def test_a_leader_that_asks_by_name_is_told_of_its_own_topic() -> None:
     """AlterPartition before version 2 names no id, and a write to the topic before was lost."""
     loop = AskedMeanwhile([1, 2, 3, 4, 5])
-    states = with_topic_v(loop, [1, 2])
-    loop.slow = {1, 2, 3}
-    delete_v(loop)
-    states.run_batch()
-    loop.slow = set()
-    claim(loop)
-    finish_term(loop)
-    loop.take_answers()
-    loop.log.create("v", [[1, 3]], topic_id=ID_OF_NEXT_V)
+    states = use_v_again(loop)
     path = partition_state_path(*V)
     loop.store.change(path, loop.store.nodes[path].data)
     loop.awaited = True
