@@ -32,6 +32,11 @@ def _all_different(names: str) -> str:
     return names
 
 
+def _each_listener_once(pairs: str) -> str:
+    _all_different(",".join(pair.partition(":")[0] for pair in pairs.split(",")))
+    return pairs
+
+
 def _with_ports_there_are(connect: str) -> str:
     hosts = connect.partition("/")[0]
     if hosts and any(not 0 < int(host.rpartition(":")[2]) <= PORT_MAX for host in hosts.split(",")):
@@ -88,8 +93,10 @@ ProtocolMap = Annotated[
     str,
     Field(
         pattern=r"^([^\s,:]+:(PLAINTEXT|SSL)(,[^\s,:]+:(PLAINTEXT|SSL))*)?$",
-        description="LISTENER:PLAINTEXT or LISTENER:SSL, separated by commas, or nothing",
+        description="LISTENER:PLAINTEXT or LISTENER:SSL, separated by commas, each listener once,"
+        " or nothing",
     ),
+    AfterValidator(_each_listener_once),
 ]
 File = Annotated[
     str,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import ssl
 from collections.abc import Mapping
 
@@ -22,8 +21,6 @@ from streaming.settings_loader import gateway_ports
 from streaming.tls.connector import Connector
 from streaming.tls.contexts import configured_listeners, server_context
 from streaming.wire.endpoints import Endpoint, SecurityProtocol
-
-logger = logging.getLogger(__name__)
 
 _BIND_TIMEOUT_S = 10.0
 
@@ -116,7 +113,7 @@ class FrontGateway:
             settings.socket_request_max_bytes,
             settings.connections_max_idle_ms,
         )
-        tls = server_context(settings, self._handshake_failed)
+        tls = server_context(settings)
         gateway = Gateway(listener_addresses(settings, protocols, tls), apis, limits)
         await gateway.start()
         self._gateway = gateway
@@ -145,11 +142,6 @@ class FrontGateway:
     def counters(self) -> dict[str, int]:
         """Return what was served so far."""
         return {} if self._gateway is None else dict(self._gateway.counters)
-
-    def _handshake_failed(self, reason: str) -> None:
-        if self._gateway is not None:
-            self._gateway.counters["closed_handshake"] += 1
-        logger.info("the TLS handshake of who connected failed: %s", reason)
 
     def _announced(self) -> list[Endpoint]:
         """Return what is announced of what was bound."""

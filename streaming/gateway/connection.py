@@ -17,6 +17,9 @@ from streaming.wire.requests import request_in_words
 
 logger = logging.getLogger(__name__)
 
+_LARGE_BYTES = 64 * 1024
+"""An answer that is not may be in the buffers below TLS when it counts as sent."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limits:
@@ -138,8 +141,7 @@ class Connection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """The client does not read fast enough."""
         timeout_s = self._limits.write_timeout_ms / 1000
-        left = self._transport.get_write_buffer_size()
-        reason = f"{left} bytes were not read within {timeout_s} s"
+        reason = f"an answer was not read within {timeout_s} s"
         self._slow = self._loop.call_later(
             timeout_s, lambda: self._close(_Closing("closed_slow", reason))
         )
@@ -168,7 +170,7 @@ class Connection(asyncio.Protocol):
                 elif self._unread:
                     self._frames.extend(self._split(self._unread.popleft()))
                 elif self._eof:
-                    self._transport.abort()
+                    self._hang_up()
                     return
                 else:
                     self._transport.resume_reading()
@@ -246,8 +248,14 @@ class Connection(asyncio.Protocol):
                 return _Closing("closed_failed", repr(error))
 
     def _send(self, response: bytes) -> None:
-        if self._life is _Life.OPEN:
-            self._transport.write(frame(response))
+        if self._life is not _Life.OPEN:
+            return
+        data = memoryview(frame(response))
+        if self._in_tls and len(data) > _LARGE_BYTES:
+            # What TLS has given away counts as read: the last byte waits for the others.
+            self._transport.write(data[:-1])
+            data = data[-1:]
+        self._transport.write(data)
 
     def _look_idle(self) -> None:
         """Close when nothing was received for too long, else look again when that may be."""
@@ -268,4 +276,8 @@ class Connection(asyncio.Protocol):
             level = logging.DEBUG if closing.counter == "closed_idle" else logging.WARNING
             listener = self._answering.listener.name
             logger.log(level, "closing %s on %s: %s", self._peer, listener, closing)
-            self._transport.abort()
+            self._hang_up()
+
+    def _hang_up(self) -> None:
+        # TLS may be in the middle of what it got when it calls us.
+        self._loop.call_soon(self._transport.abort)

@@ -9,10 +9,12 @@ import ssl
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from streaming.gateway.answering import Answering
 from streaming.gateway.calls import Apis, BoundListener
 from streaming.gateway.connection import Connection, Limits
+from streaming.gateway.handshake import Handshake, bound_tls_buffers
 from streaming.preflight import bind_failure
 from streaming.wire.endpoints import Endpoint, SecurityProtocol
 
@@ -24,9 +26,6 @@ again a second later. The operating system may allow less (net.core.somaxconn).
 """
 _ACCEPTED_AT_ONCE = 64
 """Then other connections have their turn."""
-_HANDSHAKE_TIMEOUT_S = 10.0
-"""For TLS; until it is through, a connection does not count for the quota."""
-_SHUTDOWN_TIMEOUT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ class Gateway:
 
     counters: connections_open and connections_accepted, connections_refused (over the quota),
     requests_<Api>, unsupported_api_versions, and closed_malformed, closed_too_large,
-    closed_unsupported, closed_refused, closed_failed, closed_slow, closed_idle.
+    closed_unsupported, closed_refused, closed_failed, closed_slow, closed_idle, closed_handshake.
     """
 
     def __init__(self, listeners: Sequence[Listener], apis: Apis, limits: Limits) -> None:
@@ -64,7 +63,7 @@ class Gateway:
         self._limits = limits
         self._bound: list[Endpoint] = []
         self._servers: list[asyncio.Server] = []
-        self._connections: set[Connection] = set()
+        self._connections: set[Connection | Handshake] = set()
         self._full = False
         self.counters: Counter[str] = Counter(connections_open=0)
 
@@ -93,15 +92,30 @@ class Gateway:
                 answering, self._limits, self.counters, admit=self._admit, on_end=self._ended
             )
 
+        def handshake(tls: ssl.SSLContext) -> Handshake:
+            def takes_over(one: Connection) -> bool:
+                self._connections.remove(before)
+                self._connections.add(one)
+                return True
+
+            after = Connection(
+                answering, self._limits, self.counters, admit=takes_over, on_end=self._ended
+            )
+            before = Handshake(
+                tls,
+                after,
+                admit=self._admit,
+                on_failure=partial(self._handshake_failed, listener.name),
+                on_end=self._ended,
+            )
+            return before
+
+        tls = listener.tls
+        if tls is not None:
+            bound_tls_buffers()
         # asyncio accepts as many at once as it is told to queue.
-        server = await loop.create_server(
-            connection,
-            sock=sock,
-            backlog=_ACCEPTED_AT_ONCE,
-            ssl=listener.tls,
-            ssl_handshake_timeout=None if listener.tls is None else _HANDSHAKE_TIMEOUT_S,
-            ssl_shutdown_timeout=None if listener.tls is None else _SHUTDOWN_TIMEOUT_S,
-        )
+        made = connection if tls is None else partial(handshake, tls)
+        server = await loop.create_server(made, sock=sock, backlog=_ACCEPTED_AT_ONCE)
         sock.listen(_BACKLOG)
         self._servers.append(server)
         protocol = listener.security_protocol
@@ -122,12 +136,16 @@ class Gateway:
             await server.wait_closed()
         await self._apis.close()
 
-    def _ended(self, connection: Connection) -> None:
+    def _handshake_failed(self, listener: str, reason: str) -> None:
+        self.counters["closed_handshake"] += 1
+        logger.info("no TLS handshake on %s with %s", listener, reason)
+
+    def _ended(self, connection: Connection | Handshake) -> None:
         self._connections.discard(connection)
         self.counters["connections_open"] -= 1
         self._full = False
 
-    def _admit(self, connection: Connection) -> bool:
+    def _admit(self, connection: Connection | Handshake) -> bool:
         if self.counters["connections_open"] >= self._limits.max_connections:
             self.counters["connections_refused"] += 1
             if not self._full:  # one line per time the quota is reached, not per refusal

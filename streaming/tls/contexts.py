@@ -5,6 +5,7 @@ Keys are in PEM files as Kafka reads them with ssl.keystore.type=PEM (KIP-651).
 
 from __future__ import annotations
 
+import contextlib
 import ssl
 from collections.abc import Callable
 from typing import Any, NoReturn
@@ -41,10 +42,34 @@ def configured_listeners(settings: Settings) -> dict[str, SecurityProtocol]:
 
 
 def check_tls(settings: Settings) -> None:
-    """Raise ConfigurationError when TLS is configured, and its files cannot be used."""
-    client_context(settings)
-    server_context(settings, lambda reason: None)
+    """Raise ConfigurationError when TLS is configured, and its files cannot be used, or nobody who
+    trusts whom this node does would speak to it.
+    """
     zookeeper_context(settings)
+    client, server = client_context(settings), server_context(settings)
+    if client is None or server is None:
+        return
+    server.verify_mode = ssl.CERT_NONE  # the certificate may be good for a server only
+    try:
+        _shake_hands(client, server, settings.announced_host)
+    except ssl.SSLError as error:
+        reason = getattr(error, "verify_message", None) or error.reason
+        raise ConfigurationError(
+            f"{_KEY} = {settings.ssl_keystore_location!r}: who trusts those of {_TRUSTED} would not"
+            f" speak to this node at {settings.announced_host} ({reason}); allowed: a certificate"
+            " that is valid, signed by one of them, and for gateway.advertised.host (for any host"
+            " if ssl.endpoint.identification.algorithm is empty)"
+        ) from error
+
+
+def _shake_hands(client: ssl.SSLContext, server: ssl.SSLContext, host: str) -> None:
+    """Have a client and a server meet, here; raises SSLError."""
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ours = client.wrap_bio(to_client, to_server, server_hostname=host)
+    theirs = server.wrap_bio(to_server, to_client, server_side=True)
+    for one in (ours, theirs, ours):
+        with contextlib.suppress(ssl.SSLWantReadError):
+            one.do_handshake()
 
 
 def client_context(settings: Settings) -> ssl.SSLContext | None:
@@ -74,28 +99,15 @@ def zookeeper_context(settings: Settings) -> ssl.SSLContext | None:
     return context
 
 
-def server_context(settings: Settings, on_failure: Callable[[str], None]) -> ssl.SSLContext | None:
+def server_context(settings: Settings) -> ssl.SSLContext | None:
     """Return what connections to us are secured with, None without TLS.
 
-    on_failure: called with the reason of each handshake that fails, of which asyncio says nothing.
     Raises ConfigurationError.
     """
     if not settings.ssl_keystore_location:
         return None
-
-    class Handshake(ssl.SSLObject):
-        def do_handshake(self) -> None:
-            try:
-                super().do_handshake()
-            except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
-                raise
-            except ssl.SSLError as error:
-                on_failure(str(error))
-                raise
-
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.verify_mode = _VERIFIED[settings.ssl_client_auth]
-    context.sslobject_class = Handshake
     _load_key(context, _KEY, settings.ssl_keystore_location)
     _load_trusted(context, _TRUSTED, settings.ssl_truststore_location, ssl.Purpose.CLIENT_AUTH)
     return context

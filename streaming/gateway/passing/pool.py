@@ -6,9 +6,13 @@ import asyncio
 from dataclasses import dataclass
 
 from streaming.tls.connector import Connector
-from streaming.wire.endpoints import Endpoint
+from streaming.wire.apis import ApiKey
+from streaming.wire.endpoints import Endpoint, SecurityProtocol
 from streaming.wire.errors import WireError
-from streaming.wire.exchange import ANSWER_MAX_BYTES, Exchange, still_open
+from streaming.wire.exchange import ANSWER_MAX_BYTES, CLIENT_ID, Exchange, still_open
+from streaming.wire.requests import encode_request
+
+_ASKING_VERSIONS = encode_request(ApiKey.API_VERSIONS, 0, 0, CLIENT_ID, {})
 
 
 class BrokerFailed(Exception):
@@ -109,8 +113,19 @@ class BrokerPool:
     async def _open(self) -> Exchange:
         try:
             async with asyncio.timeout(self._limits.connect_timeout_s):
-                streams = await self._connector.open(self._target.end)
-        except OSError as error:  # TimeoutError is one
+                return await self._opened()
+        except (OSError, WireError) as error:  # TimeoutError is one
             reason = f"{self._target} cannot be reached: {error!r}"
             raise BrokerFailed(reason, asked=False) from error
-        return Exchange(*streams, self._limits.answer_max_bytes)
+
+    async def _opened(self) -> Exchange:
+        streams = await self._connector.open(self._target.end)
+        connection = Exchange(*streams, self._limits.answer_max_bytes)
+        if self._target.end.security_protocol is SecurityProtocol.SSL:
+            try:
+                # In TLS 1.3 a broker refuses our certificate after the handshake.
+                await connection.ask(_ASKING_VERSIONS)
+            except BaseException:
+                connection.abort()
+                raise
+        return connection

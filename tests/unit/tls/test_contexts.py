@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,7 @@ def test_without_a_key_only_plaintext_is_spoken() -> None:
     given = settings()
     assert spoken_protocols(given) == {PLAINTEXT}
     assert client_context(given) is None
-    assert server_context(given, print) is None
+    assert server_context(given) is None
 
 
 def test_with_a_key_tls_is_spoken_too(authority: Authority) -> None:
@@ -53,7 +54,6 @@ def test_a_path_may_begin_at_home(authority: Authority, monkeypatch: pytest.Monk
     monkeypatch.setenv("HOME", str(key.parent))
     given = settings("ssl.keystore.location=~/at-home.pem")
     assert given.ssl_keystore_location == str(key)
-    check_tls(given)
 
 
 def _without_key(authority: Authority) -> Path:
@@ -93,6 +93,32 @@ def test_a_key_that_cannot_be_used_is_named(authority: Authority, name: str) -> 
     assert "allowed: a PEM file with an unencrypted private key" in said
 
 
+@pytest.mark.parametrize(
+    ("why", "reason"),
+    [
+        ("a stranger's", "unable to get local issuer certificate"),
+        ("for elsewhere", "not valid for '127.0.0.1'"),
+        ("expired", "certificate has expired"),
+    ],
+)
+def test_a_key_with_which_nobody_would_speak_to_us_is_refused(
+    authority: Authority, tmp_path: Path, why: str, reason: str
+) -> None:
+    key = {
+        "a stranger's": lambda: Authority(tmp_path).keystore("ours"),
+        "for elsewhere": lambda: authority.keystore("elsewhere", "broker-1.example"),
+        "expired": lambda: authority.keystore("expired", ends=datetime(2001, 1, 1, tzinfo=UTC)),
+    }[why]()
+    given = [f"ssl.keystore.location={key}", f"ssl.truststore.location={authority.trusted}"]
+    with pytest.raises(ConfigurationError) as caught:
+        check_tls(settings(*given))
+    assert reason in str(caught.value)
+    assert str(caught.value).startswith(f"ssl.keystore.location = {str(key)!r}: who trusts those")
+    if why == "for elsewhere":
+        check_tls(settings(*given, "gateway.advertised.host=broker-1.example"))
+        check_tls(settings(*given, "ssl.endpoint.identification.algorithm="))
+
+
 @pytest.mark.parametrize("content", [b"", b"no certificate", b"\x00\xff"])
 def test_trust_in_nobody_is_refused(authority: Authority, tmp_path: Path, content: bytes) -> None:
     trusted = tmp_path / "trusted.pem"
@@ -113,7 +139,9 @@ def test_settings_of_tls_without_a_key_are_refused(override: str) -> None:
     assert "set ssl.keystore.location" in str(caught.value)
 
 
-@pytest.mark.parametrize("value", ["C", "C:TLS", "C:SASL_SSL", "C:SSL,", "C:SSL, D:SSL"])
+@pytest.mark.parametrize(
+    "value", ["C", "C:TLS", "C:SASL_SSL", "C:SSL,", "C:SSL, D:SSL", "C:SSL,C:PLAINTEXT"]
+)
 def test_a_map_of_listeners_has_protocols_that_are_spoken(value: str) -> None:
     with pytest.raises(ConfigurationError) as caught:
         settings(f"listener.security.protocol.map={value}")

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from streaming.gateway.connection import Limits
+from streaming.gateway.passing.pool import BrokerFailed, BrokerPool, PassingLimits, Target
 from streaming.gateway.server import Listener
 from streaming.settings import Settings
 from streaming.settings_loader import load_settings
@@ -22,7 +24,6 @@ from streaming.wire.exchange import CLIENT_ID, Exchange
 from streaming.wire.requests import encode_request
 from streaming.wire.responses import decode_response
 from tests.fixtures.certificates import Authority
-from tests.fixtures.waiting import wait_on_loop
 from tests.unit.gateway.support import Client, Rig, with_gateway
 
 SECURE = "SECURE"
@@ -54,13 +55,12 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
     return Files(tmp_path_factory.mktemp("tls"))
 
 
-def secured(scenario: Callable[[Rig, list[str]], Awaitable[None]], given: Settings) -> None:
-    """Run a scenario against a gateway with a listener in TLS; it gets the reasons of handshakes
-    that failed.
-    """
-    failures: list[str] = []
-    listener = Listener(SECURE, "127.0.0.1", 0, tls=server_context(given, failures.append))
-    with_gateway(lambda rig: scenario(rig, failures), listeners=[listener])
+def secured(
+    scenario: Callable[[Rig], Awaitable[None]], given: Settings, limits: Limits | None = None
+) -> None:
+    """Run a scenario against a gateway with a listener in TLS."""
+    listener = Listener(SECURE, "127.0.0.1", 0, tls=server_context(given))
+    with_gateway(scenario, limits, [listener])
 
 
 def end_of(rig: Rig) -> Endpoint:
@@ -85,31 +85,37 @@ async def asked(connector: Connector, end: Endpoint) -> int:
 def test_who_shows_a_certificate_is_answered(files: Files) -> None:
     given = files.settings()
 
-    async def scenario(rig: Rig, failures: list[str]) -> None:
+    async def scenario(rig: Rig) -> None:
         rig.cluster.create("big", [[1, 2, 3]] * 20_000)
         assert await asked(Connector.of(given), end_of(rig)) == 20_000
-        assert not failures
+        assert rig.gateway.counters["closed_handshake"] == 0
 
     secured(scenario, given)
 
 
-def test_who_shows_none_or_a_strange_one_is_refused_and_told_of(files: Files) -> None:
-    async def scenario(rig: Rig, failures: list[str]) -> None:
+def test_who_shows_none_or_a_strange_one_is_refused_and_told_of(
+    files: Files, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario(rig: Rig) -> None:
         strange = Connector.of(files.settings(signed_by=files.stranger))
         nobody = ssl.create_default_context(cafile=str(files.authority.trusted))
         for count, connector in enumerate((strange, Connector(nobody)), 1):
             with pytest.raises(REFUSED):
                 await asked(connector, end_of(rig))
-            await wait_on_loop("the reason", lambda count=count: len(failures) == count)
-        assert "PEER_DID_NOT_RETURN_A_CERTIFICATE" in failures[1]
-        assert rig.gateway.counters["connections_accepted"] == 0
+            await rig.counted("closed_handshake", count)
+        await rig.counted("connections_open", 0)
 
-    secured(scenario, files.settings())
+    with caplog.at_level(logging.INFO):
+        secured(scenario, files.settings())
+    strange, none = (one.message for one in caplog.records if "no TLS" in one.message)
+    assert strange.startswith("no TLS handshake on SECURE with 127.0.0.1:")
+    assert "certificate verify failed" in strange
+    assert "peer did not return a certificate" in none
 
 
 @pytest.mark.parametrize("policy", ["none", "requested"])
 def test_who_need_not_show_a_certificate_is_answered_without(files: Files, policy: str) -> None:
-    async def scenario(rig: Rig, failures: list[str]) -> None:
+    async def scenario(rig: Rig) -> None:
         rig.cluster.create("one", [[1, 2, 3]])
         nobody = ssl.create_default_context(cafile=str(files.authority.trusted))
         assert await asked(Connector(nobody), end_of(rig)) == 1
@@ -118,7 +124,7 @@ def test_who_need_not_show_a_certificate_is_answered_without(files: Files, polic
 
 
 def test_a_broker_that_we_do_not_trust_is_not_told_anything(files: Files) -> None:
-    async def scenario(rig: Rig, failures: list[str]) -> None:
+    async def scenario(rig: Rig) -> None:
         with pytest.raises(ssl.SSLCertVerificationError):
             await asked(Connector.of(files.settings()), end_of(rig))
         assert rig.gateway.counters["requests_Metadata"] == 0
@@ -134,7 +140,7 @@ def test_a_certificate_is_for_the_host_unless_that_is_left_open(
     server = files.settings(f"ssl.keystore.location={elsewhere}")
     client = files.settings(f"ssl.endpoint.identification.algorithm={checked}")
 
-    async def scenario(rig: Rig, failures: list[str]) -> None:
+    async def scenario(rig: Rig) -> None:
         rig.cluster.create("one", [[1]])
         if through:
             assert await asked(Connector.of(client), end_of(rig)) == 1
@@ -148,12 +154,12 @@ def test_a_certificate_is_for_the_host_unless_that_is_left_open(
 def test_plain_text_where_tls_is_spoken_costs_that_connection_only(files: Files) -> None:
     given = files.settings()
 
-    async def scenario(rig: Rig, failures: list[str]) -> None:
+    async def scenario(rig: Rig) -> None:
         rig.cluster.create("one", [[1]])
         plain = await rig.client(SECURE)
         plain.write(ApiKey.METADATA, 12, ALL_TOPICS)
         await plain.wait_closed()
-        assert len(failures) == 1
+        await rig.counted("closed_handshake", 1)
         assert await asked(Connector.of(given), end_of(rig)) == 1
 
     secured(scenario, given)
@@ -162,7 +168,7 @@ def test_plain_text_where_tls_is_spoken_costs_that_connection_only(files: Files)
 def test_requests_sent_without_waiting_are_answered_in_their_order(files: Files) -> None:
     given = files.settings("ssl.client.auth=none")
 
-    async def scenario(rig: Rig, failures: list[str]) -> None:
+    async def scenario(rig: Rig) -> None:
         rig.cluster.create("wide", [[1, 2, 3]] * 3_000)  # answers larger than what is buffered
         context = ssl.create_default_context(cafile=str(files.authority.trusted))
         client = await rig.client(SECURE, ssl=context)
@@ -178,7 +184,7 @@ def test_who_hangs_up_leaves_no_word_in_the_log(
 ) -> None:
     given = files.settings("ssl.client.auth=none")
 
-    async def scenario(rig: Rig, failures: list[str]) -> None:
+    async def scenario(rig: Rig) -> None:
         context = ssl.create_default_context(cafile=str(files.authority.trusted))
         for abruptly in (True, False):
             client: Client = await rig.client(SECURE, ssl=context)
@@ -202,3 +208,51 @@ def test_a_protocol_without_a_key_is_not_spoken() -> None:
     assert not connector.speaks(secure)
     with pytest.raises(ConnectionError, match="does not speak SSL"):
         asyncio.run(connector.open(secure))
+
+
+def test_who_does_not_read_is_dropped(files: Files) -> None:
+    given = files.settings("ssl.client.auth=none")
+
+    async def scenario(rig: Rig) -> None:
+        for number in range(4):
+            rig.cluster.create(f"wide-{number}", [[1, 2, 3]] * 60_000)
+        context = ssl.create_default_context(cafile=str(files.authority.trusted))
+        client = await rig.client(SECURE, ssl=context, limit=1)
+        client.write(ApiKey.METADATA, 12, ALL_TOPICS)
+        await rig.counted("closed_slow", 1)
+
+    secured(scenario, given, Limits(write_timeout_ms=300))
+
+
+def test_a_connection_has_its_place_before_its_handshake(files: Files) -> None:
+    given = files.settings("ssl.client.auth=none")
+
+    async def scenario(rig: Rig) -> None:
+        silent = [await rig.client(SECURE) for _ in range(2)]
+        await rig.counted("connections_open", 2)
+        refused = await rig.client(SECURE)
+        await refused.wait_closed()
+        assert rig.gateway.counters["connections_refused"] == 1
+        for one in silent:
+            await one.close()
+        await rig.counted("closed_handshake", 2)
+        await rig.counted("connections_open", 0)
+        rig.cluster.create("one", [[1]])
+        assert await asked(Connector.of(given), end_of(rig)) == 1
+        await rig.client(SECURE)  # is ended with the gateway
+        await rig.counted("connections_open", 1)
+
+    secured(scenario, given, Limits(max_connections=2))
+
+
+def test_a_broker_that_refuses_our_certificate_is_passed_over(files: Files) -> None:
+    """It says so after the handshake, as far as TLS 1.3 is concerned."""
+    strange = Connector.of(files.settings(signed_by=files.stranger))
+
+    async def scenario(rig: Rig) -> None:
+        pool = BrokerPool(Target(1, 1, end_of(rig)), PassingLimits(), strange)
+        with pytest.raises(BrokerFailed) as caught:
+            await pool.exchange(encode_request(ApiKey.METADATA, 12, 0, CLIENT_ID, ALL_TOPICS))
+        assert not caught.value.asked
+
+    secured(scenario, files.settings())
