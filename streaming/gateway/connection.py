@@ -90,6 +90,7 @@ class Connection(asyncio.Protocol):
         self._eof = False
         self._life = _Life.NEW
         self._peer = self._client_host = "?"
+        self._in_tls = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin, unless there are too many connections."""
@@ -99,6 +100,7 @@ class Connection(asyncio.Protocol):
             transport.abort()
             return
         self._life = _Life.OPEN
+        self._in_tls = transport.get_extra_info("sslcontext") is not None
         # An answer counts as sent once the operating system has taken all of it, so that a close
         # never throws one away.
         transport.set_write_buffer_limits(high=1 if self._in_tls else 0)  # TLS pauses at high
@@ -152,10 +154,6 @@ class Connection(asyncio.Protocol):
             self._slow.cancel()
             self._slow = None
         self._go_on()
-
-    @property
-    def _in_tls(self) -> bool:
-        return self._transport.get_extra_info("sslcontext") is not None
 
     @property
     def _busy(self) -> bool:
@@ -250,10 +248,10 @@ class Connection(asyncio.Protocol):
     def _send(self, response: bytes) -> None:
         if self._life is not _Life.OPEN:
             return
-        data = memoryview(frame(response))
+        data = frame(response)
         if self._in_tls and len(data) > _LARGE_BYTES:
             # What TLS has given away counts as read: the last byte waits for the others.
-            self._transport.write(data[:-1])
+            self._transport.write(memoryview(data)[:-1])
             data = data[-1:]
         self._transport.write(data)
 
