@@ -17,7 +17,7 @@ from state.matrix import Bools, Rows, any_in_row
 from state.partitions import deletion
 from state.partitions.changes import Changes
 from state.partitions.legal import PartitionState, ReplicaState
-from state.partitions.machine import move_partitions, move_replicas
+from state.partitions.machine import have_states, move_partitions, move_replicas
 from state.partitions.own_id import repair_waiting
 from state.partitions.reassignment import (
     complete_reassignments,
@@ -170,7 +170,7 @@ def fail_replicas(slot: Slot, changes: Changes, mask: Bools, at: Rows) -> None:
     The deletion of those that are being deleted fails.
     """
     deleting = slot.table.in_deletion()
-    led = at[slot.table.rows.has_state[at] & ~deleting[at]]
+    led = at[have_states(slot, changes, at) & ~deleting[at]]
     move_partitions(slot, changes, led[~slot.online_leader(led)], PartitionState.OFFLINE)
     elect_offline(slot, changes, at)
     move_replicas(slot, changes, mask & ~deleting[:, None], ReplicaState.OFFLINE)

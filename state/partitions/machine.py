@@ -114,9 +114,16 @@ def _elect(
     changes.mark_written(at, rule)
 
 
+def have_states(slot: Slot, changes: Changes, at: Rows) -> Bools:
+    """Return bool[k]: row at[k] has a state, stored or made by these changes: one event may create
+    a state as one broker starts, and go on as another bounces or leaves.
+    """
+    created: Bools = slot.table.rows.has_state[at] | changes.create[at]
+    return created
+
+
 def _readable(slot: Slot, changes: Changes, at: Rows, target: int) -> Rows:
-    rows = slot.table.rows
-    stored = rows.has_state[at] | changes.create[at]
+    stored = have_states(slot, changes, at)
     ours = slot.may_write(at)
     changes.refusals.add_partitions(at[~stored], target, RefusalReason.NO_STATE)
     changes.refusals.add_partitions(at[stored & ~ours], target, RefusalReason.NEWER_CONTROLLER)
@@ -201,7 +208,8 @@ def _to_online(slot: Slot, changes: Changes, at: Rows, mask: Bools) -> None:
     new = rows.replica_state[at] == ReplicaState.NEW
     changes.started[at] |= mask & new
     changes.returned[at] |= mask & ~new
-    started = _start_replicas(changes, at, mask & ~new & rows.has_state[at][:, None])
+    told = mask & ~new & have_states(slot, changes, at)[:, None]
+    started = _start_replicas(changes, at, told)
     changes.rule[started[changes.rule[started] == Rule.NONE]] = Rule.REPLICA_STARTED
     _set_states(slot, at, mask, ReplicaState.ONLINE)
 
@@ -215,9 +223,8 @@ def _start_replicas(changes: Changes, at: Rows, told: Bools) -> Rows:
 
 
 def _to_offline(slot: Slot, changes: Changes, at: Rows, mask: Bools) -> None:
-    rows = slot.table.rows
     changes.stop[at] |= mask
-    known = rows.has_state[at] | changes.create[at]
+    known = have_states(slot, changes, at)
     stored = at[known]
     changes.metadata[stored] = True
     changes.rule[stored[changes.rule[stored] == Rule.NONE]] = Rule.REPLICA_STOPPED

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from state.decisions import Action, DecisionKind, Rule
 from state.partitions.legal import PartitionState
 from state.protocol_errors import ProtocolError
@@ -160,3 +162,25 @@ def test_nothing_is_decided_without_the_role() -> None:
     controller.happen("controller_resigned", reason="test")
     assert CHANGE not in controller.brokers(unregistered=[1])
     assert controller.topic("u", [[1]]) == {}
+
+
+@pytest.mark.parametrize("lost", ["unregistered", "bounced"])
+def test_a_state_that_is_made_as_one_broker_starts_is_led_as_another_is_lost(lost: str) -> None:
+    """KafkaController.onBrokerStartup, onBrokerFailure: both in one look at the registrations."""
+    controller = Controller((1, 2))
+    controller.topic("t", [[1, 2]])
+    controller.found("rejected", None, uncreated=[0])
+    gone = [1] if lost == "unregistered" else [broker(1, 201)]
+    (row,) = controller.brokers(registered=[broker(3, 103)], **{lost: gone})[CHANGE]
+    assert (row["leader"], row["isr"]) == (2, [2])
+    assert controller.row("t", 0)["leader"] == 2
+
+
+def test_a_replica_that_bounces_as_its_first_leader_starts_is_told_of_it() -> None:
+    controller = Controller((3,))
+    controller.happen(
+        "controlled_shutdown_requested", request_id="s", broker_id=3, broker_epoch=103, version=3
+    )
+    controller.topic("t", [[3, 4]])
+    (row,) = controller.brokers(registered=[broker(4, 104)], bounced=[broker(3, 203)])[CHANGE]
+    assert (row["leader"], row["recipients"]) == (4, [3, 4])
