@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from streaming.errors import ConfigurationError
 from streaming.observers.brokers import Registration
+from streaming.security.protocols import configured_listeners, spoken_protocols
 from streaming.settings import Settings
-from streaming.tls.contexts import configured_listeners, spoken_protocols
 from streaming.wire.endpoints import Endpoint, SecurityProtocol
 
 

@@ -16,10 +16,11 @@ from streaming.gateway.passing.pool import PassingLimits
 from streaming.gateway.ports import ClusterView, DecisionClient
 from streaming.gateway.server import Gateway, Listener
 from streaming.process.open_files import admissible_connections
+from streaming.security.connector import Connector
+from streaming.security.protocols import configured_listeners
+from streaming.security.tls import server_context
 from streaming.settings import Settings, known_keys
 from streaming.settings_loader import gateway_ports
-from streaming.tls.connector import Connector
-from streaming.tls.contexts import configured_listeners, server_context
 from streaming.wire.endpoints import Endpoint, SecurityProtocol
 
 _BIND_TIMEOUT_S = 10.0

@@ -45,7 +45,7 @@ from streaming.gateway.reassignments import (
 )
 from streaming.gateway.scram import AlterUserScramCredentials
 from streaming.gateway.versions import Versions
-from streaming.tls.connector import Connector
+from streaming.security.connector import Connector
 from streaming.wire.apis import ApiKey
 
 

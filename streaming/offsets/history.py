@@ -14,7 +14,7 @@ from streaming.offsets.batches import spans
 from streaming.offsets.history_connection import HistoryConnection, HistoryUnreadable, Source
 from streaming.offsets.leader import OffsetsLeader
 from streaming.offsets.partition_log import EpochEnd
-from streaming.tls.connector import Connector
+from streaming.security.connector import Connector
 
 logger = logging.getLogger(__name__)
 

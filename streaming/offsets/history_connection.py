@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from state.protocol_errors import error_text
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.partition_log import UNKNOWN, EpochEnd
-from streaming.tls.connector import Connector
+from streaming.security.connector import Connector
 from streaming.wire.apis import ApiKey
 from streaming.wire.endpoints import Endpoint
 from streaming.wire.errors import WireError

@@ -20,7 +20,7 @@ from streaming.gateway.passing.brokers import Brokers
 from streaming.gateway.passing.pool import BrokerFailed, PassingLimits
 from streaming.image.cluster_image import ClusterImage
 from streaming.internal_topics import GROUP_TOPIC, TRANSACTION_TOPIC
-from streaming.tls.connector import Connector
+from streaming.security.connector import Connector
 from streaming.wire.apis import ApiKey
 from streaming.wire.errors import WireError
 from streaming.wire.schema_codec import Body

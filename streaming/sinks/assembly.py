@@ -12,6 +12,7 @@ from streaming.log.api import LogRecord, LogWriter
 from streaming.log.decision_writer import IdempotentLogWriter
 from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
 from streaming.paths import DataDir
+from streaming.security.connector import Connector
 from streaming.settings import Settings
 from streaming.sinks.answers import AnswerSink
 from streaming.sinks.appender import SinkAppender
@@ -27,7 +28,6 @@ from streaming.sinks.plan import Planner
 from streaming.sinks.retention import Retention
 from streaming.sinks.unconfirmed_brokers import UnconfirmedBrokers
 from streaming.sinks.zookeeper import ZooKeeperSink
-from streaming.tls.connector import Connector
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import ZooKeeperError
 from streaming.zk.opening import session_of

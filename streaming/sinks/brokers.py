@@ -12,9 +12,9 @@ from concurrent.futures import Future
 from typing import Any
 
 from streaming.image.brokers import RegisteredBroker, endpoint_on
+from streaming.security.connector import Connector
 from streaming.sinks.channel import Answer, BrokerChannel, Queued, Timing
 from streaming.sinks.plan import Plan
-from streaming.tls.connector import Connector
 
 logger = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from streaming.security.connector import Connector
 from streaming.sinks.plan import SharedRequest
-from streaming.tls.connector import Connector
 from streaming.wire.apis import ApiKey
 from streaming.wire.endpoints import Endpoint
 from streaming.wire.errors import WireError

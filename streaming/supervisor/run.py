@@ -13,13 +13,13 @@ from streaming.errors import ConfigurationError
 from streaming.log.writer_lock import WriterLock
 from streaming.paths import DataDir
 from streaming.preflight import check_bindable, check_zookeeper
+from streaming.security.tls import check_tls
 from streaming.settings import Settings
 from streaming.settings_loader import gateway_ports
 from streaming.spark.local_fs import fetch_local_fs_jar
 from streaming.starting.job_lock import JobLock
 from streaming.supervisor.embedded import EmbeddedCluster
 from streaming.supervisor.processes import Supervisor
-from streaming.tls.contexts import check_tls
 
 
 def run(settings: Settings, config: list[str], console: Console, *, standby: bool = False) -> None:

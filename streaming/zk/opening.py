@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from streaming.security.tls import zookeeper_context
 from streaming.settings import Settings
-from streaming.tls.contexts import zookeeper_context
 from streaming.zk.client import ZkSession
 from streaming.zk.ops import CREATORS_ACL, OPEN_ACL, SECRET_ACL, Acl
 from streaming.zk.reader import StateListener, ZkReader

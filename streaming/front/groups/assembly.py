@@ -31,8 +31,8 @@ from streaming.offsets.txn_markers import TxnMarkers
 from streaming.offsets.txn_verification import TxnVerification
 from streaming.process.counters import Counters
 from streaming.process.wall_clock import wall_clock_ms
+from streaming.security.connector import Connector
 from streaming.settings import Settings
-from streaming.tls.connector import Connector
 from streaming.wire.apis import ApiKey
 
 

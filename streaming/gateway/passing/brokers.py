@@ -8,7 +8,7 @@ from streaming.gateway.passing.pool import BrokerFailed, BrokerPool, PassingLimi
 from streaming.gateway.passing.versions import BrokerVersions, Ranges, common_ranges, our_range
 from streaming.gateway.ports import ImageView
 from streaming.image.brokers import RegisteredBroker, endpoint_on
-from streaming.tls.connector import Connector
+from streaming.security.connector import Connector
 from streaming.wire.apis import APIS
 from streaming.wire.exchange import CLIENT_ID
 from streaming.wire.requests import encode_request

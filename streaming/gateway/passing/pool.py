@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import dataclass
 
-from streaming.tls.connector import Connector
+from streaming.security.connector import Connector
 from streaming.wire.apis import ApiKey
 from streaming.wire.endpoints import Endpoint, SecurityProtocol
 from streaming.wire.errors import WireError

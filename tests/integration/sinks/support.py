@@ -11,6 +11,7 @@ import orjson
 
 from state.decisions import DecisionKind
 from streaming.image.brokers import RegisteredBroker, broker_node
+from streaming.security.connector import Connector
 from streaming.sinks.batch import DecidedBatch
 from streaming.sinks.brokers import BrokerSink
 from streaming.sinks.channel import Answer, Timing
@@ -18,7 +19,6 @@ from streaming.sinks.doubts import Doubts
 from streaming.sinks.plan import SharedRequest
 from streaming.sinks.rows import NO_ROWS
 from streaming.sinks.zookeeper import ZooKeeperSink
-from streaming.tls.connector import Connector
 from streaming.wire.apis import ApiKey
 from streaming.zk.claim import ControllerClaim, claim_controller
 from streaming.zk.client import ZkSession

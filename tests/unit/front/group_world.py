@@ -30,8 +30,8 @@ from streaming.log.api import NewRecord
 from streaming.offsets.history import History
 from streaming.offsets.leader import OffsetsLeader
 from streaming.offsets.node_role import NodeRole
+from streaming.security.connector import Connector
 from streaming.settings_loader import load_settings
-from streaming.tls.connector import Connector
 from tests.fixtures.documented_events import assert_documented
 from tests.unit.front.standing_time import StandingTime
 from tests.unit.gateway.support import LISTENERS, FakeCluster, Rig, node_config

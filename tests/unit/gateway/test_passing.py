@@ -11,7 +11,7 @@ import pytest
 from streaming.gateway.passing import versions
 from streaming.gateway.passing.apis import PASSED_APIS
 from streaming.gateway.passing.pool import BrokerFailed, BrokerPool, PassingLimits, Target
-from streaming.tls.connector import Connector
+from streaming.security.connector import Connector
 from streaming.wire.apis import ApiKey
 from streaming.wire.requests import encode_request
 from streaming.wire.responses import decode_response

@@ -15,7 +15,7 @@ from streaming.offsets.batches import BatchRecord, encode_batch, spans, stamped
 from streaming.offsets.history import History
 from streaming.offsets.history_connection import HistoryUnreadable
 from streaming.offsets.partition_log import EpochEnd
-from streaming.tls.connector import Connector
+from streaming.security.connector import Connector
 from streaming.wire.apis import GATEWAY_APIS, ApiKey
 from streaming.wire.exchange import ANSWER_MAX_BYTES
 from streaming.wire.frames import frame

@@ -11,7 +11,7 @@ from state.protocol_errors import ProtocolError
 from streaming.gateway.groups.transactions import Producing
 from streaming.internal_topics import TRANSACTION_TOPIC
 from streaming.offsets.txn_verification import TxnVerification
-from streaming.tls.connector import Connector
+from streaming.security.connector import Connector
 from streaming.wire.apis import ApiKey
 from tests.unit.gateway.answering_broker import LISTENER, AnsweringBroker, answering, brokers
 from tests.unit.gateway.support import NODE_ID, Rig, with_gateway

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from streaming.security.connector import Connector
 from streaming.sinks.channel import BrokerChannel, Queued, Timing
 from streaming.sinks.plan import SharedRequest
 from streaming.sinks.rows import partition_rows
-from streaming.tls.connector import Connector
 from streaming.wire.apis import ApiKey
 from streaming.wire.frames import frame
 from streaming.wire.requests import encode_request_header

@@ -14,10 +14,10 @@ import pytest
 from streaming.gateway.connection import Limits
 from streaming.gateway.passing.pool import BrokerFailed, BrokerPool, PassingLimits, Target
 from streaming.gateway.server import Listener
+from streaming.security.connector import Connector
+from streaming.security.tls import server_context
 from streaming.settings import Settings
 from streaming.settings_loader import load_settings
-from streaming.tls.connector import Connector
-from streaming.tls.contexts import server_context
 from streaming.wire.apis import ApiKey
 from streaming.wire.endpoints import Endpoint, SecurityProtocol
 from streaming.wire.exchange import CLIENT_ID, Exchange

@@ -8,16 +8,10 @@ from pathlib import Path
 import pytest
 
 from streaming.errors import ConfigurationError
+from streaming.security.protocols import configured_listeners, spoken_protocols
+from streaming.security.tls import check_tls, client_context, server_context, zookeeper_context
 from streaming.settings import Settings
 from streaming.settings_loader import load_settings
-from streaming.tls.contexts import (
-    check_tls,
-    client_context,
-    configured_listeners,
-    server_context,
-    spoken_protocols,
-    zookeeper_context,
-)
 from streaming.wire.endpoints import SecurityProtocol
 from tests.fixtures.certificates import Authority
 

@@ -12,33 +12,13 @@ from typing import Any, NoReturn
 
 from streaming.errors import ConfigurationError
 from streaming.settings import Settings
-from streaming.wire.endpoints import SecurityProtocol
 
-_PLAIN = frozenset({SecurityProtocol.PLAINTEXT})
 _VERIFIED = {
     "none": ssl.CERT_NONE,
     "requested": ssl.CERT_OPTIONAL,
     "required": ssl.CERT_REQUIRED,
 }
 _KEY, _TRUSTED = "ssl.keystore.location", "ssl.truststore.location"
-
-
-def spoken_protocols(settings: Settings) -> frozenset[SecurityProtocol]:
-    """Return the protocols that this node speaks, on listeners of its own and to brokers."""
-    return _PLAIN | {SecurityProtocol.SSL} if settings.ssl_keystore_location else _PLAIN
-
-
-def configured_listeners(settings: Settings) -> dict[str, SecurityProtocol]:
-    """Return what is spoken on the listeners of gateway.listeners, or of a hidden gateway, by name:
-    what the map says, else the protocol that a listener is called after if it is spoken at all,
-    else PLAINTEXT.
-    """
-    mapped = settings.listener_protocol_names
-    known = {one.name: one for one in spoken_protocols(settings)}
-    return {
-        name: known.get(mapped.get(name, name), SecurityProtocol.PLAINTEXT)
-        for name in settings.gateway_listener_names
-    }
 
 
 def check_tls(settings: Settings) -> None:

@@ -6,8 +6,8 @@ import asyncio
 import ssl
 from typing import TypeAlias
 
+from streaming.security.tls import client_context
 from streaming.settings import Settings
-from streaming.tls.contexts import client_context
 from streaming.wire.endpoints import Endpoint, SecurityProtocol
 
 Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
