@@ -66,6 +66,9 @@ def _without_tilde(path: Path) -> Path:
 PORT_MAX = 65_535
 _SUPPORTED = r"(2\.[6-8]|3\.[0-9])"
 _N = "[1-9][0-9]*"
+PLAIN = "PLAIN"
+_MECHANISM = "(PLAIN|SCRAM-SHA-256|SCRAM-SHA-512)"
+_PROTOCOL = "(SASL_)?(PLAINTEXT|SSL)"
 INT_MAX, LONG_MAX = 2**31 - 1, 2**63 - 1  # of Kafka's types INT and LONG
 Positive = Annotated[int, Field(ge=1, le=INT_MAX)]
 PositiveLong = Annotated[int, Field(ge=1, le=LONG_MAX)]
@@ -92,11 +95,20 @@ Names = Annotated[
 ProtocolMap = Annotated[
     str,
     Field(
-        pattern=r"^([^\s,:]+:(PLAINTEXT|SSL)(,[^\s,:]+:(PLAINTEXT|SSL))*)?$",
-        description="LISTENER:PLAINTEXT or LISTENER:SSL, separated by commas, each listener once,"
-        " or nothing",
+        pattern=rf"^([^\s,:]+:{_PROTOCOL}(,[^\s,:]+:{_PROTOCOL})*)?$",
+        description="LISTENER:PROTOCOL, separated by commas, each listener once, or nothing, where"
+        " PROTOCOL is PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL",
     ),
     AfterValidator(_each_listener_once),
+]
+Mechanisms = Annotated[
+    str,
+    Field(
+        pattern=rf"^({_MECHANISM}(,{_MECHANISM})*)?$",
+        description="PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512, separated by commas, each once, or"
+        " nothing",
+    ),
+    AfterValidator(_all_different),
 ]
 File = Annotated[
     str,
@@ -203,6 +215,9 @@ class Settings(BaseModel):
     ssl_truststore_location: File
     ssl_client_auth: Literal["required", "requested", "none"]
     ssl_endpoint_identification_algorithm: Literal["https", ""]
+    sasl_mechanism_inter_broker_protocol: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", ""]
+    sasl_enabled_mechanisms: Mechanisms
+    java_security_auth_login_config: File
     max_connections: Positive
     connections_max_idle_ms: PositiveLong
     socket_request_max_bytes: Annotated[int, Field(ge=1_024, le=INT_MAX)]
@@ -266,6 +281,14 @@ class Settings(BaseModel):
         """The names of security protocols by listener, of those that the map has."""
         pairs = (one.split(":") for one in self.listener_security_protocol_map.split(",") if one)
         return {listener: protocol for listener, protocol in pairs}
+
+    @property
+    def sasl_mechanisms(self) -> tuple[str, ...]:
+        """By which mechanisms clients may say who they are: those that are enabled, or else the one
+        by which this node does; none without SASL.
+        """
+        ours = self.sasl_mechanism_inter_broker_protocol
+        return tuple((self.sasl_enabled_mechanisms or ours).split(",")) if ours else ()
 
     @property
     def announced_topic(self) -> str | None:

@@ -61,6 +61,7 @@ def load_settings(
         ) from error
     _check_hidden(settings)
     _check_tls(settings)
+    _check_sasl(settings)
     _check_zookeeper(settings)
     _check_groups(settings)
     _check_sessions(settings)
@@ -93,19 +94,49 @@ def _check_zookeeper(settings: Settings) -> None:
                 f"{key} = {path!r} is about TLS with ZooKeeper, which is not spoken: set"
                 " zookeeper.ssl.client.enable to true, or leave it empty"
             )
-    if settings.zookeeper_set_acl and not settings.zookeeper_ssl_keystore_location:
+    names = (settings.zookeeper_ssl_keystore_location, settings.java_security_auth_login_config)
+    if settings.zookeeper_set_acl and not any(names):
         raise ConfigurationError(
             "zookeeper.set.acl = true lets nobody else write what this node creates, and to"
             " ZooKeeper it has no name: set zookeeper.ssl.keystore.location to a PEM file with the"
-            " certificate under which the brokers are known to ZooKeeper"
+            " certificate under which the brokers are known to ZooKeeper, or"
+            " java.security.auth.login.config to a JAAS file with their section Client"
         )
+
+
+def _check_sasl(settings: Settings) -> None:
+    mechanism = settings.sasl_mechanism_inter_broker_protocol
+    if mechanism and not settings.java_security_auth_login_config:
+        raise ConfigurationError(
+            f"sasl.mechanism.inter.broker.protocol = {mechanism} needs a name and a password: set"
+            " java.security.auth.login.config to a JAAS file with a section KafkaServer, as the"
+            " brokers have it"
+        )
+    if mechanism:
+        return
+    for key, given in (
+        ("listener.security.protocol.map", any(_mapped_to(settings, "SASL_"))),
+        ("sasl.enabled.mechanisms", settings.sasl_enabled_mechanisms),
+    ):
+        if given:
+            raise ConfigurationError(
+                f"{key} is about SASL, in which this node has no name: set"
+                " sasl.mechanism.inter.broker.protocol to the mechanism by which it tells brokers"
+                " who it is, or leave it empty"
+            )
+
+
+def _mapped_to(settings: Settings, part: str) -> list[str]:
+    """Return the listeners of the map whose protocols have a part in their name."""
+    mapped = settings.listener_protocol_names
+    return [name for name, protocol in mapped.items() if part in protocol]
 
 
 def _check_tls(settings: Settings) -> None:
     if settings.ssl_keystore_location:
         return
     for key, given in (
-        ("listener.security.protocol.map", "SSL" in settings.listener_protocol_names.values()),
+        ("listener.security.protocol.map", any(_mapped_to(settings, "SSL"))),
         ("ssl.truststore.location", settings.ssl_truststore_location),
     ):
         if given:

@@ -217,9 +217,14 @@ def _speaks(settings: Settings, end: Endpoint) -> bool:
 
 
 def _spoken(settings: Settings) -> str:
-    if SecurityProtocol.SSL in spoken_protocols(settings):
-        return "PLAINTEXT and SSL only"
-    return "PLAINTEXT only, as ssl.keystore.location is empty"
+    spoken = " and ".join(one.name for one in sorted(spoken_protocols(settings)))
+    wanted = {
+        "ssl.keystore.location": settings.ssl_keystore_location,
+        "sasl.mechanism.inter.broker.protocol": settings.sasl_mechanism_inter_broker_protocol,
+    }
+    missing = [key for key, value in wanted.items() if not value]
+    verb = "is" if len(missing) == 1 else "are"
+    return f"{spoken} only, as {' and '.join(missing)} {verb} empty" if missing else spoken
 
 
 def _at(end: Endpoint, broker: Registration) -> str:

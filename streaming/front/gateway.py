@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import ssl
 from collections.abc import Mapping
 
 from streaming.front.load_events import topics_have_ids
+from streaming.front.scram_credentials import ZkScramCredentials
 from streaming.front.user_configs import ZkUserConfigs
 from streaming.gateway.apis import NodeConfig, build_apis
 from streaming.gateway.calls import AtOnce, Handler, WithoutTask
@@ -17,7 +17,9 @@ from streaming.gateway.ports import ClusterView, DecisionClient
 from streaming.gateway.server import Gateway, Listener
 from streaming.process.open_files import admissible_connections
 from streaming.security.connector import Connector
+from streaming.security.credentials import plain_users
 from streaming.security.protocols import configured_listeners
+from streaming.security.sasl_server import CredentialOf, Sasl
 from streaming.security.tls import server_context
 from streaming.settings import Settings, known_keys
 from streaming.settings_loader import gateway_ports
@@ -29,21 +31,28 @@ _BIND_TIMEOUT_S = 10.0
 def listener_addresses(
     settings: Settings,
     protocols: Mapping[str, SecurityProtocol],
-    tls: ssl.SSLContext | None = None,
+    credential_of: CredentialOf,
 ) -> list[Listener]:
     """Return an address per listener: gateway.port and those that follow it, or free ports.
 
-    protocols: what is spoken on each, by name; tls: what SSL is spoken with. Raises
-    ConfigurationError as `gateway_ports`.
+    protocols: what is spoken on each, by name; credential_of: where credentials for SCRAM are.
+    Raises ConfigurationError as `gateway_ports`, or when a file that the settings name cannot be
+    used.
     """
     ports = gateway_ports(settings, len(protocols))
+    contexts = {sasl: server_context(settings, sasl=sasl) for sasl in (False, True)}
+
+    def sasl(listener: str) -> Sasl:
+        return Sasl(settings.sasl_mechanisms, plain_users(settings, listener), credential_of)
+
     return [
         Listener(
             name,
             settings.gateway_host,
             port,
             settings.announced_host,
-            tls if protocol is SecurityProtocol.SSL else None,
+            contexts[protocol.sasl] if protocol.tls else None,
+            sasl(name) if protocol.sasl else None,
         )
         for (name, protocol), port in zip(protocols.items(), ports, strict=True)
     ]
@@ -99,6 +108,7 @@ class FrontGateway:
         self._decision_client = decision_client
         self._groups = groups
         self._gateway: Gateway | None = None
+        self._credentials = ZkScramCredentials(settings)
 
     @property
     def configured(self) -> dict[str, SecurityProtocol]:
@@ -114,8 +124,8 @@ class FrontGateway:
             settings.socket_request_max_bytes,
             settings.connections_max_idle_ms,
         )
-        tls = server_context(settings)
-        gateway = Gateway(listener_addresses(settings, protocols, tls), apis, limits)
+        addresses = listener_addresses(settings, protocols, self._credentials.find)
+        gateway = Gateway(addresses, apis, limits)
         await gateway.start()
         self._gateway = gateway
 
@@ -123,6 +133,7 @@ class FrontGateway:
         """Stop listening and hang up."""
         if self._gateway is not None:
             await self._gateway.stop()
+        await self._credentials.close()
 
     def needs_listeners(self) -> bool:
         """Return whether the brokers' listeners are needed to know our endpoints."""

@@ -20,7 +20,7 @@ from streaming.zk.znodes import (
     parse_config,
 )
 
-_USERS = "users"
+USERS = "users"
 _ATTEMPTS = 5
 
 
@@ -59,7 +59,7 @@ class ZkUserConfigs:
 def _try_to_alter(
     session: ZkSession, name: str, changes: Mapping[str, str | None], acl: Acl
 ) -> bool:
-    path = entity_config_path(_USERS, name)
+    path = entity_config_path(USERS, name)
     znode = session.get(path)
     config = {} if znode is None else parse_config(znode.data)
     for key, value in changes.items():
@@ -74,7 +74,7 @@ def _try_to_alter(
         session.set(path, config_bytes(config), znode.version)
     session.ensure_path(CONFIG_CHANGES_PATH)
     session.create_sequential(
-        f"{CONFIG_CHANGES_PATH}/{CONFIG_CHANGE_PREFIX}", config_change_bytes(f"{_USERS}/{name}")
+        f"{CONFIG_CHANGES_PATH}/{CONFIG_CHANGE_PREFIX}", config_change_bytes(f"{USERS}/{name}")
     )
     return True
 

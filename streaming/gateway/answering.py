@@ -30,6 +30,10 @@ class Answering:
         self._apis = apis
         self._counters = counters
 
+    def largest_bytes(self, configured_bytes: int) -> int:
+        """Return how large a request may be."""
+        return configured_bytes
+
     def at_once(self, api_key: int, request_frame: bytes) -> bytes | None:
         """Return the answer to a request that need not wait, None for others; raises WireError."""
         answer_of = self._apis.at_once.get(api_key)

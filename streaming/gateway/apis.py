@@ -29,6 +29,7 @@ from streaming.gateway.describe_cluster import DescribeCluster
 from streaming.gateway.elect_leaders import ElectLeaders
 from streaming.gateway.empty_answers import DescribeLogDirs, list_groups, list_transactions
 from streaming.gateway.features import UpdateFeatures
+from streaming.gateway.login import late_authenticate, late_handshake
 from streaming.gateway.metadata import Metadata
 from streaming.gateway.nodes import Nodes
 from streaming.gateway.passing.apis import OFFSETS_IN_ZOOKEEPER, PASSED_APIS, Passing
@@ -150,6 +151,8 @@ def _served_here(
         ApiKey.LIST_OFFSETS: not_leader.list_offsets,
         ApiKey.METADATA: Metadata(view, nodes, creation).handle,
         ApiKey.CONTROLLED_SHUTDOWN: ControlledShutdown(requests).handle,
+        ApiKey.SASL_HANDSHAKE: late_handshake,
+        ApiKey.SASL_AUTHENTICATE: late_authenticate,
         ApiKey.FIND_COORDINATOR: FindCoordinator(
             view, nodes, creation, node.announced_topic
         ).handle,

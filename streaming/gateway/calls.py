@@ -38,7 +38,13 @@ class Call:
 
 
 class HangUp(Exception):
-    """The request can be answered only by closing its connection; the message says why."""
+    """The request ends its connection; the message says why. answer: what is sent before, if
+    anything, a whole response with its header.
+    """
+
+    def __init__(self, reason: str, answer: bytes | None = None) -> None:
+        super().__init__(reason)
+        self.answer = answer
 
 
 def shortened(message: str | None) -> str | None:

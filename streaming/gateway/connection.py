@@ -11,6 +11,7 @@ from enum import Enum
 
 from streaming.gateway.answering import Answering
 from streaming.gateway.calls import HangUp
+from streaming.gateway.login import Login, NotAuthenticated
 from streaming.wire.errors import FrameTooLarge, UnsupportedApi, UnsupportedVersion, WireError
 from streaming.wire.frames import FrameSplitter, frame
 from streaming.wire.requests import request_in_words
@@ -62,7 +63,7 @@ class Connection(asyncio.Protocol):
 
     def __init__(
         self,
-        answering: Answering,
+        answering: Answering | Login,
         limits: Limits,
         counters: Counter[str],
         *,
@@ -177,6 +178,7 @@ class Connection(asyncio.Protocol):
             self._close(closing)
 
     def _split(self, data: bytes) -> list[bytes]:
+        self._splitter.limit_bytes = self._answering.largest_bytes(self._limits.request_max_bytes)
         try:
             return self._splitter.feed(data)
         except FrameTooLarge as error:
@@ -221,6 +223,8 @@ class Connection(asyncio.Protocol):
         try:
             answer = await self._answering.answer(request_frame)
         except Exception as error:  # noqa: BLE001 - whatever it is, it ends this connection only
+            if isinstance(error, HangUp) and error.answer is not None:
+                self._send(error.answer)
             self._close(self._closing(error, request_frame))
         else:
             self._send(answer)
@@ -238,6 +242,8 @@ class Connection(asyncio.Protocol):
                 return _Closing("closed_unsupported", str(error))
             case WireError():
                 return _Closing("closed_malformed", str(error))
+            case NotAuthenticated():
+                return _Closing("closed_unauthenticated", str(error))
             case HangUp():
                 return _Closing("closed_refused", str(error))
             case _:  # a bug of ours must cost this connection only

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import hmac
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
@@ -12,12 +9,10 @@ from state.protocol_errors import ProtocolError
 from streaming.gateway.admin import AdminRequests
 from streaming.gateway.calls import Call
 from streaming.gateway.ports import UserConfigs
+from streaming.security.scram import credential_of_password, credential_text
 from streaming.wire.schema_codec import Body
 
-_MECHANISMS: Mapping[int, tuple[str, str]] = {
-    1: ("SCRAM-SHA-256", "sha256"),
-    2: ("SCRAM-SHA-512", "sha512"),
-}
+_MECHANISMS: Mapping[int, str] = {1: "SCRAM-SHA-256", 2: "SCRAM-SHA-512"}
 _ITERATIONS_MIN, _ITERATIONS_MAX = 4096, 16384
 
 _Fault = tuple[int, str]
@@ -96,18 +91,16 @@ def _any_twice(mechanisms: Iterable[int]) -> bool:
 
 
 def _key(change: Body) -> str:
-    return _MECHANISMS[change["mechanism"]][0]
+    return _MECHANISMS[change["mechanism"]]
 
 
 def _credential(upsertion: Body) -> str:
-    """Return a credential as brokers read it (RFC 5802 and ScramCredentialUtils)."""
-    digest = _MECHANISMS[upsertion["mechanism"]][1]
-    password = upsertion["salted_password"]
-    client_key = hmac.digest(password, b"Client Key", digest)
-    parts = {
-        "salt": upsertion["salt"],
-        "stored_key": hashlib.new(digest, client_key).digest(),
-        "server_key": hmac.digest(password, b"Server Key", digest),
-    }
-    texts = [f"{name}={base64.b64encode(value).decode()}" for name, value in parts.items()]
-    return ",".join([*texts, f"iterations={upsertion['iterations']}"])
+    """Return a credential as brokers read it."""
+    return credential_text(
+        credential_of_password(
+            _key(upsertion),
+            upsertion["salted_password"],
+            upsertion["salt"],
+            upsertion["iterations"],
+        )
+    )

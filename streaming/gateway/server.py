@@ -7,7 +7,7 @@ import logging
 import socket
 import ssl
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,8 +15,10 @@ from streaming.gateway.answering import Answering
 from streaming.gateway.calls import Apis, BoundListener
 from streaming.gateway.connection import Connection, Limits
 from streaming.gateway.handshake import Handshake, bound_tls_buffers
+from streaming.gateway.login import Login
 from streaming.preflight import bind_failure
-from streaming.wire.endpoints import Endpoint, SecurityProtocol
+from streaming.security.sasl_server import Sasl
+from streaming.wire.endpoints import Endpoint, SecurityProtocol, protocol_of
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +35,7 @@ class Listener:
     """A listener's name, and where to bind it; port 0 takes a free one.
 
     advertised_host: what brokers and clients are told instead of host; "" = host. tls: what its
-    connections are secured with.
+    connections are secured with; sasl: how its clients say who they are.
     """
 
     name: str
@@ -41,11 +43,12 @@ class Listener:
     port: int
     advertised_host: str = ""
     tls: ssl.SSLContext | None = None
+    sasl: Sasl | None = None
 
     @property
     def security_protocol(self) -> SecurityProtocol:
         """What is spoken on it."""
-        return SecurityProtocol.PLAINTEXT if self.tls is None else SecurityProtocol.SSL
+        return protocol_of(tls=self.tls is not None, sasl=self.sasl is not None)
 
 
 class Gateway:
@@ -53,7 +56,8 @@ class Gateway:
 
     counters: connections_open and connections_accepted, connections_refused (over the quota),
     requests_<Api>, unsupported_api_versions, and closed_malformed, closed_too_large,
-    closed_unsupported, closed_refused, closed_failed, closed_slow, closed_idle, closed_handshake.
+    closed_unsupported, closed_refused, closed_failed, closed_slow, closed_idle, closed_handshake,
+    closed_unauthenticated.
     """
 
     def __init__(self, listeners: Sequence[Listener], apis: Apis, limits: Limits) -> None:
@@ -87,10 +91,9 @@ class Gateway:
         bound = BoundListener(listener.name, advertised, port)
         answering = Answering(bound, self._apis, self.counters)
 
-        def connection() -> Connection:
-            return Connection(
-                answering, self._limits, self.counters, admit=self._admit, on_end=self._ended
-            )
+        def made(admit: Callable[[Connection], bool]) -> Connection:
+            known = answering if listener.sasl is None else Login(answering, listener.sasl)
+            return Connection(known, self._limits, self.counters, admit=admit, on_end=self._ended)
 
         def handshake(tls: ssl.SSLContext) -> Handshake:
             def takes_over(one: Connection) -> bool:
@@ -98,12 +101,9 @@ class Gateway:
                 self._connections.add(one)
                 return True
 
-            after = Connection(
-                answering, self._limits, self.counters, admit=takes_over, on_end=self._ended
-            )
             before = Handshake(
                 tls,
-                after,
+                made(takes_over),
                 admit=self._admit,
                 on_failure=partial(self._handshake_failed, listener.name),
                 on_end=self._ended,
@@ -114,8 +114,8 @@ class Gateway:
         if tls is not None:
             bound_tls_buffers()
         # asyncio accepts as many at once as it is told to queue.
-        made = connection if tls is None else partial(handshake, tls)
-        server = await loop.create_server(made, sock=sock, backlog=_ACCEPTED_AT_ONCE)
+        accept = partial(made, self._admit) if tls is None else partial(handshake, tls)
+        server = await loop.create_server(accept, sock=sock, backlog=_ACCEPTED_AT_ONCE)
         sock.listen(_BACKLOG)
         self._servers.append(server)
         protocol = listener.security_protocol

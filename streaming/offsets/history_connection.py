@@ -167,7 +167,7 @@ class HistoryConnection:
     async def _exchange(self, api: ApiKey, version: int, body: Body) -> Body:
         self._connection = still_open(self._connection)
         if self._connection is None:
-            self._connection = Exchange(*await self._connector.open(self._source.end))
+            self._connection = await self._connector.open(self._source.end)
         request = encode_request(api, version, 0, CLIENT_ID, body)
         return decode_response(api, version, await self._connection.ask(request))[1]
 

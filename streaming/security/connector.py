@@ -1,41 +1,56 @@
-"""Opens connections to brokers as their listeners want them: plain, or secured with TLS."""
+"""Opens connections to brokers as their listeners want them: in TLS or not, and with our name or
+without.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import ssl
-from typing import TypeAlias
 
+from streaming.security.credentials import Credentials, own_credentials
+from streaming.security.sasl_client import authenticate
 from streaming.security.tls import client_context
 from streaming.settings import Settings
-from streaming.wire.endpoints import Endpoint, SecurityProtocol
-
-Streams: TypeAlias = tuple[asyncio.StreamReader, asyncio.StreamWriter]
+from streaming.wire.endpoints import Endpoint
+from streaming.wire.exchange import ANSWER_MAX_BYTES, Exchange
 
 
 class Connector:
     """Opens connections; used from any event loop."""
 
-    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
-        """tls: what SSL is spoken with; without it only PLAINTEXT is spoken."""
-        self._contexts: dict[SecurityProtocol, ssl.SSLContext | None] = {
-            SecurityProtocol.PLAINTEXT: None
-        }
-        if tls is not None:
-            self._contexts[SecurityProtocol.SSL] = tls
+    def __init__(self, tls: ssl.SSLContext | None = None, ours: Credentials | None = None) -> None:
+        """tls: what TLS is spoken with; ours: who we are. What is missing is not spoken."""
+        self._tls = tls
+        self._ours = ours
 
     @classmethod
     def of(cls, settings: Settings) -> Connector:
-        """Return what speaks as configured; raises ConfigurationError as `client_context`."""
-        return cls(client_context(settings))
+        """Return what speaks as configured; raises ConfigurationError as `client_context` and
+        `own_credentials`.
+        """
+        return cls(client_context(settings), own_credentials(settings))
 
     def speaks(self, end: Endpoint) -> bool:
         """Return whether this can connect to an endpoint at all."""
-        return end.security_protocol in self._contexts
+        protocol = end.security_protocol
+        if protocol.tls and self._tls is None:
+            return False
+        return not protocol.sasl or self._ours is not None
 
-    async def open(self, end: Endpoint) -> Streams:
-        """Connect to an endpoint; raises OSError, also where the handshake fails."""
+    async def open(self, end: Endpoint, answer_max_bytes: int = ANSWER_MAX_BYTES) -> Exchange:
+        """Connect to an endpoint; raises OSError, also where the handshake fails or the broker does
+        not know us, and WireError.
+        """
+        protocol = end.security_protocol
         if not self.speaks(end):
-            raise ConnectionError(f"this node does not speak {end.security_protocol.name}")
-        context = self._contexts[end.security_protocol]
-        return await asyncio.open_connection(end.host, end.port, ssl=context)
+            raise ConnectionError(f"this node does not speak {protocol.name}")
+        context = self._tls if protocol.tls else None
+        streams = await asyncio.open_connection(end.host, end.port, ssl=context)
+        connection = Exchange(*streams, answer_max_bytes)
+        if protocol.sasl and self._ours is not None:
+            try:
+                connection.end_after(await authenticate(connection, self._ours))
+            except BaseException:
+                connection.abort()
+                raise
+        return connection

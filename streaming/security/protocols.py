@@ -5,12 +5,13 @@ from __future__ import annotations
 from streaming.settings import Settings
 from streaming.wire.endpoints import SecurityProtocol
 
-_PLAIN = frozenset({SecurityProtocol.PLAINTEXT})
-
 
 def spoken_protocols(settings: Settings) -> frozenset[SecurityProtocol]:
     """Return the protocols that this node speaks, on listeners of its own and to brokers."""
-    return _PLAIN | {SecurityProtocol.SSL} if settings.ssl_keystore_location else _PLAIN
+    tls, sasl = bool(settings.ssl_keystore_location), bool(settings.sasl_mechanisms)
+    return frozenset(
+        protocol for protocol in SecurityProtocol if tls >= protocol.tls and sasl >= protocol.sasl
+    )
 
 
 def configured_listeners(settings: Settings) -> dict[str, SecurityProtocol]:

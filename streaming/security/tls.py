@@ -79,15 +79,16 @@ def zookeeper_context(settings: Settings) -> ssl.SSLContext | None:
     return context
 
 
-def server_context(settings: Settings) -> ssl.SSLContext | None:
-    """Return what connections to us are secured with, None without TLS.
+def server_context(settings: Settings, *, sasl: bool = False) -> ssl.SSLContext | None:
+    """Return what connections to us are secured with, None without TLS. sasl: clients say who they
+    are, and need no certificate (KIP-684).
 
     Raises ConfigurationError.
     """
     if not settings.ssl_keystore_location:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.verify_mode = _VERIFIED[settings.ssl_client_auth]
+    context.verify_mode = ssl.CERT_NONE if sasl else _VERIFIED[settings.ssl_client_auth]
     _load_key(context, _KEY, settings.ssl_keystore_location)
     _load_trusted(context, _TRUSTED, settings.ssl_truststore_location, ssl.Purpose.CLIENT_AUTH)
     return context

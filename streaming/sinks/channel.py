@@ -172,7 +172,7 @@ class BrokerChannel:
     async def _exchange(self, request: SharedRequest) -> dict[str, Any]:
         self._connection = still_open(self._connection)
         if self._connection is None:
-            self._connection = Exchange(*await self._connector.open(self.end))
+            self._connection = await self._connector.open(self.end)
             self._versions = await _asked_versions(self._connection)
         supported = self._versions.get(request.api)
         if supported is None:

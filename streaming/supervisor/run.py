@@ -13,6 +13,7 @@ from streaming.errors import ConfigurationError
 from streaming.log.writer_lock import WriterLock
 from streaming.paths import DataDir
 from streaming.preflight import check_bindable, check_zookeeper
+from streaming.security.credentials import check_credentials
 from streaming.security.tls import check_tls
 from streaming.settings import Settings
 from streaming.settings_loader import gateway_ports
@@ -37,6 +38,7 @@ def run(settings: Settings, config: list[str], console: Console, *, standby: boo
         check_folder_free(settings)
     find_java()
     check_tls(settings)
+    check_credentials(settings)
     if not standby:  # the one that it waits for may have the ports
         for port in gateway_ports(settings, len(settings.gateway_listener_names) or 1):
             check_bindable(settings.gateway_host, port)

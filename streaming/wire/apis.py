@@ -39,6 +39,7 @@ class ApiKey(IntEnum):
     SYNC_GROUP = 14
     DESCRIBE_GROUPS = 15
     LIST_GROUPS = 16
+    SASL_HANDSHAKE = 17
     API_VERSIONS = 18
     CREATE_TOPICS = 19
     DELETE_TOPICS = 20
@@ -49,6 +50,7 @@ class ApiKey(IntEnum):
     DESCRIBE_CONFIGS = 32
     ALTER_CONFIGS = 33
     DESCRIBE_LOG_DIRS = 35
+    SASL_AUTHENTICATE = 36
     CREATE_PARTITIONS = 37
     DELETE_GROUPS = 42
     ELECT_LEADERS = 43
@@ -108,6 +110,7 @@ APIS: dict[int, Api] = {
         Api(ApiKey.SYNC_GROUP, "SyncGroup", 0, 5, KAFKA_PYTHON),
         Api(ApiKey.DESCRIBE_GROUPS, "DescribeGroups", 0, 5, KAFKA_PYTHON),
         Api(ApiKey.LIST_GROUPS, "ListGroups", 0, 5, KAFKA_PYTHON),
+        Api(ApiKey.SASL_HANDSHAKE, "SaslHandshake", 0, 1, KAFKA_PYTHON),
         Api(ApiKey.API_VERSIONS, "ApiVersions", 0, 4, KAFKA_PYTHON),
         Api(ApiKey.CREATE_TOPICS, "CreateTopics", 0, 7, KAFKA_PYTHON),
         Api(ApiKey.DELETE_TOPICS, "DeleteTopics", 0, 6, KAFKA_PYTHON),
@@ -118,6 +121,7 @@ APIS: dict[int, Api] = {
         Api(ApiKey.DESCRIBE_CONFIGS, "DescribeConfigs", 0, 4, KAFKA_PYTHON),
         Api(ApiKey.ALTER_CONFIGS, "AlterConfigs", 0, 2, KAFKA_PYTHON),
         Api(ApiKey.DESCRIBE_LOG_DIRS, "DescribeLogDirs", 0, 4, KAFKA_PYTHON),
+        Api(ApiKey.SASL_AUTHENTICATE, "SaslAuthenticate", 0, 2, KAFKA_PYTHON),
         Api(ApiKey.CREATE_PARTITIONS, "CreatePartitions", 0, 3, KAFKA_PYTHON),
         Api(ApiKey.DELETE_GROUPS, "DeleteGroups", 0, 2, KAFKA_PYTHON),
         Api(ApiKey.ELECT_LEADERS, "ElectLeaders", 0, 2, KAFKA_PYTHON),

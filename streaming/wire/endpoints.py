@@ -16,6 +16,21 @@ class SecurityProtocol(IntEnum):
     SASL_PLAINTEXT = 2
     SASL_SSL = 3
 
+    @property
+    def tls(self) -> bool:
+        """Whether connections are in TLS."""
+        return self in (SecurityProtocol.SSL, SecurityProtocol.SASL_SSL)
+
+    @property
+    def sasl(self) -> bool:
+        """Whether who connects says who it is, before all else."""
+        return self in (SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL)
+
+
+def protocol_of(*, tls: bool, sasl: bool) -> SecurityProtocol:
+    """Return the protocol with and without each of the two."""
+    return next(one for one in SecurityProtocol if (one.tls, one.sasl) == (tls, sasl))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:

@@ -7,6 +7,8 @@ the requests of one connection in order, so an answer with another id belongs to
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 
 from streaming.wire.errors import MalformedFrame
 from streaming.wire.frames import DEFAULT_LIMIT_BYTES, SIZE_BYTES, body_size, frame, size_prefix
@@ -28,7 +30,7 @@ class Exchange:
     After an exception, a cancellation too, close it: what comes next on it answers nobody.
     """
 
-    __slots__ = ("_answer_max_bytes", "_last_id", "_reader", "_writer")
+    __slots__ = ("_answer_max_bytes", "_good_until_s", "_last_id", "_reader", "_writer")
 
     def __init__(
         self,
@@ -40,10 +42,19 @@ class Exchange:
         self._reader, self._writer = reader, writer
         self._answer_max_bytes = answer_max_bytes
         self._last_id = 0
+        self._good_until_s = math.inf
+
+    def end_after(self, seconds: float) -> None:
+        """Take no more requests then: the broker would drop them, and the connection."""
+        self._good_until_s = time.monotonic() + seconds
 
     @property
     def usable(self) -> bool:
-        """Whether the broker has not hung up, as it does with connections that idle."""
+        """Whether the broker has not hung up, as it does with connections that idle, and is not
+        about to.
+        """
+        if time.monotonic() >= self._good_until_s:
+            return False
         return not self._reader.at_eof() and not self._writer.is_closing()
 
     async def ask(self, request: bytes) -> bytes:

@@ -14,15 +14,16 @@ DEFAULT_LIMIT_BYTES = 100 * 1024 * 1024
 class FrameSplitter:
     """Collects bytes of one connection and returns complete frames without their size prefix.
 
-    limit_bytes is the largest accepted frame (Kafka's socket.request.max.bytes). After an
-    exception the stream has no known boundary any more: close the connection.
+    limit_bytes is the largest accepted frame (Kafka's socket.request.max.bytes); it may be changed
+    between frames. After an exception the stream has no known boundary any more: close the
+    connection.
     """
 
-    __slots__ = ("_buffer", "_limit_bytes")
+    __slots__ = ("_buffer", "limit_bytes")
 
     def __init__(self, limit_bytes: int = DEFAULT_LIMIT_BYTES) -> None:
         self._buffer = bytearray()
-        self._limit_bytes = limit_bytes
+        self.limit_bytes = limit_bytes
 
     def feed(self, data: bytes) -> list[bytes]:
         """Add received bytes and return the frames they complete, in order.
@@ -32,7 +33,7 @@ class FrameSplitter:
         """
         if not self._buffer and len(data) >= _SIZE.size:
             (size_bytes,) = _SIZE.unpack_from(data)
-            if len(data) - _SIZE.size == size_bytes <= self._limit_bytes:
+            if len(data) - _SIZE.size == size_bytes <= self.limit_bytes:
                 return [data[_SIZE.size :]]  # a client that waits for its answers sends just one
         self._buffer += data
         frames = []
@@ -46,7 +47,7 @@ class FrameSplitter:
     def _frame_end(self, start: int) -> int | None:
         if len(self._buffer) - start < _SIZE.size:
             return None
-        return start + _SIZE.size + body_size(self._buffer, self._limit_bytes, start)
+        return start + _SIZE.size + body_size(self._buffer, self.limit_bytes, start)
 
 
 def body_size(data: bytes | bytearray, limit_bytes: int, start: int = 0) -> int:

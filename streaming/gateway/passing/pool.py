@@ -119,8 +119,7 @@ class BrokerPool:
             raise BrokerFailed(reason, asked=False) from error
 
     async def _opened(self) -> Exchange:
-        streams = await self._connector.open(self._target.end)
-        connection = Exchange(*streams, self._limits.answer_max_bytes)
+        connection = await self._connector.open(self._target.end, self._limits.answer_max_bytes)
         if self._target.end.security_protocol is SecurityProtocol.SSL:
             try:
                 # In TLS 1.3 a broker refuses our certificate after the handshake.

@@ -20,7 +20,7 @@ from streaming.settings import Settings
 from streaming.settings_loader import load_settings
 from streaming.wire.apis import ApiKey
 from streaming.wire.endpoints import Endpoint, SecurityProtocol
-from streaming.wire.exchange import CLIENT_ID, Exchange
+from streaming.wire.exchange import CLIENT_ID
 from streaming.wire.requests import encode_request
 from streaming.wire.responses import decode_response
 from tests.fixtures.certificates import Authority
@@ -71,8 +71,7 @@ def end_of(rig: Rig) -> Endpoint:
 
 async def asked(connector: Connector, end: Endpoint) -> int:
     """Ask for all topics, and return how many partitions the first has."""
-    streams = await connector.open(end)
-    connection = Exchange(*streams)
+    connection = await connector.open(end)
     try:
         request = encode_request(ApiKey.METADATA, 12, 0, CLIENT_ID, ALL_TOPICS)
         async with asyncio.timeout(20):

@@ -1,0 +1,162 @@
+"""A connection to a listener with SASL until its client has said who it is (KIP-43, KIP-152)."""
+
+from __future__ import annotations
+
+import asyncio
+from enum import Enum
+
+from state.protocol_errors import ProtocolError
+from streaming.gateway.answering import Answering
+from streaming.gateway.calls import Answer, BoundListener, Call, HangUp
+from streaming.security.sasl_server import Refused, Sasl, SaslServer
+from streaming.wire.apis import ApiKey
+from streaming.wire.passing import request_prefix
+from streaming.wire.requests import Request, decode_request
+from streaming.wire.responses import encode_response
+from streaming.wire.schema_codec import Body
+
+_REQUEST_MAX_BYTES = 512 * 1024
+"""Kafka's default of sasl.server.max.receive.size."""
+_FAILURE_DELAY_S = 0.1
+"""Kafka's default of connection.failed.authentication.delay.ms: passwords are not tried quickly."""
+
+
+class _Stage(Enum):
+    """How far a client has come."""
+
+    HANDSHAKE = "handshake"
+    TOKENS = "tokens"
+    BARE_TOKENS = "bare tokens"  # after version 0 of SaslHandshake
+    KNOWN = "known"
+
+
+_TAKEN = {
+    _Stage.HANDSHAKE: frozenset({ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE}),
+    _Stage.TOKENS: frozenset({ApiKey.SASL_AUTHENTICATE}),
+}
+"""What a client may ask before it is known (SaslServerAuthenticator)."""
+
+
+class NotAuthenticated(HangUp):
+    """Somebody is not let in; the message is for our log."""
+
+
+class Login:
+    """Has the place of what answers one connection, and lets requests through to it then."""
+
+    def __init__(self, answering: Answering, sasl: Sasl) -> None:
+        """Take what answers who is known, and how clients say who they are."""
+        self._answering = answering
+        self._sasl = sasl
+        self._stage = _Stage.HANDSHAKE
+        self._server: SaslServer | None = None
+        self._mechanism = ""
+
+    @property
+    def listener(self) -> BoundListener:
+        """Where requests come in."""
+        return self._answering.listener
+
+    def largest_bytes(self, configured_bytes: int) -> int:
+        """Return how large a request may be: small until it is known whose it is."""
+        if self._stage is _Stage.KNOWN:
+            return configured_bytes
+        return min(configured_bytes, _REQUEST_MAX_BYTES)
+
+    def at_once(self, api_key: int, request_frame: bytes) -> bytes | None:
+        """Answer as `Answering` who is known."""
+        if self._stage is not _Stage.KNOWN:
+            return None
+        return self._answering.at_once(api_key, request_frame)
+
+    def try_answer(
+        self, api_key: int, request_frame: bytes, client_host: str, answer: Answer
+    ) -> bool:
+        """Answer as `Answering` who is known."""
+        if self._stage is not _Stage.KNOWN:
+            return False
+        return self._answering.try_answer(api_key, request_frame, client_host, answer)
+
+    async def answer(self, request_frame: bytes) -> bytes:
+        """Answer who is known, and others what they may ask; raises as `Answering`, and
+        NotAuthenticated.
+        """
+        if self._stage is _Stage.KNOWN:
+            return await self._answering.answer(request_frame)
+        if self._stage is _Stage.BARE_TOKENS:
+            return await self._heard(request_frame)
+        prefix = request_prefix(request_frame)
+        if prefix.api_key not in _TAKEN[self._stage]:
+            raise NotAuthenticated(f"API key {prefix.api_key} was asked before who asks was known")
+        if prefix.api_key == ApiKey.API_VERSIONS:
+            return await self._answering.answer(request_frame)
+        request = decode_request(request_frame, _TAKEN[self._stage])
+        if prefix.api_key == ApiKey.SASL_HANDSHAKE:
+            return await self._begin(request)
+        return await self._go_on(request)
+
+    async def _begin(self, request: Request) -> bytes:
+        mechanism, spoken = request.body["mechanism"], list(self._sasl.mechanisms)
+        if mechanism not in spoken:
+            error = ProtocolError.UNSUPPORTED_SASL_MECHANISM
+            answer = _response(request, {"error_code": error, "mechanisms": spoken})
+            raise NotAuthenticated(f"mechanism {mechanism!r} is not enabled", answer)
+        self._mechanism, self._server = mechanism, self._sasl.server(mechanism)
+        in_requests = request.header.api_version > 0
+        self._stage = _Stage.TOKENS if in_requests else _Stage.BARE_TOKENS
+        return _response(request, {"error_code": ProtocolError.NONE, "mechanisms": spoken})
+
+    async def _go_on(self, request: Request) -> bytes:
+        try:
+            token = await self._heard(request.body["auth_bytes"])
+        except NotAuthenticated as refused:
+            refused.answer = _response(request, _refusal(self._mechanism))
+            raise
+        return _response(request, _token(token))
+
+    async def _heard(self, token: bytes) -> bytes:
+        assert self._server is not None
+        try:
+            answer = await self._server.respond(token)
+        except Refused as refused:
+            await asyncio.sleep(_FAILURE_DELAY_S)
+            raise NotAuthenticated(f"not authenticated by {self._mechanism}: {refused}") from None
+        if self._server.complete:
+            self._stage = _Stage.KNOWN
+        return answer
+
+
+async def late_handshake(_: Call) -> Body:
+    """Answer SaslHandshake where it is known who asks, or all may (KafkaApis)."""
+    return {"error_code": ProtocolError.ILLEGAL_SASL_STATE, "mechanisms": []}
+
+
+async def late_authenticate(_: Call) -> Body:
+    """Answer SaslAuthenticate in the same way."""
+    message = "SaslAuthenticate request received after successful authentication"
+    return _token(b"") | {
+        "error_code": ProtocolError.ILLEGAL_SASL_STATE,
+        "error_message": message,
+    }
+
+
+def _refusal(mechanism: str) -> Body:
+    """A client is not told what was wrong: that there is such a user would be told, too."""
+    return _token(b"") | {
+        "error_code": ProtocolError.SASL_AUTHENTICATION_FAILED,
+        "error_message": f"Authentication failed: invalid credentials with {mechanism}",
+    }
+
+
+def _token(token: bytes) -> Body:
+    return {
+        "error_code": ProtocolError.NONE,
+        "error_message": None,
+        "auth_bytes": token,
+        "session_lifetime_ms": 0,
+    }
+
+
+def _response(request: Request, body: Body) -> bytes:
+    header = request.header
+    return encode_response(header.api_key, header.api_version, header.correlation_id, body)

@@ -1,0 +1,128 @@
+"""Under whose name this node is known to brokers and ZooKeeper, and who is known to it by password.
+
+Names and passwords are in the JAAS file that brokers have too (java.security.auth.login.config).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from streaming.errors import ConfigurationError
+from streaming.security.jaas import JaasError, LoginModule, Sections, parse_jaas
+from streaming.settings import PLAIN, Settings
+
+_FILE = "java.security.auth.login.config"
+_BROKERS, _ZOOKEEPER = "KafkaServer", "Client"
+_PLAIN_MODULE, _SCRAM_MODULE, _DIGEST_MODULE = (
+    "PlainLoginModule",
+    "ScramLoginModule",
+    "DigestLoginModule",
+)
+_USER_PREFIX = "user_"
+DIGEST_MD5 = "DIGEST-MD5"
+"""The mechanism by which ZooKeeper learns names and passwords."""
+
+
+@dataclass(frozen=True, slots=True)
+class Credentials:
+    """Who we are, by which mechanism, and the proof."""
+
+    mechanism: str
+    user: str
+    password: str = field(repr=False)
+
+
+def own_credentials(settings: Settings) -> Credentials | None:
+    """Return under whose name brokers are asked, None without SASL.
+
+    A section <listener>.KafkaServer of the listener on which brokers hear the controller counts
+    before KafkaServer (org.apache.kafka.common.security.JaasContext). Raises ConfigurationError.
+    """
+    mechanism = settings.sasl_mechanism_inter_broker_protocol
+    if not mechanism:
+        return None
+    wanted = _PLAIN_MODULE if mechanism == PLAIN else _SCRAM_MODULE
+    for module in _of_brokers(_sections(settings), settings.controller_listener):
+        if module.name == wanted:
+            return _credentials(settings, mechanism, module)
+    raise _unusable(
+        settings,
+        f"its section {_BROKERS} has no {wanted}, which sasl.mechanism.inter.broker.protocol ="
+        f" {mechanism} takes",
+    )
+
+
+def plain_users(settings: Settings, listener: str) -> Mapping[str, str]:
+    """Return the passwords of who may come in by PLAIN on a listener, by user
+    (PlainServerCallbackHandler). Raises ConfigurationError.
+    """
+    return {
+        option.removeprefix(_USER_PREFIX): value
+        for module in _of_brokers(_sections(settings), listener)
+        if module.name == _PLAIN_MODULE
+        for option, value in module.options.items()
+        if option.startswith(_USER_PREFIX)
+    }
+
+
+def zookeeper_credentials(settings: Settings) -> Credentials | None:
+    """Return under whose name ZooKeeper is asked, None if the file has no section for it.
+
+    Raises ConfigurationError.
+    """
+    modules = _sections(settings).get(_ZOOKEEPER)
+    if modules is None:
+        return None
+    for module in modules:
+        if module.name == _DIGEST_MODULE:
+            return _credentials(settings, DIGEST_MD5, module)
+    raise _unusable(settings, f"its section {_ZOOKEEPER} has no {_DIGEST_MODULE}")
+
+
+def check_credentials(settings: Settings) -> None:
+    """Raise ConfigurationError when the file is missing, or lacks what the settings need of it."""
+    own_credentials(settings)
+    named = settings.zookeeper_ssl_keystore_location or zookeeper_credentials(settings)
+    if settings.zookeeper_set_acl and not named:
+        raise _unusable(
+            settings,
+            f"zookeeper.set.acl = true needs a name with ZooKeeper, and it has no section"
+            f" {_ZOOKEEPER}",
+        )
+
+
+def _of_brokers(sections: Sections, listener: str) -> list[LoginModule]:
+    own = sections.get(f"{listener.lower()}.{_BROKERS}")
+    return sections.get(_BROKERS, []) if own is None else own
+
+
+def _sections(settings: Settings) -> Sections:
+    path = settings.java_security_auth_login_config
+    if not path:
+        return {}
+    try:
+        return parse_jaas(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise _unusable(settings, str(error.strerror)) from error
+    except UnicodeDecodeError as error:
+        raise _unusable(settings, "it is not UTF-8") from error
+    except JaasError as error:
+        raise _unusable(settings, str(error)) from error
+
+
+def _credentials(settings: Settings, mechanism: str, module: LoginModule) -> Credentials:
+    try:
+        return Credentials(mechanism, module.options["username"], module.options["password"])
+    except KeyError as error:
+        raise _unusable(settings, f"its {module.name} has no {error.args[0]}") from error
+
+
+def _unusable(settings: Settings, reason: str) -> ConfigurationError:
+    return ConfigurationError(
+        f"{_FILE} = {settings.java_security_auth_login_config!r} cannot be used ({reason});"
+        f" allowed: a JAAS file as brokers have it, with username and password of a {_PLAIN_MODULE}"
+        f" or {_SCRAM_MODULE} in section {_BROKERS}, and of a {_DIGEST_MODULE} in section"
+        f" {_ZOOKEEPER} where ZooKeeper wants to know who connects"
+    )

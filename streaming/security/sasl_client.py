@@ -1,0 +1,80 @@
+"""Says who we are on a connection to a broker (KIP-43, KIP-152)."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Generator
+
+from scramp import ScramClient, ScramException
+
+from streaming.security.credentials import Credentials
+from streaming.settings import PLAIN
+from streaming.wire.apis import APIS, ApiKey
+from streaming.wire.exchange import CLIENT_ID, Exchange
+from streaming.wire.requests import encode_request
+from streaming.wire.responses import decode_response
+from streaming.wire.schema_codec import Body
+
+_HANDSHAKE_VERSION = 1  # by which the broker knows that tokens come in requests
+_AUTHENTICATE_VERSION = 2
+
+Conversation = Generator[bytes, bytes, None]
+"""What a client says by turns with what it hears."""
+
+
+class NotAuthenticated(ConnectionError):
+    """A broker does not take us for who we say we are; the message says what it said."""
+
+
+async def authenticate(connection: Exchange, ours: Credentials) -> float:
+    """Say who we are, and return for how many seconds that is good, infinity as a rule (KIP-368).
+
+    Raises NotAuthenticated, OSError and WireError.
+    """
+    mechanism = ours.mechanism
+    refused = f"with {mechanism} as user {ours.user!r}"
+    answer = await _ask(connection, ApiKey.SASL_HANDSHAKE, {"mechanism": mechanism})
+    if answer["error_code"]:
+        spoken = ", ".join(answer["mechanisms"])
+        raise NotAuthenticated(f"refused {refused}: the broker takes {spoken}")
+    conversation = _plain(ours) if mechanism == PLAIN else _scram(ours)
+    token: bytes | None = next(conversation)
+    while token is not None:
+        answer = await _ask(connection, ApiKey.SASL_AUTHENTICATE, {"auth_bytes": token})
+        if answer["error_code"]:
+            raise NotAuthenticated(f"refused {refused}: {answer['error_message']}")
+        try:
+            # To salt a password takes milliseconds, for which nobody else should wait.
+            token = await asyncio.to_thread(_said, conversation, answer["auth_bytes"])
+        except (ScramException, UnicodeDecodeError) as error:
+            raise NotAuthenticated(f"the broker does not know {ours.user!r}: {error}") from error
+    return answer["session_lifetime_ms"] / 1000 or math.inf
+
+
+def _said(conversation: Conversation, heard: bytes) -> bytes | None:
+    """Return what comes next, None at the end."""
+    try:
+        return conversation.send(heard)
+    except StopIteration:
+        return None
+
+
+def _plain(ours: Credentials) -> Conversation:
+    """RFC 4616."""
+    yield f"\0{ours.user}\0{ours.password}".encode()
+
+
+def _scram(ours: Credentials) -> Conversation:
+    client = ScramClient([ours.mechanism], ours.user, ours.password)
+    first = yield client.get_client_first().encode()
+    client.set_server_first(first.decode())
+    final = yield client.get_client_final().encode()
+    client.set_server_final(final.decode())
+
+
+async def _ask(connection: Exchange, api: ApiKey, body: Body) -> Body:
+    version = _HANDSHAKE_VERSION if api is ApiKey.SASL_HANDSHAKE else _AUTHENTICATE_VERSION
+    assert APIS[api].max_version >= version
+    request = encode_request(api, version, 0, CLIENT_ID, body)
+    return decode_response(api, version, await connection.ask(request))[1]

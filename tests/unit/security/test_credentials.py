@@ -1,0 +1,149 @@
+"""Who we are is in the brokers' own file, and what is missing there is said before the start."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from streaming.errors import ConfigurationError
+from streaming.security.credentials import (
+    DIGEST_MD5,
+    Credentials,
+    check_credentials,
+    own_credentials,
+    plain_users,
+    zookeeper_credentials,
+)
+from streaming.security.protocols import configured_listeners, spoken_protocols
+from streaming.settings import Settings
+from streaming.settings_loader import load_settings
+from streaming.wire.endpoints import SecurityProtocol
+from tests.fixtures.certificates import Authority
+from tests.fixtures.jaas import Modules, jaas_file, login
+
+PLAIN = {"PlainLoginModule": login("node", "hush", node="hush", alice="a")}
+SCRAM = {"ScramLoginModule": login("cluster", "hash")}
+DIGEST = {"DigestLoginModule": login("kafka", "to-zookeeper")}
+BY_PLAIN = "sasl.mechanism.inter.broker.protocol=PLAIN"
+BY_SCRAM = "sasl.mechanism.inter.broker.protocol=SCRAM-SHA-512"
+
+
+def settings(folder: Path, sections: dict[str, Modules], *overrides: str) -> Settings:
+    path = jaas_file(folder / "jaas.conf", sections)
+    given = [f"java.security.auth.login.config={path}", *overrides]
+    return load_settings(overrides=given, environment={})
+
+
+def test_without_a_mechanism_nobody_is_told_who_we_are(tmp_path: Path) -> None:
+    given = settings(tmp_path, {"KafkaServer": PLAIN})
+    assert own_credentials(given) is None
+    assert zookeeper_credentials(given) is None
+    assert given.sasl_mechanisms == ()
+    check_credentials(given)
+
+
+def test_our_name_is_the_mechanisms(tmp_path: Path) -> None:
+    both = {"KafkaServer": PLAIN | SCRAM, "Client": DIGEST}
+    given = settings(tmp_path, both, BY_SCRAM, "sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-512")
+    assert own_credentials(given) == Credentials("SCRAM-SHA-512", "cluster", "hash")
+    assert zookeeper_credentials(given) == Credentials(DIGEST_MD5, "kafka", "to-zookeeper")
+    assert plain_users(given, "CLIENT") == {"node": "hush", "alice": "a"}
+    assert given.sasl_mechanisms == ("PLAIN", "SCRAM-SHA-512")
+    given = settings(tmp_path, both, BY_PLAIN)
+    assert own_credentials(given) == Credentials("PLAIN", "node", "hush")
+    assert given.sasl_mechanisms == ("PLAIN",)
+    assert "hush" not in repr(own_credentials(given))
+
+
+def test_a_listener_may_have_a_section_of_its_own(tmp_path: Path) -> None:
+    inner = {"PlainLoginModule": login("inner", "other", bob="b")}
+    sections = {"KafkaServer": PLAIN, "internal.KafkaServer": inner}
+    given = settings(tmp_path, sections, BY_PLAIN, "inter.broker.listener.name=INTERNAL")
+    assert own_credentials(given) == Credentials("PLAIN", "inner", "other")
+    assert plain_users(given, "INTERNAL") == {"bob": "b"}
+    assert plain_users(given, "CLIENT") == {"node": "hush", "alice": "a"}
+
+
+@pytest.mark.parametrize(
+    ("sections", "overrides", "reason"),
+    [
+        ({"Client": DIGEST}, [BY_PLAIN], "its section KafkaServer has no PlainLoginModule"),
+        ({"KafkaServer": PLAIN}, [BY_SCRAM], "has no ScramLoginModule, which sasl.mechanism"),
+        (
+            {"KafkaServer": {"PlainLoginModule": {"username": "x"}}},
+            [BY_PLAIN],
+            "its PlainLoginModule has no password",
+        ),
+        ({"Client": PLAIN}, [], "its section Client has no DigestLoginModule"),
+        ({"KafkaServer": PLAIN}, ["zookeeper.set.acl=true"], "and it has no section Client"),
+    ],
+)
+def test_what_the_file_lacks_is_said(
+    tmp_path: Path, sections: dict[str, Modules], overrides: list[str], reason: str
+) -> None:
+    given = settings(tmp_path, sections, *overrides)
+    with pytest.raises(ConfigurationError) as caught:
+        check_credentials(given)
+    said = str(caught.value)
+    assert said.startswith("java.security.auth.login.config = '") and reason in said
+    assert "allowed: a JAAS file as brokers have it" in said
+    assert "hush" not in said
+
+
+def test_a_file_that_is_none_is_named(tmp_path: Path) -> None:
+    given = settings(tmp_path, {"KafkaServer": PLAIN}, BY_PLAIN)
+    path = Path(given.java_security_auth_login_config)
+    for content, reason in ((b"KafkaServer", "line 1: { was expected"), (b"\xff", "not UTF-8")):
+        path.write_bytes(content)
+        with pytest.raises(ConfigurationError, match=reason):
+            check_credentials(given)
+    path.unlink()
+    with pytest.raises(ConfigurationError, match="No such file"):
+        check_credentials(given)
+
+
+@pytest.mark.parametrize(
+    ("override", "reason"),
+    [
+        (BY_PLAIN, r"PLAIN needs a name and a password: set java\.security\.auth\.login\.config"),
+        ("sasl.enabled.mechanisms=PLAIN", r"sasl\.enabled\.mechanisms is about SASL, in which"),
+        ("listener.security.protocol.map=C:SASL_PLAINTEXT", "protocol.map is about SASL"),
+        ("listener.security.protocol.map=C:SASL_SSL", "protocol.map is about TLS"),
+        ("sasl.mechanism.inter.broker.protocol=GSSAPI", "allowed are PLAIN, SCRAM-SHA-256"),
+        ("sasl.enabled.mechanisms=PLAIN,PLAIN", "allowed is PLAIN, SCRAM-SHA-256 and SCRAM"),
+        ("sasl.enabled.mechanisms=GSSAPI", "allowed is PLAIN, SCRAM-SHA-256 and SCRAM"),
+        ("zookeeper.set.acl=true", "java.security.auth.login.config to a JAAS file"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(override: str, reason: str) -> None:
+    with pytest.raises(ConfigurationError, match=reason):
+        load_settings(overrides=[override], environment={})
+
+
+def test_what_is_spoken_follows_from_key_and_mechanism(tmp_path: Path) -> None:
+    authority = Authority(tmp_path / "authority")
+    sections = {"KafkaServer": PLAIN}
+    plain, secured = SecurityProtocol.SASL_PLAINTEXT, SecurityProtocol.SASL_SSL
+    with_name = settings(tmp_path, sections, BY_PLAIN)
+    assert spoken_protocols(with_name) == {SecurityProtocol.PLAINTEXT, plain}
+    with_both = settings(
+        tmp_path,
+        sections,
+        BY_PLAIN,
+        f"ssl.keystore.location={authority.keystore('ours')}",
+        "gateway.listeners=CLIENT,SASL_SSL,INTERNAL",
+        "listener.security.protocol.map=INTERNAL:SASL_PLAINTEXT",
+    )
+    assert spoken_protocols(with_both) == set(SecurityProtocol)
+    assert configured_listeners(with_both) == {
+        "CLIENT": SecurityProtocol.PLAINTEXT,
+        "SASL_SSL": secured,
+        "INTERNAL": plain,
+    }
+
+
+def test_passwords_are_not_among_the_configs_that_tools_read(tmp_path: Path) -> None:
+    given = settings(tmp_path, {"KafkaServer": PLAIN}, BY_PLAIN)
+    assert "hush" not in str(given)
+    assert given.java_security_auth_login_config.endswith("jaas.conf")
