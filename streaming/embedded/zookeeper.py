@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from streaming.embedded.java import find_java
@@ -68,14 +68,16 @@ class EmbeddedZooKeeper(EmbeddedServer):
         max_packet_bytes: int = 1 << 20,
         jars: Path | None = None,
         config: Mapping[str, str] | None = None,
+        jvm_options: Sequence[str] = (),
     ) -> None:
-        """config: lines of zoo.cfg beside those that it has."""
+        """config: lines of zoo.cfg beside those that it has; jvm_options: those of Java, too."""
         super().__init__("ZooKeeper", data_dir, data_dir / "zookeeper.log")
         self.port = free_ports(1)[0] if port is None else port
         self._max_heap_mb = max_heap_mb
         self._max_packet_bytes = max_packet_bytes
         self._jars = jars
         self._config = config or {}
+        self._jvm_options = jvm_options
 
     @property
     def connect_string(self) -> str:
@@ -100,6 +102,7 @@ class EmbeddedZooKeeper(EmbeddedServer):
             f"-Dlog4j.configuration={log4j1.as_uri()}",
             "-Dzookeeper.jmx.log4j.disable=true",
             f"-Djute.maxbuffer={self._max_packet_bytes}",
+            *self._jvm_options,
             "-cp",
             os.pathsep.join(map(str, spark_jars(_JAR_PATTERNS)))
             if self._jars is None

@@ -6,9 +6,11 @@ import ssl
 from typing import Any
 
 from kazoo.client import KazooClient
+from kazoo.exceptions import AuthFailedError, ConnectionDropped
 from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.connection import ConnectionHandler
 
+from streaming.security.credentials import Credentials
 from streaming.zk.errors import WriteRefused
 
 _READS = frozenset({-11, 3, 4, 6, 8, 9, 12, 22, 100, 101, 102})
@@ -57,17 +59,39 @@ class ImpatientHandler(SequentialThreadingHandler):
         return [*waiting, *(one for one in found[0] if one not in waiting)], *found[1:]
 
 
+def sasl_options(ours: Credentials) -> dict[str, str]:
+    """Return who we are as kazoo takes it."""
+    return {"mechanism": ours.mechanism, "username": ours.user, "password": ours.password}
+
+
 class _ImpatientConnection(ConnectionHandler):
     """kazoo's connection, with that bound also on a server that takes the connection but does not
     say whether the session goes on, as one that is starting or stuck may.
 
     There is none for a new session: nothing is lost by waiting, and servers agree on it first.
+
+    A server that refuses a password hangs up, and so does one that dies. kazoo gives up for good
+    then; where the password was good once, it is the latter.
     """
 
+    _was_known = False
+
     def _invoke(self, timeout: float, request: Any, xid: int | None = None) -> Any:
-        if self.client._session_id:
-            timeout = min(timeout, self.handler.connect_timeout_s)
-        return super()._invoke(timeout, request, xid)
+        return super()._invoke(self._bounded(timeout), request, xid)
+
+    def _authenticate_with_sasl(self, host: str, timeout: float) -> None:
+        try:
+            super()._authenticate_with_sasl(host, self._bounded(timeout))
+        except AuthFailedError as error:
+            if self._was_known:
+                raise ConnectionDropped(str(error)) from error
+            raise
+        self._was_known = True
+
+    def _bounded(self, timeout: float) -> float:
+        if not self.client._session_id:
+            return timeout
+        return min(timeout, float(self.handler.connect_timeout_s))
 
 
 class ImpatientClient(KazooClient):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from streaming.security.credentials import zookeeper_credentials
 from streaming.security.tls import zookeeper_context
 from streaming.settings import Settings
 from streaming.zk.client import ZkSession
@@ -12,8 +13,8 @@ from streaming.zk.reader import StateListener, ZkReader
 
 
 def reader_of(settings: Settings) -> ZkReader:
-    """Return a session that only reads, not connected yet; raises ConfigurationError when TLS is
-    configured, and its files cannot be used.
+    """Return a session that only reads, not connected yet; raises ConfigurationError when a file
+    that the settings name cannot be used.
     """
     return ZkReader(settings.zookeeper_connect, **_options(settings))
 
@@ -30,6 +31,7 @@ def secret_acl(settings: Settings) -> Acl:
 
 def _options(settings: Settings) -> dict[str, Any]:
     return {
+        "sasl": zookeeper_credentials(settings),
         "session_timeout_ms": settings.zookeeper_session_timeout_ms,
         "tls": zookeeper_context(settings),
         "default_acl": CREATORS_ACL if settings.zookeeper_set_acl else OPEN_ACL,

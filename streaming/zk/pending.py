@@ -54,7 +54,8 @@ class Pending(Generic[T]):
         except KazooTimeoutError:
             raise ZooKeeperUnreachable(self._session.hosts, int(timeout_s * 1000)) from None
         except AuthFailedError as error:
-            raise AuthenticationFailed(str(error)) from error
+            hosts = self._session.hosts
+            raise AuthenticationFailed(f"ZooKeeper at {hosts} refused the credentials") from error
         except SessionExpiredError as error:
             raise SessionLost(f"session expired or closed at {self._path}") from error
         except ConnectionLoss as error:

@@ -16,6 +16,7 @@ from typing import Any, Self
 from kazoo.protocol.states import EventType, KazooState, KeeperState
 from kazoo.security import ACL, Id
 
+from streaming.security.credentials import Credentials
 from streaming.zk.errors import (
     AuthenticationFailed,
     ConnectionLost,
@@ -24,7 +25,12 @@ from streaming.zk.errors import (
     ZooKeeperError,
     ZooKeeperUnreachable,
 )
-from streaming.zk.kazoo_client import ImpatientClient, ImpatientHandler, ReadingClient
+from streaming.zk.kazoo_client import (
+    ImpatientClient,
+    ImpatientHandler,
+    ReadingClient,
+    sasl_options,
+)
 from streaming.zk.ops import OPEN_ACL, Acl
 from streaming.zk.pending import Pending
 from streaming.zk.types import SessionState, WatchEvent, WatchKind, ZNode
@@ -67,7 +73,9 @@ class ZkReader:
         auth_data: Sequence[tuple[str, str]] = (),
         default_acl: Acl = OPEN_ACL,
         tls: ssl.SSLContext | None = None,
+        sasl: Credentials | None = None,
     ) -> None:
+        """Take where ZooKeeper is, what connections are secured with, and who we are there."""
         self.hosts = hosts
         self.session_timeout_ms = session_timeout_ms
         self.default_acl = default_acl
@@ -82,6 +90,7 @@ class ZkReader:
             timeout=session_timeout_ms / 1000,
             handler=ImpatientHandler(hosts, session_timeout_ms, tls),
             auth_data=list(auth_data),
+            sasl_options=None if sasl is None else sasl_options(sasl),
             default_acl=kazoo_acl(default_acl),
             connection_retry=_RECONNECT,
             logger=logger,

@@ -1,8 +1,12 @@
-"""Sessions in TLS with a real ZooKeeper that wants to know who connects; whom znodes are for."""
+"""Sessions with real ZooKeepers that want to know who connects, by a certificate or a password;
+whom znodes are for.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +19,18 @@ from streaming.settings import Settings
 from streaming.settings_loader import load_settings
 from streaming.zk.claim import ControllerClaim, claim_controller
 from streaming.zk.client import ZkSession
-from streaming.zk.errors import RequestFailed, ZkErrorCode, ZooKeeperUnreachable
+from streaming.zk.errors import (
+    AuthenticationFailed,
+    RequestFailed,
+    ZkErrorCode,
+    ZooKeeperUnreachable,
+)
 from streaming.zk.opening import reader_of, session_of
 from streaming.zk.ops import Create, SetData
+from streaming.zk.types import SessionState
 from tests.fixtures.certificates import Authority
-from tests.fixtures.secured_zookeeper import secured_zookeeper
+from tests.fixtures.jaas import jaas_file, login
+from tests.fixtures.secured_zookeeper import secured_zookeeper, zookeeper_with_passwords
 
 MANY = 3_000
 LARGE = bytes(2_000)
@@ -118,3 +129,54 @@ def test_znodes_are_for_who_made_them(secured: Secured) -> None:
     with session_of(settings) as session:
         session.set("/ours", b"3")
         assert session.get("/config/users/alice") is not None
+
+
+def _hang_up_once_asked_who(port: int) -> None:
+    """Be a ZooKeeper that goes on with one session, and dies when the client says who it is."""
+    with socket.create_server(("127.0.0.1", port)) as server:
+        server.settimeout(30.0)
+        connection, _ = server.accept()
+        with connection:
+            connection.settimeout(30.0)
+            asked = connection.recv(4_096)
+            (size_bytes, _, _, timeout_ms, session_id) = struct.unpack_from(">iiqiq", asked)
+            password = asked[28 : size_bytes + 3]  # with its length; the last byte is "read-only"
+            answer = struct.pack(">iiq", 0, timeout_ms, session_id) + password + b"\0"
+            connection.sendall(struct.pack(">i", len(answer)) + answer)
+            assert connection.recv(4_096)
+
+
+def test_a_password_is_a_name_too(tmp_path: Path) -> None:
+    """One that was good once stays good while ZooKeeper is away and hangs up as it comes back."""
+
+    def settings(user: str, password: str) -> Settings:
+        named = {"DigestLoginModule": login(user, password)}
+        path = jaas_file(tmp_path / f"{user}-{password}", {"Client": named})
+        given = {
+            "zookeeper.connect": server.connect_string,
+            "zookeeper.session.timeout.ms": "10000",
+            "zookeeper.set.acl": "true",
+            "java.security.auth.login.config": path,
+        }
+        return load_settings(overrides=[f"{key}={value}" for key, value in given.items()])
+
+    with zookeeper_with_passwords(tmp_path / "zookeeper", kafka="hush", other="x") as server:
+        ours = settings("kafka", "hush")
+        with session_of(ours) as session, session_of(settings("other", "x")) as other:
+            heard: list[SessionState] = []
+            session.add_state_listener(heard.append)
+            session.create("/ours", b"1")
+            server.kill()
+            _hang_up_once_asked_who(server.port)
+            server.start()
+            session.wait_until_held(10.0)
+            assert SessionState.LOST not in heard
+            session.set("/ours", b"2")
+            with pytest.raises(RequestFailed) as refused:
+                other.set("/ours", b"3")
+            assert refused.value.code == ZkErrorCode.NO_AUTH
+        with reader_of(ours) as reader:
+            assert reader.get("/ours") is not None
+        guessing = session_of(settings("kafka", "guess"))
+        with pytest.raises(AuthenticationFailed, match="refused the credentials"), guessing:
+            guessing.get("/ours")
