@@ -14,7 +14,7 @@ from typing import Any
 import orjson
 
 from streaming.demo.metadata import ask_metadata
-from streaming.embedded.broker import KafkaBroker
+from streaming.embedded.broker import SMALL_JVM, KafkaBroker
 from streaming.embedded.kafka_jars import DEFAULT_VERSION
 from streaming.embedded.ports import LOOPBACK, free_ports
 from streaming.embedded.zookeeper import EmbeddedZooKeeper
@@ -40,6 +40,7 @@ class Kind:
 
     version: str = DEFAULT_VERSION
     config: Mapping[str, str] = field(default_factory=dict)
+    jvm_options: Sequence[str] = ()
 
 
 @contextmanager
@@ -101,6 +102,7 @@ class RealCluster:
                 folder / f"broker-{id_}",
                 version=kind.version,
                 config={"zookeeper.session.timeout.ms": str(BROKER_SESSION_MS), **kind.config},
+                jvm_options=(*SMALL_JVM, *kind.jvm_options),
             )
             for id_, kind in brokers.items()
         }

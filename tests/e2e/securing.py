@@ -1,0 +1,107 @@
+"""What is done with brokers that want to know who connects, however they find out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from kafka import KafkaConsumer, KafkaProducer
+
+from streaming.embedded.ports import LOOPBACK
+from streaming.zk.znodes import CONTROLLER_PATH
+from tests.e2e.real_cluster import OURS, RealCluster
+from tests.e2e.test_hidden import in_sync
+from tests.e2e.waiting import wait_for
+from tests.fixtures.certificates import Authority
+from tests.fixtures.kafka_tools import NEW, KafkaTools
+
+SECURED = "INTERNAL"
+"""The brokers' second listener, on which they talk among themselves."""
+OFFSETS = {
+    "offsets.topic.replication.factor": "3",
+    "offsets.topic.num.partitions": "2",
+}
+_WANTED = ("--replica-assignment", "1:2:3")
+
+
+def pem(authority: Authority, name: str) -> dict[str, str]:
+    """The properties with which Kafka speaks TLS."""
+    return {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(authority.keystore(name)),
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": str(authority.trusted),
+    }
+
+
+def gateway(cluster: RealCluster) -> str:
+    """Where this node has the secured listener: the second one, so its second port."""
+    return f"{LOOPBACK}:{cluster.port + 1}"
+
+
+def brokers(cluster: RealCluster) -> list[str]:
+    """Where brokers have it."""
+    return [f"{LOOPBACK}:{one.internal_port}" for one in cluster.brokers.values()]
+
+
+def create(cluster: RealCluster, folder: Path, topic: str, how: Mapping[str, str]) -> None:
+    """Create a topic of three replicas at the gateway, as a client with these properties."""
+    tools = KafkaTools(NEW, ["--bootstrap-server", gateway(cluster)], folder)
+    config = tools.file(topic, "".join(f"{key}={value}\n" for key, value in how.items()))
+    tools("kafka-topics", "--create", "--topic", topic, *_WANTED, "--command-config", config)
+    in_sync(cluster, topic, 1, 3)
+
+
+def drive(cluster: RealCluster, topic: str) -> None:
+    """Have the leader leave in order and return, and the next one die and return."""
+    before = len(cluster.broker_log(1))
+    assert cluster.brokers[1].terminate(120)
+    assert "Controlled shutdown request returned successfully" in cluster.broker_log(1)[before:]
+    wait_for("the other leader", lambda: cluster.state(topic, 0)["leader"] == 2)
+    cluster.brokers[1].start()
+    in_sync(cluster, topic, 1, 3)  # by AlterPartition
+
+    cluster.brokers[2].kill()
+    wait_for("a leader that lives", lambda: cluster.state(topic, 0)["leader"] in (1, 3))
+    cluster.brokers[2].start()
+    in_sync(cluster, topic, 1, 3)
+
+
+def read_in_turns(cluster: RealCluster, topic: str, client: Mapping[str, Any]) -> None:
+    """Have two members of a group read after one another: the second begins where the first, whose
+    commit is acknowledged once followers have fetched it from us, has ended.
+    """
+    producer = KafkaProducer(bootstrap_servers=brokers(cluster), acks="all", **client)
+    for number in range(20):
+        producer.send(topic, b"%d" % number).get(120)
+    producer.close()
+    joined = cluster.status()["gateway"].get("requests_JoinGroup", 0)
+    for first, last in ((0, 9), (10, 19)):
+        consumer = KafkaConsumer(
+            topic,
+            bootstrap_servers=brokers(cluster),
+            group_id=f"of-{topic}",
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            max_poll_records=10,
+            **client,
+        )
+        got = [int(next(consumer).value) for _ in range(10)]
+        assert got == list(range(first, last + 1))
+        consumer.commit()
+        consumer.close()
+    assert cluster.status()["gateway"]["requests_JoinGroup"] > joined
+
+
+def leave_to_brokers(cluster: RealCluster, topic: str, folder: Path) -> None:
+    """Go, and have a broker's controller go on with what is there."""
+    cluster.stop_supervising()
+    cluster.supervisor.stop()
+    wait_for("a broker that controls", lambda: cluster.json(CONTROLLER_PATH).get("brokerid", 0) > 0)
+    assert cluster.json(CONTROLLER_PATH)["brokerid"] != OURS
+    servers = cluster.brokers[1].bootstrap_server
+    tools = KafkaTools(NEW, ["--bootstrap-server", servers], folder)
+    tools("kafka-topics", "--create", "--topic", "later", *_WANTED)
+    cluster.brokers[cluster.state(topic, 0)["leader"]].kill()
+    wait_for("another leader", lambda: len(cluster.state(topic, 0)["isr"]) == 2)

@@ -1,0 +1,252 @@
+"""Three real brokers that want names and passwords, in TLS, and a ZooKeeper that does too."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer
+from kafka import KafkaAdminClient
+from kafka.errors import KafkaError
+from scramp import ScramMechanism
+
+from streaming.front.user_configs import ZkUserConfigs
+from streaming.security.scram import ScramCredential, credential_text
+from streaming.settings_loader import load_settings
+from streaming.zk.errors import RequestFailed, ZkErrorCode
+from streaming.zk.znodes import entity_config_path, partition_state_path, topic_path
+from tests.e2e.real_cluster import OURS, Kind, RealCluster, running
+from tests.e2e.securing import (
+    OFFSETS,
+    SECURED,
+    brokers,
+    create,
+    drive,
+    gateway,
+    leave_to_brokers,
+    pem,
+    read_in_turns,
+)
+from tests.e2e.shared import Shared
+from tests.e2e.waiting import wait_for
+from tests.fixtures.certificates import Authority
+from tests.fixtures.jaas import jaas_file, login
+from tests.fixtures.kafka_tools import NEW, KafkaTools
+from tests.fixtures.secured_zookeeper import zookeeper_with_passwords
+
+pytestmark = [
+    pytest.mark.timeout(900),
+    pytest.mark.filterwarnings("ignore:unclosed <s:ResourceWarning"),
+]
+
+SCRAM = "SCRAM-SHA-512"
+CLUSTER = "cluster"
+HUSH = "hush"
+ALICE = "alice"
+WONDER = "wonder"
+_MODULE = "org.apache.kafka.common.security.{}.{}LoginModule"
+
+
+@dataclass(frozen=True)
+class Named:
+    """A cluster, and who signs in it."""
+
+    cluster: RealCluster
+    authority: Authority
+
+    def python(self, mechanism: str = "PLAIN", password: str = WONDER) -> dict[str, Any]:
+        """How alice connects with kafka-python."""
+        return {
+            "security_protocol": "SASL_SSL",
+            "ssl_context": ssl.create_default_context(cafile=str(self.authority.trusted)),
+            "sasl_mechanism": mechanism,
+            "sasl_plain_username": ALICE,
+            "sasl_plain_password": password,
+        }
+
+    def librdkafka(self, user: str, password: str) -> dict[str, Any]:
+        """How somebody connects with librdkafka, by SCRAM."""
+        return {
+            "security.protocol": "SASL_SSL",
+            "ssl.ca.location": str(self.authority.trusted),
+            "sasl.mechanism": SCRAM,
+            "sasl.username": user,
+            "sasl.password": password,
+        }
+
+    def java(self, user: str = ALICE, password: str = WONDER) -> dict[str, str]:
+        """How somebody connects with a client of Java's, by SCRAM."""
+        module = _MODULE.format("scram", "Scram")
+        return {
+            "security.protocol": "SASL_SSL",
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(self.authority.trusted),
+            "sasl.mechanism": SCRAM,
+            "sasl.jaas.config": f'{module} required username="{user}" password="{password}";',
+        }
+
+
+@pytest.fixture(scope="module")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return Authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture(scope="module")
+def clusters(
+    tmp_path_factory: pytest.TempPathFactory, authority: Authority
+) -> Iterator[Shared[RealCluster]]:
+    """Brokers and this node have one name, with each other and with ZooKeeper."""
+    with Shared(lambda: _named(tmp_path_factory.mktemp("sasl"), authority)) as clusters:
+        yield clusters
+
+
+def _named(folder: Path, authority: Authority) -> AbstractContextManager[RealCluster]:
+    zookeeper = zookeeper_with_passwords(folder / "zookeeper", kafka="zk-hush")
+    connect = zookeeper.start()
+    ours = login(CLUSTER, HUSH)
+    jaas = jaas_file(
+        folder / "brokers.jaas",
+        {
+            "KafkaServer": {
+                "ScramLoginModule": ours,
+                "PlainLoginModule": ours | {f"user_{ALICE}": WONDER},
+            },
+            "Client": {"DigestLoginModule": login("kafka", "zk-hush")},
+        },
+    )
+    for user, password in ((CLUSTER, HUSH), (ALICE, WONDER)):
+        _be_known(connect, jaas, user, password)
+    sasl = {
+        "zookeeper.connect": connect,
+        "zookeeper.set.acl": "true",
+        "sasl.enabled.mechanisms": f"PLAIN,{SCRAM}",
+        "sasl.mechanism.inter.broker.protocol": SCRAM,
+    }
+    config = {
+        "listener.security.protocol.map": f"CLIENT:PLAINTEXT,{SECURED}:SASL_SSL",
+        **OFFSETS,
+        **sasl,
+    }
+    java = [f"-Djava.security.auth.login.config={jaas}"]
+    kinds = {
+        id_: Kind(config=config | pem(authority, f"broker-{id_}"), jvm_options=java)
+        for id_ in (1, 2, 3)
+    }
+    settings = {
+        **sasl,
+        "gateway.listeners": "",  # those of the brokers, as they have them
+        "ssl.keystore.location": authority.keystore("helmstream"),
+        "ssl.truststore.location": authority.trusted,
+        "java.security.auth.login.config": jaas,
+        "groups.takeover.enable": "true",
+        "group.initial.rebalance.delay.ms": "0",
+    }
+    given = [f"{key}={value}" for key, value in settings.items()]
+    return running(folder, kinds, given, spark=False, zookeeper=zookeeper)
+
+
+def _be_known(connect: str, jaas: Path, user: str, password: str) -> None:
+    """Give a user its first password, as brokers know each other by theirs."""
+    credential = ScramCredential(*ScramMechanism(SCRAM).make_auth_info(password))
+    given = [
+        f"zookeeper.connect={connect}",
+        "zookeeper.set.acl=true",
+        f"java.security.auth.login.config={jaas}",
+    ]
+    users = ZkUserConfigs(load_settings(overrides=given, environment={}))
+    assert asyncio.run(users.alter(user, {SCRAM: credential_text(credential)}))
+
+
+@pytest.fixture
+def named(clusters: Shared[RealCluster], authority: Authority) -> Named:
+    return Named(clusters.get(), authority)
+
+
+def test_brokers_are_driven_and_answered_under_names(named: Named, tmp_path: Path) -> None:
+    cluster = named.cluster
+    (plain, ours) = cluster.json(f"/brokers/ids/{OURS}")["endpoints"]
+    assert plain.startswith("CLIENT://") and ours == f"{SECURED}://{gateway(cluster)}"
+    create(cluster, tmp_path, "moved", named.java())
+    drive(cluster, "moved")
+
+
+def test_groups_of_clients_with_names_are_coordinated_here(named: Named, tmp_path: Path) -> None:
+    create(named.cluster, tmp_path, "read", named.java())
+    read_in_turns(named.cluster, "read", named.python())
+
+
+def test_librdkafka_reads_and_commits_under_its_name(named: Named, tmp_path: Path) -> None:
+    create(named.cluster, tmp_path, "read-too", named.java())
+    client = named.librdkafka(ALICE, WONDER) | {
+        "bootstrap.servers": ",".join(brokers(named.cluster))
+    }
+    producer = Producer(client)
+    producer.produce("read-too", b"0")
+    assert producer.flush(120) == 0
+    group = {"group.id": "named", "auto.offset.reset": "earliest", "enable.auto.commit": False}
+    consumer = Consumer(client | group)
+    consumer.subscribe(["read-too"])
+    try:
+        message = wait_for("a record", lambda: consumer.poll(1.0))
+        assert (message.error(), message.value()) == (None, b"0")
+        (committed,) = consumer.commit(message, asynchronous=False)
+        assert (committed.error, committed.offset) == (None, 1)
+    finally:
+        consumer.close()
+
+
+@pytest.mark.parametrize("mechanism", ["PLAIN", SCRAM])
+def test_who_does_not_know_the_password_is_kept_out(named: Named, mechanism: str) -> None:
+    def refused() -> int:
+        return int(named.cluster.status()["gateway"].get("closed_unauthenticated", 0))
+
+    before = refused()
+    with pytest.raises(KafkaError):
+        KafkaAdminClient(
+            bootstrap_servers=gateway(named.cluster),
+            bootstrap_timeout_ms=3_000,
+            **named.python(mechanism, "guess"),
+        )
+    assert refused() > before
+
+
+def test_a_password_is_good_as_soon_as_it_is_set_until_it_is_taken(
+    named: Named, tmp_path: Path
+) -> None:
+    at_gateway = gateway(named.cluster)
+    tools = KafkaTools(NEW, ["--bootstrap-server", at_gateway], tmp_path)
+    as_alice = _properties(tools, "alice", named.java())
+    as_bob = _properties(tools, "bob", named.java("bob", "build"))
+    bob = ("kafka-configs", "--entity-type", "users", "--entity-name", "bob", "--alter")
+    password = f"{SCRAM}=[iterations=8192,password=build]"
+    create(named.cluster, tmp_path, "seen", named.java())
+    tools(*bob, "--add-config", password, "--command-config", as_alice)
+    assert "seen" in tools("kafka-topics", "--list", "--command-config", as_bob).split()
+    tools(*bob, "--delete-config", SCRAM, "--command-config", as_alice)
+    said = tools("kafka-topics", "--list", "--command-config", as_bob, fails=True)
+    assert "invalid credentials" in said
+
+
+def _properties(tools: KafkaTools, name: str, lines: Mapping[str, str]) -> str:
+    return tools.file(name, "".join(f"{key}={value}\n" for key, value in lines.items()))
+
+
+def test_znodes_are_for_the_cluster_which_goes_on_without_us(
+    clusters: Shared[RealCluster], named: Named, tmp_path: Path
+) -> None:
+    cluster = clusters.get()
+    create(cluster, tmp_path, "kept", named.java())
+    for path in (topic_path("kept"), partition_state_path("kept", 0)):
+        with pytest.raises(RequestFailed) as refused:
+            cluster.session.set(path, b"{}")  # as anybody
+        assert refused.value.code == ZkErrorCode.NO_AUTH
+    with pytest.raises(RequestFailed):
+        cluster.session.get(entity_config_path("users", ALICE))
+    clusters.spoil()
+    leave_to_brokers(cluster, "kept", tmp_path)
