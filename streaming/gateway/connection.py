@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter, deque
-from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
+from streaming.gateway.admission import Admission, Admitted
 from streaming.gateway.answering import Answering
 from streaming.gateway.calls import HangUp
 from streaming.gateway.login import Login, NotAuthenticated
@@ -66,18 +66,15 @@ class Connection(asyncio.Protocol):
         answering: Answering | Login,
         limits: Limits,
         counters: Counter[str],
-        *,
-        admit: Callable[[Connection], bool],
-        on_end: Callable[[Connection], None],
+        admission: Admission,
     ) -> None:
-        """Take what answers, what a client may take, what to count in, whether it may come in, and
-        what to call when it has ended and nothing of it is under way.
+        """Take what answers, what a client may take, what to count in, and who gives it a place,
+        which it has until it has ended and nothing of it is under way.
         """
         self._answering = answering
         self._limits = limits
         self._counters = counters
-        self._admit = admit
-        self._on_end = on_end
+        self._admission = admission
         self._loop = asyncio.get_running_loop()
         self._splitter = FrameSplitter(limits.request_max_bytes)
         self._frames: deque[bytes] = deque()
@@ -85,6 +82,7 @@ class Connection(asyncio.Protocol):
         self._task: asyncio.Task[None] | None = None
         self._awaited = False  # an answer comes without a task
         self._trying = False  # and may come at once
+        self._rest: memoryview | None = None
         self._slow: asyncio.TimerHandle | None = None
         self._idle: asyncio.TimerHandle | None = None
         self._heard_s = self._loop.time()
@@ -97,9 +95,21 @@ class Connection(asyncio.Protocol):
         """Begin, unless there are too many connections."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        if not self._admit(self):
+        if not self._admission.admit(self):
             transport.abort()
             return
+        self._open()
+
+    def take_over(self, transport: asyncio.Transport, before: Admitted) -> None:
+        """Begin in the place that another one had, unless that is gone."""
+        self._transport = transport
+        if not self._admission.pass_on(before, self):
+            transport.abort()
+            return
+        self._open()
+
+    def _open(self) -> None:
+        transport = self._transport
         self._life = _Life.OPEN
         self._in_tls = transport.get_extra_info("sslcontext") is not None
         # An answer counts as sent once the operating system has taken all of it, so that a close
@@ -117,7 +127,7 @@ class Connection(asyncio.Protocol):
         if self._life is not _Life.NEW:
             self._life = _Life.LOST
             if self._task is None:
-                self._on_end(self)
+                self._admission.leave(self)
 
     async def stop(self) -> None:
         """Hang up, and cancel what is under way."""
@@ -154,6 +164,8 @@ class Connection(asyncio.Protocol):
         if self._slow is not None:
             self._slow.cancel()
             self._slow = None
+        if self._rest is not None and self._life is _Life.OPEN:
+            self._send_large(self._rest)
         self._go_on()
 
     @property
@@ -231,7 +243,7 @@ class Connection(asyncio.Protocol):
         finally:
             self._task = None
             if self._life is _Life.LOST:
-                self._on_end(self)
+                self._admission.leave(self)
         self._heard_s = self._loop.time()
         self._go_on()
 
@@ -256,10 +268,21 @@ class Connection(asyncio.Protocol):
             return
         data = frame(response)
         if self._in_tls and len(data) > _LARGE_BYTES:
-            # What TLS has given away counts as read: the last byte waits for the others.
-            self._transport.write(memoryview(data)[:-1])
-            data = data[-1:]
-        self._transport.write(data)
+            self._send_large(memoryview(data))
+        else:
+            self._transport.write(data)
+
+    def _send_large(self, data: memoryview) -> None:
+        """Send what TLS counts as read when it has given it away: the first byte waits for what was
+        sent before, the last one for the others.
+        """
+        self._rest = None
+        self._transport.write(data[:1])
+        if self._slow is not None:
+            self._rest = data[1:]  # the client is to read first
+            return
+        self._transport.write(data[1:-1])
+        self._transport.write(data[-1:])
 
     def _look_idle(self) -> None:
         """Close when nothing was received for too long, else look again when that may be."""

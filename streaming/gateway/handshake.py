@@ -11,6 +11,7 @@ import ssl
 from asyncio import sslproto
 from collections.abc import Callable
 
+from streaming.gateway.admission import Admission
 from streaming.gateway.connection import Connection
 
 _HANDSHAKE_TIMEOUT_S = 10.0
@@ -32,19 +33,16 @@ class Handshake(asyncio.Protocol):
         self,
         tls: ssl.SSLContext,
         connection: Connection,
-        *,
-        admit: Callable[[Handshake], bool],
+        admission: Admission,
         on_failure: Callable[[str], None],
-        on_end: Callable[[Handshake], None],
     ) -> None:
-        """Take what to secure it with, what serves it then, whether it may come in, and what to
-        call with the reason if the handshake fails, and when nothing comes of it.
+        """Take what to secure it with, what serves it then, who gives it a place, and what to call
+        with the reason if the handshake fails.
         """
         self._tls = tls
         self._connection = connection
-        self._admit = admit
+        self._admission = admission
         self._on_failure = on_failure
-        self._on_end = on_end
         self._early: list[bytes] = []
         self._eof = False
 
@@ -52,7 +50,7 @@ class Handshake(asyncio.Protocol):
         """Begin, unless there are too many connections."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        if not self._admit(self):
+        if not self._admission.admit(self):
             transport.abort()
             return
         # What the operating system has not taken stays where TLS notices it.
@@ -79,11 +77,11 @@ class Handshake(asyncio.Protocol):
         host, port = (self._transport.get_extra_info("peername") or ("?", "?"))[:2]
         try:
             secured = await self._secured()
-        except OSError as error:
-            self._on_failure(f"{host}:{port}: {error}")
-            self._on_end(self)
+        except Exception as error:  # noqa: BLE001 - OpenSSL's, or of Python reading a certificate
+            self._admission.leave(self)
+            self._on_failure(f"{host}:{port}: {str(error) or 'the client hung up'}")
         except asyncio.CancelledError:
-            self._on_end(self)
+            self._admission.leave(self)
             raise
         else:
             self._hand_over(secured)
@@ -103,7 +101,7 @@ class Handshake(asyncio.Protocol):
 
     def _hand_over(self, secured: asyncio.Transport) -> None:
         secured.set_protocol(self._connection)
-        self._connection.connection_made(secured)
+        self._connection.take_over(secured, self)
         for data in self._early:
             self._connection.data_received(data)
         if self._eof:

@@ -7,10 +7,11 @@ import logging
 import socket
 import ssl
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from streaming.gateway.admission import Admission
 from streaming.gateway.answering import Answering
 from streaming.gateway.calls import Apis, BoundListener
 from streaming.gateway.connection import Connection, Limits
@@ -67,9 +68,8 @@ class Gateway:
         self._limits = limits
         self._bound: list[Endpoint] = []
         self._servers: list[asyncio.Server] = []
-        self._connections: set[Connection | Handshake] = set()
-        self._full = False
         self.counters: Counter[str] = Counter(connections_open=0)
+        self._admission = Admission(limits.max_connections, self.counters)
 
     async def start(self) -> None:
         """Bind all listeners, or none and raise PortTaken, ConfigurationError or OSError."""
@@ -91,30 +91,19 @@ class Gateway:
         bound = BoundListener(listener.name, advertised, port)
         answering = Answering(bound, self._apis, self.counters)
 
-        def made(admit: Callable[[Connection], bool]) -> Connection:
+        def connection() -> Connection:
             known = answering if listener.sasl is None else Login(answering, listener.sasl)
-            return Connection(known, self._limits, self.counters, admit=admit, on_end=self._ended)
+            return Connection(known, self._limits, self.counters, self._admission)
 
         def handshake(tls: ssl.SSLContext) -> Handshake:
-            def takes_over(one: Connection) -> bool:
-                self._connections.remove(before)
-                self._connections.add(one)
-                return True
-
-            before = Handshake(
-                tls,
-                made(takes_over),
-                admit=self._admit,
-                on_failure=partial(self._handshake_failed, listener.name),
-                on_end=self._ended,
-            )
-            return before
+            failed = partial(self._handshake_failed, listener.name)
+            return Handshake(tls, connection(), self._admission, failed)
 
         tls = listener.tls
         if tls is not None:
             bound_tls_buffers()
         # asyncio accepts as many at once as it is told to queue.
-        accept = partial(made, self._admit) if tls is None else partial(handshake, tls)
+        accept = connection if tls is None else partial(handshake, tls)
         server = await loop.create_server(accept, sock=sock, backlog=_ACCEPTED_AT_ONCE)
         sock.listen(_BACKLOG)
         self._servers.append(server)
@@ -131,7 +120,7 @@ class Gateway:
         """Stop listening, end all connections, and give up what handlers have under way."""
         for server in self._servers:
             server.close()
-        await asyncio.gather(*(connection.stop() for connection in self._connections))
+        await self._admission.stop()
         for server in self._servers:
             await server.wait_closed()
         await self._apis.close()
@@ -139,23 +128,3 @@ class Gateway:
     def _handshake_failed(self, listener: str, reason: str) -> None:
         self.counters["closed_handshake"] += 1
         logger.info("no TLS handshake on %s with %s", listener, reason)
-
-    def _ended(self, connection: Connection | Handshake) -> None:
-        self._connections.discard(connection)
-        self.counters["connections_open"] -= 1
-        self._full = False
-
-    def _admit(self, connection: Connection | Handshake) -> bool:
-        if self.counters["connections_open"] >= self._limits.max_connections:
-            self.counters["connections_refused"] += 1
-            if not self._full:  # one line per time the quota is reached, not per refusal
-                logger.warning(
-                    "refusing connections: %d are open, which is max.connections",
-                    self._limits.max_connections,
-                )
-            self._full = True
-            return False
-        self.counters["connections_open"] += 1
-        self.counters["connections_accepted"] += 1
-        self._connections.add(connection)
-        return True

@@ -45,7 +45,12 @@ class Connector:
         if not self.speaks(end):
             raise ConnectionError(f"this node does not speak {protocol.name}")
         context = self._tls if protocol.tls else None
-        streams = await asyncio.open_connection(end.host, end.port, ssl=context)
+        try:
+            streams = await asyncio.open_connection(end.host, end.port, ssl=context)
+        except OSError:
+            raise
+        except ValueError as error:  # a host that is none; a certificate that Python cannot read
+            raise ConnectionError(f"{end.host}:{end.port}: {error}") from error
         connection = Exchange(*streams, answer_max_bytes)
         if protocol.sasl and self._ours is not None:
             try:

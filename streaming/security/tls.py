@@ -18,6 +18,8 @@ _VERIFIED = {
     "requested": ssl.CERT_OPTIONAL,
     "required": ssl.CERT_REQUIRED,
 }
+_ANY_ANCHOR = ssl.VERIFY_X509_PARTIAL_CHAIN
+"""As in Java, whoever is trusted need not have signed itself: an issuer below the root will do."""
 _KEY, _TRUSTED = "ssl.keystore.location", "ssl.truststore.location"
 
 
@@ -32,8 +34,8 @@ def check_tls(settings: Settings) -> None:
     server.verify_mode = ssl.CERT_NONE  # the certificate may be good for a server only
     try:
         _shake_hands(client, server, settings.announced_host)
-    except ssl.SSLError as error:
-        reason = getattr(error, "verify_message", None) or error.reason
+    except (ssl.SSLError, ValueError) as error:  # a ValueError: no host has such a name
+        reason = getattr(error, "verify_message", None) or getattr(error, "reason", error)
         raise ConfigurationError(
             f"{_KEY} = {settings.ssl_keystore_location!r}: who trusts those of {_TRUSTED} would not"
             f" speak to this node at {settings.announced_host} ({reason}); allowed: a certificate"
@@ -88,6 +90,7 @@ def server_context(settings: Settings, *, sasl: bool = False) -> ssl.SSLContext 
     if not settings.ssl_keystore_location:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.verify_flags |= _ANY_ANCHOR
     context.verify_mode = ssl.CERT_NONE if sasl else _VERIFIED[settings.ssl_client_auth]
     _load_key(context, _KEY, settings.ssl_keystore_location)
     _load_trusted(context, _TRUSTED, settings.ssl_truststore_location, ssl.Purpose.CLIENT_AUTH)
@@ -96,6 +99,7 @@ def server_context(settings: Settings, *, sasl: bool = False) -> ssl.SSLContext 
 
 def _client(identification: str) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.verify_flags |= _ANY_ANCHOR
     context.check_hostname = bool(identification)
     return context
 

@@ -33,6 +33,8 @@ BODIES: dict[ApiKey, dict[str, Any]] = {
     ApiKey.METADATA: {"topics": [{"name": "t", "topic_id": None}]},
     ApiKey.CONTROLLED_SHUTDOWN: {"broker_id": 1, "broker_epoch": 101},
     ApiKey.FIND_COORDINATOR: {"key": "a", "key_type": 0, "coordinator_keys": ["a"]},
+    ApiKey.SASL_HANDSHAKE: {"mechanism": "PLAIN"},
+    ApiKey.SASL_AUTHENTICATE: {"auth_bytes": b"\0a\0b"},
     ApiKey.API_VERSIONS: {"client_software_name": "a", "client_software_version": "1"},
     ApiKey.CREATE_TOPICS: {
         "topics": [

@@ -157,6 +157,27 @@ def test_what_is_spoken_on_a_listener_is_in_the_map_or_in_its_name(authority: Au
     }
 
 
+def test_who_is_trusted_need_not_be_at_the_root(authority: Authority, tmp_path: Path) -> None:
+    below = authority.below(tmp_path)
+    key = f"ssl.keystore.location={below.keystore('node')}"
+    for trusted in (below.trusted, authority.trusted):
+        check_tls(settings(key, f"ssl.truststore.location={trusted}"))
+    strange = Authority(tmp_path / "strange").trusted
+    with pytest.raises(ConfigurationError, match="unable to get"):
+        check_tls(settings(key, f"ssl.truststore.location={strange}"))
+
+
+@pytest.mark.parametrize("host", [".example", "a..b", f"{'x' * 64}.example"])
+def test_a_host_that_cannot_be_is_refused(authority: Authority, host: str) -> None:
+    given = [
+        f"ssl.keystore.location={authority.keystore('node')}",
+        f"ssl.truststore.location={authority.trusted}",
+        f"gateway.advertised.host={host}",
+    ]
+    with pytest.raises(ConfigurationError, match=r"at \S+ \(.+\); allowed: a certificate"):
+        check_tls(settings(*given))
+
+
 @pytest.mark.parametrize("key", ["keystore", "truststore"])
 def test_files_of_tls_with_zookeeper_are_named(authority: Authority, key: str) -> None:
     given = ["zookeeper.ssl.client.enable=true", f"zookeeper.ssl.{key}.location=/nowhere.pem"]
