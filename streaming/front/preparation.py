@@ -7,10 +7,12 @@ from collections.abc import Sequence
 
 from streaming.observers.notifications import write_fenced
 from streaming.process.wall_clock import wall_clock_ms
+from streaming.settings import Settings
 from streaming.wire.endpoints import Endpoint
 from streaming.zk.client import ZkSession
 from streaming.zk.fenced import FencedWriter
 from streaming.zk.multiread import read_many
+from streaming.zk.opening import secret_acl
 from streaming.zk.ops import Create, SetData, WriteOp
 from streaming.zk.types import ZNode
 from streaming.zk.znodes import (
@@ -31,12 +33,13 @@ from streaming.zk.znodes import (
 
 logger = logging.getLogger(__name__)
 
+_SECRET_FOLDER = f"{CONFIG_PATH}/brokers"
 FOLDERS = (
     BROKER_IDS_PATH,
     TOPICS_PATH,
     CONFIG_CHANGES_PATH,
     f"{CONFIG_PATH}/topics",
-    f"{CONFIG_PATH}/brokers",
+    _SECRET_FOLDER,
     DELETE_TOPICS_PATH,
     ISR_CHANGE_PATH,
     LOG_DIR_EVENT_PATH,
@@ -47,15 +50,16 @@ _FEATURES_SINCE = (2, 7)
 _FEATURE_VERSION_2_SINCE = (3, 3)
 
 
-def create_missing(session: ZkSession, writer: FencedWriter, protocol: tuple[int, int]) -> None:
-    """Create what is missing of the folders, and make /feature what brokers of this inter-broker
+def create_missing(session: ZkSession, writer: FencedWriter, settings: Settings) -> None:
+    """Create what is missing of the folders, and make /feature what brokers of our inter-broker
     protocol expect. Raises Fenced.
     """
     data = read_many(session, FOLDERS).data
     for path, content in zip(FOLDERS, data, strict=True):
         if content is None:
-            session.ensure_path(path)
-    write = feature_write(session.get(FEATURE_PATH), protocol)
+            acl = secret_acl(settings) if path == _SECRET_FOLDER else None  # ZkData.defaultAcls
+            session.ensure_path(path, acl)
+    write = feature_write(session.get(FEATURE_PATH), settings.inter_broker_protocol)
     if write is not None:
         write_fenced(writer, [write])
 

@@ -123,7 +123,7 @@ class Term:
         self._elected_at = appended.start
         watching = self._watching = self._watch(claim)
         observers, topics = watching.observers, watching.topics
-        create_missing(self._session, watching.writer, self._settings.inter_broker_protocol)
+        create_missing(self._session, watching.writer, self._settings)
         self._tenure.check_controller()
         observers.configs.start()
         watching.notifications.discard()

@@ -68,7 +68,7 @@ def _try_to_alter(
         elif config.pop(key, None) is None:
             return False
     if znode is None:
-        session.ensure_path(path.rpartition("/")[0])
+        session.ensure_path(path.rpartition("/")[0], acl)
         session.create(path, config_bytes(config), acl=acl)
     else:
         session.set(path, config_bytes(config), znode.version)

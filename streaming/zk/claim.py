@@ -171,13 +171,26 @@ def _check_not_kraft(present: ZNode) -> None:
 
 def _check_lost(code: int, path: str) -> None:
     """Raise what made a claim fail unless it is that somebody was quicker."""
+    _check_forbidden(code, path)
+    if code not in _LOST_RACES:
+        raise RequestFailed(code, path)
+
+
+def _check_forbidden(code: int, path: str) -> None:
+    """Raise ClaimForbidden for what ZooKeeper would refuse at the next attempt, too."""
     if code == ZkErrorCode.NO_AUTH:
         raise ClaimForbidden(
             f"ZooKeeper does not let this node write {path} (NO_AUTH): its ACL is for others, as in"
-            " a cluster with zookeeper.set.acl = true; open it, or run without helmstream"
+            " a cluster with zookeeper.set.acl = true; show it the brokers' name"
+            " (zookeeper.ssl.keystore.location, or section Client of the file that"
+            " java.security.auth.login.config names), open it, or run without helmstream"
         )
-    if code not in _LOST_RACES:
-        raise RequestFailed(code, path)
+    if code == ZkErrorCode.INVALID_ACL:
+        raise ClaimForbidden(
+            f"zookeeper.set.acl = true lets this node's name alone write {path}, and ZooKeeper has"
+            " no name for it (INVALID_ACL): let ZooKeeper find out who connects (ssl.clientAuth, or"
+            " an authProvider for SASL), or set it to false"
+        )
 
 
 def _took_effect(session: ZkSession, epoch: int, epoch_zk_version: int) -> bool:
@@ -199,6 +212,9 @@ def _read_epoch(session: ZkSession) -> tuple[int, int]:
             session.create(CONTROLLER_EPOCH_PATH, epoch_bytes(0))
         except (NodeExists, ConnectionLost):
             session.wait_until_held(session.session_timeout_ms / 1000)
+        except RequestFailed as error:
+            _check_forbidden(error.code, CONTROLLER_EPOCH_PATH)
+            raise
         znode = session.get(CONTROLLER_EPOCH_PATH)
     try:
         return parse_epoch(znode.data), znode.version

@@ -40,9 +40,14 @@ class ZkSession(ZkReader):
         """Delete a znode; raises NodeMissing, VersionMismatch, RequestFailed (it has children)."""
         self._once(path, self._kazoo.delete_async(path, version=version))
 
-    def ensure_path(self, path: str) -> None:
-        """Create a znode and its missing parents, all empty; the chroot is one of them."""
-        self._read(path, lambda: self._kazoo.ensure_path_async(path))
+    def ensure_path(self, path: str, acl: Acl | None = None) -> None:
+        """Create a znode and its missing parents, all empty; the chroot is one of them. acl: of the
+        znode, if it is created, instead of the session's.
+        """
+        if acl is not None:
+            self._read(path, lambda: self._kazoo.ensure_path_async(path.rpartition("/")[0]))
+        allowed = None if acl is None else kazoo_acl(acl)
+        self._read(path, lambda: self._kazoo.ensure_path_async(path, allowed))
 
     def multi(self, ops: Sequence[MultiOp]) -> list[OpResult]:
         """Run operations all or none; a failed multi is a result per operation, not an error."""

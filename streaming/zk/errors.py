@@ -19,6 +19,7 @@ class ZkErrorCode(IntEnum):
     NODE_EXISTS = -110
     NOT_EMPTY = -111
     SESSION_EXPIRED = -112
+    INVALID_ACL = -114
 
 
 class ZooKeeperError(Exception):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Mapping
 from typing import Any
 
 from streaming.security.credentials import zookeeper_credentials
@@ -29,7 +31,8 @@ def secret_acl(settings: Settings) -> Acl:
     return SECRET_ACL if settings.zookeeper_set_acl else OPEN_ACL
 
 
-def _options(settings: Settings) -> dict[str, Any]:
+@functools.cache  # files are read at the start: one that is being renewed may be half there
+def _options(settings: Settings) -> Mapping[str, Any]:
     return {
         "sasl": zookeeper_credentials(settings),
         "session_timeout_ms": settings.zookeeper_session_timeout_ms,

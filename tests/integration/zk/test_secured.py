@@ -17,7 +17,7 @@ from streaming.embedded.zookeeper import EmbeddedZooKeeper
 from streaming.front.user_configs import ZkUserConfigs
 from streaming.settings import Settings
 from streaming.settings_loader import load_settings
-from streaming.zk.claim import ControllerClaim, claim_controller
+from streaming.zk.claim import ClaimForbidden, ControllerClaim, claim_controller
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import (
     AuthenticationFailed,
@@ -26,7 +26,7 @@ from streaming.zk.errors import (
     ZooKeeperUnreachable,
 )
 from streaming.zk.opening import reader_of, session_of
-from streaming.zk.ops import Create, SetData
+from streaming.zk.ops import CREATORS_ACL, Create, SetData
 from streaming.zk.types import SessionState
 from tests.fixtures.certificates import Authority
 from tests.fixtures.jaas import jaas_file, login
@@ -109,12 +109,19 @@ def test_who_is_not_trusted_or_does_not_trust_gets_no_session(
             assert session.get("/") is not None
 
 
+def test_a_claim_for_a_name_that_zookeeper_does_not_know_says_so(
+    secured: Secured,
+) -> None:
+    plain = ZkSession(secured.server.connect_string, 10_000, default_acl=CREATORS_ACL)
+    with plain, pytest.raises(ClaimForbidden, match="no name for it"):
+        claim_controller(plain, 1000, steal=True)
+
+
 def test_znodes_are_for_who_made_them(secured: Secured) -> None:
     settings = secured.settings("zookeeper.set.acl=true")
     with session_of(settings) as session:
         session.multi([Create("/ours", b"1")])
         session.create("/ours/too")
-        session.ensure_path("/config/users")
     asyncio.run(ZkUserConfigs(settings).alter("alice", {"producer_byte_rate": "7"}))
     with ZkSession(secured.server.connect_string, 10_000) as anybody:
         found = anybody.get("/ours")
@@ -123,9 +130,10 @@ def test_znodes_are_for_who_made_them(secured: Secured) -> None:
             with pytest.raises(RequestFailed) as refused:
                 anybody.set(path, b"2")
             assert refused.value.code == ZkErrorCode.NO_AUTH
-        with pytest.raises(RequestFailed) as hidden:
-            anybody.get("/config/users/alice")
-        assert hidden.value.code == ZkErrorCode.NO_AUTH
+        for path in ("/config/users", "/config/users/alice"):
+            with pytest.raises(RequestFailed) as hidden:
+                anybody.children(path)
+            assert hidden.value.code == ZkErrorCode.NO_AUTH
     with session_of(settings) as session:
         session.set("/ours", b"3")
         assert session.get("/config/users/alice") is not None
