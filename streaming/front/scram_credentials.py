@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from streaming.front.user_configs import USERS, sanitized
 from streaming.security.scram import ScramCredential, parse_credential
 from streaming.settings import Settings
-from streaming.zk.errors import ZooKeeperError
+from streaming.zk.errors import AuthenticationFailed, ZooKeeperError
 from streaming.zk.opening import reader_of
 from streaming.zk.reader import ZkReader
 from streaming.zk.types import SessionState
@@ -47,6 +47,8 @@ class ZkScramCredentials:
             found = self._read(mechanism, user)
         except (ZooKeeperError, ValueError) as error:
             logger.warning("credential of user %r cannot be read: %s", user, error)
+            if isinstance(error, AuthenticationFailed):
+                self._give_up()
             return self._known.get((mechanism, user))
         if found is None:
             self._known.pop((mechanism, user), None)
@@ -58,6 +60,12 @@ class ZkScramCredentials:
         znode = self._session().get(entity_config_path(USERS, sanitized(user)))
         text = None if znode is None else parse_config(znode.data).get(mechanism)
         return None if text is None else parse_credential(text)
+
+    def _give_up(self) -> None:
+        """End a session that will never be there: ZooKeeper did not take our name, or died then."""
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
 
     def _session(self) -> ZkReader:
         """Return the session; raises ZooKeeperError at once while it is not there."""

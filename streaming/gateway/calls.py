@@ -47,11 +47,11 @@ class HangUp(Exception):
         self.answer = answer
 
 
-def shortened(message: str | None) -> str | None:
-    """Return a message as clients get it: one that repeats what they sent may be longer than an
-    answer can hold.
+def shortened(message: str) -> str:
+    """Return a message as clients and logs get it: one that repeats what clients sent may be longer
+    than an answer can hold.
     """
-    if message is None or len(message) <= _MESSAGE_CHARACTERS_MAX:
+    if len(message) <= _MESSAGE_CHARACTERS_MAX:
         return message
     return f"{message[:_MESSAGE_CHARACTERS_MAX]}..."
 

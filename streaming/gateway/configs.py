@@ -115,7 +115,7 @@ class ConfigRequests:
             error = ProtocolError.NONE
         answer: Body = {
             "error_code": error,
-            "error_message": shortened(message),
+            "error_message": message and shortened(message),
             "resource_type": kind,
         }
         answer["resource_name"] = name

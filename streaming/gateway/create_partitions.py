@@ -36,10 +36,11 @@ class CreatePartitions:
             payload = _payload(call, topic)
             kind = EventKind.CREATE_PARTITIONS_REQUESTED
             reply = await self._requests.reply(kind, topic["name"], payload)
+        message = reply.get("message")
         return {
             "name": topic["name"],
             "error_code": in_time(reply["error"], call.body),
-            "error_message": shortened(reply.get("message")),
+            "error_message": message and shortened(message),
         }
 
 

@@ -146,7 +146,7 @@ def _failure(topic: Body, error: int, message: str | None) -> Body:
     return {
         "name": topic["name"],
         "error_code": error,
-        "error_message": shortened(message),
+        "error_message": message and shortened(message),
         "num_partitions": _DEFAULT,
         "replication_factor": _DEFAULT,
         "configs": [],

@@ -7,7 +7,7 @@ from enum import Enum
 
 from state.protocol_errors import ProtocolError
 from streaming.gateway.answering import Answering
-from streaming.gateway.calls import Answer, BoundListener, Call, HangUp
+from streaming.gateway.calls import Answer, BoundListener, Call, HangUp, shortened
 from streaming.security.sasl_server import Refused, Sasl, SaslServer
 from streaming.wire.apis import ApiKey
 from streaming.wire.passing import request_prefix
@@ -100,7 +100,7 @@ class Login:
         if mechanism not in spoken:
             error = ProtocolError.UNSUPPORTED_SASL_MECHANISM
             answer = _response(request, {"error_code": error, "mechanisms": spoken})
-            raise NotAuthenticated(f"mechanism {mechanism!r} is not enabled", answer)
+            raise NotAuthenticated(shortened(f"mechanism {mechanism!r} is not enabled"), answer)
         self._mechanism, self._server = mechanism, self._sasl.server(mechanism)
         in_requests = request.header.api_version > 0
         self._stage = _Stage.TOKENS if in_requests else _Stage.BARE_TOKENS
@@ -120,7 +120,8 @@ class Login:
             answer = await self._server.respond(token)
         except Refused as refused:
             await asyncio.sleep(_FAILURE_DELAY_S)
-            raise NotAuthenticated(f"not authenticated by {self._mechanism}: {refused}") from None
+            reason = f"not authenticated by {self._mechanism}: {refused}"
+            raise NotAuthenticated(shortened(reason)) from None
         if self._server.complete:
             self._stage = _Stage.KNOWN
         return answer

@@ -84,7 +84,8 @@ def zookeeper_credentials(settings: Settings) -> Credentials | None:
 def check_credentials(settings: Settings) -> None:
     """Raise ConfigurationError when the file is missing, or lacks what the settings need of it."""
     own_credentials(settings)
-    named = settings.zookeeper_ssl_keystore_location or zookeeper_credentials(settings)
+    by_password = zookeeper_credentials(settings)
+    named = settings.zookeeper_ssl_keystore_location or by_password
     if settings.zookeeper_set_acl and not named:
         raise _unusable(
             settings,

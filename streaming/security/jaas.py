@@ -58,13 +58,13 @@ def parse_jaas(text: str) -> Sections:
 def _modules(tokens: _Tokens) -> Iterator[LoginModule]:
     while not tokens.takes("}"):
         java_class = tokens.word("a login module")
-        if (flag := tokens.word("required")).lower() not in _FLAGS:
-            raise tokens.error(f"one of {', '.join(sorted(_FLAGS))} was expected, not {flag}")
+        if tokens.word("required").lower() not in _FLAGS:
+            raise tokens.error(f"one of {', '.join(sorted(_FLAGS))} was expected")
         options: dict[str, str] = {}
         while not tokens.takes(";"):
             option = tokens.word("an option or ;")
             tokens.mark("=")
-            options[option] = tokens.word(f"the value of {option}")
+            options[option] = tokens.word("an option's value")
         yield LoginModule(java_class.rpartition(".")[2], options)
 
 

@@ -39,25 +39,24 @@ async def authenticate(connection: Exchange, ours: Credentials) -> float:
         spoken = ", ".join(answer["mechanisms"])
         raise NotAuthenticated(f"refused {refused}: the broker takes {spoken}")
     conversation = _plain(ours) if mechanism == PLAIN else _scram(ours)
-    token: bytes | None = next(conversation)
-    while token is not None:
+    heard, lifetime_ms = None, 0
+    # To salt a password takes milliseconds, for which nobody else should wait.
+    while (token := await asyncio.to_thread(_said, conversation, heard, ours.user)) is not None:
         answer = await _ask(connection, ApiKey.SASL_AUTHENTICATE, {"auth_bytes": token})
         if answer["error_code"]:
             raise NotAuthenticated(f"refused {refused}: {answer['error_message']}")
-        try:
-            # To salt a password takes milliseconds, for which nobody else should wait.
-            token = await asyncio.to_thread(_said, conversation, answer["auth_bytes"])
-        except (ScramException, UnicodeDecodeError) as error:
-            raise NotAuthenticated(f"the broker does not know {ours.user!r}: {error}") from error
-    return answer["session_lifetime_ms"] / 1000 or math.inf
+        heard, lifetime_ms = answer["auth_bytes"], answer["session_lifetime_ms"]
+    return lifetime_ms / 1000 or math.inf
 
 
-def _said(conversation: Conversation, heard: bytes) -> bytes | None:
-    """Return what comes next, None at the end."""
+def _said(conversation: Conversation, heard: bytes | None, user: str) -> bytes | None:
+    """Return what comes next, None at the end; raises NotAuthenticated."""
     try:
-        return conversation.send(heard)
+        return next(conversation) if heard is None else conversation.send(heard)
     except StopIteration:
         return None
+    except (ScramException, UnicodeDecodeError) as error:
+        raise NotAuthenticated(f"the broker and user {user!r} do not agree: {error}") from error
 
 
 def _plain(ours: Credentials) -> Conversation:

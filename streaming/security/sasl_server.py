@@ -70,7 +70,7 @@ class PlainServer:
         known = self._users.get(name)
         # As much is compared for a user there is not, so that time says nothing of it.
         right = hmac.compare_digest(password, (known or "").encode())
-        if not known or not right:
+        if not (name and known and right):
             raise Refused(f"user {name!r} has no such password")
         if acting_for not in (b"", user):
             raise Refused(f"user {name!r} wants to act for {acting_for!r}")

@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from streaming.embedded.zookeeper import EmbeddedZooKeeper
+from streaming.front.scram_credentials import ZkScramCredentials
 from streaming.front.user_configs import ZkUserConfigs
+from streaming.security.scram import ScramCredential, credential_text
 from streaming.settings import Settings
 from streaming.settings_loader import load_settings
 from streaming.zk.claim import ClaimForbidden, ControllerClaim, claim_controller
@@ -152,6 +154,37 @@ def _hang_up_once_asked_who(port: int) -> None:
             answer = struct.pack(">iiq", 0, timeout_ms, session_id) + password + b"\0"
             connection.sendall(struct.pack(">i", len(answer)) + answer)
             assert connection.recv(4_096)
+
+
+def test_who_logs_in_is_found_again_after_zookeeper_died_at_the_first_login(
+    tmp_path: Path,
+) -> None:
+    path = jaas_file(tmp_path / "jaas", {"Client": {"DigestLoginModule": login("kafka", "hush")}})
+    credential = ScramCredential(b"salt", b"stored", b"server", 4096)
+    mechanism = "SCRAM-SHA-256"
+
+    async def found() -> list[ScramCredential | None]:
+        credentials = ZkScramCredentials(settings)
+        dying = asyncio.to_thread(_hang_up_once_asked_who, server.port)
+        first, _ = await asyncio.gather(credentials.find(mechanism, "alice"), dying)
+        await asyncio.to_thread(server.start)
+        await ZkUserConfigs(settings).alter("alice", {mechanism: credential_text(credential)})
+        second = await credentials.find(mechanism, "alice")
+        await credentials.close()
+        return [first, second]
+
+    server = zookeeper_with_passwords(tmp_path / "zookeeper", kafka="hush")
+    settings = load_settings(
+        overrides=[
+            f"zookeeper.connect={server.connect_string}",
+            f"java.security.auth.login.config={path}",
+        ],
+        environment={},
+    )
+    try:
+        assert asyncio.run(found()) == [None, credential]
+    finally:
+        server.stop()
 
 
 def test_a_password_is_a_name_too(tmp_path: Path) -> None:

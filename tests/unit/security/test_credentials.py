@@ -76,6 +76,15 @@ def test_a_listener_may_have_a_section_of_its_own(tmp_path: Path) -> None:
             "its PlainLoginModule has no password",
         ),
         ({"Client": PLAIN}, [], "its section Client has no DigestLoginModule"),
+        (
+            {"Client": PLAIN},
+            [
+                "zookeeper.ssl.client.enable=true",
+                "zookeeper.ssl.keystore.location=/key.pem",
+                "zookeeper.set.acl=true",
+            ],
+            "its section Client has no DigestLoginModule",
+        ),
         ({"KafkaServer": PLAIN}, ["zookeeper.set.acl=true"], "and it has no section Client"),
     ],
 )

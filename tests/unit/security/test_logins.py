@@ -334,7 +334,7 @@ def test_a_broker_that_is_not_who_we_think_learns_no_password() -> None:
         )
         ours = Credentials("SCRAM-SHA-256", "alice", "wonder")
         async with asyncio.timeout(20):
-            with pytest.raises(NotAuthenticated, match="the broker does not know 'alice'"):
+            with pytest.raises(NotAuthenticated, match="the broker and user 'alice' do not agree"):
                 await Connector(ours=ours).open(end)
         server.close()
 
@@ -374,3 +374,26 @@ def test_a_connection_is_given_up_before_the_broker_drops_it() -> None:
         connection.abort()
 
     logged_in(scenario)
+
+
+@pytest.mark.parametrize("ours", [("", "wonder"), ("alice", "w\tnder"), ("alice", "\U0001f600")])
+def test_a_name_that_cannot_be_said_is_a_failure_like_others(ours: tuple[str, str]) -> None:
+    async def scenario(rig: Rig) -> None:
+        with pytest.raises(NotAuthenticated, match="do not agree"):
+            await asked(Credentials("SCRAM-SHA-256", *ours), end_of(rig))
+
+    logged_in(scenario)
+
+
+def test_what_a_stranger_calls_itself_fills_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario(rig: Rig) -> None:
+        long = {"auth_bytes": b"\0" + b"\xff" * 400_000 + b"\0x"}
+        client = await rig.client(NAMED)
+        await client.ask(ApiKey.SASL_HANDSHAKE, 1, HANDSHAKE)
+        assert (await client.ask(ApiKey.SASL_AUTHENTICATE, 2, long))["error_code"] == 58
+        other = await rig.client(NAMED)
+        await other.ask(ApiKey.SASL_HANDSHAKE, 1, {"mechanism": "\x01" * 30_000})
+        await rig.counted("closed_unauthenticated", 2)
+
+    logged_in(scenario)
+    assert max(len(one.getMessage()) for one in caplog.records) < 2_000
