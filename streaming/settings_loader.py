@@ -112,6 +112,11 @@ def _check_sasl(settings: Settings) -> None:
             " java.security.auth.login.config to a JAAS file with a section KafkaServer, as the"
             " brokers have it"
         )
+    if mechanism and mechanism not in settings.sasl_mechanisms:
+        raise ConfigurationError(
+            f"sasl.enabled.mechanisms = {settings.sasl_enabled_mechanisms} lacks"
+            f" sasl.mechanism.inter.broker.protocol = {mechanism}, by which brokers come: add it"
+        )
     if mechanism:
         return
     for key, given in (

@@ -7,6 +7,7 @@ import logging
 from concurrent.futures import ThreadPoolExecutor
 
 from streaming.front.user_configs import USERS, sanitized
+from streaming.security.sasl_server import Undecided
 from streaming.security.scram import ScramCredential, parse_credential
 from streaming.settings import Settings
 from streaming.zk.errors import AuthenticationFailed, ZooKeeperError
@@ -21,7 +22,7 @@ logger = logging.getLogger(__name__)
 class ZkScramCredentials:
     """Reads a user's credential each time that it logs in, in a session of its own which the first
     of them opens. While ZooKeeper is away, what was read last is good; brokers keep it in memory
-    too, and a new password needs ZooKeeper.
+    too, and a new password needs ZooKeeper. Of whom nothing was read it is not known then.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -32,7 +33,7 @@ class ZkScramCredentials:
         self._known: dict[tuple[str, str], ScramCredential] = {}
 
     async def find(self, mechanism: str, user: str) -> ScramCredential | None:
-        """Return a user's credential for a mechanism, None when there is none."""
+        """Return a user's credential for a mechanism, None when there is none; raises Undecided."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._reading, self._find, mechanism, user)
 
@@ -49,7 +50,9 @@ class ZkScramCredentials:
             logger.warning("credential of user %r cannot be read: %s", user, error)
             if isinstance(error, AuthenticationFailed):
                 self._give_up()
-            return self._known.get((mechanism, user))
+            if (mechanism, user) not in self._known:
+                raise Undecided(f"credential of user {user!r}: {error}") from error
+            return self._known[mechanism, user]
         if found is None:
             self._known.pop((mechanism, user), None)
         else:

@@ -8,7 +8,7 @@ from enum import Enum
 from state.protocol_errors import ProtocolError
 from streaming.gateway.answering import Answering
 from streaming.gateway.calls import Answer, BoundListener, Call, HangUp, shortened
-from streaming.security.sasl_server import Refused, Sasl, SaslServer
+from streaming.security.sasl_server import Refused, Sasl, SaslServer, Undecided
 from streaming.wire.apis import ApiKey
 from streaming.wire.passing import request_prefix
 from streaming.wire.requests import Request, decode_request
@@ -122,6 +122,8 @@ class Login:
             await asyncio.sleep(_FAILURE_DELAY_S)
             reason = f"not authenticated by {self._mechanism}: {refused}"
             raise NotAuthenticated(shortened(reason)) from None
+        except Undecided as undecided:  # a client that is refused does not come again
+            raise HangUp(shortened(str(undecided))) from None
         if self._server.complete:
             self._stage = _Stage.KNOWN
         return answer

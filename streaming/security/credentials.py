@@ -73,7 +73,7 @@ def zookeeper_credentials(settings: Settings) -> Credentials | None:
     Raises ConfigurationError.
     """
     modules = _sections(settings).get(_ZOOKEEPER)
-    if modules is None:
+    if not modules:  # to Java, too, an empty section is none
         return None
     for module in modules:
         if module.name == _DIGEST_MODULE:
@@ -95,8 +95,7 @@ def check_credentials(settings: Settings) -> None:
 
 
 def _of_brokers(sections: Sections, listener: str) -> list[LoginModule]:
-    own = sections.get(f"{listener.lower()}.{_BROKERS}")
-    return sections.get(_BROKERS, []) if own is None else own
+    return sections.get(f"{listener.lower()}.{_BROKERS}") or sections.get(_BROKERS, [])
 
 
 def _sections(settings: Settings) -> Sections:

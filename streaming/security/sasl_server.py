@@ -14,14 +14,19 @@ from streaming.security.scram import ScramCredential
 from streaming.settings import PLAIN
 
 _PLAIN_PARTS = 3
-_SCRAM_USER = re.compile(r"n,,n=([^,]+),")
+_SCRAM_USER = re.compile(r"n,,n=([^,]{1,1000}),")
+"""A stranger's name becomes a path of ZooKeeper, which ends the sessions of who sends long ones."""
 
 CredentialOf: TypeAlias = Callable[[str, str], Awaitable[ScramCredential | None]]
-"""Gets a mechanism and a user, returns the credential, None where there is none."""
+"""Gets a mechanism and a user, returns the credential, None if there is none; raises Undecided."""
 
 
 class Refused(Exception):
     """Somebody is not who it says it is; the message is for our log only."""
+
+
+class Undecided(Exception):
+    """It cannot be found out now; the message says why."""
 
 
 class SaslServer(Protocol):
@@ -31,7 +36,7 @@ class SaslServer(Protocol):
     complete: bool
 
     async def respond(self, token: bytes) -> bytes:
-        """Return the answer to what the client said; raises Refused."""
+        """Return the answer to what the client said; raises Refused and Undecided."""
         ...
 
 
@@ -89,7 +94,7 @@ class ScramServer:
         self.complete = False
 
     async def respond(self, token: bytes) -> bytes:
-        """Return the server's first message, then its last; raises Refused."""
+        """Return the server's first message, then its last; raises Refused and Undecided."""
         try:
             text = token.decode()
             if self._answer is None:
@@ -103,7 +108,7 @@ class ScramServer:
     async def _first(self, message: str) -> str:
         found = _SCRAM_USER.match(message)
         if found is None:
-            raise Refused("the client's first message names no user")
+            raise Refused("the client's first message names no user, or one with a long name")
         self.user = found[1].replace("=2C", ",").replace("=3D", "=")
         credential = await self._credential_of(self._mechanism, self.user)
         if credential is None:

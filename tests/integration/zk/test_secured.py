@@ -16,6 +16,7 @@ import pytest
 from streaming.embedded.zookeeper import EmbeddedZooKeeper
 from streaming.front.scram_credentials import ZkScramCredentials
 from streaming.front.user_configs import ZkUserConfigs
+from streaming.security.sasl_server import Undecided
 from streaming.security.scram import ScramCredential, credential_text
 from streaming.settings import Settings
 from streaming.settings_loader import load_settings
@@ -163,26 +164,33 @@ def test_who_logs_in_is_found_again_after_zookeeper_died_at_the_first_login(
     credential = ScramCredential(b"salt", b"stored", b"server", 4096)
     mechanism = "SCRAM-SHA-256"
 
-    async def found() -> list[ScramCredential | None]:
+    async def found() -> ScramCredential | None:
         credentials = ZkScramCredentials(settings)
         dying = asyncio.to_thread(_hang_up_once_asked_who, server.port)
-        first, _ = await asyncio.gather(credentials.find(mechanism, "alice"), dying)
+        with pytest.raises(Undecided, match="refused the credentials"):
+            await asyncio.gather(credentials.find(mechanism, "alice"), dying)
         await asyncio.to_thread(server.start)
         await ZkUserConfigs(settings).alter("alice", {mechanism: credential_text(credential)})
-        second = await credentials.find(mechanism, "alice")
+        assert await credentials.find(mechanism, "bob") is None
+        await credentials.find(mechanism, "alice")
+        await asyncio.to_thread(server.stop)
+        with pytest.raises(Undecided):
+            await credentials.find(mechanism, "carol")
+        last = await credentials.find(mechanism, "alice")
         await credentials.close()
-        return [first, second]
+        return last
 
     server = zookeeper_with_passwords(tmp_path / "zookeeper", kafka="hush")
     settings = load_settings(
         overrides=[
             f"zookeeper.connect={server.connect_string}",
             f"java.security.auth.login.config={path}",
+            "zookeeper.session.timeout.ms=4000",
         ],
         environment={},
     )
     try:
-        assert asyncio.run(found()) == [None, credential]
+        assert asyncio.run(found()) == credential
     finally:
         server.stop()
 

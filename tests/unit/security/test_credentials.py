@@ -130,6 +130,17 @@ def test_settings_that_cannot_be_are_refused(override: str, reason: str) -> None
         load_settings(overrides=[override], environment={})
 
 
+def test_the_mechanism_of_brokers_has_to_be_enabled(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"sasl\.enabled\.mechanisms = PLAIN lacks"):
+        settings(tmp_path, {"KafkaServer": SCRAM}, BY_SCRAM, "sasl.enabled.mechanisms=PLAIN")
+
+
+def test_an_empty_section_is_none(tmp_path: Path) -> None:
+    given = settings(tmp_path, {"KafkaServer": PLAIN, "internal.KafkaServer": {}, "Client": {}})
+    assert zookeeper_credentials(given) is None
+    assert plain_users(given, "INTERNAL") == {"node": "hush", "alice": "a"}
+
+
 def test_what_is_spoken_follows_from_key_and_mechanism(tmp_path: Path) -> None:
     authority = Authority(tmp_path / "authority")
     sections = {"KafkaServer": PLAIN}
