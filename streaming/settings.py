@@ -24,6 +24,7 @@ from state.limits import PARTITIONS_MAX
 from state.routing import Layout
 from streaming.internal_topics import GROUP_TOPIC
 from streaming.log.location import URL_FORM, URL_PATTERN
+from streaming.security.mapping_rules import mapping_rules
 
 
 def _all_different(names: str) -> str:
@@ -61,6 +62,11 @@ def _without_tilde(path: Path) -> Path:
         return path.expanduser()
     except RuntimeError as error:
         raise ValueError(str(error)) from error
+
+
+def _with_rules_there_are(rules: str) -> str:
+    mapping_rules(rules)
+    return rules
 
 
 PORT_MAX = 65_535
@@ -110,10 +116,25 @@ Mechanisms = Annotated[
     ),
     AfterValidator(_all_different),
 ]
+Principals = Annotated[
+    str,
+    Field(
+        pattern=r"^([^:;\s]+:[^;]+(;\s*[^:;\s]+:[^;]+)*;?)?$",
+        description="principals such as User:admin, separated by semicolons, or nothing",
+    ),
+]
 File = Annotated[
     str,
     AfterValidator(lambda path: path and str(_without_tilde(Path(path)))),
     Field(description="a file's path, or nothing; ~ and ~user stand for homes of users there are"),
+]
+PrincipalRules = Annotated[
+    str,
+    AfterValidator(_with_rules_there_are),
+    Field(
+        description="DEFAULT and RULE:pattern/replacement/[L|U], separated by commas, patterns"
+        " being regular expressions"
+    ),
 ]
 Host = Annotated[str, Field(pattern=r"^\S+$", description="a host name or address")]
 KafkaVersion = Annotated[
@@ -218,6 +239,12 @@ class Settings(BaseModel):
     sasl_mechanism_inter_broker_protocol: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", ""]
     sasl_enabled_mechanisms: Mechanisms
     java_security_auth_login_config: File
+    authorizer_class_name: Literal[
+        "kafka.security.authorizer.AclAuthorizer", "kafka.security.auth.SimpleAclAuthorizer", ""
+    ]
+    super_users: Principals
+    allow_everyone_if_no_acl_found: bool
+    ssl_principal_mapping_rules: PrincipalRules
     max_connections: Positive
     connections_max_idle_ms: PositiveLong
     socket_request_max_bytes: Annotated[int, Field(ge=1_024, le=INT_MAX)]
@@ -289,6 +316,11 @@ class Settings(BaseModel):
         """
         ours = self.sasl_mechanism_inter_broker_protocol
         return tuple((self.sasl_enabled_mechanisms or ours).split(",")) if ours else ()
+
+    @property
+    def super_user_principals(self) -> frozenset[str]:
+        """Who may ask everything."""
+        return frozenset(filter(None, map(str.strip, self.super_users.split(";"))))
 
     @property
     def announced_topic(self) -> str | None:

@@ -62,6 +62,7 @@ def load_settings(
     _check_hidden(settings)
     _check_tls(settings)
     _check_sasl(settings)
+    _check_rights(settings)
     _check_zookeeper(settings)
     _check_groups(settings)
     _check_sessions(settings)
@@ -128,6 +129,20 @@ def _check_sasl(settings: Settings) -> None:
                 f"{key} is about SASL, in which this node has no name: set"
                 " sasl.mechanism.inter.broker.protocol to the mechanism by which it tells brokers"
                 " who it is, or leave it empty"
+            )
+
+
+def _check_rights(settings: Settings) -> None:
+    if settings.authorizer_class_name:
+        return
+    for key, given in (
+        ("super.users", settings.super_users),
+        ("allow.everyone.if.no.acl.found", settings.allow_everyone_if_no_acl_found),
+    ):
+        if given:
+            raise ConfigurationError(
+                f"{key} is about rights, which are not checked: set authorizer.class.name to the"
+                " brokers' kafka.security.authorizer.AclAuthorizer, or leave it out"
             )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from streaming.front.load_events import topics_have_ids
 from streaming.front.scram_credentials import ZkScramCredentials
 from streaming.front.user_configs import ZkUserConfigs
+from streaming.front.zk_acls import ZkAcls
 from streaming.gateway.apis import NodeConfig, build_apis
 from streaming.gateway.calls import AtOnce, Handler, WithoutTask
 from streaming.gateway.connection import Limits
@@ -15,9 +16,12 @@ from streaming.gateway.create_topics import TopicDefaults
 from streaming.gateway.passing.pool import PassingLimits
 from streaming.gateway.ports import ClusterView, DecisionClient
 from streaming.gateway.server import Gateway, Listener
+from streaming.gateway.serving import Rights
 from streaming.process.open_files import admissible_connections
+from streaming.security.authorizer import Authorizer
 from streaming.security.connector import Connector
 from streaming.security.credentials import plain_users
+from streaming.security.mapping_rules import mapping_rules
 from streaming.security.protocols import configured_listeners
 from streaming.security.sasl_server import CredentialOf, Sasl
 from streaming.security.tls import server_context
@@ -85,6 +89,18 @@ def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
+def _rights(settings: Settings, view: ClusterView) -> tuple[Rights | None, ZkAcls | None]:
+    """Return by what is judged what clients may ask, and what keeps it up to date, if anything."""
+    if not settings.authorizer_class_name:
+        return None, None
+    authorizer = Authorizer(
+        settings.super_user_principals,
+        allow_without_acls=settings.allow_everyone_if_no_acl_found,
+    )
+    rules = mapping_rules(settings.ssl_principal_mapping_rules)
+    return Rights(authorizer, rules, view), ZkAcls(settings, authorizer.take)
+
+
 class FrontGateway:
     """Starts the gateway on the listeners of gateway.listeners, or else on those brokers have.
 
@@ -109,6 +125,7 @@ class FrontGateway:
         self._groups = groups
         self._gateway: Gateway | None = None
         self._credentials = ZkScramCredentials(settings)
+        self._rights, self._acls = _rights(settings, view)
 
     @property
     def configured(self) -> dict[str, SecurityProtocol]:
@@ -116,8 +133,12 @@ class FrontGateway:
         return configured_listeners(self._settings)
 
     async def start(self, protocols: Mapping[str, SecurityProtocol]) -> None:
-        """Bind listeners with what is spoken on them; raises PortTaken, ConfigurationError."""
+        """Bind listeners with what is spoken on them, once it is known what clients may ask; raises
+        PortTaken, ConfigurationError.
+        """
         settings = self._settings
+        if self._acls is not None:
+            await self._loop.run_in_executor(None, self._acls.start)
         apis = build_apis(self._view, self._decision_client, node_config(settings), self._groups)
         limits = Limits(
             admissible_connections(settings.max_connections),
@@ -125,7 +146,7 @@ class FrontGateway:
             settings.connections_max_idle_ms,
         )
         addresses = listener_addresses(settings, protocols, self._credentials.find)
-        gateway = Gateway(addresses, apis, limits)
+        gateway = Gateway(addresses, apis, limits, self._rights)
         await gateway.start()
         self._gateway = gateway
 
@@ -134,6 +155,8 @@ class FrontGateway:
         if self._gateway is not None:
             await self._gateway.stop()
         await self._credentials.close()
+        if self._acls is not None:
+            await self._loop.run_in_executor(None, self._acls.close)
 
     def needs_listeners(self) -> bool:
         """Return whether the brokers' listeners are needed to know our endpoints."""

@@ -16,6 +16,7 @@ from streaming.front.rivals import Rivals
 from streaming.front.seen import Seen
 from streaming.front.signals import GiveUpRole, Signals
 from streaming.front.tenure import Tenure
+from streaming.front.zk_acls import ignored_rights
 from streaming.image.racks import controller_rack
 from streaming.log.events import EventAppender, event
 from streaming.observers.brokers import Registration, readable_registrations
@@ -107,6 +108,8 @@ class Term:
         addresses.check_brokers(self._settings, self._endpoints, brokers)
         if cost := addresses.unclean_shutdowns(self._settings, brokers):
             logger.warning("%s", cost)
+        if ignored := ignored_rights(self._session, self._settings):
+            logger.warning("%s", ignored)
         return self._tenure.claim(self._endpoints)
 
     def load(self) -> None:

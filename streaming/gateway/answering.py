@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 from streaming.gateway.calls import Answer, Apis, BoundListener, Call
 from streaming.gateway.versions import unsupported_version_response
@@ -14,11 +16,21 @@ from streaming.wire.passing import RequestPrefix, request_prefix
 from streaming.wire.requests import Request, decode_request
 from streaming.wire.responses import encode_response, encode_response_header
 
-_SHORT_FRAME_BYTES = 1 << 16
+T = TypeVar("T")
+
+SHORT_FRAME_BYTES = 1 << 16
 _LONG_FRAMES = ThreadPoolExecutor(1, "long-frame")
 """Takes requests apart that would keep all others waiting; one at a time, as they take memory."""
 
 _COUNTER = {key: f"requests_{api.name}" for key, api in APIS.items()}
+
+
+async def apart(work: Callable[..., T], request_frame: bytes, *more: object) -> T:
+    """Return what work makes of a request; of a long one on a thread of its own."""
+    if len(request_frame) <= SHORT_FRAME_BYTES:
+        return work(request_frame, *more)
+    loop = asyncio.get_running_loop()
+    return await loop.run_in_executor(_LONG_FRAMES, work, request_frame, *more)
 
 
 class Answering:
@@ -60,10 +72,9 @@ class Answering:
         handler does.
         """
         prefix = request_prefix(request_frame)
-        if prefix.api_key in self._apis.passed:
-            return await self._pass_on(self._apis.passed[prefix.api_key], prefix, request_frame)
-        if prefix.api_version == self._apis.passed_versions.get(prefix.api_key):
-            return await self._pass_on(APIS[prefix.api_key].name, prefix, request_frame)
+        passed_version = self._apis.passed_versions.get(prefix.api_key)
+        if prefix.api_key in self._apis.passed or prefix.api_version == passed_version:
+            return await self._pass_on(prefix, request_frame)
         try:
             request = await self._decoded(request_frame)
         except UnsupportedVersion as error:
@@ -74,14 +85,10 @@ class Answering:
         return await self._handle(request, request_frame)
 
     async def _decoded(self, request_frame: bytes) -> Request:
-        if len(request_frame) <= _SHORT_FRAME_BYTES:
-            return decode_request(request_frame, self._apis.handlers)
-        return await asyncio.get_running_loop().run_in_executor(
-            _LONG_FRAMES, decode_request, request_frame, self._apis.handlers
-        )
+        return await apart(decode_request, request_frame, self._apis.handlers)
 
-    async def _pass_on(self, name: str, prefix: RequestPrefix, request_frame: bytes) -> bytes:
-        self._counters[f"requests_{name}"] += 1
+    async def _pass_on(self, prefix: RequestPrefix, request_frame: bytes) -> bytes:
+        self._counters[_COUNTER[prefix.api_key]] += 1
         return await self._apis.pass_on(self.listener, prefix, request_frame)
 
     async def _handle(self, request: Request, request_frame: bytes) -> bytes:

@@ -32,7 +32,7 @@ from streaming.gateway.features import UpdateFeatures
 from streaming.gateway.login import late_authenticate, late_handshake
 from streaming.gateway.metadata import Metadata
 from streaming.gateway.nodes import Nodes
-from streaming.gateway.passing.apis import OFFSETS_IN_ZOOKEEPER, PASSED_APIS, Passing
+from streaming.gateway.passing.apis import OFFSETS_IN_ZOOKEEPER, PASSED_VERSIONS, Passing
 from streaming.gateway.passing.brokers import Brokers
 from streaming.gateway.passing.creation import AutoCreation
 from streaming.gateway.passing.pool import PassingLimits
@@ -47,7 +47,7 @@ from streaming.gateway.reassignments import (
 from streaming.gateway.scram import AlterUserScramCredentials
 from streaming.gateway.versions import Versions
 from streaming.security.connector import Connector
-from streaming.wire.apis import ApiKey
+from streaming.wire.apis import PASSED_APIS, ApiKey
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +98,14 @@ def build_apis(
     without_role = WithoutRole(view, brokers)
     for key in (ApiKey.METADATA, ApiKey.DESCRIBE_CLUSTER):
         served[key] = without_role.around(served[key])
-    with_brokers = {key: api.versions for key, api in PASSED_APIS.items()}
+    with_brokers = dict(PASSED_VERSIONS)
     with_brokers |= {key: our_range(key) for key in shared}
     passed_versions = {key: one for key, one in OFFSETS_IN_ZOOKEEPER.items() if key in groups}
     here = _ranges((*served, *groups, ApiKey.API_VERSIONS), passed_versions)
     versions = Versions(here, with_brokers, brokers)
     return Apis(
         handlers=served | shared | {ApiKey.API_VERSIONS: versions.handle},
-        passed={key: api.name for key, api in PASSED_APIS.items()},
+        passed=PASSED_APIS,
         pass_on=Passing(brokers).handle,
         close=close,
         at_once={key: one.answer for key, one in groups.items() if isinstance(one, AtOnce)},

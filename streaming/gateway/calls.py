@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from streaming.wire.passing import RequestPrefix
 from streaming.wire.requests import RequestHeader
@@ -47,6 +47,10 @@ class HangUp(Exception):
         self.answer = answer
 
 
+class NotAuthenticated(HangUp):
+    """Somebody is not let in; the message is for our log."""
+
+
 def shortened(message: str) -> str:
     """Return a message as clients and logs get it: one that repeats what clients sent may be longer
     than an answer can hold.
@@ -54,6 +58,39 @@ def shortened(message: str) -> str:
     if len(message) <= _MESSAGE_CHARACTERS_MAX:
         return message
     return f"{message[:_MESSAGE_CHARACTERS_MAX]}..."
+
+
+class Served(Protocol):
+    """What answers the requests of one connection."""
+
+    @property
+    def listener(self) -> BoundListener:
+        """Where they come in."""
+        ...
+
+    def largest_bytes(self, configured_bytes: int) -> int:
+        """Return how large a request may be."""
+        ...
+
+    def at_once(self, api_key: int, request_frame: bytes) -> bytes | None:
+        """Return the answer to a request that need not wait, None for others; asked first of each
+        request. Raises WireError.
+        """
+        ...
+
+    def try_answer(
+        self, api_key: int, request_frame: bytes, client_host: str, answer: Answer
+    ) -> bool:
+        """Answer a request without a task, perhaps later; return whether that is possible. Raises
+        WireError.
+        """
+        ...
+
+    async def answer(self, request_frame: bytes) -> bytes:
+        """Return a whole response, its header included; raises WireError, HangUp and whatever a
+        handler does.
+        """
+        ...
 
 
 Handler: TypeAlias = Callable[[Call], Awaitable[Body | bytes]]
@@ -96,13 +133,13 @@ class Apis:
     """What the gateway answers.
 
     By API key: handlers answer what is decoded, at_once what need not wait, and without_task is
-    tried before the handler. passed: the names of APIs whose requests are passed to a broker
-    undecoded; passed_versions: the one version that is, of an API that is decoded otherwise.
+    tried before the handler. passed: the APIs whose requests are passed to a broker undecoded;
+    passed_versions: the one version that is, of an API that is decoded otherwise.
     close: to await at the end.
     """
 
     handlers: Mapping[int, Handler]
-    passed: Mapping[int, str]
+    passed: Collection[int]
     pass_on: PassedHandler
     close: Callable[[], Awaitable[None]]
     at_once: Mapping[int, Callable[[bytes], bytes]] = field(default_factory=dict)

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from streaming.gateway.admission import Admission, Admitted
-from streaming.gateway.answering import Answering
-from streaming.gateway.calls import HangUp
-from streaming.gateway.login import Login, NotAuthenticated
+from streaming.gateway.calls import HangUp, NotAuthenticated
+from streaming.gateway.serving import Serving
 from streaming.wire.errors import FrameTooLarge, UnsupportedApi, UnsupportedVersion, WireError
 from streaming.wire.frames import FrameSplitter, frame
 from streaming.wire.requests import request_in_words
@@ -63,15 +62,15 @@ class Connection(asyncio.Protocol):
 
     def __init__(
         self,
-        answering: Answering | Login,
+        serving: Serving,
         limits: Limits,
         counters: Counter[str],
         admission: Admission,
     ) -> None:
-        """Take what answers, what a client may take, what to count in, and who gives it a place,
+        """Take who answers it, what a client may take, what to count in, and who gives it a place,
         which it has until it has ended and nothing of it is under way.
         """
-        self._answering = answering
+        self._serving = serving
         self._limits = limits
         self._counters = counters
         self._admission = admission
@@ -117,7 +116,12 @@ class Connection(asyncio.Protocol):
         transport.set_write_buffer_limits(high=1 if self._in_tls else 0)  # TLS pauses at high
         host, port = (transport.get_extra_info("peername") or ("?", "?"))[:2]
         self._peer, self._client_host = f"{host}:{port}", f"/{host}"
-        self._look_idle()
+        try:
+            self._answering = self._serving.to(transport)
+        except NotAuthenticated as refused:
+            self._close(_Closing("closed_unauthenticated", str(refused)))
+        else:
+            self._look_idle()
 
     def connection_lost(self, error: Exception | None) -> None:
         """End; a request that is being answered is not cancelled."""
@@ -301,7 +305,7 @@ class Connection(asyncio.Protocol):
             self._life = _Life.CLOSING
             self._counters[closing.counter] += 1
             level = logging.DEBUG if closing.counter == "closed_idle" else logging.WARNING
-            listener = self._answering.listener.name
+            listener = self._serving.listener.name
             logger.log(level, "closing %s on %s: %s", self._peer, listener, closing)
             self._hang_up()
 

@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from enum import Enum
 
 from state.protocol_errors import ProtocolError
-from streaming.gateway.answering import Answering
-from streaming.gateway.calls import Answer, BoundListener, Call, HangUp, shortened
+from streaming.gateway.calls import (
+    Answer,
+    BoundListener,
+    Call,
+    HangUp,
+    NotAuthenticated,
+    Served,
+    shortened,
+)
 from streaming.security.sasl_server import Refused, Sasl, SaslServer, Undecided
 from streaming.wire.apis import ApiKey
 from streaming.wire.passing import request_prefix
@@ -37,17 +45,16 @@ _TAKEN = {
 """What a client may ask before it is known (SaslServerAuthenticator)."""
 
 
-class NotAuthenticated(HangUp):
-    """Somebody is not let in; the message is for our log."""
-
-
 class Login:
     """Has the place of what answers one connection, and lets requests through to it then."""
 
-    def __init__(self, answering: Answering, sasl: Sasl) -> None:
-        """Take what answers who is known, and how clients say who they are."""
+    def __init__(self, answering: Served, sasl: Sasl, serve: Callable[[str], Served]) -> None:
+        """Take what answers ApiVersions, how clients say who they are, and what returns what
+        answers a user.
+        """
         self._answering = answering
         self._sasl = sasl
+        self._serve = serve
         self._stage = _Stage.HANDSHAKE
         self._server: SaslServer | None = None
         self._mechanism = ""
@@ -126,6 +133,7 @@ class Login:
             raise HangUp(shortened(str(undecided))) from None
         if self._server.complete:
             self._stage = _Stage.KNOWN
+            self._answering = self._serve(self._server.user)
         return answer
 
 

@@ -16,7 +16,7 @@ from streaming.gateway.answering import Answering
 from streaming.gateway.calls import Apis, BoundListener
 from streaming.gateway.connection import Connection, Limits
 from streaming.gateway.handshake import Handshake, bound_tls_buffers
-from streaming.gateway.login import Login
+from streaming.gateway.serving import Rights, Serving
 from streaming.preflight import bind_failure
 from streaming.security.sasl_server import Sasl
 from streaming.wire.endpoints import Endpoint, SecurityProtocol, protocol_of
@@ -58,12 +58,21 @@ class Gateway:
     counters: connections_open and connections_accepted, connections_refused (over the quota),
     requests_<Api>, unsupported_api_versions, and closed_malformed, closed_too_large,
     closed_unsupported, closed_refused, closed_failed, closed_slow, closed_idle, closed_handshake,
-    closed_unauthenticated.
+    closed_unauthenticated; operations_denied (to clients, by the authorizer).
     """
 
-    def __init__(self, listeners: Sequence[Listener], apis: Apis, limits: Limits) -> None:
-        """Take where to listen, what to serve and what a client may take; `start` binds."""
+    def __init__(
+        self,
+        listeners: Sequence[Listener],
+        apis: Apis,
+        limits: Limits,
+        rights: Rights | None = None,
+    ) -> None:
+        """Take where to listen, what to serve, what a client may take, and what it may ask: without
+        rights everything; `start` binds.
+        """
         self._listeners = listeners
+        self._rights = rights
         self._apis = apis
         self._limits = limits
         self._bound: list[Endpoint] = []
@@ -90,10 +99,10 @@ class Gateway:
         port = sock.getsockname()[1]
         bound = BoundListener(listener.name, advertised, port)
         answering = Answering(bound, self._apis, self.counters)
+        serving = Serving(answering, listener.sasl, self._rights, self.counters)
 
         def connection() -> Connection:
-            known = answering if listener.sasl is None else Login(answering, listener.sasl)
-            return Connection(known, self._limits, self.counters, self._admission)
+            return Connection(serving, self._limits, self.counters, self._admission)
 
         def handshake(tls: ssl.SSLContext) -> Handshake:
             failed = partial(self._handshake_failed, listener.name)

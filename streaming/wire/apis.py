@@ -47,6 +47,9 @@ class ApiKey(IntEnum):
     ADD_PARTITIONS_TO_TXN = 24
     WRITE_TXN_MARKERS = 27
     TXN_OFFSET_COMMIT = 28
+    DESCRIBE_ACLS = 29
+    CREATE_ACLS = 30
+    DELETE_ACLS = 31
     DESCRIBE_CONFIGS = 32
     ALTER_CONFIGS = 33
     DESCRIBE_LOG_DIRS = 35
@@ -58,6 +61,9 @@ class ApiKey(IntEnum):
     ALTER_PARTITION_REASSIGNMENTS = 45
     LIST_PARTITION_REASSIGNMENTS = 46
     OFFSET_DELETE = 47
+    DESCRIBE_CLIENT_QUOTAS = 48
+    ALTER_CLIENT_QUOTAS = 49
+    DESCRIBE_USER_SCRAM_CREDENTIALS = 50
     ALTER_USER_SCRAM_CREDENTIALS = 51
     ALTER_PARTITION = 56
     UPDATE_FEATURES = 57
@@ -118,6 +124,9 @@ APIS: dict[int, Api] = {
         Api(ApiKey.ADD_PARTITIONS_TO_TXN, "AddPartitionsToTxn", 4, 5, KAFKA_PYTHON),
         Api(ApiKey.WRITE_TXN_MARKERS, "WriteTxnMarkers", 0, 1, KAFKA_PYTHON),
         Api(ApiKey.TXN_OFFSET_COMMIT, "TxnOffsetCommit", 0, 4, KAFKA_PYTHON),
+        Api(ApiKey.DESCRIBE_ACLS, "DescribeAcls", 1, 3, KAFKA_PYTHON),
+        Api(ApiKey.CREATE_ACLS, "CreateAcls", 1, 3, KAFKA_PYTHON),
+        Api(ApiKey.DELETE_ACLS, "DeleteAcls", 1, 3, KAFKA_PYTHON),
         Api(ApiKey.DESCRIBE_CONFIGS, "DescribeConfigs", 0, 4, KAFKA_PYTHON),
         Api(ApiKey.ALTER_CONFIGS, "AlterConfigs", 0, 2, KAFKA_PYTHON),
         Api(ApiKey.DESCRIBE_LOG_DIRS, "DescribeLogDirs", 0, 4, KAFKA_PYTHON),
@@ -141,6 +150,15 @@ APIS: dict[int, Api] = {
         ),
         Api(ApiKey.LIST_PARTITION_REASSIGNMENTS, "ListPartitionReassignments", 0, 0, KAFKA_PYTHON),
         Api(ApiKey.OFFSET_DELETE, "OffsetDelete", 0, 0, KAFKA_PYTHON),
+        Api(ApiKey.DESCRIBE_CLIENT_QUOTAS, "DescribeClientQuotas", 0, 1, KAFKA_PYTHON),
+        Api(ApiKey.ALTER_CLIENT_QUOTAS, "AlterClientQuotas", 0, 1, KAFKA_PYTHON),
+        Api(
+            ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+            "DescribeUserScramCredentials",
+            0,
+            0,
+            KAFKA_PYTHON,
+        ),
         Api(ApiKey.ALTER_USER_SCRAM_CREDENTIALS, "AlterUserScramCredentials", 0, 0, KAFKA_PYTHON),
         Api(ApiKey.ALTER_PARTITION, "AlterPartition", 0, 3, _OURS),
         Api(ApiKey.UPDATE_FEATURES, "UpdateFeatures", 0, 1, KAFKA_PYTHON),
@@ -177,8 +195,20 @@ GROUP_APIS = frozenset(
 )
 """What the gateway answers beside that while it coordinates groups."""
 
-GATEWAY_APIS = frozenset(ApiKey(key) for key in APIS) - BROKER_APIS - GROUP_APIS
-"""What the gateway always answers."""
+PASSED_APIS = frozenset(
+    {
+        ApiKey.DESCRIBE_ACLS,
+        ApiKey.CREATE_ACLS,
+        ApiKey.DELETE_ACLS,
+        ApiKey.DESCRIBE_CLIENT_QUOTAS,
+        ApiKey.ALTER_CLIENT_QUOTAS,
+        ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+    }
+)
+"""What any broker answers, whoever the controller is."""
+
+GATEWAY_APIS = frozenset(ApiKey(key) for key in APIS) - BROKER_APIS - GROUP_APIS - PASSED_APIS
+"""What the gateway always answers itself."""
 
 
 def api_in_version(api_key: int, version: int, correlation_id: int) -> Api:

@@ -59,6 +59,15 @@ def decode_request(frame: bytes, served: Collection[int] = GATEWAY_APIS) -> Requ
     by_hand = DECODED_WITHOUT_SCHEMA.get(header.api_key)
     if by_hand is not None:
         return Request(header, by_hand(header.api_version, frame, start))
+    return _by_schema(header, start, frame)
+
+
+def decode_by_schema(frame: bytes) -> Request:
+    """Decode one frame of any API by its schema; raises as `decode_request`."""
+    return _by_schema(*_decode_header(frame, APIS), frame)
+
+
+def _by_schema(header: RequestHeader, start: int, frame: bytes) -> Request:
     schema = APIS[header.api_key].request
     return Request(header, schema.decode_prefix(header.api_version, frame, start)[0])
 

@@ -2,94 +2,36 @@
 
 from __future__ import annotations
 
-import asyncio
-import ssl
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer
 from kafka import KafkaAdminClient
 from kafka.errors import KafkaError
-from scramp import ScramMechanism
 
-from streaming.front.user_configs import ZkUserConfigs
-from streaming.security.scram import ScramCredential, credential_text
-from streaming.settings_loader import load_settings
 from streaming.zk.errors import RequestFailed, ZkErrorCode
 from streaming.zk.znodes import entity_config_path, partition_state_path, topic_path
-from tests.e2e.real_cluster import OURS, Kind, RealCluster, running
+from tests.e2e.named_cluster import ALICE, SCRAM, WONDER, Named, named_cluster
+from tests.e2e.real_cluster import OURS, RealCluster
 from tests.e2e.securing import (
-    OFFSETS,
     SECURED,
     brokers,
     create,
     drive,
     gateway,
     leave_to_brokers,
-    pem,
     read_in_turns,
 )
 from tests.e2e.shared import Shared
 from tests.e2e.waiting import wait_for
 from tests.fixtures.certificates import Authority
-from tests.fixtures.jaas import jaas_file, login
 from tests.fixtures.kafka_tools import NEW, KafkaTools
-from tests.fixtures.secured_zookeeper import zookeeper_with_passwords
 
 pytestmark = [
     pytest.mark.timeout(900),
     pytest.mark.filterwarnings("ignore:unclosed <s:ResourceWarning"),
 ]
-
-SCRAM = "SCRAM-SHA-512"
-CLUSTER = "cluster"
-HUSH = "hush"
-ALICE = "alice"
-WONDER = "wonder"
-_MODULE = "org.apache.kafka.common.security.{}.{}LoginModule"
-
-
-@dataclass(frozen=True)
-class Named:
-    """A cluster, and who signs in it."""
-
-    cluster: RealCluster
-    authority: Authority
-
-    def python(self, mechanism: str = "PLAIN", password: str = WONDER) -> dict[str, Any]:
-        """How alice connects with kafka-python."""
-        return {
-            "security_protocol": "SASL_SSL",
-            "ssl_context": ssl.create_default_context(cafile=str(self.authority.trusted)),
-            "sasl_mechanism": mechanism,
-            "sasl_plain_username": ALICE,
-            "sasl_plain_password": password,
-        }
-
-    def librdkafka(self, user: str, password: str) -> dict[str, Any]:
-        """How somebody connects with librdkafka, by SCRAM."""
-        return {
-            "security.protocol": "SASL_SSL",
-            "ssl.ca.location": str(self.authority.trusted),
-            "sasl.mechanism": SCRAM,
-            "sasl.username": user,
-            "sasl.password": password,
-        }
-
-    def java(self, user: str = ALICE, password: str = WONDER) -> dict[str, str]:
-        """How somebody connects with a client of Java's, by SCRAM."""
-        module = _MODULE.format("scram", "Scram")
-        return {
-            "security.protocol": "SASL_SSL",
-            "ssl.truststore.type": "PEM",
-            "ssl.truststore.location": str(self.authority.trusted),
-            "sasl.mechanism": SCRAM,
-            "sasl.jaas.config": f'{module} required username="{user}" password="{password}";',
-        }
 
 
 @pytest.fixture(scope="module")
@@ -102,65 +44,8 @@ def clusters(
     tmp_path_factory: pytest.TempPathFactory, authority: Authority
 ) -> Iterator[Shared[RealCluster]]:
     """Brokers and this node have one name, with each other and with ZooKeeper."""
-    with Shared(lambda: _named(tmp_path_factory.mktemp("sasl"), authority)) as clusters:
+    with Shared(lambda: named_cluster(tmp_path_factory.mktemp("sasl"), authority)) as clusters:
         yield clusters
-
-
-def _named(folder: Path, authority: Authority) -> AbstractContextManager[RealCluster]:
-    zookeeper = zookeeper_with_passwords(folder / "zookeeper", kafka="zk-hush")
-    connect = zookeeper.start()
-    ours = login(CLUSTER, HUSH)
-    jaas = jaas_file(
-        folder / "brokers.jaas",
-        {
-            "KafkaServer": {
-                "ScramLoginModule": ours,
-                "PlainLoginModule": ours | {f"user_{ALICE}": WONDER},
-            },
-            "Client": {"DigestLoginModule": login("kafka", "zk-hush")},
-        },
-    )
-    for user, password in ((CLUSTER, HUSH), (ALICE, WONDER)):
-        _be_known(connect, jaas, user, password)
-    sasl = {
-        "zookeeper.connect": connect,
-        "zookeeper.set.acl": "true",
-        "sasl.enabled.mechanisms": f"PLAIN,{SCRAM}",
-        "sasl.mechanism.inter.broker.protocol": SCRAM,
-    }
-    config = {
-        "listener.security.protocol.map": f"CLIENT:PLAINTEXT,{SECURED}:SASL_SSL",
-        **OFFSETS,
-        **sasl,
-    }
-    java = [f"-Djava.security.auth.login.config={jaas}"]
-    kinds = {
-        id_: Kind(config=config | pem(authority, f"broker-{id_}"), jvm_options=java)
-        for id_ in (1, 2, 3)
-    }
-    settings = {
-        **sasl,
-        "gateway.listeners": "",  # those of the brokers, as they have them
-        "ssl.keystore.location": authority.keystore("helmstream"),
-        "ssl.truststore.location": authority.trusted,
-        "java.security.auth.login.config": jaas,
-        "groups.takeover.enable": "true",
-        "group.initial.rebalance.delay.ms": "0",
-    }
-    given = [f"{key}={value}" for key, value in settings.items()]
-    return running(folder, kinds, given, spark=False, zookeeper=zookeeper)
-
-
-def _be_known(connect: str, jaas: Path, user: str, password: str) -> None:
-    """Give a user its first password, as brokers know each other by theirs."""
-    credential = ScramCredential(*ScramMechanism(SCRAM).make_auth_info(password))
-    given = [
-        f"zookeeper.connect={connect}",
-        "zookeeper.set.acl=true",
-        f"java.security.auth.login.config={jaas}",
-    ]
-    users = ZkUserConfigs(load_settings(overrides=given, environment={}))
-    assert asyncio.run(users.alter(user, {SCRAM: credential_text(credential)}))
 
 
 @pytest.fixture

@@ -27,6 +27,7 @@ SIMPLE = {
     **{
         f"int{bits}": st.integers(-(1 << bits - 1), (1 << bits - 1) - 1) for bits in (8, 16, 32, 64)
     },
+    "float64": st.floats(allow_nan=False),
     "bool": st.booleans(),
     "bytes": st.binary(max_size=9),
     "records": st.binary(max_size=9),

@@ -8,32 +8,16 @@ would be tokens of ours, are not among them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from streaming.gateway.calls import BoundListener, HangUp
 from streaming.gateway.passing.brokers import Brokers
 from streaming.gateway.passing.pool import BrokerFailed
 from streaming.gateway.passing.versions import Range
-from streaming.wire.apis import ApiKey
+from streaming.wire.apis import APIS, PASSED_APIS, ApiKey
 from streaming.wire.passing import RequestPrefix, answer_with_id
 
-
-@dataclass(frozen=True, slots=True)
-class PassedApi:
-    """An API's name and its versions in Kafka 3.9."""
-
-    name: str
-    versions: Range
-
-
-PASSED_APIS: Mapping[int, PassedApi] = {
-    29: PassedApi("DescribeAcls", (0, 3)),
-    30: PassedApi("CreateAcls", (0, 3)),
-    31: PassedApi("DeleteAcls", (0, 3)),
-    48: PassedApi("DescribeClientQuotas", (0, 1)),
-    49: PassedApi("AlterClientQuotas", (0, 1)),
-    50: PassedApi("DescribeUserScramCredentials", (0, 0)),
-}
+PASSED_VERSIONS: Mapping[int, Range] = {key: (0, APIS[key].max_version) for key in PASSED_APIS}
+"""Of these APIs, brokers also answer version 0, which this package cannot read."""
 
 OFFSETS_IN_ZOOKEEPER: Mapping[int, int] = {ApiKey.OFFSET_COMMIT: 0, ApiKey.OFFSET_FETCH: 0}
 """The version of these APIs that any broker answers out of ZooKeeper, whoever coordinates the

@@ -23,7 +23,10 @@ from streaming.gateway.connection import Limits
 from streaming.gateway.create_topics import TopicDefaults
 from streaming.gateway.ports import DecisionTimedOut, NotController
 from streaming.gateway.server import Gateway, Listener
+from streaming.gateway.serving import Rights
 from streaming.image.cluster_image import ClusterImage
+from streaming.security.authorizer import Authorizer
+from streaming.security.mapping_rules import mapping_rules
 from streaming.wire.frames import FrameSplitter, frame
 from streaming.wire.requests import encode_request
 from streaming.wire.responses import decode_response
@@ -283,11 +286,14 @@ async def running(
     limits: Limits | None = None,
     listeners: Sequence[Listener] = LISTENERS,
     defaults: TopicDefaults = DEFAULTS,
+    authorizer: Authorizer | None = None,
+    rules: str = "DEFAULT",
 ) -> AsyncIterator[Rig]:
-    """A gateway with all APIs in front of a fresh FakeCluster."""
+    """A gateway with all APIs in front of a fresh FakeCluster; rules: of certificates' names."""
     cluster = FakeCluster()
     apis = build_apis(cluster, cluster, node_config(cluster, defaults))
-    gateway = Gateway(listeners, apis, limits or Limits())
+    rights = None if authorizer is None else Rights(authorizer, mapping_rules(rules), cluster)
+    gateway = Gateway(listeners, apis, limits or Limits(), rights)
     await gateway.start()
     asyncio.get_running_loop().getaddrinfo = _no_such_host
     rig = Rig(cluster, gateway)
@@ -302,11 +308,12 @@ def with_gateway(
     limits: Limits | None = None,
     listeners: Sequence[Listener] = LISTENERS,
     defaults: TopicDefaults = DEFAULTS,
+    authorizer: Authorizer | None = None,
 ) -> None:
     """Run a scenario against a gateway."""
 
     async def run() -> None:
-        async with running(limits, listeners, defaults) as rig:
+        async with running(limits, listeners, defaults, authorizer) as rig:
             await scenario(rig)
 
     asyncio.run(run())

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import uuid
 from contextlib import suppress
 from typing import Any
 
@@ -17,123 +16,10 @@ import pytest
 from streaming.wire.apis import APIS, GATEWAY_APIS, ApiKey
 from streaming.wire.frames import frame
 from streaming.wire.requests import encode_request
+from tests.unit.gateway.bodies import BODIES
 from tests.unit.gateway.support import Rig, with_gateway
 
 SEEDS = range(40)
-TOPIC_ID = uuid.UUID(bytes=b"t" * 16)
-BODIES: dict[ApiKey, dict[str, Any]] = {
-    ApiKey.PRODUCE: {
-        "acks": -1,
-        "topic_data": [{"name": "t", "partition_data": [{"index": 0, "records": b"x"}]}],
-    },
-    ApiKey.FETCH: {"topics": [{"topic": "t", "partitions": [{"partition": 0}]}]},
-    ApiKey.LIST_OFFSETS: {
-        "topics": [{"name": "t", "partitions": [{"partition_index": 0, "timestamp": -1}]}]
-    },
-    ApiKey.METADATA: {"topics": [{"name": "t", "topic_id": None}]},
-    ApiKey.CONTROLLED_SHUTDOWN: {"broker_id": 1, "broker_epoch": 101},
-    ApiKey.FIND_COORDINATOR: {"key": "a", "key_type": 0, "coordinator_keys": ["a"]},
-    ApiKey.SASL_HANDSHAKE: {"mechanism": "PLAIN"},
-    ApiKey.SASL_AUTHENTICATE: {"auth_bytes": b"\0a\0b"},
-    ApiKey.API_VERSIONS: {"client_software_name": "a", "client_software_version": "1"},
-    ApiKey.CREATE_TOPICS: {
-        "topics": [
-            {
-                "name": "new",
-                "num_partitions": -1,
-                "replication_factor": -1,
-                "assignments": [{"partition_index": 0, "broker_ids": [1, 2]}],
-                "configs": [{"name": "retention.ms", "value": "1"}],
-            }
-        ],
-        "timeout_ms": 1000,
-    },
-    ApiKey.DELETE_TOPICS: {
-        "topics": [{"name": "t", "topic_id": None}],
-        "topic_names": ["t"],
-        "timeout_ms": 1000,
-    },
-    ApiKey.CREATE_PARTITIONS: {
-        "topics": [{"name": "t", "count": 3, "assignments": [{"broker_ids": [1, 2]}]}],
-        "timeout_ms": 1000,
-        "validate_only": False,
-    },
-    ApiKey.ELECT_LEADERS: {
-        "election_type": 0,
-        "topic_partitions": [{"topic": "t", "partitions": [0, 1]}],
-        "timeout_ms": 1000,
-    },
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: {
-        "timeout_ms": 1000,
-        "topics": [{"name": "t", "partitions": [{"partition_index": 0, "replicas": [2, 1]}]}],
-    },
-    ApiKey.LIST_PARTITION_REASSIGNMENTS: {
-        "timeout_ms": 1000,
-        "topics": [{"name": "t", "partition_indexes": [0]}],
-    },
-    ApiKey.INIT_PRODUCER_ID: {"transactional_id": None, "transaction_timeout_ms": 1},
-    ApiKey.ALTER_PARTITION: {
-        "broker_id": 1,
-        "broker_epoch": 101,
-        "topics": [
-            {
-                "topic_name": "t",
-                "topic_id": TOPIC_ID,
-                "partitions": [
-                    {
-                        "partition_index": 0,
-                        "leader_epoch": 0,
-                        "partition_epoch": 0,
-                        "new_isr": [1, 2],
-                        "new_isr_with_epochs": [{"broker_id": 1, "broker_epoch": 101}],
-                    }
-                ],
-            }
-        ],
-    },
-    ApiKey.LIST_GROUPS: {"states_filter": ["Stable"], "types_filter": ["classic"]},
-    ApiKey.DESCRIBE_CONFIGS: {
-        "resources": [
-            {"resource_type": 4, "resource_name": "1000", "configuration_keys": ["a"]},
-            {"resource_type": 4, "resource_name": "7", "configuration_keys": None},
-        ]
-    },
-    ApiKey.ALTER_CONFIGS: {
-        "resources": [
-            {
-                "resource_type": 4,
-                "resource_name": "1000",
-                "configs": [{"name": "a", "value": "b"}],
-            }
-        ]
-    },
-    ApiKey.INCREMENTAL_ALTER_CONFIGS: {
-        "resources": [
-            {
-                "resource_type": 4,
-                "resource_name": "1000",
-                "configs": [{"name": "a", "config_operation": 1, "value": None}],
-            }
-        ]
-    },
-    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: {
-        "deletions": [{"name": "u", "mechanism": 1}],
-        "upsertions": [
-            {
-                "name": "v",
-                "mechanism": 2,
-                "iterations": 4096,
-                "salt": b"s",
-                "salted_password": b"p",
-            }
-        ],
-    },
-    ApiKey.DESCRIBE_LOG_DIRS: {"topics": [{"topic": "t", "partitions": [0]}]},
-    ApiKey.LIST_TRANSACTIONS: {"state_filters": ["Ongoing"], "producer_id_filters": [1]},
-    ApiKey.UPDATE_FEATURES: {"feature_updates": [{"feature": "x", "max_version_level": 1}]},
-    ApiKey.DESCRIBE_CLUSTER: {"include_cluster_authorized_operations": True},
-    ApiKey.ALLOCATE_PRODUCER_IDS: {"broker_id": 1, "broker_epoch": 101},
-}
 HEADER_BYTES = 8
 
 

@@ -9,7 +9,7 @@ from collections.abc import Awaitable
 import pytest
 
 from streaming.gateway.passing import versions
-from streaming.gateway.passing.apis import PASSED_APIS
+from streaming.gateway.passing.apis import PASSED_VERSIONS
 from streaming.gateway.passing.pool import BrokerFailed, BrokerPool, PassingLimits, Target
 from streaming.security.connector import Connector
 from streaming.wire.apis import ApiKey
@@ -138,8 +138,8 @@ SHARED = {32, 33, 44}
 def test_passed_apis_are_advertised_in_the_versions_that_all_brokers_and_we_know() -> None:
     async def scenario(rig: Rig) -> None:
         everything = await ranges(rig)  # no broker is known
-        assert everything[29] == PASSED_APIS[29].versions
-        served = {k: v for k, v in everything.items() if k not in PASSED_APIS.keys() | SHARED}
+        assert everything[29] == PASSED_VERSIONS[29]
+        served = {k: v for k, v in everything.items() if k not in PASSED_VERSIONS.keys() | SHARED}
         old = AnsweringBroker(1, ranges=RANGES | {29: (0, 2), 32: (0, 3), 44: (5, 9)})
         new = AnsweringBroker(2, ranges=RANGES | {29: (1, 9), 50: (0, 0)})
         async with brokers(rig, old, new):
@@ -186,7 +186,7 @@ def test_a_broker_that_does_not_tell_its_versions_counts_for_nothing() -> None:
         async with brokers(rig, there, away):
             await away.stop()
             found = await ranges(rig)
-            assert found.keys() & (PASSED_APIS.keys() | SHARED) == {29, 32, 33, 44, 48}
+            assert found.keys() & (PASSED_VERSIONS.keys() | SHARED) == {29, 32, 33, 44, 48}
 
     with_gateway(scenario)
 

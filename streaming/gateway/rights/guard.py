@@ -1,0 +1,132 @@
+"""Stands in front of what answers a connection, and lets through what its client may ask."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from streaming.gateway.answering import SHORT_FRAME_BYTES, apart
+from streaming.gateway.calls import Answer, BoundListener, Served
+from streaming.gateway.ports import ClusterView
+from streaming.gateway.rights.asked import Amended, Asked, Refused, Verdict
+from streaming.gateway.rights.rules import FREE, RULES
+from streaming.security.acls import Client
+from streaming.security.authorizer import Authorizer
+from streaming.wire.apis import ApiKey
+from streaming.wire.errors import UnsupportedApi
+from streaming.wire.passing import request_prefix
+from streaming.wire.requests import encode_request
+from streaming.wire.responses import decode_response, encode_response
+from streaming.wire.schema_codec import Body
+
+_ANSWERED_WITHOUT_TASK = frozenset({ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT})
+"""However long these are, they have few parts, and nothing else answers them."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    asked: Asked
+    verdict: Verdict
+
+
+class Guard:
+    """Answers one client as what it stands before does, as far as the client may ask.
+
+    What may be asked as it is goes through as it came; of what may not be asked nothing is seen
+    behind. Counts operations_denied.
+    """
+
+    def __init__(
+        self,
+        served: Served,
+        client: Client,
+        authorizer: Authorizer,
+        view: ClusterView,
+        counters: Counter[str],
+    ) -> None:
+        """Take what answers, who asks, and by what is judged whether it may."""
+        self._served = served
+        self._client = client
+        self._by = (authorizer, view, counters)
+        self._judged: _Judged | None = None
+
+    @property
+    def listener(self) -> BoundListener:
+        """Where requests come in."""
+        return self._served.listener
+
+    def largest_bytes(self, configured_bytes: int) -> int:
+        """Return how large a request may be."""
+        return self._served.largest_bytes(configured_bytes)
+
+    def at_once(self, api_key: int, request_frame: bytes) -> bytes | None:
+        """Return a refusal, or what is behind this answers at once."""
+        self._judged = None
+        if api_key in FREE:
+            return self._served.at_once(api_key, request_frame)
+        if len(request_frame) > SHORT_FRAME_BYTES and api_key not in _ANSWERED_WITHOUT_TASK:
+            return None  # it is judged once it is read
+        judged = self._judged = self._judge(self._asked(request_frame))
+        match judged.verdict:
+            case Refused():
+                return _encoded(judged.asked, judged.verdict.body)
+            case Amended():
+                return None
+            case None:
+                return self._served.at_once(api_key, request_frame)
+
+    def try_answer(
+        self, api_key: int, request_frame: bytes, client_host: str, answer: Answer
+    ) -> bool:
+        """Answer without a task what may be asked as it is."""
+        as_it_is = api_key in FREE or (self._judged is not None and self._judged.verdict is None)
+        return as_it_is and self._served.try_answer(api_key, request_frame, client_host, answer)
+
+    async def answer(self, request_frame: bytes) -> bytes:
+        """Answer what may be asked; raises as what is behind this."""
+        if request_prefix(request_frame).api_key in FREE:
+            return await self._served.answer(request_frame)
+        judged, self._judged = self._judged, None
+        if judged is None:
+            asked = self._asked(request_frame)
+            await apart(lambda _: asked.request, request_frame)
+            judged = self._judge(asked)
+        match judged.verdict:
+            case Refused():
+                return _encoded(judged.asked, judged.verdict.body)
+            case Amended():
+                return await self._amended(judged.asked, judged.verdict)
+            case None:
+                return await self._served.answer(request_frame)
+
+    def _asked(self, request_frame: bytes) -> Asked:
+        prefix = request_prefix(request_frame)
+        return Asked(prefix, request_frame, self._client, *self._by)
+
+    def _judge(self, asked: Asked) -> _Judged:
+        """Raises UnsupportedApi for what has no rule, UnsupportedVersion, MalformedFrame."""
+        prefix = asked.prefix
+        rule = RULES.get(prefix.api_key)
+        if rule is None:
+            raise UnsupportedApi(prefix.api_key, prefix.api_version, prefix.correlation_id)
+        return _Judged(asked, rule(asked))
+
+    async def _amended(self, asked: Asked, amended: Amended) -> bytes:
+        prefix, request = asked.prefix, asked.frame
+        if amended.request is not None:
+            header = asked.request.header
+            request = encode_request(
+                header.api_key,
+                header.api_version,
+                header.correlation_id,
+                header.client_id,
+                amended.request,
+            )
+        answer = await self._served.answer(request)
+        _, body = decode_response(prefix.api_key, prefix.api_version, answer)
+        return _encoded(asked, amended.amend(body))
+
+
+def _encoded(asked: Asked, body: Body) -> bytes:
+    prefix = asked.prefix
+    return encode_response(prefix.api_key, prefix.api_version, prefix.correlation_id, body)

@@ -1,0 +1,140 @@
+"""Who may know what of topics and the cluster (KafkaApis.handleTopicMetadataRequest)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from state.protocol_errors import ProtocolError
+from streaming.gateway.rights.asked import Amended, Asked, Verdict, split
+from streaming.gateway.rights.cluster import cluster_operations
+from streaming.security.acls import Operation, ResourceType
+from streaming.wire.schema_codec import Body
+
+_CREATION_SINCE = 4
+_OPERATIONS_SINCE = 8
+_CLUSTER_OPERATIONS_UNTIL = 10
+_DENIED = ProtocolError.TOPIC_AUTHORIZATION_FAILED
+
+
+def metadata(asked: Asked) -> Verdict:
+    """Let clients know of topics that they may describe: of others that they ask about by name they
+    are refused, among all they are not named.
+    """
+    body = asked.body
+    of_all = body["topics"] is None or (asked.version == 0 and not body["topics"])
+    verdict = _of_all(asked) if of_all else _of_some(asked, body["topics"])
+    return _with_operations(asked, verdict)
+
+
+def _of_all(asked: Asked) -> Amended | None:
+    """Ask for all topics by their names, of which there may be few, where all are known."""
+
+    def known(topic: Body) -> bool:
+        return topic["name"] is None or _may_describe(asked, topic["name"], told=False)
+
+    def without_unknown(answer: Body) -> Body:
+        return answer | {"topics": [*filter(known, answer["topics"])]}
+
+    if asked.image is None or not asked.view.is_controller():
+        return Amended(None, without_unknown)
+    names = asked.image.topic_names()
+    topics = [{"name": name, "topic_id": None} for name in names if known({"name": name})]
+    if len(topics) == len(names):
+        return None
+    if not topics and asked.version == 0:  # which would ask for all
+        return Amended(None, without_unknown)
+    nothing_new = {"topics": topics, "allow_auto_topic_creation": False}
+    return Amended(asked.body | nothing_new, without_unknown)
+
+
+def _of_some(asked: Asked, topics: Iterable[Body]) -> Amended | None:
+    unknown, known = split(topics, lambda one: _has_unknown_id(asked, one))
+    described, denied = split(known, lambda one: _may_be_told(asked, one))
+    missing = _missing(asked, described)
+    without_creating: Body = {}
+    if missing and asked.version >= _CREATION_SINCE and not asked.view.is_controller():
+        # Who has the role may know of topics that are not missing.
+        missing, without_creating = set(), {"allow_auto_topic_creation": False}
+    described, uncreated = split(described, lambda one: one["name"] not in missing)
+    refused = [_refused(one, _DENIED) for one in denied + uncreated]
+    refused += [_refused(one, ProtocolError.UNKNOWN_TOPIC_ID) for one in unknown]
+    if not refused and not without_creating:
+        return None
+
+    def beside(answer: Body) -> Body:
+        # Version 0 asks for all topics with none.
+        return answer | {"topics": (answer["topics"] if described else []) + refused}
+
+    return Amended(asked.body | {"topics": described} | without_creating, beside)
+
+
+def _has_unknown_id(asked: Asked, topic: Body) -> bool:
+    """Return whether nobody here knows what topic is meant: others may, or later."""
+    topic_id = topic.get("topic_id")
+    return topic_id is not None and asked.topic_name(topic_id.bytes) is None
+
+
+def _may_be_told(asked: Asked, topic: Body) -> bool:
+    name, topic_id = topic["name"], topic.get("topic_id")
+    if topic_id is not None:
+        name = asked.topic_name(topic_id.bytes)
+    return name is None or _may_describe(asked, name, told=True)
+
+
+def _may_describe(asked: Asked, name: str, *, told: bool) -> bool:
+    return asked.may_with_topic(Operation.DESCRIBE, name, told=told)
+
+
+def _missing(asked: Asked, topics: Iterable[Body]) -> set[str]:
+    """Return the topics that there are not, and that this client may not create by asking."""
+    creates = asked.version < _CREATION_SINCE or asked.body["allow_auto_topic_creation"]
+    if not creates or asked.may_with_cluster(Operation.CREATE, told=False):
+        return set()
+    there = {} if asked.image is None else asked.image.topic_ids
+    return {
+        one["name"]
+        for one in topics
+        if one["name"] is not None
+        and one["name"] not in there
+        and not asked.may_with_topic(Operation.CREATE, one["name"])
+    }
+
+
+def _refused(topic: Body, error: ProtocolError) -> Body:
+    """Answer for a topic: that there is one with its id is no secret, what it is called is."""
+    return {
+        "error_code": error,
+        "name": topic["name"],
+        "topic_id": topic.get("topic_id"),
+        "is_internal": False,
+        "partitions": [],
+    }
+
+
+def _with_operations(asked: Asked, verdict: Amended | None) -> Verdict:
+    """Say what the client may do with topics and the cluster, if it asks that."""
+    body, version = asked.body, asked.version
+    of_topics = version >= _OPERATIONS_SINCE and body["include_topic_authorized_operations"]
+    of_cluster = (
+        _OPERATIONS_SINCE <= version <= _CLUSTER_OPERATIONS_UNTIL
+        and body["include_cluster_authorized_operations"]
+    )
+    if not (of_topics or of_cluster):
+        return verdict
+
+    def amend(answer: Body) -> Body:
+        if of_topics:
+            topics = [_with_topic_operations(asked, one) for one in answer["topics"]]
+            answer = answer | {"topics": topics}
+        answer = answer if verdict is None else verdict.amend(answer)
+        return answer | cluster_operations(asked) if of_cluster else answer
+
+    return Amended(None if verdict is None else verdict.request, amend)
+
+
+def _with_topic_operations(asked: Asked, topic: Body) -> Body:
+    if topic["name"] is None:
+        return topic
+    kind = ResourceType.TOPIC
+    known = asked.authorizer.operations(asked.client, kind, topic["name"])
+    return topic | {"topic_authorized_operations": known}

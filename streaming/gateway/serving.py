@@ -1,0 +1,86 @@
+"""Who answers a new connection: what is served on its listener, behind what has to be known of its
+client first, and what the client may ask.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from streaming.gateway.answering import Answering
+from streaming.gateway.calls import BoundListener, NotAuthenticated, Served
+from streaming.gateway.login import Login
+from streaming.gateway.ports import ClusterView
+from streaming.gateway.rights.guard import Guard
+from streaming.security.acls import Client
+from streaming.security.authorizer import Authorizer
+from streaming.security.mapping_rules import MappingRule
+from streaming.security.principals import (
+    ANONYMOUS,
+    NoPrincipal,
+    certified_principal,
+    java_address,
+    user_principal,
+)
+from streaming.security.sasl_server import Sasl
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """By what is judged what clients may ask; rules: what certificates' names stand for."""
+
+    authorizer: Authorizer
+    rules: Sequence[MappingRule]
+    view: ClusterView
+
+
+class Serving:
+    """What is served on one listener, to whom."""
+
+    def __init__(
+        self,
+        answering: Answering,
+        sasl: Sasl | None,
+        rights: Rights | None,
+        counters: Counter[str],
+    ) -> None:
+        """sasl: how clients say who they are; rights: None when all may ask everything."""
+        self._answering = answering
+        self._sasl = sasl
+        self._rights = rights
+        self._counters = counters
+
+    @property
+    def listener(self) -> BoundListener:
+        """Where requests come in."""
+        return self._answering.listener
+
+    def to(self, transport: asyncio.Transport) -> Served:
+        """Return what answers a new connection; raises NotAuthenticated."""
+        host = java_address((transport.get_extra_info("peername") or ("?",))[0])
+        if self._sasl is None:
+            return self._to_principal(self._certified(transport), host)
+
+        def to_user(name: str) -> Served:
+            return self._to_principal(user_principal(name), host)
+
+        return Login(self._answering, self._sasl, to_user)
+
+    def _to_principal(self, principal: str, host: str) -> Served:
+        client, rights = Client(principal, host), self._rights
+        if rights is None or rights.authorizer.is_super_user(client):
+            return self._answering
+        return Guard(self._answering, client, rights.authorizer, rights.view, self._counters)
+
+    def _certified(self, transport: asyncio.Transport) -> str:
+        """Return who showed a certificate, if somebody did."""
+        tls = transport.get_extra_info("ssl_object")
+        certificate = None if tls is None else tls.getpeercert(binary_form=True)
+        if certificate is None or self._rights is None:
+            return ANONYMOUS
+        try:
+            return certified_principal(certificate, self._rights.rules)
+        except NoPrincipal as error:
+            raise NotAuthenticated(str(error)) from error

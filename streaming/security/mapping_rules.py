@@ -1,0 +1,58 @@
+"""What the names in certificates are made into (KIP-371, SslPrincipalMapper)."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_RULE = re.compile(r"\s*(?:(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?))?\s*(?:,|$)")
+_BACK_REFERENCE = re.compile(r"\\(.)|\$(\d)")
+
+
+@dataclass(frozen=True, slots=True)
+class MappingRule:
+    """One of ssl.principal.mapping.rules (KIP-371): a pattern of None takes a name as it is."""
+
+    pattern: re.Pattern[str] | None = None
+    replacement: str = ""
+    case: str = ""
+
+    def apply(self, name: str) -> str | None:
+        """Return what becomes of a distinguished name, None when the rule is not about it."""
+        if self.pattern is None:
+            return name
+        if not self.pattern.fullmatch(name):
+            return None
+        found = self.pattern.sub(self._replaced, name)
+        return {"L": found.lower(), "U": found.upper()}.get(self.case, found)
+
+    def _replaced(self, match: re.Match[str]) -> str:
+        """Return the replacement; a group that there is not stands for itself."""
+        groups = match.re.groups
+
+        def part(found: re.Match[str]) -> str:
+            if found[1] is not None:
+                return found[1]
+            number = int(found[2])
+            return (match[number] or "") if number <= groups else found[0]
+
+        return _BACK_REFERENCE.sub(part, self.replacement)
+
+
+def mapping_rules(text: str) -> tuple[MappingRule, ...]:
+    """Return the rules of ssl.principal.mapping.rules; raises ValueError saying what is wrong."""
+    rules: list[MappingRule] = []
+    at = 0
+    while at < len(text):
+        found = _RULE.match(text, at)
+        if found is None:
+            raise ValueError(f"{text[at:]!r} does not begin with a rule")
+        at = found.end()
+        if found[1]:
+            rules.append(MappingRule())
+        elif found[2] is not None:
+            try:
+                rules.append(MappingRule(re.compile(found[2]), found[3], found[4]))
+            except re.error as error:
+                raise ValueError(f"{found[2]!r} is no regular expression: {error}") from error
+    return tuple(rules)

@@ -1,0 +1,291 @@
+"""Three real brokers with Kafka's own authorizer: who asks the gateway gets what a broker gives."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import pytest
+from kafka import KafkaConsumer
+from kafka.errors import GroupAuthorizationFailedError
+
+from streaming.embedded.ports import LOOPBACK
+from streaming.gateway.rights.rules import FREE
+from streaming.security.connector import Connector
+from streaming.security.credentials import Credentials
+from streaming.wire.apis import APIS, ApiKey
+from streaming.wire.endpoints import Endpoint, SecurityProtocol
+from streaming.wire.requests import encode_request
+from streaming.wire.responses import decode_response
+from streaming.zk.znodes import CONTROLLER_PATH
+from tests.e2e.named_cluster import (
+    ALICE,
+    CLUSTER,
+    HUSH,
+    SCRAM,
+    WONDER,
+    Named,
+    named_cluster,
+)
+from tests.e2e.securing import SECURED, brokers, create, gateway, read_in_turns
+from tests.e2e.shared import Shared
+from tests.e2e.waiting import wait_for
+from tests.fixtures.certificates import Authority
+from tests.fixtures.kafka_tools import NEW, KafkaTools
+from tests.unit.gateway.bodies import BODIES
+
+pytestmark = [
+    pytest.mark.timeout(900),
+    pytest.mark.filterwarnings("ignore:unclosed <s:ResourceWarning"),
+]
+
+Request: TypeAlias = tuple[ApiKey, int, dict[str, Any]]
+EVE, TEMPT = "eve", "tempt"
+RIGHTS = {
+    "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+    # On the plain listener the tests look after brokers.
+    "super.users": f"User:{CLUSTER};User:ANONYMOUS",
+}
+CONTROLLERS = {
+    ApiKey.CREATE_TOPICS,
+    ApiKey.DELETE_TOPICS,
+    ApiKey.CREATE_PARTITIONS,
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
+}
+"""Of which a broker that is not the controller says so before it looks at rights."""
+ONE_ERROR = {
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS,
+    ApiKey.LIST_PARTITION_REASSIGNMENTS,
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
+}
+"""Which Kafka refuses once more for each part."""
+_RESOURCES = [
+    {"resource_type": kind, "resource_name": name, "configs": []}
+    for kind, name in ((2, "t"), (4, "1"))
+]
+OF_CONFIGS = {
+    key: {"resources": _RESOURCES}
+    for key in (ApiKey.ALTER_CONFIGS, ApiKey.INCREMENTAL_ALTER_CONFIGS)
+}
+"""A broker says first that it is not another one."""
+_LENT = [{"name": "lent", "topic_id": None}]
+
+
+@pytest.fixture(scope="module")
+def clusters(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shared[Named]]:
+    authority = Authority(tmp_path_factory.mktemp("authority"))
+    users = {ALICE: WONDER, EVE: TEMPT}
+
+    @contextmanager
+    def named() -> Iterator[Named]:
+        with named_cluster(tmp_path_factory.mktemp("rights"), authority, users, RIGHTS) as cluster:
+            yield Named(cluster, authority)
+
+    with Shared(named) as clusters:
+        yield clusters
+
+
+@pytest.fixture
+def named(clusters: Shared[Named]) -> Named:
+    return clusters.get()
+
+
+@pytest.fixture
+def grant(named: Named, tmp_path: Path) -> Grant:
+    return Grant(named, tmp_path)
+
+
+class Grant:
+    """Gives and takes rights with Kafka's own tool, at the gateway."""
+
+    def __init__(self, named: Named, folder: Path) -> None:
+        self._named, self._folder = named, folder
+        self._tools = KafkaTools(NEW, ["--bootstrap-server", gateway(named.cluster)], folder)
+        self._root = named.java(CLUSTER, HUSH)
+        self._config = self._file("root", self._root)
+
+    def __call__(self, *what: str, take: bool = False) -> None:
+        how = ("--remove", "--force") if take else ("--add",)
+        self._tools("kafka-acls", *how, *what, "--command-config", self._config)
+
+    def topic(self, name: str) -> None:
+        """Create a topic, as who may."""
+        create(self._named.cluster, self._folder, name, self._root)
+
+    def topics_of(self, user: str, password: str) -> set[str]:
+        """The topics that somebody sees here."""
+        config = self._file(user, self._named.java(user, password))
+        listed = self._tools("kafka-topics", "--list", "--command-config", config)
+        return set(listed.split())
+
+    def _file(self, name: str, properties: Mapping[str, str]) -> str:
+        lines = "".join(f"{key}={value}\n" for key, value in properties.items())
+        return self._tools.file(name, lines)
+
+
+@dataclass(frozen=True)
+class User:
+    """Somebody who asks at the secured listener, by SCRAM."""
+
+    named: Named
+    name: str
+    password: str
+
+    def asks(self, port: int, requests: Sequence[Request]) -> list[Any]:
+        """What it is answered at a port, without what nodes may word differently."""
+        return [alike(one) for one in asyncio.run(self._answers(port, requests))]
+
+    def asks_us(self, requests: Sequence[Request]) -> list[Any]:
+        """What it is answered by this node."""
+        return self.asks(self.named.cluster.port + 1, requests)
+
+    def asks_broker(self, requests: Sequence[Request], broker: int = 1) -> list[Any]:
+        """What it is answered by a broker."""
+        return self.asks(self.named.cluster.brokers[broker].internal_port, requests)
+
+    async def _answers(self, port: int, requests: Sequence[Request]) -> list[dict[str, Any]]:
+        ours = Credentials(SCRAM, self.name, self.password)
+        connector = Connector(self.named.python()["ssl_context"], ours)
+        end = Endpoint(
+            listener=SECURED,
+            host=LOOPBACK,
+            port=port,
+            security_protocol=SecurityProtocol.SASL_SSL,
+        )
+        async with asyncio.timeout(120):
+            connection = await connector.open(end)
+            try:
+                return [
+                    decode_response(key, version, await connection.ask(encoded))[1]
+                    for key, version, body in requests
+                    for encoded in [encode_request(key, version, 0, "c", body)]
+                ]
+            finally:
+                connection.abort()
+
+
+def alike(body: Any) -> Any:
+    """A body without what nodes may word differently, lists in an order of their own."""
+    if isinstance(body, list):
+        return sorted((alike(one) for one in body), key=repr)
+    if not isinstance(body, dict):
+        return body
+    worded = {"throttle_time_ms", "error_message"}
+    return {name: alike(one) for name, one in body.items() if name not in worded}
+
+
+def at_both_ends(bodies: Mapping[ApiKey, dict[str, Any]]) -> list[Request]:
+    """Requests in the first and the last version."""
+    return [
+        (key, version, body)
+        for key, body in bodies.items()
+        for version in sorted({APIS[key].min_version, APIS[key].max_version})
+    ]
+
+
+def test_who_may_nothing_hears_what_a_broker_says(named: Named) -> None:
+    left_out = FREE | CONTROLLERS
+    bodies = {key: body for key, body in BODIES.items() if key not in left_out} | OF_CONFIGS
+    requests, eve = at_both_ends(bodies), User(named, EVE, TEMPT)
+    answers = zip(requests, eve.asks_us(requests), eve.asks_broker(requests), strict=True)
+    for (key, version, _), ours, theirs in answers:
+        if key in ONE_ERROR:
+            assert ours["error_code"] == theirs["error_code"], (key, version)
+        else:
+            assert ours == theirs, (key, version)
+
+
+def test_who_may_something_hears_what_a_broker_says(named: Named, grant: Grant) -> None:
+    """Rights of one topic, of those whose names begin alike, and none where they are denied."""
+    for topic in ("seen", "written-1", "written-2", "secret"):
+        grant.topic(topic)
+    eve = ("--allow-principal", f"User:{EVE}")
+    grant(*eve, "--operation", "Read", "--topic", "seen")
+    written = ("--resource-pattern-type", "prefixed", "--topic", "written-")
+    grant(*eve, "--operation", "Write", "--operation", "AlterConfigs", *written)
+    grant("--deny-principal", f"User:{EVE}", "--operation", "All", "--topic", "written-2")
+    grant(*eve, "--operation", "Describe", "--group", "g")
+    grant(*eve, "--operation", "Alter", "--cluster")
+    user = User(named, EVE, TEMPT)
+    wait_for("what may be seen", lambda: _names(user.asks_us) == {"seen", "written-1"})
+    wait_for("it at the broker", lambda: _names(user.asks_broker) == {"seen", "written-1"})
+    asked = ["seen", "written-1", "written-2", "secret", "none"]
+    both = {
+        "include_topic_authorized_operations": True,
+        "include_cluster_authorized_operations": True,
+        "allow_auto_topic_creation": True,
+    }
+    named_topics = [{"name": name, "topic_id": None} for name in asked]
+    resources = [{"resource_type": 2, "resource_name": name} for name in asked]
+    requests = [
+        *((ApiKey.METADATA, version, both | {"topics": named_topics}) for version in (1, 8, 12)),
+        *((ApiKey.METADATA, version, both | {"topics": None}) for version in (1, 10, 12)),
+        (ApiKey.METADATA, 0, {"topics": []}),
+        (ApiKey.DESCRIBE_CLUSTER, 1, {"include_cluster_authorized_operations": True}),
+        (ApiKey.DESCRIBE_CONFIGS, 4, {"resources": resources}),
+        (ApiKey.FIND_COORDINATOR, 4, {"key_type": 0, "coordinator_keys": ["g", "h"]}),
+    ]
+    for request, ours, theirs in zip(
+        requests, user.asks_us(requests), user.asks_broker(requests), strict=True
+    ):
+        assert ours == theirs, request
+
+
+def _names(ask: Callable[[Sequence[Request]], list[Any]]) -> set[str]:
+    (answer,) = ask([(ApiKey.METADATA, 12, {"topics": None})])
+    return {topic["name"] for topic in answer["topics"]}
+
+
+def test_a_group_is_coordinated_for_who_may_read_it(named: Named, grant: Grant) -> None:
+    topic, group = "read", "of-read"
+    grant.topic(topic)
+    alice = ("--allow-principal", f"User:{ALICE}")
+    grant(*alice, "--operation", "Read", "--operation", "Write", "--topic", topic)
+    servers = brokers(named.cluster)
+    with pytest.raises(GroupAuthorizationFailedError):
+        consumer = KafkaConsumer(topic, bootstrap_servers=servers, group_id=group, **named.python())
+        try:
+            consumer.poll(60_000)
+        finally:
+            consumer.close()
+    grant(*alice, "--operation", "Read", "--group", "of-", "--resource-pattern-type", "prefixed")
+    user = User(named, ALICE, WONDER)
+    found = (ApiKey.FIND_COORDINATOR, 0, {"key": group})
+    wait_for("the right", lambda: user.asks_us([found])[0]["error_code"] == 0)
+    wait_for("it at the broker", lambda: user.asks_broker([found])[0]["error_code"] == 0)
+    read_in_turns(named.cluster, topic, named.python())
+
+
+def test_rights_end_when_they_are_taken(named: Named, grant: Grant) -> None:
+    grant.topic("lent")
+    lent = ("--allow-principal", f"User:{ALICE}", "--operation", "Describe", "--topic", "lent")
+    grant(*lent)
+    wait_for("the right", lambda: "lent" in grant.topics_of(ALICE, WONDER))
+    grant(*lent, take=True)
+    wait_for("its end", lambda: "lent" not in grant.topics_of(ALICE, WONDER))
+    denied = named.cluster.status()["gateway"]["operations_denied"]
+    User(named, ALICE, WONDER).asks_us([(ApiKey.METADATA, 12, {"topics": _LENT})])
+    assert named.cluster.status()["gateway"]["operations_denied"] == denied + 1
+
+
+def test_who_may_nothing_hears_what_a_controller_says(
+    clusters: Shared[Named], named: Named
+) -> None:
+    requests, eve = at_both_ends({key: BODIES[key] for key in CONTROLLERS}), User(named, EVE, TEMPT)
+    ours = eve.asks_us(requests)
+    clusters.spoil()
+    cluster = named.cluster
+    cluster.stop_supervising()
+    cluster.supervisor.stop()
+
+    def controller() -> int:
+        return int(cluster.json(CONTROLLER_PATH).get("brokerid", 0))
+
+    wait_for("a broker that controls", lambda: controller() in cluster.brokers)
+    theirs = eve.asks_broker(requests, controller())
+    for request, one, other in zip(requests, ours, theirs, strict=True):
+        assert one == other, request

@@ -1,0 +1,137 @@
+"""Access control lists in a real ZooKeeper, followed as they change."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+
+from streaming.embedded.zookeeper import EmbeddedZooKeeper
+from streaming.errors import ConfigurationError
+from streaming.front.zk_acls import ZkAcls, ignored_rights
+from streaming.security.acls import AclTable, Client, Operation, ResourceType
+from streaming.settings_loader import load_settings
+from streaming.zk.client import ZkSession
+from tests.fixtures.waiting import wait_for
+
+ALICE = Client("User:alice", "10.0.0.1")
+TOPIC, READ = ResourceType.TOPIC, Operation.READ
+
+
+def acls(permission: str = "Allow", operation: str = "Read") -> bytes:
+    entry = {
+        "principal": "User:alice",
+        "permissionType": permission,
+        "operation": operation,
+        "host": "*",
+    }
+    return orjson.dumps({"version": 1, "acls": [entry]})
+
+
+class Tables:
+    """What is told."""
+
+    def __init__(self) -> None:
+        self.last: AclTable | None = None
+
+    def take(self, table: AclTable) -> None:
+        self.last = table
+
+    def may_read(self, topic: str) -> bool | None:
+        assert self.last is not None
+        return self.last.permits(ALICE, READ, TOPIC, topic)
+
+
+@pytest.fixture
+def tables() -> Tables:
+    return Tables()
+
+
+def following(zookeeper: str, tables: Tables) -> ZkAcls:
+    given = [f"zookeeper.connect={zookeeper}", "zookeeper.session.timeout.ms=6000"]
+    return ZkAcls(load_settings(overrides=given, environment={}), tables.take)
+
+
+def put(session: ZkSession, path: str, data: bytes) -> None:
+    session.ensure_path(path.rpartition("/")[0])
+    session.create(path, data)
+
+
+def notify(session: ZkSession, extended: bool = False) -> None:
+    """What whoever changes lists leaves behind."""
+    path = "/kafka-acl-extended-changes" if extended else "/kafka-acl-changes"
+    session.ensure_path(path)
+    session.create_sequential(f"{path}/acl_changes_", b"Topic:whatever")
+
+
+def test_lists_are_followed_from_the_first_on(
+    zookeeper: str, zk_session: ZkSession, tables: Tables
+) -> None:
+    followed = following(zookeeper, tables)
+    followed.start()
+    try:
+        assert tables.may_read("a") is None
+        put(zk_session, "/kafka-acl/Topic/a", acls())
+        notify(zk_session)
+        wait_for("the list", lambda: tables.may_read("a"))
+        put(zk_session, "/kafka-acl-extended/prefixed/Topic/b", acls())
+        notify(zk_session, extended=True)
+        wait_for("what names begin with", lambda: tables.may_read("b-1"))
+        zk_session.set("/kafka-acl/Topic/a", acls("Deny"), 0)
+        notify(zk_session)
+        wait_for("the change", lambda: tables.may_read("a") is False)
+        zk_session.delete("/kafka-acl/Topic/a", 1)
+        notify(zk_session)
+        wait_for("the end of the list", lambda: tables.may_read("a") is None)
+        assert tables.may_read("b-1")
+    finally:
+        followed.close()
+
+
+def test_what_nobody_can_read_is_for_nobody(
+    zookeeper: str, zk_session: ZkSession, tables: Tables, caplog: pytest.LogCaptureFixture
+) -> None:
+    put(zk_session, "/kafka-acl/Topic/*", acls())
+    put(zk_session, "/kafka-acl/Topic/broken", b"no json")
+    put(zk_session, "/kafka-acl/Topic/new", acls(operation="Levitate"))
+    put(zk_session, "/kafka-acl/Gremlin/x", acls())
+    followed = following(zookeeper, tables)
+    followed.start()
+    try:
+        assert tables.may_read("other") is True
+        assert (tables.may_read("broken"), tables.may_read("new")) == (False, False)
+        assert "/kafka-acl/Topic/broken: broken znode" in caplog.text
+    finally:
+        followed.close()
+
+
+def test_lists_that_cannot_be_read_at_the_start_are_told_of(tables: Tables) -> None:
+    place = "127.0.0.1:1"
+    given = [f"zookeeper.connect={place}", "zookeeper.connection.timeout.ms=300"]
+    followed = ZkAcls(load_settings(overrides=given, environment={}), tables.take)
+    with pytest.raises(ConfigurationError, match=f"authorizer.class.name.*{place}"):
+        followed.start()
+    assert tables.last is None
+
+
+def test_what_changed_while_zookeeper_was_away_is_seen_after_it(
+    zookeeper_server: EmbeddedZooKeeper, tables: Tables
+) -> None:
+    followed = following(zookeeper_server.connect_string, tables)
+    followed.start()
+    try:
+        with ZkSession(zookeeper_server.connect_string, 6_000) as session:
+            put(session, "/kafka-acl/Topic/a", acls())
+        zookeeper_server.kill()
+        zookeeper_server.start()
+        wait_for("the list", lambda: tables.may_read("a"))
+    finally:
+        followed.close()
+
+
+def test_rights_that_are_not_looked_at_are_told_of(zk_session: ZkSession) -> None:
+    with_rights = ["authorizer.class.name=kafka.security.authorizer.AclAuthorizer"]
+    settings = [load_settings(overrides=one, environment={}) for one in ([], with_rights)]
+    assert [ignored_rights(zk_session, one) for one in settings] == [None, None]
+    zk_session.create("/kafka-acl", b"")
+    told = [ignored_rights(zk_session, one) for one in settings]
+    assert "set authorizer.class.name" in str(told[0]) and told[1] is None

@@ -1,0 +1,158 @@
+"""Names in certificates as Java writes them, what rules make of them, and addresses."""
+
+from __future__ import annotations
+
+import pytest
+from asn1crypto.pem import unarmor
+from asn1crypto.x509 import Certificate, Name
+from trustme import CA
+
+from streaming.errors import ConfigurationError
+from streaming.security.mapping_rules import mapping_rules
+from streaming.security.principals import (
+    NoPrincipal,
+    certified_principal,
+    distinguished_name,
+    java_address,
+)
+from streaming.settings_loader import load_settings
+
+# Subjects in DER, and what X500Principal.getName() of Java 17 makes of them.
+AS_JAVA_WRITES_THEM = [
+    (
+        "3048310b300906035504061302444531153013060355040a0c0c41632c6d653b203c496e633e31143008060355"
+        "040b1301783008060355040b130179310c300a06035504031303612062",
+        r"CN=a b,OU=x+OU=y,O=Ac\,me\; \<Inc\>,C=DE",
+    ),
+    (
+        "3027310a300806035504031301783119301706092a864886f70d010901160a666f6f406261722e6465",
+        "1.2.840.113549.1.9.1=#160a666f6f406261722e6465,CN=x",
+    ),
+    ("30193117301506035504030c0e23686173683d657122715c7a2b70", r"CN=\#hash\=eq\"q\\z\+p"),
+    (
+        "30623111300f060a0992268993f22c64010113017531123010060a0992268993f22c64011916026463310a3008"
+        "060355040713016c310b3009060355040913027374310a300806035504081301733114301206035504030c0b5a"
+        "c3bc7269636820e29883",
+        "CN=Zürich ☃,ST=s,STREET=st,L=l,DC=dc,UID=u",
+    ),
+    (
+        "3028310a30080603550403130171310a30080603550405130135310e300c060355040c13057469746c65",
+        "2.5.4.12=#13057469746c65,2.5.4.5=#130135,CN=q",
+    ),
+    ("300e310c300a06035504030c03610a62", "CN=a\nb"),
+    ("300b3109300706035504031300", "CN="),
+]
+
+
+def certificate_of(subject: bytes) -> bytes:
+    """A certificate, signed by nobody for it, with a subject."""
+    found = Certificate.load(_any_certificate())
+    parts = found["tbs_certificate"]
+    parts["subject"] = Name.load(subject)
+    return bytes(found.dump(force=True))
+
+
+def _any_certificate() -> bytes:
+    pem = CA().issue_cert("host").cert_chain_pems[0].bytes()
+    return bytes(unarmor(pem)[2])
+
+
+@pytest.mark.parametrize(("subject", "name"), AS_JAVA_WRITES_THEM)
+def test_a_subject_is_written_as_java_does(subject: str, name: str) -> None:
+    assert distinguished_name(certificate_of(bytes.fromhex(subject))) == name
+
+
+DN = "CN=kafka-user,OU=Service,O=Acme"
+
+
+@pytest.mark.parametrize(
+    ("rules", "name"),
+    [
+        ("DEFAULT", DN),
+        ("", None),
+        (" DEFAULT , ", DN),
+        ("RULE:^CN=(.*?),OU=Service.*$/$1/", "kafka-user"),
+        ("RULE:^CN=(.*?),OU=Service.*$/$1/U", "KAFKA-USER"),
+        ("RULE:^CN=(.*?),OU=(.*?),.*$/$1@$2/L", "kafka-user@service"),
+        ("RULE:^CN=(.*?),OU=Other.*$/$1/,DEFAULT", DN),
+        ("RULE:^CN=(.*?),OU=Other.*$/$1/", None),
+        ("RULE:CN=(.*?),.*/$1$2/", "kafka-user$2"),
+        ("RULE:CN=kafka/x/,RULE:.*Acme/a\\/b/", "a/b"),
+    ],
+)
+def test_rules_say_what_a_name_stands_for(rules: str, name: str | None) -> None:
+    subject = Name.build(
+        {
+            "organization_name": "Acme",
+            "organizational_unit_name": "Service",
+            "common_name": "kafka-user",
+        }
+    )
+    certificate = certificate_of(subject.dump())
+    if name is None:
+        with pytest.raises(NoPrincipal, match="no rule"):
+            certified_principal(certificate, mapping_rules(rules))
+    else:
+        assert certified_principal(certificate, mapping_rules(rules)) == f"User:{name}"
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ("NONE", "'NONE' does not begin with a rule"),
+        ("DEFAULT,RULE:a", "'RULE:a' does not begin"),
+        ("RULE:(/b/", r"'\(' is no regular expression"),
+        ("RULE:a/b/X", "'RULE:a/b/X' does not begin"),
+    ],
+)
+def test_rules_that_there_are_not(rules: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        mapping_rules(rules)
+
+
+def test_a_subject_that_cannot_be_read_is_nobody() -> None:
+    with pytest.raises(NoPrincipal, match="cannot be read"):
+        certified_principal(b"no certificate", mapping_rules("DEFAULT"))
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("127.0.0.1", "127.0.0.1"),
+        ("::1", "0:0:0:0:0:0:0:1"),
+        ("fe80::1%eth0", "fe80:0:0:0:0:0:0:1"),
+        ("2001:db8::ff00:42", "2001:db8:0:0:0:0:ff00:42"),
+        ("::ffff:10.1.2.3", "10.1.2.3"),
+        ("?", "?"),
+    ],
+)
+def test_addresses_are_written_as_java_does(host: str, expected: str) -> None:
+    assert java_address(host) == expected
+
+
+@pytest.mark.parametrize(
+    ("override", "reason"),
+    [
+        ("super.users=User:a", r"super\.users is about rights, which are not checked"),
+        ("allow.everyone.if.no.acl.found=true", r"acl\.found is about rights"),
+        ("authorizer.class.name=com.acme.Ours", "AclAuthorizer"),
+        ("super.users=alice", "allowed is principals such as User:admin"),
+        ("super.users=User:a;;b", "allowed is principals such as User:admin"),
+        ("ssl.principal.mapping.rules=RULE:(/a/", "allowed is DEFAULT and RULE:"),
+        ("ssl.principal.mapping.rules=NONE", "allowed is DEFAULT and RULE:"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(override: str, reason: str) -> None:
+    with pytest.raises(ConfigurationError, match=reason):
+        load_settings(overrides=[override], environment={})
+
+
+def test_super_users_are_separated_by_semicolons() -> None:
+    given = load_settings(
+        overrides=[
+            "authorizer.class.name=kafka.security.authorizer.AclAuthorizer",
+            "super.users=User:CN=a,O=b; User:c;",
+        ],
+        environment={},
+    )
+    assert given.super_user_principals == {"User:CN=a,O=b", "User:c"}
