@@ -9,7 +9,9 @@ from typing import Any
 from kafka import KafkaConsumer, KafkaProducer
 
 from streaming.embedded.ports import LOOPBACK
+from streaming.wire.apis import ApiKey
 from streaming.zk.znodes import CONTROLLER_PATH
+from tests.e2e.first_clients import ask
 from tests.e2e.real_cluster import OURS, RealCluster
 from tests.e2e.test_hidden import in_sync
 from tests.e2e.waiting import wait_for
@@ -76,12 +78,14 @@ def read_in_turns(cluster: RealCluster, topic: str, client: Mapping[str, Any]) -
     for number in range(20):
         producer.send(topic, b"%d" % number).get(120)
     producer.close()
+    group = f"of-{topic}"
+    wait_for("this coordinator", lambda: coordinated_here(cluster, group))
     joined = cluster.status()["gateway"].get("requests_JoinGroup", 0)
     for first, last in ((0, 9), (10, 19)):
         consumer = KafkaConsumer(
             topic,
             bootstrap_servers=brokers(cluster),
-            group_id=f"of-{topic}",
+            group_id=group,
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             max_poll_records=10,
@@ -92,6 +96,16 @@ def read_in_turns(cluster: RealCluster, topic: str, client: Mapping[str, Any]) -
         consumer.commit()
         consumer.close()
     assert cluster.status()["gateway"]["requests_JoinGroup"] > joined
+
+
+def coordinated_here(cluster: RealCluster, group: str) -> bool:
+    """Whether all brokers say so; they lead the groups' topic until it is taken over."""
+    for broker in cluster.brokers.values():
+        at = (LOOPBACK, broker.client_port)
+        found = ask(at, ApiKey.FIND_COORDINATOR, 0, {"key": group})
+        if found["error_code"] or found["port"] != cluster.port:
+            return False
+    return True
 
 
 def leave_to_brokers(cluster: RealCluster, topic: str, folder: Path) -> None:
