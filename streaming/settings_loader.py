@@ -86,15 +86,15 @@ def _check_hidden(settings: Settings) -> None:
 
 
 def _check_zookeeper(settings: Settings) -> None:
-    for key, path in (
-        ("zookeeper.ssl.keystore.location", settings.zookeeper_ssl_keystore_location),
-        ("zookeeper.ssl.truststore.location", settings.zookeeper_ssl_truststore_location),
-    ):
-        if path and not settings.zookeeper_ssl_client_enable:
-            raise ConfigurationError(
-                f"{key} = {path!r} is about TLS with ZooKeeper, which is not spoken: set"
-                " zookeeper.ssl.client.enable to true, or leave it empty"
-            )
+    if not settings.zookeeper_ssl_client_enable:
+        _refuse(
+            {
+                "zookeeper.ssl.keystore.location": settings.zookeeper_ssl_keystore_location,
+                "zookeeper.ssl.truststore.location": settings.zookeeper_ssl_truststore_location,
+            },
+            "is about TLS with ZooKeeper, which is not spoken: set zookeeper.ssl.client.enable to"
+            " true, or leave it empty",
+        )
     names = (settings.zookeeper_ssl_keystore_location, settings.java_security_auth_login_config)
     if settings.zookeeper_set_acl and not any(names):
         raise ConfigurationError(
@@ -118,32 +118,28 @@ def _check_sasl(settings: Settings) -> None:
             f"sasl.enabled.mechanisms = {settings.sasl_enabled_mechanisms} lacks"
             f" sasl.mechanism.inter.broker.protocol = {mechanism}, by which brokers come: add it"
         )
-    if mechanism:
-        return
-    for key, given in (
-        ("listener.security.protocol.map", any(_mapped_to(settings, "SASL_"))),
-        ("sasl.enabled.mechanisms", settings.sasl_enabled_mechanisms),
-    ):
-        if given:
-            raise ConfigurationError(
-                f"{key} is about SASL, in which this node has no name: set"
-                " sasl.mechanism.inter.broker.protocol to the mechanism by which it tells brokers"
-                " who it is, or leave it empty"
-            )
+    if not mechanism:
+        _refuse(
+            {
+                "listener.security.protocol.map": _mapped_to(settings, "SASL_"),
+                "sasl.enabled.mechanisms": settings.sasl_enabled_mechanisms,
+            },
+            "is about SASL, in which this node has no name: set"
+            " sasl.mechanism.inter.broker.protocol to the mechanism by which it tells brokers who"
+            " it is, or leave it empty",
+        )
 
 
 def _check_rights(settings: Settings) -> None:
-    if settings.authorizer_class_name:
-        return
-    for key, given in (
-        ("super.users", settings.super_users),
-        ("allow.everyone.if.no.acl.found", settings.allow_everyone_if_no_acl_found),
-    ):
-        if given:
-            raise ConfigurationError(
-                f"{key} is about rights, which are not checked: set authorizer.class.name to the"
-                " brokers' kafka.security.authorizer.AclAuthorizer, or leave it out"
-            )
+    if not settings.authorizer_class_name:
+        _refuse(
+            {
+                "super.users": settings.super_users,
+                "allow.everyone.if.no.acl.found": settings.allow_everyone_if_no_acl_found,
+            },
+            "is about rights, which are not checked: set authorizer.class.name to the brokers'"
+            " kafka.security.authorizer.AclAuthorizer, or leave it out",
+        )
 
 
 def _mapped_to(settings: Settings, part: str) -> list[str]:
@@ -153,17 +149,22 @@ def _mapped_to(settings: Settings, part: str) -> list[str]:
 
 
 def _check_tls(settings: Settings) -> None:
-    if settings.ssl_keystore_location:
-        return
-    for key, given in (
-        ("listener.security.protocol.map", any(_mapped_to(settings, "SSL"))),
-        ("ssl.truststore.location", settings.ssl_truststore_location),
-    ):
-        if given:
-            raise ConfigurationError(
-                f"{key} is about TLS, for which this node has no key: set ssl.keystore.location to"
-                " a PEM file with one, or leave it empty"
-            )
+    if not settings.ssl_keystore_location:
+        _refuse(
+            {
+                "listener.security.protocol.map": _mapped_to(settings, "SSL"),
+                "ssl.truststore.location": settings.ssl_truststore_location,
+            },
+            "is about TLS, for which this node has no key: set ssl.keystore.location to a PEM file"
+            " with one, or leave it empty",
+        )
+
+
+def _refuse(given: Mapping[str, object], reason: str) -> None:
+    """Raise ConfigurationError for a key that is given, which says nothing without another one."""
+    for key, value in given.items():
+        if value:
+            raise ConfigurationError(f"{key} {reason}")
 
 
 def _check_groups(settings: Settings) -> None:
