@@ -133,12 +133,10 @@ class FrontGateway:
         return configured_listeners(self._settings)
 
     async def start(self, protocols: Mapping[str, SecurityProtocol]) -> None:
-        """Bind listeners with what is spoken on them, once it is known what clients may ask; raises
-        PortTaken, ConfigurationError.
-        """
+        """Bind listeners with what is spoken on them; raises PortTaken, ConfigurationError."""
         settings = self._settings
         if self._acls is not None:
-            await self._loop.run_in_executor(None, self._acls.start)
+            self._acls.start()
         apis = build_apis(self._view, self._decision_client, node_config(settings), self._groups)
         limits = Limits(
             admissible_connections(settings.max_connections),

@@ -6,7 +6,6 @@ import logging
 import threading
 from collections.abc import Callable, Iterator
 
-from streaming.errors import ConfigurationError
 from streaming.security.acls import ANY, Acl, AclTable, Operation, Pattern
 from streaming.settings import Settings
 from streaming.zk.errors import ZooKeeperError
@@ -50,23 +49,14 @@ class ZkAcls:
         self._settings = settings
         self._tell = tell
         self._look = threading.Event()
+        self._look.set()
         self._unwatched = set(ACL_CHANGES_PATHS)
         self._reader: ZkReader | None = None
         self._stopping = False
         self._thread = threading.Thread(target=self._follow, name="acls", daemon=True)
 
     def start(self) -> None:
-        """Tell of the lists, then follow them; raises ConfigurationError when they cannot be read
-        now.
-        """
-        try:
-            self._tell(self._read())
-        except ZooKeeperError as error:
-            self.close()
-            raise ConfigurationError(
-                "authorizer.class.name is set, and access control lists cannot be read from"
-                f" {self._settings.zookeeper_connect}: {error}"
-            ) from error
+        """Start the thread; ZooKeeper may still be away."""
         self._thread.start()
 
     def close(self) -> None:
@@ -90,10 +80,12 @@ class ZkAcls:
     def _read_and_tell(self) -> None:
         try:
             self._tell(self._read())
-        except ZooKeeperError as error:
+        except Exception as error:
             if self._stopping:
                 return
-            logger.warning("access control lists may be out of date: %s", error)
+            known = isinstance(error, ZooKeeperError)
+            reason = None if known else error
+            logger.warning("access control lists may be out of date: %s", error, exc_info=reason)
             self._look.wait(_AGAIN_AFTER_S)
             self._look.set()
 

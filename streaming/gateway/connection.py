@@ -118,8 +118,8 @@ class Connection(asyncio.Protocol):
         self._peer, self._client_host = f"{host}:{port}", f"/{host}"
         try:
             self._answering = self._serving.to(transport)
-        except NotAuthenticated as refused:
-            self._close(_Closing("closed_unauthenticated", str(refused)))
+        except HangUp as refused:
+            self._close(self._closing(refused, b""))
         else:
             self._look_idle()
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from streaming.gateway.answering import Answering
-from streaming.gateway.calls import BoundListener, NotAuthenticated, Served
+from streaming.gateway.calls import BoundListener, HangUp, NotAuthenticated, Served
 from streaming.gateway.login import Login
 from streaming.gateway.ports import ClusterView
 from streaming.gateway.rights.guard import Guard
@@ -58,7 +58,9 @@ class Serving:
         return self._answering.listener
 
     def to(self, transport: asyncio.Transport) -> Served:
-        """Return what answers a new connection; raises NotAuthenticated."""
+        """Return what answers a new connection; raises NotAuthenticated, HangUp while it is not
+        known what clients may ask.
+        """
         host = java_address((transport.get_extra_info("peername") or ("?",))[0])
         if self._sasl is None:
             return self._to_principal(self._certified(transport), host)
@@ -72,6 +74,8 @@ class Serving:
         client, rights = Client(principal, host), self._rights
         if rights is None or rights.authorizer.is_super_user(client):
             return self._answering
+        if not rights.authorizer.ready:  # who is refused now might not come again
+            raise HangUp("access control lists are not read yet")
         return Guard(self._answering, client, rights.authorizer, rights.view, self._counters)
 
     def _certified(self, transport: asyncio.Transport) -> str:

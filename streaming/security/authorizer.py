@@ -22,7 +22,12 @@ class Authorizer:
         """
         self._super_users = frozenset(super_users)
         self._allow_without_acls = allow_without_acls
-        self._table = AclTable()
+        self._table: AclTable | None = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether it was told of access control lists; until then only super users may."""
+        return self._table is not None
 
     def take(self, table: AclTable) -> None:
         """Decide by other access control lists from now on."""
@@ -38,6 +43,8 @@ class Authorizer:
         """Return whether a client may do something with a resource."""
         if self.is_super_user(client):
             return True
+        if self._table is None:
+            return False
         permitted = self._table.permits(client, operation, resource_type, name)
         return self._allow_without_acls if permitted is None else permitted
 
@@ -47,6 +54,8 @@ class Authorizer:
         """Return whether there may be a resource with which a client may do something."""
         if self.is_super_user(client):
             return True
+        if self._table is None:
+            return False
         permitted = self._table.permits_some(client, operation, resource_type)
         return self._allow_without_acls if permitted is None else permitted
 

@@ -104,12 +104,13 @@ class Asked:
         permitted = self.authorizer.permits(self.client, operation, resource_type, name or "")
         if told and not permitted:
             asked = APIS[self.prefix.api_key].name
+            done = operation.name.title().replace("_", "")
             line = (
-                f"Principal = {self.client.principal} is Denied Operation = {operation.name} from"
+                f"Principal = {self.client.principal} is Denied Operation = {done} from"
                 f" host = {self.client.host} on resource = {resource_type.value}:LITERAL:{name} for"
                 f" request = {asked}"
             )
-            logger.info("%s", shortened(line))
+            logger.info("%s", shortened(_in_one_line(line)))
             self.counters["operations_denied"] += 1
         return permitted
 
@@ -124,6 +125,11 @@ class Asked:
     def topic_name(self, topic_id: bytes) -> str | None:
         """Return the name of the topic with an id, None when nobody knows it."""
         return name_of(self.image, topic_id) or None
+
+
+def _in_one_line(text: str) -> str:
+    """Return a text with what cannot be printed written as in Python: clients choose names."""
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
 
 
 Rule: TypeAlias = Callable[[Asked], Verdict]

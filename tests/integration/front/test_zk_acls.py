@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from streaming.embedded.zookeeper import EmbeddedZooKeeper
-from streaming.errors import ConfigurationError
+from streaming.front import zk_acls
 from streaming.front.zk_acls import ZkAcls, ignored_rights
 from streaming.security.acls import AclTable, Client, Operation, ResourceType
 from streaming.settings_loader import load_settings
@@ -69,6 +69,7 @@ def test_lists_are_followed_from_the_first_on(
     followed = following(zookeeper, tables)
     followed.start()
     try:
+        wait_for("the lists", lambda: tables.last is not None)
         assert tables.may_read("a") is None
         put(zk_session, "/kafka-acl/Topic/a", acls())
         notify(zk_session)
@@ -97,6 +98,7 @@ def test_what_nobody_can_read_is_for_nobody(
     followed = following(zookeeper, tables)
     followed.start()
     try:
+        wait_for("the lists", lambda: tables.last is not None)
         assert tables.may_read("other") is True
         assert (tables.may_read("broken"), tables.may_read("new")) == (False, False)
         assert "/kafka-acl/Topic/broken: broken znode" in caplog.text
@@ -104,13 +106,23 @@ def test_what_nobody_can_read_is_for_nobody(
         followed.close()
 
 
-def test_lists_that_cannot_be_read_at_the_start_are_told_of(tables: Tables) -> None:
-    place = "127.0.0.1:1"
-    given = [f"zookeeper.connect={place}", "zookeeper.connection.timeout.ms=300"]
+def test_lists_that_cannot_be_read_at_the_start_are_read_later(
+    zookeeper_server: EmbeddedZooKeeper, tables: Tables, caplog: pytest.LogCaptureFixture
+) -> None:
+    zookeeper_server.kill()
+    given = [
+        f"zookeeper.connect={zookeeper_server.connect_string}",
+        "zookeeper.connection.timeout.ms=300",
+    ]
     followed = ZkAcls(load_settings(overrides=given, environment={}), tables.take)
-    with pytest.raises(ConfigurationError, match=f"authorizer.class.name.*{place}"):
-        followed.start()
-    assert tables.last is None
+    followed.start()
+    try:
+        wait_for("a word of it", lambda: "may be out of date" in caplog.text)
+        assert tables.last is None
+        zookeeper_server.start()
+        wait_for("the lists", lambda: tables.last is not None)
+    finally:
+        followed.close()
 
 
 def test_what_changed_while_zookeeper_was_away_is_seen_after_it(
@@ -119,6 +131,7 @@ def test_what_changed_while_zookeeper_was_away_is_seen_after_it(
     followed = following(zookeeper_server.connect_string, tables)
     followed.start()
     try:
+        wait_for("the lists", lambda: tables.last is not None)
         with ZkSession(zookeeper_server.connect_string, 6_000) as session:
             put(session, "/kafka-acl/Topic/a", acls())
         zookeeper_server.kill()
@@ -135,3 +148,23 @@ def test_rights_that_are_not_looked_at_are_told_of(zk_session: ZkSession) -> Non
     zk_session.create("/kafka-acl", b"")
     told = [ignored_rights(zk_session, one) for one in settings]
     assert "set authorizer.class.name" in str(told[0]) and told[1] is None
+
+
+def test_whatever_goes_wrong_lists_are_read_again(
+    zookeeper: str,
+    tables: Tables,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def fails(*_: object) -> None:
+        raise RuntimeError("out of luck")
+
+    followed = following(zookeeper, tables)
+    with monkeypatch.context() as broken:
+        broken.setattr(zk_acls, "read_many", fails)
+        followed.start()
+        wait_for("a word of it", lambda: "out of luck" in caplog.text)
+    try:
+        wait_for("the lists", lambda: tables.last is not None)
+    finally:
+        followed.close()

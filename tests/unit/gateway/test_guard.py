@@ -135,3 +135,18 @@ def test_what_may_be_asked_goes_through_as_it_came(key: ApiKey, version: int) ->
     assert asyncio.run(guard.answer(request)) == b"answer"
     assert behind.asked == [request] * 3
     assert answers == [b"without a task"]
+
+
+def test_a_refusal_is_one_line_as_kafkas_authorizer_writes_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    named = [{"name": "a\nPrincipal = User:root", "topic_id": None}]
+    asked = {"topics": named, "allow_auto_topic_creation": False}
+    with caplog.at_level("INFO"):
+        guarded(Behind(), AclTable()).at_once(
+            ApiKey.METADATA, encode_request(ApiKey.METADATA, 12, 1, "c", asked)
+        )
+    assert caplog.messages == [
+        "Principal = User:eve is Denied Operation = Describe from host = 10.0.0.1 on resource ="
+        r" Topic:LITERAL:a\nPrincipal = User:root for request = Metadata"
+    ]

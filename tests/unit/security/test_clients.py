@@ -135,3 +135,34 @@ def test_a_certificate_that_no_rule_is_about_is_not_let_in(
     with caplog.at_level(logging.WARNING):
         judged(scenario, "User:alice", listener, "RULE:nobody/x/")
     assert "no rule of ssl.principal.mapping.rules is about 'CN=Alice," in caplog.text
+
+
+def test_while_rights_are_not_known_nobody_is_refused_but_hung_up_on() -> None:
+    by = Authorizer({"User:alice"}, allow_without_acls=True)
+    listener = plain(sasl=Sasl(("PLAIN",), USERS, nobody))
+
+    async def run() -> None:
+        async with running(listeners=[listener], authorizer=by) as rig:
+            for user, password in USERS.items():
+                asking = seen(rig, Connector(ours=Credentials("PLAIN", user, password)))
+                if user == "alice":
+                    assert await asking == 0
+                else:
+                    with pytest.raises((OSError, EOFError)):
+                        await asking
+            await rig.counted("closed_refused", 1)
+            by.take(AclTable())
+            assert await seen(rig, Connector(ours=Credentials("PLAIN", "bob", "build"))) == 0
+
+    asyncio.run(run())
+
+
+def test_without_a_name_it_is_the_same() -> None:
+    async def run() -> None:
+        by = Authorizer((), allow_without_acls=True)
+        async with running(listeners=[plain()], authorizer=by) as rig:
+            with pytest.raises((OSError, EOFError)):
+                await seen(rig, Connector())
+            await rig.counted("closed_refused", 1)
+
+    asyncio.run(run())
