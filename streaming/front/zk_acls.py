@@ -56,8 +56,9 @@ class ZkAcls:
         self._thread = threading.Thread(target=self._follow, name="acls", daemon=True)
 
     def start(self) -> None:
-        """Start the thread; ZooKeeper may still be away."""
-        self._thread.start()
+        """Start the thread, once; ZooKeeper may still be away."""
+        if not self._thread.is_alive():
+            self._thread.start()
 
     def close(self) -> None:
         """End the session; nothing is told any more."""
@@ -71,15 +72,20 @@ class ZkAcls:
     def _follow(self) -> None:
         while True:
             seen = self._look.wait(_LOOK_S)
-            self._look.clear()
             if self._stopping:
                 return
-            if seen or self._session_is_over():
-                self._read_and_tell()
+            if seen:  # else it may be set by now
+                self._look.clear()
+            self._read_and_tell(seen=seen)
 
-    def _read_and_tell(self) -> None:
+    def _read_and_tell(self, *, seen: bool) -> None:
+        """Do that when a change was seen, or the session is over in which it would be."""
         try:
-            self._tell(self._read())
+            over = self._session_is_over()
+            if seen or over:
+                table = self._read()
+                if not self._stopping:
+                    self._tell(table)
         except Exception as error:
             if self._stopping:
                 return
@@ -118,8 +124,12 @@ class ZkAcls:
         session = self._session()
         for path in ACL_CHANGES_PATHS:
             if path in self._unwatched:
-                self._unwatched.discard(path)
-                session.children(path, self._on_change)
+                self._unwatched.discard(path)  # before: it may fire at once
+                try:
+                    session.children(path, self._on_change)
+                except ZooKeeperError:
+                    self._unwatched.add(path)
+                    raise
         found = list(self._patterns(session))
         lists = read_many(session, [path for path, _ in found]).data
         return AclTable(

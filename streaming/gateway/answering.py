@@ -25,12 +25,12 @@ _LONG_FRAMES = ThreadPoolExecutor(1, "long-frame")
 _COUNTER = {key: f"requests_{api.name}" for key, api in APIS.items()}
 
 
-async def apart(work: Callable[..., T], request_frame: bytes, *more: object) -> T:
-    """Return what work makes of a request; of a long one on a thread of its own."""
-    if len(request_frame) <= SHORT_FRAME_BYTES:
-        return work(request_frame, *more)
+async def apart(work: Callable[..., T], frame: bytes, *more: object) -> T:
+    """Return what work makes of a request or an answer; of a long one on a thread of its own."""
+    if len(frame) <= SHORT_FRAME_BYTES:
+        return work(frame, *more)
     loop = asyncio.get_running_loop()
-    return await loop.run_in_executor(_LONG_FRAMES, work, request_frame, *more)
+    return await loop.run_in_executor(_LONG_FRAMES, work, frame, *more)
 
 
 class Answering:

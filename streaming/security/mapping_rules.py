@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 _RULE = re.compile(r"\s*(?:(DEFAULT)|RULE:((?:\\.|[^\\/])*)/((?:\\.|[^\\/])*)/([LU]?))?\s*(?:,|$)")
-_BACK_REFERENCE = re.compile(r"\\(.)|\$(\d)")
+_BACK_REFERENCE = re.compile(r"\\(.)|\$([0-9]+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,12 @@ class MappingRule:
         def part(found: re.Match[str]) -> str:
             if found[1] is not None:
                 return found[1]
-            number = int(found[2])
-            return (match[number] or "") if number <= groups else found[0]
+            digits = found[2]
+            used = 1
+            while used < len(digits) and int(digits[: used + 1]) <= groups:
+                used += 1
+            number, rest = int(digits[:used]), digits[used:]
+            return (match[number] or "") + rest if number <= groups else found[0]
 
         return _BACK_REFERENCE.sub(part, self.replacement)
 
@@ -52,7 +56,7 @@ def mapping_rules(text: str) -> tuple[MappingRule, ...]:
             rules.append(MappingRule())
         elif found[2] is not None:
             try:
-                rules.append(MappingRule(re.compile(found[2]), found[3], found[4]))
+                rules.append(MappingRule(re.compile(found[2], re.ASCII), found[3], found[4]))
             except re.error as error:
                 raise ValueError(f"{found[2]!r} is no regular expression: {error}") from error
     return tuple(rules)

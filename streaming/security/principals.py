@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 
-from asn1crypto.x509 import Certificate, NameTypeAndValue
+from asn1crypto.core import AbstractString, Any, ObjectIdentifier, Sequence, SequenceOf, SetOf
+from asn1crypto.x509 import Certificate
 
 from streaming.security.mapping_rules import MappingRule
 
@@ -28,6 +29,20 @@ _SHORT_NAMES = {
 """The attributes that have a name in RFC 2253; all others are written as numbers."""
 
 
+class _Attribute(Sequence):  # type: ignore[misc]
+    """An attribute as it is: asn1crypto's own class wants the type of value that is usual."""
+
+    _fields = [("type", ObjectIdentifier), ("value", Any)]  # noqa: RUF012 - it writes there
+
+
+class _Part(SetOf):  # type: ignore[misc]
+    _child_spec = _Attribute
+
+
+class _Subject(SequenceOf):  # type: ignore[misc]
+    _child_spec = _Part
+
+
 class NoPrincipal(Exception):
     """A certificate's name stands for nobody; the message says why."""
 
@@ -39,23 +54,23 @@ def user_principal(name: str) -> str:
 
 def distinguished_name(certificate: bytes) -> str:
     """Return a certificate's (DER) subject as Java writes it (X500Principal.getName, RFC 2253)."""
-    subject = Certificate.load(certificate).subject.chosen
+    subject = _Subject.load(Certificate.load(certificate).subject.dump())
     return ",".join("+".join(map(_attribute, part)) for part in reversed(list(subject)))
 
 
-def _attribute(attribute: NameTypeAndValue) -> str:
-    oid = attribute["type"].dotted
+def _attribute(attribute: _Attribute) -> str:
+    oid, value = attribute["type"].dotted, attribute["value"].parse()
     short = _SHORT_NAMES.get(oid)
-    if short is None:
-        return f"{oid}=#{attribute['value'].dump().hex()}"
-    text = _SPECIAL.sub(r"\\\g<0>", attribute.native["value"])
+    if short is None or not isinstance(value, AbstractString):
+        return f"{oid if short is None else short}=#{value.dump().hex()}"
+    text = _SPECIAL.sub(r"\\\g<0>", value.native).replace("\0", r"\00")
     without = text.rstrip(" ")
     inner = without.lstrip(" ")
     before, after = len(without) - len(inner), len(text) - len(without)
     return f"{short}=" + "\\ " * before + inner + "\\ " * after
 
 
-def certified_principal(certificate: bytes, rules: Sequence[MappingRule]) -> str:
+def certified_principal(certificate: bytes, rules: Iterable[MappingRule]) -> str:
     """Return the principal of who showed a certificate (DER); raises NoPrincipal when no rule is
     about it or its subject cannot be read.
     """

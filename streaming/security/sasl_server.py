@@ -73,7 +73,7 @@ class PlainServer:
         acting_for, user, password = parts
         name = user.decode("utf-8", "replace")
         known = self._users.get(name)
-        # A password is compared for a user there is not, too: time should say little of who there is.
+        # Compared for a user there is not, too: time should say little of who there is.
         right = hmac.compare_digest(password, (known or "").encode())
         if not (name and known and right):
             raise Refused(f"user {name!r} has no such password")

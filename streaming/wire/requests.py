@@ -11,7 +11,7 @@ from streaming.wire.apis import APIS, GATEWAY_APIS, KAFKA_PYTHON, Api, ApiKey, a
 from streaming.wire.errors import MalformedFrame, UnsupportedApi, WireError
 from streaming.wire.joining import decode_join_group, decode_sync_group
 from streaming.wire.offset_commits import decode_offset_commit
-from streaming.wire.reading import after_tags, message, nullable_text
+from streaming.wire.reading import after_tags, message, nullable_text, required
 from streaming.wire.schema_codec import Body, MessageSchema
 
 _PREFIX = struct.Struct(">hhi")
@@ -65,6 +65,14 @@ def decode_request(frame: bytes, served: Collection[int] = GATEWAY_APIS) -> Requ
 def decode_by_schema(frame: bytes) -> Request:
     """Decode one frame of any API by its schema; raises as `decode_request`."""
     return _by_schema(*_decode_header(frame, APIS), frame)
+
+
+def first_text(frame: bytes) -> str:
+    """Return the string that a request's body begins with; raises as `decode_request`."""
+    header, start = _decode_header(frame, APIS)
+    api, version = APIS[header.api_key], header.api_version
+    read = nullable_text(flexible=api.request.is_flexible(version))
+    return message(api.name, lambda _, data, at: required(read, data, at), version, frame, start)
 
 
 def _by_schema(header: RequestHeader, start: int, frame: bytes) -> Request:

@@ -18,12 +18,17 @@ from streaming.security.acls import CLUSTER_NAME, Client, Operation, ResourceTyp
 from streaming.security.authorizer import Authorizer
 from streaming.wire.apis import APIS
 from streaming.wire.passing import RequestPrefix
-from streaming.wire.requests import Request, decode_by_schema
+from streaming.wire.requests import Request, decode_by_schema, first_text
 from streaming.wire.schema_codec import Body
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+Right: TypeAlias = tuple[Operation, ResourceType, str | None]
+
+_LINES_MAX = 20
+"""Of one request in the log."""
 
 Amend: TypeAlias = Callable[[Body], Body]
 """Makes of an answer what a client may know of it, and what it has to know besides."""
@@ -38,10 +43,15 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Amended:
-    """What may be asked of a request, None for all of it, and what is then made of the answer."""
+    """What may be asked of a request, None for all of it, and what is then made of the answer, None
+    to leave it.
+
+    version: in which it is asked, None for the client's; no rule behind a guard goes by it.
+    """
 
     request: Body | None
-    amend: Amend
+    amend: Amend | None
+    version: int | None = None
 
 
 Verdict: TypeAlias = Refused | Amended | None
@@ -69,6 +79,8 @@ class Asked:
     authorizer: Authorizer
     view: ClusterView
     counters: Counter[str]
+    known: dict[Right, bool] = field(default_factory=dict, repr=False)
+    told: set[Right] = field(default_factory=set, repr=False)
 
     @property
     def version(self) -> int:
@@ -86,6 +98,11 @@ class Asked:
         return self.request.body
 
     @property
+    def group(self) -> str:
+        """What a member's request begins with: its group."""
+        return first_text(self.frame)
+
+    @property
     def image(self) -> ClusterImage | None:
         """The cluster as decided so far."""
         return self.view.image()
@@ -99,20 +116,32 @@ class Asked:
         told: bool = True,
     ) -> bool:
         """Return whether the client may do something; told: whether a refusal is worth a line in
-        the log, which says it as Kafka's authorizer does, and counts.
+        the log, and counts.
         """
-        permitted = self.authorizer.permits(self.client, operation, resource_type, name or "")
-        if told and not permitted:
-            asked = APIS[self.prefix.api_key].name
-            done = operation.name.title().replace("_", "")
-            line = (
-                f"Principal = {self.client.principal} is Denied Operation = {done} from"
-                f" host = {self.client.host} on resource = {resource_type.value}:LITERAL:{name} for"
-                f" request = {asked}"
-            )
-            logger.info("%s", shortened(_in_one_line(line)))
-            self.counters["operations_denied"] += 1
+        right = (operation, resource_type, name)
+        permitted = self.known.get(right)
+        if permitted is None:  # a request may be about the same thing very often
+            permitted = self.authorizer.permits(self.client, operation, resource_type, name or "")
+            self.known[right] = permitted
+        if told and not permitted and right not in self.told:
+            self.told.add(right)
+            self._tell(*right)
         return permitted
+
+    def _tell(self, operation: Operation, resource_type: ResourceType, name: str | None) -> None:
+        """Count a refusal, and log the first of a request as Kafka's authorizer does."""
+        self.counters["operations_denied"] += 1
+        if len(self.told) > _LINES_MAX:
+            return
+        done = operation.name.title().replace("_", "")
+        line = (
+            f"Principal = {self.client.principal} is Denied Operation = {done} from"
+            f" host = {self.client.host} on resource = {resource_type.value}:LITERAL:{name} for"
+            f" request = {APIS[self.prefix.api_key].name}"
+        )
+        logger.info("%s", _in_one_line(shortened(line)))
+        if len(self.told) == _LINES_MAX:
+            logger.info("what else this request may not ask is not written here")
 
     def may_with_cluster(self, operation: Operation, *, told: bool = True) -> bool:
         """Return whether the client may do something with the cluster."""
@@ -174,4 +203,6 @@ def then(verdict: Verdict, amend: Amend) -> Verdict:
     if verdict is None:
         return Amended(None, amend)
     after = verdict.amend
-    return Amended(verdict.request, lambda answer: after(amend(answer)))
+    if after is None:
+        return Amended(verdict.request, amend, verdict.version)
+    return Amended(verdict.request, lambda answer: after(amend(answer)), verdict.version)

@@ -42,9 +42,7 @@ def member(**fields: Any) -> Rule:
     """
 
     def rule(asked: Asked) -> Verdict:
-        if _may(asked, Operation.READ, asked.body["group_id"]):
-            return None
-        return Refused(_DENIED | fields)
+        return None if _may(asked, Operation.READ, asked.group) else Refused(_DENIED | fields)
 
     return rule
 
@@ -201,15 +199,15 @@ def _offsets_of_groups(asked: Asked) -> Verdict:
     refused = [_DENIED | {"group_id": one["group_id"], "topics": []} for one in denied]
     if not groups:
         return Refused({"groups": refused})
-    judged = {one["group_id"]: _known_offsets(asked, one) for one in groups}
-    if not refused and not any(judged.values()):
+    judged = [_known_offsets(asked, one) for one in groups]  # a group may be there twice
+    if not refused and not any(judged):
         return None
 
     def amend(answer: Body) -> Body:
-        amended = [_amended(judged.get(one["group_id"]), one) for one in answer["groups"]]
-        return answer | {"groups": amended + refused}
+        pairs = zip(judged, answer["groups"], strict=True)
+        return answer | {"groups": [_amended(*pair) for pair in pairs] + refused}
 
-    may_ask = [_asked_of(judged[one["group_id"]], one) for one in groups]
+    may_ask = [_asked_of(*pair) for pair in zip(judged, groups, strict=True)]
     return Amended(asked.body | {"groups": may_ask}, amend)
 
 
@@ -218,7 +216,7 @@ def _asked_of(judged: Amended | None, group: Body) -> Body:
 
 
 def _amended(judged: Amended | None, group: Body) -> Body:
-    return group if judged is None else judged.amend(group)
+    return group if judged is None or judged.amend is None else judged.amend(group)
 
 
 def _known_offsets(asked: Asked, group: Body) -> Amended | None:

@@ -20,7 +20,7 @@ from streaming.wire.responses import decode_response, encode_response
 from streaming.wire.schema_codec import Body
 
 _ANSWERED_WITHOUT_TASK = frozenset({ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT})
-"""However long these are, they have few parts, and nothing else answers them."""
+"""Nothing else answers these; they are judged by what they begin with, however long they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,22 +65,28 @@ class Guard:
         if api_key in FREE:
             return self._served.at_once(api_key, request_frame)
         if len(request_frame) > SHORT_FRAME_BYTES and api_key not in _ANSWERED_WITHOUT_TASK:
-            return None  # it is judged once it is read
-        judged = self._judged = self._judge(self._asked(request_frame))
-        match judged.verdict:
-            case Refused():
-                return _encoded(judged.asked, judged.verdict.body)
-            case Amended():
-                return None
-            case None:
-                return self._served.at_once(api_key, request_frame)
+            return None  # it is judged apart
+        judged = self._judge(request_frame)
+        if isinstance(judged.verdict, Refused):
+            return _encoded(judged.asked, judged.verdict.body)
+        answer = None
+        if judged.verdict is None:
+            answer = self._served.at_once(api_key, request_frame)
+        if answer is None:
+            self._judged = judged
+        return answer
 
     def try_answer(
         self, api_key: int, request_frame: bytes, client_host: str, answer: Answer
     ) -> bool:
         """Answer without a task what may be asked as it is."""
         as_it_is = api_key in FREE or (self._judged is not None and self._judged.verdict is None)
-        return as_it_is and self._served.try_answer(api_key, request_frame, client_host, answer)
+        if not as_it_is:
+            return False
+        taken = self._served.try_answer(api_key, request_frame, client_host, answer)
+        if taken:
+            self._judged = None  # which may be large, and who asked may be silent from now on
+        return taken
 
     async def answer(self, request_frame: bytes) -> bytes:
         """Answer what may be asked; raises as what is behind this."""
@@ -88,43 +94,42 @@ class Guard:
             return await self._served.answer(request_frame)
         judged, self._judged = self._judged, None
         if judged is None:
-            asked = self._asked(request_frame)
-            await apart(lambda _: asked.request, request_frame)
-            judged = self._judge(asked)
+            judged = await apart(self._judge, request_frame)
         match judged.verdict:
-            case Refused():
-                return _encoded(judged.asked, judged.verdict.body)
+            case Refused(body):
+                return await apart(lambda _: _encoded(judged.asked, body), request_frame)
             case Amended():
                 return await self._amended(judged.asked, judged.verdict)
             case None:
                 return await self._served.answer(request_frame)
 
-    def _asked(self, request_frame: bytes) -> Asked:
+    def _judge(self, request_frame: bytes) -> _Judged:
+        """Judge a request; of a long one on another thread, where names of the image are looked up
+        only. Raises UnsupportedApi for what has no rule, UnsupportedVersion, MalformedFrame.
+        """
         prefix = request_prefix(request_frame)
-        return Asked(prefix, request_frame, self._client, *self._by)
-
-    def _judge(self, asked: Asked) -> _Judged:
-        """Raises UnsupportedApi for what has no rule, UnsupportedVersion, MalformedFrame."""
-        prefix = asked.prefix
         rule = RULES.get(prefix.api_key)
         if rule is None:
             raise UnsupportedApi(prefix.api_key, prefix.api_version, prefix.correlation_id)
+        asked = Asked(prefix, request_frame, self._client, *self._by)
         return _Judged(asked, rule(asked))
 
     async def _amended(self, asked: Asked, amended: Amended) -> bytes:
-        prefix, request = asked.prefix, asked.frame
+        key, request = asked.prefix.api_key, asked.frame
+        version = asked.version if amended.version is None else amended.version
         if amended.request is not None:
             header = asked.request.header
-            request = encode_request(
-                header.api_key,
-                header.api_version,
-                header.correlation_id,
-                header.client_id,
-                amended.request,
-            )
+            known = (header.correlation_id, header.client_id)
+            body = amended.request
+            request = await apart(lambda _: encode_request(key, version, *known, body), request)
         answer = await self._served.answer(request)
-        _, body = decode_response(prefix.api_key, prefix.api_version, answer)
-        return _encoded(asked, amended.amend(body))
+        if amended.amend is None and version == asked.version:
+            return answer
+        amend = amended.amend or (lambda body: body)
+        longer = max(answer, asked.frame, key=len)
+        return await apart(
+            lambda _: _encoded(asked, amend(decode_response(key, version, answer)[1])), longer
+        )
 
 
 def _encoded(asked: Asked, body: Body) -> bytes:

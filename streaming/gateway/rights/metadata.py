@@ -10,7 +10,10 @@ from streaming.gateway.rights.cluster import cluster_operations
 from streaming.security.acls import Operation, ResourceType
 from streaming.wire.schema_codec import Body
 
+_NONE_SINCE = 1
+"""Version 0 asks for all topics where it names none."""
 _CREATION_SINCE = 4
+"""Before, all topics that are asked for are to be created."""
 _OPERATIONS_SINCE = 8
 _CLUSTER_OPERATIONS_UNTIL = 10
 _DENIED = ProtocolError.TOPIC_AUTHORIZATION_FAILED
@@ -41,31 +44,30 @@ def _of_all(asked: Asked) -> Amended | None:
     topics = [{"name": name, "topic_id": None} for name in names if known({"name": name})]
     if len(topics) == len(names):
         return None
-    if not topics and asked.version == 0:  # which would ask for all
-        return Amended(None, without_unknown)
     nothing_new = {"topics": topics, "allow_auto_topic_creation": False}
-    return Amended(asked.body | nothing_new, without_unknown)
+    return Amended(asked.body | nothing_new, None, max(asked.version, 0 if topics else _NONE_SINCE))
 
 
 def _of_some(asked: Asked, topics: Iterable[Body]) -> Amended | None:
     unknown, known = split(topics, lambda one: _has_unknown_id(asked, one))
     described, denied = split(known, lambda one: _may_be_told(asked, one))
-    missing = _missing(asked, described)
-    without_creating: Body = {}
-    if missing and asked.version >= _CREATION_SINCE and not asked.view.is_controller():
+    request: Body = {}
+    missing = _uncreatable(asked, described)
+    if missing and not asked.view.is_controller():
         # Who has the role may know of topics that are not missing.
-        missing, without_creating = set(), {"allow_auto_topic_creation": False}
+        missing, request = set(), {"allow_auto_topic_creation": False}
     described, uncreated = split(described, lambda one: one["name"] not in missing)
-    refused = [_refused(one, _DENIED) for one in denied + uncreated]
+    refused = [_refused(one, _DENIED) for one in denied]
+    refused += [_refused(one, ProtocolError.UNKNOWN_TOPIC_OR_PARTITION) for one in uncreated]
     refused += [_refused(one, ProtocolError.UNKNOWN_TOPIC_ID) for one in unknown]
-    if not refused and not without_creating:
+    if not refused and not request:
         return None
-
-    def beside(answer: Body) -> Body:
-        # Version 0 asks for all topics with none.
-        return answer | {"topics": (answer["topics"] if described else []) + refused}
-
-    return Amended(asked.body | {"topics": described} | without_creating, beside)
+    oldest = _CREATION_SINCE if request else _NONE_SINCE if not described else 0
+    return Amended(
+        asked.body | {"topics": described} | request,
+        lambda answer: answer | {"topics": answer["topics"] + refused},
+        max(asked.version, oldest),
+    )
 
 
 def _has_unknown_id(asked: Asked, topic: Body) -> bool:
@@ -85,12 +87,13 @@ def _may_describe(asked: Asked, name: str, *, told: bool) -> bool:
     return asked.may_with_topic(Operation.DESCRIBE, name, told=told)
 
 
-def _missing(asked: Asked, topics: Iterable[Body]) -> set[str]:
-    """Return the topics that there are not, and that this client may not create by asking."""
+def _uncreatable(asked: Asked, topics: Iterable[Body]) -> set[str]:
+    """Return the topics that there may not be, and that the client may not create by asking."""
     creates = asked.version < _CREATION_SINCE or asked.body["allow_auto_topic_creation"]
     if not creates or asked.may_with_cluster(Operation.CREATE, told=False):
         return set()
-    there = {} if asked.image is None else asked.image.topic_ids
+    image = asked.image if asked.view.is_controller() else None
+    there = {} if image is None else image.topic_ids
     return {
         one["name"]
         for one in topics
@@ -126,10 +129,13 @@ def _with_operations(asked: Asked, verdict: Amended | None) -> Verdict:
         if of_topics:
             topics = [_with_topic_operations(asked, one) for one in answer["topics"]]
             answer = answer | {"topics": topics}
-        answer = answer if verdict is None else verdict.amend(answer)
+        if verdict is not None and verdict.amend is not None:
+            answer = verdict.amend(answer)
         return answer | cluster_operations(asked) if of_cluster else answer
 
-    return Amended(None if verdict is None else verdict.request, amend)
+    if verdict is None:
+        return Amended(None, amend)
+    return Amended(verdict.request, amend, verdict.version)
 
 
 def _with_topic_operations(asked: Asked, topic: Body) -> Body:

@@ -31,6 +31,8 @@ def resource_type(name: str) -> ResourceType | None:
 
 def parse_acls(data: bytes) -> list[Acl]:
     """Read one resource's list; raises ValueError naming what is wrong."""
+    if not data:
+        return []
     try:
         return [
             Acl(

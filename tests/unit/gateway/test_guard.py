@@ -14,9 +14,9 @@ from streaming.gateway.rights.rules import FREE, RULES
 from streaming.security.acls import ANY, Acl, AclTable, Client, Operation, Pattern, ResourceType
 from streaming.security.authorizer import Authorizer
 from streaming.wire.apis import APIS, GATEWAY_APIS, GROUP_APIS, PASSED_APIS, ApiKey
-from streaming.wire.errors import UnsupportedApi
-from streaming.wire.requests import encode_request
-from streaming.wire.responses import decode_response
+from streaming.wire.errors import MalformedFrame, UnsupportedApi
+from streaming.wire.requests import decode_by_schema, encode_request, first_text
+from streaming.wire.responses import decode_response, encode_response
 from tests.unit.gateway.bodies import BODIES, TOPIC_ID
 from tests.unit.gateway.support import FakeCluster
 
@@ -37,31 +37,35 @@ class Behind:
 
     listener = BoundListener("CLIENT", "here", 1)
 
-    def __init__(self) -> None:
+    def __init__(self, *, quick: bool = True, taking: bool = True) -> None:
+        """quick: whether it answers at once, taking: or without a task."""
         self.asked: list[bytes] = []
+        self._quick, self._taking = quick, taking
 
     def largest_bytes(self, configured_bytes: int) -> int:
         return configured_bytes
 
     def at_once(self, _: int, request_frame: bytes) -> bytes | None:
         self.asked.append(request_frame)
-        return b"at once"
+        return b"at once" if self._quick else None
 
     def try_answer(self, _: int, request_frame: bytes, __: str, answer: Answer) -> bool:
         self.asked.append(request_frame)
-        answer(b"without a task")
-        return True
+        if self._taking:
+            answer(b"without a task")
+        return self._taking
 
     async def answer(self, request_frame: bytes) -> bytes:
         self.asked.append(request_frame)
         return b"answer"
 
 
-def table(*granted: tuple[ResourceType, str, Operation]) -> AclTable:
+def everything() -> AclTable:
+    """Everybody may do everything."""
     return AclTable(
         {
-            Pattern(kind, name, prefixed=False): [Acl(CLIENT.principal, ANY, operation, True)]
-            for kind, name, operation in granted
+            Pattern(kind, ANY, prefixed=False): [Acl("User:*", ANY, Operation.ALL, True)]
+            for kind in ResourceType
         }
     )
 
@@ -120,21 +124,73 @@ def test_who_may_nothing_is_refused_at_once(key: ApiKey, version: int) -> None:
 
 @pytest.mark.parametrize(("key", "version"), ENTIRELY)
 def test_what_may_be_asked_goes_through_as_it_came(key: ApiKey, version: int) -> None:
-    everything = AclTable(
-        {
-            Pattern(kind, ANY, prefixed=False): [Acl("User:*", ANY, Operation.ALL, True)]
-            for kind in ResourceType
-        }
-    )
-    behind, answers = Behind(), list[bytes]()
-    guard = guarded(behind, everything)
     more = {"include_authorized_operations": False} if key is ApiKey.DESCRIBE_GROUPS else {}
     request = request_of(key, version, **more)
-    assert guard.at_once(key, request) == b"at once"
-    assert guard.try_answer(key, request, "/10.0.0.1", answers.append)
-    assert asyncio.run(guard.answer(request)) == b"answer"
-    assert behind.asked == [request] * 3
-    assert answers == [b"without a task"]
+    for behind, answer, asked in (
+        (Behind(), b"at once", 1),
+        (Behind(quick=False), b"without a task", 2),
+        (Behind(quick=False, taking=False), b"answer", 3),
+    ):
+        assert answered(guarded(behind, everything()), key, request) == answer
+        assert behind.asked == [request] * asked
+
+
+def answered(guard: Guard, key: ApiKey, request: bytes) -> bytes:
+    """What a connection sends."""
+    answers: list[bytes] = []
+    at_once = guard.at_once(key, request)
+    if at_once is not None:
+        return at_once
+    if guard.try_answer(key, request, "/10.0.0.1", answers.append):
+        return answers.pop()
+    return asyncio.run(guard.answer(request))
+
+
+class Empty(Behind):
+    """Answers Metadata, without topics."""
+
+    async def answer(self, request_frame: bytes) -> bytes:
+        header = decode_by_schema(request_frame).header
+        if header.api_key is not ApiKey.METADATA:
+            return await super().answer(request_frame)
+        return encode_response(header.api_key, header.api_version, 1, {"topics": []})
+
+
+def test_of_what_was_asked_nothing_is_kept() -> None:
+    names = [{"name": f"t{number}", "topic_id": None} for number in range(3_000)]
+    body = {"topics": names, "allow_auto_topic_creation": False}
+    metadata = encode_request(ApiKey.METADATA, 12, 1, "c", body)
+    members = [{"member_id": str(number), "assignment": b"a"} for number in range(3_000)]
+    sync = request_of(ApiKey.SYNC_GROUP, 5, assignments=members)
+    for acls in (AclTable(), everything()):
+        for behind in (Empty(), Empty(quick=False), Empty(quick=False, taking=False)):
+            guard = guarded(behind, acls)
+            for key, request in ((ApiKey.METADATA, metadata), (ApiKey.SYNC_GROUP, sync)):
+                answered(guard, key, request)
+                assert guard._judged is None
+
+
+def test_the_same_name_many_times_is_judged_and_told_of_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    counters = Counter[str]()
+    guard = guarded(Empty(), AclTable(), counters)
+    for names, lines in ((["a"] * 5_000, 1), ([f"a{number}" for number in range(5_000)], 21)):
+        topics = [{"name": name, "topic_id": None} for name in names]
+        body = {"topics": topics, "allow_auto_topic_creation": False}
+        caplog.clear()
+        with caplog.at_level("INFO"):
+            answered(guard, ApiKey.METADATA, encode_request(ApiKey.METADATA, 12, 1, "c", body))
+        assert len(caplog.messages) == lines
+    assert counters["operations_denied"] == 5_001
+
+
+def test_a_group_is_read_off_the_start_of_a_request() -> None:
+    for key in (ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP):
+        for version in range(APIS[key].min_version, APIS[key].max_version + 1):
+            assert first_text(request_of(key, version)) == "g"
+            with pytest.raises(MalformedFrame):
+                first_text(request_of(key, version)[:12])
 
 
 def test_a_refusal_is_one_line_as_kafkas_authorizer_writes_it(

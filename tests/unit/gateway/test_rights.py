@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ import pytest
 from state.protocol_errors import ProtocolError
 from state.topic_ids import topic_id_from_text
 from streaming.gateway.operations import NOT_ASKED, TOPIC_OPERATIONS
+from streaming.gateway.passing.creation import AutoCreation
 from streaming.security.acls import (
     ANY,
     CLUSTER_NAME,
@@ -118,22 +119,47 @@ def _id(rig: Rig, topic: str) -> uuid.UUID:
     return uuid.UUID(bytes=topic_id_from_text(text))
 
 
-@pytest.mark.parametrize("version", [3, 12])
-def test_who_may_not_create_a_topic_does_not_by_asking_for_it(version: int) -> None:
+UNKNOWN = ProtocolError.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@pytest.fixture
+def created(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The topics that a broker is asked to create."""
+    asked: list[str] = []
+
+    async def of_topics(_: AutoCreation, __: str, names: Iterable[str]) -> dict[str, int]:
+        asked.extend(names)
+        return {}
+
+    monkeypatch.setattr(AutoCreation, "of_topics", of_topics)
+    return asked
+
+
+@pytest.mark.parametrize("controller", [True, False])
+@pytest.mark.parametrize("version", [0, 3, 12])
+def test_who_may_not_create_a_topic_does_not_by_asking_for_it(
+    version: int, controller: bool, created: list[str]
+) -> None:
     async def scenario(rig: Rig) -> None:
+        rig.cluster.controller = controller
         answer = await rig.ask(ApiKey.METADATA, version, wanted("seen", "new", create=True))
-        assert names(answer) == {"seen": 0, "new": DENIED}
+        assert names(answer) == {"seen": 0, "new": UNKNOWN}
+        assert created == []
 
     run(scenario, authorizer(seen=Operation.READ, new=Operation.READ))
 
 
-def test_without_the_role_nothing_is_created_for_who_may_not_create_it() -> None:
+def test_who_may_create_a_topic_does(created: list[str]) -> None:
     async def scenario(rig: Rig) -> None:
-        rig.cluster.controller = False
-        answer = await rig.ask(ApiKey.METADATA, 12, wanted("new", create=True))
-        assert names(answer) == {"new": ProtocolError.UNKNOWN_TOPIC_OR_PARTITION}
+        body = wanted("seen", "new", "other", create=True)
+        assert names(await rig.ask(ApiKey.METADATA, 12, body)) == {
+            "seen": 0,
+            "new": UNKNOWN,
+            "other": DENIED,
+        }
+        assert created == ["new"]
 
-    run(scenario, authorizer(new=Operation.READ))
+    run(scenario, authorizer(seen=Operation.READ, new=Operation.ALL))
 
 
 def test_operations_are_those_that_are_allowed() -> None:

@@ -219,3 +219,35 @@ def test_coordinators_are_named_for_the_groups_that_may_be_described() -> None:
     found = {one["key"]: (one["error_code"], one["node_id"]) for one in body["coordinators"]}
     assert found == {"g": (0, 1), "h": (GROUP_DENIED, -1)}
     assert behind["coordinator_keys"] == ["g"]
+
+
+@pytest.mark.parametrize("topics", [["secret", "seen"], ["seen", "secret"], [None, "seen"]])
+def test_a_group_that_is_named_twice_is_judged_twice(topics: list[str | None]) -> None:
+    groups = [
+        {"group_id": "g", "topics": name and [{"name": name, "partition_indexes": [3]}]}
+        for name in topics
+    ]
+    answered = {
+        "groups": [
+            {
+                "group_id": "g",
+                "topics": [fetched(one) for one in ([name] if name else ["seen", "secret"])],
+                "error_code": 0,
+            }
+            for name in topics
+            if name != "secret"
+        ]
+    }
+    if "secret" in topics:
+        answered["groups"].insert(
+            topics.index("secret"), {"group_id": "g", "topics": [], "error_code": 0}
+        )
+    body, (behind,) = ask(ApiKey.OFFSET_FETCH, 9, {"groups": groups}, answered, READS)
+    told = {"seen": {"seen": [(3, 0)]}, "secret": {"secret": [(3, TOPIC_DENIED)]}}
+    assert [codes(one["topics"]) for one in body["groups"]] == [
+        told[name or "seen"] for name in topics
+    ]
+    expected = {"seen": ["seen"], "secret": [], None: None}
+    assert [
+        one["topics"] and [topic["name"] for topic in one["topics"]] for one in behind["groups"]
+    ] == [expected[name] for name in topics]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from asn1crypto.parser import emit, parse, peek
 from asn1crypto.pem import unarmor
-from asn1crypto.x509 import Certificate, Name
+from asn1crypto.x509 import Name
 from trustme import CA
 
 from streaming.errors import ConfigurationError
@@ -41,20 +42,47 @@ AS_JAVA_WRITES_THEM = [
     ),
     ("300e310c300a06035504030c03610a62", "CN=a\nb"),
     ("300b3109300706035504031300", "CN="),
+    (
+        "301f311d301b060a0992268993f22c640119160d786e2d2d62636865722d6b7661",
+        "DC=xn--bcher-kva",
+    ),
+    ("30193117301506035504030c0e206c6561642c20747261696c2020", r"CN=\ lead\, trail\ \ "),
+    ("300d310b300906035504030c022020", r"CN=\ \ "),
+    ("300e310c300a06035504030c03610062", r"CN=a\00b"),
+    ("300e310c300a06035504031b0367656e", "CN=gen"),
+    ("300e310c300a0603550403140374656c", "CN=tel"),
+    ("300c310a3008060355042d0c0175", "2.5.4.45=#0c0175"),
+    ("300c310a30080603550403020105", "CN=#020105"),
 ]
+
+
+_SUBJECT = 5  # behind version, number, algorithm, issuer and validity
+_SEQUENCE = (0, 1, 16)
 
 
 def certificate_of(subject: bytes) -> bytes:
     """A certificate, signed by nobody for it, with a subject."""
-    found = Certificate.load(_any_certificate())
-    parts = found["tbs_certificate"]
-    parts["subject"] = Name.load(subject)
-    return bytes(found.dump(force=True))
-
-
-def _any_certificate() -> bytes:
     pem = CA().issue_cert("host").cert_chain_pems[0].bytes()
-    return bytes(unarmor(pem)[2])
+    known, *rest = parts(unarmor(pem)[2])
+    fields = parts(known)
+    fields[_SUBJECT] = subject
+    return sequence(sequence(*fields), *rest)
+
+
+def parts(sequence: bytes) -> list[bytes]:
+    """What is in the DER of a sequence."""
+    inner = parse(sequence)[4]
+    found = []
+    while inner:
+        size = peek(inner)
+        found.append(inner[:size])
+        inner = inner[size:]
+    return found
+
+
+def sequence(*inner: bytes) -> bytes:
+    """The DER of a sequence."""
+    return bytes(emit(*_SEQUENCE, b"".join(inner)))
 
 
 @pytest.mark.parametrize(("subject", "name"), AS_JAVA_WRITES_THEM)
@@ -77,6 +105,9 @@ DN = "CN=kafka-user,OU=Service,O=Acme"
         ("RULE:^CN=(.*?),OU=Other.*$/$1/,DEFAULT", DN),
         ("RULE:^CN=(.*?),OU=Other.*$/$1/", None),
         ("RULE:CN=(.*?),.*/$1$2/", "kafka-user$2"),
+        ("RULE:CN=(k)(a)(f)(k)(a)(-)(u)(s)(e)(r),.*/$10$11$2/", "rk1a"),
+        (r"RULE:CN=\w+-\w+,.*/x/", "x"),
+        ("RULE:CN=.*/<$0>/", f"<{DN}>"),
         ("RULE:CN=kafka/x/,RULE:.*Acme/a\\/b/", "a/b"),
     ],
 )
@@ -108,6 +139,13 @@ def test_rules_say_what_a_name_stands_for(rules: str, name: str | None) -> None:
 def test_rules_that_there_are_not(rules: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         mapping_rules(rules)
+
+
+def test_letters_and_digits_are_those_of_java() -> None:
+    for rules in (r"RULE:CN=\w+/x/", r"RULE:CN=\d+/x/"):
+        certificate = certificate_of(Name.build({"common_name": "\u0663\u0430"}).dump())
+        with pytest.raises(NoPrincipal):
+            certified_principal(certificate, mapping_rules(rules))
 
 
 def test_a_subject_that_cannot_be_read_is_nobody() -> None:
