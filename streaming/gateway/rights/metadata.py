@@ -92,14 +92,15 @@ def _uncreatable(asked: Asked, topics: Iterable[Body]) -> set[str]:
     creates = asked.version < _CREATION_SINCE or asked.body["allow_auto_topic_creation"]
     if not creates or asked.may_with_cluster(Operation.CREATE, told=False):
         return set()
-    image = asked.image if asked.view.is_controller() else None
+    known = asked.view.is_controller()
+    image = asked.image if known else None
     there = {} if image is None else image.topic_ids
     return {
         one["name"]
         for one in topics
         if one["name"] is not None
         and one["name"] not in there
-        and not asked.may_with_topic(Operation.CREATE, one["name"])
+        and not asked.may_with_topic(Operation.CREATE, one["name"], told=known)
     }
 
 

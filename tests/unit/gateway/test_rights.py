@@ -145,6 +145,7 @@ def test_who_may_not_create_a_topic_does_not_by_asking_for_it(
         answer = await rig.ask(ApiKey.METADATA, version, wanted("seen", "new", create=True))
         assert names(answer) == {"seen": 0, "new": UNKNOWN}
         assert created == []
+        assert rig.gateway.counters["operations_denied"] == controller
 
     run(scenario, authorizer(seen=Operation.READ, new=Operation.READ))
 
