@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from streaming.security.acls import ANY, Acl, AclTable, Operation, Pattern
 from streaming.settings import Settings
-from streaming.zk.errors import ZooKeeperError
+from streaming.zk.errors import SessionLost, ZooKeeperError
 from streaming.zk.multiread import read_many
 from streaming.zk.opening import reader_of
 from streaming.zk.reader import ZkReader
@@ -72,10 +72,10 @@ class ZkAcls:
     def _follow(self) -> None:
         while True:
             seen = self._look.wait(_LOOK_S)
-            if self._stopping:
-                return
             if seen:  # else it may be set by now
                 self._look.clear()
+            if self._stopping:
+                return
             self._read_and_tell(seen=seen)
 
     def _read_and_tell(self, *, seen: bool) -> None:
@@ -106,6 +106,9 @@ class ZkAcls:
         if self._reader is None:
             reader = reader_of(self._settings)
             reader.connect(self._settings.zookeeper_connection_timeout_ms)
+            if self._stopping:  # whoever stopped this does not wait so long
+                reader.close()
+                raise SessionLost("nobody wants to know any more")
             self._unwatched.update(ACL_CHANGES_PATHS)
             reader.add_state_listener(self._on_state)
             self._reader = reader
@@ -127,7 +130,7 @@ class ZkAcls:
                 self._unwatched.discard(path)  # before: it may fire at once
                 try:
                     session.children(path, self._on_change)
-                except ZooKeeperError:
+                except Exception:
                     self._unwatched.add(path)
                     raise
         found = list(self._patterns(session))

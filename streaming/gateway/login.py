@@ -132,8 +132,8 @@ class Login:
         except Undecided as undecided:  # a client that is refused does not come again
             raise HangUp(shortened(str(undecided))) from None
         if self._server.complete:
-            self._stage = _Stage.KNOWN
             self._answering = self._serve(self._server.user)
+            self._stage = _Stage.KNOWN
         return answer
 
 

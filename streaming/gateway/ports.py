@@ -72,7 +72,8 @@ class ImageView(Protocol):
 
 
 class ClusterView(ImageView, Protocol):
-    """What this node knows of the cluster; read on the gateway's event loop only.
+    """What this node knows of the cluster; read on the gateway's event loop, but for names that are
+    looked up to judge long requests.
 
     The image must not change between two awaits of the gateway, so it is folded on the same loop.
     """

@@ -132,6 +132,8 @@ class Asked:
         """Count a refusal, and log the first of a request as Kafka's authorizer does."""
         self.counters["operations_denied"] += 1
         if len(self.told) > _LINES_MAX:
+            if len(self.told) == _LINES_MAX + 1:
+                logger.info("what else this request may not ask is not written here")
             return
         done = operation.name.title().replace("_", "")
         line = (
@@ -140,8 +142,6 @@ class Asked:
             f" request = {APIS[self.prefix.api_key].name}"
         )
         logger.info("%s", _in_one_line(shortened(line)))
-        if len(self.told) == _LINES_MAX:
-            logger.info("what else this request may not ask is not written here")
 
     def may_with_cluster(self, operation: Operation, *, told: bool = True) -> bool:
         """Return whether the client may do something with the cluster."""

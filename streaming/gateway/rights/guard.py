@@ -104,8 +104,9 @@ class Guard:
                 return await self._served.answer(request_frame)
 
     def _judge(self, request_frame: bytes) -> _Judged:
-        """Judge a request; of a long one on another thread, where names of the image are looked up
-        only. Raises UnsupportedApi for what has no rule, UnsupportedVersion, MalformedFrame.
+        """Judge a request; a long one on another thread, as names are looked up in the image and
+        nothing hangs on when. Raises UnsupportedApi for what has no rule, UnsupportedVersion,
+        MalformedFrame.
         """
         prefix = request_prefix(request_frame)
         rule = RULES.get(prefix.api_key)

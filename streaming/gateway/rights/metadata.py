@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from state.partitions.creation import is_legal_name
 from state.protocol_errors import ProtocolError
 from streaming.gateway.rights.asked import Amended, Asked, Verdict, split
 from streaming.gateway.rights.cluster import cluster_operations
@@ -45,7 +46,8 @@ def _of_all(asked: Asked) -> Amended | None:
     if len(topics) == len(names):
         return None
     nothing_new = {"topics": topics, "allow_auto_topic_creation": False}
-    return Amended(asked.body | nothing_new, None, max(asked.version, 0 if topics else _NONE_SINCE))
+    oldest = _CREATION_SINCE if topics else _NONE_SINCE
+    return Amended(asked.body | nothing_new, None, max(asked.version, oldest))
 
 
 def _of_some(asked: Asked, topics: Iterable[Body]) -> Amended | None:
@@ -99,6 +101,7 @@ def _uncreatable(asked: Asked, topics: Iterable[Body]) -> set[str]:
         one["name"]
         for one in topics
         if one["name"] is not None
+        and is_legal_name(one["name"])
         and one["name"] not in there
         and not asked.may_with_topic(Operation.CREATE, one["name"], told=known)
     }

@@ -9,6 +9,7 @@ from streaming.gateway.rights.asked import (
     CLUSTER_DENIED,
     TOPIC_DENIED,
     Asked,
+    Refused,
     Rule,
     Verdict,
     each,
@@ -90,7 +91,10 @@ def delete_topics(asked: Asked) -> Verdict:
         name = name_of(one)
         if name is None:
             return one["topic_id"] is None  # no topic is meant, and that is what is answered
-        return asked.may_with_topic(Operation.DELETE, name)
+        needed = [Operation.DELETE]
+        if one["topic_id"] is not None:  # who may not know its name is told so
+            needed.append(Operation.DESCRIBE)
+        return all(asked.may_with_topic(operation, name) for operation in needed)
 
     return each(asked, "topics", permitted, "responses", refusal)
 
@@ -149,6 +153,8 @@ def fetch(asked: Asked) -> Verdict:
         denied = ProtocolError.TOPIC_AUTHORIZATION_FAILED
         return _not_fetched(one, denied if known else ProtocolError.UNKNOWN_TOPIC_ID)
 
+    if by_follower and not acts:  # without a topic, too: what it says of itself counts behind this
+        return Refused({"responses": [*map(refusal, asked.body["topics"])]})
     return each(asked, "topics", permitted, "responses", refusal)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import orjson
 import pytest
 
@@ -11,6 +13,8 @@ from streaming.front.zk_acls import ZkAcls, ignored_rights
 from streaming.security.acls import AclTable, Client, Operation, ResourceType
 from streaming.settings_loader import load_settings
 from streaming.zk.client import ZkSession
+from streaming.zk.reader import ZkReader
+from streaming.zk.types import SessionState
 from tests.fixtures.waiting import wait_for
 
 ALICE = Client("User:alice", "10.0.0.1")
@@ -168,3 +172,29 @@ def test_whatever_goes_wrong_lists_are_read_again(
         wait_for("the lists", lambda: tables.last is not None)
     finally:
         followed.close()
+
+
+def test_it_ends_at_once_and_leaves_no_session(
+    zookeeper: str, tables: Tables, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[ZkReader] = []
+    connect = ZkReader.connect
+
+    def slowly(reader: ZkReader, timeout_ms: int) -> None:
+        opened.append(reader)
+        connecting.set()
+        assert stopping.wait(20)
+        connect(reader, timeout_ms)
+
+    connecting, stopping = threading.Event(), threading.Event()
+    monkeypatch.setattr(ZkReader, "connect", slowly)
+    followed = following(zookeeper, tables)
+    followed.start()
+    assert connecting.wait(20)
+    closing = threading.Thread(target=followed.close)
+    closing.start()
+    wait_for("the order to stop", lambda: followed._stopping)
+    stopping.set()
+    closing.join(5)
+    assert not closing.is_alive()
+    assert [one.state for one in opened] == [SessionState.LOST] and tables.last is None

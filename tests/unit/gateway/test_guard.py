@@ -206,3 +206,14 @@ def test_a_refusal_is_one_line_as_kafkas_authorizer_writes_it(
         "Principal = User:eve is Denied Operation = Describe from host = 10.0.0.1 on resource ="
         r" Topic:LITERAL:a\nPrincipal = User:root for request = Metadata"
     ]
+
+
+@pytest.mark.parametrize("version", [4, 12, 13, 17])
+def test_who_says_that_it_follows_needs_the_right_to(version: int) -> None:
+    """Even where it names no topic: what follows remembers who asked."""
+    replica = {"replica_id": 7, "replica_state": {"replica_id": 7, "replica_epoch": 1}}
+    request = encode_request(ApiKey.FETCH, version, 1, "c", replica | {"topics": []})
+    behind = Behind()
+    answer = guarded(behind, AclTable()).at_once(ApiKey.FETCH, request)
+    assert answer is not None and behind.asked == []
+    assert decode_response(ApiKey.FETCH, version, answer)[1]["responses"] == []

@@ -286,3 +286,49 @@ def test_configs_of_brokers_are_the_clusters(api: ApiKey) -> None:
         assert one["resource_name"] == "1000" and not one.get("configs")
 
     run(scenario, authorizer(**SEES_ONE))
+
+
+def test_an_id_is_deleted_by_who_may_also_know_its_name() -> None:
+    by = authorizer()
+    mine = [
+        Acl(ANONYMOUS, ANY, Operation.DELETE, True),
+        Acl(ANONYMOUS, ANY, Operation.DESCRIBE, False),
+    ]
+    by.take(AclTable({Pattern(TOPIC, "secret", prefixed=False): mine}))
+
+    async def scenario(rig: Rig) -> None:
+        asked = [{"name": None, "topic_id": _id(rig, "secret")}]
+        answer = await rig.ask(ApiKey.DELETE_TOPICS, 6, {"topics": asked, "timeout_ms": 1000})
+        assert [(one["name"], one["error_code"]) for one in answer["responses"]] == [(None, DENIED)]
+        assert rig.cluster.payloads("delete_topic_requested") == []
+
+    run(scenario, by)
+
+
+@pytest.mark.parametrize("version", [1, 3])
+def test_to_ask_for_all_topics_creates_none(version: int, created: list[str]) -> None:
+    """A topic may go between judging and answering, and old versions always ask for creation."""
+    by = authorizer(**SEES_ONE)
+    before = by.permits
+
+    async def scenario(rig: Rig) -> None:
+        def permits(*asked: Any) -> bool:
+            if asked[-1] == "seen" in rig.cluster.known.topic_ids:
+                rig.cluster.remove("seen")
+                return True
+            return before(*asked)
+
+        by.permits = permits  # type: ignore[method-assign]
+        answer = await rig.ask(ApiKey.METADATA, version, {"topics": None})
+        assert set(names(answer)) <= {"seen"}
+        assert created == []
+
+    run(scenario, by)
+
+
+def test_a_name_that_cannot_be_is_no_secret() -> None:
+    async def scenario(rig: Rig) -> None:
+        answer = await rig.ask(ApiKey.METADATA, 12, wanted("no name!", create=True))
+        assert names(answer) == {"no name!": ProtocolError.INVALID_TOPIC_EXCEPTION}
+
+    run(scenario, authorizer(**{"no name!": Operation.DESCRIBE}))
