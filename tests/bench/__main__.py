@@ -19,6 +19,7 @@ BENCHES = (
     "log",
     "log_source",
     "wire",
+    "secured",
     "fold",
     "rows",
     "group_state",
