@@ -108,8 +108,6 @@ class Term:
         addresses.check_brokers(self._settings, self._endpoints, brokers)
         if cost := addresses.unclean_shutdowns(self._settings, brokers):
             logger.warning("%s", cost)
-        if ignored := ignored_rights(self._session, self._settings):
-            logger.warning("%s", ignored)
         return self._tenure.claim(self._endpoints)
 
     def load(self) -> None:
@@ -144,6 +142,8 @@ class Term:
         )
         observers.admin.look(Dirty(reread_all=True))
         self._register_ourselves(observers)
+        if ignored := ignored_rights(self._session, self._settings):
+            logger.warning("%s", ignored)
 
     def follow(self) -> None:
         """Append what changes; returns only by raising."""

@@ -25,12 +25,11 @@ _LONG_FRAMES = ThreadPoolExecutor(1, "long-frame")
 _COUNTER = {key: f"requests_{api.name}" for key, api in APIS.items()}
 
 
-async def apart(work: Callable[..., T], frame: bytes, *more: object) -> T:
+async def apart(frame_bytes: int, work: Callable[[], T]) -> T:
     """Return what work makes of a request or an answer; of a long one on a thread of its own."""
-    if len(frame) <= SHORT_FRAME_BYTES:
-        return work(frame, *more)
-    loop = asyncio.get_running_loop()
-    return await loop.run_in_executor(_LONG_FRAMES, work, frame, *more)
+    if frame_bytes <= SHORT_FRAME_BYTES:
+        return work()
+    return await asyncio.get_running_loop().run_in_executor(_LONG_FRAMES, work)
 
 
 class Answering:
@@ -85,7 +84,8 @@ class Answering:
         return await self._handle(request, request_frame)
 
     async def _decoded(self, request_frame: bytes) -> Request:
-        return await apart(decode_request, request_frame, self._apis.handlers)
+        handlers = self._apis.handlers
+        return await apart(len(request_frame), lambda: decode_request(request_frame, handlers))
 
     async def _pass_on(self, prefix: RequestPrefix, request_frame: bytes) -> bytes:
         self._counters[_COUNTER[prefix.api_key]] += 1

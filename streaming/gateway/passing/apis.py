@@ -17,7 +17,7 @@ from streaming.wire.apis import APIS, PASSED_APIS, ApiKey
 from streaming.wire.passing import RequestPrefix, answer_with_id
 
 PASSED_VERSIONS: Mapping[int, Range] = {key: (0, APIS[key].max_version) for key in PASSED_APIS}
-"""Of these APIs, brokers also answer version 0, which this package cannot read."""
+"""What brokers answer: of those about ACLs also version 0, which this package cannot read."""
 
 OFFSETS_IN_ZOOKEEPER: Mapping[int, int] = {ApiKey.OFFSET_COMMIT: 0, ApiKey.OFFSET_FETCH: 0}
 """The version of these APIs that any broker answers out of ZooKeeper, whoever coordinates the

@@ -46,7 +46,7 @@ class Amended:
     """What may be asked of a request, None for all of it, and what is then made of the answer, None
     to leave it.
 
-    version: in which it is asked, None for the client's; no rule behind a guard goes by it.
+    version: in which it is asked, None for the client's.
     """
 
     request: Body | None

@@ -150,20 +150,18 @@ def offset_delete(asked: Asked) -> Verdict:
     """Let who may delete the group delete offsets of topics that it may read."""
     if not _may(asked, Operation.DELETE, asked.body["group_id"]):
         return Refused(_DENIED | {"topics": []})
-    return _read_topics(asked, error_code=ProtocolError.NONE)
+    return _read_topics(asked)
 
 
-def _read_topics(asked: Asked, **fields: Any) -> Verdict:
-    """fields: those of a response besides topics."""
+def _read_topics(asked: Asked) -> Verdict:
     error = ProtocolError.TOPIC_AUTHORIZATION_FAILED
-    verdict = each(
+    return each(
         asked,
         "topics",
         lambda one: asked.may_with_topic(Operation.READ, one["name"]),
         "topics",
         lambda one: _topic_refused(one, error),
     )
-    return Refused(verdict.body | fields) if isinstance(verdict, Refused) else verdict
 
 
 def _all_refused(asked: Asked, error: ProtocolError) -> Verdict:

@@ -94,10 +94,10 @@ class Guard:
             return await self._served.answer(request_frame)
         judged, self._judged = self._judged, None
         if judged is None:
-            judged = await apart(self._judge, request_frame)
+            judged = await apart(len(request_frame), lambda: self._judge(request_frame))
         match judged.verdict:
             case Refused(body):
-                return await apart(lambda _: _encoded(judged.asked, body), request_frame)
+                return await apart(len(request_frame), lambda: _encoded(judged.asked, body))
             case Amended():
                 return await self._amended(judged.asked, judged.verdict)
             case None:
@@ -119,17 +119,16 @@ class Guard:
         key, request = asked.prefix.api_key, asked.frame
         version = asked.version if amended.version is None else amended.version
         if amended.request is not None:
-            header = asked.request.header
+            header, body = asked.request.header, amended.request
             known = (header.correlation_id, header.client_id)
-            body = amended.request
-            request = await apart(lambda _: encode_request(key, version, *known, body), request)
+            request = await apart(len(request), lambda: encode_request(key, version, *known, body))
         answer = await self._served.answer(request)
         if amended.amend is None and version == asked.version:
             return answer
         amend = amended.amend or (lambda body: body)
-        longer = max(answer, asked.frame, key=len)
         return await apart(
-            lambda _: _encoded(asked, amend(decode_response(key, version, answer)[1])), longer
+            max(len(answer), len(asked.frame)),
+            lambda: _encoded(asked, amend(decode_response(key, version, answer)[1])),
         )
 
 

@@ -33,16 +33,16 @@ def metadata(asked: Asked) -> Verdict:
 def _of_all(asked: Asked) -> Amended | None:
     """Ask for all topics by their names, of which there may be few, where all are known."""
 
-    def known(topic: Body) -> bool:
-        return topic["name"] is None or _may_describe(asked, topic["name"], told=False)
+    def known(name: str | None) -> bool:
+        return name is None or _may_describe(asked, name, told=False)
 
     def without_unknown(answer: Body) -> Body:
-        return answer | {"topics": [*filter(known, answer["topics"])]}
+        return answer | {"topics": [one for one in answer["topics"] if known(one["name"])]}
 
     if asked.image is None or not asked.view.is_controller():
         return Amended(None, without_unknown)
     names = asked.image.topic_names()
-    topics = [{"name": name, "topic_id": None} for name in names if known({"name": name})]
+    topics = [{"name": name, "topic_id": None} for name in names if known(name)]
     if len(topics) == len(names):
         return None
     nothing_new = {"topics": topics, "allow_auto_topic_creation": False}
