@@ -19,8 +19,6 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from scramp import ScramMechanism
-
 from streaming.gateway.server import Listener
 from streaming.security.acls import ANY, Acl, AclTable, Operation, Pattern, ResourceType
 from streaming.security.authorizer import Authorizer
@@ -37,6 +35,7 @@ from streaming.wire.exchange import CLIENT_ID, Exchange
 from streaming.wire.requests import encode_request
 from tests.fixtures.certificates import Authority
 from tests.unit.gateway.support import running
+from tests.unit.security.support import credential
 
 ROUNDS = 9
 CONNECTIONS = 20
@@ -44,10 +43,7 @@ REQUESTS = 500
 TOPICS = 5_000
 USER, PASSWORD = "alice", "wonder"
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-CREDENTIALS = {
-    mechanism: ScramCredential(*ScramMechanism(mechanism).make_auth_info(PASSWORD))
-    for mechanism in MECHANISMS[1:]
-}
+CREDENTIALS = {mechanism: credential(mechanism, PASSWORD) for mechanism in MECHANISMS[1:]}
 REQUEST = encode_request(
     ApiKey.METADATA,
     12,
@@ -73,7 +69,7 @@ class Case:
             connection.abort()
 
 
-async def credential(mechanism: str, _: str) -> ScramCredential:
+async def known(mechanism: str, _: str) -> ScramCredential:
     """What is known of the user."""
     return CREDENTIALS[mechanism]
 
@@ -96,7 +92,7 @@ async def cases(folder: Path, stack: AsyncExitStack) -> dict[str, Case]:
     key, trusted = authority.keystore("node"), authority.trusted
     given = [f"ssl.keystore.location={key}", f"ssl.truststore.location={trusted}"]
     settings = load_settings(overrides=given, environment={})
-    sasl = Sasl(MECHANISMS, {USER: PASSWORD}, credential)
+    sasl = Sasl(MECHANISMS, {USER: PASSWORD}, known)
     client = client_context(settings)
 
     async def started(

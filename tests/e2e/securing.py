@@ -12,7 +12,7 @@ from streaming.embedded.ports import LOOPBACK
 from streaming.wire.apis import ApiKey
 from streaming.zk.znodes import CONTROLLER_PATH
 from tests.e2e.first_clients import ask
-from tests.e2e.real_cluster import OURS, RealCluster
+from tests.e2e.real_cluster import RealCluster
 from tests.e2e.test_hidden import in_sync
 from tests.e2e.waiting import wait_for
 from tests.fixtures.certificates import Authority
@@ -50,7 +50,7 @@ def brokers(cluster: RealCluster) -> list[str]:
 def create(cluster: RealCluster, folder: Path, topic: str, how: Mapping[str, str]) -> None:
     """Create a topic of three replicas at the gateway, as a client with these properties."""
     tools = KafkaTools(NEW, ["--bootstrap-server", gateway(cluster)], folder)
-    config = tools.file(topic, "".join(f"{key}={value}\n" for key, value in how.items()))
+    config = tools.properties(topic, how)
     tools("kafka-topics", "--create", "--topic", topic, *_WANTED, "--command-config", config)
     in_sync(cluster, topic, 1, 3)
 
@@ -108,12 +108,22 @@ def coordinated_here(cluster: RealCluster, group: str) -> bool:
     return True
 
 
-def leave_to_brokers(cluster: RealCluster, topic: str, folder: Path) -> None:
-    """Go, and have a broker's controller go on with what is there."""
+def resign(cluster: RealCluster) -> int:
+    """Go, and return which broker controls then."""
     cluster.stop_supervising()
     cluster.supervisor.stop()
-    wait_for("a broker that controls", lambda: cluster.json(CONTROLLER_PATH).get("brokerid", 0) > 0)
-    assert cluster.json(CONTROLLER_PATH)["brokerid"] != OURS
+
+    def controller() -> int:
+        return int(cluster.json(CONTROLLER_PATH).get("brokerid", 0))
+
+    wait_for("a controller", lambda: controller() > 0)
+    assert controller() in cluster.brokers
+    return controller()
+
+
+def leave_to_brokers(cluster: RealCluster, topic: str, folder: Path) -> None:
+    """Go, and have a broker's controller go on with what is there."""
+    resign(cluster)
     servers = cluster.brokers[1].bootstrap_server
     tools = KafkaTools(NEW, ["--bootstrap-server", servers], folder)
     tools("kafka-topics", "--create", "--topic", "later", *_WANTED)

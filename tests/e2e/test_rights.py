@@ -21,7 +21,6 @@ from streaming.wire.apis import APIS, ApiKey
 from streaming.wire.endpoints import Endpoint, SecurityProtocol
 from streaming.wire.requests import encode_request
 from streaming.wire.responses import decode_response
-from streaming.zk.znodes import CONTROLLER_PATH
 from tests.e2e.named_cluster import (
     ALICE,
     CLUSTER,
@@ -38,6 +37,7 @@ from tests.e2e.securing import (
     create,
     gateway,
     read_in_turns,
+    resign,
 )
 from tests.e2e.shared import Shared
 from tests.e2e.waiting import wait_for
@@ -113,7 +113,7 @@ class Grant:
         self._named, self._folder = named, folder
         self._tools = KafkaTools(NEW, ["--bootstrap-server", gateway(named.cluster)], folder)
         self._root = named.java(CLUSTER, HUSH)
-        self._config = self._file("root", self._root)
+        self._config = self._tools.properties("root", self._root)
 
     def __call__(self, *what: str, take: bool = False) -> None:
         how = ("--remove", "--force") if take else ("--add",)
@@ -125,13 +125,9 @@ class Grant:
 
     def topics_of(self, user: str, password: str) -> set[str]:
         """The topics that somebody sees here."""
-        config = self._file(user, self._named.java(user, password))
+        config = self._tools.properties(user, self._named.java(user, password))
         listed = self._tools("kafka-topics", "--list", "--command-config", config)
         return set(listed.split())
-
-    def _file(self, name: str, properties: Mapping[str, str]) -> str:
-        lines = "".join(f"{key}={value}\n" for key, value in properties.items())
-        return self._tools.file(name, lines)
 
 
 @dataclass(frozen=True)
@@ -292,14 +288,7 @@ def test_who_may_nothing_hears_what_a_controller_says(
     requests, eve = at_both_ends({key: BODIES[key] for key in CONTROLLERS}), User(named, EVE, TEMPT)
     ours = eve.asks_us(requests)
     clusters.spoil()
-    cluster = named.cluster
-    cluster.stop_supervising()
-    cluster.supervisor.stop()
-
-    def controller() -> int:
-        return int(cluster.json(CONTROLLER_PATH).get("brokerid", 0))
-
-    wait_for("a broker that controls", lambda: controller() in cluster.brokers)
-    theirs = eve.asks_broker(requests, controller())
+    controller = resign(named.cluster)
+    theirs = eve.asks_broker(requests, controller)
     for request, one, other in zip(requests, ours, theirs, strict=True):
         assert one == other, request

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -106,8 +106,8 @@ def test_a_password_is_good_as_soon_as_it_is_set_until_it_is_taken(
 ) -> None:
     at_gateway = gateway(named.cluster)
     tools = KafkaTools(NEW, ["--bootstrap-server", at_gateway], tmp_path)
-    as_alice = _properties(tools, "alice", named.java())
-    as_bob = _properties(tools, "bob", named.java("bob", "build"))
+    as_alice = tools.properties("alice", named.java())
+    as_bob = tools.properties("bob", named.java("bob", "build"))
     bob = ("kafka-configs", "--entity-type", "users", "--entity-name", "bob", "--alter")
     password = f"{SCRAM}=[iterations=8192,password=build]"
     create(named.cluster, tmp_path, "seen", named.java())
@@ -116,10 +116,6 @@ def test_a_password_is_good_as_soon_as_it_is_set_until_it_is_taken(
     tools(*bob, "--delete-config", SCRAM, "--command-config", as_alice)
     said = tools("kafka-topics", "--list", "--command-config", as_bob, fails=True)
     assert "invalid credentials" in said
-
-
-def _properties(tools: KafkaTools, name: str, lines: Mapping[str, str]) -> str:
-    return tools.file(name, "".join(f"{key}={value}\n" for key, value in lines.items()))
 
 
 def test_znodes_are_for_the_cluster_which_goes_on_without_us(

@@ -8,19 +8,18 @@ from typing import Any
 
 import pytest
 
-from streaming.gateway.calls import Answer, BoundListener
 from streaming.gateway.rights.guard import Guard
 from streaming.gateway.rights.rules import FREE, RULES
-from streaming.security.acls import ANY, Acl, AclTable, Client, Operation, Pattern, ResourceType
+from streaming.security.acls import ANY, Acl, AclTable, Operation, Pattern, ResourceType
 from streaming.security.authorizer import Authorizer
 from streaming.wire.apis import APIS, GATEWAY_APIS, GROUP_APIS, PASSED_APIS, ApiKey
 from streaming.wire.errors import MalformedFrame, UnsupportedApi
-from streaming.wire.requests import decode_by_schema, encode_request, first_text
-from streaming.wire.responses import decode_response, encode_response
+from streaming.wire.requests import encode_request, first_text
+from streaming.wire.responses import decode_response
+from tests.unit.gateway.behind import CLIENT, Behind
 from tests.unit.gateway.bodies import BODIES, TOPIC_ID
 from tests.unit.gateway.support import FakeCluster
 
-CLIENT = Client("User:eve", "10.0.0.1")
 REFUSALS = {29, 30, 31, 53}
 FILTERS = {ApiKey.LIST_GROUPS, ApiKey.DESCRIBE_CLUSTER}
 """What everybody may ask, and is told the part that it may know."""
@@ -30,34 +29,6 @@ ENTIRELY = [
     for key in sorted(RULES.keys() - FILTERS - {ApiKey.METADATA})
     for version in range(APIS[key].min_version, APIS[key].max_version + 1)
 ]
-
-
-class Behind:
-    """What is behind a guard: notes what it is asked, and answers nothing of weight."""
-
-    listener = BoundListener("CLIENT", "here", 1)
-
-    def __init__(self, *, quick: bool = True, taking: bool = True) -> None:
-        """quick: whether it answers at once, taking: or without a task."""
-        self.asked: list[bytes] = []
-        self._quick, self._taking = quick, taking
-
-    def largest_bytes(self, configured_bytes: int) -> int:
-        return configured_bytes
-
-    def at_once(self, _: int, request_frame: bytes) -> bytes | None:
-        self.asked.append(request_frame)
-        return b"at once" if self._quick else None
-
-    def try_answer(self, _: int, request_frame: bytes, __: str, answer: Answer) -> bool:
-        self.asked.append(request_frame)
-        if self._taking:
-            answer(b"without a task")
-        return self._taking
-
-    async def answer(self, request_frame: bytes) -> bytes:
-        self.asked.append(request_frame)
-        return b"answer"
 
 
 def everything() -> AclTable:
@@ -146,16 +117,6 @@ def answered(guard: Guard, key: ApiKey, request: bytes) -> bytes:
     return asyncio.run(guard.answer(request))
 
 
-class Empty(Behind):
-    """Answers Metadata, without topics."""
-
-    async def answer(self, request_frame: bytes) -> bytes:
-        header = decode_by_schema(request_frame).header
-        if header.api_key is not ApiKey.METADATA:
-            return await super().answer(request_frame)
-        return encode_response(header.api_key, header.api_version, 1, {"topics": []})
-
-
 def test_of_what_was_asked_nothing_is_kept() -> None:
     names = [{"name": f"t{number}", "topic_id": None} for number in range(3_000)]
     body = {"topics": names, "allow_auto_topic_creation": False}
@@ -163,7 +124,7 @@ def test_of_what_was_asked_nothing_is_kept() -> None:
     members = [{"member_id": str(number), "assignment": b"a"} for number in range(3_000)]
     sync = request_of(ApiKey.SYNC_GROUP, 5, assignments=members)
     for acls in (AclTable(), everything()):
-        for behind in (Empty(), Empty(quick=False), Empty(quick=False, taking=False)):
+        for behind in (Behind({}), Behind({}, quick=False), Behind({}, quick=False, taking=False)):
             guard = guarded(behind, acls)
             for key, request in ((ApiKey.METADATA, metadata), (ApiKey.SYNC_GROUP, sync)):
                 answered(guard, key, request)
@@ -174,7 +135,7 @@ def test_the_same_name_many_times_is_judged_and_told_of_once(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     counters = Counter[str]()
-    guard = guarded(Empty(), AclTable(), counters)
+    guard = guarded(Behind({}), AclTable(), counters)
     for names, lines in ((["a"] * 5_000, 1), ([f"a{number}" for number in range(5_000)], 21)):
         topics = [{"name": name, "topic_id": None} for name in names]
         body = {"topics": topics, "allow_auto_topic_creation": False}

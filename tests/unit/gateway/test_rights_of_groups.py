@@ -12,35 +12,18 @@ import pytest
 
 from state.protocol_errors import ProtocolError
 from streaming.gateway.rights.guard import Guard
-from streaming.security.acls import ANY, Acl, AclTable, Client, Operation, Pattern, ResourceType
+from streaming.security.acls import ANY, Acl, AclTable, Operation, Pattern, ResourceType
 from streaming.security.authorizer import Authorizer, operation_bits
 from streaming.wire.apis import ApiKey
 from streaming.wire.requests import decode_by_schema, encode_request
-from streaming.wire.responses import decode_response, encode_response
+from streaming.wire.responses import decode_response
+from tests.unit.gateway.behind import CLIENT, Behind
 from tests.unit.gateway.support import FakeCluster
-from tests.unit.gateway.test_guard import Behind
 
-CLIENT = Client("User:eve", "10.0.0.1")
 GROUP, TOPIC = ResourceType.GROUP, ResourceType.TOPIC
 TOPIC_DENIED = ProtocolError.TOPIC_AUTHORIZATION_FAILED
 GROUP_DENIED = ProtocolError.GROUP_AUTHORIZATION_FAILED
 READS = {(GROUP, "g"): Operation.READ, (TOPIC, "seen"): Operation.READ}
-
-
-class Answers(Behind):
-    """Answers each request with the same body."""
-
-    def __init__(self, body: dict[str, Any]) -> None:
-        super().__init__()
-        self._body = body
-        self.bodies: list[dict[str, Any]] = []
-
-    async def answer(self, request_frame: bytes) -> bytes:
-        request = decode_by_schema(request_frame)
-        self.bodies.append(request.body)
-        header = request.header
-        known = (header.api_key, header.api_version, header.correlation_id)
-        return encode_response(*known, self._body)
 
 
 def ask(
@@ -60,7 +43,7 @@ def ask(
             }
         )
     )
-    behind = Answers(answered)
+    behind = Behind(answered)
     guard = Guard(behind, CLIENT, authorizer, FakeCluster(), Counter())
     request = encode_request(key, version, 9, "c", asked)
 
@@ -74,7 +57,7 @@ def ask(
 
     correlation_id, body = decode_response(key, version, asyncio.run(answer()))
     assert correlation_id == 9
-    return body, behind.bodies
+    return body, [decode_by_schema(one).body for one in behind.asked]
 
 
 def named(name: str, **more: Any) -> dict[str, Any]:

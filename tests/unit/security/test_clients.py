@@ -16,12 +16,8 @@ from streaming.security.connector import Connector
 from streaming.security.credentials import Credentials
 from streaming.security.sasl_server import Sasl
 from streaming.security.tls import client_context, server_context
-from streaming.wire.apis import ApiKey
-from streaming.wire.exchange import CLIENT_ID
-from streaming.wire.requests import encode_request
-from streaming.wire.responses import decode_response
 from tests.unit.gateway.support import Rig, running
-from tests.unit.security.support import ALL_TOPICS, SECURE, Files
+from tests.unit.security.support import SECURE, Files, metadata
 
 USERS = {"alice": "wonder", "bob": "build"}
 
@@ -53,14 +49,7 @@ def judged(
 async def seen(rig: Rig, connector: Connector) -> int:
     """How many topics somebody sees."""
     (end,) = rig.gateway.endpoints()
-    connection = await connector.open(end)
-    try:
-        request = encode_request(ApiKey.METADATA, 12, 0, CLIENT_ID, ALL_TOPICS)
-        async with asyncio.timeout(20):
-            answer = decode_response(ApiKey.METADATA, 12, await connection.ask(request))[1]
-    finally:
-        connection.abort()
-    return len(answer["topics"])
+    return len((await metadata(connector, end))["topics"])
 
 
 def plain(**options: Any) -> Listener:

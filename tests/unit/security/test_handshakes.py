@@ -20,7 +20,7 @@ from streaming.wire.exchange import CLIENT_ID
 from streaming.wire.requests import encode_request
 from streaming.wire.responses import decode_response
 from tests.unit.gateway.support import Client, Rig, with_gateway
-from tests.unit.security.support import ALL_TOPICS, SECURE, Files, secured
+from tests.unit.security.support import ALL_TOPICS, SECURE, Files, metadata, secured
 
 REFUSED = (ssl.SSLError, ConnectionError, EOFError)
 
@@ -33,14 +33,7 @@ def end_of(rig: Rig) -> Endpoint:
 
 async def asked(connector: Connector, end: Endpoint) -> int:
     """Ask for all topics, and return how many partitions the first has."""
-    connection = await connector.open(end)
-    try:
-        request = encode_request(ApiKey.METADATA, 12, 0, CLIENT_ID, ALL_TOPICS)
-        async with asyncio.timeout(20):
-            answer = decode_response(ApiKey.METADATA, 12, await connection.ask(request))[1]
-    finally:
-        connection.abort()
-    return len(answer["topics"][0]["partitions"])
+    return len((await metadata(connector, end))["topics"][0]["partitions"])
 
 
 def test_who_shows_a_certificate_is_answered(files: Files) -> None:

@@ -25,12 +25,13 @@ from streaming.security.tls import client_context, server_context
 from streaming.settings_loader import load_settings
 from streaming.wire.apis import APIS, ApiKey
 from streaming.wire.endpoints import Endpoint, SecurityProtocol
-from streaming.wire.exchange import CLIENT_ID, Exchange
+from streaming.wire.exchange import CLIENT_ID
 from streaming.wire.frames import frame
 from streaming.wire.requests import Request, decode_request, encode_request
 from streaming.wire.responses import decode_response, encode_response
 from tests.fixtures.certificates import Authority
 from tests.unit.gateway.support import Client, Rig, with_gateway
+from tests.unit.security.support import ask_metadata, credential, metadata
 
 NAMED = "NAMED"
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
@@ -38,10 +39,6 @@ USERS = {"alice": "wonder", "o,k=l": "ünïcode"}
 HANDSHAKE = {"mechanism": "PLAIN"}
 TOKEN = {"auth_bytes": b"\0alice\0wonder"}
 VERSIONS = {"client_software_name": "test", "client_software_version": "1"}
-
-
-def credential(mechanism: str, password: str) -> ScramCredential:
-    return ScramCredential(*ScramMechanism(mechanism).make_auth_info(password))
 
 
 @dataclass
@@ -69,20 +66,9 @@ def end_of(rig: Rig) -> Endpoint:
     return end
 
 
-async def ask_metadata(connection: Exchange) -> int:
-    """Return who is the controller."""
-    request = encode_request(ApiKey.METADATA, 12, 0, CLIENT_ID, {"topics": None})
-    async with asyncio.timeout(20):
-        answer = decode_response(ApiKey.METADATA, 12, await connection.ask(request))[1]
-    return int(answer["controller_id"])
-
-
 async def asked(ours: Credentials, end: Endpoint) -> int:
-    connection = await Connector(ours=ours).open(end)
-    try:
-        return await ask_metadata(connection)
-    finally:
-        connection.abort()
+    """Return who is the controller."""
+    return int((await metadata(Connector(ours=ours), end))["controller_id"])
 
 
 @pytest.mark.parametrize("user", USERS)
@@ -284,7 +270,7 @@ def test_in_tls_a_name_is_enough(tmp_path: Path) -> None:
         assert end.security_protocol is SecurityProtocol.SASL_SSL
         alice = Credentials("SCRAM-SHA-512", "alice", "wonder")
         connection = await Connector(without_certificate, alice).open(end)
-        assert await ask_metadata(connection) == 1000
+        assert (await ask_metadata(connection))["controller_id"] == 1000
         connection.abort()
         with pytest.raises(NotAuthenticated):
             await Connector(without_certificate, replace(alice, password="no")).open(end)

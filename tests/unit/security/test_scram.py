@@ -7,7 +7,6 @@ import os
 from typing import Any
 
 import pytest
-from scramp import ScramMechanism
 
 from streaming.gateway.calls import HangUp, NotAuthenticated
 from streaming.gateway.login import Login
@@ -20,10 +19,7 @@ from streaming.security.scram import (
 )
 from streaming.wire.apis import ApiKey
 from streaming.wire.requests import encode_request
-
-
-def credential(mechanism: str, password: str) -> ScramCredential:
-    return ScramCredential(*ScramMechanism(mechanism).make_auth_info(password))
+from tests.unit.security.support import credential
 
 
 class Fast:
