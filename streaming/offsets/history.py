@@ -85,10 +85,13 @@ class History:
     async def whole(self, partition: int, end: int) -> AsyncIterator[bytes]:
         """Yield a partition's whole batches from its beginning up to an offset, in pieces.
 
-        Waits while the follower has not heard yet that what it has is safe; what is safe may end
-        before that offset, when the cleaner took the last records away. Raises HistoryUnreadable.
+        Waits while the follower has not heard yet that what it has is safe, but no longer than for
+        an answer; what is safe may end before that offset, when the cleaner took the last records
+        away. Raises HistoryUnreadable.
         """
         offset = 0
+        now_s = asyncio.get_running_loop().time
+        waited_until_s = now_s() + self._timeout_s
         while offset < end:
             async with self._holding(partition, end - 1) as connection:
                 found = await connection.fetch_from(partition, offset, _CHUNK_BYTES)
@@ -99,10 +102,16 @@ class History:
             if batches:
                 offset = batches[-1].last_offset + 1
                 yield found.records[: batches[-1].end]
+                waited_until_s = now_s() + self._timeout_s
             elif found.high_watermark >= end:
                 return
-            else:
+            elif now_s() < waited_until_s:
                 await asyncio.sleep(_RETRY_S)
+            else:
+                raise HistoryUnreadable(
+                    f"partition {partition} from {offset}: broker {connection.broker_id} has it up"
+                    f" to {end}, but its high watermark stays at {found.high_watermark}"
+                )
 
     @contextlib.asynccontextmanager
     async def _connection(self, source: Source) -> AsyncIterator[HistoryConnection]:

@@ -69,6 +69,11 @@ class HistoryConnection:
         self._timeout_s = timeout_s
         self._connection: Exchange | None = None
 
+    @property
+    def broker_id(self) -> int:
+        """Who is asked."""
+        return self._source.broker_id
+
     async def fetch(
         self, partition: int, offset: int, max_bytes: int, last_epoch: int = UNKNOWN
     ) -> Fetched:

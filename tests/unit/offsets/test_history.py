@@ -165,6 +165,21 @@ def test_what_is_not_safe_yet_is_waited_for() -> None:
     run(follower, scenario)
 
 
+def test_what_never_gets_safe_is_not_waited_for_for_ever() -> None:
+    """Partitions are read one after the other."""
+    follower = Follower(0, 50)
+    follower.high_watermark = 52
+
+    async def scenario(history: History, _: Led) -> None:
+        history._timeout_s = 0.2
+        pieces = history.whole(0, 100)
+        assert offsets(await anext(pieces)) == [0, 50]
+        with pytest.raises(HistoryUnreadable, match=r"from 52: broker 1 .* 100, .* stays at 52"):
+            await anext(pieces)
+
+    run(follower, scenario)
+
+
 def test_a_partition_whose_beginning_was_deleted_is_read_from_what_is_left() -> None:
     follower = Follower(50, 98)
     follower.start = 50
