@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from checkpoints.durable import naming
 from streaming.log import futex
 
 _MAGIC = b"helmhead"
@@ -36,8 +37,9 @@ class Head:
         flags = os.O_RDWR | os.O_CREAT if writable else os.O_RDONLY
         fd = os.open(file, flags | os.O_CLOEXEC, 0o644)
         try:
-            if writable and os.fstat(fd).st_size != _HEAD_BYTES:
-                os.ftruncate(fd, _HEAD_BYTES)
+            if writable:
+                with naming(file):
+                    _make_room(fd)
             access = mmap.ACCESS_WRITE if writable else mmap.ACCESS_READ
             self._map = mmap.mmap(fd, _HEAD_BYTES, access=access)
         finally:
@@ -76,6 +78,15 @@ class Head:
 
     def close(self) -> None:
         self._map.close()
+
+
+def _make_room(fd: int) -> None:
+    """Give the file its size with blocks behind it: on a full disk a write through a mapping would
+    end the process by a signal. Raises OSError.
+    """
+    head = os.pread(fd, _HEAD_BYTES, 0).ljust(_HEAD_BYTES, b"\0")
+    os.ftruncate(fd, _HEAD_BYTES)
+    os.pwrite(fd, head, 0)
 
 
 def open_head(file: Path) -> Head | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from checkpoints.durable import fsync_folder
+from checkpoints.durable import fsync_folder, naming
 from streaming.log.embedded_format import HEADER_BYTES, SegmentHeader, pack_header, segment_name
 
 
@@ -13,7 +13,7 @@ def create_segment(folder: Path, base_offset: int, base_time_ms: int) -> Path:
     """Create an empty segment durably; it appears under its name only with a whole header."""
     file = folder / segment_name(base_offset)
     unfinished = file.with_suffix(".tmp")
-    with unfinished.open("wb") as opened:
+    with naming(unfinished), unfinished.open("wb") as opened:
         opened.write(pack_header(SegmentHeader(base_offset, base_time_ms)))
         opened.flush()
         os.fsync(opened.fileno())

@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from typing import Self
 
+from checkpoints.durable import naming
 from streaming.errors import ConfigurationError, HelmstreamError
 
 _BYTES_MAX = 4_096
@@ -63,8 +64,9 @@ class LockFile:
 
     def write(self, content: bytes) -> None:
         """Say something else; for the holder."""
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, content, 0)
+        with naming(self._path):
+            os.ftruncate(self._fd, 0)
+            os.pwrite(self._fd, content, 0)
 
     def close(self) -> None:
         """Let go."""

@@ -10,10 +10,11 @@ import threading
 
 import pytest
 
-from streaming.log import embedded_segment, embedded_writer
+from streaming.log import embedded_head, embedded_segment, embedded_writer
 from streaming.log.api import AppendFailed, LogClosed, NewRecord, OffsetOutOfRange, RecordRefused
 from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter, LogLocked
 from streaming.log.embedded_format import list_segments
+from streaming.log.embedded_head import Head
 
 THREADS = 16
 APPENDS = 40
@@ -220,6 +221,36 @@ def test_a_full_disk_fails_the_append_and_the_log_goes_on(folder, open_writer, r
     writer.close()
     assert open_writer().end_offset() == 5
     assert [record.key for record in read_all(folder)] == [f"topic-{n}" for n in range(5)]
+
+
+@pytest.mark.parametrize("is_new", [True, False])
+def test_a_log_that_has_no_room_to_be_opened_names_the_file(folder, open_writer, is_new):
+    if not is_new:
+        open_writer().close()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        with pytest.raises(OSError, match="File too large") as failed:
+            EmbeddedLogWriter(folder)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert str(failed.value.filename) == str(folder / "lock")
+
+
+def test_a_head_has_its_place_on_the_disk_before_it_is_written_through_a_mapping(
+    folder, open_writer, monkeypatch
+):
+    """On a full disk such a write would end the process by a signal."""
+    open_writer().close()
+    (folder / "head").unlink()
+
+    def no_space(_fd: int, _data: bytes, _at: int) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(embedded_head.os, "pwrite", no_space)
+    with pytest.raises(OSError, match="No space left") as failed:
+        Head(folder / "head", writable=True)
+    assert str(failed.value.filename) == str(folder / "head")
 
 
 def test_a_segment_that_cannot_be_created_fails_the_append_only(
