@@ -9,6 +9,7 @@ import orjson
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from checkpoints.ahead import Ahead, read_ahead
 from checkpoints.durable import read_file
 from checkpoints.layout import CheckpointMismatch, layout_of
 from checkpoints.machine_format import decode_machine
@@ -53,6 +54,19 @@ def folded_until(checkpoint: Path, batch_id: int | None = None) -> int:
         return int(orjson.loads(read_file(path).splitlines()[2])["offset"])
     except (FileNotFoundError, ValueError, LookupError) as error:
         raise CheckpointMismatch(f"{path} cannot be read: {error}") from error
+
+
+def carried_out(checkpoint: Path) -> Ahead:
+    """Return how far decisions are carried out, and where the batch ends that was begun behind
+    that, which may be carried out in part or whole; without one both are the same.
+
+    Raises CheckpointMismatch when what says so is missing or broken.
+    """
+    noted = read_ahead(checkpoint) or Ahead(None, 0, 0)
+    begun = planned_batches(checkpoint)
+    done = max(noted.done, folded_until(checkpoint))
+    ends = (noted.planned, folded_until(checkpoint, begun[-1]) if begun else 0)
+    return Ahead(noted.first, done, next((end for end in ends if end > done), done))
 
 
 def retained_batch(checkpoint: Path, batch_id: int | None) -> int:

@@ -64,6 +64,11 @@ class DataDir:
         return self.root / "checkpoint.before"
 
     @property
+    def unfinished_checkpoint(self) -> Path:
+        """The checkpoint that `helmstream checkpoint` is making."""
+        return self.root / "checkpoint.new"
+
+    @property
     def printed(self) -> Path:
         """The folder of what front, job and shadow print."""
         return self.root / "log"

@@ -6,17 +6,20 @@ The one that is replaced is kept beside it.
 
 from __future__ import annotations
 
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
-from checkpoints.ahead import note_ahead, read_ahead
+from checkpoints.ahead import Ahead, note_ahead, read_ahead
+from checkpoints.durable import fsync_folder
 from checkpoints.layout import CheckpointMismatch
 from checkpoints.machine_format import decode_machine
+from checkpoints.read import carried_out, has_state
 from checkpoints.replay import States
 from checkpoints.reslot import reslot
 from checkpoints.snapshot import Snapshot, write_snapshot
@@ -54,6 +57,18 @@ def job_stopped(folders: DataDir) -> Iterator[None]:
 
 
 @contextmanager
+def front_stopped_unless_known(folders: DataDir) -> Iterator[None]:
+    """As `front_stopped`, where no checkpoint says how far decisions were carried out: the job
+    would carry them out again, under the term that a front keeps.
+
+    Raises FrontRuns.
+    """
+    known = has_state(folders.checkpoint) or read_ahead(folders.checkpoint) is not None
+    with nullcontext() if known else front_stopped(folders):
+        yield
+
+
+@contextmanager
 def front_stopped(folders: DataDir) -> Iterator[None]:
     """Hold the front's lock: a front that keeps its term loads nothing anew, and nobody would carry
     out what is decided about events that count as folded.
@@ -87,22 +102,33 @@ def replace_checkpoint(
     does not have what comes next.
     """
     kept = folders.replaced_checkpoint
+    replaced = folders.checkpoint.exists()
     if kept.exists():
-        raise CheckpointMismatch(f"{kept} is left from the last replacement: remove it first")
+        again = "" if replaced else f" or, if that was cut off, rename it to {folders.checkpoint}"
+        raise CheckpointMismatch(
+            f"{kept} is left from the last replacement: remove it first{again}"
+        )
     _check_log(folders, snapshot.offset)
-    ahead = read_ahead(folders.checkpoint)
-    fresh = Path(tempfile.mkdtemp(prefix="checkpoint.", dir=folders.root))
+    ahead = carried_out(folders.checkpoint)
+    fresh = _seeded(spark, settings, folders.unfinished_checkpoint, snapshot)
+    if ahead.planned > snapshot.offset:
+        note_ahead(fresh, Ahead(None, ahead.done, ahead.planned))
+    if replaced:
+        folders.checkpoint.rename(kept)
+    fresh.rename(folders.checkpoint)
+    fsync_folder(folders.root)
+    return kept if replaced else None
+
+
+def _seeded(spark: SparkSession, settings: Settings, fresh: Path, snapshot: Snapshot) -> Path:
+    """Return the folder of a new checkpoint; what one that was cut off left there is deleted."""
+    shutil.rmtree(fresh, ignore_errors=True)
+    fresh.mkdir()
     with tempfile.TemporaryDirectory() as scratch:
         file = Path(scratch) / MACHINES_FILE
         write_snapshot(file, reslot(snapshot, settings.layout))
         seed_checkpoint(spark, settings, file, fresh)
-    if ahead is not None:
-        note_ahead(fresh, ahead)
-    replaced = folders.checkpoint.exists()
-    if replaced:
-        folders.checkpoint.rename(kept)
-    fresh.rename(folders.checkpoint)
-    return kept if replaced else None
+    return fresh
 
 
 def _check_log(folders: DataDir, offset: int) -> None:

@@ -83,7 +83,8 @@ def import_(
     data_dir: DataDirOption = None,
 ) -> None:
     """Make the data folder's checkpoint one of these machines, with the settings' slots and
-    shuffle.partitions. The job must be stopped; the checkpoint before is kept beside it.
+    shuffle.partitions. The job must be stopped, and where there is no checkpoint the front too; the
+    checkpoint before is kept beside it.
     """
     _replace(config, overrides, data_dir, source)
 
@@ -137,7 +138,12 @@ def rebuild(
 def _replace(
     config: ConfigFiles, overrides: Overrides, data_dir: DataDirOption, source: Path | None
 ) -> None:
-    from streaming.checkpoint_tools.moves import check_log_made, job_stopped, replace_checkpoint
+    from streaming.checkpoint_tools.moves import (
+        check_log_made,
+        front_stopped_unless_known,
+        job_stopped,
+        replace_checkpoint,
+    )
     from streaming.checkpoint_tools.snapshots import check_machines_at, load_snapshot
     from streaming.paths import DataDir
     from streaming.preflight import check_writable
@@ -148,7 +154,8 @@ def _replace(
     machines = source or settings.data_dir
     check_machines_at(machines)
     check_log_made(folders)
-    with LazySpark(settings) as spark, job_stopped(folders):
+    known = front_stopped_unless_known(folders)
+    with LazySpark(settings) as spark, job_stopped(folders), known:
         snapshot = load_snapshot(machines, spark)
         kept = replace_checkpoint(spark(), settings, folders, snapshot)
     _say_replaced(kept, snapshot.offset)

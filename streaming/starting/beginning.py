@@ -22,7 +22,7 @@ from checkpoints.ahead import read_ahead
 from checkpoints.damage import damage, lost_states, move_aside
 from checkpoints.layout import CheckpointMismatch, check_layout
 from checkpoints.machine_format import decode_machine
-from checkpoints.read import folded_until, has_state, planned_batches
+from checkpoints.read import carried_out, folded_until, has_state, planned_batches
 from checkpoints.replay import States
 from checkpoints.state_files import stored_states
 from state.cluster.authority import Phase
@@ -32,6 +32,7 @@ from state.routing import CLUSTER_KEY
 from state.step import Machine
 from streaming.folding import fold_range
 from streaming.log.api import LogError, LogReader, LogRecord
+from streaming.log.decision_writer import last_id
 from streaming.log.location import KafkaTopic, LogLocation
 from streaming.log.recorded import open_if_made, open_log
 from streaming.paths import DataDir
@@ -77,17 +78,17 @@ def begin(
     """Return where the job begins; a checkpoint that Spark cannot read is moved aside.
 
     spark: opens it; called only where Spark alone can tell the states. waited: who may know them.
-    Raises CheckpointMismatch as `first_event` does.
+    Raises CheckpointMismatch as `first_event` does, and when the decision log is another one's.
     """
     committed = first_event(settings, folders)
+    _check_decided(folders)
     if (states := restored(spark, folders, waited)) is None:
         committed, states = first_event(settings, folders), {}
-    ahead = read_ahead(folders.checkpoint)
-    done = max(committed, ahead.done if ahead else 0)
+    ahead = carried_out(folders.checkpoint)
+    done = max(committed, ahead.done)
     if done > committed:
         _catch_up(states, settings, folders, range(committed, done))
-    planned = [ahead.planned if ahead else 0, _planned(folders)]
-    first_end = next((end for end in planned if end > done), None)
+    first_end = ahead.planned if ahead.planned > done else None
     if first_end is not None:
         with closing(open_log(folders.event_log)) as log:
             _end(log, first_end)
@@ -162,10 +163,26 @@ def knows_no_term(machines: Iterable[Machine]) -> bool:
     return all(one.authority.epoch < 0 for one in machines if isinstance(one, Cluster))
 
 
-def _planned(folders: DataDir) -> int:
-    """Return where the last batch ends that the query has begun; 0 without one."""
-    planned = planned_batches(folders.checkpoint)
-    return folded_until(folders.checkpoint, planned[-1]) if planned else 0
+def _check_decided(folders: DataDir) -> None:
+    """Raise CheckpointMismatch when decisions are there about events that are not: whatever is
+    decided up to there would be taken for what is in the log already.
+    """
+    if (decisions := open_if_made(folders.decisions)) is None:
+        return
+    with closing(decisions):
+        last = last_id(decisions)
+    if last is None:
+        return
+    end = 0
+    if (events := open_if_made(folders.event_log)) is not None:
+        with closing(events):
+            end = _end(events, last.event_offset + 1)
+    if last.event_offset >= end:
+        raise CheckpointMismatch(
+            f"{folders.decisions} has a decision about event {last.event_offset}, the log"
+            f" {folders.event_log} ends at {end}: it is another one, or has lost a part; move"
+            f" {folders.decisions} aside to begin a new decision log"
+        )
 
 
 def _catch_up(states: States, settings: Settings, folders: DataDir, events: range) -> None:

@@ -27,6 +27,7 @@ from streaming.decided_rows import folded_batch
 from streaming.job import start_query
 from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
+from streaming.log.writer_lock import WriterLock
 from streaming.paths import DataDir
 from streaming.settings import Settings
 from streaming.settings_loader import load_settings
@@ -37,6 +38,7 @@ from tests.logs.state_logs import long_log
 
 CUT = 40
 BATCH = 15
+ONE_TASK = ("--set", "slots=4", "--set", "shuffle.partitions=1")
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +116,7 @@ def command(folder, capsys):
             main([*map(str, arguments), "--data-dir", str(folder)])
         printed = capsys.readouterr()
         assert int(left.value.code or 0) == code, printed.err
-        return printed.out if code != 2 else printed.err
+        return printed.out + printed.err if code else printed.out
 
     return command
 
@@ -269,6 +271,55 @@ def test_a_new_checkpoint_knows_what_was_carried_out_ahead_of_the_old_one(comman
     note_ahead(folder / "checkpoint", ahead)
     command("checkpoint", "reslot", "--set", "slots=2", "--set", "shuffle.partitions=1")
     assert read_ahead(folder / "checkpoint") == ahead
+
+
+def test_an_older_export_knows_what_was_carried_out_since(spark, command, folder, log, tmp_path):
+    """Else the job would carry it out again, under the term that the front keeps."""
+    command("checkpoint", "export", tmp_path / "exported")
+    append(folder, log[CUT:])
+    decided(spark, folder, 4, 1)
+    command("checkpoint", "import", tmp_path / "exported", *ONE_TASK)
+    assert folded_until(folder / "checkpoint") == CUT
+    assert read_ahead(folder / "checkpoint") == Ahead(None, len(log), len(log))
+
+
+def test_a_new_checkpoint_ends_the_batch_that_was_begun_where_the_old_one_would(
+    command, folder, log
+):
+    append(folder, log[CUT:])
+    begun(folder / "checkpoint", CUT + 7)
+    command("checkpoint", "reslot", "--set", "slots=2", "--set", "shuffle.partitions=1")
+    assert read_ahead(folder / "checkpoint") == Ahead(None, CUT, CUT + 7)
+
+
+def begun(checkpoint: Path, end: int) -> None:
+    """Plan one more batch, as a job does that is killed before it commits it."""
+    last = max(committed_batches(checkpoint))
+    *before, _ = (checkpoint / "offsets" / str(last)).read_bytes().splitlines()
+    plan = b"\n".join([*before, orjson.dumps({"offset": end})])
+    (checkpoint / "offsets" / str(last + 1)).write_bytes(plan)
+
+
+def test_without_a_checkpoint_nothing_is_imported_beside_a_front(command, folder, tmp_path):
+    command("checkpoint", "export", tmp_path / "exported")
+    shutil.rmtree(folder / "checkpoint")
+    with WriterLock(folder / "events"):
+        said = command("checkpoint", "import", tmp_path / "exported", *ONE_TASK, code=1)
+    assert "the front has to be stopped too" in said
+    assert not (folder / "checkpoint").exists()
+
+
+def test_what_a_replacement_that_was_cut_off_left_is_put_right(command, folder):
+    """It leaves an unfinished checkpoint, at worst beside the old one under its other name."""
+    (folder / "checkpoint.new" / "offsets").mkdir(parents=True)
+    (folder / "checkpoint").rename(folder / "checkpoint.before")
+    said = command("checkpoint", "import", folder / "checkpoint.before", code=2)
+    assert f"if that was cut off, rename it to {folder / 'checkpoint'}" in said
+    (folder / "checkpoint.before").rename(folder / "checkpoint")
+    command("checkpoint", "reslot", "--set", "slots=2", "--set", "shuffle.partitions=1")
+    names = sorted(one.name for one in folder.glob("checkpoint*"))
+    assert names == ["checkpoint", "checkpoint.before"]
+    assert (folder / "checkpoint").stat().st_mode == folder.stat().st_mode
 
 
 def test_a_log_without_its_beginning_is_not_rebuilt_from(command, folder, log):

@@ -136,6 +136,7 @@ def test_a_job_that_begins_within_a_load_decides_it_to_its_end(tmp_path, monkeyp
     begun = again + 2
     job = Job(tmp_path, story.events)
     job.fold.batch(job.log[:begun])
+    job.write(begun)
     job.begin_all(Beginning(begun, False, begun, dict(job.fold.states))).start()
     job.write(begun + 1)
     wait_for("the head start", lambda: job.sinks.end() == begun + 1)
