@@ -27,9 +27,9 @@ from streaming.process.wall_clock import wall_clock_ms
 SEGMENT_BYTES = 64 * 1024 * 1024
 RECORD_BYTES_MAX = HARD_RECORD_BYTES_MAX
 """A decision about a million partitions takes 68 MB."""
-_TO_GO_ON = (
-    "restore the file, or start with an empty data.dir: the cluster is then loaded again, committed"
-    " offsets are in __consumer_offsets"
+_WITHOUT_IT = (
+    "start with an empty data.dir: the cluster is then loaded again, committed offsets are in"
+    " __consumer_offsets"
 )
 
 
@@ -39,7 +39,8 @@ class EmbeddedLogWriter:
     `clock` gives milliseconds and may jump: a record's time is never before that of the record
     ahead of it, across restarts too. `segment_bytes` is where a new segment begins (a segment is
     larger only by one group), `record_bytes_max` what a single record may take. `first_offset` is
-    that of the first record of a new log; one that is there keeps its own.
+    that of the first record of a new log; one that is there keeps its own. `without_it` is what can
+    be done when the log is damaged and no copy of it is there.
 
     Raises:
         LogLocked: another process or object writes this folder.
@@ -54,6 +55,7 @@ class EmbeddedLogWriter:
         segment_bytes: int = SEGMENT_BYTES,
         record_bytes_max: int = RECORD_BYTES_MAX,
         first_offset: int = 0,
+        without_it: str = _WITHOUT_IT,
     ) -> None:
         if not 0 < record_bytes_max <= HARD_RECORD_BYTES_MAX:
             allowed = f"1..{HARD_RECORD_BYTES_MAX}"
@@ -63,7 +65,7 @@ class EmbeddedLogWriter:
         self._segment_bytes = segment_bytes
         self._lock = WriterLock(self._folder)
         try:
-            self._open(first_offset)
+            self._open(first_offset, without_it)
         except BaseException:
             self._lock.close()
             raise
@@ -74,7 +76,7 @@ class EmbeddedLogWriter:
             lambda body: len(body.text_and_payload),
         )
 
-    def _open(self, first_offset: int) -> None:
+    def _open(self, first_offset: int, without_it: str) -> None:
         for leftover in self._folder.glob("*.tmp"):
             leftover.unlink()
         if not (bases := list_segments(self._folder)):
@@ -86,7 +88,7 @@ class EmbeddedLogWriter:
         try:
             tail = find_tail(file, bases[-1], self._head.end_offset())
         except CorruptLog as found:
-            reason = f"{found.reason}; {_TO_GO_ON}"
+            reason = f"{found.reason}; restore the file, or {without_it}"
             raise CorruptLog(found.file, found.position, found.offset, reason) from found
         self._segment = SegmentWriter(file, tail.position)
         self._tail = tail

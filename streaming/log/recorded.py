@@ -138,6 +138,14 @@ def kept_from(reader: LogReader, time_ms: int) -> int:
     return first_at(reader, time_ms)
 
 
+def last_time_ms(reader: LogReader) -> int:
+    """Return the time of the last record; 0 without one."""
+    end = reader.end_offset()
+    if end == reader.start_offset():
+        return 0
+    return next(iter(reader.read(end - 1, end))).time_ms
+
+
 def first_where(reader: LogReader, reached: Callable[[LogRecord], bool]) -> int:
     """Return the offset of the first retained record for which `reached` holds, as it does for all
     after it; the end when there is none.

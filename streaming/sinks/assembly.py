@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from streaming.link.job_side import JobLink
-from streaming.log.api import LogRecord, LogWriter
+from streaming.log.api import LogRecord
 from streaming.log.decision_writer import IdempotentLogWriter
 from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
 from streaming.paths import DataDir
@@ -22,16 +22,21 @@ from streaming.sinks.channel import Timing
 from streaming.sinks.decided_so_far import DecidedSoFar
 from streaming.sinks.delivery_report import DeliveryReport
 from streaming.sinks.doubts import Doubts, forget_doubted
-from streaming.sinks.outcome_log import OutcomeLog
+from streaming.sinks.outcome_log import OutcomeLog, open_outcomes
 from streaming.sinks.pipeline import Pipeline
 from streaming.sinks.plan import Planner
-from streaming.sinks.retention import Retention
+from streaming.sinks.retention import Retention, Truncated
 from streaming.sinks.unconfirmed_brokers import UnconfirmedBrokers
 from streaming.sinks.zookeeper import ZooKeeperSink
 from streaming.zk.client import ZkSession
 from streaming.zk.errors import ZooKeeperError
 from streaming.zk.opening import session_of
 from streaming.zk.write_limits import WriteLimits
+
+_WITHOUT_DECISIONS = (
+    "move the folder aside: what was decided before is then missing for who reads it, and in what"
+    " brokers that are away have to be told"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +49,7 @@ class Sinks:
     answers: AnswerSink
     zookeeper: ZooKeeperSink
     decisions: EmbeddedLogWriter
-    outcomes: EmbeddedLogWriter
+    outcomes: OutcomeLog
     retention: Retention
     stopped: threading.Event
 
@@ -72,10 +77,11 @@ def open_sinks(
     """Open logs, ZooKeeper session and broker channels; the link still has to be started.
 
     decided: as of where the job begins, which is the event `folded`; unfolded: outcomes from there
-    on. Once stopped is set nothing is waited for. Raises ZooKeeperUnreachable, LogLocked.
+    on. Once stopped is set nothing is waited for. Raises ZooKeeperUnreachable, LogLocked,
+    CorruptLog.
     """
-    decisions = EmbeddedLogWriter(folders.decisions)
-    outcomes = EmbeddedLogWriter(folders.outcomes)
+    decisions = EmbeddedLogWriter(folders.decisions, without_it=_WITHOUT_DECISIONS)
+    outcomes = OutcomeLog(lambda: open_outcomes(folders.outcomes))
     unconfirmed = UnconfirmedBrokers(folders.pending)
 
     ring = _Ring(decided)
@@ -83,20 +89,22 @@ def open_sinks(
     appender = SinkAppender(link, stopped.is_set, unfolded=unfolded)
     doubts = Doubts(unfolded)
     forget_doubted(decided.image, doubts, folded)
-    outcome_log = OutcomeLog(outcomes)
-    report = ring.report = DeliveryReport(outcome_log.append, link.send, ring.queue_lengths)
+    report = ring.report = DeliveryReport(outcomes.append, link.send, ring.queue_lengths)
     answers = AnswerSink(
         append=appender.append, report=report, unconfirmed=unconfirmed, decided=decided
     )
     brokers = ring.brokers = _broker_sink(settings, answers, report)
     zookeeper = _zookeeper_sink(settings, stopped)
     listener, announced_topic = settings.inter_broker_listener_name, settings.announced_topic
-    written = {folders.decisions: decisions, folders.outcomes: outcomes}
+    written: dict[Path, Truncated] = {
+        folders.decisions: decisions,
+        folders.outcomes: outcomes,
+    }
     retention = _retention(settings, folders, written)
     pipeline = Pipeline(
         decisions=IdempotentLogWriter(decisions, EmbeddedLogReader(folders.decisions)),
         decision_log=EmbeddedLogReader(folders.decisions),
-        outcomes=outcome_log,
+        outcomes=outcomes,
         zookeeper=zookeeper,
         brokers=brokers,
         unconfirmed=unconfirmed,
@@ -152,7 +160,7 @@ def _zookeeper_sink(settings: Settings, stopped: threading.Event) -> ZooKeeperSi
 
 
 def _retention(
-    settings: Settings, folders: DataDir, writers: Mapping[Path, LogWriter]
+    settings: Settings, folders: DataDir, writers: Mapping[Path, Truncated]
 ) -> Retention:
     return Retention(
         folders,

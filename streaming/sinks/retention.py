@@ -10,21 +10,30 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
-from streaming.log.api import LogError, LogWriter
+from streaming.log.api import LogError, LogReader
 from streaming.log.embedded import EmbeddedLogReader
 from streaming.log.kept_reader import KeptReader
 from streaming.log.location import LogLocation
-from streaming.log.recorded import kept_from
+from streaming.log.log_clock import LogClock
+from streaming.log.recorded import kept_from, last_time_ms
 from streaming.paths import DataDir
-from streaming.process.wall_clock import wall_clock_ms
 
 logger = logging.getLogger(__name__)
 
 _CHECK_EVERY_S = 60.0
+_AHEAD_MS = 3_600_000
+
+
+class Truncated(Protocol):
+    """A log that is cut by who writes it."""
+
+    def truncate_before(self, offset: int) -> int:
+        """As `LogWriter.truncate_before`."""
 
 
 class Retention:
@@ -33,14 +42,16 @@ class Retention:
     def __init__(
         self,
         folders: DataDir,
-        writers: Mapping[Path, LogWriter],
+        writers: Mapping[Path, Truncated],
         *,
         retention_ms: int,
         batches_retained: int,
+        now_ms: Callable[[], int] | None = None,
     ) -> None:
-        """Take the job's own logs by folder, how long to keep, and how many batches stay
-        repeatable.
+        """Take the job's own logs by folder, how long to keep, how many batches stay repeatable,
+        and the clock: by default the wall's without its steps, so that one of them ends no log.
         """
+        self._now_ms = LogClock().now_ms if now_ms is None else now_ms
         self._event_log = folders.event_log
         self._events = KeptReader(folders.event_log)
         self._writers = writers
@@ -49,6 +60,7 @@ class Retention:
         self._next_check = time.monotonic() + _CHECK_EVERY_S
         self._retain_from = 0
         self._uncut: set[LogLocation] = set()
+        self._ahead: set[LogLocation] = set()
 
     def folded(self, end_offset: int) -> None:
         """Note the end of a batch of the query."""
@@ -66,13 +78,23 @@ class Retention:
         self._events.close()
 
     def _cut(self) -> None:
-        before_ms = wall_clock_ms() - self._retention_ms
         for folder, writer in self._writers.items():
             with self._cut_later(folder), EmbeddedLogReader(folder) as reader:
-                writer.truncate_before(kept_from(reader, before_ms))
+                writer.truncate_before(self._kept_from(folder, reader))
         if len(self._ends) == self._ends.maxlen:
             with self._cut_later(self._event_log), self._events.opened() as reader:
-                self._retain_from = min(self._ends[0], kept_from(reader, before_ms))
+                self._retain_from = min(self._ends[0], self._kept_from(self._event_log, reader))
+
+    def _kept_from(self, log: LogLocation, reader: LogReader) -> int:
+        """Return from where on a log is kept. One that was written under a wrong clock ages by its
+        own times, which never go back: nothing in it would grow old for as long as it was wrong by.
+        """
+        now_ms, last_ms = self._now_ms(), last_time_ms(reader)
+        if last_ms > now_ms + _AHEAD_MS and log not in self._ahead:
+            self._ahead.add(log)
+            hours = (last_ms - now_ms) / _AHEAD_MS
+            logger.warning("the log at %s is %.1f hours ahead of the clock", log, hours)
+        return kept_from(reader, max(now_ms, last_ms) - self._retention_ms)
 
     @contextmanager
     def _cut_later(self, log: LogLocation) -> Iterator[None]:

@@ -18,6 +18,8 @@ from streaming.sinks.retention import Retention
 SEGMENT_BYTES = 4_096
 RECORDS = 100
 OLD, LONG_MS = 40, 10**9
+DAY_MS = 86_400_000
+TEN_YEARS_MS = 3_650 * DAY_MS
 
 
 @pytest.fixture
@@ -62,6 +64,37 @@ def test_events_are_kept_as_long_as_a_retained_batch_needs_them(kept, decisions)
     assert 30 < by_time <= OLD
 
 
+def test_a_log_that_was_written_under_a_wrong_clock_still_grows_old(folders, monkeypatch, caplog):
+    """Its times never go back: by the clock's it would be kept for ten years."""
+    monkeypatch.setattr(retention, "_CHECK_EVERY_S", 0)
+    now_ms = TEN_YEARS_MS
+    with EmbeddedLogWriter(folders.decisions, segment_bytes=SEGMENT_BYTES) as log:
+        kept = Retention(
+            folders,
+            {folders.decisions: log},
+            retention_ms=DAY_MS,
+            batches_retained=2,
+            now_ms=lambda: 0,
+        )
+        starts = []
+        for day in range(8):
+            log.append([NewRecord("k", "", b"x" * SEGMENT_BYTES, now_ms + day * DAY_MS)])
+            kept.checked()
+            starts.append(log.start_offset())
+    assert starts == [0, 0, 1, 2, 3, 4, 5, 6]
+    assert caplog.text.count("ahead of the clock") == 1
+
+
+def test_a_clock_that_is_set_ends_no_log(folders, decisions, monkeypatch):
+    monkeypatch.setattr(retention, "_CHECK_EVERY_S", 0)
+    writers = {folders.decisions: decisions}
+    kept = Retention(folders, writers, retention_ms=TEN_YEARS_MS, batches_retained=2)
+    monkeypatch.setattr(kept._now_ms.__self__, "_wall_ms", lambda: 100 * TEN_YEARS_MS)
+    kept.checked()
+    assert decisions.start_offset() > 0, "only what is old without it"
+    assert decisions.start_offset() <= OLD
+
+
 def test_events_on_a_log_cluster_that_is_away_are_cut_later(kept, monkeypatch, caplog):
     for end in (10, 20, 30):
         checked(kept, end)
@@ -99,6 +132,7 @@ def test_a_retention_longer_than_the_epoch_keeps_a_topic_whole_and_opens_it_once
     consumer.offsets_for_times = lambda *args: KafkaConsumer.offsets_for_times(consumer, *args)
     opening = Mock(return_value=consumer)
     monkeypatch.setattr(kafka_reader, "open_consumer", opening)
+    monkeypatch.setattr(retention, "last_time_ms", lambda _: 0)
     on_topic = DataDir(folders.root, "kafka://127.0.0.1:1/events")
     forever = Retention(on_topic, {}, retention_ms=2**63 - 1, batches_retained=2)
     assert [checked(forever, end) for end in (10, 20, 30, 40)] == [0, 0, 3, 3]
