@@ -70,6 +70,17 @@ def load_settings(
     return settings
 
 
+def checked_value(key: str, value: str) -> Any:
+    """Return what a setting's value is, by itself; raises ConfigurationError saying what is
+    allowed.
+    """
+    try:
+        settings = Settings.model_validate({**conf_source("default").values, key: value})
+    except ValidationError as error:
+        raise ConfigurationError(allowed_values(key)) from error
+    return getattr(settings, known_keys()[key])
+
+
 def _check_hidden(settings: Settings) -> None:
     name, bound = settings.controller_listener, settings.gateway_listeners
     if settings.gateway_hidden and not name:

@@ -83,6 +83,7 @@ def replay(
     from streaming.log.location import log_location
     from streaming.log.recorded import end_of, open_recorded
     from streaming.paths import DataDir
+    from streaming.replay.decisions import check_same_log
     from streaming.replay.plan import ReplayPlan
     from streaming.replay.settings_in_log import what_if_from
 
@@ -103,6 +104,7 @@ def replay(
             out=DataDir(out),
         )
         plan.claim()
+        check_same_log(plan.out.decisions, reader)
         run_plan(plan, reader, engine)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from checkpoints.layout import CheckpointMismatch
 from checkpoints.reconstruct import Reconstruction, concerns, reconstruct
 from checkpoints.snapshot import Snapshot
 from state.events import Event
@@ -185,7 +186,13 @@ class Explainer:
         relevant = [one.as_event() for one in records if concerns(one.kind, one.key, topic)]
         reconstruction = reconstruct(relevant, topic)
         if reconstruction is None and self._retained is not None:
-            reconstruction = self._reconstruct_from(self._retained(offset), relevant, topic)
+            snapshot = self._retained(offset)
+            if snapshot.offset < (start := events.start_offset()):
+                raise CheckpointMismatch(
+                    f"the machines are as of event {snapshot.offset}, and the event log begins at"
+                    f" {start}: what happened between the two is not known"
+                )
+            reconstruction = self._reconstruct_from(snapshot, relevant, topic)
         return self._event_at(offset), reconstruction
 
     def _reconstruct_from(

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from checkpoints.replay import Digest
 from streaming.decided_rows import FoldedBatch
+from streaming.errors import ConfigurationError
+from streaming.log.api import LogReader, LogRecord
 from streaming.log.decision_reader import read_decisions
-from streaming.log.decision_writer import IdempotentLogWriter, IdentifiedRecord, RecordId
+from streaming.log.decision_writer import (
+    IdempotentLogWriter,
+    IdentifiedRecord,
+    RecordId,
+    record_id,
+)
 from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
+from streaming.log.recorded import open_if_made
 
 Progress = Callable[[int], None]
 """Called with the offset up to which events are folded."""
@@ -43,6 +52,34 @@ class DecisionLog:
 
     def __exit__(self, *_: object) -> None:
         self.log.close()
+
+
+def check_same_log(decisions: Path, events: LogReader) -> None:
+    """Raise ConfigurationError when a decision log is about other events than a log has, as far as
+    the times of its first and its last decision tell.
+    """
+    if (decided := open_if_made(decisions)) is None:
+        return
+    with closing(decided):
+        start, end = decided.start_offset(), decided.end_offset()
+        places = {start, end - 1} if start < end else ()
+        records = [next(iter(decided.read(one, one + 1))) for one in places]
+    for record in records:
+        if not _may_follow_from(record, events):
+            raise ConfigurationError(
+                f"{decisions} has decision {record.key} about an event that the log does not have:"
+                " it is from a replay of another log; choose another folder"
+            )
+
+
+def _may_follow_from(decision: LogRecord, events: LogReader) -> bool:
+    """Return whether a log has the event with its time, or has let go of it."""
+    offset = record_id(decision).event_offset
+    if offset < events.start_offset():
+        return True
+    if offset >= events.end_offset():
+        return False
+    return next(iter(events.read(offset, offset + 1))).time_ms == decision.time_ms
 
 
 def digest_of(folder: Path) -> Digest:

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from checkpoints.what_if import WHAT_IF_KEYS, in_events
 from streaming.errors import ConfigurationError
-from streaming.settings_loader import nearest_known
+from streaming.settings import known_keys
+from streaming.settings_loader import checked_value, nearest_known
 
 _TRUTH = {"true": True, "false": False}
 
@@ -33,10 +34,12 @@ def what_if_from(given: Sequence[str]) -> dict[str, bool | int]:
 
 
 def _value(key: str, value: str) -> bool | int:
-    if WHAT_IF_KEYS[key] is bool:
+    if key not in known_keys():  # a fact of the brokers' version, which travels with settings
         if value.lower() not in _TRUTH:
             raise ConfigurationError(f"--set {key} = {value!r}: allowed are true, false")
         return _TRUTH[value.lower()]
-    if not value.isdecimal():
-        raise ConfigurationError(f"--set {key} = {value!r}: allowed is a whole number from 0 up")
-    return int(value)
+    try:
+        checked: bool | int = checked_value(key, value)
+    except ConfigurationError as refused:
+        raise ConfigurationError(f"--set {key} = {value!r}: {refused}") from refused
+    return checked

@@ -73,6 +73,9 @@ def test_each_kind_of_event_gets_the_settings_it_carries():
         ("unclean.leader.election=true", r"did you mean unclean\.leader\.election\.enable\?"),
         (f"{UNCLEAN}=maybe", rf"{UNCLEAN} = 'maybe': allowed are true, false"),
         ("leader.imbalance.per.broker.percentage=-1", "'-1': allowed is a whole number"),
+        ("min.insync.replicas=3000000000", "'3000000000': allowed is a whole number, 1 to 2147"),
+        ("leader.rebalance.partitions.max=0", "'0': allowed is a whole number, 1 to"),
+        ("leader.recovery.supported=7", "'7': allowed are true, false"),
     ],
 )
 def test_what_is_not_allowed_is_refused_with_key_value_and_allowed(given, said):

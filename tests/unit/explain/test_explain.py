@@ -208,6 +208,12 @@ def test_machines_of_before_take_the_place_of_the_log(
     )
     assert run(recording, "my-topic-0", "--from-checkpoint", str(too_late)) == 2
     assert f"not before {start}" in capsys.readouterr().err
+    too_early = tmp_path / "earlier.parquet"
+    write_snapshot(
+        too_early, Snapshot(start - 1, Layout(2, GROUP_SLOTS), dict(recording.fold.states))
+    )
+    assert run(recording, "my-topic-0", "--from-checkpoint", str(too_early)) == 2
+    assert f"the event log begins at {start}" in capsys.readouterr().err.replace("\n", " ")
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -262,6 +263,17 @@ def test_a_log_without_events_is_told_of(tmp_path, capsys):
 def test_a_folder_with_something_else_is_left_alone(file, tmp_path, capsys):
     assert run("replay", file, "--local", "--out", tmp_path) == 2
     assert "is not empty and holds no replay" in capsys.readouterr().err
+
+
+def test_a_replay_of_another_log_does_not_go_on(file, log, tmp_path, replay, capsys):
+    """Its digest would be that of neither."""
+    replay(file, "--until", 20, "--out", tmp_path / "out")
+    for other in ([replace(one, time_ms=one.time_ms + 1) for one in log], log[:9]):
+        written(other, file)
+        assert run("replay", "--local", file, "--out", tmp_path / "out") == 2
+        assert "it is from a replay of another log" in capsys.readouterr().err.replace("\n", " ")
+    written(log, file)
+    assert replay(file, "--out", tmp_path / "out") == f"digest {digest_of(log)}"
 
 
 def test_mode_replay_sends_to_the_command(capsys):
