@@ -10,11 +10,11 @@ from pathlib import Path
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Let an OSError name the file, as one of opening does and one of reading does not."""
+    """Let an OSError name the file, as one of opening does and one of reading or writing not."""
     try:
         yield
     except OSError as error:
-        error.filename = str(path)
+        error.filename = error.filename or str(path)
         raise
 
 

@@ -35,6 +35,7 @@ def export(
     decisions: Decisions = False,
 ) -> None:
     """Write a log as JSON lines, from which it can be read back byte for byte."""
+    from checkpoints.durable import naming
     from streaming.log.json_lines import write_json_lines
     from streaming.log.recorded import end_of, open_recorded
 
@@ -45,7 +46,7 @@ def export(
         if first > end:
             raise ConfigurationError(f"--from {first} is after the end, which is offset {end}")
         records = reader.read(first, end)
-        with file.open("w", encoding="utf-8") as out:
+        with naming(file), file.open("w", encoding="utf-8") as out:
             count = write_json_lines(records, out)
     finally:
         reader.close()

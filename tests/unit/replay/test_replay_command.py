@@ -93,6 +93,12 @@ def test_a_log_folder_gives_what_its_export_gives(file, log, tmp_path, replay):
     assert replay(tmp_path / "data", "--out", tmp_path / "out") == f"digest {digest_of(log)}"
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the device is Linux's")
+def test_an_export_that_has_no_room_names_its_file(file, capsys):
+    assert run("log", "export", file, "/dev/full") == 1
+    assert "/dev/full: No space left on device" in capsys.readouterr().err
+
+
 def test_an_interrupted_replay_goes_on(file, log, tmp_path, replay, monkeypatch):
     """Killed after a batch was written and before the machines were saved, twice."""
     monkeypatch.setattr(local, "_SAVE_EVERY_S", 0.0)
