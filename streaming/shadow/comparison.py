@@ -115,11 +115,11 @@ class Comparison:
     def saw(self, look: Look) -> None:
         """Take the results of a look whose inputs were folded."""
         for topic, seen in look.topics.items():
-            self._saw_topic(topic, seen, look.time_ms)
+            self._saw_topic(topic, seen, look.over_ms)
         for subject, live in look.states.items():
             if subject[0] not in self._books.topics:
                 continue  # of a topic that is gone already
-            self._books.opened(subject).saw(live, look.time_ms)
+            self._books.opened(subject).saw(live, look.over_ms)
         self._books.failed_log_dirs |= look.failed_log_dirs
 
     def _saw_topic(self, topic: str, seen: SeenTopic | None, now_ms: int) -> None:
@@ -128,17 +128,17 @@ class Comparison:
             book.saw(None if seen is None else seen.assignment, now_ms)
             self._books.open_topics.add(topic)
 
-    def settle(self, now_ms: int) -> Settled:
-        """Rule about everything that is open."""
+    def settle(self, seen_ms: int) -> Settled:
+        """Rule about everything that is open; seen_ms: what was written until then was seen."""
         settled = Settled(verdicts=self._said)
         self._said = []
         for name in sorted(self._books.open_topics):
-            self._settle_topic(self._books.topics[name], settled, now_ms)
+            self._settle_topic(self._books.topics[name], settled, seen_ms)
         if settled.records:
             return settled  # partitions are looked at when topics have settled
         asks: list[Ask] = []
         for subject in sorted(self._books.open_partitions):
-            ruling = self._books.partitions[subject].rule(self._books, now_ms)
+            ruling = self._books.partitions[subject].rule(self._books, seen_ms)
             settled.verdicts += ruling.verdicts
             if ruling.ask is not None:
                 asks.append(ruling.ask)
@@ -147,8 +147,8 @@ class Comparison:
         settled.records = self._requests.of(asks, self._books.brokers, self._epoch)
         return settled
 
-    def _settle_topic(self, book: TopicBook, settled: Settled, now_ms: int) -> None:
-        ruling = book.rule(self.window_ms, now_ms)
+    def _settle_topic(self, book: TopicBook, settled: Settled, seen_ms: int) -> None:
+        ruling = book.rule(self.window_ms, seen_ms)
         settled.verdicts += ruling.verdicts
         settled.records += topic_events(
             book,

@@ -35,7 +35,8 @@ class Look:
     """Results were read before inputs, so that no result is older than its input.
 
     inputs: events in order. states, topics: what changed; None: it is gone. load: set when
-    everything that was known is out of date. time_ms: wall clock.
+    everything that was known is out of date. time_ms, over_ms: wall clock when it began and ended;
+    what was written before it began is in it or in an earlier one.
     """
 
     time_ms: int
@@ -44,6 +45,11 @@ class Look:
     topics: dict[str, SeenTopic | None] = field(default_factory=dict)
     failed_log_dirs: set[int] = field(default_factory=set)
     load: Load | None = None
+    over_ms: int = 0
+
+    def __post_init__(self) -> None:
+        """Take it as having taken no time unless that is given."""
+        self.over_ms = self.over_ms or self.time_ms
 
     def __bool__(self) -> bool:
         """Return whether it brings anything."""

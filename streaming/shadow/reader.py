@@ -101,15 +101,17 @@ class ClusterReader:
 
     def look(self) -> Look:
         """Return what changed: results first, then inputs, then whether the controller did."""
+        look = Look(wall_clock_ms())  # before what is dirty is taken: what fires later is later
         dirty = self.dirty.drain()
         try:
-            return self._look(dirty)
+            look = self._look(look, dirty)
+            look.over_ms = wall_clock_ms()
+            return look
         except BaseException:
             self.dirty.mark(Dirty(reread_all=True))
             raise
 
-    def _look(self, dirty: Dirty) -> Look:
-        look = Look(wall_clock_ms())
+    def _look(self, look: Look, dirty: Dirty) -> Look:
         topics, observers = self._watching.topics, self._watching.observers
         if self._controller is not None:
             self._results |= self._states.look(dirty)
@@ -122,7 +124,7 @@ class ClusterReader:
         if holder is None:
             return self._resigned(look)
         if holder.czxid != self._controller:
-            return self._load(holder)
+            return self._load(look, holder)
         look.inputs = self._inputs.drain()
         look.topics = topics.drain_seen()
         look.states, self._results = self._results, {}
@@ -175,9 +177,8 @@ class ClusterReader:
         self._controller = None
         return Look(look.time_ms, [_resigned("no controller")])
 
-    def _load(self, holder: ZNode) -> Look:
+    def _load(self, look: Look, holder: ZNode) -> Look:
         """Read everything, as the controller that was just elected does."""
-        look = Look(wall_clock_ms())
         epoch = self._session.get(CONTROLLER_EPOCH_PATH)
         number = 0 if epoch is None else parse_epoch(epoch.data)
         claim = ControllerClaim(

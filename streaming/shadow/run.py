@@ -164,7 +164,7 @@ def follow_to_the_end(
             stop.wished.set()
         return stop.wished.is_set() or watcher.failure is not None
 
-    follow(shadow, watcher.looks, over, show)
+    follow(shadow, watcher, over, show)
     last = time.monotonic() + shadow.comparison.window_ms / 1000 + _LAST_LOOK_S
 
     def done() -> bool:
@@ -172,7 +172,7 @@ def follow_to_the_end(
             return True
         return watcher.looks.empty() and not awaited(shadow, watcher)
 
-    follow(shadow, watcher.looks, done, show)
+    follow(shadow, watcher, done, show)
 
 
 @contextmanager

@@ -55,20 +55,24 @@ class Shadow:
         """What is compared."""
         return self._comparison
 
-    def observe(self, look: Look, now_ms: int) -> None:
+    def observe(self, look: Look) -> None:
         """Take a look at the cluster: its inputs first, then its results."""
         first = False
         if look.load is not None:
             first, self.epoch = look.load.first, look.load.epoch
-            self._say(self._comparison.begin(look.load), now_ms)
-        self._fold(look.inputs, now_ms, void=first)
+            self._say(self._comparison.begin(look.load), look.over_ms)
+        self._fold(look.inputs, look.over_ms, void=first)
         self._comparison.saw(look)
-        self.settle(now_ms)
+        self.settle(look.time_ms, look.over_ms)
 
-    def settle(self, now_ms: int) -> None:
-        """Compare what is open; may be called at any time."""
+    def settle(self, seen_ms: int, now_ms: int) -> None:
+        """Compare what is open; may be called at any time.
+
+        seen_ms: what was written until then was observed. It, and not the present, ends a window:
+        the match may be in a look that waits while our machine folds. now_ms: the present.
+        """
         for _ in range(_STEPS):
-            settled = self._comparison.settle(now_ms)
+            settled = self._comparison.settle(seen_ms)
             self._say(settled.verdicts, now_ms)
             if not settled.records:
                 return
@@ -89,23 +93,6 @@ class Shadow:
             self._report.add(verdict, now_ms)
 
 
-def follow(
-    shadow: Shadow,
-    looks: queue.SimpleQueue[Look],
-    over: Callable[[], bool],
-    on_tick: Callable[[], None],
-) -> None:
-    """Take looks as they come, until it is over."""
-    while not over():
-        try:
-            look = looks.get(timeout=_TICK_S)
-        except queue.Empty:
-            shadow.settle(wall_clock_ms())
-        else:
-            shadow.observe(look, wall_clock_ms())
-        on_tick()
-
-
 class Watcher:
     """Looks at the cluster on a thread of its own whenever something may have changed."""
 
@@ -123,6 +110,8 @@ class Watcher:
         self.failure: Exception | None = None
         self.found_something: bool | None = None
         self._repeated: ZooKeeperError | None = None
+        self._looking = False
+        self._seen_ms = 0
         self._session = session
         self._wake = threading.Event()
         self._reader = open_reader(self._wake.set)
@@ -141,6 +130,13 @@ class Watcher:
             return str(self._repeated)
         return "" if self._session.state is SessionState.HELD else "the connection is lost"
 
+    def seen_ms(self, now_ms: int) -> int:
+        """Return until when all that was written is in `looks` or was, now_ms being the present:
+        until the last look began when another one is due or ZooKeeper cannot be read.
+        """
+        due = self._wake.is_set() or self._looking or self._session.state is not SessionState.HELD
+        return self._seen_ms if due else now_ms
+
     def start(self) -> None:
         """Start to look."""
         self._wake.set()
@@ -155,8 +151,10 @@ class Watcher:
         try:
             while not self._stopped.is_set():
                 self._wake.wait()
+                self._looking = True  # before it is clear: one of both always says what is due
                 self._wake.clear()
                 self._look()
+                self._looking = False
         except Exception as error:
             logger.exception("the cluster cannot be followed any more")
             self.failure = error
@@ -174,8 +172,26 @@ class Watcher:
             return
         if look:
             self.looks.put(look)
+        self._seen_ms = look.time_ms
         self.found_something = bool(look) or bool(self.found_something)
         self._repeated = None
+
+
+def follow(
+    shadow: Shadow, watcher: Watcher, over: Callable[[], bool], on_tick: Callable[[], None]
+) -> None:
+    """Take looks as they come, until it is over."""
+    while not over():
+        try:
+            look = watcher.looks.get(timeout=_TICK_S)
+        except queue.Empty:
+            now_ms = wall_clock_ms()
+            seen_ms = watcher.seen_ms(now_ms)
+            if watcher.looks.empty():  # asked last: one that came meanwhile is taken first
+                shadow.settle(seen_ms, now_ms)
+        else:
+            shadow.observe(look)
+        on_tick()
 
 
 def gaps(shadow: Shadow, watcher: Watcher) -> list[str]:

@@ -240,17 +240,17 @@ def shadowed(live: Live, late: Sequence[bool]) -> tuple[Shadow, Notes, MemoryEng
     for number, look in enumerate(live.results):
         now_ms += 1
         if late and late[number % len(late)] and look.load is None:
-            shadow.observe(Look(now_ms, look.inputs, kept.states, kept.topics), now_ms)
+            shadow.observe(Look(now_ms, look.inputs, kept.states, kept.topics))
             kept = look
             continue
         states = {**kept.states, **look.states} if look.load is None else look.states
         topics = {**kept.topics, **look.topics} if look.load is None else look.topics
-        shadow.observe(Look(now_ms, look.inputs, states, topics, load=look.load), now_ms)
+        shadow.observe(Look(now_ms, look.inputs, states, topics, load=look.load))
         kept = Look(0)
-    shadow.observe(Look(now_ms + 1, [], kept.states, kept.topics), now_ms + 1)
+    shadow.observe(Look(now_ms + 1, [], kept.states, kept.topics))
     for pause_ms in (*[GRACE_MS] * 8, *[2 * WINDOW_MS] * 4):
         now_ms += pause_ms
-        shadow.settle(now_ms)
+        shadow.settle(now_ms, now_ms)
     return shadow, notes, engine
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 from checkpoints.machine_format import decode_machine
@@ -18,8 +22,9 @@ from streaming.log.events import event
 from streaming.shadow.comparison import Comparison
 from streaming.shadow.leadership import Leadership
 from streaming.shadow.looks import Load, Look, SeenTopic
-from streaming.shadow.shadow import Shadow
+from streaming.shadow.shadow import Shadow, Watcher
 from streaming.shadow.verdicts import Status, Verdict
+from streaming.zk.types import SessionState
 
 WINDOW_MS = 1_000
 GRACE_MS = 100
@@ -112,7 +117,7 @@ class Beside:
         ]
         look = Look(self.now_ms, records, load=Load(epoch, {("t", 0): held}, first))
         look.states = {("t", number): one for number, one in (states or {}).items()}
-        self.shadow.observe(look, self.now_ms)
+        self.shadow.observe(look)
 
     def brokers(self, **changed: Any) -> NewRecord:
         return event(EventKind.BROKER_REGISTRATIONS_CHANGED, changed)
@@ -148,12 +153,12 @@ class Beside:
         self.now_ms += 1
         states = {} if live is None else {("t", partition): live}
         look = Look(self.now_ms, list(inputs), states, dict(topics or {}), set(log_dirs))
-        self.shadow.observe(look, self.now_ms)
+        self.shadow.observe(look)
 
     def wait(self, ms: int = WINDOW_MS) -> None:
         """Let time pass without anything happening."""
         self.now_ms += ms
-        self.shadow.settle(self.now_ms)
+        self.shadow.settle(self.now_ms, self.now_ms)
 
     def statuses(self) -> list[tuple[Status, str]]:
         """What was said since it was asked last."""
@@ -181,3 +186,28 @@ class Beside:
 
 def seen(*motions: Motion, topic_id: str | None = None) -> SeenTopic:
     return SeenTopic(topic_id, dict(enumerate(motions)))
+
+
+def session(held: bool = True) -> Any:
+    now = SessionState.HELD if held else SessionState.IN_DOUBT
+    return SimpleNamespace(state=now, session_timeout_ms=10_000)
+
+
+def reader(look: Callable[[], Look] | None = None, **counters: int) -> Any:
+    return SimpleNamespace(look=look, counters=Counter(counters))
+
+
+def unstarted(held: bool = True, **counters: int) -> Watcher:
+    return Watcher(session(held), lambda wake: reader(**counters), threading.Event())
+
+
+@contextmanager
+def watching(look: Callable[[], Look]) -> Iterator[Watcher]:
+    ended = threading.Event()
+    watcher = Watcher(session(), lambda wake: reader(look), ended)
+    watcher.start()
+    try:
+        yield watcher
+    finally:
+        ended.set()
+        watcher.stop()

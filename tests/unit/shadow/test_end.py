@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -15,39 +10,21 @@ from streaming.log.api import NewRecord
 from streaming.shadow.comparison import Comparison
 from streaming.shadow.looks import Look
 from streaming.shadow.run import DIVERGED, INCOMPLETE, Stop, exit_code, follow_to_the_end
-from streaming.shadow.shadow import Shadow, Watcher, awaited, gaps
+from streaming.shadow.shadow import Shadow, awaited, gaps
 from streaming.shadow.verdicts import Status
 from streaming.zk.errors import RequestFailed, ZkErrorCode
-from streaming.zk.types import SessionState
 from tests.e2e.waiting import wait_for
-from tests.unit.shadow.support import WINDOW_MS, Beside, MemoryEngine, Notes, state
+from tests.unit.shadow.support import (
+    WINDOW_MS,
+    Beside,
+    MemoryEngine,
+    Notes,
+    state,
+    unstarted,
+    watching,
+)
 
 NO_AUTH = RequestFailed(ZkErrorCode.NO_AUTH, "/controller")
-
-
-def session(held: bool = True) -> Any:
-    now = SessionState.HELD if held else SessionState.IN_DOUBT
-    return SimpleNamespace(state=now, session_timeout_ms=10_000)
-
-
-def reader(look: Callable[[], Look] | None = None, **counters: int) -> Any:
-    return SimpleNamespace(look=look, counters=Counter(counters))
-
-
-def unstarted(held: bool = True, **counters: int) -> Watcher:
-    return Watcher(session(held), lambda wake: reader(**counters), threading.Event())
-
-
-@contextmanager
-def watching(look: Callable[[], Look]) -> Iterator[Watcher]:
-    ended = threading.Event()
-    watcher = Watcher(session(), lambda wake: reader(look), ended)
-    watcher.start()
-    try:
-        yield watcher
-    finally:
-        ended.set()
-        watcher.stop()
 
 
 def unloaded() -> Shadow:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 import orjson
+import pytest
 
 from state.event_kinds import EventKind
 from streaming.settings_loader import load_settings
+from streaming.shadow import reader as module
 from streaming.shadow.reader import ClusterReader
 from streaming.zk.types import ZNode
 
@@ -42,3 +45,15 @@ def test_our_machine_has_no_timers_and_no_brakes_of_its_own() -> None:
     config = orjson.loads(elected.payload)["config"]
     assert config["controlled.shutdown.safety.check.enable"] is False
     assert config["auto.leader.rebalance.enable"] is False
+
+
+def test_a_look_says_when_it_began_and_when_it_was_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What fires after it began may not be in it; what it brings may not have been known before it
+    was over.
+    """
+    monkeypatch.setattr(module, "wall_clock_ms", count(1).__next__)
+    session: Any = EmptyCluster()
+    reader = ClusterReader(session, load_settings((), ["mode=shadow"], {}), lambda: None)
+    for _ in range(2):
+        look = reader.look()
+        assert look.time_ms < look.over_ms
