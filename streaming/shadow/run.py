@@ -117,11 +117,12 @@ def _watch(
         ended = threading.Event()
         watcher = Watcher(session, lambda wake: ClusterReader(session, settings, wake), ended)
         watcher.start()
+        left: Sequence[str] | None = None
         try:
             with _shown(shadow, report, console) as show:
-                follow_to_the_end(shadow, watcher, stop, options.duration_s, show)
+                left = follow_to_the_end(shadow, watcher, stop, options.duration_s, show)
         finally:
-            missing = gaps(shadow, watcher)
+            missing = gaps(shadow, watcher, left)
             ended.set()
             watcher.stop()
             compared = shadow.comparison
@@ -153,9 +154,9 @@ def follow_to_the_end(
     stop: Stop,
     duration_s: float | None,
     show: Callable[[], None],
-) -> None:
-    """Follow until the time is over or a stop is wished, and then until nothing waits for a match,
-    for up to a window: what our machine decided last is not compared before.
+) -> list[str]:
+    """Follow until the time is over or a stop is wished, and then until nothing is awaited, for up
+    to a window: what our machine decided last is not compared before. Return what still is.
     """
     end = math.inf if duration_s is None else time.monotonic() + duration_s
 
@@ -167,12 +168,16 @@ def follow_to_the_end(
     follow(shadow, watcher, over, show)
     last = time.monotonic() + shadow.comparison.window_ms / 1000 + _LAST_LOOK_S
 
+    left: list[str] = []
+
     def done() -> bool:
-        if stop.at_once.is_set() or watcher.failure is not None or time.monotonic() >= last:
-            return True
-        return watcher.looks.empty() and not awaited(shadow, watcher)
+        nonlocal left
+        left = awaited(shadow, watcher)  # asked once: looks that come after the end are not of it
+        given_up = stop.at_once.is_set() or time.monotonic() >= last
+        return not left or given_up or watcher.failure is not None
 
     follow(shadow, watcher, done, show)
+    return left
 
 
 @contextmanager

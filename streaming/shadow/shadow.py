@@ -194,9 +194,12 @@ def follow(
         on_tick()
 
 
-def gaps(shadow: Shadow, watcher: Watcher) -> list[str]:
-    """Say what is not compared as of now, and what was not since the start."""
-    found = awaited(shadow, watcher)
+def gaps(shadow: Shadow, watcher: Watcher, left: Sequence[str] | None = None) -> list[str]:
+    """Say what is not compared, and what was not since the start.
+
+    left: what was awaited at the end; None: what is as of now.
+    """
+    found = awaited(shadow, watcher) if left is None else [*left]
     for name, count in sorted(watcher.passed_over.items()):
         found.append(f"{COUNTERS.get(name, name)}: {count} passed over, log/shadow.log names them")
     if shadow.set_aside:
@@ -213,6 +216,9 @@ def awaited(shadow: Shadow, watcher: Watcher) -> list[str]:
         found.append(f"ZooKeeper cannot be read: {watcher.trouble}")
     elif not shadow.loaded:
         found.append(_NO_CONTROLLER if watcher.found_something is False else _NOTHING_YET)
+    untaken = watcher.looks.qsize()
+    if untaken and shadow.loaded:
+        found.append(f"{untaken} looks at the cluster were not compared")
     waiting = shadow.comparison.unsettled
     if waiting:
         found.append(f"{waiting} partitions and topics wait for a match")

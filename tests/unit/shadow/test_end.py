@@ -71,6 +71,24 @@ def test_a_second_signal_ends_it_at_once_and_what_waits_is_said() -> None:
     assert gaps(beside.shadow, unstarted()) == ["1 partitions and topics wait for a match"]
 
 
+def test_looks_that_nobody_took_are_said() -> None:
+    """A divergence may be in them."""
+    beside, watcher, stop = Beside(), unstarted(), stopped()
+    stop.on_signal()
+    for _ in range(2):
+        watcher.looks.put(Look(beside.now_ms, states={("t", 0): state(3, [3, 2], 5, 10)}))
+    left = follow_to_the_end(beside.shadow, watcher, stop, None, lambda: None)
+    assert left == ["2 looks at the cluster were not compared"]
+    assert gaps(beside.shadow, watcher) == left
+
+
+def test_a_look_that_comes_after_the_end_is_no_gap() -> None:
+    beside, watcher = Beside(), unstarted()
+    left = follow_to_the_end(beside.shadow, watcher, stopped(), None, lambda: None)
+    watcher.looks.put(Look(beside.now_ms, states={("t", 0): state(3, [3, 2], 5, 10)}))
+    assert gaps(beside.shadow, watcher, left) == []
+
+
 def test_no_controller_and_no_connection_are_gaps() -> None:
     with watching(lambda: Look(0)) as watcher:
         wait_for("a look", lambda: watcher.found_something is not None)
