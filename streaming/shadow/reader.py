@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 from state.event_kinds import EventKind
 from state.payloads.admin import PREFERRED_ELECTION_PATH, REASSIGN_PARTITIONS_PATH
-from state.payloads.partitions import StateValues
 from streaming.front.load_events import elected, overridable
 from streaming.log.api import NewRecord
 from streaming.log.events import event
@@ -22,7 +21,7 @@ from streaming.process.wall_clock import wall_clock_ms
 from streaming.settings import Settings
 from streaming.shadow.leadership import Leadership, Partition, from_state
 from streaming.shadow.looks import Load, Look
-from streaming.shadow.states_reader import StatesReader
+from streaming.shadow.states_reader import StatesReader, written_under
 from streaming.shadow.topics_reader import TopicsReader
 from streaming.zk.claim import ControllerClaim
 from streaming.zk.multiread import read_many
@@ -70,6 +69,9 @@ class Inputs:
         return taken
 
 
+_States = dict[Partition, StateTuple | None]
+
+
 @dataclass(frozen=True, slots=True)
 class _Watching:
     """What reads since the last load began."""
@@ -95,7 +97,6 @@ class ClusterReader:
         self._states = StatesReader(self._tree, self.counters)
         self._controller: int | None = None  # czxid of /controller
         self._loaded = False
-        self._results: dict[Partition, Leadership | None] = {}
         self._failed: set[int] = set()
         self._watching = self._watch()
 
@@ -114,7 +115,7 @@ class ClusterReader:
     def _look(self, look: Look, dirty: Dirty) -> Look:
         topics, observers = self._watching.topics, self._watching.observers
         if self._controller is not None:
-            self._results |= self._states.look(dirty)
+            self._states.look(dirty)
             observers.look(
                 dirty,
                 brokers=observers.brokers.look,
@@ -127,7 +128,7 @@ class ClusterReader:
             return self._load(look, holder)
         look.inputs = self._inputs.drain()
         look.topics = topics.drain_seen()
-        look.states, self._results = self._results, {}
+        look.states = self._states.drain()
         look.failed_log_dirs, self._failed = self._failed, set()
         fresh = topics.drain_fresh()
         if fresh:
@@ -139,7 +140,6 @@ class ClusterReader:
         """Start again with nothing known."""
         tree, inputs, counters = self._tree, self._inputs, self.counters
         inputs.drain()
-        self._results.clear()
         topics = TopicsReader(tree, self.dirty, inputs, counters)
         observers = Observers(
             tree,
@@ -184,9 +184,8 @@ class ClusterReader:
         claim = ControllerClaim(
             self._settings.controller_id, number, 0 if epoch is None else epoch.version, 0
         )
-        before = self._states.cached() if self._loaded else None
-        self._watching = self._watch()
-        topics, observers = self._watching.topics, self._watching.observers
+        watching = self._watch()
+        topics, observers = watching.topics, watching.observers
         self._inputs.append(
             [
                 *([_resigned("another controller was elected")] if self._loaded else []),
@@ -196,57 +195,51 @@ class ClusterReader:
         observers.configs.start()
         observers.brokers.look()
         observers.configs.look_at_cluster_default()
-        held = self._load_topics(topics, number, before)
+        read, held = self._load_topics(topics, number)
         self._tree.children(LOG_DIR_EVENT_PATH)
         observers.deletions.look()
         body = {"topics": len(topics)}
         self._inputs.append([event(EventKind.RESYNC_COMPLETED, body)])
         observers.admin.look(Dirty(frozenset([PREFERRED_ELECTION_PATH, REASSIGN_PARTITIONS_PATH])))
-        look.load = Load(
-            number, {one: from_state(state) for one, state in held.items()}, before is None
-        )
+        look.load = Load(number, _leaderships(held), first=not self._loaded)
         look.inputs = self._inputs.drain()
         look.topics = topics.drain_seen()
-        look.states = self._written_since(held)
+        look.states = _leaderships({one: read[one] for one in read if read[one] != held[one]})
+        # Nothing fails from here on: a load that did is made again from what was known before it.
+        self._states.follow(read)
+        self._watching = watching
         self._controller, self._loaded = holder.czxid, True
         self.dirty.mark(Dirty(frozenset([CONTROLLER_PATH])))  # it may be gone again by now
         return look
 
-    def _load_topics(
-        self,
-        topics: TopicsReader,
-        epoch: int,
-        before: dict[Partition, StateTuple | None] | None,
-    ) -> dict[Partition, StateTuple | None]:
-        """Append all topics, and return the states they were appended with.
+    def _load_topics(self, topics: TopicsReader, epoch: int) -> tuple[_States, _States]:
+        """Append all topics; return the states that were read, and those they were appended with.
 
-        before: the states as they were seen last, None at the first load. What the new controller
-        wrote since is not given to our machine, which is to decide it itself.
+        What the new controller wrote is not given to our machine, which is to decide it itself.
         """
-        held: dict[Partition, StateTuple | None] = {}
+        read: _States = {}
+        held: _States = {}
 
-        def states(partitions: list[Partition]) -> dict[Partition, StateTuple | None]:
-            self._states.replace(partitions)
-            for one, state in self._states.cached().items():
-                written = before is not None and _written_under(state, epoch)
-                held[one] = (before or {}).get(one) if written else state
+        def states(partitions: list[Partition]) -> _States:
+            read.update(self._states.read(partitions))
+            for one, state in read.items():
+                written = self._loaded and written_under(state, epoch)
+                held[one] = self._before(one, topics, epoch) if written else state
             return held
 
         topics.load(states)
-        return held
+        return read, held
 
-    def _written_since(
-        self, held: dict[Partition, StateTuple | None]
-    ) -> dict[Partition, Leadership | None]:
-        return {
-            one: from_state(state)
-            for one, state in self._states.cached().items()
-            if state != held.get(one)
-        }
+    def _before(self, subject: Partition, topics: TopicsReader, epoch: int) -> StateTuple | None:
+        """Return a state as the new controller found it; None when the topic is a new one."""
+        name = subject[0]
+        if topics.czxid(name) != self._watching.topics.czxid(name):
+            return None
+        return self._states.before(subject, epoch)
 
 
-def _written_under(state: StateTuple | None, epoch: int) -> bool:
-    return state is not None and StateValues.of_json(state).controller_epoch >= epoch
+def _leaderships(states: _States) -> dict[Partition, Leadership | None]:
+    return {one: from_state(state) for one, state in states.items()}
 
 
 def _log_dir_event(data: bytes) -> int | None:

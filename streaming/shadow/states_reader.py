@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from state.payloads.partitions import StateValues
 from streaming.observers.states import StateTuple, state_tuples
 from streaming.observers.tree import Dirty, WatchedTree
 from streaming.process.counters import Counters
@@ -29,10 +30,7 @@ class StatesReader:
         self._counters = counters
         self._subjects: dict[str, Partition] = {}
         self._cached: dict[Partition, StateTuple | None] = {}
-
-    def cached(self) -> dict[Partition, StateTuple | None]:
-        """Return the states as they were read last."""
-        return dict(self._cached)
+        self._replaced: dict[Partition, StateTuple | None] = {}  # as they were drained before
 
     def add(self, partitions: Iterable[Partition]) -> None:
         """Follow these partitions and no others; what is not known yet is read when it is dirty."""
@@ -44,26 +42,41 @@ class StatesReader:
         for subject in wanted:
             self._subjects[partition_state_path(*subject)] = subject
 
-    def replace(self, partitions: Iterable[Partition]) -> None:
-        """Follow these partitions and no others, and read them all."""
-        self.add(partitions)
-        paths = list(self._subjects)
-        self._cached = dict(zip(self._subjects.values(), self._read(paths), strict=True))
-
-    def look(self, dirty: Dirty) -> dict[Partition, Leadership | None]:
-        """Return the states that differ from how they were read last."""
+    def look(self, dirty: Dirty) -> None:
+        """Read the states that may differ from how they were read last."""
         paths = (
             list(self._subjects)
             if dirty.reread_all
             else sorted(dirty.paths & self._subjects.keys())
         )
-        found: dict[Partition, Leadership | None] = {}
         for path, state in zip(paths, self._read(paths), strict=True):
             subject = self._subjects[path]
             if subject not in self._cached or self._cached[subject] != state:
+                self._replaced.setdefault(subject, self._cached.get(subject))
                 self._cached[subject] = state
-                found[subject] = from_state(state)
-        return found
+
+    def drain(self) -> dict[Partition, Leadership | None]:
+        """Return the states that differ since this was asked last."""
+        replaced, self._replaced = self._replaced, {}
+        return {subject: from_state(self._cached[subject]) for subject in replaced}
+
+    def before(self, subject: Partition, epoch: int) -> StateTuple | None:
+        """Return a state as a controller of that epoch found it: as it was read last, or where that
+        is of its writing as it was drained last.
+        """
+        state = self._cached.get(subject)
+        return self._replaced.get(subject, state) if written_under(state, epoch) else state
+
+    def read(self, partitions: Sequence[Partition]) -> dict[Partition, StateTuple | None]:
+        """Read states, leaving a watch, without following them yet."""
+        paths = [partition_state_path(*subject) for subject in partitions]
+        return dict(zip(partitions, self._read(paths), strict=True))
+
+    def follow(self, states: Mapping[Partition, StateTuple | None]) -> None:
+        """Go on from states that were just read, and follow these partitions and no others."""
+        self._subjects = {partition_state_path(*subject): subject for subject in states}
+        self._cached = dict(states)
+        self._replaced.clear()
 
     def _read(self, paths: Sequence[str]) -> list[StateTuple | None]:
         znodes: list[ZNode | None] = [
@@ -78,3 +91,8 @@ class StatesReader:
             logger.warning("%s is passed over: %s", paths[row], error)
             self._counters["broken_partition_states"] += 1
         return state_tuples(states)
+
+
+def written_under(state: StateTuple | None, epoch: int) -> bool:
+    """Return whether a controller of that epoch, or of a later one, wrote a state."""
+    return state is not None and StateValues.of_json(state).controller_epoch >= epoch

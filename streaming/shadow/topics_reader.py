@@ -62,6 +62,11 @@ class TopicsReader:
         """Return the id that a topic was read with."""
         return self._known.topic_id(name)
 
+    def czxid(self, name: str) -> int | None:
+        """Return which topic of that name was read, by its znode's creation; None for none."""
+        known = self._known.get(name)
+        return None if known is None else known.czxid
+
     def drain_seen(self) -> dict[str, SeenTopic | None]:
         """Return the topics that differ since this was asked last; None: gone."""
         seen, self._seen = self._seen, {}

@@ -16,11 +16,8 @@ from streaming.shadow.shadow import Watcher
 from streaming.zk.client import ZkSession
 from streaming.zk.reader import ZkReader
 from streaming.zk.znodes import (
-    BROKER_IDS_PATH,
     CONTROLLER_EPOCH_PATH,
     CONTROLLER_PATH,
-    DELETE_TOPICS_PATH,
-    TOPICS_PATH,
     TopicZNode,
     controller_bytes,
     partition_state_path,
@@ -30,23 +27,12 @@ from streaming.zk.znodes import (
 from streaming.zk.znodes.partition_state import partition_state_bytes
 from tests.e2e.waiting import wait_for
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
-
-
-def state(isr: list[int]) -> bytes:
-    return partition_state_bytes([1], [0], [isr], 1, [0])[0]
+from tests.integration.shadow.support import live_cluster, state
 
 
 @pytest.fixture
 def writer(zookeeper_server: EmbeddedZooKeeper) -> Iterator[ZkSession]:
-    """A cluster without brokers: topic t, partition 0 on 1 and 2, a controller that stays."""
-    with ZkSession(zookeeper_server.connect_string, SESSION_TIMEOUT_MS) as session:
-        for path in (BROKER_IDS_PATH, TOPICS_PATH, DELETE_TOPICS_PATH):
-            session.ensure_path(path)
-        session.create(CONTROLLER_EPOCH_PATH, b"1")
-        session.create(CONTROLLER_PATH, controller_bytes(1, 1))
-        session.create(topic_path("t"), topic_bytes(TopicZNode({0: [1, 2]})))
-        session.ensure_path(partition_state_path("t", 0))
-        session.set(partition_state_path("t", 0), state([1, 2]))
+    with live_cluster(zookeeper_server.connect_string) as session:
         yield session
 
 
