@@ -132,7 +132,7 @@ class ClusterReader:
         look.failed_log_dirs, self._failed = self._failed, set()
         fresh = topics.drain_fresh()
         if fresh:
-            self._states.add(topics.partitions())
+            self._states.add(topics.partitions(), fresh)
             self.dirty.mark(Dirty(frozenset(fresh)))
         return look
 

@@ -32,8 +32,11 @@ class StatesReader:
         self._cached: dict[Partition, StateTuple | None] = {}
         self._replaced: dict[Partition, StateTuple | None] = {}  # as they were drained before
 
-    def add(self, partitions: Iterable[Partition]) -> None:
-        """Follow these partitions and no others; what is not known yet is read when it is dirty."""
+    def add(self, partitions: Iterable[Partition], new: Iterable[str]) -> None:
+        """Follow these partitions and no others; what is not known yet is read when it is dirty.
+
+        new: state znodes of which nothing is known: a topic of that name that is gone had others.
+        """
         wanted = set(partitions)
         for path, subject in list(self._subjects.items()):
             if subject not in wanted:
@@ -41,6 +44,9 @@ class StatesReader:
                 self._cached.pop(subject, None)
         for subject in wanted:
             self._subjects[partition_state_path(*subject)] = subject
+        for path in new:
+            if path in self._subjects:  # else it is gone again
+                self._cached.pop(self._subjects[path], None)
 
     def look(self, dirty: Dirty) -> None:
         """Read the states that may differ from how they were read last."""
