@@ -116,6 +116,10 @@ class ClusterReader:
         topics, observers = self._watching.topics, self._watching.observers
         if self._controller is not None:
             self._states.look(dirty)
+            if dirty.reread_all:
+                # Brokers delete notifications of changes: some may have come and gone unseen.
+                observers.configs.look_at_cluster_default()
+                topics.configs_changed(topics.names())
             observers.look(
                 dirty,
                 brokers=observers.brokers.look,

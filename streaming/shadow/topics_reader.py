@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, KeysView, Mapping, Sequence
 from dataclasses import dataclass
 
 from streaming.log.events import EventAppender
@@ -57,6 +57,10 @@ class TopicsReader:
     def __len__(self) -> int:
         """Return the number of topics."""
         return len(self._known)
+
+    def names(self) -> KeysView[str]:
+        """Return the names of all topics."""
+        return self._known.names()
 
     def topic_id(self, name: str) -> str | None:
         """Return the id that a topic was read with."""
@@ -125,7 +129,7 @@ class TopicsReader:
         if known is not None and known.version == znode.version:
             return
         grown = known is None or not topic.replicas.keys() <= known.partitions
-        self._know(name, znode, topic, own if known is None else known.own)
+        self._know(name, znode, topic, own)
         if grown:
             none = [None] * len(topic.replicas)
             self._inputs.append([observed(name, topic, znode.version, own, none)])
@@ -146,15 +150,22 @@ class TopicsReader:
     def _read(self, names: Sequence[str]) -> list[tuple[str, ZNode, TopicZNode, Overrides]]:
         found = []
         znodes = self._tree.get_many([topic_path(name) for name in names])
-        own = topic_overrides(self._tree.session, self._counters, names)
-        for name, znode, overridden in zip(names, znodes, own, strict=True):
+        for name, znode, own in zip(names, znodes, self._overrides(names), strict=True):
             if znode is None:
                 if name in self._known:
                     self._forget(name)
                 continue
             try:
-                found.append((name, znode, read_topic(name, znode), overridden))
+                found.append((name, znode, read_topic(name, znode), own))
             except ValueError as error:
                 logger.warning("topic %s is passed over: %s", name, error)
                 self._counters["broken_topic_znodes"] += 1
         return found
+
+    def _overrides(self, names: Sequence[str]) -> list[Overrides]:
+        """Read what new topics have of their own; of others `configs_changed` says what differs."""
+        known = {name: one.own for name in names if (one := self._known.get(name)) is not None}
+        new = [name for name in names if name not in known]
+        read = topic_overrides(self._tree.session, self._counters, new)
+        own = {**known, **dict(zip(new, read, strict=True))}
+        return [own[name] for name in names]
