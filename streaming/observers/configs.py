@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from typing import Any
 
 from state.event_kinds import EventKind
 from streaming.log.events import EventAppender, event
+from streaming.observers.notices import read_notices
 from streaming.observers.overrides import overrides
 from streaming.observers.ports import Topics
 from streaming.observers.tree import WatchedTree
 from streaming.process.counters import Counters
-from streaming.zk.multiread import read_many
 from streaming.zk.znodes import CONFIG_CHANGES_PATH, entity_config_path, parse_config_change
-
-logger = logging.getLogger(__name__)
 
 _ALL_BROKERS = "<default>"
 _CLUSTER_DEFAULT = f"brokers/{_ALL_BROKERS}"
@@ -75,16 +72,5 @@ class ConfigsObserver:
             self._appended = config
 
     def _entities(self, names: list[str]) -> set[str]:
-        if not names:
-            return set()
         paths = [f"{CONFIG_CHANGES_PATH}/{name}" for name in names]
-        entities = set()
-        for path, data in zip(paths, read_many(self._tree.session, paths).data, strict=True):
-            if data is None:
-                continue
-            try:
-                entities.add(parse_config_change(data))
-            except ValueError as error:
-                logger.warning("%s is passed over: %s", path, error)
-                self._counters["broken_notifications"] += 1
-        return entities
+        return set(read_notices(self._tree.session, paths, parse_config_change, self._counters))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
@@ -10,12 +9,12 @@ from state.event_kinds import EventKind
 from state.payloads.partitions import StateCause
 from streaming.log.api import NewRecord
 from streaming.log.events import EventAppender, event
+from streaming.observers.notices import read_notices
 from streaming.observers.states import read_states
 from streaming.observers.tree import Dirty, WatchedTree
 from streaming.process.counters import Counters
 from streaming.zk.errors import ZooKeeperError
 from streaming.zk.fenced import FencedWriter
-from streaming.zk.multiread import read_many
 from streaming.zk.ops import Delete, WriteOp
 from streaming.zk.outcomes import OutcomeKind
 from streaming.zk.znodes import (
@@ -24,8 +23,6 @@ from streaming.zk.znodes import (
     parse_isr_change,
     parse_log_dir_event,
 )
-
-logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -106,18 +103,7 @@ class NotificationsObserver:
 
     def _read(self, path: str, parse: Callable[[bytes], T]) -> tuple[list[str], list[T]]:
         paths = [f"{path}/{name}" for name in self._tree.children(path)]
-        found: list[T] = []
-        if not paths:
-            return paths, found
-        for place, data in zip(paths, read_many(self._tree.session, paths).data, strict=True):
-            if data is None:
-                continue
-            try:
-                found.append(parse(data))
-            except ValueError as error:
-                logger.warning("%s is passed over: %s", place, error)
-                self._counters["broken_notifications"] += 1
-        return paths, found
+        return paths, read_notices(self._tree.session, paths, parse, self._counters)
 
     def _finish(self, paths: Sequence[str], records: Sequence[NewRecord]) -> None:
         if records:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
@@ -13,6 +12,7 @@ from state.payloads.admin import PREFERRED_ELECTION_PATH, REASSIGN_PARTITIONS_PA
 from streaming.front.load_events import elected, overridable
 from streaming.log.api import NewRecord
 from streaming.log.events import event
+from streaming.observers.notices import read_notices
 from streaming.observers.observers import Observers
 from streaming.observers.states import StateTuple
 from streaming.observers.tree import Dirty, DirtyPaths, WatchedTree
@@ -24,7 +24,6 @@ from streaming.shadow.looks import Load, Look
 from streaming.shadow.states_reader import StatesReader, written_under
 from streaming.shadow.topics_reader import TopicsReader
 from streaming.zk.claim import ControllerClaim
-from streaming.zk.multiread import read_many
 from streaming.zk.reader import ZkReader
 from streaming.zk.types import ZNode
 from streaming.zk.znodes import (
@@ -34,8 +33,6 @@ from streaming.zk.znodes import (
     parse_epoch,
     parse_log_dir_event,
 )
-
-logger = logging.getLogger(__name__)
 
 _NOT_COMPARED = {
     # Asked of our machine when the live controller does it: its own timers are another's.
@@ -166,8 +163,8 @@ class ClusterReader:
         """
         names = self._tree.children(LOG_DIR_EVENT_PATH)
         paths = [f"{LOG_DIR_EVENT_PATH}/{name}" for name in names]
-        said = [data for data in read_many(self._session, paths).data if data] if paths else []
-        brokers = sorted({broker for data in said if (broker := _log_dir_event(data)) is not None})
+        said = read_notices(self._session, paths, parse_log_dir_event, self.counters)
+        brokers = sorted(set(said))
         if brokers:
             body = {"broker_ids": brokers}
             self._inputs.append([event(EventKind.LOG_DIR_FAILURE_NOTIFIED, body)])
@@ -244,14 +241,6 @@ class ClusterReader:
 
 def _leaderships(states: _States) -> dict[Partition, Leadership | None]:
     return {one: from_state(state) for one, state in states.items()}
-
-
-def _log_dir_event(data: bytes) -> int | None:
-    try:
-        return parse_log_dir_event(data)
-    except ValueError as error:
-        logger.warning("a notification is passed over: %s", error)
-        return None
 
 
 def _resigned(reason: str) -> NewRecord:

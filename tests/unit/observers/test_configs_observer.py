@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from streaming.observers import configs
+from streaming.observers import notices
 from streaming.observers.configs import ConfigsObserver
 from streaming.zk.errors import ZooKeeperUnreachable
 from streaming.zk.znodes.notifications import config_change_bytes
@@ -28,7 +28,7 @@ class Topics:
 def test_a_look_that_fails_halfway_is_repeated_in_full(monkeypatch) -> None:
     tree = SimpleNamespace(children=lambda path: ["config_change_1"], session=None)
     change = SimpleNamespace(data=[config_change_bytes("topics/t")])
-    monkeypatch.setattr(configs, "read_many", lambda session, paths: change)
+    monkeypatch.setattr(notices, "read_many", lambda session, paths: change)
     topics = Topics()
     observer = ConfigsObserver(tree, log=None, topics=topics, defaults={}, counters=Counter())
     with pytest.raises(ZooKeeperUnreachable):
