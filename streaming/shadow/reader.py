@@ -23,14 +23,13 @@ from streaming.shadow.leadership import Leadership, Partition, from_state
 from streaming.shadow.looks import Load, Look
 from streaming.shadow.states_reader import StatesReader, written_under
 from streaming.shadow.topics_reader import TopicsReader
-from streaming.zk.claim import ControllerClaim
+from streaming.zk.claim import ControllerClaim, epoch_of
 from streaming.zk.reader import ZkReader
 from streaming.zk.types import ZNode
 from streaming.zk.znodes import (
     CONTROLLER_EPOCH_PATH,
     CONTROLLER_PATH,
     LOG_DIR_EVENT_PATH,
-    parse_epoch,
     parse_log_dir_event,
 )
 
@@ -80,7 +79,8 @@ class _Watching:
 class ClusterReader:
     """Looks at a live cluster; used by one thread.
 
-    Every method raises the errors of streaming.zk.errors; a look that failed is made again whole.
+    Every method raises the errors of streaming.zk.errors, and BrokenControllerZNode; a look that
+    failed is made again whole.
     """
 
     def __init__(self, session: ZkReader, settings: Settings, wake: Callable[[], None]) -> None:
@@ -181,7 +181,7 @@ class ClusterReader:
     def _load(self, look: Look, holder: ZNode) -> Look:
         """Read everything, as the controller that was just elected does."""
         epoch = self._session.get(CONTROLLER_EPOCH_PATH)
-        number = 0 if epoch is None else parse_epoch(epoch.data)
+        number = 0 if epoch is None else epoch_of(epoch)
         claim = ControllerClaim(
             self._settings.controller_id, number, 0 if epoch is None else epoch.version, 0
         )

@@ -216,7 +216,12 @@ def _read_epoch(session: ZkSession) -> tuple[int, int]:
             _check_forbidden(error.code, CONTROLLER_EPOCH_PATH)
             raise
         znode = session.get(CONTROLLER_EPOCH_PATH)
+    return epoch_of(znode), znode.version
+
+
+def epoch_of(znode: ZNode) -> int:
+    """Return the epoch that /controller_epoch holds; raises BrokenControllerZNode."""
     try:
-        return parse_epoch(znode.data), znode.version
+        return parse_epoch(znode.data)
     except ValueError as error:
         raise BrokenControllerZNode(f"{CONTROLLER_EPOCH_PATH}: {error}") from error

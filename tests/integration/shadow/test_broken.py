@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from streaming.shadow.shadow import awaited
 from streaming.zk.client import ZkSession
 from streaming.zk.reader import ZkReader
-from streaming.zk.znodes import LOG_DIR_EVENT_PATH
+from streaming.zk.znodes import CONTROLLER_EPOCH_PATH, LOG_DIR_EVENT_PATH
+from tests.e2e.waiting import wait_for
 from tests.fixtures.znodes import log_dir_event_bytes
 from tests.integration.shadow.support import look_until, reader_of
+from tests.unit.shadow.support import unloaded, watching
 
 
 def test_a_failed_log_directory_that_cannot_be_read_is_counted_and_hides_no_other(
@@ -20,3 +23,18 @@ def test_a_failed_log_directory_that_cannot_be_read_is_counted_and_hides_no_othe
     look = look_until(reader, lambda look: look.failed_log_dirs)
     assert look.failed_log_dirs == {2}
     assert reader.counters["broken_notifications"] >= 2, "read again at each look"
+
+
+def test_an_epoch_that_is_no_number_is_said_until_it_is_one(
+    live: ZkSession, seen: ZkReader
+) -> None:
+    """No controller can be elected meanwhile, and the one there is was elected before."""
+    live.set(CONTROLLER_EPOCH_PATH, b"seven")
+    with watching(reader_of(seen).look) as watcher:
+        wait_for("a look that fails", lambda: watcher.trouble)
+        (said,) = awaited(unloaded(), watcher)
+        assert said.startswith("ZooKeeper cannot be read: /controller_epoch")
+        assert "seven" in said
+        live.set(CONTROLLER_EPOCH_PATH, b"7")
+        look = watcher.looks.get(timeout=60)
+        assert (look.load.epoch, watcher.failure) == (7, None)

@@ -211,3 +211,7 @@ def watching(look: Callable[[], Look]) -> Iterator[Watcher]:
     finally:
         ended.set()
         watcher.stop()
+
+
+def unloaded() -> Shadow:
+    return Shadow(MemoryEngine(), Comparison(WINDOW_MS, GRACE_MS), Notes())

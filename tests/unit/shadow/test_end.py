@@ -7,28 +7,21 @@ import threading
 import pytest
 
 from streaming.log.api import NewRecord
-from streaming.shadow.comparison import Comparison
 from streaming.shadow.looks import Look
 from streaming.shadow.run import DIVERGED, INCOMPLETE, Stop, exit_code, follow_to_the_end
-from streaming.shadow.shadow import Shadow, awaited, gaps
+from streaming.shadow.shadow import awaited, gaps
 from streaming.shadow.verdicts import Status
 from streaming.zk.errors import RequestFailed, ZkErrorCode
 from tests.e2e.waiting import wait_for
 from tests.unit.shadow.support import (
-    WINDOW_MS,
     Beside,
-    MemoryEngine,
-    Notes,
     state,
+    unloaded,
     unstarted,
     watching,
 )
 
 NO_AUTH = RequestFailed(ZkErrorCode.NO_AUTH, "/controller")
-
-
-def unloaded() -> Shadow:
-    return Shadow(MemoryEngine(), Comparison(WINDOW_MS, 100), Notes())
 
 
 def stopped() -> Stop:
