@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from streaming.errors import ConfigurationError
-from streaming.security.jaas import JaasError, LoginModule, Sections, parse_jaas
+from streaming.keyfiles.jaas import JaasError, LoginModule, Sections, parse_jaas
 from streaming.settings import PLAIN, Settings
 
 _FILE = "java.security.auth.login.config"

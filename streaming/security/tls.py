@@ -1,16 +1,12 @@
-"""The TLS of this node: its key and certificates, whom it trusts, and what follows from them.
-
-Keys are in PEM files as Kafka reads them with ssl.keystore.type=PEM (KIP-651).
-"""
+"""The TLS of this node: its key and certificates, whom it trusts, and what follows from them."""
 
 from __future__ import annotations
 
 import contextlib
 import ssl
-from collections.abc import Callable
-from typing import Any, NoReturn
 
 from streaming.errors import ConfigurationError
+from streaming.keyfiles.pem import ANY_ANCHOR, load_key, load_trusted, new_client_context
 from streaming.settings import Settings
 
 _VERIFIED = {
@@ -18,8 +14,6 @@ _VERIFIED = {
     "requested": ssl.CERT_OPTIONAL,
     "required": ssl.CERT_REQUIRED,
 }
-_ANY_ANCHOR = ssl.VERIFY_X509_PARTIAL_CHAIN
-"""As in Java, whoever is trusted need not have signed itself: an issuer below the root will do."""
 _KEY, _TRUSTED = "ssl.keystore.location", "ssl.truststore.location"
 
 
@@ -61,9 +55,9 @@ def client_context(settings: Settings) -> ssl.SSLContext | None:
     """
     if not settings.ssl_keystore_location:
         return None
-    context = _client(settings.ssl_endpoint_identification_algorithm)
-    _load_key(context, _KEY, settings.ssl_keystore_location)
-    _load_trusted(context, _TRUSTED, settings.ssl_truststore_location)
+    context = new_client_context(settings.ssl_endpoint_identification_algorithm)
+    load_key(context, _KEY, settings.ssl_keystore_location)
+    load_trusted(context, _TRUSTED, settings.ssl_truststore_location)
     return context
 
 
@@ -74,10 +68,10 @@ def zookeeper_context(settings: Settings) -> ssl.SSLContext | None:
     """
     if not settings.zookeeper_ssl_client_enable:
         return None
-    context = _client(settings.zookeeper_ssl_endpoint_identification_algorithm)
+    context = new_client_context(settings.zookeeper_ssl_endpoint_identification_algorithm)
     if settings.zookeeper_ssl_keystore_location:
-        _load_key(context, f"zookeeper.{_KEY}", settings.zookeeper_ssl_keystore_location)
-    _load_trusted(context, f"zookeeper.{_TRUSTED}", settings.zookeeper_ssl_truststore_location)
+        load_key(context, f"zookeeper.{_KEY}", settings.zookeeper_ssl_keystore_location)
+    load_trusted(context, f"zookeeper.{_TRUSTED}", settings.zookeeper_ssl_truststore_location)
     return context
 
 
@@ -90,48 +84,8 @@ def server_context(settings: Settings, *, sasl: bool = False) -> ssl.SSLContext 
     if not settings.ssl_keystore_location:
         return None
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.verify_flags |= _ANY_ANCHOR
+    context.verify_flags |= ANY_ANCHOR
     context.verify_mode = ssl.CERT_NONE if sasl else _VERIFIED[settings.ssl_client_auth]
-    _load_key(context, _KEY, settings.ssl_keystore_location)
-    _load_trusted(context, _TRUSTED, settings.ssl_truststore_location, ssl.Purpose.CLIENT_AUTH)
+    load_key(context, _KEY, settings.ssl_keystore_location)
+    load_trusted(context, _TRUSTED, settings.ssl_truststore_location, ssl.Purpose.CLIENT_AUTH)
     return context
-
-
-def _client(identification: str) -> ssl.SSLContext:
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    context.verify_flags |= _ANY_ANCHOR
-    context.check_hostname = bool(identification)
-    return context
-
-
-def _load_key(context: ssl.SSLContext, setting: str, path: str) -> None:
-    what = "an unencrypted private key and its certificate, those that signed it behind it"
-    _loading(setting, path, what, lambda: context.load_cert_chain(path, password=_encrypted))
-
-
-def _load_trusted(
-    context: ssl.SSLContext,
-    setting: str,
-    path: str,
-    purpose: ssl.Purpose = ssl.Purpose.SERVER_AUTH,
-) -> None:
-    """Trust whom a file says, or without one whom this machine does."""
-    if path:
-        what = "the certificates of who signs those of the others"
-        _loading(setting, path, what, lambda: context.load_verify_locations(path))
-    else:
-        context.load_default_certs(purpose)
-
-
-def _loading(setting: str, path: str, what: str, load: Callable[[], Any]) -> None:
-    try:
-        load()
-    except (OSError, ValueError) as error:  # an SSLError is both
-        reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or error
-        raise ConfigurationError(
-            f"{setting} = {path!r} cannot be used ({reason}); allowed: a PEM file with {what}"
-        ) from error
-
-
-def _encrypted() -> NoReturn:
-    raise ValueError("its key is encrypted")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from streaming.security.jaas import JaasError, parse_jaas
+from streaming.keyfiles.jaas import JaasError, parse_jaas
 
 BROKERS = """
 /* of all

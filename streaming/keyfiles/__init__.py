@@ -1,0 +1,1 @@
+"""Files in which keys, certificates and passwords are."""
