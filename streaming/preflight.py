@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 from streaming.errors import ConfigurationError, NoZooKeeper, PortTaken
+from streaming.log.client_config import security_options
+from streaming.log.location import topic_of
 from streaming.paths import DataDir
 
 _SOCKET_PATH_BYTES_MAX = 103 if sys.platform == "darwin" else 107
@@ -70,6 +72,13 @@ def claim_for_shadow(data_dir: Path) -> None:
             )
     data_dir.mkdir(parents=True, exist_ok=True)
     folders.shadow_mark.touch()
+
+
+def check_log_clusters(*urls: str) -> None:
+    """Raise ConfigurationError when the file that a topic's URL names, if any, cannot be used."""
+    for url in filter(None, urls):
+        if config := topic_of(url).config:
+            security_options(Path(config))
 
 
 def check_bindable(host: str, port: int, who: str = "gateway") -> None:

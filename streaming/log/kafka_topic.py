@@ -8,14 +8,22 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 from kafka import TopicPartition
 from kafka.admin import ConfigResource, KafkaAdminClient
-from kafka.errors import KafkaError, TopicAlreadyExistsError
+from kafka.errors import (
+    KafkaConnectionError,
+    KafkaError,
+    KafkaTimeoutError,
+    SaslAuthenticationFailedError,
+    TopicAlreadyExistsError,
+)
 
 from streaming.errors import ConfigurationError
 from streaming.log.api import LogError, LogRecord, LogUnavailable
+from streaming.log.client_config import security_options
 from streaming.log.kafka_messages import make_message_classes
 from streaming.log.location import KafkaTopic
 
@@ -30,6 +38,7 @@ MESSAGE_BYTES_MIN = 16 * 1024 * 1024
 _MIN_INSYNC, _IN_SYNC = "min.insync.replicas", 2
 _ALTERED = "OK"  # what kafka-python says of a configuration that was not refused
 _ADMIN_TIMEOUT_MS = 10_000
+_FINAL = SaslAuthenticationFailedError
 
 
 class UnusableTopic(LogError, ConfigurationError):
@@ -39,6 +48,37 @@ class UnusableTopic(LogError, ConfigurationError):
 def partition_of(topic: KafkaTopic) -> TopicPartition:
     """Return the topic's only partition."""
     return TopicPartition(topic.name, 0)
+
+
+class _Refusals(logging.Handler):
+    """Hears in kafka-python's log why a connection failed, which its errors do not say.
+
+    reason: that of the last one, but rather that a name was refused.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.reason: object = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        for one in record.args or ():
+            if isinstance(one, _FINAL) or (
+                isinstance(one, KafkaConnectionError) and not isinstance(self.reason, _FINAL)
+            ):
+                self.reason = one
+
+
+@contextmanager
+def _with_reasons() -> Iterator[None]:
+    """Add to an error of a client that cannot connect why its connections failed."""
+    refusals, log = _Refusals(), logging.getLogger("kafka.net.manager")
+    log.addHandler(refusals)
+    try:
+        yield
+    except KafkaTimeoutError as error:
+        raise KafkaTimeoutError(f"{error.args[0]} ({refusals.reason})") from error
+    finally:
+        log.removeHandler(refusals)
 
 
 def open_client(made: Any, **options: Any) -> Any:
@@ -56,7 +96,8 @@ def open_client(made: Any, **options: Any) -> Any:
         return connection
 
     try:
-        return made(**options, kafka_client=connect)
+        with _with_reasons():
+            return made(**options, kafka_client=connect)
     except BaseException:
         for connection in connections:
             connection.close()
@@ -64,9 +105,11 @@ def open_client(made: Any, **options: Any) -> Any:
 
 
 def client_options(topic: KafkaTopic, timeout_ms: int) -> dict[str, Any]:
-    """Return what every client of the log cluster is made with."""
+    """Return what every client of the log cluster is made with; raises ConfigurationError."""
     make_message_classes()
+    security = security_options(Path(topic.config)) if topic.config else {}
     return {
+        **security,
         "bootstrap_servers": topic.bootstrap_servers.split(","),
         "client_id": "helmstream",
         "bootstrap_timeout_ms": timeout_ms,

@@ -8,20 +8,26 @@ from pathlib import Path
 
 from streaming.errors import ConfigurationError
 
-URL_PATTERN = r"kafka://[^\s,/:]+:\d+(,[^\s,/:]+:\d+)*/[a-zA-Z0-9._-]{1,249}"
-URL_FORM = "kafka://host:port[,host:port...]/topic"
+URL_PATTERN = r"kafka://[^\s,/:]+:\d+(,[^\s,/:]+:\d+)*/[a-zA-Z0-9._-]{1,249}(\?config=/[^\s?]+)?"
+URL_FORM = "kafka://host:port[,host:port...]/topic[?config=/path/of/client.properties]"
 _SCHEME = "kafka://"
+_CONFIG = "?config="
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaTopic:
-    """A topic by its log cluster's bootstrap servers (host:port, comma separated) and name."""
+    """A topic by its log cluster's bootstrap servers (host:port, comma separated) and name.
+
+    config: a file with the properties of a client (`streaming.log.client_config`), "" without.
+    """
 
     bootstrap_servers: str
     name: str
+    config: str = ""
 
     def __str__(self) -> str:
-        return f"{_SCHEME}{self.bootstrap_servers}/{self.name}"
+        config = f"{_CONFIG}{self.config}" if self.config else ""
+        return f"{_SCHEME}{self.bootstrap_servers}/{self.name}{config}"
 
 
 LogLocation = Path | KafkaTopic
@@ -41,5 +47,6 @@ def log_location(text: str) -> LogLocation:
         return Path(text)
     if not re.fullmatch(URL_PATTERN, text):
         raise ConfigurationError(f"{text!r} is not a log's URL: allowed is {URL_FORM}")
-    servers, _, name = text.removeprefix(_SCHEME).partition("/")
-    return KafkaTopic(servers, name)
+    servers, _, rest = text.removeprefix(_SCHEME).partition("/")
+    name, _, config = rest.partition(_CONFIG)
+    return KafkaTopic(servers, name, config)

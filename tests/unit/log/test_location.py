@@ -21,9 +21,19 @@ def test_a_url_is_a_topic_and_everything_else_a_path():
     assert topic_of(URL) == log_location(URL)
 
 
+def test_a_url_may_name_the_properties_of_a_client():
+    url = f"{URL}?config=/etc/kafka/client.properties"
+    assert topic_of(url).config == "/etc/kafka/client.properties"
+    assert str(topic_of(url)) == url
+    assert load_settings((), [f"event.log.url={url}"], {}).event_log_url == url
+
+
 @pytest.mark.parametrize(
     "text",
-    ["kafka://a/t", "kafka://a:1", "kafka://a:1/", "kafka://a:1,/t", "kafka://a:1/t/u", "kafka://"],
+    [
+        *("kafka://a/t", "kafka://a:1", "kafka://a:1/", "kafka://a:1,/t", "kafka://a:1/t/u"),
+        *("kafka://", "kafka://a:1/t?config=relative", "kafka://a:1/t?other=/x", "kafka://a:1/t?"),
+    ],
 )
 def test_what_a_url_must_be(text):
     with pytest.raises(ConfigurationError, match=r"allowed is kafka://host:port\[,host:port"):

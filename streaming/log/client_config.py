@@ -1,0 +1,114 @@
+"""How a log cluster is reached that wants TLS, or names and passwords: by the properties of a
+client, as Kafka's own tools take them with --command-config.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jproperties import ParseError, Properties
+
+from streaming.errors import ConfigurationError
+from streaming.keyfiles.jaas import JaasError, LoginModule, parse_jaas
+from streaming.keyfiles.pem import load_key, load_trusted, new_client_context
+
+_PROTOCOL, _MECHANISM, _LOGIN = "security.protocol", "sasl.mechanism", "sasl.jaas.config"
+_IDENTIFICATION = "ssl.endpoint.identification.algorithm"
+_KEY, _TRUSTED = "ssl.keystore.location", "ssl.truststore.location"
+_ALLOWED = {
+    _PROTOCOL: ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
+    _MECHANISM: ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"),
+    _IDENTIFICATION: ("https", ""),
+    "ssl.keystore.type": ("PEM",),
+    "ssl.truststore.type": ("PEM",),
+}
+_KNOWN = frozenset({*_ALLOWED, _LOGIN, _KEY, _TRUSTED})
+_ABOUT_SECURITY = ("security.", "ssl.", "sasl.")
+
+
+def security_options(file: Path) -> dict[str, Any]:
+    """Return what kafka-python's clients are told of TLS, name and password.
+
+    What is not about them in the file does not count. Raises ConfigurationError naming file, key
+    and what is allowed; it repeats no password.
+    """
+    given = _read(file)
+    for key in sorted(given.keys() - _KNOWN):
+        if key.startswith(_ABOUT_SECURITY):
+            raise ConfigurationError(
+                f"{file}: {key} is not known here; of security, allowed are"
+                f" {', '.join(sorted(_KNOWN))}"
+            )
+    for key, allowed in _ALLOWED.items():
+        if key in given and given[key] not in allowed:
+            raise ConfigurationError(
+                f"{file}: {key} = {given[key]!r}; allowed are"
+                f" {', '.join(one or 'nothing' for one in allowed)}"
+            )
+    protocol = given.get(_PROTOCOL, "PLAINTEXT")
+    options: dict[str, Any] = {"security_protocol": protocol}
+    if protocol.endswith("SSL"):
+        options["ssl_context"] = _context(file, given)
+    if protocol.startswith("SASL"):
+        options |= _login(file, given)
+    return options
+
+
+def _read(file: Path) -> dict[str, str]:
+    properties = Properties()
+    try:
+        properties.load(file.read_bytes(), "utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"cannot read {file}: {error.strerror}") from error
+    except (ParseError, UnicodeDecodeError) as error:
+        raise ConfigurationError(f"{file} holds no properties of a client: {error}") from error
+    return {key: value.data.strip() for key, value in properties.items()}
+
+
+def _context(file: Path, given: Mapping[str, str]) -> Any:
+    for location, kind in ((_KEY, "ssl.keystore.type"), (_TRUSTED, "ssl.truststore.type")):
+        if location in given and kind not in given:
+            raise ConfigurationError(
+                f"{file}: {location} needs {kind} = PEM: that alone can be read, and without it"
+                " Kafka's tools take the file for Java's own form"
+            )
+    context = new_client_context(given.get(_IDENTIFICATION, "https"))
+    if _KEY in given:
+        load_key(context, f"{file}: {_KEY}", given[_KEY])
+    load_trusted(context, f"{file}: {_TRUSTED}", given.get(_TRUSTED, ""))
+    return context
+
+
+def _login(file: Path, given: Mapping[str, str]) -> dict[str, Any]:
+    mechanism = given.get(_MECHANISM)
+    if mechanism is None:
+        allowed = ", ".join(_ALLOWED[_MECHANISM])
+        raise ConfigurationError(f"{file}: {_MECHANISM} is missing; allowed are {allowed}")
+    options = _module(file, given).options
+    try:
+        user, password = options["username"], options["password"]
+    except KeyError as missing:
+        raise ConfigurationError(f"{file}: {_LOGIN} has no {missing.args[0]}=...") from None
+    return {
+        "sasl_mechanism": mechanism,
+        "sasl_plain_username": user,
+        "sasl_plain_password": password,
+    }
+
+
+def _module(file: Path, given: Mapping[str, str]) -> LoginModule:
+    """Return the one login module; what stands there is a section of a JAAS file without its name
+    (KIP-85).
+    """
+    try:
+        modules = parse_jaas(f"client {{ {given.get(_LOGIN, '')} }};")["client"]
+    except JaasError as error:
+        raise ConfigurationError(f"{file}: {_LOGIN} cannot be read: {error}") from error
+    if len(modules) != 1:
+        raise ConfigurationError(
+            f"{file}: {_LOGIN} has {len(modules)} login modules, allowed is one:"
+            " ...LoginModule required username=... password=...;"
+        )
+    return modules[0]

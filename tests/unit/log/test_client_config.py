@@ -1,0 +1,89 @@
+"""The properties of a client, by which a log cluster is reached."""
+
+from __future__ import annotations
+
+import ssl
+from pathlib import Path
+
+import pytest
+
+from streaming.errors import ConfigurationError
+from streaming.log.client_config import security_options
+from streaming.preflight import check_log_clusters
+from tests.fixtures.certificates import Authority
+
+LOGIN = (
+    "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=SCRAM-SHA-256\n"
+    'sasl.jaas.config=a.b.ScramLoginModule required username="u" \\\n   password="p\\\\"w";\n'
+)
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "client.properties"
+    file.write_text(text)
+    return file
+
+
+def test_what_is_not_about_security_does_not_count(tmp_path: Path) -> None:
+    file = written(tmp_path, "# comment\nbootstrap.servers = a:1\nclient.id=c\nacks: all\n")
+    assert security_options(file) == {"security_protocol": "PLAINTEXT"}
+
+
+def test_name_and_password_are_those_of_the_login_module(tmp_path: Path) -> None:
+    assert security_options(written(tmp_path, LOGIN)) == {
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "SCRAM-SHA-256",
+        "sasl_plain_username": "u",
+        "sasl_plain_password": 'p"w',
+    }
+
+
+@pytest.mark.parametrize(("said", "checked"), [("", True), ("\nx=", True), ("{}=", False)])
+def test_names_are_compared_unless_that_is_switched_off(
+    tmp_path: Path, said: str, checked: bool
+) -> None:
+    authority = Authority(tmp_path)
+    said = said.format("\nssl.endpoint.identification.algorithm")
+    file = written(
+        tmp_path,
+        f"security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location="
+        f"{authority.trusted}\nssl.keystore.type=PEM\nssl.keystore.location="
+        f"{authority.keystore('one')}{said}\n",
+    )
+    context = security_options(file)["ssl_context"]
+    assert (context.check_hostname, context.verify_mode) == (checked, ssl.CERT_REQUIRED)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("security.protocol=TLS", "security.protocol = 'TLS'; allowed are PLAINTEXT, SSL, SASL_P"),
+        ("ssl.keystore.type=JKS", "ssl.keystore.type = 'JKS'; allowed are PEM"),
+        ("ssl.keystore.password=p", "ssl.keystore.password is not known here; of security, allow"),
+        ("security.protocol=SSL\nssl.truststore.location=t", "needs ssl.truststore.type = PEM"),
+        (
+            "security.protocol=SSL\nssl.truststore.type=PEM\nssl.truststore.location=/none",
+            "ssl.truststore.location = '/none' cannot be used",
+        ),
+        ("security.protocol=SASL_SSL", "sasl.mechanism is missing; allowed are PLAIN, SCRAM"),
+        (LOGIN.replace("SCRAM-SHA-256", "GSSAPI"), "sasl.mechanism = 'GSSAPI'; allowed are PLAIN"),
+        (LOGIN.replace("username", "user"), "sasl.jaas.config has no username="),
+        (LOGIN.replace(";", ""), "sasl.jaas.config cannot be read: line 1"),
+        (LOGIN.partition("sasl.jaas")[0], "sasl.jaas.config has 0 login modules, allowed is one"),
+        ("a=\\u12", "holds no properties of a client"),
+    ],
+)
+def test_what_cannot_be_used_is_named_with_what_is_allowed(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    file = written(tmp_path, text)
+    with pytest.raises(ConfigurationError) as refused:
+        check_log_clusters("", f"kafka://a:1/t?config={file}")
+    assert str(file) in str(refused.value)
+    assert said in str(refused.value)
+    assert 'p"w' not in str(refused.value)
+
+
+def test_a_file_that_is_not_there_is_named() -> None:
+    with pytest.raises(ConfigurationError, match="cannot read /none: No such file"):
+        check_log_clusters("kafka://a:1/t?config=/none", "kafka://a:1/t")
