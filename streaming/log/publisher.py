@@ -15,14 +15,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from streaming.errors import ConfigurationError
 from streaming.log.api import LogError, LogReader, LogWriter
 from streaming.log.decision_writer import IdempotentLogWriter, IdentifiedRecord, record_id
 from streaming.log.embedded import EmbeddedLogReader
 from streaming.log.kafka_reader import TIMEOUT_MS, KafkaLogReader
 from streaming.log.kafka_writer import KafkaLogWriter
 from streaming.log.location import KafkaTopic, topic_of
-from streaming.log.recorded import first_where, kept_from
-from streaming.process.wall_clock import wall_clock_ms
+from streaming.log.log_clock import LogClock
+from streaming.log.recorded import first_where, kept_from, oldest_kept_ms
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +64,7 @@ class DecisionPublisher:
         self._topic = topic
         self._retention_ms = retention_ms
         self._timeout_ms = timeout_ms
+        self._clock = LogClock()
         self._next_cut_s = time.monotonic() + _CUT_EVERY_S
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="decision-stream", daemon=True)
@@ -86,7 +88,7 @@ class DecisionPublisher:
                     EmbeddedLogReader(self._decisions) as decisions,
                 ):
                     self._copy(decisions, log, reader)
-            except LogError as error:
+            except (LogError, ConfigurationError) as error:
                 logger.warning("the decision stream waits: %s", error)
             except Exception:
                 logger.exception("the decision stream is opened again")
@@ -113,7 +115,8 @@ class DecisionPublisher:
         """Delete from the topic, now and then."""
         if time.monotonic() >= self._next_cut_s:
             self._next_cut_s = time.monotonic() + _CUT_EVERY_S
-            log.truncate_before(kept_from(reader, wall_clock_ms() - self._retention_ms))
+            oldest_ms = oldest_kept_ms(reader, self._clock.now_ms(), self._retention_ms)
+            log.truncate_before(kept_from(reader, oldest_ms))
 
     def _start(self, decisions: LogReader, writer: IdempotentLogWriter) -> int:
         """Return the offset of the first decision that the topic does not have."""

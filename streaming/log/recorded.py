@@ -146,6 +146,14 @@ def last_time_ms(reader: LogReader) -> int:
     return next(iter(reader.read(end - 1, end))).time_ms
 
 
+def oldest_kept_ms(reader: LogReader, now_ms: int, retention_ms: int) -> int:
+    """Return from which time on a log keeps its records. One that was written under a wrong clock
+    ages by its own times, which never go back: nothing in it would grow old for as long as that
+    clock was ahead.
+    """
+    return max(now_ms, last_time_ms(reader)) - retention_ms
+
+
 def first_where(reader: LogReader, reached: Callable[[LogRecord], bool]) -> int:
     """Return the offset of the first retained record for which `reached` holds, as it does for all
     after it; the end when there is none.

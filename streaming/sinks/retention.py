@@ -20,13 +20,13 @@ from streaming.log.embedded import EmbeddedLogReader
 from streaming.log.kept_reader import KeptReader
 from streaming.log.location import LogLocation
 from streaming.log.log_clock import LogClock
-from streaming.log.recorded import kept_from, last_time_ms
+from streaming.log.recorded import kept_from, oldest_kept_ms
 from streaming.paths import DataDir
 
 logger = logging.getLogger(__name__)
 
 _CHECK_EVERY_S = 60.0
-_AHEAD_MS = 3_600_000
+_HOUR_MS = 3_600_000
 
 
 class Truncated(Protocol):
@@ -86,15 +86,15 @@ class Retention:
                 self._retain_from = min(self._ends[0], self._kept_from(self._event_log, reader))
 
     def _kept_from(self, log: LogLocation, reader: LogReader) -> int:
-        """Return from where on a log is kept. One that was written under a wrong clock ages by its
-        own times, which never go back: nothing in it would grow old for as long as it was wrong by.
-        """
-        now_ms, last_ms = self._now_ms(), last_time_ms(reader)
-        if last_ms > now_ms + _AHEAD_MS and log not in self._ahead:
+        """Return from where on a log is kept; say once when it is ahead of the clock."""
+        now_ms = self._now_ms()
+        oldest_ms = oldest_kept_ms(reader, now_ms, self._retention_ms)
+        ahead_ms = oldest_ms + self._retention_ms - now_ms
+        if ahead_ms > _HOUR_MS and log not in self._ahead:
             self._ahead.add(log)
-            hours = (last_ms - now_ms) / _AHEAD_MS
+            hours = ahead_ms / _HOUR_MS
             logger.warning("the log at %s is %.1f hours ahead of the clock", log, hours)
-        return kept_from(reader, max(now_ms, last_ms) - self._retention_ms)
+        return kept_from(reader, oldest_ms)
 
     @contextmanager
     def _cut_later(self, log: LogLocation) -> Iterator[None]:

@@ -8,7 +8,7 @@ from unittest.mock import Mock
 import pytest
 from kafka import KafkaConsumer
 
-from streaming.log import kafka_reader, kept_reader
+from streaming.log import kafka_reader, kept_reader, recorded
 from streaming.log.api import LogUnavailable, NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
 from streaming.paths import DataDir
@@ -132,7 +132,7 @@ def test_a_retention_longer_than_the_epoch_keeps_a_topic_whole_and_opens_it_once
     consumer.offsets_for_times = lambda *args: KafkaConsumer.offsets_for_times(consumer, *args)
     opening = Mock(return_value=consumer)
     monkeypatch.setattr(kafka_reader, "open_consumer", opening)
-    monkeypatch.setattr(retention, "last_time_ms", lambda _: 0)
+    monkeypatch.setattr(recorded, "last_time_ms", lambda _: 0)
     on_topic = DataDir(folders.root, "kafka://127.0.0.1:1/events")
     forever = Retention(on_topic, {}, retention_ms=2**63 - 1, batches_retained=2)
     assert [checked(forever, end) for end in (10, 20, 30, 40)] == [0, 0, 3, 3]
