@@ -26,6 +26,16 @@ class NotInRole(HelmstreamError):
         super().__init__(f"the role is {role}, not {required}{known}")
 
 
+class RoleInDoubt(HelmstreamError):
+    """A helmstream runs in the role that was asked for, as far as it knows."""
+
+    def __init__(self, role: str) -> None:
+        super().__init__(
+            f"the role is {role} as far as is known here, but ZooKeeper is out of reach: another"
+            " controller may have been elected"
+        )
+
+
 def status(
     *,
     config: ConfigFiles = None,
@@ -36,7 +46,11 @@ def status(
         float, typer.Option("--timeout", metavar="SECONDS", min=0.1, help="Wait for the answer.")
     ] = 5.0,
     require: Annotated[
-        str, typer.Option(metavar="ROLE", help="Exit with 1 unless this is its role, as active.")
+        str,
+        typer.Option(
+            metavar="ROLE",
+            help="Exit with 1 unless this is its role, as active, and ZooKeeper within reach.",
+        ),
     ] = "",
 ) -> None:
     """Show the status of the helmstream that runs on a data folder.
@@ -51,6 +65,8 @@ def status(
         console.print(render_status(answer))
     if require not in {"", answer["role"]}:
         raise NotInRole(answer["role"], require)
+    if require and answer["in_doubt"]:
+        raise RoleInDoubt(answer["role"])
 
 
 def render_status(answer: Mapping[str, Any]) -> Table:
