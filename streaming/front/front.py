@@ -132,6 +132,7 @@ class Front:
             now_s=self._loop.time(),
             progress=self._progress,
             image=self._feed.image,
+            listener=self._settings.controller_listener,
             clock=self._clock,
             pending=self._pending,
             gateway=self._gateway,

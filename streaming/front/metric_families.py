@@ -167,6 +167,7 @@ def _cluster(status: Status) -> Iterator[Family]:
         ("leaderless_partitions", "Partitions that have no leader at all", "leaderless"),
         ("under_replicated_partitions", "Partitions with replicas not in sync", "under_replicated"),
         ("deleting_topics", "Topics whose deletion has started", "deleting"),
+        ("untold_brokers", "Brokers without the controller's listener", "untold_brokers"),
     ):
         if status[value] is not None:
             yield _gauge(f"helmstream_{name}", said, _count(status[value]))

@@ -24,6 +24,7 @@ from streaming.front.pending_requests import PendingRequests
 from streaming.front.seen import Seen
 from streaming.front.signals import Signals
 from streaming.front.unix_server import UnixServer
+from streaming.image.brokers import endpoint_on
 from streaming.image.cluster_image import ClusterImage
 from streaming.process.counters import Counters
 
@@ -67,14 +68,16 @@ def front_status(
     now_s: float,
     progress: JobProgress,
     image: ClusterImage | None,
+    listener: str,
     clock: Clock,
     pending: PendingRequests,
     gateway: FrontGateway,
     groups: Groups,
     counters: Counters,
 ) -> dict[str, Any]:
-    """Return what `helmstream status` shows, now_s being the lease's time; docs/status.md says what
-    each field means.
+    """Return what `helmstream status` shows; docs/status.md says what each field means.
+
+    now_s: the lease's time. listener: on which brokers hear the controller.
     """
     claim = role.claim
     return {
@@ -87,6 +90,7 @@ def front_status(
         "event_log": {"start_offset": log.start_offset(), "end_offset": log.end_offset()},
         "job": _job_status(progress, lease, now_s),
         **image_status(image),
+        "untold_brokers": untold_brokers(image, listener),
         "topics_to_delete": seen.topics_to_delete,
         "timers": dict(clock.armed),
         "waiting_requests": pending.waiting + groups.waiting,
@@ -109,6 +113,16 @@ def _job_status(progress: JobProgress, lease: Lease, now_s: float) -> dict[str, 
         "last_batch": progress.batch,
         **progress.totals,
     }
+
+
+def untold_brokers(image: ClusterImage | None, listener: str) -> list[int] | None:
+    """Return the ids of registered brokers that have no address on a listener, so that nothing can
+    be told to them; None before the first image.
+    """
+    if image is None:
+        return None
+    brokers = image.brokers.items()
+    return sorted(id_ for id_, one in brokers if endpoint_on(one.node, listener) is None)
 
 
 def image_status(image: ClusterImage | None) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from streaming.image.brokers import RegisteredBroker, endpoint_on
 from streaming.security.connector import Connector
 from streaming.sinks.channel import Answer, BrokerChannel, Queued, Timing
 from streaming.sinks.plan import Plan
+from streaming.wire.endpoints import Endpoint
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +46,7 @@ class BrokerSink:
         self._on_sent = on_sent
         self._on_confirmed = on_confirmed
         self._channels: dict[int, tuple[BrokerChannel, asyncio.Task[None]]] = {}
+        self._untold: dict[int, int] = {}  # epochs of the brokers that have no address for us
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="brokers", daemon=True)
         self._thread.start()
@@ -103,9 +105,17 @@ class BrokerSink:
                 del self._channels[broker_id]
                 if registered is not None and channel.broker_epoch == registered.epoch:
                     waiting[broker_id] = channel.waiting
+        untold, self._untold = self._untold, {}
         for broker_id, registered in brokers.items():
-            if broker_id not in self._channels:
-                self._open(registered, waiting.get(broker_id, ()))
+            if broker_id in self._channels:
+                continue
+            if (end := endpoint_on(registered.node, self._listener)) is not None:
+                self._open(registered, end, waiting.get(broker_id, ()))
+                continue
+            self._untold[broker_id] = registered.epoch
+            if untold.get(broker_id) != registered.epoch:
+                told = "broker %s has no listener %r: nothing can be told to it"
+                logger.error(told, broker_id, self._listener)
         for broker_id, requests in plan.items():
             if broker_id in self._channels:
                 channel = self._channels[broker_id][0]
@@ -123,11 +133,7 @@ class BrokerSink:
         end = endpoint_on(registered.node, self._listener)
         return end == channel.end and channel.broker_epoch == registered.epoch
 
-    def _open(self, registered: RegisteredBroker, waiting: Iterable[Queued]) -> None:
-        end = endpoint_on(registered.node, self._listener)
-        if end is None:
-            logger.error("broker %s has no listener %r", registered.node.id, self._listener)
-            return
+    def _open(self, registered: RegisteredBroker, end: Endpoint, waiting: Iterable[Queued]) -> None:
         channel = BrokerChannel(
             registered.node.id,
             registered.epoch,

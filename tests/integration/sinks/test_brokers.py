@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -213,7 +214,11 @@ def test_a_broker_without_our_listener_costs_the_others_nothing(stub_brokers, no
     both = {1: lost, **brokers_of(stub_brokers, 2)}
     notes.sink.deliver(both, {1: [numbered(1)], 2: [numbered(1)]}, 3)
     notes.wait_confirmed((2, 3))
-    assert "broker 1 has no listener 'INTERNAL'" in caplog.text
+    for _ in range(3):
+        notes.sink.deliver(both, {}, 4)
+    assert caplog.text.count("broker 1 has no listener 'INTERNAL'") == 1, "not with each batch"
+    notes.sink.deliver({1: replace(lost, epoch=102)}, {}, 5)
+    assert caplog.text.count("broker 1 has no listener 'INTERNAL'") == 2, "it came again"
 
 
 def test_closing_ends_every_connection(stub_brokers):

@@ -7,7 +7,7 @@ import asyncio
 from state.event_kinds import EventKind
 from streaming.front.controller_role import ControllerRole
 from streaming.front.job_progress import JobProgress
-from streaming.front.status import image_status
+from streaming.front.status import image_status, untold_brokers
 from streaming.image import restore
 from streaming.image.cluster_image import ClusterImage
 from streaming.link.from_job import BatchCompleted
@@ -35,6 +35,14 @@ def test_a_preferred_replica_that_is_added_counts_once_it_is_in_sync():
     image = image_of(rows)
     image.columns["adding"][:2, 0] = True
     assert image_status(image)["imbalanced"] == 2
+
+
+def test_brokers_that_nothing_can_be_told_to_are_shown():
+    image = image_of([(1, [1, 2], [1, 2])])
+    listener = image.brokers[1].node.endpoints[0].listener
+    assert untold_brokers(image, listener) == []
+    assert untold_brokers(image, "CONTROL") == sorted(image.brokers)
+    assert untold_brokers(None, listener) is None
 
 
 def test_an_image_without_partitions_counts_none_and_no_image_is_not_known():
