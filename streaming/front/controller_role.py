@@ -117,6 +117,11 @@ class ControllerRole:
         """The claim of the present term, else None."""
         return self._claim
 
+    @property
+    def is_under_way(self) -> bool:
+        """Whether the role is held, or about to be: brokers may be waited for before a claim."""
+        return self._claim is not None or self._phase is RolePhase.CLAIMING
+
     def is_controller(self) -> bool:
         """Return whether requests may be decided now."""
         return self._phase is RolePhase.ACTIVE and not self._signals.leaving
@@ -175,6 +180,7 @@ class ControllerRole:
     def _resign(self, term: HeldTerm, reason: str) -> None:
         """The event goes first: nothing is decided any more when a broker takes the role."""
         if self._claim is None:
+            logger.info("the controller role is not claimed: %s", reason)
             self._enter(RolePhase.LOST)
             return
         logger.info("the controller role is given back: %s", reason)

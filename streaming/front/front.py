@@ -250,7 +250,7 @@ class Front:
             self._groups.role_lost()
 
     def _lease_expired(self, reason: str) -> None:
-        if self._role.claim is not None:
+        if self._role.is_under_way:
             self._lease.doubt_job()
             self._signals.give_up(reason)
             self._pending.fail_all()

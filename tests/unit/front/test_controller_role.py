@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections import Counter
 from concurrent.futures import Future
+from pathlib import Path
 
 import orjson
 import pytest
@@ -17,6 +19,7 @@ from streaming.log.api import LogClosed
 from streaming.observers.notifications import Fenced
 from streaming.zk.claim import ControllerClaim
 from streaming.zk.errors import SessionLost, ZooKeeperUnreachable
+from tests.unit.front.front_figures import made_front
 
 
 class Log:
@@ -224,3 +227,19 @@ def test_that_somebody_else_took_the_role_is_no_fault(loss, level, caplog):
         serve("follow", loss)
     told = [one.levelname for one in caplog.records if "is lost" in one.message]
     assert told == [level]
+
+
+def test_a_role_that_is_not_claimed_yet_is_given_up_when_the_lease_runs_out(tmp_path: Path) -> None:
+    """A claim may wait for the first broker, and the job be gone by then."""
+
+    async def left() -> list[bool]:
+        front, log = made_front(tmp_path)
+        found = []
+        for phase in (RolePhase.WAITING_FOR_JOB, RolePhase.CLAIMING):
+            front._role._phase = phase
+            front._lease_expired("the job is away")
+            found.append(front._signals.leaving)
+        log.close()
+        return found
+
+    assert asyncio.run(left()) == [False, True]
