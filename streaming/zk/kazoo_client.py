@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import ssl
 from typing import Any
 
@@ -12,6 +13,7 @@ from kazoo.protocol.connection import ConnectionHandler
 
 from streaming.security.credentials import Credentials
 from streaming.zk.errors import WriteRefused
+from streaming.zk.host_addresses import Address, HostAddresses
 
 _READS = frozenset({-11, 3, 4, 6, 8, 9, 12, 22, 100, 101, 102})
 """Request types that change no znode (org.apache.zookeeper.ZooDefs.OpCode): closeSession, exists,
@@ -34,7 +36,8 @@ class ImpatientHandler(SequentialThreadingHandler):
         """
         super().__init__()
         count = hosts.partition("/")[0].count(",") + 1
-        self.connect_timeout_s = session_timeout_ms / 1000 / 3 / count
+        self.session_timeout_s = session_timeout_ms / 1000
+        self.connect_timeout_s = self.session_timeout_s / 3 / count
         self._tls = tls
 
     def create_connection(self, *args: Any, **kwargs: Any) -> Any:
@@ -72,9 +75,24 @@ class _ImpatientConnection(ConnectionHandler):
 
     A server that refuses a password hangs up, and so does one that dies. kazoo gives up for good
     then; where the password was good once, it is the latter.
+
+    Names are resolved within that bound too, once they were before.
     """
 
     _was_known = False
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._addresses = HostAddresses()
+
+    def _expand_client_hosts(self) -> list[Address]:
+        handler = self.handler
+        is_first = self._addresses.is_empty
+        timeout_s = handler.session_timeout_s if is_first else handler.connect_timeout_s
+        found = self._addresses.of(self.client.hosts, timeout_s)
+        if self.client.randomize_hosts:
+            random.shuffle(found)
+        return found
 
     def _invoke(self, timeout: float, request: Any, xid: int | None = None) -> Any:
         return super()._invoke(self._bounded(timeout), request, xid)
