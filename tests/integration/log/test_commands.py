@@ -52,7 +52,7 @@ def wanted(log):
 def test_a_log_that_was_copied_to_a_topic_gives_the_same_digest(run, events, log, log_cluster):
     url = str(log_cluster.topic(f"events-{uuid.uuid4().hex}"))
     code, said = run("log", "copy", events, url)
-    assert code == 2
+    assert code == 2, said
     assert f"helmstream log create {url}" in said
     assert run("log", "create", url) == (0, f"{url} can hold a log\n")
     assert run("log", "copy", events, url) == (0, f"{len(log)} records copied to {url}\n")
