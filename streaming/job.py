@@ -12,6 +12,7 @@ logs and ZooKeeper do not have, so it may be killed at any point and started aga
 
 from __future__ import annotations
 
+import logging
 import signal
 import threading
 from collections.abc import Callable, Sequence
@@ -32,6 +33,7 @@ from streaming.process.open_files import JOB_FILES, allow_open_files
 from streaming.query import ProcessBatch, for_each_batch, read_events
 from streaming.router import route
 from streaming.settings import Settings
+from streaming.sinks.appender import JobStopping
 from streaming.sinks.assembly import open_sinks
 from streaming.sinks.decided_so_far import DecidedSoFar
 from streaming.spark.local_fs import local_fs_jar
@@ -41,6 +43,8 @@ from streaming.starting.beginning import begin, give_up_if_lost, knows_no_term, 
 from streaming.starting.head_starts import HeadStarts
 from streaming.starting.job_lock import JobLock
 from streaming.starting.standby import CheckpointFollower, stand_by
+
+logger = logging.getLogger(__name__)
 
 _POLL_S = 0.5
 
@@ -77,7 +81,10 @@ def run_job(settings: Settings, *, standby: bool = False) -> int:
         if waited is None:
             lock.acquire()
         if not stop.is_set():
-            _run_with_lock(settings, folders, lock, stop, waited)
+            try:
+                _run_with_lock(settings, folders, lock, stop, waited)
+            except JobStopping as error:  # the front was stopped with us and is gone already
+                logger.info("the next job does what is left: %s", error)
     return 0
 
 
