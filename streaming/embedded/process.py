@@ -120,10 +120,14 @@ class ChildProcess:
         self._signal(signal.SIGKILL)
         self._process.wait(timeout_s)
 
-    def terminate(self, timeout_s: float) -> bool:
-        """SIGTERM, wait, SIGKILL after timeout_s; True when it ended by itself in time."""
+    def ask_to_end(self) -> None:
+        """SIGTERM; a paused process gets it too. May be called after its end."""
         self._signal(signal.SIGTERM)
         self._signal(signal.SIGCONT)
+
+    def terminate(self, timeout_s: float) -> bool:
+        """SIGTERM, wait, SIGKILL after timeout_s; True when it ended by itself in time."""
+        self.ask_to_end()
         if self.wait(timeout_s):
             return True
         self.kill()

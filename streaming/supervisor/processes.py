@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import os
 import shutil
+import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,6 +31,7 @@ _STABLE_S = 30.0
 _PROVEN_S = 600.0
 """How long a process has run whose configuration works; its first start may wait for minutes."""
 _STOP_TIMEOUT_S = 20.0
+_KILL_TIMEOUT_S = 10.0
 LOG_BYTES_MAX = 64 * 1024 * 1024
 _ERROR_MARK = "error: "  # how a role's last words start
 
@@ -140,11 +142,32 @@ class Supervised:
         self.start_after = now + self.back_off.pause_s()
         self.child = None
 
-    def stop(self) -> None:
-        """Ask the process to end and wait for it."""
-        if self.child is not None and self.child.running:
-            self.child.terminate(_STOP_TIMEOUT_S)
-        self.child = None
+    def ask_to_end(self) -> None:
+        """Ask the process to end, if one runs."""
+        if self.child is not None:
+            self.child.ask_to_end()
+
+    def await_end(self, timeout_s: float) -> None:
+        """Wait until the process is gone, and kill it after timeout_s; one that the kernel does not
+        let go of, as with a disk that hangs, is left to it.
+        """
+        child, self.child = self.child, None
+        if child is None or child.wait(timeout_s):
+            return
+        try:
+            child.kill(_KILL_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            logger.error("%s was killed and is still there: process %d", self.role, child.pid)
+
+
+def stop_together(roles: Iterable[Supervised]) -> None:
+    """Ask all to end at once, and wait for all: none is kept by how long another one takes."""
+    stopped = list(roles)
+    for role in stopped:
+        role.ask_to_end()
+    end_s = time.monotonic() + _STOP_TIMEOUT_S
+    for role in stopped:
+        role.await_end(max(end_s - time.monotonic(), 0.0))
 
 
 def _ending(return_code: int | None) -> str:
@@ -195,6 +218,7 @@ class Supervisor:
             child.kill()
 
     def stop(self) -> None:
-        """Stop the job, then the front, which gives the controller role back."""
-        for role in (JOB, FRONT):
-            self.roles[role].stop()
+        """Stop both. The front gives the controller role back meanwhile: without a job nothing is
+        decided, and brokers are to elect at once.
+        """
+        stop_together(self.roles[role] for role in (FRONT, JOB))

@@ -19,6 +19,7 @@ from streaming.supervisor.processes import (
     Supervised,
     keep_bounded,
     role_command,
+    stop_together,
 )
 from tests.fixtures.waiting import WAIT_S, wait_for
 
@@ -40,7 +41,7 @@ def test_a_process_that_ends_is_started_again(ending: str, tmp_path: Path) -> No
     role = role_that(ending, tmp_path)
     role.start()
     keep_until_started_again(role)
-    role.stop()
+    stop_together([role])
 
 
 def test_a_process_that_cannot_run_as_configured_is_given_up_with_its_reason(
@@ -71,7 +72,7 @@ def test_how_a_process_ended_is_said_and_that_it_is_started_again(
     role = role_that(f"import os; {ending}", tmp_path)
     role.start()
     keep_until_started_again(role)
-    role.stop()
+    stop_together([role])
     see = f"see {tmp_path / 'job.log'}; it is started again"
     assert {one.getMessage() for one in caplog.records} == {f"job {said}, {see}"}
 
@@ -92,7 +93,7 @@ def test_a_process_that_ran_with_its_configuration_before_is_started_again(
     role.keep_running()
     monkeypatch.setattr(processes, "_PROVEN_S", 3600.0)
     keep_until_started_again(role)
-    role.stop()
+    stop_together([role])
     said = [one.getMessage() for one in caplog.records if one.levelname == "ERROR"]
     see = f"(its log is {tmp_path / 'job.log'}); it is started again"
     assert said[:1] == [f"job ended with code 2: no topic yet {see}"]
@@ -131,7 +132,7 @@ def test_a_supervised_process_has_its_log_bounded(
     role = role_that("pass", tmp_path)
     role.start()
     role.keep_running()
-    role.stop()
+    stop_together([role])
     assert looked_at == [tmp_path / "job.log"]
 
 
@@ -151,7 +152,7 @@ def test_a_process_that_cannot_be_started_is_tried_again(tmp_path: Path) -> None
     assert role.starts == 1
     role.log_path.rmdir()
     keep_until_started_again(role)
-    role.stop()
+    stop_together([role])
 
 
 def test_a_log_that_cannot_be_moved_aside_ends_nothing(
@@ -172,7 +173,7 @@ def test_a_log_that_cannot_be_moved_aside_ends_nothing(
     (tmp_path / "job.log.1").rmdir()
     role.keep_running()
     assert role.log_path.read_bytes() == b""
-    role.stop()
+    stop_together([role])
 
 
 @pytest.mark.slow
