@@ -13,7 +13,6 @@ logs and ZooKeeper do not have, so it may be killed at any point and started aga
 from __future__ import annotations
 
 import logging
-import signal
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -30,6 +29,7 @@ from streaming.operator import decide
 from streaming.paths import DataDir
 from streaming.process.garbage import collect_rarely
 from streaming.process.open_files import JOB_FILES, allow_open_files
+from streaming.process.stop_signals import on_stop_signal
 from streaming.query import ProcessBatch, for_each_batch, read_events
 from streaming.router import route
 from streaming.settings import Settings
@@ -66,14 +66,13 @@ def start_query(
 
 
 def run_job(settings: Settings, *, standby: bool = False) -> int:
-    """Run the query until SIGTERM; return the exit code. An error of the query is raised.
+    """Run the query until a signal comes; return the exit code. An error of the query is raised.
 
     standby: wait, with Spark warm, while another process is the job of the data folder; without it
     JobLocked is raised then.
     """
     stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    on_stop_signal(lambda _: stop.set())
     allow_open_files(JOB_FILES)
     folders = DataDir(settings.data_dir, settings.event_log_url)
     with JobLock(folders.job_lock) as lock:

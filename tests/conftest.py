@@ -16,6 +16,7 @@ pytest_plugins = [
     "tests.fixtures.kafka",
     "tests.fixtures.log_cluster",
     "tests.fixtures.stub_brokers",
+    "tests.fixtures.signal_handlers",
 ]
 
 TESTS = Path(__file__).parent

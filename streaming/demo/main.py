@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import shutil
-import signal
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -23,6 +22,7 @@ from streaming.demo.summary import table_of
 from streaming.demo.verdict import NotReadable, Verdict
 from streaming.embedded.java import find_java
 from streaming.embedded.kafka_jars import DEFAULT_VERSION, kafka_jars
+from streaming.process.stop_signals import on_stop_signal
 from streaming.spark.local_fs import fetch_local_fs_jar
 
 _TABLE_WIDTH = 132
@@ -37,7 +37,7 @@ def run_demo(options: Sequence[str], console: Console, *, keep: bool = False) ->
     ArtifactsUnavailable, and ChildDied, NotReady when ZooKeeper does not start.
     """
     find_java()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    on_stop_signal(lambda number: sys.exit(128 + number))
     fetch_jars(console)
     folder = Path(tempfile.mkdtemp(prefix="helmstream-demo-"))
     logging.basicConfig(filename=folder / "demo.log", level=logging.WARNING, format=_LOG_FORMAT)

@@ -1,10 +1,9 @@
-"""Runs the front as a process: opens the log, serves, ends on SIGTERM or SIGINT."""
+"""Runs the front as a process: opens the log, serves, ends on a signal."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import signal
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -19,6 +18,7 @@ from streaming.log.log_clock import LogClock
 from streaming.log.writer_lock import WriterLock
 from streaming.paths import DataDir
 from streaming.process.garbage import collect_rarely
+from streaming.process.stop_signals import stop_signals
 from streaming.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ Held = TypeVar("Held")
 
 
 def run_front(settings: Settings, *, standby: bool = False) -> int:
-    """Serve until SIGTERM or SIGINT, then give the controller role back; return the exit code.
+    """Serve until a signal comes, then give the controller role back; return the exit code.
 
     standby: wait while a front of the same data folder runs; without it LogLocked is raised then.
     Raises PortTaken, CorruptLog, UnusableTopic, LogUnavailable, and LogError when the log fails
@@ -83,6 +83,6 @@ def _when_free(open_log: Callable[[], Held], standby: bool) -> Held:
 async def _serve(settings: Settings, writer: LogWriter, clock: LogClock) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in stop_signals():
         loop.add_signal_handler(number, stopped.set)
     await Front(settings, writer, clock.now_ms).run(stopped)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import math
-import signal
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +19,7 @@ from rich.text import Text
 from streaming.log.embedded import EmbeddedLogReader
 from streaming.paths import DataDir
 from streaming.preflight import check_zookeeper, claim_for_shadow
+from streaming.process.stop_signals import on_stop_signal
 from streaming.settings import Settings
 from streaming.shadow.comparison import Comparison
 from streaming.shadow.engine import Engine, LocalEngine, SparkEngine
@@ -77,8 +77,7 @@ def run_shadow(settings: Settings, options: Options, console: Console) -> int:
     claim_for_shadow(folders.root)
     log_to_file(folders.printed / "shadow.log")
     stop = Stop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, stop.on_signal)
+    on_stop_signal(stop.on_signal)
     engine: Engine = (LocalEngine if options.local else SparkEngine)(settings, folders)
     try:
         return _watch(settings, options, console, engine, stop)

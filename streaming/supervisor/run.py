@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from streaming.errors import ConfigurationError
 from streaming.log.writer_lock import WriterLock
 from streaming.paths import DataDir
 from streaming.preflight import check_bindable, check_log_clusters, check_zookeeper
+from streaming.process.stop_signals import on_stop_signal
 from streaming.security.credentials import check_credentials
 from streaming.security.tls import check_tls
 from streaming.settings import Settings
@@ -48,8 +48,7 @@ def run(settings: Settings, config: list[str], console: Console, *, standby: boo
     if settings.zookeeper_connect:
         check_zookeeper(settings.zookeeper_connect, settings.zookeeper_connection_timeout_ms)
     stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    on_stop_signal(lambda _: stop.set())
     data_dir = settings.data_dir
     cluster = None if settings.zookeeper_connect else _embedded(settings, data_dir, console)
     supervisor = Supervisor(data_dir, [*config, *_options(cluster)], standby)
@@ -64,10 +63,12 @@ def run(settings: Settings, config: list[str], console: Console, *, standby: boo
         )
         supervisor.watch(until=stop.is_set)
     finally:
-        console.print("stopping")
-        supervisor.stop()
-        if cluster is not None:
-            cluster.stop()
+        try:
+            console.print("stopping")
+        finally:  # who reads that may be gone, as `| tee` is after a Ctrl-C
+            supervisor.stop()
+            if cluster is not None:
+                cluster.stop()
 
 
 def check_folder_free(settings: Settings) -> None:

@@ -1,4 +1,4 @@
-"""`helmstream demo` as a command: a Ctrl-C at any moment leaves nothing running."""
+"""`helmstream demo` as a command: a Ctrl-C or a hangup at any moment leaves nothing running."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def short_folder() -> Iterator[Path]:
 
 
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_demo_leaves_nothing_behind(
     number: signal.Signals, tmp_path: Path, short_folder: Path
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -254,6 +253,7 @@ def test_routing_gives_each_machine_its_events_once(spark, tmp_path, log):
     assert "scope" not in rows[0]
 
 
+@pytest.mark.usefixtures("handlers_kept")
 @pytest.mark.parametrize(
     ("key", "value", "sentence"),
     [
@@ -266,13 +266,8 @@ def test_a_job_that_is_configured_otherwise_is_refused(tmp_path, key, value, sen
     from checkpoints.layout import check_layout
 
     check_layout(DataDir(tmp_path).checkpoint, Layout(4, GROUP_SLOTS), 1)
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        with pytest.raises(CheckpointMismatch, match=sentence):
-            run_job(settings_of(tmp_path, **{key: value}))
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+    with pytest.raises(CheckpointMismatch, match=sentence):
+        run_job(settings_of(tmp_path, **{key: value}))
 
 
 def test_a_shadow_decides_alike_with_spark_and_without(spark, tmp_path, log):

@@ -1,8 +1,13 @@
-"""Front and job under one supervisor, stopped together."""
+"""How a front ends that is told to, by itself and under a supervisor with its job."""
 
 from __future__ import annotations
 
+import os
+import signal
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from streaming.paths import DataDir
 from streaming.sockets.status_socket import fetch_status
@@ -11,8 +16,20 @@ from streaming.zk.client import ZkSession
 from tests.fixtures.plain_job import without_spark
 from tests.fixtures.waiting import WAIT_S, wait_for
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
+from tests.integration.front.harness import FrontProcess
 
 ALARMING = ("Traceback", " ERROR ", " WARNING ", "ERROR:", "WARNING:", "error: ")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_front_that_is_told_to_end_gives_the_role_back(
+    zk_session: ZkSession, start_with_job: Callable[[], FrontProcess], number: signal.Signals
+) -> None:
+    front = start_with_job()
+    front.wait_role("active")
+    os.kill(front.process.pid, number)
+    assert front.wait_end() == 0
+    assert zk_session.get("/controller") is None
 
 
 def test_both_end_in_order_and_nobody_has_the_role(

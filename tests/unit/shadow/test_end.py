@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import io
+import signal
 import threading
+from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from streaming.log.api import NewRecord
+from streaming.settings_loader import load_settings
+from streaming.shadow import run
 from streaming.shadow.looks import Look
-from streaming.shadow.run import DIVERGED, INCOMPLETE, Stop, exit_code, follow_to_the_end
+from streaming.shadow.run import (
+    DIVERGED,
+    INCOMPLETE,
+    Options,
+    Stop,
+    exit_code,
+    follow_to_the_end,
+    run_shadow,
+)
 from streaming.shadow.shadow import awaited, gaps
 from streaming.shadow.verdicts import Status
 from streaming.zk.errors import RequestFailed, ZkErrorCode
@@ -28,6 +42,22 @@ def stopped() -> Stop:
     stop = Stop()
     stop.on_signal()
     return stop
+
+
+@pytest.mark.usefixtures("handlers_kept")
+def test_a_hangup_is_a_wish_to_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def watch(*given: object) -> int:
+        signal.raise_signal(signal.SIGHUP)
+        stop = given[-1]
+        assert isinstance(stop, Stop)
+        return int(stop.wished.is_set())
+
+    monkeypatch.setattr(run, "check_zookeeper", lambda *_: None)
+    monkeypatch.setattr(run, "log_to_file", lambda _: None)
+    monkeypatch.setattr(run, "_watch", watch)
+    settings = load_settings(overrides=[f"data.dir={tmp_path}"], environment={})
+    options = Options(local=True, duration_s=None, report=None, all_of_them=False)
+    assert run_shadow(settings, options, Console(file=io.StringIO())) == 1
 
 
 def open_match() -> Beside:
