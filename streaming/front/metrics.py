@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any
-from wsgiref.simple_server import WSGIServer
+from wsgiref.simple_server import WSGIRequestHandler, WSGIServer
 
 from prometheus_client import CollectorRegistry, Histogram, start_http_server
 from prometheus_client.registry import Collector
@@ -17,6 +18,8 @@ from streaming.preflight import bind_failure
 from streaming.process.wall_clock import wall_clock_ms
 
 _STATUS_TIMEOUT_S = 10.0
+_SILENCE_TIMEOUT_S = 10.0
+"""What each read and write of a connection may take: it has a thread and a descriptor of ours."""
 _SECONDS = (0.05, 0.1, 0.2, 0.3, 0.5, 0.75, 1.0, 1.5, 2.5, 5.0, 10.0, 30.0)
 
 
@@ -57,6 +60,7 @@ class MetricsServer:
         host, port = self._address
         try:
             self._serving = start_http_server(port, host, self._registry)
+            self._serving[0].RequestHandlerClass = _Handler
         except OSError as error:
             raise bind_failure(error, host, port, "metrics") from error
 
@@ -77,6 +81,20 @@ class MetricsServer:
             ahead_ms = self._now_ms() - wall_clock_ms()
             took_ms = batch.written_at_ms + ahead_ms - batch.first_event_ms
             self._written_s.observe(max(took_ms, 0) / 1000)
+
+
+class _Handler(WSGIRequestHandler):
+    """Serves a connection; one that is silent or hangs up is none that anybody has to hear of."""
+
+    timeout = _SILENCE_TIMEOUT_S
+
+    def handle(self) -> None:
+        """Serve its request."""
+        with suppress(OSError):
+            super().handle()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Log no request."""
 
 
 class _StatusCollector(Collector):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import threading
 import urllib.error
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -22,6 +24,7 @@ from streaming.log.api import NewRecord
 from streaming.log.log_clock import LogClock
 from streaming.process.wall_clock import wall_clock_ms
 from tests.fixtures.scraping import scrape
+from tests.fixtures.waiting import WAIT_S, wait_for
 from tests.unit.front.front_figures import made_front, play_job, say
 
 CONTROLLER = "kafka_controller_kafkacontroller_"
@@ -200,6 +203,32 @@ def test_a_scrape_over_http(tmp_path):
     assert taken_s == pytest.approx(0.25, abs=0.1)
     with pytest.raises(urllib.error.URLError):
         scraped(port)
+
+
+@pytest.mark.parametrize("said", [b"", b"GET /metrics HTTP/1.1\r\n"])
+def test_a_connection_that_is_silent_is_dropped_without_a_word(monkeypatch, capfd, said):
+    """It has a thread and a descriptor."""
+    (port,) = free_ports(1)
+    monkeypatch.setattr(metrics._Handler, "timeout", 0.5)
+
+    def dropped() -> bytes:
+        before = threading.active_count()
+        with socket.create_connection(("127.0.0.1", port), timeout=WAIT_S) as silent:
+            silent.sendall(said)
+            found = silent.recv(100)
+        wait_for("its thread's end", lambda: threading.active_count() == before)
+        return found
+
+    async def scenario() -> bytes:
+        server = MetricsServer("127.0.0.1", port, dict, wall_clock_ms)
+        server.start()
+        try:
+            return await asyncio.to_thread(dropped)
+        finally:
+            await asyncio.to_thread(server.stop)
+
+    assert asyncio.run(scenario()) == b""
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("set_by_ms", [-600_000, 600_000])
