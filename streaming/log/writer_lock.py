@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 
 from streaming.log.api import LogError
@@ -28,4 +29,17 @@ class WriterLock(LockFile):
             holder = self.read().decode("ascii", "replace").strip()
             self.close()
             raise LogLocked(f"{folder} is already written by process {holder or 'unknown'}")
-        self.write(f"{os.getpid()}\n".encode())
+        self.write(_named(os.getpid()))
+
+
+def is_writer(folder: Path, pid: int) -> bool:
+    """Return whether it is a process of this machine, by its id, that locked a folder last."""
+    try:
+        return (folder / LOCK_FILE).read_bytes() == _named(pid)
+    except OSError:
+        return False
+
+
+def _named(pid: int) -> bytes:
+    """Return what a holder says: in two containers processes may have the same id."""
+    return f"{pid} on {socket.gethostname()}\n".encode("ascii", "replace")

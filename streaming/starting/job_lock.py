@@ -74,6 +74,15 @@ class JobLock(LockFile):
         self.write(orjson.dumps(holder))
 
 
+def is_job(path: Path, pid: int) -> bool:
+    """Return whether it is a process of this machine, by its id, that took the lock last."""
+    try:
+        holder = orjson.loads(path.read_bytes())
+    except (OSError, orjson.JSONDecodeError):  # there is none, or it is being written
+        return False
+    return (holder.get("pid"), holder.get("host")) == (pid, socket.gethostname())
+
+
 def _end_jvm(holder: dict[str, Any]) -> None:
     """Kill the JVM of a holder that died on this machine, and wait until it is gone."""
     jvm = holder.get("jvm")

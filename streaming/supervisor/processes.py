@@ -10,13 +10,16 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from streaming.embedded.process import ChildProcess, log_tail
 from streaming.errors import ConfigurationError, HelmstreamError
+from streaming.log.writer_lock import is_writer
 from streaming.paths import DataDir
 from streaming.preflight import check_data_dir
 from streaming.process.back_off import BackOff
+from streaming.starting.job_lock import is_job
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +32,8 @@ _FIRST_BACKOFF_S = 0.2
 _LONGEST_BACKOFF_S = 30.0
 _STABLE_S = 30.0
 _PROVEN_S = 600.0
-"""How long a process has run whose configuration works; its first start may wait for minutes."""
+"""How long a process has its role whose configuration works; its first start may wait for minutes.
+"""
 _STOP_TIMEOUT_S = 20.0
 _KILL_TIMEOUT_S = 10.0
 LOG_BYTES_MAX = 64 * 1024 * 1024
@@ -75,9 +79,12 @@ class Supervised:
     command: list[str]
     log_path: Path
     standby: bool = False
+    has_role: Callable[[int], bool] = lambda _: False
+    """Whether the process of that id has the role, which one that waits for it does not."""
     child: ChildProcess | None = None
     starts: int = 0
     started_at: float = 0.0
+    in_role_since: float | None = None
     is_proven: bool = False
     back_off: BackOff = field(default_factory=lambda: BackOff(_FIRST_BACKOFF_S, _LONGEST_BACKOFF_S))
     start_after: float = 0.0
@@ -90,18 +97,21 @@ class Supervised:
         self.child = ChildProcess.start(self.role, command, log_path=self.log_path)
         self.starts += 1
         self.started_at = time.monotonic()
+        self.in_role_since = None if waits else self.started_at
 
     def keep_running(self) -> None:
         """Start a process that has ended again, waiting longer each time it ends soon or cannot be
         started; keep its log within bounds.
 
-        Raises HopelessRole when it ended because of its configuration, unless it has run with that
-        for long before: then something around it is not as it was, and may be again.
+        Raises HopelessRole when it ended because of its configuration, unless it had its role with
+        that for long before: then something around it is not as it was, and may be again.
         """
         now = time.monotonic()
         if now >= self.bound_after:
             self._keep_log_bounded(now)
         if self.child is not None and self.child.running:
+            if self.in_role_since is None and self.has_role(self.child.pid):
+                self.in_role_since = now
             return
         if self.child is not None:
             self._ended(self.child, now)
@@ -130,7 +140,8 @@ class Supervised:
         ran_s = now - self.started_at
         if ran_s > _STABLE_S:
             self.back_off.reset()
-        self.is_proven |= ran_s > _PROVEN_S
+        # To wait for the role takes no more than to read the configuration.
+        self.is_proven |= now - (self.in_role_since or now) > _PROVEN_S
         ending, log = _ending(child.return_code), self.log_path
         if child.return_code != ConfigurationError.exit_code:
             logger.warning("%s %s, see %s; it is started again", self.role, ending, log)
@@ -188,11 +199,13 @@ class Supervisor:
 
     def __post_init__(self) -> None:
         """Prepare both roles; nothing runs yet."""
-        for role in (FRONT, JOB):
+        folders = DataDir(self.data_dir)
+        who = {FRONT: partial(is_writer, folders.events), JOB: partial(is_job, folders.job_lock)}
+        for role, has_role in who.items():
             command = role_command(role, self.data_dir, self.config)
             name = f"{role}.standby.log" if self.standby else f"{role}.log"
-            log_path = DataDir(self.data_dir).printed / name
-            self.roles[role] = Supervised(role, command, log_path, self.standby)
+            log_path = folders.printed / name
+            self.roles[role] = Supervised(role, command, log_path, self.standby, has_role)
 
     def start(self) -> None:
         """Start both; the job connects to the front when it is ready. Raises ConfigurationError."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from functools import partial
 from pathlib import Path
@@ -10,13 +11,17 @@ import pytest
 
 from checkpoints.layout import check_layout
 from state.routing import Layout
+from streaming.log.writer_lock import WriterLock
 from streaming.paths import DataDir
 from streaming.settings_loader import load_settings
+from streaming.starting.job_lock import JobLock
 from streaming.supervisor import processes
 from streaming.supervisor.processes import (
+    FRONT,
     JOB,
     HopelessRole,
     Supervised,
+    Supervisor,
     keep_bounded,
     role_command,
     stop_together,
@@ -102,10 +107,60 @@ def test_a_process_that_ran_with_its_configuration_before_is_started_again(
 def test_a_process_that_only_waited_with_its_configuration_is_given_up(tmp_path: Path) -> None:
     role = role_that("exit(2)", tmp_path)
     role.start()
-    role.started_at -= 60
+    role.in_role_since = role.started_at - 60
     with pytest.raises(HopelessRole):
         keep_until_started_again(role)
     assert role.starts == 1
+
+
+def waiting(tmp_path: Path, *, takes_over: bool) -> tuple[Supervised, Path]:
+    """A standby that was started an hour ago, and the file that ends it with code 2."""
+    end = tmp_path / "end"
+    code = f"import pathlib, time; end = pathlib.Path({str(end)!r})\n"
+    code += "while not end.exists(): time.sleep(0.01)\nexit(2)"
+    role = role_that(code, tmp_path)
+    role.standby, role.has_role = True, lambda _: takes_over
+    role.start()
+    role.started_at -= 3600
+    role.keep_running()
+    return role, end
+
+
+def test_a_standby_that_ends_at_its_take_over_is_given_up_however_long_it_waited(
+    tmp_path: Path,
+) -> None:
+    role, end = waiting(tmp_path, takes_over=False)
+    role.has_role = lambda _: True
+    role.keep_running()
+    end.touch()
+    with pytest.raises(HopelessRole):
+        keep_until_started_again(role)
+    assert role.starts == 1
+
+
+def test_a_standby_that_had_its_role_for_long_is_started_again(tmp_path: Path) -> None:
+    role, end = waiting(tmp_path, takes_over=True)
+    assert role.in_role_since is not None
+    role.in_role_since -= 3600
+    end.touch()
+    keep_until_started_again(role)
+    stop_together([role])
+
+
+def test_who_has_a_lock_has_its_role(tmp_path: Path) -> None:
+    roles, folders = Supervisor(tmp_path, []).roles, DataDir(tmp_path)
+
+    def has(pid: int = os.getpid()) -> list[str]:
+        return [name for name, role in roles.items() if role.has_role(pid)]
+
+    assert has() == []
+    with WriterLock(folders.events):
+        assert has() == [FRONT]
+        with JobLock(folders.job_lock) as lock:
+            assert has() == [FRONT]
+            lock.acquire()
+            assert has() == [FRONT, JOB]
+            assert has(os.getpid() + 1) == []
 
 
 def test_a_log_that_grows_is_moved_aside_while_its_process_goes_on(tmp_path: Path) -> None:
