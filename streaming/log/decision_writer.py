@@ -54,7 +54,7 @@ class IdempotentLogWriter:
 
     def __init__(self, writer: LogWriter, reader: LogReader) -> None:
         self._writer = writer
-        self._last_id = last_id(reader)
+        self._last_id = _last_id(reader)
 
     @property
     def last_id(self) -> RecordId | None:
@@ -85,8 +85,7 @@ class IdempotentLogWriter:
         return offsets
 
 
-def last_id(reader: LogReader) -> RecordId | None:
-    """Return the highest id in a log; None while it is empty. Raises LogError as `record_id`."""
+def _last_id(reader: LogReader) -> RecordId | None:
     start, end = reader.start_offset(), reader.end_offset()
     if start == end:
         return None

@@ -13,6 +13,10 @@ from streaming.log.embedded import EmbeddedLogReader
 from streaming.log.json_lines import JsonLinesReader
 from streaming.log.location import URL_FORM, KafkaTopic, LogLocation
 from streaming.log.writer_lock import LOCK_FILE
+from streaming.process.polling import polls
+
+_HEAD_TIMEOUT_S = 10.0
+_HEAD_POLL_S = 0.1
 
 
 class RecordedLog(LogReader, Protocol):
@@ -136,6 +140,16 @@ def kept_from(reader: LogReader, time_ms: int) -> int:
     if isinstance(reader, EmbeddedLogReader):
         return reader.segment_at(time_ms)
     return first_at(reader, time_ms)
+
+
+def awaited_end(reader: LogReader, wanted: int) -> int:
+    """Return the log's end, waiting a moment for it to be where it has to be: after a loss of power
+    the log's head may be old until the front has opened it.
+    """
+    for _ in polls(_HEAD_TIMEOUT_S, _HEAD_POLL_S):
+        if reader.end_offset() >= wanted:
+            break
+    return reader.end_offset()
 
 
 def last_time_ms(reader: LogReader) -> int:

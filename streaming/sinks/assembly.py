@@ -9,7 +9,6 @@ from pathlib import Path
 
 from streaming.link.job_side import JobLink
 from streaming.log.api import LogRecord
-from streaming.log.decision_writer import IdempotentLogWriter
 from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
 from streaming.paths import DataDir
 from streaming.security.connector import Connector
@@ -20,6 +19,7 @@ from streaming.sinks.batch_events import taken_back
 from streaming.sinks.brokers import BrokerSink
 from streaming.sinks.channel import Timing
 from streaming.sinks.decided_so_far import DecidedSoFar
+from streaming.sinks.decision_log import open_decisions
 from streaming.sinks.delivery_report import DeliveryReport
 from streaming.sinks.doubts import Doubts, forget_doubted
 from streaming.sinks.outcome_log import OutcomeLog, open_outcomes
@@ -32,11 +32,6 @@ from streaming.zk.client import ZkSession
 from streaming.zk.errors import ZooKeeperError
 from streaming.zk.opening import session_of
 from streaming.zk.write_limits import WriteLimits
-
-_WITHOUT_DECISIONS = (
-    "move the folder aside: what was decided before is then missing for who reads it, and in what"
-    " brokers that are away have to be told"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +72,10 @@ def open_sinks(
     """Open logs, ZooKeeper session and broker channels; the link still has to be started.
 
     decided: as of where the job begins, which is the event `folded`; unfolded: outcomes from there
-    on. Once stopped is set nothing is waited for. Raises ZooKeeperUnreachable, LogLocked,
-    CorruptLog.
+    on. Once stopped is set nothing is waited for. Raises ZooKeeperUnreachable, and as
+    `open_decisions` does.
     """
-    decisions = EmbeddedLogWriter(folders.decisions, without_it=_WITHOUT_DECISIONS)
+    decisions, decision_writer = open_decisions(folders)
     outcomes = OutcomeLog(lambda: open_outcomes(folders.outcomes))
     unconfirmed = UnconfirmedBrokers(folders.pending)
 
@@ -102,7 +97,7 @@ def open_sinks(
     }
     retention = _retention(settings, folders, written)
     pipeline = Pipeline(
-        decisions=IdempotentLogWriter(decisions, EmbeddedLogReader(folders.decisions)),
+        decisions=decision_writer,
         decision_log=EmbeddedLogReader(folders.decisions),
         outcomes=outcomes,
         zookeeper=zookeeper,

@@ -9,7 +9,6 @@ retention has taken the last election, decide nothing for ever.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass
@@ -32,18 +31,14 @@ from state.routing import CLUSTER_KEY
 from state.step import Machine
 from streaming.folding import fold_range
 from streaming.log.api import LogError, LogReader, LogRecord
-from streaming.log.decision_writer import last_id
 from streaming.log.location import KafkaTopic, LogLocation
-from streaming.log.recorded import open_if_made, open_log
+from streaming.log.recorded import awaited_end, open_if_made, open_log
 from streaming.paths import DataDir
 from streaming.settings import Settings
 from streaming.sinks.batch_events import FOLLOWING_KINDS
 from streaming.starting.standby import CheckpointFollower
 
 logger = logging.getLogger(__name__)
-
-_HEAD_TIMEOUT_S = 10.0
-_HEAD_POLL_S = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +73,9 @@ def begin(
     """Return where the job begins; a checkpoint that Spark cannot read is moved aside.
 
     spark: opens it; called only where Spark alone can tell the states. waited: who may know them.
-    Raises CheckpointMismatch as `first_event` does, and when the decision log is another one's.
+    Raises CheckpointMismatch as `first_event` does.
     """
     committed = first_event(settings, folders)
-    _check_decided(folders)
     if (states := restored(spark, folders, waited)) is None:
         committed, states = first_event(settings, folders), {}
     ahead = carried_out(folders.checkpoint)
@@ -91,7 +85,7 @@ def begin(
     first_end = ahead.planned if ahead.planned > done else None
     if first_end is not None:
         with closing(open_log(folders.event_log)) as log:
-            _end(log, first_end)
+            awaited_end(log, first_end)
     fresh = not has_state(folders.checkpoint)
     return Beginning(committed, fresh, done, states, first_end)
 
@@ -163,32 +157,10 @@ def knows_no_term(machines: Iterable[Machine]) -> bool:
     return all(one.authority.epoch < 0 for one in machines if isinstance(one, Cluster))
 
 
-def _check_decided(folders: DataDir) -> None:
-    """Raise CheckpointMismatch when decisions are there about events that are not: whatever is
-    decided up to there would be taken for what is in the log already.
-    """
-    if (decisions := open_if_made(folders.decisions)) is None:
-        return
-    with closing(decisions):
-        last = last_id(decisions)
-    if last is None:
-        return
-    end = 0
-    if (events := open_if_made(folders.event_log)) is not None:
-        with closing(events):
-            end = _end(events, last.event_offset + 1)
-    if last.event_offset >= end:
-        raise CheckpointMismatch(
-            f"{folders.decisions} has a decision about event {last.event_offset}, the log"
-            f" {folders.event_log} ends at {end}: it is another one, or has lost a part; move"
-            f" {folders.decisions} aside to begin a new decision log"
-        )
-
-
 def _catch_up(states: States, settings: Settings, folders: DataDir, events: range) -> None:
     """Fold what is carried out already. Raises CheckpointMismatch."""
     with closing(open_log(folders.event_log)) as log:
-        end = _end(log, events.stop)
+        end = awaited_end(log, events.stop)
         if events.stop > end:
             raise CheckpointMismatch(
                 f"decisions were carried out up to offset {events.stop}, the log"
@@ -215,7 +187,7 @@ def _first_offset(folders: DataDir, log: LogReader) -> int:
 
 def _goes_on(folders: DataDir, log: LogReader) -> int:
     folded = folded_until(folders.checkpoint)
-    start, end = log.start_offset(), _end(log, folded)
+    start, end = log.start_offset(), awaited_end(log, folded)
     if not start <= folded <= end:
         raise CheckpointMismatch(
             f"the checkpoint {folders.checkpoint} has folded up to offset {folded}, the log"
@@ -223,16 +195,6 @@ def _goes_on(folders: DataDir, log: LogReader) -> int:
             " start with an empty data.dir instead: the cluster is then loaded again"
         )
     return folded
-
-
-def _end(log: LogReader, wanted: int) -> int:
-    """Return the log's end, waiting a moment for it to be where it has to be: after a loss of power
-    the log's head may be old until the front has opened it.
-    """
-    deadline = time.monotonic() + _HEAD_TIMEOUT_S
-    while (end := log.end_offset()) < wanted and time.monotonic() < deadline:
-        time.sleep(_HEAD_POLL_S)
-    return end
 
 
 def _has_election(log: LogReader, end: int) -> bool:

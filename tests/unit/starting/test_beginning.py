@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from unittest.mock import Mock
 
 import pytest
 
@@ -15,7 +14,7 @@ from streaming.log.api import NewRecord
 from streaming.log.embedded import EmbeddedLogWriter
 from streaming.paths import DataDir
 from streaming.settings_loader import load_settings
-from streaming.starting.beginning import begin, first_event, knows_no_term
+from streaming.starting.beginning import first_event, knows_no_term
 from tests.fixtures.job_checkpoints import note_state_format
 
 PAUSED = NewRecord(EventKind.CONTROLLER_PAUSED, "", b'{"reason":"r"}')
@@ -107,7 +106,7 @@ def test_a_checkpoint_that_cannot_be_read_is_kept_and_said_to_be_so(folder, capl
 
 @pytest.mark.parametrize(("kept", "end"), [([ELECTED], 5), ([ELECTED, REMOVED, REMOVED], 1)])
 def test_a_log_that_does_not_lead_on_is_refused_with_what_to_do(folder, kept, end, monkeypatch):
-    monkeypatch.setattr("streaming.starting.beginning._HEAD_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("streaming.log.recorded._HEAD_TIMEOUT_S", 0.2)
     folder.log(*kept, retained_from=len(kept) - 1)
     folder.batch(3, end)
     first, last = len(kept) - 1, len(kept)
@@ -116,23 +115,6 @@ def test_a_log_that_does_not_lead_on_is_refused_with_what_to_do(folder, kept, en
         match=f"up to offset {end}, the log .* has {first} to {last}: .* an empty data.dir instead",
     ):
         first_event(folder.settings, folder.folders)
-
-
-@pytest.mark.parametrize("kept", [[], [ELECTED, REMOVED]], ids=["no log", "a shorter one"])
-def test_a_decision_log_of_another_event_log_is_refused_with_what_to_do(folder, kept, monkeypatch):
-    """What is decided up to its last event would be taken for what is in it already."""
-    monkeypatch.setattr("streaming.starting.beginning._HEAD_TIMEOUT_S", 0.2)
-    if kept:
-        folder.log(*kept)
-    with EmbeddedLogWriter(folder.folders.decisions) as decisions:
-        decisions.append([NewRecord("change_partitions", "2:0", b"{}")])
-    with pytest.raises(
-        CheckpointMismatch,
-        match=f"about event 2, .* ends at {len(kept)}: .* move .*decisions aside",
-    ):
-        begin(folder.settings, folder.folders, Mock())
-    folder.log(*[REMOVED] * (3 - len(kept)))
-    assert begin(folder.settings, folder.folders, Mock()).committed in (0, 3)
 
 
 def test_a_checkpoint_of_other_settings_is_refused(folder):
