@@ -14,7 +14,7 @@ from streaming.errors import HelmstreamError
 from streaming.paths import DataDir
 from streaming.settings_loader import load_settings
 from streaming.sockets.status_socket import fetch_status
-from streaming.supervisor.processes import FRONT, JOB, Supervised, role_command
+from streaming.supervisor.processes import FRONT, JOB, Supervised, role_command, stop_together
 from streaming.zk.client import ZkSession
 from streaming.zk.znodes import CONTROLLER_PATH, parse_controller_id
 from tests.differential.cluster import LISTENER, SESSION_TIMEOUT_MS, wait_until
@@ -125,8 +125,7 @@ class OurController:
         """End the job, then the front."""
         if self._job is not None:
             self._job.close()
-        for role in self._roles:
-            role.stop()
+        stop_together(self._roles)
 
     def _serving(self) -> bool:
         """Return whether the front is there; a job that ended is started again, as always."""

@@ -33,6 +33,7 @@ def short_folder() -> Iterator[Path]:
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.usefixtures("handlers_kept")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupted_demo_leaves_nothing_behind(
     number: signal.Signals, tmp_path: Path, short_folder: Path

@@ -21,6 +21,7 @@ from tests.integration.front.harness import FrontProcess
 ALARMING = ("Traceback", " ERROR ", " WARNING ", "ERROR:", "WARNING:", "error: ")
 
 
+@pytest.mark.usefixtures("handlers_kept")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_front_that_is_told_to_end_gives_the_role_back(
     zk_session: ZkSession, start_with_job: Callable[[], FrontProcess], number: signal.Signals
