@@ -130,7 +130,9 @@ class Producer:
             self.sent += 1
             try:
                 self._send(partition, value)
-            except KafkaError as error:
+            except (KafkaError, ValueError) as error:
+                # kafka-python says ValueError where a broker that was not told of the topic yet
+                # answered between two of its looks at the metadata.
                 self._failed(error)
 
     def _send(self, partition: int, value: bytes) -> None:
