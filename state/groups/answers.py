@@ -6,7 +6,7 @@ use these, and the machines use the same tables.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Set
 from dataclasses import dataclass
 
 from state.groups.image import GroupImage
@@ -157,24 +157,17 @@ def fetch_offsets(
     alive = view is not None and view.state is not GroupState.DEAD
     if partitions is None:
         partitions = list(view.offsets) if view is not None and alive else []
-    found = [
-        _fetched(image, view if alive else None, group, one, require_stable=require_stable)
-        for one in partitions
-    ]
-    return ProtocolError.NONE, found
+    unstable = image.unstable(group) if require_stable else set()
+    living = view if alive else None
+    return ProtocolError.NONE, [_fetched(living, one, unstable) for one in partitions]
 
 
 def _fetched(
-    image: GroupImage,
-    view: GroupView | None,
-    group: str,
-    partition: TopicPartition,
-    *,
-    require_stable: bool,
+    view: GroupView | None, partition: TopicPartition, unstable: Set[TopicPartition]
 ) -> FetchedOffset:
     if view is None:
         return FetchedOffset(*partition, NO_OFFSET, -1, "", ProtocolError.NONE)
-    if require_stable and image.is_unstable(group, partition):
+    if partition in unstable:
         return FetchedOffset(*partition, NO_OFFSET, -1, "", ProtocolError.UNSTABLE_OFFSET_COMMIT)
     row = view.offsets.get(partition)
     if row is None:

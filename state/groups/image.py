@@ -122,15 +122,17 @@ class GroupImage:
         if appended and view is not None:
             view.apply_commit(commit)
 
-    def is_unstable(self, group: str, partition: TopicPartition) -> bool:
-        """Return whether a commit of this partition is on its way or waits for a marker."""
-        steps = (self.in_flight[write][1] for write in self.writing.get(group, ()))
-        if any(partition in _partitions(step) for step in steps):
-            return True
-        if any(partition in one.partitions for one in self.committing.get(group, ())):
-            return True
-        view = self.groups.get(group)
-        return view is not None and any(partition in rows for rows in view.pending.values())
+    def unstable(self, group: str) -> set[TopicPartition]:
+        """Return the group's partitions with a commit on its way, or that waits for a marker."""
+        found: set[TopicPartition] = set()
+        for write in self.writing.get(group, ()):
+            found.update(_partitions(self.in_flight[write][1]))
+        commits = {one.layout: one for one in self.committing.get(group, ())}
+        for one in commits.values():
+            found.update(one.partitions)
+        if (view := self.groups.get(group)) is not None:
+            found.update(*view.pending.values())
+        return found
 
     def with_offsets_of(self, topics: set[str]) -> dict[str, set[str]]:
         """Return the groups that have offsets of topics, or will have by what is on its way, and of

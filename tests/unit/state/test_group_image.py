@@ -11,6 +11,7 @@ import pytest
 
 from state.groups.answers import fetch_offsets
 from state.groups.image import GroupImage
+from state.groups.offset_rows import OffsetRow
 from state.groups.tables import CoordinatorPhase
 from state.protocol_errors import ProtocolError
 from tests.unit.state.group_support import PARTITION, Coordinator
@@ -45,6 +46,34 @@ def test_an_offset_that_expires_leaves_what_a_transaction_commits(
         image_after(reason), CoordinatorPhase.OWNED, "g", [AT], require_stable=True
     )
     assert (found.error, found.offset) == (error, -1)
+
+
+class Underway:
+    """A commit that is being appended, and how often it was asked for its partitions."""
+
+    def __init__(self, layout: int) -> None:
+        self.layout = layout
+        self.asked = 0
+
+    @property
+    def partitions(self) -> list[tuple[str, int]]:
+        self.asked += 1
+        return [AT, (f"of {self.layout}", 0)]
+
+    def rows(self) -> dict[tuple[str, int], OffsetRow]:
+        return {}
+
+
+def test_what_is_unstable_is_gathered_once_however_many_partitions_are_asked_for() -> None:
+    image = image_after("deleted")
+    commits = [Underway(layout) for layout in (1, 1, 2)]
+    for one in commits:
+        image.commit_begun("g", one)
+    asked = [AT, *(("other", number) for number in range(100))]
+    _, found = fetch_offsets(image, CoordinatorPhase.OWNED, "g", asked, require_stable=True)
+    unstable = [one.error is ProtocolError.UNSTABLE_OFFSET_COMMIT for one in found]
+    assert unstable == [True] + [False] * 100
+    assert sum(one.asked for one in commits) == 2
 
 
 class Watched(Coordinator):

@@ -388,7 +388,7 @@ def test_an_image_survives_writes_of_a_group_that_is_gone() -> None:
     for write in decided.writes:
         image.appended(write)
     assert image.groups == {}
-    assert not image.is_unstable("g", ("a", 0))
+    assert not image.unstable("g")
 
 
 def decision(steps: list[dict[str, object]]) -> dict[str, object]:
