@@ -11,9 +11,16 @@ from collections.abc import Mapping
 from state.groups.load import NO_EPOCHS, Epochs
 from state.protocol_errors import ProtocolError
 
+_KEPT = 10_000
+"""As many producers a partition are known, those that were heard of last: Kafka knows them for a
+day (producer.id.expiration.ms), and Kafka Streams takes new ones at each start.
+"""
+
 
 class ProducerEpochs:
-    """By producer id; they are known once the partition is loaded. As many as transactional ids."""
+    """By producer id, the one that was heard of last at the end; they are known once the partition
+    is loaded.
+    """
 
     def __init__(self) -> None:
         """Begin before the partition is loaded."""
@@ -22,7 +29,8 @@ class ProducerEpochs:
 
     def load(self, found: Mapping[int, Epochs]) -> None:
         """Take what stands in the partition; nothing of a transaction was appended before."""
-        self._of.update(found)
+        for producer_id, epochs in found.items():
+            self.ended(producer_id, epochs)
         self._loaded.set()
 
     async def loaded(self, timeout_s: float) -> bool:
@@ -52,8 +60,11 @@ class ProducerEpochs:
     def committed(self, producer_id: int, epoch: int) -> None:
         """Note offsets that were appended as a part of a transaction."""
         known = self._of.get(producer_id, NO_EPOCHS)
-        self._of[producer_id] = known._replace(producer=epoch)
+        self.ended(producer_id, known._replace(producer=epoch))
 
     def ended(self, producer_id: int, epochs: Epochs) -> None:
         """Note a marker that was appended."""
+        self._of.pop(producer_id, None)
         self._of[producer_id] = epochs
+        if len(self._of) > _KEPT:
+            del self._of[next(iter(self._of))]

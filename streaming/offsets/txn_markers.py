@@ -21,6 +21,10 @@ Completed = Callable[[int, bool, list[int]], Awaitable[None]]
 
 _LOADED_WITHIN_S = 5.0
 """A marker waits that long for its partition; then it is sent again."""
+_APPENDED_WITHIN_S = 25.0
+"""A marker waits that long for the brokers in sync: less than its coordinator waits for an answer
+(request.timeout.ms, 30 s), who else would send it again on another connection.
+"""
 
 
 class TxnMarkers:
@@ -87,7 +91,10 @@ class TxnMarkers:
         try:
             appended = self._leader.append(partition, batch)
             log.producers.ended(producer_id, epochs)
-            await appended
+            async with asyncio.timeout(_APPENDED_WITHIN_S):
+                await asyncio.shield(appended)
         except LeaderStopped:
             return ProtocolError.NOT_LEADER_OR_FOLLOWER
+        except TimeoutError:
+            return ProtocolError.REQUEST_TIMED_OUT
         return ProtocolError.NONE

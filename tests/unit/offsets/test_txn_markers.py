@@ -6,11 +6,14 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
+
 from state.groups.load import Epochs
 from state.protocol_errors import ProtocolError
 from streaming.gateway.calls import BoundListener, Call
 from streaming.gateway.groups.transactions import Producing, Transactions
 from streaming.internal_topics import GROUP_TOPIC
+from streaming.offsets import txn_markers
 from streaming.offsets.txn_markers import TxnMarkers
 from streaming.wire.apis import GROUP_APIS, ApiKey
 from streaming.wire.requests import RequestHeader, decode_request
@@ -134,6 +137,40 @@ def test_a_marker_waits_until_its_partition_is_loaded() -> None:
         await writing.until_appended(1)
         writing.follow()
         assert await asking == {0: ProtocolError.NONE}
+
+    play(scenario)
+
+
+def test_a_marker_that_brokers_do_not_fetch_is_to_be_sent_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """TransactionMarkerRequestCompletionHandler sends it again after REQUEST_TIMED_OUT."""
+    monkeypatch.setattr(txn_markers, "_APPENDED_WITHIN_S", 0.05)
+
+    async def scenario(writing: Writing) -> None:
+        writing.led.leader.logs[0].producers.load({})
+        async with asyncio.timeout(WAIT_S):
+            assert await writing.write(markers(0)) == {0: ProtocolError.REQUEST_TIMED_OUT}
+        assert writing.told == []
+        assert await writing.written(EPOCHS) == 0
+        assert (writing.end, len(writing.told)) == (2, 1)
+
+    play(scenario)
+
+
+def test_as_many_producers_are_known_as_were_heard_of_last() -> None:
+    async def scenario(writing: Writing) -> None:
+        producers = writing.led.leader.logs[0].producers
+        producers.load({one: EPOCHS for one in range(10_000)})
+        producers.committed(0, 5)
+        producers.ended(10_000, EPOCHS)
+        late = ProtocolError.INVALID_PRODUCER_EPOCH
+        assert [producers.commit_error(one, 0) for one in (0, 1, 2, 10_000)] == [
+            late,
+            0,
+            late,
+            late,
+        ]
 
     play(scenario)
 
