@@ -2,9 +2,24 @@
 
 from __future__ import annotations
 
-from streaming.log.api import LogError, LogReader, LogWriter, NewRecord
+from streaming.log.api import LogError, LogReader, LogRecord, LogWriter, NewRecord
+from streaming.log.group_commit import GROUP_BYTES_MAX
 
-_AT_ONCE = 10_000
+_AT_ONCE = 1_000
+
+
+def next_records(reader: LogReader, first: int, end: int) -> list[LogRecord]:
+    """Return what is copied at once of the records from an offset on: at least one, and no more
+    than one group of a writer is.
+    """
+    found: list[LogRecord] = []
+    size_bytes = 0
+    for one in reader.read(first, min(end, first + _AT_ONCE)):
+        found.append(one)
+        size_bytes += len(one.payload)
+        if size_bytes >= GROUP_BYTES_MAX:
+            break
+    return found
 
 
 def copy_records(reader: LogReader, writer: LogWriter) -> int:
@@ -21,12 +36,7 @@ def copy_records(reader: LogReader, writer: LogWriter) -> int:
         )
     copied = end - first
     while first < end:
-        until = min(end, first + _AT_ONCE)
-        writer.append(
-            [
-                NewRecord(one.kind, one.key, one.payload, one.time_ms)
-                for one in reader.read(first, until)
-            ]
-        )
-        first = until
+        found = next_records(reader, first, end)
+        writer.append([NewRecord(one.kind, one.key, one.payload, one.time_ms) for one in found])
+        first += len(found)
     return copied

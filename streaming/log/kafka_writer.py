@@ -1,25 +1,22 @@
-"""The one writer of a log in a Kafka topic: an idempotent producer, acks=all, a batch a group."""
+"""The one writer of a log in a Kafka topic: what is appended at once goes as one batch."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace
 
-from kafka import KafkaProducer
 from kafka.errors import KafkaError
 
 from streaming.log.api import LogError, LogUnavailable, NewRecord
 from streaming.log.embedded_format import checked_texts
-from streaming.log.group_commit import GROUP_BYTES_MAX, Append, GroupCommit, time_of
+from streaming.log.group_commit import Append, GroupCommit, time_of
+from streaming.log.kafka_producer import FRAME_BYTES, Message, TopicProducer
 from streaming.log.kafka_reader import TIMEOUT_MS, KafkaLogReader
 from streaming.log.kafka_topic import (
     MESSAGE_BYTES_MAX,
-    client_options,
     open_admin,
-    open_client,
     partition_of,
     record_bytes_max,
     to_headers,
@@ -30,29 +27,18 @@ from streaming.process.wall_clock import wall_clock_ms
 
 logger = logging.getLogger(__name__)
 
-_FRAME_BYTES = 512  # more than what Kafka puts around a record that is alone in its batch
 _TIMEOUT_MIN_MS = 1_000
 _RECORD_BYTES_MAX = 64 * 1024 * 1024  # within a broker's largest request
-
-
-@dataclass(frozen=True, slots=True)
-class _Message:
-    """A record that was checked."""
-
-    headers: list[tuple[str, bytes]]
-    key: bytes
-    payload: bytes
-    time_ms: int | None
 
 
 class KafkaLogWriter:
     """The one writer of a topic (a `LogWriter`).
 
-    A group is one batch of the producer, and one is in flight: what was appended is there whole, or
-    a prefix of batches is. `timeout_ms` is how long an append waits for a log cluster that is
-    away; then it is not known what the topic holds, and the writer gives up. It also gives up when
-    an append gets another offset than the next one, since then somebody else appends too: Kafka
-    keeps nobody out. `clock` as for the embedded log.
+    A group is a batch, or several where it is large, and one is in flight: what was appended is
+    there whole, or a prefix of batches is. `timeout_ms` is how long a batch waits for a log cluster
+    that is away; then it is not known what the topic holds, and the writer gives up. It also gives
+    up when an append gets another offset than the next one, since then somebody else appends too:
+    Kafka keeps nobody out. `clock` as for the embedded log.
 
     Raises:
         UnusableTopic: the topic is not there, or cannot hold a log as it is.
@@ -81,14 +67,10 @@ class KafkaLogWriter:
                 message_bytes_max = min(record_bytes_max(topic, admin), MESSAGE_BYTES_MAX)
             finally:
                 admin.close()
-            self._record_bytes_max = min(_RECORD_BYTES_MAX, message_bytes_max - _FRAME_BYTES)
-            self._producer = open_client(
-                KafkaProducer,
-                **client_options(topic, timeout_ms),
-                **_producer_options(timeout_ms, message_bytes_max),
-            )
+            self._record_bytes_max = min(_RECORD_BYTES_MAX, message_bytes_max - FRAME_BYTES)
+            self._producer = TopicProducer(topic, timeout_ms, message_bytes_max)
         self._groups = GroupCommit(
-            str(topic), self._commit, self._message, lambda message: len(message.payload)
+            str(topic), self._commit, self._message, lambda one: one.size_bytes
         )
 
     def append(self, records: Sequence[NewRecord]) -> range:
@@ -118,7 +100,7 @@ class KafkaLogWriter:
 
     def close(self) -> None:
         if self._groups.close():
-            self._producer.close(timeout=self._timeout_ms / 1000)
+            self._producer.close()
 
     def __enter__(self) -> KafkaLogWriter:
         return self
@@ -126,44 +108,38 @@ class KafkaLogWriter:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _message(self, record: NewRecord) -> _Message:
+    def _message(self, record: NewRecord) -> Message:
         _, key = checked_texts(record, self._record_bytes_max)
-        return _Message(to_headers(record.kind), key, record.payload, record.time_ms)
+        return Message(to_headers(record.kind), key, record.payload, record.time_ms)
 
-    def _commit(self, group: list[Append[_Message]]) -> None:
+    def _commit(self, group: list[Append[Message]]) -> None:
         """Send the group, wait until all replicas in sync have it, tell: in this order."""
-        time_ms = self._time_ms
-        sent: list[Any] = []
+        messages, time_ms = self._timed(group)
         try:
-            for waiting in group:
-                now_ms = self._clock()
-                for message in waiting.records:
-                    time_ms = time_of(message.time_ms, now_ms, time_ms)
-                    sent.append(self._send(message, time_ms))
-            self._producer.flush(self._timeout_ms / 1000 + 1)
-            offsets = [int(one.get(timeout=0).offset) for one in sent]
+            offsets = self._producer.append(messages)
         except Exception as error:  # noqa: BLE001 - whatever it is, it belongs to who waits
             self._groups.give_up(group, _said(error))
             return
         first = self._end
-        if offsets != list(range(first, first + len(sent))):
+        if offsets != list(range(first, first + len(messages))):
             other = f"offset {offsets[0]} is not {first}: somebody else appends to the topic too"
             self._groups.give_up(group, LogError(other))
             return
-        self._time_ms, self._end = time_ms, first + len(sent)
+        self._time_ms, self._end = time_ms, first + len(messages)
         for waiting in group:
             waiting.future.set_result(range(first, first + len(waiting.records)))
             first += len(waiting.records)
 
-    def _send(self, message: _Message, time_ms: int) -> Any:
-        return self._producer.send(
-            self._topic.name,
-            value=message.payload,
-            key=message.key,
-            headers=message.headers,
-            partition=self._partition.partition,
-            timestamp_ms=time_ms,
-        )
+    def _timed(self, group: list[Append[Message]]) -> tuple[list[Message], int]:
+        """Return the group's messages with their times, and the last one of these."""
+        time_ms = self._time_ms
+        messages = []
+        for waiting in group:
+            now_ms = self._clock()
+            for one in waiting.records:
+                time_ms = time_of(one.time_ms, now_ms, time_ms)
+                messages.append(replace(one, time_ms=time_ms))
+        return messages, time_ms
 
     def _delete_before(self, offset: int) -> int:
         admin = open_admin(self._topic, self._timeout_ms)
@@ -173,22 +149,6 @@ class KafkaLogWriter:
         finally:
             admin.close()
         return offset
-
-
-def _producer_options(timeout_ms: int, message_bytes_max: int) -> dict[str, Any]:
-    return {
-        "acks": "all",
-        "enable_idempotence": True,
-        "max_in_flight_requests_per_connection": 1,
-        # A flush ends each batch, nothing else does.
-        "linger_ms": timeout_ms // 4,
-        "batch_size": min(2 * GROUP_BYTES_MAX, message_bytes_max),
-        "max_request_size": message_bytes_max,
-        "delivery_timeout_ms": timeout_ms,
-        "request_timeout_ms": timeout_ms // 2,
-        "max_block_ms": timeout_ms,
-        "reconnect_backoff_max_ms": 1_000,
-    }
 
 
 def _last_time_ms(reader: KafkaLogReader, start: int, end: int) -> int:

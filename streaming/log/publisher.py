@@ -17,6 +17,7 @@ from pathlib import Path
 
 from streaming.errors import ConfigurationError
 from streaming.log.api import LogError, LogReader, LogWriter
+from streaming.log.copying import next_records
 from streaming.log.decision_writer import IdempotentLogWriter, IdentifiedRecord, record_id
 from streaming.log.embedded import EmbeddedLogReader
 from streaming.log.kafka_reader import TIMEOUT_MS, KafkaLogReader
@@ -27,7 +28,6 @@ from streaming.log.recorded import first_where, kept_from, oldest_kept_ms
 
 logger = logging.getLogger(__name__)
 
-_RECORDS_AT_ONCE = 1_000
 _POLL_S = 0.05
 _RETRY_S = 2.0
 _CUT_EVERY_S = 60.0
@@ -99,17 +99,18 @@ class DecisionPublisher:
         at = self._start(decisions, writer)
         while not self._stopped.is_set():
             self._cut(log, reader)
-            until = min(decisions.end_offset(), at + _RECORDS_AT_ONCE)
-            if until <= at:
+            end = decisions.end_offset()
+            if end <= at:
                 self._stopped.wait(_POLL_S)
                 continue
+            found = next_records(decisions, at, end)
             writer.append(
                 [
                     IdentifiedRecord(record_id(one), one.kind, one.payload, one.time_ms)
-                    for one in decisions.read(at, until)
+                    for one in found
                 ]
             )
-            at = until
+            at += len(found)
 
     def _cut(self, log: LogWriter, reader: LogReader) -> None:
         """Delete from the topic, now and then."""

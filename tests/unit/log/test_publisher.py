@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from streaming.log import publisher
+from streaming.log import copying, publisher
 from streaming.log.api import LogUnavailable, NewRecord
 from streaming.log.embedded import EmbeddedLogReader, EmbeddedLogWriter
 from streaming.log.location import topic_of
@@ -77,7 +77,7 @@ def test_it_deletes_from_the_topic_what_is_older_than_the_retention(
     )
     monkeypatch.setattr(publisher, "KafkaLogReader", lambda *_: EmbeddedLogReader(copy))
     monkeypatch.setattr(publisher, "_CUT_EVERY_S", 0)
-    monkeypatch.setattr(publisher, "_RECORDS_AT_ONCE", 1)
+    monkeypatch.setattr(copying, "_AT_ONCE", 1)
     stream = DecisionPublisher(tmp_path / "decisions", TOPIC, RETENTION_MS)
     try:
         with EmbeddedLogReader(copy) as reader:
