@@ -13,7 +13,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, InvalidStateError
 from pathlib import Path
 from typing import Any
 
@@ -152,15 +152,17 @@ class JobLink:
 
     def _take(self, message: Message) -> None:
         future = self._waiting.get(message.head.get("id", -1))
-        if message.type != "appended" or future is None or future.done():
+        if message.type != "appended" or future is None:
             return
         if "refused" in message.head:
             refused = f"the event log never takes an event: {message.head['refused']}"
-            future.set_exception(AppendRefused(refused))
+            _fail(future, AppendRefused(refused))
         elif "error" in message.head:
-            future.set_exception(LinkDown(f"an append failed: {message.head['error']}"))
+            _fail(future, LinkDown(f"an append failed: {message.head['error']}"))
         else:
-            future.set_result(message.head["start"])
+            start: int = message.head["start"]
+            with _unless_ended():
+                future.set_result(start)
 
     def _disconnect(self) -> None:
         connection = self._socket
@@ -173,5 +175,14 @@ class JobLink:
                 self._socket = None
             connection.close()
         for future in list(self._waiting.values()):
-            if not future.done():
-                future.set_exception(LinkDown("the front hung up"))
+            _fail(future, LinkDown("the front hung up"))
+
+
+def _fail(future: Future[int], error: Exception) -> None:
+    with _unless_ended():
+        future.set_exception(error)
+
+
+def _unless_ended() -> contextlib.suppress:
+    """Whoever stops the link and the thread that reads may both end a future."""
+    return contextlib.suppress(InvalidStateError)

@@ -31,6 +31,7 @@ class KafkaTail(KafkaLogReader):
         super().__init__(topic, timeout_ms)
         self._at = topic
         self._watcher: _Watcher | None = None
+        self._changing = threading.Lock()
 
     def end_offset(self) -> int:
         return self._watching().end_offset
@@ -41,19 +42,21 @@ class KafkaTail(KafkaLogReader):
 
     def rest(self) -> None:
         """Take no more records until the end is asked for again; for who does not for long."""
-        if self._watcher is not None:
-            self._watcher.end()
+        with self._changing:
+            if self._watcher is not None:
+                self._watcher.end()
 
     def close(self) -> None:
+        self.rest()
         if self._watcher is not None:
-            self._watcher.end()
             self._watcher.join()
         super().close()
 
     def _watching(self) -> _Watcher:
-        if self._watcher is None or self._watcher.ends or not self._watcher.is_alive():
-            self._watcher = _Watcher(self._at, super().end_offset(), self._timeout_ms)
-        return self._watcher
+        with self._changing:
+            if self._watcher is None or self._watcher.ends or not self._watcher.is_alive():
+                self._watcher = _Watcher(self._at, super().end_offset(), self._timeout_ms)
+            return self._watcher
 
 
 class _Watcher(threading.Thread):
