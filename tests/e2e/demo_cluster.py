@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import logging
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +12,7 @@ from streaming.demo.cluster import DemoCluster
 from streaming.demo.steps import OURS
 from streaming.supervisor.processes import JOB
 from tests.e2e.telling import signal_job
+from tests.fixtures.silence import silent_kafka_client
 
 
 def controlled(demo: DemoCluster) -> bool:
@@ -30,19 +29,14 @@ def demo_cluster(folder: Path, **options: Any) -> Iterator[DemoCluster]:
     On a busy machine brokers' sessions outlive a moment in which they do not run, and the role is
     not given up before a killed job is back.
     """
-    # Its log is full of refused connections, and pytest would keep their sockets with the records.
-    kafka_log = logging.getLogger("kafka")
-    level = kafka_log.level
-    kafka_log.setLevel(logging.CRITICAL)
     config = {"zookeeper.session.timeout.ms": "6000", **options.pop("broker_config", {})}
     chosen = ["--set=controller.lease.ms=240000", *options.pop("options", ())]
     cluster = DemoCluster(folder, chosen, broker_config=config, **options)
-    try:
-        yield cluster
-    finally:
-        job = cluster.supervisor.roles[JOB].child
-        if job is not None and job.running:
-            signal_job(cluster, signal.SIGCONT)  # a JVM that stays stopped outlives its driver
-        cluster.stop()
-        kafka_log.setLevel(level)
-        gc.collect()
+    with silent_kafka_client():
+        try:
+            yield cluster
+        finally:
+            job = cluster.supervisor.roles[JOB].child
+            if job is not None and job.running:
+                signal_job(cluster, signal.SIGCONT)  # a JVM that stays stopped outlives its driver
+            cluster.stop()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import logging
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,6 +23,7 @@ from streaming.zk.client import ZkSession
 from streaming.zk.znodes import CONTROLLER_PATH, partition_state_path, topic_path
 from tests.e2e.waiting import wait_for
 from tests.fixtures.plain_job import without_spark
+from tests.fixtures.silence import silent_kafka_client
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 
 OURS = 1000
@@ -57,21 +56,16 @@ def running(
     spark: whether the job is the real one; tests/fixtures/plain_job.py where Spark is not what the
     tests are about. zookeeper: another than a plain one, not started yet.
     """
-    # Its log is full of refused connections, and pytest would keep their sockets with the records.
-    kafka_log = logging.getLogger("kafka")
-    level = kafka_log.level
-    kafka_log.setLevel(logging.CRITICAL)
     zookeeper = zookeeper or EmbeddedZooKeeper(folder / "zookeeper")
     cluster = RealCluster(folder, zookeeper, brokers, settings)
     if not spark:
         without_spark(cluster.supervisor)
-    try:
-        cluster.start()
-        yield cluster
-    finally:
-        cluster.stop()
-        kafka_log.setLevel(level)
-        gc.collect()
+    with silent_kafka_client():
+        try:
+            cluster.start()
+            yield cluster
+        finally:
+            cluster.stop()
 
 
 def knows_us(broker: KafkaBroker) -> bool:

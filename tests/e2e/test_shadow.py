@@ -5,7 +5,6 @@ It folds in its own process; that the query gives the same is in tests/spark.
 
 from __future__ import annotations
 
-import logging
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -25,6 +24,7 @@ from streaming.zk.znodes import CONTROLLER_PATH, parse_controller_id, parse_topi
 from streaming.zk.znodes.admin import reassignment_bytes
 from streaming.zk.znodes.paths import partition_state_path
 from tests.e2e.waiting import wait_for
+from tests.fixtures.silence import silent_kafka_client
 from tests.fixtures.zookeeper import SESSION_TIMEOUT_MS
 
 ASK_MS = 120_000
@@ -131,13 +131,13 @@ class Stage:
 
 @pytest.fixture
 def stage(tmp_path: Path) -> Iterator[Stage]:
-    logging.getLogger("kafka").setLevel(logging.CRITICAL)
     made = Stage(tmp_path)
-    try:
-        made.start()
-        yield made
-    finally:
-        made.stop()
+    with silent_kafka_client():
+        try:
+            made.start()
+            yield made
+        finally:
+            made.stop()
 
 
 def restarts(stage: Stage) -> None:
