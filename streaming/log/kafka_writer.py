@@ -23,6 +23,7 @@ from streaming.log.kafka_topic import (
     told_as_unavailable,
 )
 from streaming.log.location import KafkaTopic
+from streaming.log.recorded import last_time_ms
 from streaming.process.wall_clock import wall_clock_ms
 
 logger = logging.getLogger(__name__)
@@ -60,7 +61,7 @@ class KafkaLogWriter:
         self._timeout_ms = timeout_ms
         with KafkaLogReader(topic, timeout_ms) as reader:
             self._start, self._end = reader.start_offset(), reader.end_offset()
-            self._time_ms = _last_time_ms(reader, self._start, self._end)
+            self._time_ms = last_time_ms(reader)
         admin = open_admin(topic, timeout_ms)
         with told_as_unavailable(topic):
             try:
@@ -149,10 +150,6 @@ class KafkaLogWriter:
         finally:
             admin.close()
         return offset
-
-
-def _last_time_ms(reader: KafkaLogReader, start: int, end: int) -> int:
-    return next(iter(reader.read(end - 1, end))).time_ms if start < end else 0
 
 
 def _said(error: Exception) -> Exception:
