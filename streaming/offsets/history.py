@@ -1,17 +1,28 @@
-"""Reads what stands in a partition before our log began, from a broker that follows us."""
+"""Reads what stands in a partition before our log began, from a broker that follows us.
+
+Who failed is asked last the next time: of several brokers that have the same, one may hang, or have
+a disk that cannot be read.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
 
 from state.protocol_errors import error_text
 from streaming.image.brokers import endpoint_on
 from streaming.image.cluster_image import ClusterImage
-from streaming.offsets.batches import spans
-from streaming.offsets.history_connection import HistoryConnection, HistoryUnreadable, Source
+from streaming.offsets.batches import UnreadableBatch, spans
+from streaming.offsets.history_connection import (
+    Fetched,
+    HistoryConnection,
+    HistoryUnreadable,
+    NotAnswered,
+    Source,
+)
 from streaming.offsets.leader import OffsetsLeader
 from streaming.offsets.partition_log import EpochEnd
 from streaming.security.connector import Connector
@@ -21,6 +32,7 @@ logger = logging.getLogger(__name__)
 _NOWHERE = 2**63 - 1  # an offset that no log has: logs part before it
 _CHUNK_BYTES = 1024 * 1024
 _RETRY_S = 0.1
+_NEVER = -1
 
 
 class History:
@@ -43,6 +55,10 @@ class History:
         self._connector = connector
         self._timeout_s = timeout_s
         self._connections: dict[Source, tuple[HistoryConnection, asyncio.Lock]] = {}
+        # Failures are numbered; of a broker by partition, and of one that does not answer at all.
+        self._count = itertools.count()
+        self._failed: dict[tuple[int, int], int] = {}
+        self._silent: dict[int, int] = {}
 
     def close(self) -> None:
         """Hang up."""
@@ -53,16 +69,16 @@ class History:
     async def read(self, partition: int, offset: int, max_bytes: int) -> bytes:
         """Return whole batches from an offset on; b"" when nobody has them to give now."""
         try:
-            async with self._holding(partition, offset) as connection:
-                found = await connection.fetch_from(partition, offset, max_bytes)
-        except HistoryUnreadable as failure:
+            source = self._holding(partition, offset)
+            with self._noting_failure(partition, source):
+                found = await self._fetch(source, partition, offset, max_bytes)
+                end = max((span.end for span in spans(found.records)), default=0)
+        except (HistoryUnreadable, UnreadableBatch) as failure:
             logger.warning("older records of partition %d: %s", partition, failure)
             return b""
-        if found.error:
-            error = error_text(found.error)
-            logger.warning("older records of partition %d: error %s", partition, error)
-            return b""
-        return found.records[: max((span.end for span in spans(found.records)), default=0)]
+        if not end:  # it may not have heard yet that they are safe, but others may have
+            self._note_failure(partition, source)
+        return found.records[:end]
 
     async def epoch_end(self, partition: int, last_epoch: int) -> EpochEnd:
         """Return the newest leader epoch that is not after the given one, before our log, and
@@ -72,55 +88,76 @@ class History:
         """
         log, facts = self._leader.logs.get(partition), self._leader.facts.get(partition)
         witnesses = [] if log is None or facts is None else log.witnesses(facts.in_sync)
-        source = self._source(witnesses, f"all of partition {partition} before our log")
-        async with self._connection(source) as connection:
-            found = await connection.fetch(partition, _NOWHERE, 1, last_epoch)
-        if found.error or found.diverging is None:
-            raise HistoryUnreadable(
-                f"broker {source.broker_id} about epoch {last_epoch} of partition {partition}:"
-                f" error {error_text(found.error)}"
-            )
-        return found.diverging
+        source = self._source(partition, witnesses, f"all of partition {partition} before our log")
+        with self._noting_failure(partition, source):
+            async with self._connection(source) as connection:
+                found = await connection.fetch(partition, _NOWHERE, 1, last_epoch)
+            if found.error or found.diverging is None:
+                raise HistoryUnreadable(
+                    f"broker {source.broker_id} about epoch {last_epoch} of partition {partition}:"
+                    f" error {error_text(found.error)}"
+                )
+            return found.diverging
 
-    async def whole(self, partition: int, end: int) -> AsyncIterator[bytes]:
-        """Yield a partition's whole batches from its beginning up to an offset, in pieces.
+    async def whole(self, partition: int, end: int) -> AsyncGenerator[bytes]:
+        """Yield a partition's whole batches from its beginning up to an offset, in pieces, all of
+        one broker: what the cleaner took away of one, another may have.
 
+        Who closes it before its end could not read a piece, and gets another broker's next time.
         Waits while the follower has not heard yet that what it has is safe, but no longer than for
         an answer; what is safe may end before that offset, when the cleaner took the last records
-        away. Raises HistoryUnreadable.
+        away. Raises HistoryUnreadable, UnreadableBatch.
         """
-        offset = 0
-        now_s = asyncio.get_running_loop().time
-        waited_until_s = now_s() + self._timeout_s
-        while offset < end:
-            async with self._holding(partition, end - 1) as connection:
-                found = await connection.fetch_from(partition, offset, _CHUNK_BYTES)
-            if found.error:
-                error = error_text(found.error)
-                raise HistoryUnreadable(f"partition {partition} from {offset}: error {error}")
-            batches = list(spans(found.records))
-            if batches:
-                offset = batches[-1].last_offset + 1
-                yield found.records[: batches[-1].end]
-                waited_until_s = now_s() + self._timeout_s
-            elif found.high_watermark >= end:
-                return
-            elif now_s() < waited_until_s:
-                await asyncio.sleep(_RETRY_S)
-            else:
-                raise HistoryUnreadable(
-                    f"partition {partition} from {offset}: broker {connection.broker_id} has it up"
-                    f" to {end}, but its high watermark stays at {found.high_watermark}"
-                )
+        if end <= 0:
+            return
+        source = self._holding(partition, end - 1)
+        with self._noting_failure(partition, source):
+            offset = 0
+            now_s = asyncio.get_running_loop().time
+            waited_until_s = now_s() + self._timeout_s
+            while offset < end:
+                self._check_holding(partition, end - 1, source)
+                found = await self._fetch(source, partition, offset, _CHUNK_BYTES)
+                batches = list(spans(found.records))
+                if batches:
+                    offset = batches[-1].last_offset + 1
+                    yield found.records[: batches[-1].end]
+                    waited_until_s = now_s() + self._timeout_s
+                elif found.high_watermark >= end:
+                    return
+                elif now_s() < waited_until_s:
+                    await asyncio.sleep(_RETRY_S)
+                else:
+                    raise HistoryUnreadable(
+                        f"partition {partition} from {offset}: broker {source.broker_id} has it up"
+                        f" to {end}, but its high watermark stays at {found.high_watermark}"
+                    )
+
+    async def _fetch(self, source: Source, partition: int, offset: int, max_bytes: int) -> Fetched:
+        """Return what a broker has from an offset on; raises HistoryUnreadable."""
+        async with self._connection(source) as connection:
+            found = await connection.fetch_from(partition, offset, max_bytes)
+        if found.error:
+            raise HistoryUnreadable(
+                f"broker {source.broker_id} about partition {partition} from {offset}:"
+                f" error {error_text(found.error)}"
+            )
+        return found
 
     @contextlib.asynccontextmanager
     async def _connection(self, source: Source) -> AsyncIterator[HistoryConnection]:
+        """Hold the connection to a broker; raises NotAnswered when it did not answer who held it
+        before.
+        """
         if source not in self._connections:
             self._forget_earlier(source.broker_id)
             connection = HistoryConnection(source, self._connector, self._timeout_s)
             self._connections[source] = (connection, asyncio.Lock())
         connection, lock = self._connections[source]
+        before = self._silent.get(source.broker_id, _NEVER)
         async with lock:
+            if self._silent.get(source.broker_id, _NEVER) > before:
+                raise NotAnswered(f"broker {source.broker_id} did not answer another request")
             yield connection
 
     def _forget_earlier(self, broker_id: int) -> None:
@@ -135,21 +172,51 @@ class History:
                 connection.close()
                 del self._connections[source]
 
-    def _holding(
-        self, partition: int, offset: int
-    ) -> contextlib.AbstractAsyncContextManager[HistoryConnection]:
-        """Return a connection to a broker in sync that has the offset; raises HistoryUnreadable."""
-        log, facts = self._leader.logs.get(partition), self._leader.facts.get(partition)
-        in_sync = () if log is None or facts is None else facts.in_sync
-        having = [one for one in in_sync if log and log.follower(one).position > offset]
-        return self._connection(self._source(having, f"offset {offset} of partition {partition}"))
+    def _holding(self, partition: int, offset: int) -> Source:
+        """Return a broker in sync that has the offset; raises HistoryUnreadable."""
+        having = self._having(partition, offset)
+        return self._source(partition, having, f"offset {offset} of partition {partition}")
 
-    def _source(self, brokers: Sequence[int], what: str) -> Source:
-        """Return the first that is registered; what: why these. Raises HistoryUnreadable."""
+    def _having(self, partition: int, offset: int) -> list[int]:
+        log, facts = self._leader.logs.get(partition), self._leader.facts.get(partition)
+        if log is None or facts is None:
+            return []
+        return [one for one in facts.in_sync if log.follower(one).position > offset]
+
+    def _check_holding(self, partition: int, offset: int, source: Source) -> None:
+        if source.broker_id not in self._having(partition, offset):
+            raise HistoryUnreadable(
+                f"broker {source.broker_id} has offset {offset} of partition {partition} no more,"
+                " or is not in sync"
+            )
+
+    def _source(self, partition: int, brokers: Iterable[int], what: str) -> Source:
+        """Return the registered one whose last failure is the oldest; what: why these. Raises
+        HistoryUnreadable.
+        """
         image = self._image()
-        for broker in brokers:
+        for broker in sorted(brokers, key=lambda one: self._last_failure(partition, one)):
             registered = None if image is None else image.brokers.get(broker)
             end = None if registered is None else endpoint_on(registered.node, self._listener)
             if end is not None:
                 return Source(broker, end)
         raise HistoryUnreadable(f"no broker in sync has {what}")
+
+    def _last_failure(self, partition: int, broker: int) -> int:
+        silent = self._silent.get(broker, _NEVER)
+        return max(silent, self._failed.get((partition, broker), _NEVER))
+
+    @contextlib.contextmanager
+    def _noting_failure(self, partition: int, source: Source) -> Iterator[None]:
+        """Note it when a broker fails, or a generator is closed before it is through."""
+        try:
+            yield
+        except NotAnswered:
+            self._silent[source.broker_id] = next(self._count)
+            raise
+        except (HistoryUnreadable, UnreadableBatch, GeneratorExit):
+            self._note_failure(partition, source)
+            raise
+
+    def _note_failure(self, partition: int, source: Source) -> None:
+        self._failed[partition, source.broker_id] = next(self._count)

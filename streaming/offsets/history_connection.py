@@ -39,6 +39,10 @@ class HistoryUnreadable(Exception):
     """A follower cannot be reached, or refuses; the message says which and why."""
 
 
+class NotAnswered(HistoryUnreadable):
+    """A follower cannot be reached, or says nothing that is an answer, whatever it is asked."""
+
+
 @dataclass(frozen=True, slots=True)
 class Source:
     """A broker, and where it listens."""
@@ -60,7 +64,9 @@ class Fetched:
 
 
 class HistoryConnection:
-    """One connection to a follower; used by one task at a time."""
+    """One connection to a follower; used by one task at a time. Any request may raise NotAnswered,
+    which is a HistoryUnreadable.
+    """
 
     def __init__(self, source: Source, connector: Connector, timeout_s: float) -> None:
         """Take the broker, and how long one answer may take; nothing is opened yet."""
@@ -163,7 +169,7 @@ class HistoryConnection:
                 return await self._exchange(api, version, body)
         except (OSError, TimeoutError, WireError) as error:
             self.close()
-            raise HistoryUnreadable(f"broker {self._source.broker_id}: {error!r}") from error
+            raise NotAnswered(f"broker {self._source.broker_id}: {error!r}") from error
         except BaseException:
             # An answer that nobody waits for any more would be taken for that to the next request.
             self.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -77,6 +78,7 @@ class GroupCoordination:
         self._pending = PendingRequests(append, node_role.is_controller, counters)
         self._sessions = sessions
         self._terms = GroupTerms()
+        self._folding = asyncio.Lock()
         self.decisions = GroupDecisions(
             leader,
             GroupReplies(self._pending.answer).answer,
@@ -245,10 +247,12 @@ class GroupCoordination:
         Raises HistoryUnreadable, UnreadableBatch, before anything is appended.
         """
         loaded, size = LoadedPartition(), 0
-        async for data in self._history.whole(partition, end):
-            size += len(data)
-            unreadable = await asyncio.to_thread(fold_records, loaded, data, end)
-            self._counters["unreadable_group_records"] += unreadable
+        async with contextlib.aclosing(self._history.whole(partition, end)) as pieces:
+            async for data in pieces:
+                size += len(data)
+                async with self._folding:  # the loop shares its interpreter with one thread at most
+                    unreadable = await asyncio.to_thread(fold_records, loaded, data, end)
+                self._counters["unreadable_group_records"] += unreadable
         elected = self._terms.epoch(partition)
         records = [
             event(EventKind.GROUP_OBSERVED, body, body["group"])

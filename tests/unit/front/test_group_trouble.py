@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,10 @@ import orjson
 import pytest
 
 from state.protocol_errors import ProtocolError
+from streaming.front.groups import coordination
 from streaming.front.groups import decisions as group_decisions
+from streaming.offsets.batches import UnreadableBatch
+from streaming.offsets.history import History
 from streaming.offsets.take_over import TakeOver
 from streaming.wire.apis import ApiKey
 from streaming.wire.reading import STRING_BYTES_MAX
@@ -134,3 +137,27 @@ def _decision(world: GroupWorld, group: str, changes: list[dict[str, Any]]) -> b
     steps = [{"changes": changes, "replies": []}]
     partition = world.groups.partition_of(group)
     return orjson.dumps({"group": group, "partition": partition, "steps": steps})
+
+
+def test_who_read_what_cannot_be_read_hears_of_it_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So that another broker is asked when the partition is loaded again."""
+    closed = []
+
+    async def whole(history: History, partition: int, end: int) -> AsyncGenerator[bytes]:
+        try:
+            yield b"?"
+        except GeneratorExit:
+            closed.append(partition)
+            raise
+
+    def fold(*_: object) -> int:
+        raise UnreadableBatch("batch at offset 3: magic 1")
+
+    async def scenario(world: GroupWorld, rig: Rig) -> None:
+        monkeypatch.setattr(History, "whole", whole)
+        monkeypatch.setattr(coordination, "fold_records", fold)
+        with pytest.raises(UnreadableBatch):
+            await world.groups.load(1, 5)
+        assert closed == [1]
+
+    play(scenario)

@@ -166,7 +166,7 @@ def test_what_is_not_safe_yet_is_waited_for() -> None:
 
 
 def test_what_never_gets_safe_is_not_waited_for_for_ever() -> None:
-    """Partitions are read one after the other."""
+    """A few partitions are read at once, others wait for them."""
     follower = Follower(0, 50)
     follower.high_watermark = 52
 
@@ -346,7 +346,7 @@ def test_a_connection_that_is_in_use_stays_though_its_broker_moved() -> None:
     follower = Follower(0)
 
     async def scenario(history: History, led: Led) -> None:
-        asks = history._connection(history._source([1], ""))
+        asks = history._connection(history._source(0, [1], ""))
         async with asks as connection:
             await connection.earliest(0)
             async with asked_elsewhere(follower, history, led):
