@@ -1,7 +1,10 @@
-"""Reads the partitions of one term, each on its own; one that cannot be read is tried again."""
+"""Reads the partitions of one term, each in a task of its own; one that cannot be read is tried
+again.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,6 +19,10 @@ logger = logging.getLogger(__name__)
 
 FIRST_PAUSE_S = 1.0
 LONGEST_PAUSE_S = 30.0
+AT_ONCE = 4
+"""How many partitions are read at the same time: one whose broker hangs holds no other up, and what
+is read of each is in memory until it is events.
+"""
 
 
 @dataclass(slots=True)
@@ -44,6 +51,8 @@ class PartitionLoads:
         self._load = load
         self._now_s = now_s
         self._counters = counters
+        self._at_once = asyncio.Semaphore(AT_ONCE)
+        self._under_way: set[int] = set()
         self._done: set[int] = set()
         self._failed: dict[int, _Failed] = {}
 
@@ -57,17 +66,19 @@ class PartitionLoads:
         """Why partitions could not be read so far, by number."""
         return {partition: failed.reason for partition, failed in self._failed.items()}
 
-    async def look(self, logs: Iterable[PartitionLog]) -> None:
-        """Read those that have begun and are not read, if it is time to."""
+    def look(self, logs: Iterable[PartitionLog], tasks: asyncio.TaskGroup) -> None:
+        """Begin to read those that have begun and are not read, if it is time to."""
         for log in logs:
-            if log.begun and log.partition not in self._done:
+            if log.begun and log.partition not in self._done | self._under_way:
                 failed = self._failed.get(log.partition)
                 if failed is None or self._now_s() >= failed.not_before_s:
-                    await self._try(log.partition, log.end)
+                    self._under_way.add(log.partition)
+                    tasks.create_task(self._try(log.partition, log.end))
 
     async def _try(self, partition: int, end: int) -> None:
         try:
-            await self._load(partition, end)
+            async with self._at_once:
+                await self._load(partition, end)
         except (HistoryUnreadable, UnreadableBatch) as error:
             failed = self._failed.setdefault(partition, _Failed())
             pause_s = failed.back_off.pause_s()
@@ -78,3 +89,5 @@ class PartitionLoads:
         else:
             self._failed.pop(partition, None)
             self._done.add(partition)
+        finally:
+            self._under_way.discard(partition)

@@ -139,7 +139,7 @@ class TakeOver:
                     raise TermOver(f"partitions {lost} have lost records")
                 if taken := self._to_take():
                     await self._elect(taken)
-                await self._loads.look(list(self._leader.logs.values()))
+                self._loads.look(self._leader.logs.values(), tasks)
                 if self._loads.any_done:
                     self._back_off.reset()
                 await self._leader.changed(_LOOK_S)
