@@ -43,6 +43,7 @@ class IsrMaintenance:
         self._decision_client = decision_client
         self._lag_max_s = lag_max_s
         self._timeout_s = timeout_s
+        self._held_up_by: dict[int, list[int]] = {}
 
     async def look(self) -> None:
         """Ask for all changes that are wanted now, and wait until they are decided; while the
@@ -59,6 +60,7 @@ class IsrMaintenance:
         ]
         forget_replicated(ours)
         for log, facts in ours:
+            self._say_what_holds_up(log)
             isr = self._leader.wanted_isr(log, self._lag_max_s)
             if set(isr) != set(facts.isr):
                 wanted.setdefault(facts.leader, []).append((log, isr))
@@ -66,6 +68,13 @@ class IsrMaintenance:
             # The topic may have gone while the one before was decided.
             if there := [one for one in changes if one[0].partition in self._leader.facts]:
                 await self._ask(leader_id, there)
+
+    def _say_what_holds_up(self, log: PartitionLog) -> None:
+        brokers = self._leader.held_up_by(log, self._lag_max_s)
+        if brokers and brokers != self._held_up_by.get(log.partition):
+            text = "partition %d waits for brokers %s, which have not fetched from us for %g s"
+            logger.warning(text, log.partition, brokers, self._lag_max_s)
+        self._held_up_by[log.partition] = brokers
 
     async def _ask(
         self, leader_id: int, changes: list[tuple[PartitionLog, tuple[int, ...]]]

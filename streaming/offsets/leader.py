@@ -47,7 +47,8 @@ class OffsetsLeader:
     def lead(self, partitions: Sequence[int]) -> None:
         """Lead partitions from now on, each with a log that has not begun."""
         for partition in partitions:
-            self._logs[partition] = PartitionLog(partition, self.facts[partition].announced_epoch)
+            epoch = self.facts[partition].announced_epoch
+            self._logs[partition] = PartitionLog(partition, epoch, self._now_s())
 
     def stop(self) -> None:
         """Lead nothing any more; who waits is told."""
@@ -70,7 +71,7 @@ class OffsetsLeader:
                 log.drop_follower(broker)
             facts = self.facts.get(log.partition)
             if facts is not None and facts.announced_as_ours and facts.announced_epoch != log.epoch:
-                log.change_epoch(facts.announced_epoch)
+                log.change_epoch(facts.announced_epoch, self._now_s())
             self._settle(log)
 
     def broker_epoch(self, broker_id: int) -> int:
@@ -117,15 +118,31 @@ class OffsetsLeader:
         except TimeoutError:
             pass
 
+    def awaited(self, log: PartitionLog) -> list[int]:
+        """Return the brokers in sync that a log waits for before it begins."""
+        facts = self.facts.get(log.partition)
+        return [] if facts is None else log.awaited(facts.in_sync)
+
+    def held_up_by(self, log: PartitionLog, lag_max_s: float) -> list[int]:
+        """Return those of them that have not fetched from us for longer than lag_max_s."""
+        late_s = self._now_s() - lag_max_s
+        if log.led_s >= late_s:
+            return []
+        return [one for one in self.awaited(log) if log.follower(one).asked_s < late_s]
+
     def wanted_isr(self, log: PartitionLog, lag_max_s: float) -> tuple[int, ...]:
         """Return the ISR as it should be: replicas that have what is safe come in, those that are
-        gone or have been behind for longer than lag_max_s go out.
+        gone or have been behind for longer than lag_max_s go out; before the log has begun those
+        that hold it up, if another one has said how far it is.
 
         Source: Partition.maybeExpandIsr, getOutOfSyncReplicas. ZooKeeper's leader always stays.
         """
         facts = self.facts[log.partition]
         if not log.begun:
-            return facts.isr
+            late = {*self.held_up_by(log, lag_max_s)}
+            said = [one for one in facts.in_sync if log.follower(one).position != UNKNOWN]
+            goes = late - {facts.leader} if {*said} - late else set()
+            return tuple(broker for broker in facts.isr if broker not in goes)
         late_s = self._now_s() - lag_max_s
         stays = {
             broker

@@ -71,11 +71,12 @@ class PartitionLog:
     begun. base: what stands before our log, by the epoch of its last record; while the log has not
     begun, the reference's log. epochs: (leader epoch, first offset), ascending, of what this leader
     appended. joining: brokers that are asked into the ISR; they count as members until that is
-    decided.
+    decided. led_s: since when this epoch is led, on the loop's clock.
     """
 
     partition: int
     epoch: int
+    led_s: float = 0.0
     start: int = UNKNOWN
     end: int = UNKNOWN
     high_watermark: int = UNKNOWN
@@ -143,15 +144,15 @@ class PartitionLog:
             raise
         self.joining = frozenset()
 
-    def change_epoch(self, epoch: int) -> None:
-        """Lead under a newer epoch, with the same log.
+    def change_epoch(self, epoch: int, now_s: float) -> None:
+        """Lead under a newer epoch from now on, with the same log.
 
         What followers have stays known: their logs do not change with the epoch. That they fetch
         under the newer one is the brokers' doing, which start their fetchers again when it is
         announced to them (ReplicaManager.makeFollowers); until then replica_fetch refuses what
         they ask.
         """
-        self.epoch = epoch
+        self.epoch, self.led_s = epoch, now_s
 
     def append(self, batch: bytes) -> int:
         """Append a batch and return the offset after it: safe once the high watermark is there."""
@@ -239,10 +240,7 @@ class PartitionLog:
         if self.base is None or self.base.epoch != newest[0]:
             self._older_ends.clear()
         self.base = EpochEnd(*newest) if said else None
-        if not said or any(
-            self.lacks_end_of(one.last_epoch) or self.divergence(one.last_epoch, one.position)
-            for one in members
-        ):
+        if not said or self.awaited(in_sync):
             return False
         offset = min(one.position for one in members)
         epoch = max(one.last_epoch for one in members if one.position == offset)
@@ -252,6 +250,21 @@ class PartitionLog:
             follower.position = min(follower.position, offset) if broker in in_sync else UNKNOWN
             follower.caught_up_s = now_s
         return True
+
+    def awaited(self, in_sync: Iterable[int]) -> list[int]:
+        """Return the brokers in sync that a log which has not begun waits for: those that have not
+        said how far they are, and when all have, those that are to cut something off.
+        """
+        if self.begun:
+            return []
+        known = [(broker, self.follower(broker)) for broker in in_sync]
+        if silent := [broker for broker, one in known if one.position == UNKNOWN]:
+            return silent
+        return [
+            broker
+            for broker, one in known
+            if self.lacks_end_of(one.last_epoch) or self.divergence(one.last_epoch, one.position)
+        ]
 
     def lost_by(self, isr: Collection[int]) -> bool:
         """Return whether no broker of the ISR has what the batches in memory go on from."""

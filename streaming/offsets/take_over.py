@@ -82,8 +82,15 @@ class TakeOver:
 
     @property
     def failures(self) -> Mapping[int, str]:
-        """Why partitions of this term could not be loaded so far, by number."""
-        return self._loads.failures
+        """Why partitions of this term are not loaded so far, by number: whom they wait for, or what
+        failed.
+        """
+        waiting = {
+            log.partition: f"waits for brokers {awaited} to fetch"
+            for log in self._leader.logs.values()
+            if (awaited := self._leader.awaited(log))
+        }
+        return {**waiting, **self._loads.failures}
 
     def restart(self) -> None:
         """End the present term: what was decided since may not be known here."""

@@ -149,7 +149,7 @@ class Groups:
         """Return how many groups there are, by state too, and for each partition how far it is with
         whom.
         """
-        groups = self._coordination.image.groups
+        groups, not_loaded = self._coordination.image.groups, self._take_over.failures
         return {
             "enabled": self._enabled,
             "groups": len(groups),
@@ -161,7 +161,7 @@ class Groups:
                     "end_offset": log.end,
                     "high_watermark": log.high_watermark,
                     "memory_bytes": log.memory_bytes,
-                    "not_loaded": self._take_over.failures.get(log.partition),
+                    "not_loaded": not_loaded.get(log.partition),
                 }
                 for log in self.leader.logs.values()
             },

@@ -15,7 +15,7 @@ from streaming.internal_topics import GROUP_TOPIC
 from streaming.offsets.isr_maintenance import IsrMaintenance
 from streaming.offsets.leader import LeaderStopped
 from streaming.offsets.partition_log import UNKNOWN
-from tests.unit.offsets.support import BATCH, Led
+from tests.unit.offsets.support import BATCH, OLDER, Led
 
 LAG_S = 30.0
 
@@ -250,5 +250,77 @@ def test_the_isr_is_asked_for_in_the_name_of_zookeepers_leader() -> None:
             "raise_leader_epochs_requested", GROUP_TOPIC, {"request_id": "r", "topic": GROUP_TOPIC}
         )
         assert replies[0]["error"] == ProtocolError.NONE
+
+    run(scenario)
+
+
+def test_a_broker_that_never_fetches_leaves_the_isr_so_that_the_log_begins(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(led: Led) -> None:
+        keeping, log = maintenance(led), led.leader.logs[0]
+        for second in range(0, int(LAG_S) + 1, 10):
+            led.now_s = float(second)
+            for broker in (1, 2):
+                led.fetch(broker, 5)
+            await keeping.look()
+            assert isr(led) == (1, 2, 3), "3 may yet fetch"
+            assert not log.begun
+            assert led.leader.awaited(log) == [3]
+        led.now_s += 1
+        for _ in range(2):
+            await keeping.look()
+            assert isr(led) == (1, 2)
+        assert (log.begun, log.end, led.leader.awaited(log)) == (True, 5, [])
+        (said,) = [one for one in caplog.messages if one.startswith("partition 0 waits")]
+        assert said == "partition 0 waits for brokers [3], which have not fetched from us for 30 s"
+        led.fetch(3, 5)
+        await keeping.look()
+        assert isr(led) == (1, 2, 3), "it comes back"
+
+    run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("fetching", "stays"),
+    [
+        pytest.param((), (1, 2, 3), id="nobody says how far the log goes"),
+        pytest.param((2,), (1, 2), id="who leads in ZooKeeper stays"),
+        pytest.param((1,), (1,), id="who leads has all of it"),
+    ],
+)
+def test_who_stays_in_the_isr_of_a_log_that_cannot_begin(
+    fetching: tuple[int, ...], stays: tuple[int, ...]
+) -> None:
+    async def scenario(led: Led) -> None:
+        led.now_s = LAG_S + 1
+        for broker in fetching:
+            led.fetch(broker, 5)
+        assert led.leader.wanted_isr(led.leader.logs[0], LAG_S) == stays
+
+    run(scenario)
+
+
+def test_a_broker_that_stops_fetching_before_it_cut_off_what_is_not_ours_goes_too() -> None:
+    async def scenario(led: Led) -> None:
+        log = led.leader.logs[0]
+        led.fetch(1, 5, epoch=OLDER + 1)
+        led.fetch(2, 5, epoch=OLDER + 1)
+        led.fetch(3, 9, epoch=OLDER)
+        assert led.leader.awaited(log) == [3]
+        led.now_s = LAG_S + 1
+        led.fetch(1, 5, epoch=OLDER + 1)
+        assert led.leader.wanted_isr(log, LAG_S) == (1, 2)
+
+    run(scenario)
+
+
+def test_brokers_have_time_to_fetch_under_each_leader_epoch() -> None:
+    async def scenario(led: Led) -> None:
+        led.now_s = LAG_S
+        led.raise_epochs()
+        led.now_s += LAG_S
+        led.fetch(1, 5)
+        assert led.leader.wanted_isr(led.leader.logs[0], LAG_S) == (1, 2, 3)
 
     run(scenario)

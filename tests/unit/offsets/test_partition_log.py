@@ -173,7 +173,7 @@ def test_records_and_a_new_high_watermark_are_news() -> None:
 def test_batches_carry_offsets_and_the_epoch_of_their_time() -> None:
     log = begun()
     log.append(BATCH)
-    log.change_epoch(7)
+    log.change_epoch(7, NOW_S)
     log.append(BATCH)
     found = [(one.base_offset, one.leader_epoch) for one in spans(log.read(10, 10_000))]
     assert found == [(10, 5), (12, 7)]
@@ -198,7 +198,7 @@ def test_batches_carry_offsets_and_the_epoch_of_their_time() -> None:
 def test_where_logs_part(last_epoch: int, offset: int, expected: EpochEnd | None) -> None:
     log = begun()
     log.append(BATCH)
-    log.change_epoch(7)
+    log.change_epoch(7, NOW_S)
     log.append(BATCH)
     assert log.divergence(last_epoch, offset) == expected
 

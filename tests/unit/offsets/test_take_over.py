@@ -304,3 +304,16 @@ def test_a_topic_that_goes_while_it_is_taken_over_ends_the_term() -> None:
         await led.until(lambda: led.told.said == [("resigned",)])
 
     run(scenario, held_back)
+
+
+def test_whom_a_partition_waits_for_is_said() -> None:
+    async def scenario(led: TakingOver) -> None:
+        await led.until(lambda: len(led.leader.logs) == 2)
+        for broker in (1, 2):
+            led.fetch(broker, 5)
+        both = {0: "waits for brokers [3] to fetch", 1: "waits for brokers [2, 3, 1] to fetch"}
+        assert led.take_over.failures == both
+        await led.all_follow(5)
+        await led.until(lambda: not led.take_over.failures)
+
+    run(scenario)
