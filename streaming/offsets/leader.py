@@ -14,6 +14,11 @@ from streaming.image.cluster_image import ClusterImage
 from streaming.offsets.partition_facts import PartitionFacts, partition_facts
 from streaming.offsets.partition_log import UNKNOWN, PartitionLog
 
+UNSAFE_MAX_BYTES = 16 * 1024 * 1024
+"""What may be kept of a partition that not all brokers in sync have, beyond which no commit is
+taken: while the high watermark stands each client tries its own again every few seconds.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Pending:
@@ -96,6 +101,11 @@ class OffsetsLeader:
         self._pending.setdefault(partition, []).append(Pending(log.end, done))
         self._wake()
         return done
+
+    def is_full(self, partition: int) -> bool:
+        """Return whether too much of a partition waits for brokers in sync to take a commit."""
+        log = self._logs.get(partition)
+        return log is not None and log.unsafe_bytes > UNSAFE_MAX_BYTES
 
     def fetched(self, log: PartitionLog, broker_id: int, position: int, last_epoch: int) -> None:
         """Take how far a follower is, as PartitionLog.fetched does, and what that makes safe."""

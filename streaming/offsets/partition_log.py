@@ -8,7 +8,7 @@ stands before that, and where leader epochs before that ended, a follower says w
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +18,7 @@ from streaming.offsets.batches import spans, stamped
 from streaming.offsets.producer_epochs import ProducerEpochs
 
 UNKNOWN = -1
+_BESIDE_BATCH_BYTES = 1536  # about what is kept of a commit besides, until it is safe
 
 
 @dataclass(slots=True)
@@ -71,7 +72,8 @@ class PartitionLog:
     begun. base: what stands before our log, by the epoch of its last record; while the log has not
     begun, the reference's log. epochs: (leader epoch, first offset), ascending, of what this leader
     appended. joining: brokers that are asked into the ISR; they count as members until that is
-    decided. led_s: since when this epoch is led, on the loop's clock.
+    decided. led_s: since when this epoch is led, on the loop's clock. unsafe_bytes: about what is
+    kept of all that is above the high watermark.
     """
 
     partition: int
@@ -85,6 +87,7 @@ class PartitionLog:
     epochs: list[tuple[int, int]] = field(default_factory=list)
     joining: frozenset[int] = frozenset()
     memory_bytes: int = 0
+    unsafe_bytes: int = 0
     producers: ProducerEpochs = field(default_factory=ProducerEpochs)
     _older_ends: dict[int, EpochEnd] = field(default_factory=dict)
     _offsets: list[int] = field(default_factory=list)
@@ -163,6 +166,7 @@ class PartitionLog:
         self._offsets.append(self.end)
         self._batches.append(placed)
         self.memory_bytes += len(placed)
+        self.unsafe_bytes += len(placed) + _BESIDE_BATCH_BYTES
         self.end = span.last_offset + 1
         return self.end
 
@@ -279,7 +283,10 @@ class PartitionLog:
         positions = [min(self.follower(broker).position, self.end) for broker in members]
         if not self.begun or not positions or min(positions) <= self.high_watermark:
             return False
-        self.high_watermark = min(positions)
+        before, self.high_watermark = self.high_watermark, min(positions)
+        first, last = (bisect_left(self._offsets, at) for at in (before, self.high_watermark))
+        safe = self._batches[first:last]
+        self.unsafe_bytes -= sum(map(len, safe)) + len(safe) * _BESIDE_BATCH_BYTES
         return True
 
     def forget_before(self, offset: int) -> None:

@@ -118,6 +118,10 @@ class GroupCoordination:
         """Return what this node is for a partition."""
         return self._view.phase(partition)
 
+    def is_full(self, partition: int) -> bool:
+        """Return whether a partition takes no commit now."""
+        return self._leader.is_full(partition)
+
     def phases(self) -> list[CoordinatorPhase]:
         """Return what this node is for each partition."""
         return self._view.phases()

@@ -34,6 +34,7 @@ from streaming.offsets.commit_batches import commit_bytes_at_most
 from streaming.offsets.leader import LeaderStopped, OffsetsLeader
 from streaming.process.wall_clock import wall_clock_ms
 from streaming.wire.commit_layouts import CommitLayout, CommitLayouts
+from streaming.wire.passing import answer_with_id_of
 
 LOGGED_WITHIN_S = 5.0
 """A commit is in the log within this time: of many commits of a partition, the last one. It is what
@@ -71,7 +72,9 @@ class DirectCommits:
         self.pause = DirectCommitPause(self._settle)
 
     def try_commit(self, request: bytes, answer: Answer) -> bool:
-        """Begin a commit whose answer comes later; False leaves it to be decided."""
+        """Begin a commit whose answer comes later, or refuse it where the partition is full; False
+        leaves it to be decided.
+        """
         layout = self._layouts.read(request)
         if layout is None or self.pause.covers(layout.group):
             return False
@@ -86,16 +89,26 @@ class DirectCommits:
                 return False
             committer.known_at = self._known.version
             self._layouts.keep(request, layout)
-        numbers, now_ms = layout.numbers(request), wall_clock_ms()
-        batch = committer.encode(layout, numbers, now_ms)
-        commit = Commit(layout, numbers, now_ms, request, answer)
-        image.commit_begun(layout.group, commit)
-        if not self._taken:
-            self._loop.call_soon(self._append_taken)
-        self._taken.setdefault(partition, []).append((commit, batch))
+        if self._leader.is_full(partition):
+            refusal = layout.answer(ProtocolError.COORDINATOR_NOT_AVAILABLE)
+            answer(answer_with_id_of(refusal, request))
+        else:
+            self._take(committer, layout, request, answer)
         if committer.heartbeat is not None:
             self._heard(committer.heartbeat)
         return True
+
+    def _take(
+        self, committer: Committer, layout: CommitLayout, request: bytes, answer: Answer
+    ) -> None:
+        """Have a commit appended at the end of this turn of the loop."""
+        numbers, now_ms = layout.numbers(request), wall_clock_ms()
+        batch = committer.encode(layout, numbers, now_ms)
+        commit = Commit(layout, numbers, now_ms, request, answer)
+        self._view.image.commit_begun(layout.group, commit)
+        if not self._taken:
+            self._loop.call_soon(self._append_taken)
+        self._taken.setdefault(committer.partition, []).append((commit, batch))
 
     def _committer(self, layout: CommitLayout) -> Committer | None:
         """Return what is known of a layout; None for one with metadata that may be too long, or too

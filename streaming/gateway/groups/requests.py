@@ -75,6 +75,9 @@ class GroupService(Protocol):
     def phase(self, partition: int) -> CoordinatorPhase:
         """Return what this node is for a partition."""
 
+    def is_full(self, partition: int) -> bool:
+        """Return whether a partition takes no commit now: too many wait for brokers in sync."""
+
     def phases(self) -> list[CoordinatorPhase]:
         """Return what this node is for each partition."""
 
@@ -122,9 +125,16 @@ class GroupRequests:
         self._groups_max = groups_max
 
     def status(self, api: GroupApi, group: str | None) -> ProtocolError | None:
-        """Return what is answered without a decision, None when one is needed."""
+        """Return what is answered without a decision, None when one is needed.
+
+        A commit to a full partition gets what it gets from Kafka where the append fails for want of
+        replicas (GroupMetadataManager.maybeConvertOffsetCommitError): every client tries it again.
+        """
         partition = -1 if group is None else self.service.partition_of(group)
-        return status_error(api, group, self.service.phase(partition))
+        error = status_error(api, group, self.service.phase(partition))
+        if error is None and api in _COMMITS and self.service.is_full(partition):
+            error = ProtocolError.COORDINATOR_NOT_AVAILABLE
+        return error
 
     async def reply(
         self, api: GroupApi, call: Call, group: str | None, payload: dict[str, Any]

@@ -127,6 +127,22 @@ def test_what_all_in_sync_have_is_safe() -> None:
     assert log.high_watermark == 12, "it never falls"
 
 
+def test_what_is_not_safe_yet_is_measured() -> None:
+    log = begun()
+    measured = []
+    for _ in range(3):
+        log.append(BATCH)
+        measured.append(log.unsafe_bytes)
+    assert measured[0] > len(BATCH), "who waits for it is kept too"
+    assert measured == [count * measured[0] for count in (1, 2, 3)]
+    log.follower(1).position = 16
+    for position, left in ((12, 2), (14, 1), (16, 0)):
+        log.follower(2).position = position
+        assert log.advance([1, 2])
+        log.forget_before(log.high_watermark)
+        assert log.unsafe_bytes == left * measured[0]
+
+
 def test_who_is_asked_into_the_isr_counts_until_it_is_known_how_that_ended() -> None:
     log = begun()
     with pytest.raises(Paused), log.asking_for([1, 2, 3], isr=[1, 2]):
