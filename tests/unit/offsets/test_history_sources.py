@@ -60,6 +60,7 @@ async def reading(brokers: Brokers) -> AsyncIterator[tuple[History, Led]]:
         for server in servers.values():
             server.close()
         for broker in brokers.values():
+            broker.answering.set()
             await asyncio.gather(*filter(None, broker.connections))
 
 
@@ -113,7 +114,6 @@ def test_who_does_not_answer_is_asked_last_about_all_partitions() -> None:
         assert asked(brokers) == [1, 0, 0]
         for partition in (0, 1):
             assert await whole(history, partition) == [[0, 50, 98]]
-        brokers[1].answering.set()
 
     run(scenario)
 
