@@ -102,7 +102,7 @@ def _record_sizes(
     fixed = sum(np.dtype(column.wire_type).itemsize for column in scalars)
     sizes = np.full(row_count, fixed + array_format.partition_tags, np.int64)
     for counts in lengths:
-        longest = int(counts.max(initial=0))
+        longest = int(np.max(counts, initial=0))
         by_count = [
             len(primitives.array_length(count, array_format.flexible)) + 4 * count
             for count in range(longest + 1)

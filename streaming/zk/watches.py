@@ -12,6 +12,8 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
+import numpy as np
+
 from streaming.zk.errors import ConnectionLost
 from streaming.zk.multiread import Part, read_in_parts
 from streaming.zk.pending import Pending
@@ -81,6 +83,6 @@ def _leave_watches(
     there = [row for row, value in enumerate(part.columns.data) if value is not None]
     states = [there] if part.one_state else [[row] for row in there]
     for rows in filter(None, states):
-        newest = int(part.columns.mzxid[rows].max())
+        newest = int(np.max(part.columns.mzxid[rows]))
         watched = [session.chroot + paths[row] for row in rows]
         yield session.submit(_SetWatchesRequest(session, watched, newest, watch), watched[0])
