@@ -185,7 +185,7 @@ class HistoryConnection:
     def close(self) -> None:
         """Hang up; the next request connects again."""
         if self._connection is not None:
-            self._connection.close()
+            self._connection.abort()
             self._connection = None
 
 

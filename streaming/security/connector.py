@@ -14,6 +14,9 @@ from streaming.settings import Settings
 from streaming.wire.endpoints import Endpoint
 from streaming.wire.exchange import ANSWER_MAX_BYTES, Exchange
 
+_NEXT_ADDRESS_S = 0.25
+"""After this time the next address of a name is tried beside the one before (RFC 8305)."""
+
 
 class Connector:
     """Opens connections; used from any event loop."""
@@ -46,7 +49,9 @@ class Connector:
             raise ConnectionError(f"this node does not speak {protocol.name}")
         context = self._tls if protocol.tls else None
         try:
-            streams = await asyncio.open_connection(end.host, end.port, ssl=context)
+            streams = await asyncio.open_connection(
+                end.host, end.port, ssl=context, happy_eyeballs_delay=_NEXT_ADDRESS_S
+            )
         except OSError:
             raise
         except ValueError as error:  # a host that is none; a certificate that Python cannot read

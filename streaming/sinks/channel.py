@@ -187,7 +187,8 @@ class BrokerChannel:
 
     def _disconnect(self) -> None:
         if self._connection is not None:
-            self._connection.close()
+            # A broker that reads no more would keep it, and what it was not sent, for good.
+            self._connection.abort()
             self._connection = None
 
 

@@ -97,12 +97,8 @@ class Exchange:
             raise MalformedFrame(f"answer {id_} to request {self._last_id}")
         return answer
 
-    def close(self) -> None:
-        """Hang up once what was sent is out."""
-        self._writer.close()
-
     def abort(self) -> None:
-        """Hang up at once."""
+        """Hang up at once, whatever is not out yet."""
         self._writer.transport.abort()
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -47,16 +49,18 @@ Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
 @asynccontextmanager
-async def channel_to(serve: Serve, backoff_ms: int) -> AsyncIterator[BrokerChannel]:
-    """Run a channel to a broker that serves connections so."""
+async def channel_to(
+    serve: Serve, backoff_ms: int, *, name: str = "", timeout_s: float = WAIT_S
+) -> AsyncIterator[BrokerChannel]:
+    """Run a channel to a broker of a name, else of an address, that serves connections so."""
     server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=1 << 24)
     host, port = server.sockets[0].getsockname()[:2]
     channel = BrokerChannel(
         1,
         EPOCH,
-        plain_endpoint(host, port),
+        plain_endpoint(name or host, port),
         connector=Connector(),
-        timing=Timing(socket_timeout_ms=int(WAIT_S * 1000), retry_backoff_ms=backoff_ms),
+        timing=Timing(socket_timeout_ms=int(timeout_s * 1000), retry_backoff_ms=backoff_ms),
         on_answer=lambda _: None,
         on_sent=lambda *_: None,
         on_confirmed=lambda *_: None,
@@ -139,6 +143,83 @@ def test_a_broker_that_hung_up_meanwhile_is_connected_to_again_at_once(
     asyncio.run(play())
     assert len(connections) == 2
     assert caplog.records == []
+
+
+def test_a_broker_that_reads_no_more_keeps_no_connections_of_ours() -> None:
+    accepted: list[asyncio.StreamWriter] = []
+    ended = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        accepted.append(writer)
+        body = await read_request(reader)
+        api, version, correlation_id, start = read_header(body)
+        writer.transport.pause_reading()  # type: ignore[attr-defined]
+        writer.write(frame(answer(api, version, correlation_id, body, start)))
+        await ended.wait()
+        writer.close()
+
+    async def play() -> tuple[int, int]:
+        before = descriptors()
+        async with channel_to(serve, backoff_ms=1, timeout_s=0.2) as channel:
+            channel.put(Queued(request_about(400_000), 1))
+            while len(accepted) < 8:
+                await asyncio.sleep(0.01)
+            held = descriptors() - before - len(accepted)
+            ended.set()
+            return held, len(accepted)
+
+    held, tried = asyncio.run(play())
+    assert held < tried // 2  # who listens, and the present try's
+
+
+def test_a_broker_is_told_at_the_next_address_of_its_name_when_the_first_one_is_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """ClusterConnectionStates.moveToNextAddress."""
+    told = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        api = None
+        while api is not ApiKey.UPDATE_METADATA:
+            body = await read_request(reader)
+            api, version, correlation_id, start = read_header(body)
+            writer.write(frame(answer(api, version, correlation_id, body, start)))
+        told.set()
+        writer.close()
+
+    resolve = socket.getaddrinfo
+
+    def resolved(host: str, port: int, *given: Any, **named: Any) -> Any:
+        hosts = ["127.0.0.9", "127.0.0.1"] if host == "broker" else [host]
+        return [found for one in hosts for found in resolve(one, port, *given, **named)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolved)
+
+    async def play() -> None:
+        async with channel_to(serve, backoff_ms=1, name="broker", timeout_s=5) as channel:
+            with silent("127.0.0.9", channel.end.port):
+                channel.put(Queued(request_about(1), 1))
+                await told.wait()
+
+    asyncio.run(play())
+
+
+@contextmanager
+def silent(host: str, port: int) -> Iterator[None]:
+    """Have an address that answers no attempt to connect: nobody accepts, and its queue is full."""
+    with ExitStack() as opened:
+        listening = opened.enter_context(socket.socket())
+        listening.bind((host, port))
+        listening.listen(0)
+        for _ in range(4):
+            waiting = opened.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex((host, port))
+        yield
+
+
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 @pytest.mark.parametrize(

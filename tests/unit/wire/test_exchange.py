@@ -48,7 +48,7 @@ def run(broker: Broker, scenario: Callable[[Exchange], Awaitable[None]]) -> None
             async with asyncio.timeout(WAIT_S):
                 await scenario(exchange)
         finally:
-            exchange.close()
+            exchange.abort()
             await streams[1].wait_closed()
             server.close()
 
