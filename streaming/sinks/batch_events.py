@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 import orjson
@@ -22,6 +23,7 @@ from streaming.sinks.batch import DecidedBatch, LostWrite, SinkDecision
 from streaming.zk.znodes.partition_state import parse_partition_states
 
 logger = logging.getLogger(__name__)
+_offset = attrgetter("offset")
 
 
 def lost_partition_events(lost_writes: Iterable[LostWrite]) -> list[NewRecord]:
@@ -36,14 +38,15 @@ def lost_partition_events(lost_writes: Iterable[LostWrite]) -> list[NewRecord]:
     of_partitions = [one for one in lost_writes if None not in (one.topic, one.partition)]
     of_partitions.sort(key=lambda one: (*place(one), one.partition or 0))
     return [
-        _states_observed(*named, {one.partition: one for one in of_topic})
+        _states_observed(*named, list(of_topic))
         for named, of_topic in groupby(of_partitions, key=place)
     ]
 
 
 def _states_observed(
-    topic: str, cause: StateCause, topic_id: str, lost_writes: dict[int | None, LostWrite]
+    topic: str, cause: StateCause, topic_id: str, of_topic: list[LostWrite]
 ) -> NewRecord:
+    lost_writes = {one.partition: one for one in of_topic}
     znodes = [one.current for one in lost_writes.values()]
     states = parse_partition_states(
         [None if znode is None else znode.data for znode in znodes],
@@ -57,6 +60,9 @@ def _states_observed(
         "partitions": list(lost_writes),
         "states": state_tuples(states),
     }
+    if cause is StateCause.REJECTED:
+        first = {one.partition: one.offset for one in sorted(of_topic, key=_offset, reverse=True)}
+        payload["since"] = [first[partition] for partition in lost_writes]
     if topic_id:
         payload["topic_id"] = topic_id
     missing = (one for one in lost_writes.values() if one.creates and one.current is None)
@@ -96,6 +102,17 @@ def refused_since(event: NewRecord | LogRecord) -> int | None:
         return None
     since: int | None = orjson.loads(event.payload).get("since")
     return since
+
+
+def rejected_since(event: LogRecord) -> dict[int, int]:
+    """Return for each partition of which writes were rejected the first event whose write that was,
+    where an event says so. What was decided before was written, or met other content then; after a
+    conflict that is not known, since the znode may have been made anew.
+    """
+    if event.kind != EventKind.PARTITION_STATES_OBSERVED:
+        return {}
+    body = orjson.loads(event.payload)
+    return dict(zip(body["partitions"], body.get("since", []), strict=False))
 
 
 def producer_id_events(lost_writes: Iterable[LostWrite]) -> list[NewRecord]:

@@ -20,7 +20,12 @@ from state.payloads.partitions import StateCause
 from streaming.image.cluster_image import ClusterImage
 from streaming.log.api import LogRecord, NewRecord
 from streaming.sinks.batch import PARTITION_CHANGES, TOPIC_WRITES, DecidedBatch, SinkDecision
-from streaming.sinks.batch_events import lost_partition_events, refused_since, taken_back
+from streaming.sinks.batch_events import (
+    lost_partition_events,
+    refused_since,
+    rejected_since,
+    taken_back,
+)
 from streaming.sinks.independent_stops import independent_stops, stored_states, written_assignments
 
 Subject = tuple[str, int | None]
@@ -51,6 +56,9 @@ class Doubts:
             if since is not None:
                 self.begin((record.key, None), since)
                 self._refused[record.key] = since
+            for partition, first in rejected_since(record).items():
+                topic_id = orjson.loads(record.payload).get("topic_id")
+                self.begin((record.key, partition), first, topic_id=topic_id)
             self.end(record, record.offset)
 
     def subjects(self) -> list[Subject]:

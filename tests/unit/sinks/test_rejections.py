@@ -8,6 +8,7 @@ import pytest
 
 from state.decisions import DecisionKind
 from state.protocol_errors import ProtocolError
+from streaming.log.api import LogRecord
 from streaming.sinks.batch_events import batch_events, lost_partition_events
 from streaming.sinks.doubts import Doubts
 from streaming.sinks.reassignments import hold_back_completions
@@ -18,6 +19,7 @@ from tests.property.control_checks import WrittenStates, settle
 from tests.property.control_loop import ControlLoop
 from tests.unit.sinks.support import lose, state_znode
 from tests.unit.sinks.test_batch_events import body, conflict, job
+from tests.unit.sinks.test_doubts import lost
 
 NO_AUTH = "ZooKeeper answered NO_AUTH for /x"
 
@@ -33,6 +35,7 @@ def test_rejected_writes_become_an_event_of_their_own_with_what_the_znodes_hold(
             conflict("a", 1, state_znode(2, 7, [2, 1], 9)),
             rejected("a", 0, state_znode(1, 1, [1, 2, 3], 4), 5),
             rejected("a", 3, None, 5),
+            rejected("a", 2, None, 4, creates=True),
         ]
     )
     assert [body(one)["cause"] for one in events] == ["conflict", "rejected"]
@@ -46,6 +49,7 @@ def test_rejected_writes_become_an_event_of_their_own_with_what_the_znodes_hold(
             None,
         ],
         "uncreated": [2],
+        "since": [5, 4, 5],
     }
 
 
@@ -76,6 +80,24 @@ def test_a_leader_whose_isr_is_rejected_goes_on_from_what_is_stored():
     found.story.alter("t", 0, [1, 2])
     (answer,) = replies(found.persist(found.decide()), doubts, {})
     assert answer["partitions"][0]["error"] == 0
+
+
+def test_after_a_restart_an_isr_that_was_written_before_a_rejected_one_is_answered():
+    """OPERATION_NOT_ATTEMPTED would have the leader go back to the one before."""
+    found = job()
+    written = found.story.alter("t", 0, [1, 2])
+    offset = found.story.alter("t", 0, [1], partition_epoch=1)
+    batch = found.decide()
+    (event,) = lost_partition_events([rejected("t", 0, state_znode(1, 0, [1, 2], 1), offset)])
+    said = LogRecord(offset + 3, 1, event.kind, event.key, event.payload)
+    doubts = Doubts([said])
+    doubts.lose_rows(batch.decisions)
+    first, second = replies(batch, doubts, {})
+    assert (first["partitions"][0]["error"], first["partitions"][0]["isr"]) == (0, [1, 2])
+    assert second["partitions"] == [
+        {"partition": 0, "error": ProtocolError.OPERATION_NOT_ATTEMPTED}
+    ]
+    assert {one[0] for one in lost(batch)} == {offset} != {written}
 
 
 def test_who_asked_for_what_zookeeper_rejects_hears_why_and_need_not_ask_again():
