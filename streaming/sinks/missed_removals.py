@@ -150,6 +150,8 @@ def _may_go_from(image: ClusterImage, row: int, broker: int) -> bool:
 def _topics_that_are_gone(changes: SinkDecision, known: _Known) -> npt.NDArray[np.bool_]:
     """Return bool[n]: the row says that its topic goes, and there is none of that name."""
     deleted = acts(changes.columns, Action.DELETED)
+    if not deleted.any():  # as with nearly all, of which there may be days
+        return deleted
     image = known.image
     named = {changes.topics[topic] for topic in np.unique(changes.columns["topic"][deleted])}
     unknown = {name for name in named if name not in image.topic_ids and name not in image.deleting}
