@@ -51,7 +51,7 @@ def check_log_made(folders: DataDir) -> None:
 def job_stopped(folders: DataDir) -> Iterator[None]:
     """Hold the job's locks; raises JobLocked or LogLocked, naming the process, when a job runs."""
     with JobLock(folders.job_lock) as lock:
-        lock.acquire()
+        lock.acquire("stop helmstream first")
         with EmbeddedLogWriter(folders.decisions):
             yield
 

@@ -18,6 +18,8 @@ from streaming.errors import HelmstreamError
 from streaming.process.lock_file import LockFile
 from streaming.process.polling import polls
 
+TO_STAND_BY = "to wait until it is gone: helmstream run --standby"
+
 _END_POLL_S = 0.01
 _END_TIMEOUT_S = 10.0
 
@@ -25,10 +27,9 @@ _END_TIMEOUT_S = 10.0
 class JobLocked(HelmstreamError):
     """Another process is the job of this data folder."""
 
-    def __init__(self, path: Path, pid: object) -> None:
+    def __init__(self, path: Path, pid: object, advice: str) -> None:
         super().__init__(
-            f"{path} is held by process {pid}: it is the job of this data folder;"
-            " to wait until it is gone: helmstream run --standby"
+            f"{path} is held by process {pid}: it is the job of this data folder; {advice}"
         )
 
 
@@ -50,10 +51,10 @@ class JobLock(LockFile):
         self._note({"pid": os.getpid(), "host": socket.gethostname()})
         return True
 
-    def acquire(self) -> None:
-        """Acquire the lock; raises JobLocked naming who has it."""
+    def acquire(self, advice: str = TO_STAND_BY) -> None:
+        """Acquire the lock; raises JobLocked naming who has it, with an advice what to do."""
         if not self.try_acquire():
-            raise JobLocked(self._path, self._holder().get("pid", "unknown"))
+            raise JobLocked(self._path, self._holder().get("pid", "unknown"), advice)
 
     def note_jvm(self, pid: int) -> None:
         """Name the JVM that works for the holder."""

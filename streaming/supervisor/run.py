@@ -20,6 +20,7 @@ from streaming.settings_loader import gateway_ports
 from streaming.spark.local_fs import fetch_local_fs_jar
 from streaming.starting.job_lock import JobLock
 from streaming.supervisor.embedded import EmbeddedCluster
+from streaming.supervisor.log_cluster import check_log_cluster
 from streaming.supervisor.processes import Supervisor
 
 
@@ -47,6 +48,7 @@ def run(settings: Settings, config: list[str], console: Console, *, standby: boo
             check_bindable(settings.metrics_host, settings.metrics_port, "metrics")
     if settings.zookeeper_connect:
         check_zookeeper(settings.zookeeper_connect, settings.zookeeper_connection_timeout_ms)
+        check_log_cluster(settings)
     stop = threading.Event()
     on_stop_signal(lambda _: stop.set())
     data_dir = settings.data_dir

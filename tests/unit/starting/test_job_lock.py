@@ -15,7 +15,9 @@ import orjson
 import psutil
 import pytest
 
+from streaming.checkpoint_tools.moves import job_stopped
 from streaming.errors import HelmstreamError
+from streaming.paths import DataDir
 from streaming.starting.job_lock import JobLock, JobLocked
 from tests.fixtures.waiting import WAIT_S
 
@@ -67,8 +69,13 @@ def test_a_file_system_without_locks_is_told(tmp_path, monkeypatch, number, code
 def test_a_second_job_is_refused_and_told_who_is_the_first(tmp_path, holder, jvm):
     with JobLock(tmp_path / "job.lock") as lock:
         assert not lock.try_acquire()
-        with pytest.raises(JobLocked, match=f"held by process {holder.pid}"):
+        with pytest.raises(JobLocked, match=rf"held by process {holder.pid}.* run --standby"):
             lock.acquire()
+        with (
+            pytest.raises(JobLocked, match="stop helmstream first"),
+            job_stopped(DataDir(tmp_path)),
+        ):
+            pass
     assert jvm.poll() is None
 
 
