@@ -53,6 +53,11 @@ class Comparison:
         return len(self._books.partitions)
 
     @property
+    def topics(self) -> int:
+        """How many topics are compared."""
+        return len(self._books.topics)
+
+    @property
     def unsettled(self) -> int:
         """How many partitions and topics wait for a match."""
         return len(self._books.open_partitions) + len(self._books.open_topics)

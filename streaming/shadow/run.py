@@ -25,7 +25,7 @@ from streaming.shadow.comparison import Comparison
 from streaming.shadow.engine import Engine, LocalEngine, SparkEngine
 from streaming.shadow.reader import ClusterReader
 from streaming.shadow.report import Report
-from streaming.shadow.screen import panel, sentence
+from streaming.shadow.screen import panel, sentence, watching
 from streaming.shadow.shadow import Shadow, Watcher, awaited, follow, gaps
 from streaming.supervisor.processes import LOG_BYTES_MAX
 from streaming.zk.opening import reader_of
@@ -35,6 +35,8 @@ DIVERGED = 5
 
 INCOMPLETE = 6
 """Exit code when nothing differed, but not everything was compared."""
+
+logger = logging.getLogger(__name__)
 
 _GRACE_SHARE = 10
 """A contradiction may be a step on the way for this part of the window."""
@@ -118,7 +120,7 @@ def _watch(
         watcher.start()
         left: Sequence[str] | None = None
         try:
-            with _shown(shadow, report, console) as show:
+            with shown(shadow, report, console) as show:
                 left = follow_to_the_end(shadow, watcher, stop, options.duration_s, show)
         finally:
             missing = gaps(shadow, watcher, left)
@@ -126,6 +128,7 @@ def _watch(
             watcher.stop()
             compared = shadow.comparison
             summary = report.close(
+                watching_since_ms=shadow.watching_since_ms,
                 events=shadow.events,
                 partitions=compared.partitions,
                 unsettled=compared.unsettled,
@@ -180,10 +183,26 @@ def follow_to_the_end(
 
 
 @contextmanager
-def _shown(shadow: Shadow, report: Report, console: Console) -> Iterator[Callable[[], None]]:
-    """Give what shows the present state: counts that move, or without a terminal a line for each
-    verdict.
+def shown(shadow: Shadow, report: Report, console: Console) -> Iterator[Callable[[], None]]:
+    """Give what shows the present state: a line once the first read is over, and counts that move,
+    or without a terminal a line for each verdict.
     """
+    said = ""
+    with _counts(shadow, report, console) as show_counts:
+
+        def show() -> None:
+            nonlocal said
+            if not said and shadow.watching_since_ms is not None:
+                said = watching(shadow, shadow.watching_since_ms)
+                logger.info("%s", said)
+                console.print(said, soft_wrap=True, highlight=False)
+            show_counts()
+
+        yield show
+
+
+@contextmanager
+def _counts(shadow: Shadow, report: Report, console: Console) -> Iterator[Callable[[], None]]:
     if console.is_terminal:
         with Live(panel(shadow, report), console=console) as live:
             yield lambda: live.update(panel(shadow, report))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import orjson
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -27,6 +29,16 @@ def panel(shadow: Shadow, report: Report) -> RenderableType:
         style = _STYLES.get(status, "bold red" if report.tally.of(status) else "")
         counts.add_row(Text(status, style=style), str(report.tally.of(status)))
     return Group(counts, *(sentence(one) for one in report.recent[-5:]))
+
+
+def watching(shadow: Shadow, since_ms: int) -> str:
+    """Say since when the cluster is watched, and what it had then."""
+    since = datetime.fromtimestamp(since_ms / 1000, UTC).isoformat(timespec="milliseconds")
+    compared = shadow.comparison
+    return (
+        f"watching since {since.replace('+00:00', 'Z')}: controller epoch {shadow.epoch},"
+        f" {compared.partitions} partitions of {compared.topics} topics"
+    )
 
 
 def sentence(verdict: Verdict) -> Text:

@@ -37,13 +37,18 @@ class Shadow:
     """Compares what an engine decides with what a live controller does; used by one thread."""
 
     def __init__(self, engine: Engine, comparison: Comparison, report: Report) -> None:
-        """Start with nothing known."""
+        """Start with nothing known.
+
+        watching_since_ms: wall clock when the first read of the cluster was over; None before our
+        machine has it. What happens from then on is compared.
+        """
         self._engine = engine
         self._comparison = comparison
         self._report = report
         self.events = 0
         self.set_aside = 0
         self.epoch = -1
+        self.watching_since_ms: int | None = None
 
     @property
     def loaded(self) -> bool:
@@ -64,6 +69,8 @@ class Shadow:
         self._fold(look.inputs, look.over_ms, void=first)
         self._comparison.saw(look)
         self.settle(look.time_ms, look.over_ms)
+        if first:
+            self.watching_since_ms = look.over_ms
 
     def settle(self, seen_ms: int, now_ms: int) -> None:
         """Compare what is open; may be called at any time.
