@@ -8,8 +8,13 @@ import socket
 from pathlib import Path
 
 from streaming.errors import NotRunning
+from streaming.paths import DataDir
 
 _CHUNK_BYTES = 65_536
+_OF_A_SHADOW = (
+    "it is a shadow's folder, and a shadow takes no requests: what it has to say is in"
+    " log/shadow.log and its report; name a controller's folder with --data-dir"
+)
 
 
 def ask_front(data_dir: Path, path: Path, request: bytes, timeout_s: float) -> bytes:
@@ -20,9 +25,10 @@ def ask_front(data_dir: Path, path: Path, request: bytes, timeout_s: float) -> b
     try:
         return _ask(path, request, timeout_s)
     except (FileNotFoundError, ConnectionRefusedError) as error:
+        is_shadows = DataDir(data_dir).shadow_mark.exists()
         raise NotRunning(
             f"no helmstream is running with data.dir {data_dir.absolute()};"
-            " start one with: helmstream run"
+            f" {_OF_A_SHADOW if is_shadows else 'start one with: helmstream run'}"
         ) from error
 
 

@@ -65,6 +65,14 @@ def test_no_front_is_told_with_where_and_what_to_do(monkeypatch, data_dir: Path)
         fetch_status(Path(".here"), timeout_s=10)
 
 
+def test_a_shadows_folder_is_told_as_one(data_dir: Path) -> None:
+    """`helmstream run` would refuse it."""
+    DataDir(data_dir).shadow_mark.touch()
+    with pytest.raises(NotRunning, match=r"is a shadow's folder, .* log/shadow\.log") as told:
+        fetch_status(data_dir, timeout_s=10)
+    assert "helmstream run" not in str(told.value)
+
+
 def test_a_socket_left_by_a_dead_front_is_no_front(data_dir: Path) -> None:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as dead:
         dead.bind(str(DataDir(data_dir).status_socket))
