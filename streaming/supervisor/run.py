@@ -60,7 +60,7 @@ def run(settings: Settings, config: list[str], console: Console, *, standby: boo
             cluster.start_brokers(lambda id_: console.print(f"broker {id_} is up"))
             console.print(f"bootstrap servers: {','.join(cluster.bootstrap_servers)}")
         console.print(
-            f"helmstream {'stands by' if standby else 'runs'} in {data_dir};"
+            f"helmstream {'stands by' if standby else 'is starting'} in {data_dir};"
             " helmstream status shows what it does"
         )
         supervisor.watch(until=stop.is_set)

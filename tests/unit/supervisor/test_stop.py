@@ -120,7 +120,7 @@ def running(folder: Path, ours: int, its: int) -> Iterator[subprocess.Popen[byte
     os.close(its)
     try:
         wait_for("both", lambda: all((folder / role).exists() for role in codes))
-        wait_for("what it says", lambda: b"helmstream runs" in os.read(ours, 1000))
+        wait_for("what it says", lambda: b"helmstream is starting in" in os.read(ours, 1000))
         yield run
     finally:
         run.kill()
