@@ -50,6 +50,7 @@ def load_snapshot(
     if is_exported(path):
         return read_snapshot(path if path.is_file() else path / MACHINES_FILE)
     checkpoint = checkpoint_at(path)
-    from checkpoints.read import snapshot_of  # noqa: PLC0415 - it needs Spark
+    from checkpoints.read import retained_batch, snapshot_of  # noqa: PLC0415 - they need Spark
 
+    retained_batch(checkpoint, batch_id)  # before Spark starts, which takes long
     return snapshot_of(spark(), checkpoint, batch_id)

@@ -48,21 +48,25 @@ def state(
 
     Of a diff the exit code is 0 when nothing changed, 1 when something did.
     """
+    from checkpoints.read import retained_batch
     from streaming.checkpoint_tools.snapshots import checkpoint_at
 
     asked = what or []
     settings = settings_from(config, overrides, data_dir)
     checkpoint = checkpoint_at(settings.data_dir)
     console = table_console()
+    is_diff = len(asked) == 3 and asked[0] == "diff"
+    if len(asked) > 1 and not is_diff:
+        raise ConfigurationError(f"state {' '.join(asked)}: allowed are TOPIC, GROUP, diff N M")
+    batches: list[int | None] = [_number(one) for one in asked[1:]] if is_diff else [batch]
+    for one in batches:
+        retained_batch(checkpoint, one)  # Spark, which would find out too, takes long to start
     with LazySpark(settings) as spark:
-        if len(asked) == 3 and asked[0] == "diff":
-            before, after = (_machines(spark, checkpoint, _number(one)) for one in asked[1:])
-            changes = changed_rows(before, after)
-            _show(console, changes, f"batch {asked[1]} to {asked[2]}", as_json=as_json)
-            raise typer.Exit(1 if changes else 0)
-        if len(asked) > 1:
-            raise ConfigurationError(f"state {' '.join(asked)}: allowed are TOPIC, GROUP, diff N M")
-        machines = _machines(spark, checkpoint, batch)
+        machines, *later = (_machines(spark, checkpoint, one) for one in batches)
+    if is_diff:
+        changes = changed_rows(machines, *later)
+        _show(console, changes, f"batch {asked[1]} to {asked[2]}", as_json=as_json)
+        raise typer.Exit(1 if changes else 0)
     for title, rows in (about(machines, asked[0]) if asked else summary_of(machines)).items():
         _show(console, rows, title, as_json=as_json)
 

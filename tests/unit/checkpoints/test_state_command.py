@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import orjson
 import pyarrow as pa
 import pytest
 from rich.console import Console
@@ -10,6 +11,8 @@ from checkpoints.group_table import group_table
 from checkpoints.machine_format import decode_machine
 from checkpoints.tables import partition_table
 from state.events import Event
+from streaming.cli import main
+from streaming.commands.spark import LazySpark
 from streaming.commands.state import _show, about, changed_rows, summary_of
 from streaming.errors import ConfigurationError
 from tests.fixtures.folding import fold_log
@@ -120,6 +123,53 @@ def test_groups_are_counted_and_one_is_opened_by_its_name():
         shown = about(machines, row["group"])
         assert list(shown) == [f"group {row['group']}", "members", "offsets"]
         assert (shown["members"], shown["offsets"]) == (row["members"], row["offsets"])
+
+
+def with_batches(folder, committed):
+    commits = folder / "checkpoint" / "commits"
+    commits.mkdir(parents=True)
+    for number in committed:
+        (commits / str(number)).touch()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["state", "--batch", "8"], "batch 8 is not in"),
+        (["state", "t", "--batch", "11"], "it has 9 to 10"),
+        (["state", "diff", "1", "9"], "batch 1 is not in"),
+        (["state", "diff", "9", "11"], "batch 11 is not in"),
+        (["state", "diff", "9", "x"], "state diff 'x': allowed are numbers of batches"),
+        (["checkpoint", "export", "to", "--batch", "8"], "batch 8 is not in"),
+    ],
+)
+def test_a_batch_that_is_not_there_is_told_before_spark_starts(
+    tmp_path, monkeypatch, capsys, arguments, said
+):
+    def start(_):
+        pytest.fail("Spark was started")
+
+    monkeypatch.setattr(LazySpark, "__call__", start)
+    with_batches(tmp_path, [9, 10])
+    with pytest.raises(SystemExit) as left:
+        main([*arguments, "--data-dir", str(tmp_path)])
+    assert left.value.code == 2
+    assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("after", [9, 10])
+def test_a_diff_is_of_both_batches(log, tmp_path, monkeypatch, capsys, after):
+    ends = {9: 20, 10: len(log)}
+    with_batches(tmp_path, ends)
+    monkeypatch.setattr(LazySpark, "__call__", lambda _: None)
+    monkeypatch.setattr(
+        "checkpoints.read.read_machines", lambda _, __, batch: machines_of(log[: ends[batch]])
+    )
+    with pytest.raises(SystemExit) as left:
+        main(["state", "diff", "9", str(after), "--json", "--data-dir", str(tmp_path)])
+    changes = changed_rows(machines_of(log[:20]), machines_of(log[: ends[after]]))
+    assert (left.value.code or 0, bool(changes)) == (int(after == 10), after == 10)
+    assert [orjson.loads(line) for line in capsys.readouterr().out.splitlines()] == changes
 
 
 PARTITIONS = [
