@@ -18,6 +18,7 @@ def explanation(one: Explanation) -> dict[str, Any]:
     return {
         "topic": one.topic,
         "partition": one.partition,
+        "partition_named": one.partition_named,
         "event": _event(one.change.offset, one.change.time_ms, one.event),
         "decided": dict(one.change.decided),
         "elections": None

@@ -63,6 +63,14 @@ class Change:
         return rows[0] if rows else None
 
     @property
+    def names_partition(self) -> bool:
+        """Whether a decision names the partition; the others are about the whole topic."""
+        return any(
+            kind in BLOCK_KINDS or any(_listed(one) is not None for one in found)
+            for kind, found in self.decided.items()
+        )
+
+    @property
     def matters(self) -> bool:
         """Whether something changed or was refused, other than who was told again."""
         row = self.row
@@ -126,12 +134,18 @@ def about(record: LogRecord, topic: str, partition: int) -> Iterator[Said]:
 
 def _covers(body: Said, partition: int) -> bool:
     """Return whether a topic's decision is about the partition too: it lists it, or lists none."""
+    listed = _listed(body)
+    return listed is None or partition in listed
+
+
+def _listed(body: Said) -> set[int] | None:
+    """Return the partitions that a topic's decision lists; None when it is about all of them."""
     if isinstance(body.get("assignment"), dict):
-        return str(partition) in body["assignment"]
+        return {int(one) for one in body["assignment"]}
     listed = body.get("partitions")
     if not isinstance(listed, list):
-        return True
-    return partition in [one["partition"] if isinstance(one, dict) else one[0] for one in listed]
+        return None
+    return {one["partition"] if isinstance(one, dict) else one[0] for one in listed}
 
 
 def _by_kind(said: Sequence[tuple[str, list[Said]]]) -> dict[str, list[Said]]:

@@ -49,7 +49,17 @@ def explanation(one: Explanation) -> RenderableType:
         tree.add(_brokers(one, change.time_ms))
     if not one.recipients_complete:
         tree.add(Text("who else was registered, and told, is not known", style="dim"))
+    if not one.partition_named:
+        tree.add(_not_named(one))
     return tree
+
+
+def _not_named(one: Explanation) -> Text:
+    return Text(
+        f"no retained decision names partition {one.partition}: what is shown is about the whole"
+        f" topic, and {one.topic} may have no such partition",
+        style="yellow",
+    )
 
 
 def _why_not_reconstructed(one: Explanation) -> str:
@@ -60,7 +70,9 @@ def _why_not_reconstructed(one: Explanation) -> str:
 
 def story(changes: Iterable[Explanation]) -> RenderableType:
     """Changes one below the other, the latest last."""
-    return Group(*(_chapter(one) for one in changes))
+    found = list(changes)
+    notes = [_not_named(one) for one in found[-1:] if not one.partition_named]
+    return Group(*map(_chapter, found), *notes)
 
 
 def group_story(changes: Iterable[GroupExplanation]) -> RenderableType:

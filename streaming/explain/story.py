@@ -35,6 +35,8 @@ class Explanation:
     reconstruction: how it was decided; None when neither the log reaches back to an election of the
     controller nor machines of before were given.
     recipients: the brokers that it had to be sent to, ascending; none when it was not written.
+    partition_named: whether any retained decision names the partition; if none does, this one is
+    about the whole topic, which may have no such partition.
     """
 
     topic: str
@@ -45,6 +47,7 @@ class Explanation:
     recipients: tuple[int, ...]
     outcome: Outcome
     has_event_log: bool = True
+    partition_named: bool = True
 
     @property
     def lost(self) -> str | None:
@@ -81,6 +84,7 @@ class Explainer:
         not reach back to an election.
         """
         self._retained = retained
+        self._named: dict[tuple[str, int], bool] = {}  # asked once: it may be a look at all of it
         self._decisions = EmbeddedLogReader(folders.decisions)
         self._events = _opened(folders.event_log)
         self._outcomes = _opened(folders.outcomes)
@@ -171,10 +175,25 @@ class Explainer:
         outcome = outcome_of(self._outcomes, change.offset, change.time_ms, recipients)
         if outcome.lost(change.offset, topic, partition) is not None:
             recipients = ()
-        has_log = self._events is not None
         return Explanation(
-            topic, partition, change, event, reconstruction, recipients, outcome, has_log
+            topic,
+            partition,
+            change,
+            event,
+            reconstruction,
+            recipients,
+            outcome,
+            has_event_log=self._events is not None,
+            partition_named=change.names_partition or self._is_named(topic, partition),
         )
+
+    def _is_named(self, topic: str, partition: int) -> bool:
+        subject = topic, partition
+        if subject not in self._named:
+            end = self._decisions.end_offset()
+            changes = changes_before(self._decisions, end, topic, partition)
+            self._named[subject] = any(one.names_partition for one in changes)
+        return self._named[subject]
 
     def _reconstruct(
         self, topic: str, offset: int
@@ -204,8 +223,8 @@ class Explainer:
 
 def _nothing(topic: str, partition: int, until: str = "") -> NothingDecided:
     return NothingDecided(
-        f"no change of {topic}-{partition} is in the retained decision log{until}; if a consumer"
-        " group has that name: --group"
+        f"no change of {topic}-{partition} is in the retained decision log{until}: another"
+        " controller may have changed it; if a consumer group has that name: --group"
     )
 
 

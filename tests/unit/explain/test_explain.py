@@ -121,6 +121,38 @@ def test_what_only_looks_at_a_partition_is_not_a_change(
     recording.close()
 
 
+@pytest.mark.parametrize("chunk_records", [1, 2_000])
+def test_a_partition_that_no_decision_names_is_told_as_such(
+    recording: Recording,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    chunk_records: int,
+) -> None:
+    """What is decided about a whole topic does not say that the topic has the partition."""
+    monkeypatch.setattr(changes, "_CHUNK_RECORDS", chunk_records)
+    story = recording.story
+    marked = story.write("topic_deletion_requested", "my-topic", topic="my-topic")
+    story.create("other", [[1, 2]])
+    story.create("other", [[2, 1]])
+    recording.decide()
+    (said,) = explained(recording, capsys, "--at", str(marked))
+    assert (said["event"]["offset"], said["partition_named"]) == (marked, True)
+    for name, arguments, is_named in (
+        ("other-0", [], True),
+        ("other-0", ["--story", "2"], True),
+        ("other-9", [], False),
+        ("other-9", ["--story", "2"], False),
+    ):
+        assert run(recording, name, *arguments) == 0
+        shown = " ".join(capsys.readouterr().out.split())
+        assert "refused, error TOPIC_ALREADY_EXISTS" in shown
+        note = "no retained decision names partition 9"
+        assert shown.count(note) == int(not is_named), (name, arguments)
+        assert run(recording, name, *arguments, "--json") == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert {json.loads(line)["partition_named"] for line in lines} == {is_named}
+
+
 def test_an_earlier_moment(recording: Recording, capsys: pytest.CaptureFixture[str]) -> None:
     created = recording.decide() - 1
     altered = recording.story.alter("my-topic", 0, [1, 2])
@@ -223,6 +255,7 @@ def test_machines_of_before_take_the_place_of_the_log(
         (["my-topic-0", "--group"], 1, "no change of group my-topic-0"),
         (["my-topic-1"], 1, "no change of my-topic-1"),
         (["g-1"], 1, "if a consumer group has that name: --group"),
+        (["g-1"], 1, "log: another controller may have changed it"),
         (["g-1", "--story", "2"], 1, "if a consumer group has that name: --group"),
         (["my-topic-0", "--at", "noon"], 2, "--at 'noon'"),
     ],
