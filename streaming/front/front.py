@@ -26,6 +26,7 @@ from streaming.front.pending_requests import PendingRequests
 from streaming.front.present_term import PresentTerm
 from streaming.front.rivals import Rivals
 from streaming.front.seen import Seen
+from streaming.front.shutdown_requests import ShutdownRequests
 from streaming.front.signals import Signals
 from streaming.front.status import StatusServer, front_status
 from streaming.front.term import Term
@@ -94,7 +95,8 @@ class Front:
         self._groups = self._make_groups(now_ms)
         self._feed = self._make_feed()
         self._link = LinkServer(folders.link, self._append, self._feed)
-        self._gateway = FrontGateway(settings, self, self._pending, self._groups.handlers())
+        requests = ShutdownRequests(self._pending, self._counters)
+        self._gateway = FrontGateway(settings, self, requests, self._groups.handlers())
         self._role = self._make_role()
 
     async def run(self, stopped: asyncio.Event) -> None:

@@ -36,6 +36,7 @@ COUNTERS = {
     "controller_losses": "Times the controller role was lost, or could not be taken",
     "failed_group_loads": "Tries to load a partition of __consumer_offsets that failed",
     "late_replies": "Decisions whose request was given up before",
+    "refused_shutdowns": "Requests for a controlled shutdown that the safety check refused",
     "rejected_writes": "Writes that ZooKeeper does not take: no permission, or too large",
     "reply_timeouts": "Requests that no decision answered within request.timeout.ms",
     "set_aside_events": "Events that could not be folded",

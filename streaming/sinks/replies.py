@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from state.decisions import DecisionKind
+from state.partitions.refusals import RefusalReason
 from state.payloads.admin import NOT_ELECTED, ElectionType
 from state.protocol_errors import ProtocolError
 from state.reply_bodies import (
@@ -37,6 +38,7 @@ def replies(
     lost = lost_partitions(batch, only_moves=False)
     for offset, moves in lost_partitions(batch, only_moves=True).items():
         unmoved.setdefault(offset, []).extend(moves)
+    unsafe = _unsafe_shutdowns(batch)
     answers = []
     for reply in batch.of_kind(DecisionKind.REPLY):
         body = reply.content.copy()
@@ -44,6 +46,7 @@ def replies(
             body["error"] = int(ProtocolError.NOT_CONTROLLER)
         elif body["api"] == ControllerApi.CONTROLLED_SHUTDOWN:
             body["remaining"] = sorted(unmoved.get(reply.offset, []))
+            body["refused"] = reply.offset in unsafe
         elif body["api"] == ControllerApi.ALTER_PARTITION:
             _refuse_lost(body, reply.offset, lost.get(reply.offset, []), doubts, topic_ids)
         elif body["api"] == ControllerApi.ELECT_LEADERS:
@@ -52,6 +55,15 @@ def replies(
             _refuse_failed(body, rejected.get((reply.offset, body.get("topic"), None)))
         answers.append(body)
     return answers
+
+
+def _unsafe_shutdowns(batch: DecidedBatch) -> set[int]:
+    """Return the events by which the safety check kept a broker."""
+    return {
+        one.offset
+        for one in batch.of_kind(DecisionKind.REFUSE_TRANSITION)
+        if RefusalReason.BELOW_MIN_INSYNC in one.content["reasons"]
+    }
 
 
 def _refuse_lost(

@@ -126,29 +126,6 @@ def test_imbalance_is_summed_over_slots_and_told_to_all():
     ]
 
 
-def test_a_shutdown_is_checked_by_all_slots_together():
-    found = Job(slots=4)
-    found.story.elect(
-        {1: 11, 2: 12, 3: 13},
-        **{"controlled.shutdown.safety.check.enable": True, "min.insync.replicas": 2},
-    )
-    for topic, replicas in (("t", [1, 2]), ("u", [2, 1]), ("v", [1, 2, 3]), ("w", [2, 3])):
-        found.story.create(topic, [replicas])
-    found.decide()
-    asked = {"request_id": "r", "broker_id": 1, "broker_epoch": 101, "version": 3}
-    found.story.write("controlled_shutdown_requested", **asked)
-    batch = found.decide()
-    assert not replies(batch, Doubts(), {})
-    (event,) = batch_events(batch)
-    assert (event.kind, body(event)) == (
-        "controlled_shutdown_checked",
-        {**asked, "live": [1, 2, 3], "at_risk": [["t", 0], ["u", 0]]},
-    )
-    found.story.write(event.kind, **body(event))
-    (answer,) = replies(found.decide(), Doubts(), {})
-    assert (answer["error"], answer["remaining"]) == (0, [["t", 0], ["u", 0]])
-
-
 def test_replies_without_losses_are_as_they_were_decided():
     found = job()
     found.story.alter("t", 0, [1, 2])
