@@ -37,9 +37,19 @@ def pause(
     wait for a dead follower. The pause outlives restarts.
     """
     folder = settings_from(config, overrides, data_dir).data_dir
+    before = fetch_status(folder, timeout_s)
     offset = give_order(folder, {"order": "pause", "reason": reason}, timeout_s)
     _await_folded(folder, offset, timeout_s, paused=True)
-    Console().print(f"paused (event {offset}); go on with: helmstream resume")
+    told = f"paused (event {offset}); go on with: helmstream resume"
+    Console().print(_already(before) + told, markup=False)
+
+
+def _already(before: Mapping[str, Any]) -> str:
+    """Return what is said first of a pause that there was before it was ordered."""
+    if not before["paused"]:
+        return ""
+    reason = before.get("pause_reason")
+    return f"it was paused already (reason: {reason})\n" if reason else "it was paused already\n"
 
 
 def resume(

@@ -95,13 +95,13 @@ class ControlServer:
         newest = self._under_way[-1] if self._under_way else self._newest_kind
         return newest == EventKind.CONTROLLER_PAUSED if newest else was_paused
 
-    def pause_again(self, begins_at: int) -> bool:
+    def pause_again(self, begins_at: int, reason: str | None) -> bool:
         """Append a pause that goes on again, unless a job that folds the log from an offset on
-        comes to it; return whether that was done.
+        comes to it; return whether that was done. reason: the operator's, if it is known.
         """
         is_ahead = bool(self._newest_kind) and not self._under_way and self._newest >= begins_at
         if not is_ahead:
-            self.give(event(EventKind.CONTROLLER_PAUSED, {"reason": _STILL_PAUSED}))
+            self.give(event(EventKind.CONTROLLER_PAUSED, {"reason": reason or _STILL_PAUSED}))
         return not is_ahead
 
     def _appended(self, kind: str, appended: asyncio.Future[range]) -> None:

@@ -80,7 +80,7 @@ class Front:
         )
         self._clock = Clock(self._loop, self._append, now_ms)
         self._pending = PendingRequests(
-            self._append, self.is_controller, self._counters, self._progress.is_paused
+            self._append, self.is_controller, self._counters, lambda: self._progress.pause
         )
         folders = DataDir(settings.data_dir)
         self._status = StatusServer(folders.status_socket, self.status)

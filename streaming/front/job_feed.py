@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, Protocol
 
 import orjson
 
@@ -23,6 +23,7 @@ from streaming.link.from_job import (
     Replies,
 )
 from streaming.link.messages import Message, unpack_parts
+from streaming.link.pause import Pause, pause_after
 from streaming.process.counters import Counters
 
 logger = logging.getLogger(__name__)
@@ -40,10 +41,10 @@ class JobListener(Protocol):
     def job_gone(self) -> None:
         """The job's connection broke."""
 
-    def snapshot(self, image: ClusterImage | None, told: ImageTold, paused: bool) -> None:
+    def snapshot(self, image: ClusterImage | None, told: ImageTold, pause: Pause | None) -> None:
         """A job that came has folded what is before an offset, which may have changed the image.
 
-        paused: whether there is a pause, which the job need not know of.
+        pause: the one there is, which the job need not know of.
         """
 
     def decided(self, image: ClusterImage | None, gone: Collection[str]) -> None:
@@ -129,14 +130,27 @@ class JobFeed:
         told = ImageTold.read(message.head)
         progress = self._progress
         # A pause is the operator's to end: a job that knows nothing does not know of it either.
-        goes_on = told.without_term and self._pauses_on(progress.paused)
-        progress.paused = told.paused or goes_on
+        goes_on = told.without_term and self._pauses_on(progress.is_paused())
+        progress.pause = self._known_pause(told) if told.paused or goes_on else None
         progress.completed = told.end_offset
         self._clock.replace(told.timers)
         self._take_delivery(told)
         if told.query_folds:
             self._listener.query_folded()
-        self._listener.snapshot(self.image, told, progress.paused)
+        self._listener.snapshot(self.image, told, progress.pause)
+
+    def _known_pause(self, told: ImageTold) -> Pause:
+        """Return what is known of a pause, by a job that came or by us."""
+        before = self._progress.pause
+        pause = Pause(told.pause_reason, told.paused_since_ms).filled(before)
+        if before is None:
+            logger.info("the controller is paused by an operator, reason: %r", pause.reason)
+        return pause
+
+    def _take_pause(self, order: Mapping[str, Any]) -> None:
+        said = "the controller is paused" if order["paused"] else "the pause is ended"
+        logger.info("%s by an operator, reason: %r", said, order["reason"])
+        self._progress.pause = pause_after(self._progress.pause, order, self._now_ms())
 
     def _take_decisions(self, message: Message) -> Iterator[None]:
         decisions = PersistedDecisions.read(message.head).decisions
@@ -152,7 +166,7 @@ class JobFeed:
                     timer["timer"], timer["deadline_ms"], slack_ms=timer.get("slack_ms", 0)
                 )
             elif kind == DecisionKind.SET_PAUSE:
-                self._progress.paused = orjson.loads(body)["paused"]
+                self._take_pause(orjson.loads(body))
             elif kind == DecisionKind.SET_ASIDE:
                 self._counters["set_aside_events"] += 1
             elif self.image is not None:

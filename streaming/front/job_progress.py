@@ -8,19 +8,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streaming.link.from_job import BatchCompleted
+from streaming.link.pause import Pause
 
 
 @dataclass(slots=True)
 class JobProgress:
     """What the job said last about itself; pid None: no job is connected.
 
-    paused: whether nothing is decided by an operator's wish; completed: up to which offset the
+    pause: by which nothing is decided, by an operator's wish; completed: up to which offset the
     present job has completed batches; totals and elections (by rule): over all batches that were
     heard of; queue_lengths: requests that each broker has not answered.
     """
 
     pid: int | None = None
-    paused: bool = False
+    pause: Pause | None = None
     completed: int = 0
     batch: dict[str, Any] = field(default_factory=dict)
     batch_time_ms: int | None = None
@@ -37,13 +38,13 @@ class JobProgress:
 
     def is_paused(self) -> bool:
         """Return whether nothing is decided now by an operator's wish."""
-        return self.paused
+        return self.pause is not None
 
     def is_paused_after(self, offset: int) -> bool:
         """Return whether a job has carried out all up to an event, that one too, and decides
         nothing now by an operator's wish.
         """
-        return self.paused and self.completed > offset
+        return self.is_paused() and self.completed > offset
 
     def note_batch(self, batch: BatchCompleted, now_ms: int) -> None:
         """Take what the job says of a batch."""

@@ -14,6 +14,7 @@ from streaming.front.lease_watch import LeaseWatch
 from streaming.front.present_term import PresentTerm
 from streaming.image.cluster_image import ClusterImage
 from streaming.link.from_job import BatchCompleted, ImageTold
+from streaming.link.pause import Pause
 
 if TYPE_CHECKING:
     from streaming.front.metrics import MetricsServer
@@ -53,13 +54,13 @@ class JobReactions:
         self._groups.job_gone()
         self._lease.job_gone()
 
-    def snapshot(self, image: ClusterImage | None, told: ImageTold, paused: bool) -> None:
+    def snapshot(self, image: ClusterImage | None, told: ImageTold, pause: Pause | None) -> None:
         """Take what a job has folded; for one that knows of no election all is loaded again."""
         if image is not None:
             self._groups.look_at(image, ())
         self._groups.job_came_back()
         if told.without_term:
-            self._load_again(told, paused)
+            self._load_again(told, pause)
         self._lease.folded(told.end_offset)
 
     def decided(self, image: ClusterImage | None, gone: Collection[str]) -> None:
@@ -93,12 +94,13 @@ class JobReactions:
         """Have topics read again that the job took back."""
         self._term.observe_again(topics, unwritable)
 
-    def _load_again(self, told: ImageTold, paused: bool) -> None:
+    def _load_again(self, told: ImageTold, pause: Pause | None) -> None:
         """Have everything loaded again, unless the job will fold the present load: it may have
         begun there before. A pause that the job does not know of comes before the load.
         """
         logger.warning("the job knows of no election: it needs a load that begins behind it")
         begins_at = told.end_offset
-        if paused and not told.paused and self._control.pause_again(begins_at):
+        unknown = None if told.paused else pause
+        if unknown is not None and self._control.pause_again(begins_at, unknown.reason):
             begins_at = self._log.end_offset()  # nothing is to be decided before the pause
         self._term.load_again(begins_at - 1)

@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 from state.event_kinds import EventKind
 from streaming.gateway.ports import DecisionTimedOut, NotController, Paused, ReplyBody
+from streaming.link.pause import Pause
 from streaming.log.api import NewRecord, RecordRefused
 from streaming.log.events import AppendEvents, event
 from streaming.process.counters import Counters
@@ -27,8 +28,8 @@ PAUSED_KINDS = frozenset(
     }
 )
 """Requests that are about partitions: during a pause they are not even appended."""
-PAUSED_MESSAGE = "The controller is paused by an operator and decides nothing until it is resumed."
-
+_REASON_CHARS = 1_000
+"""Of an operator's reason that clients are told: their protocol has room for 32 KiB."""
 
 PendingReply: TypeAlias = asyncio.Future[ReplyBody]
 _Queued: TypeAlias = tuple[NewRecord, PendingReply]
@@ -45,15 +46,15 @@ class PendingRequests:
         append: AppendEvents,
         is_controller: Callable[[], bool],
         counters: Counters,
-        is_paused: Callable[[], bool] = lambda: False,
+        present_pause: Callable[[], Pause | None] = lambda: None,
     ) -> None:
-        """Append with `append`, and only while `is_controller`; while `is_paused` nothing of what
-        the pause is about.
+        """Append with `append`, and only while `is_controller`; during a `present_pause` nothing of
+        what it is about.
         """
         self._append = append
         self._is_controller = is_controller
         self._counters = counters
-        self._is_paused = is_paused
+        self._present_pause = present_pause
         self._id = uuid.uuid4().hex
         self._numbers = itertools.count()
         self._waiting: dict[str, PendingReply] = {}
@@ -82,8 +83,8 @@ class PendingRequests:
         """
         if not self._is_controller():
             raise NotController("this node is not the controller now")
-        if kind in PAUSED_KINDS and self._is_paused():
-            raise Paused(PAUSED_MESSAGE)
+        if kind in PAUSED_KINDS and (pause := self._present_pause()) is not None:
+            raise Paused(_why_refused(pause))
         request_id, reply = self.expect(kind, timeout_s)
         self._queue(event(kind, {**payload, "request_id": request_id}, key), reply)
         return reply
@@ -158,3 +159,10 @@ class PendingRequests:
         for reply in self._waiting.values():
             if not reply.done():
                 reply.set_exception(kind(reason))
+
+
+def _why_refused(pause: Pause) -> str:
+    reason = f" ({pause.reason[:_REASON_CHARS]})" if pause.reason else ""
+    return (
+        f"The controller is paused by an operator{reason} and decides nothing until it is resumed."
+    )

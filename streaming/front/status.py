@@ -26,6 +26,7 @@ from streaming.front.signals import Signals
 from streaming.front.unix_server import UnixServer
 from streaming.image.brokers import endpoint_on
 from streaming.image.cluster_image import ClusterImage
+from streaming.link.pause import Pause
 from streaming.process.counters import Counters
 
 _LEADERLESS_COUNTS = ("offline_partitions", "leaderless")
@@ -82,7 +83,7 @@ def front_status(
     claim = role.claim
     return {
         "role": str(role.phase),
-        "paused": progress.paused,
+        **_pause_status(progress.pause),
         "epoch": None if claim is None else claim.epoch,
         "in_doubt": claim is not None and signals.in_doubt,
         "controller": seen.holder,
@@ -100,6 +101,15 @@ def front_status(
         "elections": dict(progress.elections),
         "delivery": progress.delivery,
         "queue_lengths": progress.queue_lengths,
+    }
+
+
+def _pause_status(pause: Pause | None) -> dict[str, Any]:
+    known = pause or Pause()
+    return {
+        "paused": pause is not None,
+        "pause_reason": known.reason,
+        "paused_since_ms": known.since_ms,
     }
 
 

@@ -60,7 +60,8 @@ class ImageTold(FromJob):
     """All that is decided so far. body: ClusterImage.snapshot, which replaces the front's image, or
     nothing from a job that does not know the cluster before it is loaded, or loaded again.
 
-    timers: {name: deadline_ms}, which replace the armed ones. end_offset: up to where batches were
+    timers: {name: deadline_ms}, which replace the armed ones. pause_reason, paused_since_ms: as
+    Pause has them. end_offset: up to where batches were
     complete, also while no front was there. query_folds: so does the query by now, beside the job's
     head start. without_term: the job begins behind the election, so everything is to be loaded
     again. brokers: what each has confirmed. queue_lengths: requests that each has not answered.
@@ -69,6 +70,8 @@ class ImageTold(FromJob):
     kind = "image"
     timers: Mapping[str, int] = field(default_factory=dict)
     paused: bool = False
+    pause_reason: str | None = None
+    paused_since_ms: int | None = None
     end_offset: int = 0
     query_folds: bool = False
     without_term: bool = False

@@ -10,12 +10,13 @@ import orjson
 from state.decisions import Decision, DecisionKind
 from streaming.image.cluster_image import ClusterImage
 from streaming.link.from_job import Delivered, ImageTold
+from streaming.link.pause import Pause, pause_after
 from streaming.sinks.batch import DecidedBatch
 
 
 class DecidedSoFar:
-    """The image, the armed timers and whether nothing is decided now, by an operator's wish
-    (paused). Whoever looks at the image, or changes it, holds the lock.
+    """The image, the armed timers and the pause, if nothing is decided now by an operator's wish.
+    Whoever looks at the image, or changes it, holds the lock.
 
     is_outdated: the image may say what was never written, as another controller was elected, until
     the next load.
@@ -32,19 +33,25 @@ class DecidedSoFar:
         """Take all as they were where the job begins; without_term: no election is known there."""
         self.lock = threading.Lock()
         self.image = image
-        self.paused = paused
+        self.pause = Pause() if paused else None
         self.is_outdated = False
         self.end_offset = 0  # up to where batches are complete
         self.query_folds = False  # beside the job's head start
         self._timers = timers
         self._without_term = without_term
 
+    @property
+    def paused(self) -> bool:
+        """Whether nothing is decided now, by an operator's wish."""
+        return self.pause is not None
+
     def fold(self, batch: DecidedBatch, visible: Iterable[Decision]) -> None:
         """Take what is visible of a batch, as `persisted` gives it; for who holds the lock."""
         for one in visible:
             self.image.apply(one.kind, one.body)
             if one.kind is DecisionKind.SET_PAUSE:
-                self.paused = orjson.loads(one.body)["paused"]
+                order = orjson.loads(one.body)
+                self.pause = pause_after(self.pause, order, batch.time_ms.get(one.offset))
         self.is_outdated &= not batch.is_loaded
         self._fold_timers(batch)
 
@@ -69,6 +76,8 @@ class DecidedSoFar:
         told = ImageTold(
             timers=self._timers,
             paused=self.paused,
+            pause_reason=None if self.pause is None else self.pause.reason,
+            paused_since_ms=None if self.pause is None else self.pause.since_ms,
             end_offset=self.end_offset,
             query_folds=self.query_folds,
             # In a new log the election is still to come.

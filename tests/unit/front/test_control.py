@@ -289,6 +289,20 @@ def test_a_shutdown_of_which_nothing_would_come_is_refused(
     assert why in capsys.readouterr().err
 
 
+def test_a_second_pause_says_that_there_was_one(
+    command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = [status(40), status(41, paused=True)]
+    assert command(["pause"], *first) == (0, 1)
+    assert "already" not in capsys.readouterr().out
+    before = status(40, paused=True, pause_reason="new [disks]")
+    assert command(["pause"], before, status(41, paused=True)) == (0, 1)
+    told = " ".join(capsys.readouterr().out.split())
+    assert told.startswith("it was paused already (reason: new [disks]) paused (event 40);")
+    assert command(["pause"], *[status(41, paused=True)] * 2) == (0, 1)
+    assert capsys.readouterr().out.startswith("it was paused already\n")
+
+
 def test_a_front_without_a_job_does_not_know_that_a_pause_is_over(
     command: Command, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -70,6 +70,22 @@ def test_nothing_is_for_a_job_that_knows_one_or_has_a_new_log(tmp_path):
     assert told(tmp_path, {"end_offset": 0}, {}) == ([], [ELECTED.kind], False)
 
 
+def test_a_pause_that_goes_on_keeps_its_reason(tmp_path):
+    async def inner() -> str:
+        front, log = made_front(tmp_path)
+        front._feed.job_connected(77)
+        say(front, {"type": "image", "paused": True, "pause_reason": "new disks"})
+        say(front, {"type": "image", "without_term": True})
+        await wait_on_loop("the pause", lambda: not front._control._under_way)
+        log.close()
+        return front.status()["pause_reason"]
+
+    assert asyncio.run(inner()) == "new disks"
+    with EmbeddedLogReader(tmp_path / "events") as reader:
+        (again,) = reader.read(0, reader.end_offset())
+    assert (again.kind, orjson.loads(again.payload)) == (PAUSED, {"reason": "new disks"})
+
+
 def test_a_pause_goes_on_though_the_job_does_not_know_of_it_and_the_load_comes_behind_it(tmp_path):
     knows, knows_not = {"paused": True}, {"paused": False, "without_term": True}
     asked, kinds, paused = told(tmp_path, knows, knows_not)

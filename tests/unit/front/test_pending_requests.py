@@ -12,6 +12,7 @@ import pytest
 from state.event_kinds import EventKind
 from streaming.front.pending_requests import PAUSED_KINDS, PendingRequests
 from streaming.gateway.ports import DecisionTimedOut, NotController, Paused
+from streaming.link.pause import Pause
 from streaming.log.api import LogClosed, RecordRefused
 from tests.fixtures.waiting import wait_on_loop
 
@@ -69,8 +70,8 @@ def test_without_the_role_nothing_is_appended():
 def test_a_pause_refuses_what_is_about_partitions_and_appends_nothing(kind):
     async def scenario():
         log = Log()
-        asked = PendingRequests(log.append, lambda: True, Counter(), lambda: True)
-        with pytest.raises(Paused, match="paused by an operator"):
+        asked = PendingRequests(log.append, lambda: True, Counter(), Pause)
+        with pytest.raises(Paused, match="paused by an operator and decides nothing"):
             await asked.submit(kind, "t", {}, 10.0)
         assert log.bodies == []
         with pytest.raises(DecisionTimedOut):
@@ -78,6 +79,19 @@ def test_a_pause_refuses_what_is_about_partitions_and_appends_nothing(kind):
         assert len(log.bodies) == 1, "producer ids are not about partitions"
 
     asyncio.run(scenario())
+
+
+def test_who_is_refused_by_a_pause_hears_its_reason():
+    """As much of it as the protocol has room for."""
+
+    async def scenario(reason):
+        asked = PendingRequests(Log().append, lambda: True, Counter(), lambda: Pause(reason, 1))
+        with pytest.raises(Paused) as refused:
+            await asked.submit(EventKind.CREATE_TOPIC_REQUESTED, "t", {}, 10.0)
+        return str(refused.value)
+
+    assert "by an operator (new disks) and" in asyncio.run(scenario("new disks"))
+    assert len(asyncio.run(scenario("x" * 40_000))) < 2_000
 
 
 @pytest.mark.parametrize("timeout_s", [0, 0.01])

@@ -1,10 +1,10 @@
-"""What a front that comes is told of timers."""
+"""What a front that comes is told of timers, and of a pause."""
 
 from __future__ import annotations
 
 import pytest
 
-from state.decisions import DecisionKind, json_decision
+from state.decisions import Decision, DecisionKind, json_decision
 from state.merge import merge
 from streaming.decided_rows import FoldedBatch
 from streaming.image.cluster_image import ClusterImage
@@ -36,3 +36,30 @@ def test_a_timer_that_rang_is_not_told() -> None:
 @pytest.mark.parametrize("armed_by", [5, 6])
 def test_one_that_is_armed_by_its_ring_or_later_is(armed_by: int) -> None:
     assert timers_after([4, armed_by], 5) == {TIMER: NEW}
+
+
+def order(offset: int, paused: bool, reason: str = "") -> Decision:
+    return json_decision(offset, DecisionKind.SET_PAUSE, {"paused": paused, "reason": reason})
+
+
+@pytest.mark.parametrize(
+    ("before", "orders", "told"),
+    [
+        (False, [], (False, None, None)),
+        (True, [], (True, None, None)),
+        (False, [order(4, True, "disks")], (True, "disks", 4_000)),
+        (False, [order(4, True, "disks"), order(5, True)], (True, "disks", 4_000)),
+        (False, [order(4, True), order(5, True, "racks")], (True, "racks", 4_000)),
+        (False, [order(4, True, "disks"), order(5, False, "done")], (False, None, None)),
+        (True, [order(5, True, "racks")], (True, "racks", None)),
+    ],
+)
+def test_why_it_is_paused_is_told_and_since_when(
+    before: bool, orders: list[Decision], told: tuple[bool, str | None, int | None]
+) -> None:
+    decided = DecidedSoFar(ClusterImage(), {}, paused=before, without_term=False)
+    folded = FoldedBatch(merge(orders), {one.offset: one.offset * 1000 for one in orders}, 10)
+    decided.fold(decided_batch(1, folded), orders)
+    with decided.lock:
+        image, _ = decided.message(Delivered({}))
+    assert (image.paused, image.pause_reason, image.paused_since_ms) == told
