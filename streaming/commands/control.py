@@ -79,10 +79,18 @@ def allow_shutdown(
     controller elected.
     """
     folder = settings_from(config, overrides, data_dir).data_dir
-    _check_registered(broker, fetch_status(folder, timeout_s))
+    status = fetch_status(folder, timeout_s)
+    _check_registered(broker, status)
     offset = give_order(folder, {"order": "allow_shutdown", "broker_id": broker}, timeout_s)
     _await_folded(folder, offset, timeout_s)
-    Console().print(f"broker {broker} may shut down (event {offset})")
+    Console().print(f"broker {broker} may shut down (event {offset}){_without_check(status)}")
+
+
+def _without_check(status: Mapping[str, Any]) -> str:
+    """Return what is added where no shutdown is refused anyway."""
+    if status.get("checks_shutdowns", True):
+        return ""
+    return ", as it could without this: controlled.shutdown.safety.check.enable is off"
 
 
 def _check_registered(broker: int, status: Mapping[str, Any]) -> None:

@@ -135,6 +135,7 @@ class Front:
             progress=self._progress,
             image=self._feed.image,
             listener=self._settings.controller_listener,
+            checks_shutdowns=self._settings.controlled_shutdown_safety_check_enable,
             clock=self._clock,
             pending=self._pending,
             gateway=self._gateway,

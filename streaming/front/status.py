@@ -70,6 +70,7 @@ def front_status(
     progress: JobProgress,
     image: ClusterImage | None,
     listener: str,
+    checks_shutdowns: bool,
     clock: Clock,
     pending: PendingRequests,
     gateway: FrontGateway,
@@ -78,7 +79,8 @@ def front_status(
 ) -> dict[str, Any]:
     """Return what `helmstream status` shows; docs/status.md says what each field means.
 
-    now_s: the lease's time. listener: on which brokers hear the controller.
+    now_s: the lease's time. listener: on which brokers hear the controller. checks_shutdowns:
+    whether controlled shutdowns may be refused.
     """
     claim = role.claim
     return {
@@ -92,6 +94,7 @@ def front_status(
         "job": _job_status(progress, lease, now_s),
         **image_status(image),
         "untold_brokers": untold_brokers(image, listener),
+        "checks_shutdowns": checks_shutdowns,
         "topics_to_delete": seen.topics_to_delete,
         "timers": dict(clock.armed),
         "waiting_requests": pending.waiting + groups.waiting,

@@ -275,6 +275,16 @@ def test_a_shutdown_is_allowed_once_a_job_has_folded_it(
     assert "no job has folded it" in " ".join(capsys.readouterr().err.split())
 
 
+def test_it_is_said_that_no_shutdown_is_refused_anyway(
+    command: Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for checks in (False, True):
+        assert command(["allow-shutdown", "3"], status(41, checks_shutdowns=checks)) == (0, 1)
+        told = " ".join(capsys.readouterr().out.split())
+        assert "broker 3 may shut down (event 40)" in told
+        assert ("safety.check.enable is off" in told) is not checks
+
+
 @pytest.mark.parametrize(
     ("shown", "why"),
     [

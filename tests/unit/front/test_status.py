@@ -45,6 +45,16 @@ def test_brokers_that_nothing_can_be_told_to_are_shown():
     assert untold_brokers(None, listener) is None
 
 
+def test_it_is_shown_whether_shutdowns_may_be_refused(tmp_path):
+    async def checks(*overrides):
+        front, log = made_front(tmp_path, *overrides)
+        with log:
+            return front.status()["checks_shutdowns"]
+
+    assert not asyncio.run(checks())
+    assert asyncio.run(checks("controlled.shutdown.safety.check.enable=true"))
+
+
 def test_an_image_without_partitions_counts_none_and_no_image_is_not_known():
     assert counts(ClusterImage()) == (0, 0, 0, 0)
     assert counts(None) == (None, None, None, None)
