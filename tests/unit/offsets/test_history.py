@@ -103,6 +103,17 @@ def registered_at(server: asyncio.Server, broker: int) -> dict[str, Any]:
 
 
 @asynccontextmanager
+async def history_of(led: Led) -> AsyncIterator[History]:
+    """What reads the brokers' logs, in less than the time of a test."""
+    history = History(led.leader, led.cluster.image, "INTERNAL", Connector(), WAIT_S)
+    try:
+        async with asyncio.timeout(WAIT_S):
+            yield history
+    finally:
+        history.close()
+
+
+@asynccontextmanager
 async def reading(follower: Follower) -> AsyncIterator[tuple[History, Led]]:
     """Partition 0 is led from offset 100 on; all brokers in sync are this one."""
     server = await asyncio.start_server(follower.serve, "127.0.0.1", 0)
@@ -111,12 +122,10 @@ async def reading(follower: Follower) -> AsyncIterator[tuple[History, Led]]:
     led.cluster.happen("broker_registrations_changed", "", {"registered": moved})
     led.look()
     led.begin(100)
-    history = History(led.leader, led.cluster.image, "INTERNAL", Connector(), WAIT_S)
     try:
-        async with asyncio.timeout(WAIT_S):
+        async with history_of(led) as history:
             yield history, led
     finally:
-        history.close()
         server.close()
         await asyncio.gather(*filter(None, follower.connections))
 

@@ -13,10 +13,8 @@ from streaming.offsets.batches import UnreadableBatch
 from streaming.offsets.history import History
 from streaming.offsets.history_connection import HistoryUnreadable
 from streaming.offsets.partition_log import EpochEnd
-from streaming.security.connector import Connector
-from tests.fixtures.waiting import WAIT_S
 from tests.unit.offsets.support import Led
-from tests.unit.offsets.test_history import Follower, offsets, registered_at
+from tests.unit.offsets.test_history import Follower, history_of, offsets, registered_at
 
 STORAGE_ERROR = 56
 
@@ -51,12 +49,10 @@ async def reading(brokers: Brokers) -> AsyncIterator[tuple[History, Led]]:
     for partition in (0, 1):
         for number in (1, 2, 3):
             led.fetch(number, 100, partition)
-    history = History(led.leader, led.cluster.image, "INTERNAL", Connector(), WAIT_S)
     try:
-        async with asyncio.timeout(WAIT_S):
+        async with history_of(led) as history:
             yield history, led
     finally:
-        history.close()
         for server in servers.values():
             server.close()
         for broker in brokers.values():

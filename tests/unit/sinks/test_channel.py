@@ -79,6 +79,17 @@ async def read_request(reader: asyncio.StreamReader) -> bytes:
     return await reader.readexactly(size)
 
 
+async def answer_until(
+    last: ApiKey, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+) -> None:
+    """Answer requests, up to one of an API."""
+    api = None
+    while api is not last:
+        body = await read_request(reader)
+        api, version, correlation_id, start = read_header(body)
+        writer.write(frame(answer(api, version, correlation_id, body, start)))
+
+
 async def received(request: SharedRequest, instead: bytes = b"") -> bytes:
     """Return what a broker received of one request; instead: what it says first, once."""
     said = [instead] if instead else []
@@ -124,11 +135,7 @@ def test_a_broker_that_hung_up_meanwhile_is_connected_to_again_at_once(
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         connections.append(asyncio.current_task())
-        api = None
-        while api is not ApiKey.UPDATE_METADATA:
-            body = await read_request(reader)
-            api, version, correlation_id, start = read_header(body)
-            writer.write(frame(answer(api, version, correlation_id, body, start)))
+        await answer_until(ApiKey.UPDATE_METADATA, reader, writer)
         writer.close()
         await writer.wait_closed()
 
@@ -179,11 +186,7 @@ def test_a_broker_is_told_at_the_next_address_of_its_name_when_the_first_one_is_
     told = asyncio.Event()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        api = None
-        while api is not ApiKey.UPDATE_METADATA:
-            body = await read_request(reader)
-            api, version, correlation_id, start = read_header(body)
-            writer.write(frame(answer(api, version, correlation_id, body, start)))
+        await answer_until(ApiKey.UPDATE_METADATA, reader, writer)
         told.set()
         writer.close()
 
