@@ -14,9 +14,6 @@ from streaming.settings import Settings
 from streaming.wire.endpoints import Endpoint
 from streaming.wire.exchange import ANSWER_MAX_BYTES, Exchange
 
-_NEXT_ADDRESS_S = 0.25
-"""After this time the next address of a name is tried beside the one before (RFC 8305)."""
-
 
 class Connector:
     """Opens connections; used from any event loop."""
@@ -49,9 +46,7 @@ class Connector:
             raise ConnectionError(f"this node does not speak {protocol.name}")
         context = self._tls if protocol.tls else None
         try:
-            streams = await asyncio.open_connection(
-                end.host, end.port, ssl=context, happy_eyeballs_delay=_NEXT_ADDRESS_S
-            )
+            streams = await asyncio.open_connection(end.host, end.port, ssl=context)
         except OSError:
             raise
         except ValueError as error:  # a host that is none; a certificate that Python cannot read

@@ -80,6 +80,7 @@ def test_a_state_that_may_not_be_written_stays_as_it_is_until_it_may(world):
         "cause": "rejected",
         "partitions": [0],
         "states": [stored(1, [1, 2, 3], controller_epoch=1)],
+        "since": [batch.lost_writes[0].offset],
     }
     ((_, *subject, reason),) = rejections(batch)
     assert subject == ["t", 0]
