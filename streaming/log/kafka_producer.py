@@ -46,6 +46,7 @@ class TopicProducer:
 
     def __init__(self, topic: KafkaTopic, timeout_ms: int, message_bytes_max: int) -> None:
         self._topic = topic
+        self._partition = partition_of(topic).partition
         self._timeout_s = timeout_ms / 1000
         self._failed = False
         self._client: Any = open_client(
@@ -92,7 +93,7 @@ class TopicProducer:
                     value=message.payload,
                     key=message.key,
                     headers=message.headers,
-                    partition=partition_of(self._topic).partition,
+                    partition=self._partition,
                     timestamp_ms=message.time_ms,
                 )
             except ValueError as error:

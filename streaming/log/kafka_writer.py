@@ -23,7 +23,7 @@ from streaming.log.kafka_topic import (
     told_as_unavailable,
 )
 from streaming.log.location import KafkaTopic
-from streaming.log.recorded import last_time_ms
+from streaming.log.recorded import time_before
 from streaming.process.wall_clock import wall_clock_ms
 
 logger = logging.getLogger(__name__)
@@ -61,7 +61,7 @@ class KafkaLogWriter:
         self._timeout_ms = timeout_ms
         with KafkaLogReader(topic, timeout_ms) as reader:
             self._start, self._end = reader.start_offset(), reader.end_offset()
-            self._time_ms = last_time_ms(reader)
+            self._time_ms = time_before(reader, self._start, self._end)
         admin = open_admin(topic, timeout_ms)
         with told_as_unavailable(topic):
             try:

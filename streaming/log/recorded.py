@@ -154,10 +154,12 @@ def awaited_end(reader: LogReader, wanted: int) -> int:
 
 def last_time_ms(reader: LogReader) -> int:
     """Return the time of the last record; 0 without one."""
-    end = reader.end_offset()
-    if end == reader.start_offset():
-        return 0
-    return next(iter(reader.read(end - 1, end))).time_ms
+    return time_before(reader, reader.start_offset(), reader.end_offset())
+
+
+def time_before(reader: LogReader, start: int, end: int) -> int:
+    """Return the time of the last record of a range of offsets; 0 when it is empty."""
+    return next(iter(reader.read(end - 1, end))).time_ms if start < end else 0
 
 
 def oldest_kept_ms(reader: LogReader, now_ms: int, retention_ms: int) -> int:

@@ -68,8 +68,9 @@ class PartitionLoads:
 
     def look(self, logs: Iterable[PartitionLog], tasks: asyncio.TaskGroup) -> None:
         """Begin to read those that have begun and are not read, if it is time to."""
+        taken = self._done | self._under_way
         for log in logs:
-            if log.begun and log.partition not in self._done | self._under_way:
+            if log.begun and log.partition not in taken:
                 failed = self._failed.get(log.partition)
                 if failed is None or self._now_s() >= failed.not_before_s:
                     self._under_way.add(log.partition)

@@ -104,15 +104,16 @@ def refused_since(event: NewRecord | LogRecord) -> int | None:
     return since
 
 
-def rejected_since(event: LogRecord) -> dict[int, int]:
-    """Return for each partition of which writes were rejected the first event whose write that was,
-    where an event says so. What was decided before was written, or met other content then; after a
-    conflict that is not known, since the znode may have been made anew.
+def rejected_since(event: LogRecord) -> tuple[str | None, dict[int, int]]:
+    """Return the topic id, and for each partition of which writes were rejected the first event
+    whose write that was, where an event says so. What was decided before was written, or met other
+    content then; after a conflict that is not known, since the znode may have been made anew.
     """
     if event.kind != EventKind.PARTITION_STATES_OBSERVED:
-        return {}
+        return None, {}
     body = orjson.loads(event.payload)
-    return dict(zip(body["partitions"], body.get("since", []), strict=False))
+    first = zip(body["partitions"], body.get("since", []), strict=False)
+    return body.get("topic_id"), dict(first)
 
 
 def producer_id_events(lost_writes: Iterable[LostWrite]) -> list[NewRecord]:

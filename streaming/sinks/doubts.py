@@ -56,8 +56,8 @@ class Doubts:
             if since is not None:
                 self.begin((record.key, None), since)
                 self._refused[record.key] = since
-            for partition, first in rejected_since(record).items():
-                topic_id = orjson.loads(record.payload).get("topic_id")
+            topic_id, rejected = rejected_since(record)
+            for partition, first in rejected.items():
                 self.begin((record.key, partition), first, topic_id=topic_id)
             self.end(record, record.offset)
 

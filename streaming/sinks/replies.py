@@ -38,7 +38,6 @@ def replies(
     lost = lost_partitions(batch, only_moves=False)
     for offset, moves in lost_partitions(batch, only_moves=True).items():
         unmoved.setdefault(offset, []).extend(moves)
-    unsafe = _unsafe_shutdowns(batch)
     answers = []
     for reply in batch.of_kind(DecisionKind.REPLY):
         body = reply.content.copy()
@@ -46,7 +45,7 @@ def replies(
             body["error"] = int(ProtocolError.NOT_CONTROLLER)
         elif body["api"] == ControllerApi.CONTROLLED_SHUTDOWN:
             body["remaining"] = sorted(unmoved.get(reply.offset, []))
-            body["refused"] = reply.offset in unsafe
+            body["refused"] = _was_unsafe(batch, reply.offset)
         elif body["api"] == ControllerApi.ALTER_PARTITION:
             _refuse_lost(body, reply.offset, lost.get(reply.offset, []), doubts, topic_ids)
         elif body["api"] == ControllerApi.ELECT_LEADERS:
@@ -57,13 +56,12 @@ def replies(
     return answers
 
 
-def _unsafe_shutdowns(batch: DecidedBatch) -> set[int]:
-    """Return the events by which the safety check kept a broker."""
-    return {
-        one.offset
+def _was_unsafe(batch: DecidedBatch, offset: int) -> bool:
+    """Return whether the safety check kept a broker that asked by an event."""
+    return any(
+        one.offset == offset and RefusalReason.BELOW_MIN_INSYNC in one.content["reasons"]
         for one in batch.of_kind(DecisionKind.REFUSE_TRANSITION)
-        if RefusalReason.BELOW_MIN_INSYNC in one.content["reasons"]
-    }
+    )
 
 
 def _refuse_lost(
