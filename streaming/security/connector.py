@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 
+from streaming.security.addresses import connect
 from streaming.security.credentials import Credentials, own_credentials
 from streaming.security.sasl_client import authenticate
 from streaming.security.tls import client_context
@@ -46,7 +47,7 @@ class Connector:
             raise ConnectionError(f"this node does not speak {protocol.name}")
         context = self._tls if protocol.tls else None
         try:
-            streams = await asyncio.open_connection(end.host, end.port, ssl=context)
+            streams = await _streams(end, context)
         except OSError:
             raise
         except ValueError as error:  # a host that is none; a certificate that Python cannot read
@@ -59,3 +60,11 @@ class Connector:
                 connection.abort()
                 raise
         return connection
+
+
+async def _streams(
+    end: Endpoint, context: ssl.SSLContext | None
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    connected = await connect(end.host, end.port)
+    named = None if context is None else end.host
+    return await asyncio.open_connection(sock=connected, ssl=context, server_hostname=named)

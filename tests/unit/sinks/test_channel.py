@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from streaming.security import addresses
 from streaming.security.connector import Connector
 from streaming.sinks.channel import BrokerChannel, Queued, Timing
 from streaming.sinks.plan import SharedRequest
@@ -49,15 +51,15 @@ Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 @asynccontextmanager
 async def channel_to(
-    serve: Serve, backoff_ms: int, *, timeout_s: float = WAIT_S
+    serve: Serve, backoff_ms: int, *, name: str = "", timeout_s: float = WAIT_S
 ) -> AsyncIterator[BrokerChannel]:
-    """Run a channel to a broker that serves connections so."""
+    """Run a channel to a broker of a name, else of an address, that serves connections so."""
     server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=1 << 24)
     host, port = server.sockets[0].getsockname()[:2]
     channel = BrokerChannel(
         1,
         EPOCH,
-        plain_endpoint(host, port),
+        plain_endpoint(name or host, port),
         connector=Connector(),
         timing=Timing(socket_timeout_ms=int(timeout_s * 1000), retry_backoff_ms=backoff_ms),
         on_answer=lambda _: None,
@@ -176,6 +178,49 @@ def test_a_broker_that_reads_no_more_keeps_no_connections_of_ours() -> None:
 
     held, tried = asyncio.run(play())
     assert held < tried // 2  # who listens, and the present try's
+
+
+def test_a_broker_is_told_at_the_next_address_of_its_name_when_the_first_one_is_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """ClusterConnectionStates.moveToNextAddress."""
+    monkeypatch.setattr(addresses, "_NEXT_ADDRESS_S", 0.2)
+    told = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await answer_until(ApiKey.UPDATE_METADATA, reader, writer)
+        told.set()
+        writer.close()
+
+    resolve = socket.getaddrinfo
+
+    def resolved(host: str, port: int, *given: Any, **named: Any) -> Any:
+        hosts = ["127.0.0.9", "127.0.0.1"] if host == "broker" else [host]
+        return [found for one in hosts for found in resolve(one, port, *given, **named)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolved)
+
+    async def play() -> None:
+        async with channel_to(serve, backoff_ms=1, name="broker", timeout_s=5) as channel:
+            with silent("127.0.0.9", channel.end.port):
+                channel.put(Queued(request_about(1), 1))
+                await told.wait()
+
+    asyncio.run(play())
+
+
+@contextmanager
+def silent(host: str, port: int) -> Iterator[None]:
+    """Have an address that answers no attempt to connect: nobody accepts, and its queue is full."""
+    with ExitStack() as opened:
+        listening = opened.enter_context(socket.socket())
+        listening.bind((host, port))
+        listening.listen(0)
+        for _ in range(4):
+            waiting = opened.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex((host, port))
+        yield
 
 
 def descriptors() -> int:
