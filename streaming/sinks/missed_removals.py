@@ -37,30 +37,45 @@ _KINDS = frozenset({DecisionKind.STOP_REPLICAS, DecisionKind.CHANGE_PARTITIONS})
 
 def missed_removals(
     reader: LogReader,
-    events: range,
+    events: Iterable[range],
     image: ClusterImage,
     stored: Callable[[Sequence[str]], StoredTopics],
 ) -> list[SinkDecision]:
     """Return the decisions on these events by which replicas or topics went, reduced to the rows
-    that still hold; those before a place of the log that cannot be read.
+    that still hold; those before a place of the log that cannot be read. events: in order.
 
     A replica that is assigned again is there to stay, and a topic that exists again too.
     stored: reads topics in ZooKeeper.
     """
-    found = []
+    found: list[SinkDecision] = []
     known = _Known(image, stored)
-    try:
-        for decided in _decided_on(reader, events):
-            (one,) = opened([decided])  # one at a time: there may be days of them
-            stops = one.kind is DecisionKind.STOP_REPLICAS
-            holds = _stops_that_hold(one, known) if stops else _topics_that_are_gone(one, known)
-            one.lost |= ~holds
-            if holds.any():
-                found.append(one)
-    except (LogError, OSError) as error:
-        # A job that does not start harms all of the cluster, what is left behind takes up space.
-        logger.error(_UNREAD, events.start, error)
+    for looked_at in events:
+        try:
+            found.extend(_that_hold(reader, looked_at, known))
+        except (LogError, OSError) as error:
+            # A job that does not start harms the whole cluster, what is left takes up space.
+            logger.error(_UNREAD, looked_at.start, error)
+            break
     return found
+
+
+def _that_hold(reader: LogReader, events: range, known: _Known) -> Iterator[SinkDecision]:
+    for decided in _decided_on(reader, events):
+        (one,) = opened([decided])  # one at a time: there may be days of them
+        stops = one.kind is DecisionKind.STOP_REPLICAS
+        holds = _stops_that_hold(one, known) if stops else _topics_that_are_gone(one, known)
+        one.lost |= ~holds
+        if holds.any():
+            yield one
+
+
+def removes(one: SinkDecision) -> bool:
+    """Return whether a replica or a topic goes by a decision."""
+    if one.kind is DecisionKind.STOP_REPLICAS:
+        return bool(one.columns["delete"].any())
+    return one.kind is DecisionKind.CHANGE_PARTITIONS and bool(
+        acts(one.columns, Action.DELETED).any()
+    )
 
 
 @dataclass(slots=True)

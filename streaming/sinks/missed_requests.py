@@ -42,6 +42,7 @@ class MissedRequests:
         if since is None:
             return {}
         stored = self._zookeeper.stored_topics
-        missed = missed_removals(self._decision_log, range(since, until), image, stored)
+        events = self._unconfirmed.removed_on(range(since, until))
+        missed = missed_removals(self._decision_log, events, image, stored)
         plan = self._planner.plan(missed)
         return {one: plan[one] for one in plan if self._unconfirmed.marked(one)}

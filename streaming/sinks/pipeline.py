@@ -43,6 +43,7 @@ from streaming.sinks.brokers import BrokerSink
 from streaming.sinks.decided_so_far import DecidedSoFar
 from streaming.sinks.doubts import Doubts
 from streaming.sinks.elections import elections
+from streaming.sinks.missed_removals import removes
 from streaming.sinks.missed_requests import MissedRequests
 from streaming.sinks.outcome_log import OutcomeLog, outcome
 from streaming.sinks.persisted import persisted
@@ -163,17 +164,19 @@ class Pipeline:
             self._say(told, pack_parts([one.body for one in visible]))
 
     def _tell_brokers(self, batch: DecidedBatch) -> None:
+        start_offset = min(batch.time_ms, default=0)
+        removals = [one.offset for one in batch.decisions if removes(one)]
         if batch.fenced:
             # Removals among it may have been written before the fence, this time or before a crash:
             # the next load finds nothing of them, but looks for what marked brokers have missed.
             brokers = self._decided.image.brokers
-            self._unconfirmed.mark(brokers, min(batch.time_ms, default=0), batch.end_offset)
+            self._unconfirmed.mark(brokers, start_offset, batch.end_offset, removals)
         plan = self._planner.plan(_in_force(batch))
         if batch.is_loaded:
             # `resend` knew no broker if the job began without machines, or while they loaded, and
             # not what holds if another controller was elected.
             plan = self._with_missed(plan, batch.loaded_at)
-        self._send(plan, min(batch.time_ms, default=0), batch.end_offset)
+        self._send(plan, start_offset, batch.end_offset, removals)
 
     def _with_missed(self, plan: Plan, loaded_at: int) -> Plan:
         """Return the plan of a load with what unconfirmed brokers may have missed before."""
@@ -181,8 +184,10 @@ class Pipeline:
         everything = self._missed.everything() if self._decided.paused else {}
         return in_order(plan, everything, self._missed.removals(loaded_at))
 
-    def _send(self, plan: Plan, start_offset: int, end_offset: int) -> None:
-        self._unconfirmed.mark(plan, start_offset, end_offset)
+    def _send(
+        self, plan: Plan, start_offset: int, end_offset: int, removals: Sequence[int] = ()
+    ) -> None:
+        self._unconfirmed.mark(plan, start_offset, end_offset, removals)
         behind = self._brokers.deliver(dict(self._decided.image.brokers), plan, end_offset)
         if behind:
             self._brokers.catch_up(self._planner.everything_for(behind), end_offset)

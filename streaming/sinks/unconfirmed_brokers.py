@@ -3,7 +3,8 @@
 A broker is marked before anything is sent and cleared when it has answered all of it. After a
 restart the marked ones are sent everything again; that costs traffic and nothing else, since
 brokers ignore what they know by epoch. From which event on they may have missed something says
-where `missed_removals` has to look.
+where `missed_removals` has to look; as a broker may hang for days in which next to nothing is
+removed, the events on which something was are kept beside the marks.
 """
 
 from __future__ import annotations
@@ -12,10 +13,14 @@ import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import orjson
 
 from checkpoints.durable import write_whole
+
+_REMOVALS_KEPT = 4_096
+"""Where there are more, the oldest are looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,19 +36,32 @@ class Mark:
 
 
 class UnconfirmedBrokers:
-    """The marked brokers, mirrored in a small file: {"pending": {broker: [since, until]}}."""
+    """The marked brokers, mirrored in a small file: {"pending": {broker: [since, until]},
+    "removals": [event], "removals_from": event}. Of the events from `removals_from` on, something
+    was removed on those of the list only.
+    """
 
     def __init__(self, path: Path) -> None:
         """Read the file; one that is missing or broken leaves it unknown who is marked."""
         self._path = path
         self._lock = threading.Lock()
         self._known = True
+        self._marked: dict[int, Mark] = {}
+        self._removals: list[int] = []
+        self._removals_from = 0
         try:
-            stored = orjson.loads(path.read_bytes())["pending"]
-            self._marked = {int(broker): Mark(*mark) for broker, mark in stored.items()}
+            self._load(orjson.loads(path.read_bytes()))
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            self._marked = {}
+            self._marked.clear()
             self._known = False
+
+    def _load(self, stored: dict[str, Any]) -> None:
+        marks = {int(broker): Mark(*mark) for broker, mark in stored["pending"].items()}
+        # A file may be of a version that kept marks alone.
+        until = max((mark.until for mark in marks.values()), default=0)
+        self._removals_from = int(stored.get("removals_from", until))
+        self._removals = [int(one) for one in stored.get("removals", ())]
+        self._marked = marks
 
     def marked(self, broker_id: int) -> bool:
         """Return whether a broker may have missed something."""
@@ -59,9 +77,24 @@ class UnconfirmedBrokers:
             starts = (self._marked[one].since if self._known else 0 for one in marked)
             return min(starts, default=None)
 
-    def mark(self, broker_ids: Iterable[int], start_offset: int, end_offset: int) -> None:
+    def removed_on(self, events: range) -> list[range]:
+        """Return those of some events on which something may have been removed, in order."""
+        with self._lock:
+            listed = max(events.start, self._removals_from) if self._known else events.stop
+            unlisted = range(events.start, min(listed, events.stop))
+            single = [range(one, one + 1) for one in self._removals if listed <= one < events.stop]
+            return [unlisted, *single] if unlisted else single
+
+    def mark(
+        self,
+        broker_ids: Iterable[int],
+        start_offset: int,
+        end_offset: int,
+        removals: Iterable[int] = (),
+    ) -> None:
         """Mark brokers durably, for events from start_offset on, until they confirm up to
-        end_offset. Who else is marked is known from the first broker on.
+        end_offset. Who else is marked is known from the first broker on. removals: on which of the
+        events something is removed.
         """
         with self._lock:
             # What was missed before nobody knew stays missed until it is confirmed.
@@ -72,9 +105,22 @@ class UnconfirmedBrokers:
                 for broker, mark in marks.items()
             )
             self._marked.update(marks)
-            if news:
+            removed = self._list(removals, start_offset)
+            if news or (removed and self._marked):
                 self._known = True
                 self._save(sync=True)
+
+    def _list(self, removals: Iterable[int], start_offset: int) -> bool:
+        """List events, of a batch that begins with start_offset; return whether one is new."""
+        if not self._known:
+            self._removals_from = start_offset
+        fresh = set(removals).difference(self._removals)
+        if fresh:
+            self._removals = sorted(fresh.union(self._removals))
+            if len(self._removals) > _REMOVALS_KEPT:
+                self._removals = self._removals[-_REMOVALS_KEPT:]
+                self._removals_from = max(self._removals_from, self._removals[0])
+        return bool(fresh)
 
     def confirm(self, broker_id: int, end_offset: int) -> None:
         """Clear a broker that has confirmed all it was marked for, up to end_offset; what it has
@@ -99,7 +145,17 @@ class UnconfirmedBrokers:
         return not self._known or broker_id in self._marked
 
     def _save(self, *, sync: bool) -> None:
+        write_whole(self._path, orjson.dumps(self._kept()), sync=sync)
+
+    def _kept(self) -> dict[str, Any]:
+        """Return what `_load` takes, without removals that nobody has missed."""
+        since = min((mark.since for mark in self._marked.values()), default=None)
+        self._removals = [one for one in self._removals if since is not None and one >= since]
         marks = {
             str(broker): [mark.since, mark.until] for broker, mark in sorted(self._marked.items())
         }
-        write_whole(self._path, orjson.dumps({"pending": marks}), sync=sync)
+        return {
+            "pending": marks,
+            "removals": self._removals,
+            "removals_from": self._removals_from,
+        }

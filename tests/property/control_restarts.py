@@ -4,7 +4,7 @@ with brokers that take their requests late.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from streaming.sinks.batch_events import FOLLOWING_KINDS
 from streaming.sinks.doubts import Doubts, forget_doubted
 from streaming.sinks.pipeline import Pipeline
 from streaming.sinks.plan import Plan, SharedRequest
-from streaming.sinks.unconfirmed_brokers import Mark, UnconfirmedBrokers
+from streaming.sinks.unconfirmed_brokers import UnconfirmedBrokers
 from streaming.wire.apis import ApiKey
 from tests.property.control_loop import ControlLoop, pipeline
 
@@ -65,17 +65,18 @@ class MemoryLog:
 class KeptMarks(UnconfirmedBrokers):
     """Marks of brokers whose file is `kept`; before_mark is called before any is set."""
 
-    def __init__(self, kept: Mapping[int, Mark], before_mark: Callable[[], None]) -> None:
+    def __init__(self, kept: dict[str, Any], before_mark: Callable[[], None]) -> None:
         super().__init__(Path("/missing"))
-        self._known, self._marked, self.kept = True, dict(kept), kept
+        self._load(kept)
+        self._known, self.kept = True, kept
         self._before_mark = before_mark
 
-    def mark(self, broker_ids: Iterable[int], start_offset: int, end_offset: int) -> None:
+    def mark(self, *mark: Any) -> None:
         self._before_mark()
-        super().mark(broker_ids, start_offset, end_offset)
+        super().mark(*mark)
 
     def _save(self, *, sync: bool) -> None:
-        self.kept = dict(self._marked)
+        self.kept = self._kept()
 
 
 class Queued(NamedTuple):
@@ -98,7 +99,7 @@ class RestartingLoop(ControlLoop):
         self.ends_at = ""
         self.slow: set[int] = set()
         self._decided: Any = MemoryLog()
-        self._marks = KeptMarks({}, self._before_mark)
+        self._marks = KeptMarks({"pending": {}}, self._before_mark)
         self._queue: list[Queued] = []
         self._to_confirm: dict[int, int] = {}
         super().__init__(asking)

@@ -14,7 +14,7 @@ from streaming.image.restore import image_of
 from streaming.log.api import LogRecord
 from streaming.log.decision_writer import IdempotentLogWriter, IdentifiedRecord, RecordId
 from streaming.log.embedded import CorruptLog, EmbeddedLogReader, EmbeddedLogWriter
-from streaming.sinks.missed_removals import missed_removals
+from streaming.sinks.missed_removals import missed_removals, removes
 from streaming.sinks.stored_topics import StoredTopic, StoredTopics, read_topics
 from streaming.zk.znodes import TopicZNode, partition_state_bytes, topic_bytes
 from streaming.zk.znodes.paths import partition_state_path, topic_path
@@ -49,7 +49,7 @@ class Logged(Job):
 
     def missed(self, since: int, until: int = 1_000) -> list[tuple[DecisionKind, list[int]]]:
         """The kind of each decision that is found, and which of its rows hold."""
-        found = missed_removals(self.reader, range(since, until), self.image, self.read)
+        found = missed_removals(self.reader, [range(since, until)], self.image, self.read)
         return [(one.kind, (~one.lost).nonzero()[0].tolist()) for one in found]
 
     def read(self, names: Sequence[str]) -> StoredTopics:
@@ -84,6 +84,14 @@ def test_a_replica_that_was_to_be_deleted_is_found(job: Logged) -> None:
     job.go_on()
     assert job.missed(0) == job.missed(ended) == [(DecisionKind.STOP_REPLICAS, [0])]
     assert job.missed(ended + 1) == job.missed(0, ended) == []
+
+
+def test_what_is_said_to_remove_something_is_what_is_found(job: Logged) -> None:
+    ended = job.end_move()
+    asked = job.story.write("delete_topic_requested", "u", request_id="r", topic="u")
+    job.story.shut_down(1)
+    removing = {one.offset for one in job.decide().decisions if removes(one)}
+    assert removing == {ended, asked}
 
 
 def test_a_replica_that_is_assigned_again_is_there_to_stay(job: Logged) -> None:

@@ -7,6 +7,7 @@ from threading import Thread
 import pytest
 
 from checkpoints import durable
+from streaming.sinks import unconfirmed_brokers
 from streaming.sinks.unconfirmed_brokers import UnconfirmedBrokers
 
 
@@ -147,6 +148,49 @@ def test_a_mark_that_begins_earlier_is_on_disk_at_once(path, unconfirmed):
     unconfirmed.mark([1], 10, 20)
     unconfirmed.mark([1], 5, 20)
     assert UnconfirmedBrokers(path).since([1]) == 5
+
+
+def test_removals_are_listed_while_somebody_may_have_missed_them(path, unconfirmed):
+    unconfirmed.mark([1], 10, 20, [12, 12, 17])
+    unconfirmed.mark([1, 2], 20, 30)
+    unconfirmed.mark([], 30, 40, [35])
+    for kept in (unconfirmed, UnconfirmedBrokers(path)):
+        assert kept.removed_on(range(10, 40)) == [range(n, n + 1) for n in (12, 17, 35)]
+        assert kept.removed_on(range(13, 35)) == [range(17, 18)]
+    unconfirmed.confirm(1, 30)
+    unconfirmed.save()
+    again = UnconfirmedBrokers(path)
+    assert again.removed_on(range(again.since([2]), 40)) == [range(35, 36)]
+    assert again.removed_on(range(10, 20)) == [], "nobody has missed them"
+
+
+def test_removals_of_a_time_without_a_list_are_looked_for(path):
+    path.write_bytes(b'{"pending":{"1":[10,20]}}')
+    unconfirmed = UnconfirmedBrokers(path)
+    unconfirmed.mark([1], 20, 30, [25])
+    assert UnconfirmedBrokers(path).removed_on(range(10, 30)) == [range(10, 20), range(25, 26)]
+    path.unlink()
+    unknown = UnconfirmedBrokers(path)
+    assert unknown.removed_on(range(30)) == [range(30)]
+    unknown.mark([], 20, 30, [25])
+    assert unknown.removed_on(range(30)) == [range(30)], "nobody was told anything yet"
+    unknown.mark([1], 30, 40, [31])
+    assert UnconfirmedBrokers(path).removed_on(range(40)) == [range(30), range(31, 32)]
+
+
+def test_a_batch_that_is_run_again_lists_its_removals_once(path, unconfirmed):
+    unconfirmed.mark([1], 10, 20, [12])
+    again = UnconfirmedBrokers(path)
+    again.mark([1], 10, 20, [12])
+    assert again.removed_on(range(20)) == [range(12, 13)]
+
+
+def test_the_list_of_removals_is_bounded(path, unconfirmed, monkeypatch):
+    monkeypatch.setattr(unconfirmed_brokers, "_REMOVALS_KEPT", 2)
+    for event in range(10, 15):
+        unconfirmed.mark([1], event, event + 1, [event])
+    single = [range(13, 14), range(14, 15)]
+    assert UnconfirmedBrokers(path).removed_on(range(10, 15)) == [range(10, 13), *single]
 
 
 def test_a_confirmation_waits_while_somebody_asks_what_is_missing(unconfirmed):
