@@ -21,6 +21,16 @@ from streaming.sinks.doubts import Doubts
 from streaming.sinks.reports import places
 from streaming.sinks.write_failures import lost_partitions
 
+_ABOUT_TOPICS = frozenset(
+    {
+        ControllerApi.CREATE_TOPIC,
+        ControllerApi.DELETE_TOPIC,
+        ControllerApi.CREATE_PARTITIONS,
+        ControllerApi.ALTER_REASSIGNMENTS,
+    }
+)
+"""Requests that write a topic's znode or its mark for deletion, or find it written already."""
+
 Rejections = dict[tuple[int, str | None, int | None], str]
 """Why ZooKeeper rejected a write, by event offset, topic and partition."""
 
@@ -33,6 +43,7 @@ def replies(
     topic_ids: of the topics there are once it is carried out, for requests that name none.
     """
     failed = {one.offset for one in batch.decisions if one.failed}
+    refused = {one.offset for one in batch.lost_writes if one.partition is None}
     rejected = {(one.offset, one.topic, one.partition): one.rejected for one in batch.rejected}
     unmoved = {one.offset: places(one) for one in batch.of_kind(DecisionKind.REPORT_REMAINING)}
     lost = lost_partitions(batch, only_moves=False)
@@ -50,6 +61,8 @@ def replies(
             _refuse_lost(body, reply.offset, lost.get(reply.offset, []), doubts, topic_ids)
         elif body["api"] == ControllerApi.ELECT_LEADERS:
             _refuse_lost_elections(body, reply.offset, lost.get(reply.offset, []), rejected)
+        elif reply.offset not in refused and _rests_on_doubt(body, doubts, reply.offset):
+            _have_asked_again(body)
         elif reply.offset in failed:
             _refuse_failed(body, rejected.get((reply.offset, body.get("topic"), None)))
         answers.append(body)
@@ -107,6 +120,19 @@ def _refuse_lost_elections(
         return {**one, "error": int(error)}
 
     body["partitions"] = [answer(one) for one in body["partitions"]]
+
+
+def _rests_on_doubt(body: Mapping[str, Any], doubts: Doubts, offset: int) -> bool:
+    """Return whether a request was decided on what another one had made of its topic, and that was
+    not written.
+    """
+    return body["api"] in _ABOUT_TOPICS and doubts.cover(body["topic"], None, offset)
+
+
+def _have_asked_again(body: dict[str, Any]) -> None:
+    body["error"] = int(ProtocolError.NOT_CONTROLLER)
+    if "message" in body:
+        body["message"] = None
 
 
 def _refuse_failed(body: dict[str, Any], rejected: str | None) -> None:

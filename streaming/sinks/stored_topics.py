@@ -55,6 +55,13 @@ def read_topics(session: ZkReader, names: Sequence[str]) -> StoredTopics:
     return found
 
 
+def names_taken(session: ZkReader, names: Sequence[str]) -> set[str]:
+    """Return those of these names that topics have now, legible or not. Raises as `read_topics`."""
+    paths = {topic_path(name): name for name in names}
+    free = {path for path, data in _readable(session, [*paths]).items() if data is None}
+    return {name for path, name in paths.items() if path not in free}
+
+
 def _states(
     session: ZkReader, topic: str, partitions: Sequence[int]
 ) -> dict[int, tuple[int, Sequence[int]]]:

@@ -66,11 +66,15 @@ def writes_of(stage: Stage, decision: SinkDecision) -> Iterator[Write]:
     return iter(()) if decision.failed else stage[decision.kind](decision)
 
 
+def _config_ops(decision: SinkDecision) -> Iterator[Write]:
+    body: bodies.CreateTopic = decision.content
+    op = Create(entity_config_path("topics", body["topic"]), config_bytes(body["configs"]))
+    yield op, WholeTarget(decision, OnConflict.REPLACE)
+
+
 def _create_topic_ops(decision: SinkDecision) -> Iterator[Write]:
     body: bodies.CreateTopic = decision.content
     znode = TopicZNode(bodies.by_number(body["assignment"]), topic_id=body["topic_id"])
-    config = Create(entity_config_path("topics", body["topic"]), config_bytes(body["configs"]))
-    yield config, WholeTarget(decision, OnConflict.REPLACE)
     yield Create(topic_path(body["topic"]), topic_bytes(znode)), WholeTarget(decision)
 
 
@@ -157,6 +161,7 @@ def _state_ops(decision: SinkDecision) -> Iterator[Write]:
 
 
 STAGES: tuple[Stage, ...] = (
+    {DecisionKind.CREATE_TOPIC: _config_ops},
     {
         DecisionKind.CREATE_TOPIC: _create_topic_ops,
         DecisionKind.REWRITE_ASSIGNMENT: _rewrite_ops,
@@ -169,5 +174,6 @@ STAGES: tuple[Stage, ...] = (
     {DecisionKind.COMPLETE_REASSIGNMENT: _rewrite_ops},
     {DecisionKind.DELETE_ADMIN_ZNODE: _delete_ops},
 )
-"""Writes in the order in which they depend on one another: topics, partition folders, states, ends
-of reassignments, and the requests that are answered by them."""
+"""Writes in the order in which they depend on one another: configurations of new topics, without
+which there is to be no topic (AdminZkClient.createTopicWithAssignment), topics, partition folders,
+states, ends of reassignments, and the requests that are answered by them."""

@@ -25,7 +25,7 @@ from streaming.sinks.reassignments import (
     remove_ended,
     runs,
 )
-from streaming.sinks.stored_topics import StoredTopics, read_topics
+from streaming.sinks.stored_topics import StoredTopics, names_taken, read_topics
 from streaming.sinks.topic_deletion import delete_topics, lose_undeleted, without_replaced
 from streaming.sinks.topic_dependents import drop_topic_dependents
 from streaming.sinks.writes import (
@@ -148,7 +148,7 @@ class ZooKeeperSink:
                     delete_topics(self._session, writer, batch, list(run))
                 else:
                     for part in runs(list(run)):
-                        _write_run(batch, writer, part, of_epoch, later)
+                        _write_run(batch, writer, part, of_epoch, later, session=self._session)
                         if not remove_ended(self._session, writer, ended_requests(batch, part)):
                             batch.fenced.add(version)
 
@@ -163,6 +163,8 @@ def _write_run(
     run: Sequence[SinkDecision],
     of_epoch: Sequence[SinkDecision],
     later: LaterWrites,
+    *,
+    session: ZkSession,
 ) -> None:
     for stage in STAGES:
         lost_before = len(batch.lost_writes)
@@ -171,11 +173,23 @@ def _write_run(
             writes_of(stage, one) for one in run if one.kind in stage
         )
         while again := _make(batch, writer, writes, later):
-            writes = again
+            writes = _of_new_topics(session, again)
         drop_topic_dependents(batch, of_epoch)
         if len(batch.lost_writes) > lost_before:
             # A later stage or run might find the version that it expects; this one gave up.
             drop_dependents(batch)
+
+
+def _of_new_topics(session: ZkSession, writes: Sequence[Write]) -> list[Write]:
+    """Return writes without configurations of topics that there are: somebody else made them, or
+    this job before a crash, and what is configured since is not ours to replace.
+    """
+
+    def replaces(write: Write) -> bool:
+        return _on_conflict(write[1]) is OnConflict.REPLACE
+
+    taken = names_taken(session, [one[1].decision.topic for one in writes if replaces(one)])
+    return [one for one in writes if not replaces(one) or one[1].decision.topic not in taken]
 
 
 def _start_again(batch: DecidedBatch, lost: Sequence[tuple[bool, npt.NDArray[np.bool_]]]) -> None:
@@ -203,8 +217,7 @@ def _make(
             _lose(batch, op, target, outcome)
         else:
             again.append((instead, target))
-    # The configuration of a topic that turned out to exist is not ours to replace.
-    return [(op, target) for op, target in again if not target.decision.failed]
+    return again
 
 
 def _is_as_meant(op: WriteOp, target: Target, outcome: OpOutcome, later: LaterWrites) -> bool:

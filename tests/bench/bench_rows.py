@@ -42,7 +42,7 @@ from tests.bench.report import emit, show
 
 BROKERS = 30
 RUNS = 5
-_, FOLDERS, STATES, *_ = (stage.get(DecisionKind.CHANGE_PARTITIONS) for stage in STAGES)
+_, _, FOLDERS, STATES, *_ = (stage.get(DecisionKind.CHANGE_PARTITIONS) for stage in STAGES)
 
 
 def changed(partitions: int, actions: Action) -> SinkDecision:

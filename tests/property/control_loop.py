@@ -34,6 +34,7 @@ from streaming.zk.znodes.paths import (
     DELETE_TOPICS_PATH,
     TOPICS_PATH,
     partition_state_path,
+    topic_path,
 )
 from tests.fixtures.observed_topics import states_now, topic_now
 from tests.fixtures.story import LISTENER, Fold, Story
@@ -142,6 +143,9 @@ class ControlLoop:
         for reply in head.get("replies", ()):
             self._reply(reply)
         for topic in head["topics"] if head["type"] == "reobserve" else ():
+            if topic_path(topic) not in self.store.nodes:
+                self.log.write("topic_removed", topic, topic=topic, topic_id=None)
+                continue
             now = topic_now(self.store, topic) | {"unwritable": topic in head["unwritable"]}
             self.log.write("topic_observed", topic, **now, observed_again=True)
 

@@ -13,6 +13,7 @@ from streaming.sinks.batch_events import batch_events, lost_partition_events
 from streaming.sinks.doubts import Doubts
 from streaming.sinks.reassignments import hold_back_completions
 from streaming.sinks.replies import replies
+from streaming.zk.znodes import config_bytes
 from tests.fixtures.states import stored
 from tests.property.control_actions import bounce, change_isr, die
 from tests.property.control_checks import WrittenStates, settle
@@ -195,3 +196,109 @@ def test_who_starts_while_a_write_is_rejected_is_told_what_is_stored(stays):
     settle(loop, states)
     known = loop.brokers[3].replicas["t", 0]
     assert (loop.brokers[3].starts, known.leader, known.epoch) == (1, 1, 0)
+
+
+class Answering(ControlLoop):
+    """A loop that keeps what requests are answered: id, error, whether something is said."""
+
+    def __init__(self) -> None:
+        self.answered: list[tuple[str, int, bool]] = []
+        super().__init__([])
+        self.log.create("x", [[1, 2]])
+        settle(self, WrittenStates(self))
+        self.answered.clear()
+
+    def send(self, head, body=b""):
+        self.answered += [
+            (one["request_id"], one["error"], bool(one.get("message")))
+            for one in head.get("replies", ())
+        ]
+        super().send(head, body)
+
+    def ask(self, kind: str, *ids: str, **asked) -> None:
+        for one in ids:
+            self.log.write(kind, asked["topic"], request_id=one, **asked)
+
+    def create(self, *ids: str, **configs: str) -> None:
+        self.ask(
+            "create_topic_requested",
+            *ids,
+            topic="new",
+            topic_id=None,
+            partitions=1,
+            replication_factor=1,
+            assignment={"0": [1]},
+            configs=configs,
+            validate_only=False,
+            start_index=0,
+            shift=0,
+        )
+
+
+@pytest.mark.parametrize("existing", [{}, {"retention.ms": "5"}])
+def test_a_topic_whose_configuration_is_rejected_is_not_created(existing):
+    """AdminZkClient.createTopicWithAssignment."""
+    loop = Answering()
+    config = "/config/topics/new"
+    if existing:
+        loop.store.put(config, config_bytes(existing))
+    loop.store.denied = "/config/topics"
+    loop.create("a", **{"cleanup.policy": "compact"})
+    settle(loop, WrittenStates(loop))
+    assert loop.answered == [("a", ProtocolError.UNKNOWN_SERVER_ERROR, True)]
+    assert "/brokers/topics/new" not in loop.store.nodes
+    assert "new" not in loop.image.topic_names()
+    loop.store.denied = ""
+    loop.create("b", **{"cleanup.policy": "compact"})
+    settle(loop, WrittenStates(loop))
+    assert loop.answered[1:] == [("b", ProtocolError.NONE, False)]
+    assert loop.store.nodes[config].data == config_bytes({"cleanup.policy": "compact"})
+    assert "new" in loop.image.topic_names()
+
+
+MOVE = {"topic": "x", "partitions": [0], "targets": [[2, 3]]}
+GROW = {"topic": "x", "partitions": 3, "assignment": None, "validate_only": False}
+ASK_AGAIN = ("b", ProtocolError.NOT_CONTROLLER, False)
+
+
+@pytest.mark.parametrize("in_one_batch", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "asked", "first"),
+    [
+        ("alter_reassignments_requested", MOVE, ProtocolError.NOT_CONTROLLER),
+        ("create_partitions_requested", GROW, ProtocolError.REASSIGNMENT_IN_PROGRESS),
+    ],
+)
+def test_who_asks_for_what_another_request_has_not_written_is_to_ask_again(
+    kind, asked, first, in_one_batch
+):
+    """The machine takes the second one for done already."""
+    loop = Answering()
+    path = "/brokers/topics/x"
+    loop.store.change(path, loop.store.nodes[path].data)
+    loop.ask(kind, "a", **asked)
+    end = len(loop.log.events)
+    loop.ask(kind, "b", **asked)
+    loop.run_batch(None if in_one_batch else end)
+    settle(loop, WrittenStates(loop))
+    assert loop.answered[0][:2] == ("a", first)
+    assert loop.answered[1:] == [ASK_AGAIN]
+
+
+@pytest.mark.parametrize(
+    ("denied", "ask"),
+    [
+        (
+            "/admin/delete_topics",
+            lambda loop: loop.ask("delete_topic_requested", "a", "b", topic="x"),
+        ),
+        ("/brokers/topics", lambda loop: loop.create("a", "b")),
+    ],
+    ids=["deletion", "creation"],
+)
+def test_so_is_who_asks_for_what_was_rejected(denied, ask):
+    loop = Answering()
+    loop.store.denied = denied
+    ask(loop)
+    settle(loop, WrittenStates(loop))
+    assert loop.answered == [("a", ProtocolError.UNKNOWN_SERVER_ERROR, True), ASK_AGAIN]
