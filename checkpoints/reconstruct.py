@@ -16,7 +16,7 @@ from state.event_kinds import EventKind
 from state.events import Event
 from state.partitions.ballots import Ballot
 from state.partitions.slot import Slot
-from state.routing import ALL, scope, topic_scope
+from state.routing import CLUSTER_AND_SLOTS, scope, topic_scope
 from state.step import step
 
 _ONLY_SLOT = 0
@@ -36,7 +36,7 @@ class Reconstruction:
 def concerns(kind: str, key: str, topic: str) -> bool:
     """Return whether a topic's slot folds an event for that topic's sake or the whole cluster's."""
     of_event = scope(kind, key)
-    return of_event in (ALL, topic_scope(topic))
+    return of_event in (CLUSTER_AND_SLOTS, topic_scope(topic))
 
 
 def of_topic(events: Iterable[Event], topic: str) -> Iterator[Event]:

@@ -1,11 +1,11 @@
 """Which machines fold an event.
 
-Every record of the event log gets a scope: ALL (every machine of the controller), CLUSTER (the
-cluster machine alone), a non-negative hash of its topic, ALL_GROUPS (every group slot), or
-GROUP_SCOPE plus the bucket of its group. A slot is `scope % slots`, a group slot is
-`bucket % group_slots` (`Layout`). Topics whose names differ
-only in '.' and '_' share a scope, because Kafka forbids both to exist (their metric names would
-collide): the check stays local to a slot.
+Every record of the event log gets a scope: CLUSTER_AND_SLOTS (the cluster machine and every slot),
+CLUSTER (the cluster machine alone), a non-negative hash of its topic, ALL_GROUPS (every group
+slot), or GROUP_SCOPE plus the bucket of its group. A slot is `scope % slots`, a group slot is
+`bucket % group_slots` (`Layout`). Topics whose names differ only in '.' and '_' share a scope,
+because Kafka forbids both to exist (their metric names would collide): the check stays local to a
+slot.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from state.groups.buckets import bucket_of_key, group_bucket
 from state.groups.kinds import OF_A_BUCKET, OF_A_GROUP, OF_ALL_GROUPS
 
 ALL_GROUPS = -3
-ALL = -2
+CLUSTER_AND_SLOTS = -2
 CLUSTER = -1
 GROUP_SCOPE = 1 << 40
 """Scope of bucket 0; hashes of topics are below."""
@@ -43,19 +43,19 @@ class Layout:
 
 
 _SCOPES: Mapping[str, int] = {
-    EventKind.CONTROLLER_ELECTED: ALL,
-    EventKind.CONTROLLER_RESIGNED: ALL,
-    EventKind.BROKER_REGISTRATIONS_CHANGED: ALL,
-    EventKind.RESYNC_COMPLETED: ALL,
-    EventKind.CLUSTER_CONFIG_CHANGED: ALL,
-    EventKind.CONTROLLED_SHUTDOWN_REQUESTED: ALL,
-    EventKind.LOG_DIR_FAILURE_NOTIFIED: ALL,
-    EventKind.TIMER_DUE: ALL,
-    EventKind.LEADER_IMBALANCE_REPORTED: ALL,
-    EventKind.CONTROLLER_PAUSED: ALL,
-    EventKind.CONTROLLER_RESUMED: ALL,
-    EventKind.CONTROLLED_SHUTDOWN_ALLOWED: ALL,
-    EventKind.CONTROLLED_SHUTDOWN_CHECKED: ALL,
+    EventKind.CONTROLLER_ELECTED: CLUSTER_AND_SLOTS,
+    EventKind.CONTROLLER_RESIGNED: CLUSTER_AND_SLOTS,
+    EventKind.BROKER_REGISTRATIONS_CHANGED: CLUSTER_AND_SLOTS,
+    EventKind.RESYNC_COMPLETED: CLUSTER_AND_SLOTS,
+    EventKind.CLUSTER_CONFIG_CHANGED: CLUSTER_AND_SLOTS,
+    EventKind.CONTROLLED_SHUTDOWN_REQUESTED: CLUSTER_AND_SLOTS,
+    EventKind.LOG_DIR_FAILURE_NOTIFIED: CLUSTER_AND_SLOTS,
+    EventKind.TIMER_DUE: CLUSTER_AND_SLOTS,
+    EventKind.LEADER_IMBALANCE_REPORTED: CLUSTER_AND_SLOTS,
+    EventKind.CONTROLLER_PAUSED: CLUSTER_AND_SLOTS,
+    EventKind.CONTROLLER_RESUMED: CLUSTER_AND_SLOTS,
+    EventKind.CONTROLLED_SHUTDOWN_ALLOWED: CLUSTER_AND_SLOTS,
+    EventKind.CONTROLLED_SHUTDOWN_CHECKED: CLUSTER_AND_SLOTS,
     EventKind.PRODUCER_IDS_REQUESTED: CLUSTER,
     EventKind.PRODUCER_ID_BLOCK_OBSERVED: CLUSTER,
     EventKind.ADMIN_ZNODE_OBSERVED: CLUSTER,
@@ -95,8 +95,12 @@ def _bucket_scope(key: str) -> int:
 
 
 def machine_keys(event_scope: int, layout: Layout) -> tuple[int, ...]:
-    """Return the state keys that fold an event of this scope, ascending."""
-    if event_scope == ALL:
+    """Return the state keys that fold an event of this scope, ascending.
+
+    `streaming.router.machine_keys_column` is the same for a column of scopes;
+    `tests/spark/test_query.py` compares the two.
+    """
+    if event_scope == CLUSTER_AND_SLOTS:
         return (CLUSTER_KEY, *range(layout.slots))
     if event_scope == CLUSTER:
         return (CLUSTER_KEY,)

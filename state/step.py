@@ -22,7 +22,7 @@ from state.handlers import Handlers
 from state.partitions.handlers import SLOT_HANDLERS
 from state.partitions.slot import Slot
 from state.partitions.together import fold_slot
-from state.routing import ALL, CLUSTER_KEY, is_group_key, scope
+from state.routing import CLUSTER_AND_SLOTS, CLUSTER_KEY, is_group_key, scope
 
 Machine: TypeAlias = Slot | Cluster | GroupSlot
 
@@ -52,7 +52,7 @@ def step(machine: Machine, event: Event) -> list[Decision]:
     handler = _handlers(machine).get(type(payload))
     if handler is not None:
         return handler(machine, event, payload)
-    if scope(event.kind, event.key) == ALL:
+    if scope(event.kind, event.key) == CLUSTER_AND_SLOTS:
         return []
     return [set_aside(event, f"{event.kind} names no topic")]
 

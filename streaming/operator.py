@@ -1,4 +1,4 @@
-"""The stateful operator: one group is one machine, its state one binary value."""
+"""The stateful operator: one state key is one machine, its state one binary value."""
 
 from __future__ import annotations
 

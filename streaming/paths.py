@@ -35,7 +35,7 @@ class DataDir:
 
     @property
     def outcomes(self) -> Path:
-        """The outcome log (persisted, confirmed), written by the job."""
+        """The outcome log (persisted, delivered, confirmed), written by the job."""
         return self.root / "outcomes"
 
     @property

@@ -1,4 +1,8 @@
-"""Which function of a slot folds which payload: the slot's dispatch table."""
+"""Which function of a slot folds which payload: the slot's dispatch table.
+
+Events of the kinds in `together.py` go there first, even one alone, and come here where its
+`applies` turns them down.
+"""
 
 from __future__ import annotations
 
@@ -81,7 +85,7 @@ SLOT_HANDLERS: Handlers[Slot] = {
     TimerDue: balance.on_timer_due,
     CreatePartitionsRequested: growth.on_create_partitions_requested,
     ElectLeadersRequested: admin_elections.on_elect_leaders_requested,
-    AlterReassignmentsRequested: (reassignment_requests.on_alter_reassignments_requested),
+    AlterReassignmentsRequested: reassignment_requests.on_alter_reassignments_requested,
     RaiseLeaderEpochsRequested: epochs.on_raise_leader_epochs_requested,
     LeaderImbalanceReported: balance.on_leader_imbalance_reported,
 }

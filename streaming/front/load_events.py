@@ -1,4 +1,4 @@
-"""The event of a load that no observer makes: the election."""
+"""The event with which a load begins: the election."""
 
 from __future__ import annotations
 

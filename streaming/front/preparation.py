@@ -1,14 +1,11 @@
-"""What a new controller puts into ZooKeeper before it reads: missing folders, features, itself."""
+"""What a new controller puts into ZooKeeper before it reads: missing folders, and features."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 
 from streaming.observers.notifications import write_fenced
-from streaming.process.wall_clock import wall_clock_ms
 from streaming.settings import Settings
-from streaming.wire.endpoints import Endpoint
 from streaming.zk.client import ZkSession
 from streaming.zk.fenced import FencedWriter
 from streaming.zk.multiread import read_many
@@ -24,9 +21,7 @@ from streaming.zk.znodes import (
     ISR_CHANGE_PATH,
     LOG_DIR_EVENT_PATH,
     TOPICS_PATH,
-    BrokerZNode,
     Feature,
-    broker_bytes,
     feature_bytes,
     parse_feature,
 )
@@ -84,10 +79,3 @@ def feature_write(present: ZNode | None, protocol: tuple[int, int]) -> WriteOp |
     if wanted == held:
         return None
     return SetData(FEATURE_PATH, feature_bytes(wanted), present.version)
-
-
-def own_registration(endpoints: Sequence[Endpoint], rack: str | None) -> bytes | None:
-    """Return our own broker znode, None when we have no endpoint to announce."""
-    if not endpoints:
-        return None
-    return broker_bytes(BrokerZNode(endpoints, rack), wall_clock_ms())

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from streaming.errors import ConfigurationError
-from streaming.front.preparation import own_registration
 from streaming.front.rivals import Rivals
 from streaming.front.signals import IdTaken, RoleLost
 from streaming.observers.tree import WatchedTree
+from streaming.process.wall_clock import wall_clock_ms
 from streaming.wire.endpoints import Endpoint
 from streaming.zk.claim import (
     ControllerClaim,
@@ -22,6 +22,8 @@ from streaming.zk.types import ZNode
 from streaming.zk.znodes import (
     CONTROLLER_EPOCH_PATH,
     CONTROLLER_PATH,
+    BrokerZNode,
+    broker_bytes,
     broker_path,
     parse_broker,
     parse_controller_id,
@@ -127,8 +129,8 @@ class Tenure:
         """
         if self._registered_rack == (rack,):
             return
-        data = own_registration(endpoints, rack)
-        if data is not None:
+        if endpoints:
+            data = broker_bytes(BrokerZNode(endpoints, rack), wall_clock_ms())
             register_broker(self._session, broker_path(self.held().controller_id), data)
         self._registered_rack = (rack,)
 

@@ -14,14 +14,21 @@ from checkpoints.packing import packed, unpacked
 from checkpoints.read import folded_until, has_state, read_machines, state_frame
 from state.decisions import DecisionKind
 from state.events import Event
-from state.routing import ALL, ALL_GROUPS, CLUSTER, GROUP_SCOPE, GROUP_SLOTS, Layout, machine_keys
+from state.routing import (
+    ALL_GROUPS,
+    CLUSTER,
+    CLUSTER_AND_SLOTS,
+    GROUP_SCOPE,
+    GROUP_SLOTS,
+    Layout,
+    machine_keys,
+)
 from streaming.job import run_job, start_query
 from streaming.log.api import NewRecord
 from streaming.operator import decide
 from streaming.paths import DataDir
 from streaming.query import for_each_batch, read_events
-from streaming.router import machine_keys as machine_keys_column
-from streaming.router import route
+from streaming.router import machine_keys_column, route
 from streaming.shadow.engine import LocalEngine, SparkEngine
 from streaming.starting.beginning import unfolded_outcomes
 from streaming.starting.standby import CheckpointFollower
@@ -222,7 +229,7 @@ def test_the_routers_column_is_the_rule(spark):
     groups = [ALL_GROUPS, *(GROUP_SCOPE + bucket for bucket in (0, 1, 8, 16_383))]
     scopes = [
         *groups,
-        ALL,
+        CLUSTER_AND_SLOTS,
         CLUSTER,
         0,
         1,
@@ -243,7 +250,9 @@ def test_the_routers_column_is_the_rule(spark):
 
 def test_routing_gives_each_machine_its_events_once(spark, tmp_path, log):
     run = Run(spark, tmp_path, log)
-    batch = spark.createDataFrame([(0, ALL), (1, CLUSTER), (2, 6)], "offset long, scope long")
+    batch = spark.createDataFrame(
+        [(0, CLUSTER_AND_SLOTS), (1, CLUSTER), (2, 6)], "offset long, scope long"
+    )
     rows = route(batch, run.settings.layout).collect()
     assert sorted((row.offset, row.machine) for row in rows) == [
         *((0, key) for key in (-1, 0, 1, 2, 3)),

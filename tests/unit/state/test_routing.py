@@ -15,9 +15,9 @@ from state.groups.buckets import group_bucket
 from state.groups.handlers import GROUP_HANDLERS
 from state.partitions.handlers import SLOT_HANDLERS
 from state.routing import (
-    ALL,
     ALL_GROUPS,
     CLUSTER,
+    CLUSTER_AND_SLOTS,
     GROUP_SCOPE,
     GROUP_SLOTS,
     Layout,
@@ -29,7 +29,7 @@ from tests.fixtures.documented_events import PAGE
 from tests.logs.one_of_each import EXAMPLES
 
 SCOPES: Mapping[str, Callable[[str], int]] = {
-    "every machine": lambda key: ALL,
+    "the cluster machine and every slot": lambda key: CLUSTER_AND_SLOTS,
     "the cluster machine": lambda key: CLUSTER,
     "the topic's slot": topic_scope,
     "the group's slot": lambda key: GROUP_SCOPE + group_bucket(key),
@@ -42,19 +42,19 @@ OF_UNKNOWN_IDS = {EventKind.ALTER_PARTITION_REQUESTED, EventKind.DELETE_TOPIC_RE
 
 
 def test_which_machines_fold_an_event() -> None:
-    assert scope("controller_elected", "") == ALL
+    assert scope("controller_elected", "") == CLUSTER_AND_SLOTS
     assert scope("producer_ids_requested", "") == CLUSTER
     assert scope("alter_partition_requested", "") == CLUSTER
     assert scope("no_such_kind", "") == CLUSTER
     assert scope("topic_observed", "t") == scope("no_such_kind", "t") >= 0
     three = Layout(3, GROUP_SLOTS)
-    assert machine_keys(ALL, three) == (-1, 0, 1, 2)
+    assert machine_keys(CLUSTER_AND_SLOTS, three) == (-1, 0, 1, 2)
     assert machine_keys(CLUSTER, three) == (-1,)
     assert machine_keys(7, three) == (1,)
 
 
 def reached_by(event_scope: int) -> set[str]:
-    if event_scope == ALL:
+    if event_scope == CLUSTER_AND_SLOTS:
         return {"cluster", "slot"}
     if event_scope == CLUSTER:
         return {"cluster"}
