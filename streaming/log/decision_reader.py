@@ -17,9 +17,8 @@ _KINDS = frozenset(map(str, DecisionKind))
 
 @dataclass(frozen=True, slots=True)
 class LoggedDecision:
-    """A decision with its place in the decision log and the time of its event in ms."""
+    """A decision with the time of its event in ms."""
 
-    log_offset: int
     time_ms: int
     decision: MergedDecision
 
@@ -55,7 +54,6 @@ def read_decisions(records: Iterable[LogRecord]) -> Iterator[LoggedDecision]:
             continue
         found = record_id(record)
         yield LoggedDecision(
-            record.offset,
             record.time_ms,
             MergedDecision(
                 found.event_offset, found.ordinal, DecisionKind(record.kind), record.payload

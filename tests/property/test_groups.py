@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from state.decisions import DecisionKind
 from state.events import Event
 from state.groups.buckets import group_bucket
+from state.groups.change_kinds import ChangeKind
 from state.groups.group import Group
 from state.groups.image import GroupImage
 from state.groups.states import GroupState
@@ -106,14 +107,14 @@ def test_one_generation_at_a_time_and_only_upwards(author: Author) -> None:
     for _, group, step in steps_of(author):
         for change in step["changes"]:
             match change["change"]:
-                case "group_created":
+                case ChangeKind.GROUP_CREATED:
                     generations[group] = 0
-                case "group_loaded":
+                case ChangeKind.GROUP_LOADED:
                     generations[group] = change["metadata"]["generation"]
-                case "generation_started" | "group_emptied":
+                case ChangeKind.GENERATION_STARTED | ChangeKind.GROUP_EMPTIED:
                     assert change["generation"] == generations[group] + 1
                     generations[group] += 1
-                case "assignment_distributed":
+                case ChangeKind.ASSIGNMENT_DISTRIBUTED:
                     assert change["generation"] == generations[group]
 
 
@@ -125,22 +126,22 @@ def test_an_assignment_reaches_only_members_of_its_generation(author: Author) ->
     for _, group, step in steps_of(author):
         for change in step["changes"]:
             match change["change"]:
-                case "group_emptied":
+                case ChangeKind.GROUP_EMPTIED:
                     generations[group] = change["generation"]
-                case "generation_started":
+                case ChangeKind.GENERATION_STARTED:
                     generations[group] = change["generation"]
                     members[group] = {row[0] for row in change["members"]}
                     assigned[group] = {}
-                case "group_loaded":
+                case ChangeKind.GROUP_LOADED:
                     generations[group] = change["metadata"]["generation"]
                     rows = change["metadata"]["members"]
                     assigned[group] = {row["member"]: row["assignment"] for row in rows}
                     members[group] = set(assigned[group])
-                case "member_replaced":
+                case ChangeKind.MEMBER_REPLACED:
                     old, new = change["member"], change["new_member"]
                     members[group] = {new if one == old else one for one in members[group]}
                     assigned[group][new] = assigned[group].pop(old, "")
-                case "assignment_distributed":
+                case ChangeKind.ASSIGNMENT_DISTRIBUTED:
                     assigned[group] = dict(change["assignments"])
                     assert set(assigned[group]) <= members[group]
         for reply in step["replies"]:

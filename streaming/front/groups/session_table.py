@@ -22,8 +22,7 @@ from streaming.front.groups.member_sessions import (
 class SessionTable:
     """Groups and their members by name, and buckets by number.
 
-    outstanding: how many requests of a member are unanswered, by (group, member). moments: gives
-    the times of a change. on_added: takes each member once.
+    moments: gives the times of a change. on_added: takes each member once.
     """
 
     def __init__(
@@ -34,7 +33,7 @@ class SessionTable:
         """Begin without groups."""
         self.groups: dict[str, GroupSessions] = {}
         self.buckets: dict[int, BucketSessions] = {}
-        self.outstanding: Counter[tuple[str, str]] = Counter()
+        self._unanswered: Counter[tuple[str, str]] = Counter()
         self._moments = moments
         self._on_added = on_added
         self._handlers: Mapping[str, Callable[[str, Any], None]] = {
@@ -53,14 +52,13 @@ class SessionTable:
         known = self.groups.get(group)
         return None if known is None else known.members.get(member)
 
-    def is_silent(self, one: MemberSession, now_s: float) -> bool:
-        """Return whether a member is there and its session is over.
-
-        A member with an outstanding request counts as alive now.
+    def look_at(self, one: MemberSession, now_s: float) -> bool:
+        """Take a member with an unanswered request for alive now; return whether it is there and
+        its session is over.
         """
         if one.group is None:
             return False
-        if (one.group.name, one.id) in self.outstanding:
+        if (one.group.name, one.id) in self._unanswered:
             one.heard_s = now_s
         return one.end_s <= now_s
 
@@ -90,10 +88,20 @@ class SessionTable:
         group.joining[member] = one
         self.look_again(one)
 
+    def asked(self, name: str, member: str) -> None:
+        """Note that a member waits for an answer, maybe under an id that is not known yet."""
+        self._unanswered[name, member] += 1
+
     def answered(self, name: str, member: str) -> None:
-        """Note that nobody waits for an answer to this member any more."""
+        """Note that a member has been answered, or is gone."""
+        self._unanswered[name, member] -= 1
+        if not self._unanswered[name, member]:
+            del self._unanswered[name, member]
+            self._end_joining(name, member)
+
+    def _end_joining(self, name: str, member: str) -> None:
         group = self.groups.get(name)
-        if group is None or not _end_joining(group, member):
+        if group is None or not _ended_joining(group, member):
             return
         if not (group.members or group.joining or group.generation):
             self._forget(group)
@@ -128,7 +136,7 @@ class SessionTable:
             group = one.group
             if group is None:
                 continue
-            silent = self.is_silent(one, now_s)
+            silent = self.look_at(one, now_s)
             if silent or one.may_be_reported(now_s):
                 one.reported_s = one.heard_s
                 silent_ms = round((now_s - one.heard_s) * 1000)
@@ -168,7 +176,7 @@ class SessionTable:
         timeouts: bodies.Timeouts,
         moments: Moments,
     ) -> None:
-        _end_joining(group, id_)
+        _ended_joining(group, id_)
         one = group.members[id_] = MemberSession(group, id_, instance, timeouts, moments)
         self.look_again(one)
         self._on_added(one)
@@ -266,7 +274,7 @@ class SessionTable:
         self.look_again(one)
 
 
-def _end_joining(group: GroupSessions, member: str) -> bool:
+def _ended_joining(group: GroupSessions, member: str) -> bool:
     """Return whether somebody was joining under that id, who is not any more."""
     one = group.joining.pop(member, None)
     if one is None:

@@ -69,7 +69,7 @@ class Sessions:
     def asked(self, group: str, member: str, reply: asyncio.Future[Any]) -> None:
         """Note that a member has sent a request: it counts as alive until that is answered."""
         self.heard(group, member)
-        self._table.outstanding[group, member] += 1
+        self._table.asked(group, member)
         reply.add_done_callback(lambda _: self._answered(group, member))
 
     def joins(
@@ -93,11 +93,7 @@ class Sessions:
         return self._table.sync_came(group, member, self._loop.time())
 
     def _answered(self, group: str, member: str) -> None:
-        outstanding = self._table.outstanding
-        outstanding[group, member] -= 1
-        if not outstanding[group, member]:
-            del outstanding[group, member]
-            self._table.answered(group, member)
+        self._table.answered(group, member)
         self.heard(group, member)
 
     def decided(self, group: str, changes: Iterable[Change]) -> None:
@@ -174,7 +170,7 @@ class Sessions:
                 heapq.heappop(self._queue)
                 continue
             again_s = now_s + one.session_s
-            if self._table.is_silent(one, now_s):
+            if self._table.look_at(one, now_s):
                 silent.append(one)
             else:
                 again_s = one.end_s
@@ -194,7 +190,7 @@ class Sessions:
         now_s, now_ms = self._loop.time(), self._now_ms()
         deadlines: dict[int, int] = {}
         for one in silent:
-            if one.group is not None and self._table.is_silent(one, now_s):
+            if one.group is not None and self._table.look_at(one, now_s):
                 bucket = one.group.bucket
                 bucket.report_s = -math.inf
                 over_ms = int((now_s - one.heard_s - one.session_s) * 1000)
