@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
 from state.event_kinds import EventKind
 from state.matrix import any_in_row, unpad
 from state.protocol_errors import ProtocolError
-from state.reply_bodies import ReassignmentAnswer
 from streaming.gateway.admin import AdminRequests
-from streaming.gateway.calls import Call
+from streaming.gateway.calls import Call, shortened
+from streaming.gateway.ports import ReplyBody
 from streaming.image.cluster_image import ClusterImage
 from streaming.wire.schema_codec import Body
 
@@ -29,7 +28,9 @@ class AlterPartitionReassignments:
         self._requests = requests
 
     async def handle(self, call: Call) -> Body:
-        """Answer when all topics were decided; without the role the error is the whole answer."""
+        """Answer when all topics were decided. Without the role that is the whole answer: of all
+        other errors Java's client hears by the partitions alone (KafkaAdminClient).
+        """
         asked: dict[str, Targets] = {}
         for topic in call.body["topics"]:
             targets = {one["partition_index"]: one["replicas"] for one in topic["partitions"]}
@@ -37,37 +38,41 @@ class AlterPartitionReassignments:
         replies = await asyncio.gather(
             *(self._alter(topic, targets) for topic, targets in asked.items())
         )
-        refused = [reply for reply in replies if reply["error"] != ProtocolError.NONE]
-        if refused or not self._requests.ready():
-            none = {"error": ProtocolError.NOT_CONTROLLER}
-            first = min(refused, key=lambda reply: reply["error"], default=none)
-            error, message = first["error"], first.get("message")
-            return {"error_code": error, "error_message": message, "responses": []}
+        elsewhere = any(reply["error"] == ProtocolError.NOT_CONTROLLER for reply in replies)
+        if elsewhere or not self._requests.ready():
+            error = ProtocolError.NOT_CONTROLLER
+            return {"error_code": error, "error_message": None, "responses": []}
         responses = [
-            {"name": topic, "partitions": [_result(one) for one in reply["partitions"]]}
-            for topic, reply in zip(asked, replies, strict=True)
+            {"name": topic, "partitions": _results(targets, reply)}
+            for (topic, targets), reply in zip(asked.items(), replies, strict=True)
         ]
         return {"error_code": ProtocolError.NONE, "error_message": None, "responses": responses}
 
-    async def _alter(self, topic: str, targets: Targets) -> dict[str, Any]:
+    async def _alter(self, topic: str, targets: Targets) -> ReplyBody:
         payload = {
             "topic": topic,
             "partitions": list(targets),
             "targets": list(targets.values()),
         }
         kind = EventKind.ALTER_REASSIGNMENTS_REQUESTED
-        reply = await self._requests.reply(kind, topic, payload)
-        if reply["error"] != ProtocolError.UNKNOWN_TOPIC_OR_PARTITION:
-            return reply
-        answers = [reply | {"partition": partition} for partition in targets]
-        return {"error": ProtocolError.NONE, "partitions": answers}
+        return await self._requests.reply(kind, topic, payload)
 
 
-def _result(answer: ReassignmentAnswer) -> Body:
+def _results(asked: Iterable[int], reply: ReplyBody) -> list[Body]:
+    """Return the answers about the partitions of a topic: the reply's own error, where there is
+    one, stands for all of them.
+    """
+    error, message = reply["error"], reply.get("message")
+    if error != ProtocolError.NONE:
+        return [_result(partition, error, message) for partition in asked]
+    return [_result(one["partition"], one["error"], one["message"]) for one in reply["partitions"]]
+
+
+def _result(partition: int, error: int, message: str | None) -> Body:
     return {
-        "partition_index": answer["partition"],
-        "error_code": answer["error"],
-        "error_message": answer["message"],
+        "partition_index": partition,
+        "error_code": error,
+        "error_message": message and shortened(message),
     }
 
 

@@ -64,11 +64,7 @@ CONTROLLERS = {
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS,
 }
 """Of which a broker that is not the controller says so before it looks at rights."""
-ONE_ERROR = {
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS,
-    ApiKey.LIST_PARTITION_REASSIGNMENTS,
-    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS,
-}
+ONE_ERROR = {ApiKey.LIST_PARTITION_REASSIGNMENTS, ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS}
 """Which Kafka refuses once more for each part."""
 _RESOURCES = [
     {"resource_type": kind, "resource_name": name, "configs": []}

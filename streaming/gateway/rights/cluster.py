@@ -60,6 +60,24 @@ def each_election(asked: Body) -> Body:
     }
 
 
+def each_reassignment(asked: Body) -> Body:
+    """Refuse AlterPartitionReassignments, partition by partition as well: Java's client hears of
+    the error by these alone (KafkaAdminClient).
+    """
+    return CLUSTER_DENIED | {
+        "responses": [
+            {
+                "name": topic["name"],
+                "partitions": [
+                    CLUSTER_DENIED | {"partition_index": one["partition_index"]}
+                    for one in topic["partitions"]
+                ],
+            }
+            for topic in asked["topics"]
+        ]
+    }
+
+
 def each_marker(asked: Body) -> Body:
     """Refuse WriteTxnMarkers."""
     return {

@@ -43,9 +43,7 @@ RULES: Mapping[int, Rule] = {
     ApiKey.DELETE_GROUPS: groups.delete_groups,
     ApiKey.ELECT_LEADERS: cluster.needs(Operation.ALTER, cluster.each_election),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: topics.configs(Operation.ALTER_CONFIGS, "responses"),
-    ApiKey.ALTER_PARTITION_REASSIGNMENTS: cluster.needs(
-        Operation.ALTER, cluster.refused_in_words(responses=[])
-    ),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: cluster.needs(Operation.ALTER, cluster.each_reassignment),
     ApiKey.LIST_PARTITION_REASSIGNMENTS: cluster.needs(
         Operation.DESCRIBE, cluster.refused_in_words(topics=[])
     ),

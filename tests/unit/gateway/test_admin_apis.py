@@ -1,4 +1,4 @@
-"""CreatePartitions, ElectLeaders and reassignments at every version."""
+"""CreatePartitions and ElectLeaders at every version."""
 
 from __future__ import annotations
 
@@ -144,19 +144,6 @@ def test_elections_of_a_controller_that_was_replaced_are_not_answered_as_held() 
     with_gateway(scenario)
 
 
-def test_reassignments_are_answered_whatever_time_they_give() -> None:
-    async def scenario(rig: Rig) -> None:
-        rig.cluster.create("t", [[1, 2], [2, 1]])
-        answer = await alter(rig, 0, t={0: [3, 2], 7: [3]})
-        [entry] = answer["responses"]
-        assert [one["error_code"] for one in entry["partitions"]] == [
-            ProtocolError.NONE,
-            ProtocolError.UNKNOWN_TOPIC_OR_PARTITION,
-        ]
-
-    with_gateway(scenario)
-
-
 @pytest.mark.parametrize(
     ("failure", "error"),
     [
@@ -228,65 +215,6 @@ def test_there_are_two_types_of_elections() -> None:
     with_gateway(scenario)
 
 
-async def alter(
-    rig: Rig, timeout_ms: int = 30_000, **targets: dict[int, list[int] | None]
-) -> dict[str, Any]:
-    topics = [
-        {
-            "name": name,
-            "partitions": [{"partition_index": p, "replicas": ids} for p, ids in moves.items()],
-        }
-        for name, moves in targets.items()
-    ]
-    body = {"timeout_ms": timeout_ms, "topics": topics}
-    return await rig.ask(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, body)
-
-
-async def in_motion(rig: Rig, asked: dict[str, list[int]] | None = None) -> dict[str, Any]:
-    topics = (
-        None
-        if asked is None
-        else [{"name": name, "partition_indexes": numbers} for name, numbers in asked.items()]
-    )
-    answer = await rig.ask(
-        ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, {"timeout_ms": 1000, "topics": topics}
-    )
-    assert answer["error_code"] == 0
-    return {
-        (topic["name"], one["partition_index"]): (
-            one["replicas"],
-            one["adding_replicas"],
-            one["removing_replicas"],
-        )
-        for topic in answer["topics"]
-        for one in topic["partitions"]
-    }
-
-
-def test_reassignments_are_answered_listed_and_taken_back() -> None:
-    async def scenario(rig: Rig) -> None:
-        rig.cluster.create("t", [[1, 2], [2, 1]])
-        rig.cluster.create("u", [[1]])
-        answer = await alter(rig, t={0: [3, 2], 7: [1]}, u={0: [2]}, none={0: None})
-        assert {
-            (topic["name"], one["partition_index"]): one["error_code"]
-            for topic in answer["responses"]
-            for one in topic["partitions"]
-        } == {
-            ("t", 0): ProtocolError.NONE,
-            ("t", 7): ProtocolError.UNKNOWN_TOPIC_OR_PARTITION,
-            ("u", 0): ProtocolError.NONE,
-            ("none", 0): ProtocolError.NO_REASSIGNMENT_IN_PROGRESS,
-        }
-        moving = {("t", 0): ([3, 2, 1], [3], [1]), ("u", 0): ([2, 1], [2], [1])}
-        assert await in_motion(rig) == moving
-        assert await in_motion(rig, {"t": [0, 1], "none": [0]}) == {("t", 0): moving["t", 0]}
-        assert (await alter(rig, t={0: None}))["error_code"] == 0
-        assert list(await in_motion(rig)) == [("u", 0)]
-
-    with_gateway(scenario)
-
-
 def test_a_topic_without_a_name_is_unknown_and_the_others_have_their_answers() -> None:
     async def scenario(rig: Rig) -> None:
         rig.cluster.create("t", [[1, 2]])
@@ -299,44 +227,12 @@ def test_a_topic_without_a_name_is_unknown_and_the_others_have_their_answers() -
             "": {0: ProtocolError.UNKNOWN_TOPIC_OR_PARTITION},
             "t": {0: ProtocolError.ELECTION_NOT_NEEDED},
         }
-        answer = await alter(rig, **{"": {0: [1], 4: None}, "t": {0: [3, 2]}})
-        assert answer["error_code"] == 0
-        assert [
-            [(one["partition_index"], one["error_code"]) for one in topic["partitions"]]
-            for topic in answer["responses"]
-        ] == [
-            [
-                (0, ProtocolError.UNKNOWN_TOPIC_OR_PARTITION),
-                (4, ProtocolError.UNKNOWN_TOPIC_OR_PARTITION),
-            ],
-            [(0, 0)],
-        ]
         body = {"topics": [{"name": "", "topic_id": None}], "timeout_ms": 30_000}
         [deleted] = (await rig.ask(ApiKey.DELETE_TOPICS, 6, body))["responses"]
         assert (deleted["name"], deleted["error_code"]) == (
             "",
             ProtocolError.UNKNOWN_TOPIC_OR_PARTITION,
         )
-
-    with_gateway(scenario)
-
-
-def test_nothing_is_in_motion_at_first() -> None:
-    async def scenario(rig: Rig) -> None:
-        assert await in_motion(rig) == {}
-        assert (await alter(rig))["error_code"] == 0
-
-    with_gateway(scenario)
-
-
-def test_reassignments_are_for_the_controller() -> None:
-    async def scenario(rig: Rig) -> None:
-        rig.cluster.controller = False
-        assert (await alter(rig, t={0: [1]}))["error_code"] == ProtocolError.NOT_CONTROLLER
-        assert (await alter(rig))["error_code"] == ProtocolError.NOT_CONTROLLER
-        body = {"timeout_ms": 1000, "topics": None}
-        answer = await rig.ask(ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, body)
-        assert answer["error_code"] == ProtocolError.NOT_CONTROLLER
 
     with_gateway(scenario)
 
@@ -350,10 +246,6 @@ def test_a_pause_is_explained_to_administrators_and_reads_go_on() -> None:
         [result] = (await elect(rig, 2, {"t": [0]}))["replica_election_results"]
         [partition] = result["partition_result"]
         told.append((partition["error_code"], partition["error_message"]))
-        asked = [{"name": "t", "partitions": [{"partition_index": 0, "replicas": [2]}]}]
-        body = {"timeout_ms": 30_000, "topics": asked}
-        answer = await rig.ask(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, body)
-        told.append((answer["error_code"], answer["error_message"]))
         body = {"topics": [{"name": "t", "topic_id": None}], "timeout_ms": 30_000}
         [deleted] = (await rig.ask(ApiKey.DELETE_TOPICS, 6, body))["responses"]
         told.append((deleted["error_code"], deleted["error_message"]))
@@ -362,7 +254,7 @@ def test_a_pause_is_explained_to_administrators_and_reads_go_on() -> None:
         body = {"topics": [new], "timeout_ms": 30_000, "validate_only": False}
         [created] = (await rig.ask(ApiKey.CREATE_TOPICS, 7, body))["topics"]
         told.append((created["error_code"], created["error_message"]))
-        assert told == [(44, "paused, says the operator")] * 5
+        assert told == [(44, "paused, says the operator")] * 4
         answer = await rig.ask(
             ApiKey.LIST_PARTITION_REASSIGNMENTS, 0, {"timeout_ms": 30_000, "topics": None}
         )

@@ -206,6 +206,25 @@ def test_of_several_topics_those_are_created_that_may_be() -> None:
     run(scenario, authorizer(mine=Operation.CREATE))
 
 
+def test_a_reassignment_that_is_refused_is_so_partition_by_partition() -> None:
+    async def scenario(rig: Rig) -> None:
+        moves = [{"partition_index": one, "replicas": [2, 1]} for one in (0, 7)]
+        asked = {"timeout_ms": 1000, "topics": [{"name": "seen", "partitions": moves}]}
+        answer = await rig.ask(ApiKey.ALTER_PARTITION_REASSIGNMENTS, 0, asked)
+        (topic,) = answer["responses"]
+        error = ProtocolError.CLUSTER_AUTHORIZATION_FAILED
+        refused = (error, "Cluster authorization failed.")
+        assert (answer["error_code"], answer["error_message"]) == refused
+        assert topic["name"] == "seen"
+        assert {
+            one["partition_index"]: (one["error_code"], one["error_message"])
+            for one in topic["partitions"]
+        } == {0: refused, 7: refused}
+        assert rig.cluster.payloads("alter_reassignments_requested") == []
+
+    run(scenario, authorizer(**SEES_ONE))
+
+
 @pytest.mark.parametrize("version", [5, 6])
 def test_of_several_topics_those_are_deleted_that_may_be(version: int) -> None:
     async def scenario(rig: Rig) -> None:
