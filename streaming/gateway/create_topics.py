@@ -16,6 +16,7 @@ from state.protocol_errors import ProtocolError
 from state.topic_ids import topic_id_from_text
 from streaming.gateway.admin import AdminRequests, in_time
 from streaming.gateway.calls import Call, shortened
+from streaming.gateway.ports import ReplyBody
 from streaming.gateway.topic_configs import config_error
 from streaming.topic_ids import mint_topic_id
 from streaming.wire.schema_codec import Body
@@ -23,6 +24,13 @@ from streaming.wire.schema_codec import Body
 _DEFAULT = -1
 _KRAFT_METADATA_TOPIC = "__cluster_metadata"
 _DYNAMIC_TOPIC_CONFIG = 1
+_FAULTLESS: Body = {
+    "num_partitions": 1,
+    "replication_factor": 1,
+    "assignments": [],
+    "configs": [],
+}
+"""What is asked of a name alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,16 +88,36 @@ class CreateTopics:
             return _failure(topic, error, reply.get("message"))
         return _success(call, topic, reply)
 
-    async def _create(self, call: Call, topic: Body, times: int) -> dict[str, Any]:
+    async def _create(self, call: Call, topic: Body, times: int) -> ReplyBody:
         if not self._requests.ready():
             raise Refused(ProtocolError.NOT_CONTROLLER)
         if times > 1:
             raise Refused(
                 ProtocolError.INVALID_REQUEST, "the request names this topic more than once"
             )
-        payload = self._payload(topic) | {"validate_only": call.body["validate_only"]}
+        try:
+            payload = self._payload(topic)
+        except Refused:
+            if not self._is_taken(topic["name"]):
+                raise
+            reply = await self._decided(self._payload(topic | _FAULTLESS), validate_only=True)
+            if reply["error"] == ProtocolError.NONE:
+                raise
+            return reply
+        return await self._decided(payload, validate_only=call.body["validate_only"])
+
+    def _is_taken(self, name: str) -> bool:
+        """Return whether there is such a topic, which Kafka says before it looks at what else is
+        asked (ZkAdminManager.createTopics); one that is being deleted has its name until it is
+        gone.
+        """
+        image = self._requests.view.image()
+        return image is not None and (name in image.topic_ids or name in image.deleting)
+
+    async def _decided(self, payload: dict[str, Any], *, validate_only: bool) -> ReplyBody:
         kind = EventKind.CREATE_TOPIC_REQUESTED
-        return await self._requests.reply(kind, topic["name"], payload)
+        asked = payload | {"validate_only": validate_only}
+        return await self._requests.reply(kind, payload["topic"], asked)
 
     def _payload(self, topic: Body) -> dict[str, Any]:
         _check_name(topic["name"])

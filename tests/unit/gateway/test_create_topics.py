@@ -14,6 +14,7 @@ from state.protocol_errors import ProtocolError
 from state.topic_ids import topic_id_from_text
 from streaming.gateway import create_topics
 from streaming.gateway.ports import DecisionTimedOut, NotController
+from streaming.image.cluster_image import ClusterImage
 from streaming.topic_ids import mint_topic_id
 from streaming.wire.apis import ApiKey
 from tests.fixtures.waiting import wait_on_loop
@@ -35,6 +36,10 @@ async def create(rig: Rig, version: int, *topics: dict[str, Any], **more: Any) -
     body = {"topics": list(topics), "timeout_ms": 30_000, "validate_only": False} | more
     answer = await rig.ask(ApiKey.CREATE_TOPICS, version, body)
     return answer["topics"]
+
+
+def told(result: dict[str, Any]) -> tuple[int, str | None]:
+    return result["error_code"], result["error_message"]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -122,6 +127,59 @@ def test_refusals_concern_one_topic_and_keep_the_order(name: str) -> None:
         assert (results[1]["num_partitions"], results[1]["configs"]) == (-1, [])
         appended = len(rig.cluster.events) - events
         assert appended == (2 if name in REFUSED_HERE else 3)
+
+    with_gateway(scenario)
+
+
+FAULTS = {name: one for name, (one, _) in REFUSED_HERE.items() if one["name"] == "x"}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("validate_only", [True, False])
+def test_of_a_topic_that_exists_that_is_said_whatever_else_is_wrong(
+    fault: str, validate_only: bool
+) -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.create("x", [[1]])
+        (result,) = await create(rig, 7, FAULTS[fault], validate_only=validate_only)
+        assert told(result) == (ProtocolError.TOPIC_ALREADY_EXISTS, "Topic 'x' already exists.")
+        assert result["num_partitions"] == -1
+        rows = rig.cluster.known.rows_of("x")
+        assert rig.cluster.known.columns["replicas"][rows].tolist() == [[1]]
+
+    with_gateway(scenario)
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_a_topic_that_is_being_deleted_has_its_name_whatever_else_is_wrong(held: bool) -> None:
+    """Held by a reassignment the deletion has not started, and the image has the topic."""
+
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.create("x", [[1]])
+        asked = {"request_id": "r", "topic": "x"}
+        if held:
+            move = asked | {"partitions": [0], "targets": [[2]]}
+            rig.cluster.happen("alter_reassignments_requested", "x", move)
+        rig.cluster.happen("delete_topic_requested", "x", asked | {"topic_id": None})
+        assert ("x" in rig.cluster.known.topic_ids) is held
+        results = [(await create(rig, 7, one))[0] for one in (topic("x", 1, 1), *FAULTS.values())]
+        taken = (ProtocolError.TOPIC_ALREADY_EXISTS, "Topic 'x' is marked for deletion.")
+        assert list(map(told, results)) == [taken] * len(results)
+
+    with_gateway(scenario)
+
+
+def test_a_fault_is_said_of_a_topic_that_has_gone_meanwhile() -> None:
+    async def scenario(rig: Rig) -> None:
+        rig.cluster.create("x", [[1]])
+        image = rig.cluster.known
+        rig.cluster.known = ClusterImage()
+        rig.cluster.remove("x")
+        rig.cluster.known = image
+        (result,) = await create(rig, 7, FAULTS["unknown config"])
+        assert result["error_code"] == ProtocolError.INVALID_CONFIG
+        (_, asked) = rig.cluster.payloads("create_topic_requested")
+        assert asked["validate_only"]
 
     with_gateway(scenario)
 
