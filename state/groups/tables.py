@@ -1,7 +1,8 @@
 """Answers to each request by the group's state, and where the group is not served at all.
 
 A cell is the error to answer with, or what to do. Source: Kafka's GroupCoordinator; what its
-`validateGroupStatus` refuses is in LOADING_ANSWERS and `status_error`.
+`validateGroupStatus` refuses is in LOADING_ANSWERS and `status_error`. A group that dies is removed
+with the event it dies by: requests meet DEAD in Kafka's own scenarios only (`tests/conformance`).
 """
 
 from __future__ import annotations
@@ -46,7 +47,13 @@ Row: TypeAlias = Mapping[GroupState, Cell]
 
 
 def _row(empty: Cell, preparing: Cell, completing: Cell, stable: Cell, dead: Cell) -> Row:
-    return dict(zip(GroupState, (empty, preparing, completing, stable, dead), strict=True))
+    return {
+        GroupState.EMPTY: empty,
+        GroupState.PREPARING: preparing,
+        GroupState.COMPLETING: completing,
+        GroupState.STABLE: stable,
+        GroupState.DEAD: dead,
+    }
 
 
 _E = ProtocolError

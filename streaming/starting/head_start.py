@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import IntEnum
 from pathlib import Path
 
 from checkpoints.ahead import Ahead, forget_ahead, note_ahead
@@ -45,6 +46,15 @@ _LONG_S = 60.0
 """After which an operator is told, again and again, that the query is not ready."""
 _STILL_S = 2.0
 """Of a load of which nothing comes: the query does not wait for it any longer."""
+
+
+class _Phase(IntEnum):
+    """How far the query has taken over."""
+
+    AHEAD = 0  # events are folded here
+    OVER = 1  # the query decides what comes now
+    COMPARED = 2  # it has folded all that was folded here
+    FORGOTTEN = 3  # and the note of it is gone
 
 
 class HeadStart:
@@ -77,7 +87,7 @@ class HeadStart:
         self._load = CurrentLoad(goes_on=beginning.loading)
         self._warn_at_s = time.monotonic() + _LONG_S
         self._fold_check = FoldCheck()
-        self._over = self._compared = self._forgotten = False
+        self._phase = _Phase.AHEAD
         self._failure: Exception | None = None
         self._turn = threading.Lock()  # of those who use the pipeline: this thread, Spark's
         self._thread = threading.Thread(target=self._run, name="head-start", daemon=True)
@@ -100,14 +110,18 @@ class HeadStart:
     @property
     def passed(self) -> bool:
         """Whether the query has folded all that was folded here, and decides."""
-        return self._compared
+        return self._phase >= _Phase.COMPARED
+
+    @property
+    def _is_over(self) -> bool:
+        return self._phase >= _Phase.OVER
 
     def process_batch(self, batch_id: int, folded: FoldedBatch) -> None:
         """Carry out what is left to be of a micro-batch of the query."""
         self._await_first_batch()
         with self._turn:
             self.check()
-            if self._compared:
+            if self.passed:
                 self._forget()
                 self._pipeline.carry_out(batch_id, folded)
             else:
@@ -120,7 +134,7 @@ class HeadStart:
         if not self._load.goes_on:
             return
         before, still_since_s = (True, self._done), time.monotonic()
-        while not (self._over or self._failure is not None or self._stopped.wait(_LOAD_POLL_S)):
+        while not (self._is_over or self._failure is not None or self._stopped.wait(_LOAD_POLL_S)):
             now = self._of_load(before)
             if now == (False, 0):
                 return
@@ -150,7 +164,7 @@ class HeadStart:
         ):
             self._end("the query has caught up")
         self._fold_check.query(folded.decisions, self._began, self._done)
-        if self._over and folded.end_offset >= self._done:
+        if self._is_over and folded.end_offset >= self._done:
             self._compare()
         if folded.end_offset <= self._done:
             self._pipeline.pass_over(folded.end_offset)
@@ -160,8 +174,8 @@ class HeadStart:
 
     def _end(self, why: str) -> None:
         """Let the query decide what comes from now on."""
-        if not self._over:
-            self._over = True
+        if not self._is_over:
+            self._phase = _Phase.OVER
             self._machines.clear()
             logger.info(
                 "%s: %d events from %d on were decided before it was ready",
@@ -174,7 +188,7 @@ class HeadStart:
         """Say so if the query has decided otherwise. It goes on from its own states all the same,
         as after a restart.
         """
-        self._compared = True
+        self._phase = _Phase.COMPARED
         if self._fold_check.differs():
             logger.error(
                 "the query decided otherwise on the events %d to %d than what was carried out"
@@ -188,7 +202,7 @@ class HeadStart:
     def _run(self) -> None:
         try:
             reader = self._reader()
-            while reader is not None and not (self._over or self._stopped.is_set()):
+            while reader is not None and not (self._is_over or self._stopped.is_set()):
                 self._step(reader)
                 self._warn()
             if reader is not None:
@@ -222,7 +236,7 @@ class HeadStart:
         reader = HelmstreamLogStreamReader(str(where), batch_events, self._done)
         with self._ended_if_away():
             reader.open()
-        return None if self._over else reader
+        return None if self._is_over else reader
 
     def _step(self, reader: HelmstreamLogStreamReader) -> None:
         events: list[Event] = []
@@ -259,7 +273,7 @@ class HeadStart:
 
     def _carry_out(self, events: list[Event]) -> None:
         with self._turn:
-            if self._over:
+            if self._is_over:
                 return
             decisions = self._machines.fold_batch(events, self._settings.layout)
             folded = folded_events(decisions, events)
@@ -271,8 +285,8 @@ class HeadStart:
 
     def _forget(self) -> None:
         """Drop the note: Spark begins a batch when the one before is committed."""
-        if not self._forgotten:
-            self._forgotten = True
+        if self._phase is not _Phase.FORGOTTEN:
+            self._phase = _Phase.FORGOTTEN
             forget_ahead(self._folders.checkpoint)
 
     def _note(self, planned: int) -> None:

@@ -154,7 +154,7 @@ class Story:
             self.grow(self.chance.choice([0, 1, 3, 30]))
             head_start = every._last
             redo = head_start._first_end is not None
-            ahead_can = not head_start._over and head_start._done < self.written
+            ahead_can = not head_start._is_over and head_start._done < self.written
             if ahead_can and (redo or self.chance.random() < 0.6):
                 head_start._step(reader)
             elif self.written and not redo:

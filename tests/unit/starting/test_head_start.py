@@ -87,7 +87,7 @@ def test_a_query_that_comes_nearer_leaves_it_at_work(job, monkeypatch):
         job.write(written)
         wait_for("the head start", lambda: job.sinks.end() == written)
         head_start.process_batch(folded, job.fold.folded(job.log[folded - 1 : folded]))
-        return head_start._over
+        return head_start._is_over
 
     assert not any(step(20, folded) for folded in range(1, 6))
     assert [step(18 + folded, folded) for folded in (6, 7, 8)] == [False, False, True]
