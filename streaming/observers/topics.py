@@ -6,6 +6,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from itertools import islice
 
 from streaming.log.api import NewRecord
@@ -37,7 +38,8 @@ class TopicsObserver:
     Each topic's znode has a watch of its own. A topic that was deleted and created again between
     two looks (another czxid) is removed and observed. One whose znode cannot be read, or that has a
     name that no topic may have, is logged, counted, and left as it was until the znode changes
-    again.
+    again. One that is to be appended again stays so until it can be read, or is gone: whoever asked
+    for it waits for that.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class TopicsObserver:
         self._known = KnownTopics[KnownTopic]()
         self._listed: frozenset[str] = frozenset()
         self._broken: dict[str, tuple[int, int]] = {}  # czxid and version that cannot be read
+        self._owed: set[str] = set()  # to be appended again, and not readable so far
 
     def __len__(self) -> int:
         """Return the number of topics appended as observed."""
@@ -79,6 +82,7 @@ class TopicsObserver:
 
     def look(self, dirty: Dirty) -> None:
         """Read what may differ, and append the topics that do; returns when all is durable."""
+        dirty = replace(dirty, reappend=dirty.reappend | self._owed)
         if TOPICS_PATH not in dirty:
             self._observe(sorted({*dirty.below(TOPICS_PATH), *dirty.reappend}), dirty)
             return
@@ -114,6 +118,7 @@ class TopicsObserver:
         again: until one of both is, readers see them as they were.
         """
         gone = sorted((self._known.names() | reappend) & set(names))
+        self._owed.difference_update(gone)
         return [removed(name, self._known.forget(name)) for name in gone]
 
     def _changes(self, names: Sequence[str], dirty: Dirty) -> Iterator[NewRecord]:
@@ -131,12 +136,14 @@ class TopicsObserver:
         states = iter(read_states(self._tree.session, partitions, self._counters))
         # All is read: from here on nothing can fail between what is yielded and what is known.
         # A topic that is gone has no watch any more; forgotten, it is read when it is listed again.
+        self._owed |= dirty.reappend.intersection(names)
         missing = [name for name, znode in zip(names, znodes, strict=True) if znode is None]
         yield from self._forget(missing, dirty.reappend)
         for (name, znode, topic), own in zip(changed, overridden, strict=True):
             known = self._known.get(name)
             if known is not None and known.czxid != znode.czxid and name not in dirty.reappend:
                 yield removed(name, known)
+            self._owed.discard(name)
             self._known.know(name, KnownTopic(znode.czxid, znode.version, own, topic.topic_id))
             of_topic = list(islice(states, len(topic.replicas)))
             fixed = name in dirty.unwritable

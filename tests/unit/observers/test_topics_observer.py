@@ -63,6 +63,35 @@ def test_a_topic_that_is_gone_when_it_is_to_be_observed_again_is_removed(path, m
     assert "t" not in observer
 
 
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_a_topic_that_cannot_be_read_again_is_said_to_be_there_or_gone_as_soon_as_it_is(
+    is_gone: bool, monkeypatch
+) -> None:
+    """Whoever asks about it is asked to ask again until then."""
+    monkeypatch.setattr(topics, "topic_overrides", lambda *read: [Overrides() for _ in read[2]])
+    monkeypatch.setattr(topics, "read_states", lambda *read: [None for _ in read[1]])
+    found = {"t": ZNode(b"{", version=0, czxid=1, mzxid=1, mtime_ms=0, ephemeral_owner=0)}
+    tree = SimpleNamespace(
+        children=lambda _: [*found],
+        get_many=lambda paths: [found.get(one.rpartition("/")[2]) for one in paths],
+        session=None,
+    )
+    log, counters = Log(), Counter[str]()
+    observer = observer_of(tree, log, counters)
+    observer.look(Dirty(reappend=frozenset(["t"])))
+    observer.look(Dirty(reread_all=True))
+    assert (log.records, counters) == ([], {"broken_topic_znodes": 1})
+    data = topic_bytes(TopicZNode({0: [1]}, "xVg7K6qyTvmxpuD7RnqU_w"))
+    found["t"] = ZNode(data, version=1, czxid=1, mzxid=2, mtime_ms=0, ephemeral_owner=0)
+    if is_gone:
+        found.clear()
+    observer.look(Dirty(paths=frozenset(["/brokers/topics"])))
+    observer.look(Dirty(reread_all=True))
+    kind = "topic_removed" if is_gone else "topic_observed"
+    [said] = [(one.kind, orjson.loads(one.payload).get("observed_again")) for one in log.records]
+    assert said == (kind, None if is_gone else True)
+
+
 def test_what_the_job_wants_observed_again_says_so(monkeypatch) -> None:
     monkeypatch.setattr(topics, "topic_overrides", lambda *read: [Overrides() for _ in read[2]])
     monkeypatch.setattr(topics, "read_states", lambda *read: [None for _ in read[1]])
