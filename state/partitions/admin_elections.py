@@ -18,6 +18,7 @@ from state.partitions.election import Strategy
 from state.partitions.legal import PartitionState
 from state.partitions.machine import move_partitions
 from state.partitions.reassignment import complete_reassignments
+from state.partitions.rejected import why_not_now
 from state.partitions.slot import Slot
 from state.payloads.admin import NOT_ELECTED, ElectionType, ElectLeadersRequested
 from state.protocol_errors import ProtocolError
@@ -29,7 +30,7 @@ def on_elect_leaders_requested(
     slot: Slot, event: Event, request: ElectLeadersRequested
 ) -> list[Decision]:
     """Elect for the partitions that need it, and answer with an error code for each."""
-    if not slot.authority.is_active:
+    if why_not_now(slot, request.topic) is not None:
         return partitions_reply(
             event, ControllerApi.ELECT_LEADERS, request, ProtocolError.NOT_CONTROLLER, []
         )

@@ -7,6 +7,7 @@ Sources: Kafka 3.9's ZkAdminManager, AdminZkClient and org.apache.kafka.common.i
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from state.limits import REPLICAS_MAX
 from state.matrix import Int32s, pad_rows, unpad_rows
 from state.partitions.changes import Changes
 from state.partitions.placement import PlacementError, place_replicas
-from state.partitions.rejected import Rejected, require_control
+from state.partitions.rejected import Rejected, require_now
 from state.partitions.rows import new_columns
 from state.partitions.slot import Slot
 from state.partitions.starting import create_partitions
@@ -40,7 +41,7 @@ def on_create_topic_requested(
     nothing.
     """
     try:
-        require_control(slot)
+        require_now(slot, request.topic)
         _check_name(slot, request.topic)
         replicas = _replicas(slot, request)
     except Rejected as rejected:
@@ -81,7 +82,9 @@ def _check_name(slot: Slot, name: str) -> None:
         )
     if slot.table.topic_index(name) is not None:
         raise Rejected(ProtocolError.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
-    colliding = _colliding(slot, name)
+    for other in _colliding(name, sorted(slot.table.awaited)):
+        require_now(slot, other)
+    colliding = _colliding(name, [topic.name for topic in slot.table.topics])
     if colliding:
         raise Rejected(
             ProtocolError.INVALID_TOPIC_EXCEPTION,
@@ -89,14 +92,12 @@ def _check_name(slot: Slot, name: str) -> None:
         )
 
 
-def _colliding(slot: Slot, name: str) -> list[str]:
-    """Return the other topics whose metrics would have the same names (Topic.hasCollision)."""
+def _colliding(name: str, others: Iterable[str]) -> list[str]:
+    """Return the others whose metrics would have the same names (Topic.hasCollision)."""
     if "." not in name and "_" not in name:
         return []
     metric_name = name.replace(".", "_")
-    return [
-        topic.name for topic in slot.table.topics if topic.name.replace(".", "_") == metric_name
-    ]
+    return [other for other in others if other.replace(".", "_") == metric_name]
 
 
 def _replicas(slot: Slot, request: CreateTopicRequested) -> Int32s:

@@ -16,6 +16,7 @@ from state.partitions import deletion
 from state.partitions.changes import Changes
 from state.partitions.legal import ReplicaState
 from state.partitions.machine import move_replicas
+from state.partitions.rejected import why_not_now
 from state.partitions.slot import Slot
 from state.payloads.partitions import StopReplicaAnswered
 from state.payloads.topics import (
@@ -130,7 +131,7 @@ def delete_topics_requested(
 
 
 def _error(slot: Slot, request: DeleteTopicRequested) -> ProtocolError | None:
-    if not slot.authority.is_active:
+    if why_not_now(slot, request.topic) is not None:
         return ProtocolError.NOT_CONTROLLER
     if not slot.config.delete_topics:
         return ProtocolError.TOPIC_DELETION_DISABLED

@@ -14,7 +14,7 @@ from state.matrix import Int32s, pad_rows, unpad
 from state.partitions.assignment import assignment_decision
 from state.partitions.changes import Changes
 from state.partitions.placement import PlacementError, place_replicas
-from state.partitions.rejected import Rejected, require_control
+from state.partitions.rejected import Rejected, require_now
 from state.partitions.rows import new_columns
 from state.partitions.slot import Slot
 from state.partitions.starting import create_partitions
@@ -31,7 +31,7 @@ def on_create_partitions_requested(
     nothing.
     """
     try:
-        require_control(slot)
+        require_now(slot, request.topic)
         existing = _existing(slot, request.topic)
         _check_count(len(existing), request.partitions)
         replicas = _replicas(slot, request, existing)

@@ -18,7 +18,7 @@ from state.partitions import deletion
 from state.partitions.assignment import reassignment_end
 from state.partitions.changes import Changes
 from state.partitions.reassignment import Motion, begin_reassignments, motion_of
-from state.partitions.rejected import Rejected
+from state.partitions.rejected import Rejected, why_not_now
 from state.partitions.slot import Slot
 from state.payloads.admin import AlterReassignmentsRequested
 from state.protocol_errors import ProtocolError
@@ -35,12 +35,10 @@ def on_alter_reassignments_requested(
 
     What ZooKeeper asks of a topic that is being read again is asked again behind that.
     """
-    if not slot.authority.is_active:
+    if why_not_now(slot, request.topic) is not None:
         return partitions_reply(
             event, ControllerApi.ALTER_REASSIGNMENTS, request, ProtocolError.NOT_CONTROLLER, []
         )
-    if request.request_id is None and request.topic in slot.table.awaited:
-        return []
     changes = Changes.about_topics(slot.table, {request.topic: event.offset})
     at = slot.table.find(request.topic, request.partitions)
     motions: dict[int, Motion] = {}

@@ -15,7 +15,21 @@ class Rejected(Exception):
         self.error = error
 
 
-def require_control(slot: Slot) -> None:
-    """Raise Rejected unless this node controls the cluster."""
+def why_not_now(slot: Slot, topic: str) -> str | None:
+    """Return why nothing can be said of a topic now; None when it can. It is answered with
+    NOT_CONTROLLER, on which clients ask again.
+
+    Kafka decides by what ZooKeeper has (ZkAdminManager): a topic that is being read again may exist
+    or not, whatever its slot knows.
+    """
     if not slot.authority.is_active:
-        raise Rejected(ProtocolError.NOT_CONTROLLER, "this node is not the controller now")
+        return "this node is not the controller now"
+    if topic in slot.table.awaited:
+        return f"topic '{topic}' is being read again, ask again"
+    return None
+
+
+def require_now(slot: Slot, topic: str) -> None:
+    """Raise Rejected while nothing can be said of a topic (`why_not_now`)."""
+    if (reason := why_not_now(slot, topic)) is not None:
+        raise Rejected(ProtocolError.NOT_CONTROLLER, reason)

@@ -20,7 +20,6 @@ from tests.unit.state.test_reassignment import (
     COMPLETE,
     REMOVE,
     REWRITE,
-    errors,
     move,
     state,
     with_topic,
@@ -50,12 +49,6 @@ def test_a_request_for_a_topic_that_turns_out_to_be_gone_goes() -> None:
     assert move(controller, [3, 2], request_id=None) == {}
     controller.happen("topic_removed", "t", topic="t")
     assert move(controller, [3, 2], request_id=None)[REMOVE]["partitions"] == [[0, None]]
-
-
-def test_who_waits_is_answered_while_the_topic_is_read_again() -> None:
-    controller = with_topic()
-    controller.happen("topic_removed", "t", topic="t", observed_again=True)
-    assert errors(move(controller, [3, 2])) == [ProtocolError.UNKNOWN_TOPIC_OR_PARTITION]
 
 
 def test_an_end_that_cannot_be_written_waits_for_the_next_occasion() -> None:
