@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from state.event_kinds import EventKind
@@ -9,6 +10,10 @@ from state.protocol_errors import ProtocolError
 from streaming.gateway.cluster_requests import ClusterRequests
 from streaming.gateway.ports import ClusterView, ReplyBody
 from streaming.wire.schema_codec import Body
+
+_PAUSE_S = 0.2
+_TRIES_MORE = 10
+"""For two seconds: a topic is read again within a few batches."""
 
 _NAMELESS = "The name of a topic cannot be empty."
 
@@ -18,6 +23,10 @@ class AdminRequests:
 
     The decision is awaited whatever the timeout of a request: that is for brokers to learn of the
     change, and Kafka looks at it once everything is checked and written (ZkAdminManager).
+
+    What is refused with NOT_CONTROLLER while this node is the controller (the topic is being read
+    again) is asked again here, for a while. Java's clients would ask for all topics of the request
+    again, and hear that those that are done exist or do not; for elections they never do.
     """
 
     def __init__(self, view: ClusterView, requests: ClusterRequests) -> None:
@@ -45,6 +54,15 @@ class AdminRequests:
         return await self._decided(kind, "", payload | {"topic": ""})
 
     async def _decided(self, kind: EventKind, key: str, payload: dict[str, Any]) -> ReplyBody:
+        reply = await self._once(kind, key, payload)
+        for _ in range(_TRIES_MORE):
+            if reply["error"] != ProtocolError.NOT_CONTROLLER or not self.ready():
+                break
+            await asyncio.sleep(_PAUSE_S)
+            reply = await self._once(kind, key, payload)
+        return reply
+
+    async def _once(self, kind: EventKind, key: str, payload: dict[str, Any]) -> ReplyBody:
         if not self.ready():
             return {"error": ProtocolError.NOT_CONTROLLER}
         return await self._requests.reply(kind, key, payload)

@@ -7,10 +7,17 @@ from typing import Any
 import pytest
 
 from state.protocol_errors import ProtocolError
+from streaming.gateway import admin
 from streaming.gateway.ports import DecisionTimedOut, NotController, Paused
 from streaming.wire.apis import ApiKey
 from tests.fixtures.states import stored
 from tests.unit.gateway.support import Rig, with_gateway
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is refused with NOT_CONTROLLER is asked again without a pause."""
+    monkeypatch.setattr(admin, "_PAUSE_S", 0.0)
 
 
 async def grow(rig: Rig, version: int, *topics: dict[str, Any], **more: Any) -> dict[str, Any]:
